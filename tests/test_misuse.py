@@ -277,7 +277,13 @@ def calls():
             "source": {"action": [1, 2], "reward": [0, 1], "propensity": [0.5, 0.5]}
         },
         "read_plan": {"source": "none.toml"},
-        "data.apply_filters": {"data": ratings},
+        "data.apply_filters": {"data": ratings, "filters": us.data.KCore(1, 1)},
+        "auditing.filter_effect": {
+            "data": ratings,
+            "plan": plan,
+            "filters": us.data.KCore(1, 1),
+            "bootstrap": 3,
+        },
         "data.read_qrels": {"files": "none"},
         "read_ratings": {"source": rows},
         "read_run": {"source": {1: [1, 2]}},

@@ -147,7 +147,7 @@ def test_split_takes_columns_of_one_file_and_its_card_keeps_them(shop, call):
     again = ["--card", "parts/card.json", "-o", "again", "-q"]
     code, _, err = call("split", ODD_RATINGS, *again)
     assert code == 2
-    assert "leave out --columns and FILE:item=…" in err
+    assert "leave out --columns, FILE:item=… and --filter" in err
     code, _, err = call("split", "odd.csv", *again)
     assert code == 0, err
     for part in ("train", "test"):
@@ -396,3 +396,71 @@ def test_nearly_the_name_of_a_data_set(shop, call):
     code, _, err = call("audit", "ml-1mm")
     assert code != 0
     assert "no data set of that name; did you mean ml-1m?" in err
+
+
+def write_plain(shop):
+    rows = "".join(f"{u},{i},{1 + (u + i) % 5}\n" for u in range(6) for i in range(6) if u != i)
+    (shop / "plain.csv").write_text(f"user,item,rating\n{rows}")
+
+
+def test_filters_are_recorded_on_the_card_of_a_split(shop, call):
+    write_plain(shop)
+    options = ["--filter", "k-core:users=2,items=2", "--test", 0.5, "-o", "core"]
+    code, out, err = call("split", "plain.csv", *options)
+    assert code == 0, err
+    assert "k-core(users=2, items=2): " in out + err
+    card = json.loads((shop / "core" / "card.json").read_text())
+    assert card["data"]["steps"][0]["name"] == "k-core"
+    assert card["reading"]["filters"] == ["k-core:users=2,items=2"]
+    again = ["--card", "core/card.json", "-o", "core-again", "-q"]
+    assert call("split", "plain.csv", *again)[0] == 0
+    for part in ("train", "test"):
+        one, two = (pl.read_parquet(shop / h / f"{part}.parquet") for h in ("core", "core-again"))
+        assert one.equals(two)
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (["--filter", "kcore"], "Did you mean 'k-core'"),
+        (["--filter", "k-core:depth=3"], "no setting 'depth'"),
+        (["--filter", "k-core:users=no"], "users"),
+        (["--filter", "k-core:users=900"], "no row is left"),
+        ([], "name at least one filter"),
+        (["--filter", "drop-repeats"], "works on an event log"),
+        (["--filter", "k-core", "--events", "--duplicates", "sum"], "keeps every event"),
+    ],
+)
+def test_bad_filters(shop, call, words, message):
+    write_plain(shop)
+    code, _, err = call("data", "filter", "plain.csv", *words, "-o", "left.csv")
+    assert code in (1, 2)
+    assert message in err
+    assert not (shop / "left.csv").exists()
+
+
+def test_filtered_data_are_written(shop, call):
+    code, out, err = call(
+        "data", "filter", "train.csv", "--filter", "k-core:users=1", "-o", "l.txt"
+    )
+    assert code == 2
+    assert ".csv or .parquet" in err
+    (shop / "log.csv").write_text("user,item,time\n1,a,10\n1,a,20\n2,b,30\n")
+    words = ["--events", "--filter", "drop-repeats", "-o", "left.csv"]
+    code, out, err = call("data", "filter", "log.csv", *words)
+    assert code == 0, err
+    assert "repeats: 1" in out + err
+    assert pl.read_csv(shop / "left.csv").height == 2
+
+
+def test_the_kind_of_feedback_is_an_option(shop, call):
+    (shop / "plays.csv").write_text("user,item,plays\n1,a,40\n1,b,1\n2,b,3\n")
+    (shop / "lists.csv").write_text("user,item,rank\n1,b,1\n1,a,2\n2,a,1\n2,b,2\n")
+    judged = ["evaluate", "-j", "plays.csv", "-r", "lists.csv", "-m", "nDCG@2,anti-P@2"]
+    code, out, err = call(*judged)
+    assert code == 0, err
+    assert "anti-P@2 left out" in out + err
+    code, out, err = call(*judged, "--feedback", "explicit", "--liked", "2")
+    assert code == 0, err
+    assert "left out" not in out + err
+    assert call(*judged, "--feedback", "both")[0] == 2

@@ -64,6 +64,7 @@ OTHER_MEANING = {
         *("intervene", "split", "world"),
         "recommend",
         "gate",
+        "data filter",
     },
     "--format": {
         "gate",

@@ -78,7 +78,7 @@ def test_each_filter_by_hand():
     data = us.read_ratings(rows)
 
     def left(*filters):
-        return raw(us.data.apply_filters(data, *filters))
+        return raw(us.data.apply_filters(data, filters))
 
     assert left(us.data.MaxCounts(users=2)) == [(2, "a"), (2, "b"), (3, "a")]
     assert left(us.data.MaxCounts(items=2)) == [(1, "b"), (1, "c"), (2, "b")]
@@ -104,7 +104,7 @@ def test_sampled_users_keep_all_their_rows():
 
 def test_steps_tell_what_was_removed():
     data = us.read_ratings({"user": [1, 1, 2, 2, 3], "item": [7, 8, 7, 8, 9]})
-    core = us.data.apply_filters(data, us.data.KCore(2, 2), us.data.PopularItems(1))
+    core = us.data.apply_filters(data, [us.data.KCore(2, 2), us.data.PopularItems(1)])
     assert [str(step) for step in core.steps] == [
         "k-core(users=2, items=2): 5 rows of 3 users and 3 items became 4 rows of 2 users and 2 "
         "items; rounds: 1",

@@ -358,3 +358,10 @@ def test_qrels_refuse_what_they_cannot_hold(tmp_path):
     with pytest.raises(us.DataError, match="white space"):
         spaced.to_qrels(tmp_path / "r.qrels")
     assert not list(tmp_path.iterdir())
+
+
+def test_duplicates_are_counted():
+    rows = {"user": [1, 1, 1, 2], "item": [5, 5, 6, 5], "rating": [3, 4, 5, 2]}
+    data = us.read_ratings(rows, duplicates="count")
+    assert (data.value.tolist(), data.implicit) == ([2, 1, 1], True)
+    assert us.read_ratings(rows, duplicates="count", feedback="explicit").implicit is False

@@ -306,7 +306,7 @@ def test_a_naive_mean_would_differ():
         ([0.5, 5, 3.5, 4], "liked: ratings from 4 up (assumed from the 1-5 scale; set it with lik"),
         ([0, 1, 0, 1], "liked: every value from 1 up (assumed)"),
         ([1, 1, 1, 1], "liked: every value from 1 up (assumed)"),
-        (None, "liked: every value from 1 up (assumed)"),
+        (None, "liked: every pair that occurs (implicit feedback)"),
     ],
 )
 def test_assumed_thresholds(ratings, note):
@@ -358,10 +358,37 @@ def test_a_cutoff_deeper_than_the_lists_warns():
 
 @pytest.mark.parametrize("metric", ["bpref", "infAP@1"])
 def test_preferences_without_disliked_items_warn(metric):
-    test = {"user": [1, 2], "item": [10, 30]}
+    test = {"user": [1, 2], "item": [10, 30], "rating": [1, 1]}
     with pytest.warns(us.DataWarning, match=f"no judgment is disliked: {metric} cannot tell"):
         us.evaluate(test, {"s": RUN}, metric)
     us.evaluate(TEST, {"s": RUN}, metric)  # does not warn
+
+
+PLAYS = {"user": [1, 1, 2], "item": [10, 20, 30], "plays": [40, 1, 7]}
+
+
+def test_implicit_feedback_counts_a_pair_once():
+    """A user who played an item 40 times does not outweigh others; a stated gain is kept."""
+    once = us.evaluate({"user": PLAYS["user"], "item": PLAYS["item"]}, {"s": RUN}, "nDCG@2")
+    for options in ({}, {"liked": 1}, {"liked": 1, "gain": "binary"}):
+        scores = us.evaluate(PLAYS, {"s": RUN}, "nDCG@2", **options)
+        assert scores.mean("nDCG@2") == once.mean("nDCG@2")
+        assert "gain binary" in scores.relevance
+    counted = us.evaluate(PLAYS, {"s": RUN}, "nDCG@2", gain="levels").mean("nDCG@2")
+    assert counted != once.mean("nDCG@2")
+    explicit = us.read_ratings(PLAYS, feedback="explicit")
+    assert us.evaluate(explicit, {"s": RUN}, "nDCG@2", liked=1).mean("nDCG@2") == counted
+
+
+def test_what_needs_dislikes_is_left_out_of_implicit_feedback():
+    scores = us.evaluate(PLAYS, {"s": RUN}, ["P@2", "anti-P@2", "nDCL@2", "bpref"])
+    assert scores.order == ("P@2",)
+    note = "these ratings are implicit feedback, which has no dislikes: anti-P@2, nDCL@2, bpref "
+    assert note + "left out" in scores.notes
+    with pytest.raises(
+        us.SettingError, match=r"no dislikes: anti-P@2 cannot .*feedback='explicit'"
+    ):
+        us.evaluate(PLAYS, {"s": RUN}, "anti-P@2")
 
 
 def test_training_items_in_lists_warn():

@@ -1085,3 +1085,80 @@ def test_movielens(ml1m_path, tmp_path):
     forget()
     assert other.path(entry.key).read_bytes() == store.path(entry.key).read_bytes()
     assert us.experiment.outline(made, ratings, store=tmp_path / "s", estimate=False).done == 11
+
+
+# Filters and implicit feedback
+
+
+def test_filters_of_a_plan_come_before_the_split(tmp_path):
+    data = us.world("shop", users=300, items=100, seed=3).ratings
+    systems = [us.recommend.Popularity()]
+    core = us.data.KCore(4, 4)
+    plan = us.Plan(algorithms=systems, metrics=["P@5"], filters=core)
+    results = us.run_plan(data, plan)
+    by_hand = us.run_plan(core.apply(data), us.Plan(algorithms=systems, metrics=["P@5"]))
+    assert results.table().equals(by_hand.table())
+    assert results.notes[0].startswith("k-core(users=4, items=4): ")
+    assert plan.describe()["filters"] == [
+        {"filter": "k-core", "users": 4, "items": 4, "rounds": None}
+    ]
+    assert plan_from_card(plan.describe()) == plan
+    assert "filters" not in us.Plan(algorithms=systems).describe()
+
+
+def test_filters_in_a_plan_file(tmp_path):
+    (tmp_path / "plan.toml").write_text(
+        """
+        [data]
+        file = "log.csv"
+        events = true
+        [[filter]]
+        kind = "between"
+        start = 2020-01-01
+        [[filter]]
+        kind = "k-core"
+        users = 2
+        items = 2
+        [[split]]
+        protocol = "events"
+        [relevance]
+        liked = 1
+        [[algorithm]]
+        name = "popularity"
+        """
+    )
+    plan, data = us.read_plan(tmp_path / "plan.toml")
+    assert plan.filter_steps == (us.data.Between("2020-01-01"), us.data.KCore(2, 2))
+    assert data == {"file": "log.csv", "events": True}
+
+
+@pytest.mark.parametrize(
+    ("table", "message"),
+    [
+        ('[[filter]]\nkind = "kcore"', "k-core"),
+        ("[[filter]]\nusers = 2", "needs kind"),
+        ('[[filter]]\nkind = "k-core"\ndepth = 2', "no setting 'depth'"),
+        ('[[filter]]\nkind = "popular-items"', "popular-items needs number"),
+    ],
+)
+def test_bad_filters_in_a_plan_file(tmp_path, table, message):
+    (tmp_path / "plan.toml").write_text(f'{table}\n[[algorithm]]\nname = "popularity"\n')
+    with pytest.raises(us.UnskewError, match=message):
+        us.read_plan(tmp_path / "plan.toml")
+
+
+def test_a_plan_on_implicit_feedback_leaves_dislikes_out():
+    data = us.read_ratings({"user": [1, 1, 1, 2, 2, 2], "item": [7, 8, 9, 7, 8, 9]})
+    plan = us.Plan(
+        us.splits.LeaveOut(1),
+        algorithms=[us.recommend.Popularity()],
+        metrics=["P@1", "anti-P@1"],
+        relevance=us.Relevance(liked=1),
+    )
+    results = us.run_plan(data, plan)
+    assert results.table()["metric"].unique().to_list() == ["P@1"]
+    assert any("which has no dislikes: anti-P@1 left out" in note for note in results.notes)
+    with pytest.raises(
+        us.SettingError, match=r"likes no pair: give relevance=us.Relevance\(liked=1"
+    ):
+        us.run_plan(data, us.Plan(algorithms=[us.recommend.Popularity()]))

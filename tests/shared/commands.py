@@ -72,7 +72,10 @@ GATES = {
 """Commands whose exit code is an answer."""
 
 
-LISTS = {"recommend": ["--train", "train.csv"]}
+LISTS = {
+    "recommend": ["--train", "train.csv"],
+    "data filter": ["test.csv", "--filter", "k-core:users=2,items=2"],
+}
 
 
 PLAN = """

@@ -2,6 +2,8 @@ from .checklist import Checklist as Checklist
 from .checklist import checklist_of as checklist_of
 from .estimate import Estimate as Estimate
 from .estimate import estimate_audit as estimate_audit
+from .filter_effects import FilterEffect as FilterEffect
+from .filter_effects import filter_effect as filter_effect
 from .gate_result import Gate as Gate
 from .gate_settings import GateSettings as GateSettings
 from .intervention_sweep import sweep as sweep

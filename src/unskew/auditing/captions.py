@@ -46,6 +46,11 @@ SECTIONS = {
         "The truth",
         "Where it is known: true values beside what each design observes.",
     ),
+    "filters": (
+        "What the filters did",
+        "The systems on all ratings and on what the filters leave, on the same split: how far "
+        "scores and order move because less is judged, and because less is trained on.",
+    ),
     "error-rates": (
         "How often sentences like these are wrong",
         "The self-test runs the audit in simulated worlds whose truth is known. Rates are over "
@@ -161,6 +166,10 @@ TITLES = {
     "given split": "The given split",
     "reach": "How far the given lists reach",
     "settings": "The settings that tuning chose, by split",
+    "filter steps": "What was removed",
+    "filter sizes": "What systems are trained on and judged by",
+    "filter scores": "{metric} of every system on all ratings and on what is left",
+    "filter changes": "Does the order of two systems change?",
     "designs": "The designs",
     "scores": "{metric} of every system under every design",
     "cold": "{metric} on warm and on cold users",

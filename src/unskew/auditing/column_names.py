@@ -135,6 +135,38 @@ OF_TABLES = {
     "steps": {"match_step": "match", "choice_step": "choice step", "opinion_step": "opinion"},
     "ladder pairs": {"choice_step": "choice step"},
     "card": {"value": "value"},
+    "filter scores": {
+        "all": "all ratings",
+        "judged on what stays": "judged on what stays",
+        "filtered": "trained and judged on what stays",
+        "judged": "change by judging less",
+        "trained": "change by training on less",
+    },
+    "filter sizes": {
+        "split": "split",
+        "condition": "condition",
+        "train": "training ratings",
+        "test": "test ratings",
+        "users": "judged users",
+        "items": "candidate items",
+    },
+    "filter changes": {
+        "least": "smallest difference",
+        "most": "largest difference",
+        "p_corrected": "adjusted p that it varies",
+        "a_ahead": "first system ahead",
+        "b_ahead": "second system ahead",
+        "reverses": "order changes",
+    },
+    "filter steps": {
+        "filter": "filter",
+        "rows": "ratings before",
+        "rows_left": "ratings left",
+        "users": "users before",
+        "users_left": "users left",
+        "items": "items before",
+        "items_left": "items left",
+    },
 }
 """By table: the columns whose head is not that of `COLUMNS`."""
 

@@ -231,6 +231,29 @@ def _truth(audit: Measurements, known: Truth) -> list[Block]:
     return [*content, *blocks.fold("truth fold", numbers)]
 
 
+# The filters
+
+
+def filters(audit: Measurements) -> Section:
+    """Return the section that says how far filters moved scores and order."""
+    effect = audit.filter_effect
+    assert effect is not None
+    changes = effect.orders.changes().select(
+        *("a", "b"),
+        pl.col("reverses").replace_strict({True: "yes", False: "not shown"}),
+        *("least", "most", "p_corrected"),
+        *(pl.col(name).list.join(", ") for name in ("a_ahead", "b_ahead")),
+    )
+    content: list[Block] = [
+        blocks.table("filter steps", effect.removed()),
+        blocks.table("filter scores", effect.table().drop("metric"), 4, metric=audit.metric),
+        blocks.picture(effect.figure),
+        blocks.table("filter changes", changes),
+        *blocks.fold("filter sizes", [blocks.table("filter sizes", effect.sizes)]),
+    ]
+    return section("filters", content)
+
+
 # Error rates, and the card
 
 

@@ -68,6 +68,13 @@ GUIDES = {
         "What matters is the order: a Kendall's τ of 1 means that a design orders the systems as "
         "the truth does, −1 the opposite.",
     ),
+    "filters": (
+        "Filters such as a k-core remove users and items. What is left is easier or harder to "
+        "recommend, and every score changes. The table splits the change of each score in two.",
+        "Judged on what stays: the same trained systems, judged by fewer users and items. "
+        "Filtered: trained on less, too. The order of two systems changes only where one is shown "
+        "to be ahead under one condition and the other under another.",
+    ),
     "error-rates": (
         "The audit was run in many simulated worlds whose truth is known. For each kind of "
         "sentence the table says in how many of these worlds such sentences were false.",

@@ -15,6 +15,7 @@ from unskew.auditing.core import Core
 from unskew.auditing.design_checks import LeftOut
 from unskew.auditing.design_means import DesignMeans, Means
 from unskew.auditing.evidence import Evidence
+from unskew.auditing.filter_effects import FilterEffect
 from unskew.auditing.first_screen import FirstScreen, first_screen, undecided_between_given
 from unskew.auditing.null import NullExperiment
 from unskew.auditing.statement import Statement
@@ -58,6 +59,8 @@ class AuditFacts:
     truth: Truth | None = None
     reach: pl.DataFrame | None = None
     """Of given lists, by design and system: how much of the test ratings the lists hold."""
+    filter_effect: FilterEffect | None = None
+    """Where filters were applied: how far they moved scores and order."""
     segments: SegmentComparison | None = None
     """Of two or more given systems: their differences within segments of users, by activity."""
     skipped: Mapping[str, str] = field(default_factory=dict)

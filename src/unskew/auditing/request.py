@@ -9,6 +9,7 @@ import numpy as np
 
 from unskew.auditing.designs import Level
 from unskew.auditing.large_data import LargeRequest
+from unskew.data.filters import Filter
 from unskew.data.ratings import Ratings
 from unskew.data.relevance import Relevance, Rule
 from unskew.engine.execute import Executor
@@ -140,6 +141,8 @@ class TrainingRequest:
     algorithms: Algorithms
     random: object
     """Ratings of randomly chosen items, where the data have none."""
+    filters: tuple[Filter, ...]
+    """What is done to the ratings first."""
     tune: bool
     store: Store
     executor: Executor
@@ -147,11 +150,7 @@ class TrainingRequest:
 
 def without_dislikes(metrics: Iterable[str]) -> tuple[str, ...]:
     """Return the metrics that mean something where no rating is a dislike."""
-    return tuple(
-        label
-        for label in metrics
-        if not (parse(label).anti or parse(label).definition.needs_disliked)
-    )
+    return tuple(label for label in metrics if not parse(label).needs_dislikes)
 
 
 def least_liked(relevance: Relevance, ratings: Ratings) -> float:

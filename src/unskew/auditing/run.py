@@ -22,7 +22,7 @@ from unskew.auditing.analyses import (
 )
 from unskew.auditing.chosen import chosen_of
 from unskew.auditing.core import Core, SplitLists, run_core
-from unskew.auditing.core_notes import core_notes, tuning_card
+from unskew.auditing.core_notes import core_notes
 from unskew.auditing.designs import (
     LEVELS,
     AuditDesign,
@@ -30,10 +30,12 @@ from unskew.auditing.designs import (
     plans_of,
 )
 from unskew.auditing.evidence import Evidence, evidence_of
+from unskew.auditing.filter_effects import FilterEffect, filter_effect
 from unskew.auditing.given_lists import audit_lists
-from unskew.auditing.large_data import LargeRequest, judged_card
+from unskew.auditing.large_data import LargeRequest
 from unskew.auditing.measurements import AuditFacts
-from unskew.auditing.null import NullExperiment, null_card, null_experiment_by
+from unskew.auditing.null import NullExperiment, null_experiment_by
+from unskew.auditing.ratings_card import ratings_card
 from unskew.auditing.reproduction import Choices, ratings_command
 from unskew.auditing.reproduction_code import GivenData, plan_code, ratings_audit_code
 from unskew.auditing.request import (
@@ -54,6 +56,7 @@ from unskew.bias.describe import BiasReport, describe_bias
 from unskew.checks import checked, choose
 from unskew.data.catalog import load
 from unskew.data.dataset import Dataset
+from unskew.data.filters import Filter, apply_filters
 from unskew.data.overview import summary
 from unskew.data.ratings import Ratings
 from unskew.data.relevance import Relevance, Rule
@@ -61,7 +64,6 @@ from unskew.engine.execute import Executor, executor
 from unskew.engine.files import temporary_folder
 from unskew.engine.notebook_progress import notebook_progress
 from unskew.engine.store import Store
-from unskew.engine.versions import versions
 from unskew.errors import SettingError, quietly
 from unskew.evaluation.scores import Scores
 from unskew.experiment.plan import Plan
@@ -104,6 +106,7 @@ def audit(
     splits: int | None = None,
     users: int | str | None = None,
     memory: int | str | None = None,
+    filters: Filter | Sequence[Filter] = (),
     tune: bool = True,
     store: str | os.PathLike[str] | None = None,
     workers: int = 1,
@@ -160,6 +163,9 @@ def audit(
     memory
         Bytes, or text such as `6GiB`, that the audit may use; 8 GiB by default, whatever the
         machine has, so that the same systems are run everywhere. What does not fit is refused.
+    filters
+        What to do with the ratings first, such as `us.data.KCore(5, 5)`: recorded in the report,
+        with a section on how far it moved scores and order.
     tune
         Whether settings are chosen on a validation part of the training part of each split, never
         on the test part: of systems given by name or by the level, and of objects of your own
@@ -201,7 +207,7 @@ def audit(
         if isinstance(data, Judged):
             judgments, data = data, None
         if runs is not None or judgments is not None:
-            sizes = {"users": users, "splits": splits, "memory": memory}
+            sizes = {"users": users, "splits": splits, "memory": memory, "filters": filters or None}
             absent = {"data": data, "algorithms": algorithms, "store": store, **sizes}
             check_absent(absent, "is for ratings: leave it out with judgments and runs")
             if workers != 1 or cluster is not None:
@@ -235,11 +241,19 @@ def audit(
             rules=Rules(liked, above, gain, loss, relevance),
             algorithms=algorithms,
             random=random,
+            filters=(filters,) if isinstance(filters, Filter) else tuple(filters),
             tune=tune,
             store=Store.open(folder),
             executor=stack.enter_context(executor(workers, cluster)),
         )
         return RatingsAudit.of(data, plan, request, training).carry_out()
+
+
+def _filtered(source: World | Dataset, filters: Sequence[Filter]) -> Dataset:
+    """Return a data set whose ratings are what filters leave."""
+    if isinstance(source, World):
+        raise SettingError("filters are for ratings: a world is audited as it was made")
+    return replace(source, ratings=apply_filters(source.ratings, filters))
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -268,6 +282,9 @@ class RatingsAudit:
     given: GivenData
     tuned: frozenset[str]
     """Systems whose settings are chosen on the training part of each split."""
+    unfiltered: Ratings | None = None
+    """The ratings as they were given, where filters were applied to them."""
+    filters: tuple[Filter, ...] = ()
 
     @classmethod
     def of(
@@ -276,6 +293,9 @@ class RatingsAudit:
         """Read the data and choose what to run."""
         request.progress("reading", 0, 1)
         source = data if isinstance(data, World) else load(data)
+        unfiltered, filters = source.ratings, training.filters
+        if filters:
+            source = _filtered(source, filters)
         ratings = source.ratings
         if not len(ratings):
             raise SettingError("there are no ratings to audit")
@@ -318,6 +338,8 @@ class RatingsAudit:
                 level=chosen.level,
             ),
             tuned=chosen.tunable & shared.systems.keys() if training.tune else frozenset(),
+            unfiltered=unfiltered if filters else None,
+            filters=filters,
         )
 
     def carry_out(self) -> Audit:
@@ -354,8 +376,9 @@ class RatingsAudit:
             truth=self._truth(core),
             skipped=self._skipped(core),
             assumed=(*self.assumed, *core_notes(core)),
-            notes=tuple(dict.fromkeys(self.ratings.notes)),
-            card=self._card(core, null),
+            filter_effect=self._filter_effect(core),
+            notes=tuple(dict.fromkeys((*self.ratings.notes, *map(str, self.ratings.steps)))),
+            card=ratings_card(self, core, null),
             command=self._command(designs),
             plans=tuple(self._plans(designs, core)),
         )
@@ -419,6 +442,24 @@ class RatingsAudit:
             **self.attempts.failures,
             **({"dislikes": WITHOUT_DISLIKES} if core.implicit else {}),
         }
+
+    def _filter_effect(self, core: Core) -> FilterEffect | None:
+        """Compare the systems on all ratings and on what filters left, under the first design."""
+        unfiltered = self.unfiltered
+        if unfiltered is None:
+            return None
+        first = self.designs[0]
+        plan = replace(
+            self.plan,
+            split=first.split,
+            targets=first.view.targets,
+            algorithms=core.first_systems(self.plan.systems, first.name),
+            interventions=(),
+            judgments="test",
+            metrics=(self.metric,),
+        )
+        compare = partial(filter_effect, unfiltered, plan, self.filters)
+        return self.attempts.attempt("effect of the filters", compare)
 
     # The null experiment
 
@@ -519,44 +560,6 @@ class RatingsAudit:
         )
 
     # What is written down
-
-    def _card(self, core: Core, null: NullExperiment | None) -> dict[str, object]:
-        return {
-            "data": {
-                "name": self.source.name,
-                "ratings": len(self.ratings),
-                "users": len(self.ratings.users),
-                "items": len(self.ratings.items),
-                "fingerprint": self.ratings.fingerprint,
-            },
-            "truth": None if self.known is None else self.known.name,
-            "level": "plan" if self.is_user_plan else self.level.name,
-            "designs": {
-                one.name: {
-                    "split": one.split.describe(),
-                    "splits": one.repeats,
-                    **one.view.describe(),
-                }
-                for one in self.designs
-            },
-            "algorithms": {name: one.describe() for name, one in self.plan.systems.items()},
-            "relevance": self.plan.relevance.describe(),
-            "metrics": [str(one) for one in self.plan.metrics],
-            "metric": self.metric,
-            "margin": self.stated.margin,
-            "smallest": self.stated.smallest,
-            "seed": self.plan.seed,
-            "split_seeds": list(core.seeds),
-            "tuned": tuning_card(core),
-            "null": null_card(null),
-            "permutations": self.level.permutations,
-            "bootstrap": self.level.bootstrap,
-            "users": self.plan.users,
-            "judged_users": judged_card(self.plan.judged_users, self.ratings),
-            "undefined": self.plan.undefined,
-            "ties": self.plan.ties,
-            "versions": versions(),
-        }
 
     def _plans(self, designs: Sequence[AuditDesign], core: Core) -> list[Plan]:
         """Return the plans of the first splits, with the settings that were chosen there."""

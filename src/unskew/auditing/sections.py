@@ -59,6 +59,7 @@ def document(audit: Measurements) -> Document:
         diagnostic_sections.liked,
         diagnostic_sections.protocol,
         diagnostic_sections.truth,
+        *((diagnostic_sections.filters,) if audit.filter_effect is not None else ()),
         diagnostic_sections.error_rates,
         checklist_section,
         diagnostic_sections.card,

@@ -20,6 +20,7 @@ from unskew.cli.options import (
     OUTPUT,
     RUNNING,
     TEST,
+    Filters,
     Judgments,
     NamedFileOptions,
     RandomFile,
@@ -59,6 +60,7 @@ class SourceOptions:
         ),
     ]
     files: NamedFileOptions
+    filters: Filters
 
 
 @bundle
@@ -283,6 +285,7 @@ def _lists(
         users=options.users,
         splits=options.splits,
         memory=options.memory,
+        filter=sources.filters,
         store=stored.store,
         data_dir=sources.files.data_dir,
         workers=None if stored.executor.workers == 1 else stored.executor.workers,
@@ -323,6 +326,7 @@ def _ratings(
         "users": number_or_all(options.users),
         "splits": options.splits,
         "memory": options.memory,
+        "filters": inputs.read_filters(sources.filters),
         "store": stored.store,
         **stored.executor.arguments(),
     }
@@ -365,6 +369,9 @@ def _with_files(result: Audit, ratings: str | None, sources: SourceOptions) -> A
     options = sources.files
     more = [] if options.columns is None else ["--columns", options.columns]
     more += [] if options.duplicates == "error" else ["--duplicates", options.duplicates]
+    more += [] if options.feedback is None else ["--feedback", options.feedback]
+    for text in sources.filters or ():
+        more += ["--filter", text]
     if options.data_dir is not None:
         folder = options.data_dir
         more += ["--data-dir", "FOLDER" if folder.is_absolute() else str(folder)]

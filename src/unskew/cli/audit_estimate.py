@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from unskew.errors import UnskewError
@@ -31,9 +32,13 @@ TAKEN = (
 def estimate_of(level: str, settings: Mapping[str, Any]) -> Estimate:
     """Return what an audit with these settings will take."""
     from unskew.auditing.estimate import estimate_audit
+    from unskew.data.filters import apply_filters
 
     chosen = {name: settings[name] for name in TAKEN if settings.get(name) is not None}
-    return estimate_audit(settings["data"], level, **chosen)
+    data = settings["data"]
+    if settings.get("filters"):
+        data = replace(data, ratings=apply_filters(data.ratings, settings["filters"]))
+    return estimate_audit(data, level, **chosen)
 
 
 def lines_before(level: str, settings: Mapping[str, Any], estimate: Estimate) -> list[str]:

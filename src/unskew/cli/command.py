@@ -33,7 +33,7 @@ GROUPS = {
         "How popularity changes metrics on your data, and which metrics to trust.",
         ("describe", "pairs", "null", "truth"),
     ),
-    "data": ("Named data sets, and the contents of a file.", ("list", "get", "info")),
+    "data": ("Named data sets, and the contents of a file.", ("list", "get", "info", "filter")),
     "study": ("Reproduce a paper, claim by claim.", ("run", "list")),
     "plan": ("Check a plan before it runs.", ("check",)),
     "store": ("Inspect a store of results.", ("ls", "verify", "gc")),

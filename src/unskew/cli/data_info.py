@@ -94,11 +94,12 @@ def _show_released(table: Any, options: InfoOptions, output: TextOptions) -> Non
         columns=files.columns,
         figure=output.figure,
         duplicates=None if files.duplicates == "error" else files.duplicates,
+        feedback=files.feedback,
     )
     if refused:
         raise SettingError(
             f"{options.source} holds results, not ratings: leave out --option, --liked, "
-            "--columns, --duplicates and --figure"
+            "--columns, --duplicates, --feedback and --figure"
         )
     facts = released.describe(table, data_folder(files.data_dir))
     rows = counted(int(facts["rows"] or 0), "row")

@@ -292,6 +292,7 @@ def _evaluate_on_disk(options: EvaluateOptions, folder: Path, quiet: bool) -> Fi
             output=folder,
             columns=column_names(judged.files.columns),
             duplicates=judged.files.duplicates,
+            feedback=judged.files.feedback,
             repeated=options.lists.repeated,
             nan=options.lists.nan,
             by=options.lists.by,

@@ -28,6 +28,7 @@ from unskew.errors import DataError, SettingError
 
 if TYPE_CHECKING:
     from unskew.data.dataset import Dataset
+    from unskew.data.filters import Filter
     from unskew.data.ratings import Ratings
     from unskew.engine.store import Store
     from unskew.evaluation.scores import Scores
@@ -158,14 +159,19 @@ def load_data(
         settings["duplicates"] = files.duplicates
     named = read_name(str(source))
     if named is None:
+        settings |= given(feedback=files.feedback)
         path, columns = file_columns(source, files.columns, RATING_COLUMNS, other_columns)
         _check_name(str(path))
         file = path if is_address(path) else Path(path)
         return load(file, data_dir=data_dir, **settings, **columns)
     takes_duplicates = files.duplicates == "error" or "duplicates" in named[0].options
-    if files.columns is not None or not takes_duplicates:
-        name = "--columns" if files.columns is not None else "--duplicates"
-        raise SettingError(f"{name} is for files, but {source} is a named data set")
+    refused = given(
+        columns=files.columns,
+        feedback=files.feedback,
+        duplicates=None if takes_duplicates else files.duplicates,
+    )
+    for name in refused:
+        raise SettingError(f"--{name} is for files, but {source} is a named data set")
     return load(str(source), data_dir=data_dir, **settings)
 
 
@@ -189,7 +195,23 @@ def read_rating_file(
     if is_named(source):
         return load_data(source, files).ratings
     path, columns = file_columns(source, files.columns, RATING_COLUMNS, other_columns)
-    return read_ratings(path, duplicates=files.duplicates, **columns, **more)
+    return read_ratings(
+        path, duplicates=files.duplicates, feedback=files.feedback, **columns, **more
+    )
+
+
+def read_filters(texts: Sequence[str] | None) -> list[Filter]:
+    """Read filters: NAME, or NAME:SETTING=VALUE,SETTING=VALUE."""
+    from unskew.data.filters import filter_of
+    from unskew.recommend.registry import read_setting
+
+    named = [text.partition(":") for text in texts or []]
+    return [
+        filter_of(
+            name.strip(), **dict(read_setting(part) for part in filter(None, rest.split(",")))
+        )
+        for name, _, rest in named
+    ]
 
 
 def read_random_file(

@@ -82,8 +82,26 @@ Duplicates = Annotated[
     str,
     option(
         INPUT,
-        "Duplicate user-item pairs: error, first, last, mean, sum, max.",
+        "Duplicate user-item pairs: error, first, last, mean, sum, max; count for an event log.",
         default="error",
+    ),
+]
+Feedback = Annotated[
+    str | None,
+    option(
+        INPUT,
+        "Kind of feedback: explicit (a rating is an opinion) or implicit (a pair that occurs is "
+        "liked). Default: implicit without a rating column, or where it counts events.",
+    ),
+]
+Filters = Annotated[
+    list[str] | None,
+    option(
+        INPUT,
+        "Filter the ratings first: NAME or NAME:SETTING=VALUE,… such as k-core:users=5,items=5. "
+        "Also max-counts, popular-items, between, threshold, drop-repeats, sample-users. "
+        "Repeatable, in order.",
+        "--filter",
     ),
 ]
 PlanData = Annotated[
@@ -320,6 +338,7 @@ class FileOptions:
 
     columns: Columns
     duplicates: Duplicates
+    feedback: Feedback
 
 
 @bundle

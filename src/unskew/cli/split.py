@@ -11,6 +11,7 @@ from unskew.cli import inputs, outputs
 from unskew.cli.bundles import bundle, option
 from unskew.cli.options import (
     INPUT,
+    Filters,
     FolderOptions,
     Liked,
     NamedFileOptions,
@@ -153,6 +154,7 @@ def command(
     ratings: RatingsArgument,
     card: Annotated[Path | None, option(INPUT, "Repeat the split of this card instead.")],
     files: NamedFileOptions,
+    filters: Filters,
     protocol: Annotated[
         str,
         option(
@@ -183,6 +185,8 @@ def command(
 
       unskew split plays.tsv --protocol events --test 0.2 --columns user=0,item=2,time=1 -o parts/
 
+      unskew split ratings.csv --filter k-core:users=5,items=5 --protocol temporal -o parts/
+
       unskew split ratings.csv --card parts/card.json -o again/
 
     [bold]Protocols[/bold]
@@ -207,13 +211,14 @@ def command(
     The folder gets train.parquet and test.parquet (in fold1, fold2, … where there are several) and
     card.json with every setting and fact. The same seed gives the same rows on any machine.
     """
+    from unskew.data.filters import apply_filters
     from unskew.splits.registry import PROTOCOLS
     from unskew.splits.saved import check_folder, from_card, read_card, save_splits
 
     settings = inputs.given(**vars(options))
     check_folder(output.output, output.force)
     inputs.check_data_dir(files.data_dir, ratings, test_ratings)
-    reading = _Reading(ratings, test_ratings, files)
+    reading = _Reading(ratings, test_ratings, files, filters)
     repeated = None if card is None else read_card(card)
     column = options.column
     if repeated is not None:
@@ -228,6 +233,7 @@ def command(
         column = repeated["settings"].get("column") or repeated["settings"].get("tag")
     choose("protocol", protocol, PROTOCOLS)
     data, test = reading.data(protocol, column), reading.test(protocol)
+    data = apply_filters(data, reading.filters)
     if test is not None:
         settings["test_ratings"] = test
     splitter = (
@@ -247,7 +253,7 @@ def command(
     if not output.quiet:
         _show(written)
         outputs.say(f"written to {output.output}", dim=True)
-        for line in data.notes:
+        for line in (*data.notes, *map(str, data.steps)):
             outputs.note(line)
 
 
@@ -258,9 +264,12 @@ def _file_name(path: str) -> str:
 class _Reading:
     """How the ratings, and the test ratings where they are a file of their own, are read."""
 
-    def __init__(self, ratings: str, test: str | None, files: NamedFileOptions) -> None:
+    def __init__(
+        self, ratings: str, test: str | None, files: NamedFileOptions, filters: list[str] | None
+    ) -> None:
         self._source, self._test, self._files = ratings, test, files
-        self._duplicates = files.duplicates
+        self._duplicates, self._feedback = files.duplicates, files.feedback
+        self._filters = list(filters or [])
         self.path, self._columns = ratings, dict[str, Any]()
         if not inputs.is_named(ratings):
             self.path, self._columns = file_columns(ratings, files.columns, RATING_COLUMNS)
@@ -270,11 +279,13 @@ class _Reading:
 
     def repeat(self, reading: dict[str, Any]) -> None:
         """Read as a card says."""
-        if self._columns or self._test_columns:
+        if self._columns or self._test_columns or self._filters:
             raise SettingError(
-                "--card already holds all settings; leave out --columns and FILE:item=…"
+                "--card already holds all settings; leave out --columns, FILE:item=… and --filter"
             )
         self._columns, self._duplicates = reading["columns"], reading["duplicates"]
+        self._feedback = reading.get("feedback")
+        self._filters = reading.get("filters", [])
         self._test_columns = reading.get("test_columns", self._columns)
 
     def data(self, protocol: str, column: str | None) -> Any:
@@ -290,10 +301,21 @@ class _Reading:
                 )
             return inputs.read_rating_file(self._source, self._files)
         if protocol == "events":
-            return read_events(self.path, **self._columns)
+            return read_events(self.path, feedback=self._feedback or "implicit", **self._columns)
         tag = "familiar" if protocol == "familiar" and column is None else column
         tags = [] if tag is None else [tag]
-        return read_ratings(self.path, duplicates=self._duplicates, tags=tags, **self._columns)
+        return read_ratings(
+            self.path,
+            duplicates=self._duplicates,
+            feedback=self._feedback,
+            tags=tags,
+            **self._columns,
+        )
+
+    @property
+    def filters(self) -> list[Any]:
+        """What is done to the ratings before they are split."""
+        return inputs.read_filters(self._filters)
 
     def test(self, protocol: str) -> Any:
         """Read the test ratings; None where they are not in a file of their own."""
@@ -302,14 +324,20 @@ class _Reading:
         if self._test is None:
             return None
         if not inputs.is_named(self._test):
-            return read_ratings(self._test_path, duplicates=self._duplicates, **self._test_columns)
+            return read_ratings(
+                self._test_path,
+                duplicates=self._duplicates,
+                feedback=self._feedback,
+                **self._test_columns,
+            )
         if protocol == "forced":
             return inputs.read_random_file(self._test, self._files)
         return inputs.read_rating_file(self._test, self._files)
 
     def described(self) -> dict[str, Any]:
         """Return what the card keeps, to read the same again."""
-        reading = {"columns": self._columns, "duplicates": self._duplicates}
+        reading: dict[str, Any] = {"columns": self._columns, "duplicates": self._duplicates}
+        reading |= inputs.given(feedback=self._feedback, filters=self._filters or None)
         if self._test_columns != self._columns:
             reading["test_columns"] = self._test_columns
         return reading

@@ -143,8 +143,11 @@ def read_data(source: str, files: NamedFileOptions) -> str | Dataset:
 
     named = read_name(source)
     if named is not None:
-        if files.columns is not None or files.duplicates != "error":
-            raise SettingError("--columns and --duplicates are for files, not named data sets")
+        stated = files.columns is not None or files.feedback is not None
+        if stated or files.duplicates != "error":
+            raise SettingError(
+                "--columns, --duplicates and --feedback are for files, not named data sets"
+            )
         entry, options = named
         return inputs.load_data(source, files) if options else entry.name
     path = split_source(source)[0]

@@ -7,7 +7,7 @@ cards, reports and `print` show it.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import MISSING, dataclass, fields, replace
 from datetime import datetime
 from typing import Any, ClassVar, TypeVar
@@ -314,7 +314,7 @@ def filter_of(name: str, **settings: Any) -> Filter:
 
 
 @checked
-def apply_filters(data: Any, *filters: Filter) -> Any:
+def apply_filters(data: Any, filters: Filter | Sequence[Filter]) -> Any:
     """Apply filters one after the other.
 
     Parameters
@@ -322,7 +322,7 @@ def apply_filters(data: Any, *filters: Filter) -> Any:
     data
         `Ratings`, or an event log (`us.read_events`).
     filters
-        What stays, such as `us.data.KCore(5, 5)`; order matters.
+        What stays, such as `us.data.KCore(5, 5)`; of several the order matters.
 
     Returns
     -------
@@ -344,7 +344,7 @@ def apply_filters(data: Any, *filters: Filter) -> Any:
             f"data must be ratings (read_ratings) or an event log (read_events), got {data!r}"
         )
     kept: Any = data
-    for one in filters:
+    for one in (filters,) if isinstance(filters, Filter) else filters:
         kept = one.apply(kept)
     return kept
 

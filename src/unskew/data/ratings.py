@@ -23,7 +23,7 @@ from unskew.report.tables import as_pandas
 from unskew.report.text import counted
 
 CANONICAL_INTEGER = r"^(0|-?[1-9][0-9]{0,17})$"
-DUPLICATES = ("error", "first", "last", "mean", "sum", "max")
+DUPLICATES = ("error", "first", "last", "mean", "sum", "max", "count")
 FEEDBACK = ("implicit", "explicit")
 COUNT, WEIGHT = "count", "weight"
 """Names of columns that hold implicit feedback."""
@@ -305,7 +305,8 @@ class Ratings:
             Further columns to keep.
         duplicates
             What to do when a user rated an item more than once: `error`, `first`, `last`,
-            `mean`, `sum` or `max`.
+            `mean`, `sum` or `max`; `count` makes implicit feedback of an event log, with the number
+            of rows as the value of every pair.
         notes
             Remarks to keep with the data.
         """
@@ -390,27 +391,32 @@ class Ratings:
         columns = {
             "user": self.users.raw(self.user),
             "item": self.items.raw(self.item),
-            self.value_name: pl.Series(self.value),
+            "rating": pl.Series(self.value),
         }
         if self.time is not None:
             columns["time"] = pl.Series(self.time).cast(pl.Datetime("us"))
         return pl.DataFrame({**columns, **self.tags})
 
-    @property
-    def value_name(self) -> str:
-        """What a file calls the values, so that whoever reads it knows the kind of feedback."""
-        if not self.implicit or not len(self) or bool((self.value == 1).all()):
-            return "rating"
+    def to_file_table(self) -> pl.DataFrame:
+        """Return `to_polars` as files have it: its columns tell the kind of feedback.
+
+        Implicit feedback has a column `count` or `weight`, or none where every value is 1.
+        """
+        frame = self.to_polars()
+        if not self.implicit:
+            return frame
+        if bool((self.value == 1).all()):
+            return frame.drop("rating")
         whole = bool((self.value == np.round(self.value)).all() and (self.value >= 1).all())
-        return COUNT if whole else WEIGHT
+        return frame.rename({"rating": COUNT if whole else WEIGHT})
 
     def to_csv(self, path: str | os.PathLike[str]) -> None:
         """Write user, item, rating and what else there is as CSV."""
-        write_table(self.to_polars(), path, "csv")
+        write_table(self.to_file_table(), path, "csv")
 
     def to_parquet(self, path: str | os.PathLike[str]) -> None:
         """Write user, item, rating and what else there is as Parquet."""
-        write_table(self.to_polars(), path, "parquet")
+        write_table(self.to_file_table(), path, "parquet")
 
     def to_qrels(self, path: str | os.PathLike[str]) -> None:
         """Write TREC qrels: `user 0 item grade`; grades must be whole numbers, as TREC has them."""
@@ -422,7 +428,7 @@ class Ratings:
                 f"{self.value[row]:g}; write CSV, or round the ratings first"
             )
         frame = self.to_polars().select(
-            "user", pl.lit(0).alias("0"), "item", pl.col(self.value_name).cast(pl.Int64)
+            "user", pl.lit(0).alias("0"), "item", pl.col("rating").cast(pl.Int64)
         )
         write_trec(frame, path)
 
@@ -443,6 +449,10 @@ class Ratings:
     def in_order(self, duplicates: str) -> Ratings:
         """Return the rows sorted by user and item, with duplicates settled as in `of`."""
         from unskew.data import kernels
+
+        if duplicates == "count":
+            ones = replace(self, value=frozen(np.ones(len(self))), implicit=True)
+            return ones.in_order("sum")
 
         start, grouped = kernels.group_starts(self.user, len(self.users))
         order: I64 | None = None
@@ -466,7 +476,9 @@ class Ratings:
                     "duplicates='first', 'last', 'mean', 'sum' or 'max'",
                     "--duplicates first, last, mean, sum or max",
                 ),
-                "; an event log is split by time with ",
+                "; events are counted with ",
+                Spelling("duplicates='count'", "--duplicates count"),
+                ", and an event log is split by time with ",
                 Spelling("read_events and splits.TemporalEvents", "unskew split --protocol events"),
             )
         return ready._merge(duplicates, count)

@@ -64,7 +64,8 @@ def read_ratings(
     tags
         Names of further columns to keep.
     duplicates
-        For pairs that stand more than once: `error`, `first`, `last`, `mean`, `sum` or `max`.
+        For pairs that occur more than once: `error`, `first`, `last`, `mean`, `sum` or `max`; or
+        `count` for an event log: how often each pair occurs, as implicit feedback.
     feedback
         `explicit`: a rating is an opinion. `implicit`: a pair that occurs is liked, nothing is
         known of dislikes, and a value counts events. Default: implicit where there is no rating
@@ -118,6 +119,8 @@ def read_ratings(
         *table.notes,
     ]
     implicit, note = _kind_of_feedback(table.source, names["rating"], value, feedback)
+    if duplicates == "count":
+        implicit, note = feedback != "explicit", []
     notes += note
     missing = [tag for tag in tags if tag not in frame.columns]
     if missing:

@@ -72,8 +72,12 @@ class Step:
         sizes = {name: Size(**card[name]) for name in ("before", "after")}
         return cls(**{**card, **sizes})
 
-    def __str__(self) -> str:
+    @property
+    def title(self) -> str:
+        """Its name and settings."""
         given = {key: value for key, value in self.settings.items() if value is not None}
-        settings = ", ".join(f"{key}={value}" for key, value in given.items())
+        return f"{self.name}({', '.join(f'{key}={value}' for key, value in given.items())})"
+
+    def __str__(self) -> str:
         facts = "".join(f"; {key.replace('_', ' ')}: {value}" for key, value in self.facts.items())
-        return f"{self.name}({settings}): {self.before} became {self.after}{facts}"
+        return f"{self.title}: {self.before} became {self.after}{facts}"

@@ -15,7 +15,7 @@ from unskew.engine.notebook_progress import notebook_progress
 from unskew.engine.progress import Progress
 from unskew.engine.threads import resolve
 from unskew.engine.versions import versions
-from unskew.errors import SettingError
+from unskew.errors import SettingError, Spelling
 from unskew.evaluation.chance import DRAWS, chance_scores
 from unskew.evaluation.compat import check_free, evaluate_as
 from unskew.evaluation.scores import UNDEFINED, USERS, Scores, System
@@ -133,10 +133,11 @@ def evaluate(
     )
     if seed not in (0, judged.seed):
         raise SettingError("seed is part of the judged data already: give it to judge(…)")
+    wanted, left_out = without_dislikes(wanted, judged.tests.implicit)
     if judged.targets is not None and judged.targets.shortfall == "forgive":
         wanted = {label: forgiving(metric) for label, metric in wanted.items()}
     judged = prepare(judged, wanted, workers)
-    notes = [*judged.read, *remarks(judged, wanted, users)]
+    notes = [*judged.read, *left_out, *remarks(judged, wanted, users)]
     results = score(
         judged.basis, judged.matched, wanted, threads=workers, budget=budget, progress=progress
     )
@@ -160,6 +161,24 @@ def _scores(
         relevance=str(judged.relevance),
         over="strata" if judged.targets is not None and judged.targets.strata else "lists",
     )
+
+
+def without_dislikes(
+    wanted: Mapping[str, Metric], implicit: bool
+) -> tuple[dict[str, Metric], list[str]]:
+    """Return the metrics that mean something, and what was left out of implicit feedback."""
+    lost = [label for label, metric in wanted.items() if implicit and metric.needs_dislikes]
+    if not lost:
+        return dict(wanted), []
+    kept = {label: metric for label, metric in wanted.items() if label not in lost}
+    reason = "these ratings are implicit feedback, which has no dislikes"
+    if not kept:
+        raise SettingError(
+            f"{reason}: {', '.join(lost)} cannot be computed; if a rating is an opinion, read the "
+            "ratings with ",
+            Spelling("feedback='explicit'", "--feedback explicit"),
+        )
+    return kept, [f"{reason}: {', '.join(lost)} left out"]
 
 
 def forgiving(metric: Metric) -> Metric:

@@ -16,6 +16,7 @@ from unskew.engine.store import MissingResult, Store, StoreError
 from unskew.errors import DataError, Spelling
 from unskew.evaluation.scores import Scores, system_of
 from unskew.experiment.plan import Plan, PlanView
+from unskew.experiment.plan_data import PlanData
 from unskew.experiment.results import Results, ScoredSplit
 from unskew.experiment.task import (
     Place,
@@ -32,6 +33,8 @@ Stored = tuple[pl.DataFrame, dict[str, Any]]
 
 def keys_of(plan: Plan, ratings: Ratings | Events) -> set[str]:
     """Return the keys of all results of a plan."""
+    prepared = PlanData.of(ratings, plan)
+    plan, ratings = prepared.plan, prepared.data
     data = data_key(ratings)
     return {
         result_key(plan, data, split, fold, view, system)

@@ -7,13 +7,13 @@ import pickle
 import sys
 from collections.abc import Callable, Mapping
 from contextlib import ExitStack, closing
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from unskew.checks import checked
 from unskew.data.catalog import load, read_name
-from unskew.data.events import Events
+from unskew.data.events import Events, read_events
 from unskew.data.ratings import Ratings
 from unskew.data.readers import read_ratings
 from unskew.data.stored import put_data
@@ -26,6 +26,7 @@ from unskew.errors import DataError, SettingError
 from unskew.experiment.cluster import do_stored
 from unskew.experiment.collection import StoredResults
 from unskew.experiment.plan import Custom, Plan
+from unskew.experiment.plan_data import PlanData
 from unskew.experiment.results import Results
 from unskew.experiment.task import Place, Task, forget, is_storable, result_key
 
@@ -116,6 +117,8 @@ def run_plan_by(
     progress: Callable[[RunProgress], None] | None = None,
 ) -> Results:
     """Carry a plan out, as `run_plan` does, by an executor that may do more than this plan."""
+    prepared = PlanData.of(ratings, plan)
+    plan = prepared.plan
     with ExitStack() as stack:
         kept = store is not None
         opened = Store.open(stack.enter_context(temporary_folder()) if store is None else store)
@@ -125,8 +128,9 @@ def run_plan_by(
         if executor.workers > 1:
             check_picklable(plan)
         run = _PlanRun(
-            ratings=ratings,
+            ratings=prepared.data,
             plan=plan,
+            notes=prepared.notes,
             store=opened,
             scratch=scratch,
             keep_going=keep_going,
@@ -169,6 +173,7 @@ class _PlanRun:
 
     ratings: Ratings | Events
     plan: Plan
+    notes: tuple[str, ...]
     store: Store
     scratch: Store | None
     keep_going: bool
@@ -210,7 +215,7 @@ class _PlanRun:
             scratch=self.scratch,
             failed=self.failed,
         )
-        return stored.collect(self.failures)
+        return replace(stored.collect(self.failures), data_notes=self.notes)
 
     def _unfinished(self, tasks: list[Task]) -> list[Task]:
         """Return the tasks to do; those that failed in an earlier run only if asked for."""
@@ -274,14 +279,24 @@ def tasks_of(
     return tasks
 
 
-def data_of(settings: Mapping[str, Any], folder: Path) -> Ratings:
-    """Read the data that a plan names: a file, relative to the plan's, an address, or a name."""
+def data_of(settings: Mapping[str, Any], folder: Path) -> Ratings | Events:
+    """Read the data that a plan names: a file, relative to the plan's, an address, or a name.
+
+    With `events = true` the file is an event log.
+    """
     if "file" not in settings:
         raise SettingError('the plan names no data: write [data] and file = "ratings.parquet"')
-    more = {key: value for key, value in settings.items() if key != "file"}
+    more = {key: value for key, value in settings.items() if key not in ("file", "events")}
+    is_log = settings.get("events", False)
+    if not isinstance(is_log, bool):
+        raise SettingError(f"[data] events must be true or false, got {is_log!r}")
+    if is_log and "duplicates" in more:
+        raise SettingError("[data] an event log has no duplicates: leave duplicates out")
+    read = read_events if is_log else read_ratings
     file = str(settings["file"])
     if is_address(file):
-        return read_ratings(file, **more)
+        return read(file, **more)
     if not (folder / file).exists() and read_name(file) is not None:
-        return load(file, **more).ratings
-    return read_ratings(folder / file, **more)
+        ratings = load(file, **more).ratings
+        return read_events(ratings) if is_log else ratings
+    return read(folder / file, **more)

@@ -13,6 +13,7 @@ import numpy as np
 from unskew.arrays import Mask
 from unskew.checks import as_count, choose
 from unskew.data.events import Events
+from unskew.data.filters import Filter
 from unskew.data.ratings import Ratings
 from unskew.data.relevance import Relevance
 from unskew.engine.store import digest_of
@@ -99,6 +100,8 @@ class Plan:
     judged_users
         Judge so many users, drawn at random, the same ones in every split; systems are trained on
         all ratings. None, or more than have ratings: all users are judged.
+    filters
+        What to do with the data before they are split, such as `us.data.KCore(5, 5)`.
 
     Examples
     --------
@@ -121,6 +124,7 @@ class Plan:
     draws: int = 10
     seed: int = 0
     judged_users: int | None = None
+    filters: Filter | Sequence[Filter] = ()
 
     def __post_init__(self) -> None:
         def several(name: str, kind: Any, example: str) -> None:
@@ -145,6 +149,7 @@ class Plan:
         several("metrics", Metric | str, "names, such as nDCG@10")
         several("interventions", Design, "interventions, such as us.splits.Skew()")
         several("judgments", str, "names, such as test")
+        several("filters", Filter, "filters, such as us.data.KCore(5, 5)")
         object.__setattr__(self, "algorithms", tuple(_labelled(self.algorithms).items()))
         for name in ("split", "targets", "algorithms", "metrics", "judgments"):
             if not getattr(self, name):
@@ -184,6 +189,7 @@ class Plan:
             ("users", self.users),
             ("undefined values", "count as 0" if self.undefined == "zero" else "are left out"),
             ("judged users", self.judged_users),
+            *(("filter", repr(one)) for one in self.filter_steps),
             ("seed", self.seed),
         ]
         return card(
@@ -205,6 +211,11 @@ class Plan:
     def designs(self) -> tuple[Targets, ...]:
         """The designs of targets."""
         return self.targets  # type: ignore[return-value]
+
+    @property
+    def filter_steps(self) -> tuple[Filter, ...]:
+        """The filters, in their order."""
+        return self.filters  # type: ignore[return-value]
 
     @property
     def systems(self) -> dict[str, Algorithm]:
@@ -268,6 +279,7 @@ class Plan:
             "seed": self.seed,
             # Only where it is set: results that were stored before it was there keep their key.
             **({} if self.judged_users is None else {"judged_users": self.judged_users}),
+            **({"filters": [one.describe() for one in self.filter_steps]} if self.filters else {}),
         }
 
 

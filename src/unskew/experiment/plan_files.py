@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from unskew.checks import checked, choose
+from unskew.data.filters import FILTERS, Filter, filter_of
 from unskew.data.ratings import Ratings
 from unskew.data.relevance import Relevance
 from unskew.errors import SettingError
@@ -64,6 +65,7 @@ _TOP = (
     "targets",
     "algorithm",
     "intervention",
+    "filter",
 )
 
 
@@ -78,7 +80,18 @@ _PLAIN = (
     "judged_users",
 )
 """Keys that are settings of a plan as they stand."""
-_DATA = ("file", "user", "item", "rating", "time", "tags", "duplicates", "format")
+_DATA = (
+    "file",
+    "user",
+    "item",
+    "rating",
+    "time",
+    "tags",
+    "duplicates",
+    "feedback",
+    "events",
+    "format",
+)
 
 
 def plan_of(content: Mapping[str, Any]) -> tuple[Plan, dict[str, Any]]:
@@ -97,6 +110,8 @@ def plan_of(content: Mapping[str, Any]) -> tuple[Plan, dict[str, Any]]:
         settings["targets"] = [_targets(one) for one in _tables(content, "targets")]
     if "intervention" in content:
         settings["interventions"] = [_design(one) for one in _tables(content, "intervention")]
+    if "filter" in content:
+        settings["filters"] = [_filter(one) for one in _tables(content, "filter")]
     settings["algorithms"] = tuple(
         pair for one in _tables(content, "algorithm") for pair in _systems(one)
     )
@@ -151,6 +166,7 @@ def plan_from_card(card: Mapping[str, Any], ratings: Iterable[Ratings] = ()) -> 
         algorithms=systems or {"random": algorithm("random")},
         relevance=_relevance(content["relevance"]),
         interventions=[_design(dict(one)) for one in content["interventions"]],
+        filters=[_filter({**one, "kind": one["filter"]}) for one in content.get("filters", [])],
         **{key: content[key] for key in _PLAIN if key in content},
     )
 
@@ -242,6 +258,17 @@ def _design(table: dict[str, Any]) -> Design:
     _check_settings(name, table, [one.name for one in fields(DESIGNS[name])])
     design: Design = _build(f"[[intervention]] {name}", DESIGNS[name], table)
     return design
+
+
+def _filter(table: Mapping[str, Any]) -> Filter:
+    settings = {
+        key: value.isoformat() if isinstance(value, date | datetime) else value
+        for key, value in table.items()
+        if key != "filter"
+    }
+    name = choose("kind", _named(settings, "kind", "filter", FILTERS), FILTERS)
+    one: Filter = _build(f"[[filter]] {name}", partial(filter_of, name), settings)
+    return one
 
 
 def _systems(table: dict[str, Any]) -> list[tuple[str, Algorithm]]:

@@ -8,12 +8,14 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from unskew.checks import checked
+from unskew.data.events import Events
 from unskew.data.ratings import Ratings
 from unskew.data.stored import data_key
 from unskew.engine.store import Store
 from unskew.engine.threads import available
 from unskew.experiment.execution import tasks_of
 from unskew.experiment.plan import Plan, PlanView
+from unskew.experiment.plan_data import PlanData
 from unskew.judging.rank import tile_users
 from unskew.recommend.costs import (
     Cost,
@@ -79,7 +81,7 @@ class Outline:
 @checked
 def outline(
     plan: Plan,
-    ratings: Ratings,
+    ratings: Ratings | Events,
     *,
     store: str | os.PathLike[str] | None = None,
     estimate: bool = True,
@@ -96,6 +98,8 @@ def outline(
         Count the operations of every system, at the speed of this machine; a system whose cost has
         no formula is trained on 300 users, and its time scaled by the number of ratings.
     """
+    prepared = PlanData.of(ratings, plan)
+    plan, ratings = prepared.plan, prepared.data
     counts = [splitter.count(ratings, plan.seed) for splitter in plan.splits]
     splits = [f"{one!r}: {count}" for one, count in zip(plan.splits, counts, strict=True)]
     views = plan.views()
@@ -106,7 +110,8 @@ def outline(
     cells = tile_users(len(ratings.items)) * len(ratings.items)
     size = 40 * len(ratings) + 16 * cells * available()
     size += 16 * len(ratings.users) * len(plan.metrics)
-    costs = _costs(plan, ratings) if estimate else {}
+    trained = ratings.to_ratings() if isinstance(ratings, Events) else ratings
+    costs = _costs(plan, trained) if estimate else {}
     size += round(max((one.bytes for one in costs.values()), default=0.0))
     return Outline(
         ratings=repr(ratings),
@@ -118,7 +123,7 @@ def outline(
         done=done,
         results=len(views) * tasks,
         bytes=size,
-        seconds=_times(plan, ratings, costs),
+        seconds=_times(plan, trained, costs),
     )
 
 

@@ -40,6 +40,8 @@ class Results(Result):
     parts: tuple[ScoredSplit, ...]
     failures: Mapping[str, str] = field(default_factory=dict)
     """Reports of failed tasks, by what they were."""
+    data_notes: tuple[str, ...] = ()
+    """What was done to the data before they were split, and which metrics they cannot give."""
 
     def __iter__(self) -> Iterator[ScoredSplit]:
         return iter(self.parts)
@@ -199,7 +201,7 @@ class Results(Result):
         for part, one in zip(self.parts, names, strict=True):
             design = ", ".join(one[key] for key in differing if one[key])
             designs.setdefault(design, []).append(part.scores)
-        return tuple(notes_of(designs))
+        return (*self.data_notes, *notes_of(designs))
 
     def display_tables(self, digits: int | None = None) -> list[Table]:
         """Return one table or, where there are many metrics, one per design with a row for each."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from typing import TypedDict
 
 import numpy as np
@@ -48,9 +49,12 @@ def relevance_for(
 
     `relevance` is for those who give the rule as a whole; `usual` is the threshold of a data set
     that has one. Ratings that are costly to read can be given as a function: it is called only
-    where the threshold has to be assumed.
+    where the threshold has to be assumed. On implicit feedback the gain is binary where nothing
+    else is stated: a pair counts once, however often it occurs.
     """
     stated = stated_relevance(liked, above, gain, loss, relevance)
+    if isinstance(tests, Ratings) and tests.implicit and relevance is None:
+        return _of_implicit(stated or Relevance(1, None, gain, loss), stated is not None)
     if stated is not None:
         return stated, []
     if usual is not None:
@@ -58,7 +62,7 @@ def relevance_for(
         return rule, [f"liked: ratings from {usual:g} up (usual for these data)"]
     tests = tests if isinstance(tests, Ratings) else tests()
     values = tests.value
-    if "pooled" in tests.tags or tests.implicit or bool(np.isin(values, (0.0, 1.0)).all()):
+    if "pooled" in tests.tags or bool(np.isin(values, (0.0, 1.0)).all()):
         return Relevance(1, None, gain, loss), ["liked: every value from 1 up (assumed)"]
     low, high = float(values.min()), float(values.max())
     if low >= 0.5 and 3 < high <= 5:
@@ -71,6 +75,14 @@ def relevance_for(
         " (the smallest liked rating) or ",
         Spelling("above=…", "--above"),
     )
+
+
+def _of_implicit(rule: Relevance, is_stated: bool) -> tuple[Relevance, list[str]]:
+    """Return the rule for implicit feedback: repeated events do not add to the gain of an item."""
+    liked = [] if is_stated else ["liked: every pair that occurs (implicit feedback)"]
+    if rule.gain != "rating":
+        return rule, liked
+    return replace(rule, gain="binary"), liked
 
 
 def name_systems(runs: object) -> dict[str, object]:

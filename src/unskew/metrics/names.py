@@ -77,6 +77,11 @@ class Metric:
         return flip[self.definition.better] if self.anti else self.definition.better
 
     @property
+    def needs_dislikes(self) -> bool:
+        """Whether it means nothing where no judgment is a dislike, as in implicit feedback."""
+        return self.anti or self.definition.needs_disliked
+
+    @property
     def whole_cutoff(self) -> int:
         """The cutoff as a number; a very large one stands for the whole list."""
         return WHOLE if self.cutoff is None else self.cutoff

@@ -87,7 +87,7 @@ def _write_splits(
         for name, rows in parts.items():
             if not re.fullmatch(r"[\w-]+", name):
                 raise DataError(f"{name!r} cannot name a file: rename it, such as valid")
-            write_table(_frame(rows), home / place / f"{name}.parquet", "parquet")
+            write_table(rows.to_file_table(), home / place / f"{name}.parquet", "parquet")
         facts = dict(split.facts)
         if liked is not None:
             facts |= _count_liked(parts, liked)
@@ -243,12 +243,6 @@ def _clear(home: Path) -> None:
             file.unlink(missing_ok=True)
             if file.parent != home and file.parent.is_dir() and not any(file.parent.iterdir()):
                 file.parent.rmdir()
-
-
-def _frame(ratings: Ratings) -> pl.DataFrame:
-    """Return ratings with raw ids; implicit ones that count nothing without a rating."""
-    frame = ratings.to_polars()
-    return frame.drop("rating") if ratings.implicit and "rating" in frame.columns else frame
 
 
 def _read(path: Path) -> Ratings:

@@ -121,6 +121,7 @@ def order_across_splits(
     scores: object,
     metrics: str | Sequence[str] | None = None,
     *,
+    unit: str = "split",
     level: float = 0.95,
     exchanges: int = EXCHANGES,
     bootstrap: int = BOOTSTRAP,
@@ -141,6 +142,8 @@ def order_across_splits(
         A mapping from the name of a split, such as `random` and `time`, to what `evaluate` gave,
         or to a list of such for its folds (their means are averaged); or a table with a column
         `split`.
+    unit
+        What the orders belong to, in words, where it is not a split but another condition.
     metrics, level, exchanges, bootstrap, better, seed, threads, progress
         As in `order_over_time`.
 
@@ -162,7 +165,7 @@ def order_across_splits(
     return _orders(
         folded,
         metrics,
-        unit="split",
+        unit=unit,
         level=level,
         exchanges=exchanges,
         bootstrap=bootstrap,

@@ -13,14 +13,15 @@ from typing import TYPE_CHECKING, Any
 import polars as pl
 
 from unskew.checks import checked, choose
-from unskew.data.ratings import DUPLICATES, Ratings
+from unskew.data import tables
+from unskew.data.ratings import DUPLICATES, FEEDBACK, Ratings
 from unskew.data.relevance import Relevance, Rule
 from unskew.engine.files import digest_of_file, read_sealed, write_sealed, write_table
 from unskew.engine.notebook_progress import notebook_progress
 from unskew.engine.progress import Progress
 from unskew.engine.versions import versions
 from unskew.errors import DataError, SettingError, Spelling, unknown_name
-from unskew.evaluation.evaluate import METRICS, labelled, memory_bytes
+from unskew.evaluation.evaluate import METRICS, labelled, memory_bytes, without_dislikes
 from unskew.evaluation.on_disk import parquet
 from unskew.evaluation.on_disk._job import FORMAT, Work, Workers, check_folder
 from unskew.evaluation.on_disk.copies import with_copies
@@ -233,6 +234,7 @@ def evaluate_files(
     depth: int | None = None,
     columns: Mapping[str, str | int] | None = None,
     duplicates: str = "error",
+    feedback: str | None = None,
     repeated: str = "error",
     nan: str = "error",
     by_user: bool = False,
@@ -273,7 +275,9 @@ def evaluate_files(
         Names of columns by what they hold (`user`, `item`, `rating`, `rank`, `score`), where they
         cannot be guessed.
     duplicates
-        A pair that stands more than once in the judgments, see `read_ratings`.
+        A pair that occurs more than once in the judgments, see `read_ratings`.
+    feedback
+        `explicit` or `implicit`, see `read_ratings`.
     repeated
         An item twice in a list, `duplicates` of `read_run`.
     nan
@@ -339,7 +343,10 @@ def evaluate_files(
         parquet.run_source(name, with_copies(f"run-{name}", given, output), names, reading)
         for name, given in parquet.named(runs).items()
     )
-    rule, notes = _relevance(tests, liked, above, gain, loss, relevance)
+    implicit = _is_implicit(tests, feedback)
+    rule, notes = _relevance(tests, implicit, liked, above, gain, loss, relevance)
+    kept, left_out = without_dislikes(labelled(labels), implicit)
+    notes += left_out
     held = max((*tests.held, *(size for source in systems for size in source.held)))
     with Workers.of(workers, cluster) as hands:
         if workers is None and cluster is None:  # as many as there is room for
@@ -348,7 +355,7 @@ def evaluate_files(
         job = Job(
             judgments=tests,
             runs=systems,
-            labels=labels,
+            labels=tuple(kept),
             relevance=rule,
             users=users,
             undefined=undefined,
@@ -393,8 +400,23 @@ def _supported(metrics: str | Metric | Iterable[str | Metric]) -> tuple[str, ...
     return tuple(wanted)
 
 
+def _is_implicit(tests: Source, feedback: str | None) -> bool:
+    """Tell whether the judgments are implicit feedback, by the rule of `read_ratings`."""
+    name = tests.columns.get("rating")
+    if feedback is not None:
+        if feedback == "explicit" and name is None:
+            raise DataError("explicit feedback needs a column of ratings; name it with columns=…")
+        return choose("feedback", feedback, FEEDBACK) == "implicit"
+    if name is None or tests.reading.duplicates == "count":
+        return True
+    if tables.plain_name(str(name)) not in tables.COUNTS:
+        return False
+    return not any(bool((part.cast(pl.Float64) < 1).any()) for part in tests.values("rating"))
+
+
 def _relevance(
     tests: Source,
+    implicit: bool,
     liked: float | None,
     above: float | None,
     gain: Rule,
@@ -409,25 +431,29 @@ def _relevance(
                 f"{what}: give a name or a mapping here, not a function: a resumed evaluation "
                 "could not check that the function is the same"
             )
+    if implicit:
+        return relevance_for(_without_values(), liked, above, gain, loss, relevance)
     return relevance_for(lambda: _examples(tests), liked, above, gain, loss, relevance)
+
+
+def _without_values() -> Ratings:
+    """Return what stands for judgments that are implicit feedback."""
+    return Ratings.of(pl.Series("user", [0]), pl.Series("item", [0]))
 
 
 def _examples(tests: Source) -> Ratings:
     """Return the least and the largest rating, and one that is neither 0 nor 1, if any is."""
-    value = None
-    if "rating" in tests.columns:
-        seen: list[float] = []
-        for values in tests.values("rating"):
-            numbers = values.cast(pl.Float64)
-            other = numbers.filter(~numbers.is_in([0.0, 1.0]))
-            some = [*seen, numbers.min(), numbers.max(), other.min()]
-            real = [float(v) for v in some if isinstance(v, float)]
-            others = [v for v in real if v not in (0.0, 1.0)]
-            seen = [*([min(real), max(real)] if real else []), *([min(others)] if others else [])]
-        value = pl.Series("rating", seen, dtype=pl.Float64)
-    size = 1 if value is None else len(value)
-    one = pl.Series("user", [0] * size, dtype=pl.Int64)
-    return Ratings.of(one, pl.Series("item", range(size), dtype=pl.Int64), value)
+    seen: list[float] = []
+    for values in tests.values("rating"):
+        numbers = values.cast(pl.Float64)
+        other = numbers.filter(~numbers.is_in([0.0, 1.0]))
+        some = [*seen, numbers.min(), numbers.max(), other.min()]
+        real = [float(v) for v in some if isinstance(v, float)]
+        others = [v for v in real if v not in (0.0, 1.0)]
+        seen = [*([min(real), max(real)] if real else []), *([min(others)] if others else [])]
+    one = pl.Series("user", [0] * len(seen), dtype=pl.Int64)
+    number = pl.Series("item", range(len(seen)), dtype=pl.Int64)
+    return Ratings.of(one, number, pl.Series("rating", seen, dtype=pl.Float64))
 
 
 def _share(memory: int | str, hands: Workers, sources: Iterable[Source]) -> int:

@@ -1,0 +1,108 @@
+"""`unskew data filter`: what filters leave of ratings or of an event log, as a file."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated, Any
+
+from unskew.cli import inputs, outputs
+from unskew.cli.bundles import REQUIRED, bundle, option
+from unskew.cli.options import INPUT, OUTPUT, Filters, NamedFileOptions, Quiet, RatingsArgument
+from unskew.cli.sources import RATING_COLUMNS, file_columns
+from unskew.errors import SettingError
+
+ENDINGS = {".csv": "csv", ".parquet": "parquet"}
+
+
+@bundle
+class FilterOptions:
+    """What is filtered, and how."""
+
+    source: RatingsArgument
+    files: NamedFileOptions
+    filters: Filters
+    events: Annotated[
+        bool,
+        option(
+            INPUT,
+            "The file is an event log: a pair may occur any number of times.",
+            "--events",
+            default=False,
+        ),
+    ]
+
+
+def command(
+    options: FilterOptions,
+    output: Annotated[
+        Path,
+        option(
+            OUTPUT,
+            "File to write; its ending selects the format: .csv or .parquet.",
+            "--output",
+            "-o",
+            metavar="FILE",
+            default=REQUIRED,
+        ),
+    ],
+    quiet: Quiet,
+) -> None:
+    """Filter ratings or an event log, and say what each filter removed.
+
+    [bold]Examples[/bold]
+
+      unskew data filter ratings.csv --filter k-core:users=5,items=5 -o core.parquet
+
+      unskew data filter clicks.csv --events --filter drop-repeats:within=60 --filter
+      between:start=2024-01-01 -o clean.csv
+
+    [bold]Filters[/bold]
+
+      k-core:users=5,items=5,rounds=1: users and items with enough rows
+
+      max-counts:users=1000: without users (robots) or items with more rows
+
+      popular-items:number=1000: the items with the most rows
+
+      between:start=2024-01-01,end=2024-07-01: from one moment up to another
+
+      threshold:least=4,binary=true: rows from a value up, as implicit feedback
+
+      drop-repeats:which=consecutive,within=60: an event log without repeats
+
+      sample-users:share=0.1,seed=7: all rows of users drawn at random
+    """
+    from unskew.data.events import Events
+    from unskew.data.filters import apply_filters
+    from unskew.engine.files import write_table
+
+    if output.suffix not in ENDINGS:
+        raise SettingError(f"--output: write {' or '.join(ENDINGS)}, got {output.name}")
+    chosen = inputs.read_filters(options.filters)
+    if not chosen:
+        raise SettingError("name at least one filter, such as --filter k-core:users=5,items=5")
+    kept = apply_filters(_read(options), chosen)
+    table = kept.to_polars() if isinstance(kept, Events) else kept.to_file_table()
+    write_table(table, output, ENDINGS[output.suffix])
+    if quiet:
+        return
+    for step in kept.steps:
+        outputs.say(str(step))
+    outputs.say(f"written to {output}", dim=True)
+    for line in kept.notes:
+        outputs.note(line)
+
+
+def _read(options: FilterOptions) -> Any:
+    """Read ratings, or an event log."""
+    from unskew.data.events import read_events
+
+    source, files = options.source, options.files
+    if not options.events:
+        return inputs.read_rating_file(source, files)
+    if inputs.is_named(source):
+        return read_events(inputs.read_rating_file(source, files))
+    if files.duplicates != "error":
+        raise SettingError("--duplicates is for ratings: an event log keeps every event")
+    path, columns = file_columns(source, files.columns, RATING_COLUMNS)
+    return read_events(path, feedback=files.feedback or "implicit", **columns)
