@@ -162,10 +162,10 @@ def filter_effect(
     Examples
     --------
     >>> import unskew as us
-    >>> shop = us.world("shop", users=150, items=80, seed=7)
+    >>> shop = us.world("shop", users=300, items=100, seed=7)
     >>> systems = [us.recommend.Popularity(), us.recommend.EASE(l2=50)]
     >>> plan = us.Plan(algorithms=systems, metrics=["P@5"], seed=7)
-    >>> effect = us.auditing.filter_effect(shop.ratings, plan, us.data.KCore(10, 10))
+    >>> effect = us.auditing.filter_effect(shop.ratings, plan, us.data.KCore(4, 4))
     >>> effect.table().columns
     ['metric', 'system', 'all', 'judged on what stays', 'filtered', 'judged', 'trained']
     """

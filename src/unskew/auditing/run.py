@@ -26,7 +26,6 @@ from unskew.auditing.core_notes import core_notes
 from unskew.auditing.designs import (
     LEVELS,
     AuditDesign,
-    Level,
     plans_of,
 )
 from unskew.auditing.evidence import Evidence, evidence_of
@@ -35,7 +34,7 @@ from unskew.auditing.given_lists import audit_lists
 from unskew.auditing.large_data import LargeRequest
 from unskew.auditing.measurements import AuditFacts
 from unskew.auditing.null import NullExperiment, null_experiment_by
-from unskew.auditing.ratings_card import ratings_card
+from unskew.auditing.ratings_inputs import RatingsInputs, ratings_card
 from unskew.auditing.reproduction import Choices, ratings_command
 from unskew.auditing.reproduction_code import GivenData, plan_code, ratings_audit_code
 from unskew.auditing.request import (
@@ -60,7 +59,7 @@ from unskew.data.filters import Filter, apply_filters
 from unskew.data.overview import summary
 from unskew.data.ratings import Ratings
 from unskew.data.relevance import Relevance, Rule
-from unskew.engine.execute import Executor, executor
+from unskew.engine.execute import executor
 from unskew.engine.files import temporary_folder
 from unskew.engine.notebook_progress import notebook_progress
 from unskew.engine.store import Store
@@ -257,34 +256,8 @@ def _filtered(source: World | Dataset, filters: Sequence[Filter]) -> Dataset:
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
-class RatingsAudit:
+class RatingsAudit(RatingsInputs):
     """An audit of ratings, while it runs: splits, runs, the null experiment, lists, the truth."""
-
-    source: World | Dataset
-    """What the user gave, as a data set or world."""
-    ratings: Ratings
-    known: truth_sources.Source | None
-    """Where the truth is known."""
-    plan: Plan
-    designs: tuple[AuditDesign, ...]
-    metric: str
-    level: Level
-    store: Store
-    executor: Executor
-    progress: Progress
-    attempts: Attempts
-    assumed: tuple[str, ...]
-    is_user_plan: bool
-    stated: Stated
-    large: LargeRequest
-    """With what was done in the place of what was not stated."""
-    tune: bool
-    given: GivenData
-    tuned: frozenset[str]
-    """Systems whose settings are chosen on the training part of each split."""
-    unfiltered: Ratings | None = None
-    """The ratings as they were given, where filters were applied to them."""
-    filters: tuple[Filter, ...] = ()
 
     @classmethod
     def of(

@@ -53,8 +53,8 @@ def command(
 
       unskew data filter ratings.csv --filter k-core:users=5,items=5 -o core.parquet
 
-      unskew data filter clicks.csv --events --filter drop-repeats:within=60 --filter
-      between:start=2024-01-01 -o clean.csv
+      unskew data filter plays.tsv --events --columns user=0,time=1,item=2 --filter
+      drop-repeats:within=60 --filter max-counts:users=1000 -o clean.csv
 
     [bold]Filters[/bold]
 

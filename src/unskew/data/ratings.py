@@ -398,10 +398,7 @@ class Ratings:
         return pl.DataFrame({**columns, **self.tags})
 
     def to_file_table(self) -> pl.DataFrame:
-        """Return `to_polars` as files have it: its columns tell the kind of feedback.
-
-        Implicit feedback has a column `count` or `weight`, or none where every value is 1.
-        """
+        """Return `to_polars` as files have it: implicit feedback has no rating, or counts."""
         frame = self.to_polars()
         if not self.implicit:
             return frame
