@@ -97,6 +97,7 @@ SLOW = {
     "unbiased.strata",
     "auditing.sweep",
     "unbiased.target_sizes",
+    "auditing.standing",
     "auditing.truth",
     "tune",
 }
@@ -325,6 +326,13 @@ def calls():
         "stats.tau_ap": orders,
         "unbiased.top_lists": {"world": world, "systems": [us.recommend.Popularity()]},
         "auditing.truth": {"data": world, "plan": plan, "bootstrap": 3},
+        "auditing.standing": {
+            "data": us.world("shop", users=80, items=40, seed=3),
+            "algorithms": ["popularity", "random"],
+            "metric": "P@5",
+            "splits": 1,
+            "bootstrap": 3,
+        },
         "tune": {
             "algorithm": us.recommend.PureSVD(2),
             "grid": {"factors": [1]},

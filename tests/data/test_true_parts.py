@@ -73,7 +73,8 @@ def test_a_data_set_has_one_true_part():
     assert other.true_part.ratings is other.random
     pool = TrueJudgments(few((0, 3, 2)), "pooled", liked=2)
     both = Dataset("x", ratings, random, truth=pool)
-    assert both.true_part is pool
+    assert both.true_part.ratings is random  # a random sample has no bias of pooled systems
+    assert Dataset("x", ratings, truth=pool).true_part is pool
     assert "3 random ratings; 3 judgments of the items that several systems listed" in str(both)
     whole = Dataset("x", ratings, random, truth=TrueJudgments(random, "exhaustive"))
     assert "random ratings" not in str(whole)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Any
 from weakref import WeakKeyDictionary
 
@@ -15,6 +16,8 @@ from unskew.checks import as_share, choose
 from unskew.data.dataset import Dataset
 from unskew.data.ratings import Ids, Ratings, under_one_numbering
 from unskew.data.readers import read_ratings
+from unskew.data.relevance import Relevance
+from unskew.data.true_judgments import EXHAUSTIVE, JUDGED, POOLED, RANDOM, TrueJudgments
 from unskew.engine.rng import generator
 from unskew.engine.store import digest_of
 from unskew.engine.threads import resolve
@@ -29,7 +32,7 @@ from unskew.recommend.model import Algorithm, Model
 from unskew.report.text import counted
 from unskew.splits import draws
 from unskew.splits.split import Split, without_overlap
-from unskew.targets.designs import AllItems, Targets
+from unskew.targets.designs import AllItems, Targets, TestItems, TestTargets
 from unskew.targets.lists import TargetLists
 from unskew.worlds.worlds import World
 
@@ -47,23 +50,57 @@ OVERLAP = {
 
 @dataclass(frozen=True, eq=False)
 class Sampled:
-    """The truth as a sample of randomly chosen pairs (missing at random)."""
+    """The truth as given judgments: of randomly chosen pairs, or of every pair of some."""
 
     ratings: Ratings
     """What is observed."""
     random: Ratings
+    """The judgments."""
     weights: Ratings | None
     """Random ratings that WTD may learn from; the truth does not judge by them."""
     targets: Targets
     overlap: str
     name: str
     """The truth that is meant."""
+    kind: str = RANDOM
+    liked: float | None = None
+    """The smallest liked judgment, where it is not that of the observed ratings."""
+
+    def relevance(self, plan: Plan) -> Relevance:
+        """Return which judgments are liked."""
+        if self.liked is None:
+            return plan.relevance
+        return replace(plan.relevance, liked=self.liked, above=None)
 
     def judge(self, models: Mapping[str, Model], train: Ratings, plan: Plan) -> Scores:
-        """Score models on the random ratings that are not in training."""
+        """Score models on the judgments of pairs that are not in training."""
         _, tests, _ = without_overlap(train, self.random, self.overlap)
-        lists = self.targets.lists(Split(train, tests), plan.relevance, seed=plan.seed)
+        lists = self.targets.lists(Split(train, tests), self.relevance(plan), seed=plan.seed)
         return scores_on(lists, models, plan, with_chance=False)
+
+
+@dataclass(frozen=True, eq=False)
+class Pooled(Sampled):
+    """The truth as judgments of what several systems listed: an unjudged item is not disliked.
+
+    Pools hold what users had not rated, so that what they rated is no target, be it in the training
+    or in the test part.
+    """
+
+    def judge(self, models: Mapping[str, Model], train: Ratings, plan: Plan) -> Scores:  # noqa: ARG002
+        """Score models on the order of the judged items alone (condensed lists)."""
+        lists = self.targets.lists(self._split, self.relevance(plan), seed=plan.seed)
+        return scores_on(lists, models, plan, with_chance=False)
+
+    def judge_whole_lists(self, models: Mapping[str, Model], plan: Plan) -> Scores:
+        """Score models on lists of all items, in which unjudged ones count as neither."""
+        lists = AllItems().lists(self._split, self.relevance(plan), seed=plan.seed)
+        return scores_on(lists, models, plan, with_chance=False)
+
+    @cached_property
+    def _split(self) -> Split:
+        _, tests, _ = without_overlap(self.ratings, self.random, "to-training")
+        return Split(self.ratings, tests)
 
 
 @dataclass(frozen=True, eq=False)
@@ -181,45 +218,86 @@ def source_of(
     plan: Plan,
 ) -> Source:
     """Find out what the truth is."""
-    design = AllItems() if targets is None else targets
-    if design.relevant != "all" or design.strata is not None:
-        raise SettingError(f"the truth has one list per user, but {design!r} asks for other lists")
-    needed = any("mar" in one.needs for one in plan.interventions)
     if isinstance(data, World):
         if random is not None:
             raise SettingError("a world knows its truth: leave random=… out")
-        for name in plan.metrics:
-            if parse(name).definition.of == "run":
-                raise SettingError(
-                    f"{name} describes a whole run, but a world is evaluated in blocks of users"
-                )
-        share = WORLD_WEIGHTS if weights is None else weights
-        learnt = data.random(share) if needed else None
-        known = "every known pair" if data.known is not None else "every pair"
-        return Simulated(
-            data, learnt, design, f"{known} of the world {data.name}, outside training ({design!r})"
+        return _simulated(data, weights, _one_list(targets or AllItems()), plan)
+    observed, part = _parts(data, random)
+    usual = {RANDOM: AllItems(), EXHAUSTIVE: TestItems(), POOLED: TestTargets()}
+    if part.candidates == JUDGED:
+        usual[RANDOM] = TestItems()
+    design = _one_list(usual[part.kind] if targets is None else targets)
+    words = OVERLAP[choose("overlap", overlap, OVERLAP)]
+    mnar, mar = under_one_numbering(observed, part.ratings)
+    if part.kind == POOLED:
+        if _needs_random(plan):
+            raise SettingError(
+                "interventions that learn from random ratings, such as wtd, need random judgments, "
+                "but these are pooled"
+            )
+        name = (
+            f"{part}; items outside the pool are left out of each list, and so are all items that "
+            f"the user rated ({design!r})"
         )
+        return Pooled(mnar, mar, None, design, overlap, name, POOLED, part.liked)
+    learnt = None
+    if _needs_random(plan):
+        share = as_share("weights", SAMPLE_WEIGHTS if weights is None else weights)
+        heads = draws.coin(mar, share, plan.seed, "truth/weights")
+        learnt, mar = mar.take(heads), mar.take(~heads)
+    what = f"{counted(len(mar), 'rating')} of randomly chosen items"
+    if part.kind == EXHAUSTIVE:
+        people, things = (np.unique(ids).size for ids in (mar.user, mar.item))
+        pairs = f"{counted(people, 'user')} and {counted(things, 'item')}"
+        what = f"{counted(len(mar), 'judgment')} of every pair of {pairs}"
+    name = f"{what}, {words} ({design!r})"
+    return Sampled(mnar, mar, learnt, design, overlap, name, part.kind, part.liked)
+
+
+def _one_list(design: Targets) -> Targets:
+    """Refuse designs that ask for other lists than one per user."""
+    if design.relevant != "all" or design.strata is not None:
+        raise SettingError(f"the truth has one list per user, but {design!r} asks for other lists")
+    return design
+
+
+def _needs_random(plan: Plan) -> bool:
+    return any("mar" in one.needs for one in plan.interventions)
+
+
+def _simulated(world: World, weights: float | None, design: Targets, plan: Plan) -> Simulated:
+    """Return every pair of a world as the truth."""
+    for name in plan.metrics:
+        if parse(name).definition.of == "run":
+            raise SettingError(
+                f"{name} describes a whole run, but a world is evaluated in blocks of users"
+            )
+    share = WORLD_WEIGHTS if weights is None else weights
+    learnt = world.random(share) if _needs_random(plan) else None
+    known = "every known pair" if world.known is not None else "every pair"
+    return Simulated(
+        world, learnt, design, f"{known} of the world {world.name}, outside training ({design!r})"
+    )
+
+
+def _parts(data: object, random: object) -> tuple[Ratings, TrueJudgments]:
+    """Return the observed ratings and the true judgments."""
     if isinstance(data, Dataset):
         if random is not None and data.random is not None:
             raise SettingError(f"{data.name} already has random ratings: leave random=… out")
+        part = data.true_part
+        if random is None and part is not None:
+            return data.ratings, part
         observed: object = data.ratings
-        sample = data.random if random is None else random
     else:
-        observed, sample = data, random
-    if sample is None:
+        observed = data
+    if random is None:
         raise SettingError(
-            "the truth is not known: give a world, or ratings of randomly chosen items (random=…)"
+            "the truth is not known: give a world, ratings of randomly chosen items (random=…), or "
+            "a data set with true judgments"
         )
-    parts = [one if isinstance(one, Ratings) else read_ratings(one) for one in (observed, sample)]
-    mnar, mar = under_one_numbering(*parts)
-    learnt = None
-    if needed:
-        part = as_share("weights", SAMPLE_WEIGHTS if weights is None else weights)
-        heads = draws.coin(mar, part, plan.seed, "truth/weights")
-        learnt, mar = mar.take(heads), mar.take(~heads)
-    told = OVERLAP[choose("overlap", overlap, OVERLAP)]
-    name = f"{counted(len(mar), 'rating')} of randomly chosen items, {told} ({design!r})"
-    return Sampled(mnar, mar, learnt, design, overlap, name)
+    both = [one if isinstance(one, Ratings) else read_ratings(one) for one in (observed, random)]
+    return both[0], TrueJudgments(both[1])
 
 
 def fit_all(

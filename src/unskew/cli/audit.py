@@ -23,12 +23,15 @@ from unskew.cli.options import (
     Filters,
     Judgments,
     NamedFileOptions,
+    OrderingMetric,
     RandomFile,
     RelevanceOptions,
     ReportOptions,
     Runs,
     StoredOptions,
+    SystemNames,
     Train,
+    Tune,
 )
 from unskew.cli.progress import AUDIT, stages_progress, weighted
 from unskew.cli.sources import header_of, split_source
@@ -72,10 +75,7 @@ class AuditOptions:
     ]
     thorough: Annotated[bool, option(MEASURE, "Slower: more splits.", "--thorough", default=False)]
     relevance: RelevanceOptions
-    algorithms: Annotated[
-        str | None,
-        option(MEASURE, "Systems to run, separated by commas; `unskew algorithms` lists them."),
-    ]
+    algorithms: SystemNames
     designs: Annotated[
         str | None,
         option(
@@ -93,19 +93,8 @@ class AuditOptions:
             default=False,
         ),
     ]
-    tune: Annotated[
-        bool,
-        option(
-            MEASURE,
-            "Tune settings on a validation part of each training part, or use the defaults.",
-            "--tune/--no-tune",
-            default=True,
-        ),
-    ]
-    metric: Annotated[
-        str | None,
-        option(MEASURE, "The metric that orders the systems. Default: P@10.", "--metric", "-m"),
-    ]
+    tune: Tune
+    metric: OrderingMetric
     users: Annotated[
         str | None,
         option(

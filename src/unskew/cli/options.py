@@ -156,6 +156,23 @@ Algorithms = Annotated[
         "-a",
     ),
 ]
+SystemNames = Annotated[
+    str | None,
+    option(MEASURE, "Systems to run, separated by commas; `unskew algorithms` lists them."),
+]
+Tune = Annotated[
+    bool,
+    option(
+        MEASURE,
+        "Tune settings on a validation part of each training part, or use the defaults.",
+        "--tune/--no-tune",
+        default=True,
+    ),
+]
+OrderingMetric = Annotated[
+    str | None,
+    option(MEASURE, "The metric that orders the systems. Default: P@10.", "--metric", "-m"),
+]
 Permutations = Annotated[
     int,
     option(

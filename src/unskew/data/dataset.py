@@ -59,11 +59,12 @@ class Dataset:
     def true_part(self) -> TrueJudgments | None:
         """The judgments by which systems are judged without that bias; None where there are none.
 
-        Pooled or exhaustive ones where `truth` holds them, else the random ratings.
+        Random ones come before pooled ones: they have no bias of the systems that were pooled.
         """
-        if self.truth is not None or self.random is None:
-            return self.truth
-        return TrueJudgments(self.random, RANDOM)
+        truth, random = self.truth, self.random
+        if random is None or (truth is not None and truth.kind != POOLED):
+            return truth
+        return TrueJudgments(random, RANDOM)
 
     def _repr_html_(self) -> str:
         from unskew.data.notebook_cards import of_dataset
