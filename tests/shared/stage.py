@@ -192,7 +192,13 @@ def _make(name):
         MAKERS[name](path)
 
 
-SLOW = ("unskew audit", "unskew demo", "unskew study run", "unskew bias null")
+SLOW = (
+    "unskew audit",
+    "unskew demo",
+    "unskew study run",
+    "unskew bias null",
+    "unskew bias standing",
+)
 """Commands that take seconds: run by make test-all only."""
 NOT_RUN = {
     "unskew audit --self-test": "an hour",

@@ -236,12 +236,17 @@ class Standing(Result):
             [row.system, *(value for one in (row.observed, row.true) for value in _shares(one))]
             for row in self.rows
         ]
-        names = ("P", "anti-P", "judged", "liked of judged")
-        of = [f"{kind} {name}" for kind in (OBSERVED, TRUE) for name in names]
+        names = ("P", "anti-P", "judged", "liked share")
+        # A trailing blank keeps the names of both groups apart.
+        of = [f"{OBSERVED} {names[0]}", *names[1:], f"{TRUE} {names[0]}"]
+        of += [f"{name} " for name in names[1:]]
         return [
             Table.of_rows(header, places, title="Scores and places", digits=digits),
             Table.of_rows(
-                ["system", *of], shares, title=f"Judged items among the first {k}", digits=3
+                ["system", *of],
+                shares,
+                title=f"Judged items among the first {k} (liked share: of those judged)",
+                digits=3,
             ),
         ]
 
