@@ -302,6 +302,13 @@ def calls():
         "stats.robustness": {**listed, "metrics": ["P@5"], "samples": 2, "shares": [0.5]},
         "run_plan": {"data": ratings, "plan": plan},
         "stats.sample_size": {"scores": scores},
+        "unbiased.policy_difference": {
+            "log": us.unbiased.read_log(
+                {"action": [1, 2] * 10, "reward": [0, 1] * 10, "propensity": [0.5] * 20}
+            ),
+            "a": {1: 0.5, 2: 0.5},
+            "b": {1: 0.1, 2: 0.9},
+        },
         "unbiased.sampled_metrics": {"ranks": [1, 2, 3], "items": 20, "n": 5, "bootstrap": 3},
         "stats.score_table": {"scores": two},
         "unbiased.sensitivity": {**listed, "resamples": 3},

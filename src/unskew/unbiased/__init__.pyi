@@ -11,6 +11,7 @@ from .liking import liked_shares as liked_shares
 from .online_trials import online_tests as online_tests
 from .planned_data import judgments_for as judgments_for
 from .planned_data import random_pairs_for as random_pairs_for
+from .policy_differences import policy_difference as policy_difference
 from .policy_values import policy_value as policy_value
 from .propensities import Propensity as Propensity
 from .propensities import propensity as propensity

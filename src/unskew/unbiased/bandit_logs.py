@@ -175,6 +175,8 @@ def _all_actions(shown: pl.Series, every: pl.Series) -> tuple[Ids, I32]:
 def numbers_of(frame: pl.DataFrame, name: str, source: str) -> F64:
     """Return a column as finite numbers."""
     column = frame[name]
+    if column.dtype == pl.Object:
+        raise DataError(f"{source}: column {name!r} must hold numbers; row 1 is {column[0]!r}")
     values = column.cast(pl.Float64, strict=False)
     wrong = (values.is_null() | values.is_nan() | values.is_infinite()).fill_null(value=True)
     if wrong.any():

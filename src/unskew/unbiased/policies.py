@@ -11,7 +11,7 @@ import polars as pl
 from numpy.typing import NDArray
 
 from unskew.arrays import F64, I64
-from unskew.checks import choose
+from unskew.checks import as_numbers, choose
 from unskew.engine.rng import draw
 from unskew.errors import DataError, SettingError
 from unskew.unbiased.bandit_logs import BanditLog, numbers_of
@@ -69,7 +69,7 @@ def per_action(log: BanditLog, name: str, given: Policy) -> ActionTable | Action
     if isinstance(given, pl.DataFrame):
         return ActionTable(log, _from_table(log, name, given))
     if isinstance(given, np.ndarray):
-        array = np.atleast_2d(np.asarray(given, np.float64))
+        array = np.atleast_2d(as_numbers(name, given))
         if array.shape[1] != actions or len(array) not in (1, positions, len(log)):
             raise DataError(
                 f"{name}: an array of shape {given.shape} does not fit {len(log):,} rows, "

@@ -295,7 +295,7 @@ def _evaluate_rows(
     def one(lo: int) -> float:
         hi = min(lo + step, rows)
         chance = policy.rows(lo, hi)
-        _check_chances(chance, lo)
+        check_chances("policy", chance, lo)
         at = np.arange(hi - lo), log.action[lo:hi]
         weight[lo:hi] = chance[at] / log.propensity[lo:hi]
         if model is not None:
@@ -311,14 +311,15 @@ def _evaluate_rows(
     return _RowValues(weight, direct, modelled, math.fsum(outside) / rows)
 
 
-def _check_chances(chance: F64, first: int) -> None:
+def check_chances(name: str, chance: F64, first: int) -> None:
+    """Refuse rows of chances that are no distribution over the actions."""
     total = chance.sum(axis=1)
     wrong = ~((chance >= 0).all(axis=1) & (np.abs(total - 1) <= 1e-6))
     if wrong.any():
         row = int(np.argmax(wrong))
         least = float(chance[row].min())
         raise DataError(
-            f"policy: the chances of a row must be 0 or more and add up to 1; in row {first + row} "
+            f"{name}: the chances of a row must be 0 or more and add up to 1; in row {first + row} "
             f"they add up to {total[row]:g}, the least is {least:g} ({int(wrong.sum()):,} rows)"
         )
 
