@@ -18,6 +18,7 @@ RANDOM = us.read_ratings({"user": [1, 1, 2], "item": [1, 2, 3], "rating": [5, 1,
 NEEDED = {
     us.splits.Forced: {"random": RANDOM},
     us.splits.Given: {"column": "part"},
+    us.splits.ModelAges: {"step": "7d"},
     us.experiment.Custom: {"label": "mine", "function": print, "version": 2},
 }
 KINDS = [
@@ -81,6 +82,9 @@ FROZEN = {
     "protocol leave-out": "027146da06501f2a",
     "protocol temporal": "4f3a047ada3430a5",
     "protocol events": "012e8346f3365f1a",
+    "protocol windows": "679b2fa513ec3b48",
+    "protocol ages": "3db178b051323351",
+    "protocol sessions": "60785a57085c0f90",
     "protocol uniform": "905b710816b1ac59",
     "protocol flat": "9752f9c02fea16da",
     "protocol head-removed": "2e8d38fa56585d84",

@@ -19,7 +19,7 @@ from unskew.cli.options import INPUT, INTERVALS, MEASURE, OUTPUT, RUNNING, TEST,
 from unskew.worlds.saved import save_world
 
 OTHER_MEANING = {
-    "--repeats": ("bias null",),
+    "--repeats": {"bias null", "split"},
     "--algorithm": {"recommend"},
     "--alpha": {"gate", "intervene"},
     "--by": {"compare", "gate", "split", "strata"},

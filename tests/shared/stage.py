@@ -106,6 +106,13 @@ def _events(path):
     rows.write_csv(path, separator="\t", include_header=False)
 
 
+def _plays(path):
+    """Write a log of 50 days in which every third event is repeated a quarter of an hour later."""
+    rows = _parts()["ratings"].select("user", "item", pl.col("time").shuffle(seed=7))
+    later = rows.gather_every(3).with_columns(pl.col("time").dt.offset_by("15m"))
+    write(pl.concat([rows, later]), path)
+
+
 def _chances(path):
     items = _parts()["ratings"].group_by("item").len().sort("item")
     share = pl.col("len") / 80
@@ -133,6 +140,7 @@ MAKERS = {
     "qrels.txt": _qrels,
     "plays.tsv": _events,
     "events.csv": _events,
+    "plays.csv": _plays,
     "chances.csv": _chances,
     "genres.csv": _genres,
     "users.csv": _users,

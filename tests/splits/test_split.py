@@ -22,15 +22,18 @@ from unskew.splits.diagnose import diagnose_split
 from unskew.splits.events import TemporalEvents
 from unskew.splits.familiar import FamiliarTraining
 from unskew.splits.given import Forced, Given
+from unskew.splits.model_ages import ModelAges
 from unskew.splits.popularity import Flat, HeadRemoved, Uniform
 from unskew.splits.random import Random
 from unskew.splits.registry import PROTOCOLS, protocol
 from unskew.splits.saved import from_card, load_splits, read_card, save_splits
+from unskew.splits.sessions import Sessions
 from unskew.splits.split import Split
 from unskew.splits.strata import judgment_bins, popularity_percentiles
 from unskew.splits.subsample import popularity_cut, random_parts, sparsity_sample
 from unskew.splits.time import Temporal
 from unskew.splits.user import LeaveOut, PerUser
+from unskew.splits.windows import Windows
 from unskew.testing import check_splitter
 
 
@@ -81,7 +84,18 @@ CASES = [
     Temporal(test=0.3, ties="train"),
     Temporal(per_user=True),
     Temporal(at=30),
+    Temporal(test=0.2, validation=0.2, gap=5),
+    Temporal(test=0.2, validation=0.2, per_user=True, pick="last"),
+    Temporal(at=30, pick="random"),
     TemporalEvents(aggregate="sum"),
+    Windows(),
+    Windows(number=2, length=20, train_length=30, gap=3, pick="last"),
+    Windows(number=4, test=0.5, ties="train", pick="next"),
+    ModelAges(number=3, step=15),
+    ModelAges(ages=(0, 30), train_length=40, pick="first"),
+    Sessions(pause=20, test=0.4),
+    Sessions(pause=9, pick="next", ties="train"),
+    Sessions(pause=30, at=70, pick="random", least=2),
     Uniform(test=0.1),
     Uniform(test=0.1, epsilon=0.5, rounding="nearest", repetitions=2),
     Flat(t=2),
@@ -118,8 +132,10 @@ def test_every_protocol_is_walked():
 
 @every
 def test_contract(how):
-    drawn = isinstance(how, DRAWN) or getattr(how, "pick", None) == "random"
-    fixed = isinstance(how, Temporal | TemporalEvents | Given | Forced)
+    pick = getattr(how, "pick", None)
+    drawn = isinstance(how, DRAWN) or pick == "random"
+    fixed = isinstance(how, Temporal | TemporalEvents | Windows | ModelAges | Given | Forced)
+    fixed = fixed and pick not in ("first", "last")  # the seed decides between equal times
     draws = True if drawn or isinstance(how, FamiliarTraining) else False if fixed else None
     check_splitter(how, draws=draws)
 
@@ -867,7 +883,13 @@ COMMAND_LINES = [
     ["leave-out", "--number", 2],
     ["temporal", "--test", 0.2, "--ties", "train"],
     ["temporal", "--per-user"],
+    ["temporal", "--test", 0.2, "--validation", 0.1, "--gap", "5s", "--pick", "last"],
     ["events", "--at", 30],
+    ["windows", "--number", 2, "--length", "20s", "--train-length", "30s", "--step", "10s"],
+    ["windows", "--test", 0.4, "--gap", 3, "--pick", "next"],
+    ["ages", "--ages", "0,10s,20s", "--at", 120],
+    ["ages", "--number", 3, "--step", "10s", "--events", "--repeats", "last", "--seen", "keep"],
+    ["sessions", "--pause", "20s", "--pick", "last", "--least", 2],
     ["flat", "--test", 0.2],
     ["flat", "--per-item", 3, "--repetitions", 2],
     ["head-removed", "--folds", 2, "--head", 0.2],

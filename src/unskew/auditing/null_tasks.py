@@ -14,7 +14,7 @@ from unskew.engine.rng import generator
 from unskew.engine.rng import key_of as seed_of
 from unskew.engine.store import Store, digest_of
 from unskew.engine.versions import versions
-from unskew.errors import SettingError, quietly
+from unskew.errors import quietly
 from unskew.evaluation.scores import Scores, system_of
 from unskew.evaluation.scoring import list_columns
 from unskew.experiment.plan import STAGES, Plan
@@ -230,14 +230,9 @@ class NullJob:
         key = (task.plan, task.split, task.fold)
         if held.split is None or held.split_key != key:
             plan = self._plan(task)
-            splits = plan.splits[task.split].each(ratings, plan.seed)
-            split = next((one for number, one in enumerate(splits) if number == task.fold), None)
-            if split is None:
-                raise SettingError(
-                    f"{plan.splits[task.split]!r} does not make a split number {task.fold + 1}"
-                )
+            split = plan.splits[task.split].nth(ratings, task.fold, plan.seed)
             # The users who are judged are those of the plan, whatever the draw.
-            split = replace(split, judged=self.plans[task.plan].judged(self.ratings))
+            split = split.judging(self.plans[task.plan].judged(self.ratings))
             held.split_key, held.split = key, split
             held.lists, held.known = {}, {}
         return held.split

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
-
-from unskew.errors import SettingError
 
 if TYPE_CHECKING:
     from unskew.arrays import Mask
@@ -36,8 +34,4 @@ class RemadeSplit:
 
     def __call__(self) -> Split:
         """Make it."""
-        splits = self.splitter.each(self.ratings, self.seed)
-        for number, split in enumerate(splits):
-            if number == self.fold:
-                return replace(split, judged=self.judged)
-        raise SettingError(f"{self.splitter!r} does not make a split number {self.fold + 1}")
+        return self.splitter.nth(self.ratings, self.fold, self.seed).judging(self.judged)

@@ -33,8 +33,8 @@ _SETTING = {
 }
 
 SPLIT = "The split"
-PER_USER = "Protocols user and leave-out"
-TIME = "Protocols temporal and events"
+TIME = "Protocols temporal, events, windows, ages and sessions"
+WINDOWS = "Further settings of windows, ages and sessions"
 POPULARITY = "Protocols uniform, flat and head-removed"
 GIVEN = "Protocols forced, given and familiar"
 
@@ -67,14 +67,46 @@ class ProtocolOptions:
         option(SPLIT, "Rounding of counts: floor or half-even (user), floor or nearest (uniform)."),
     ]
     number: Annotated[
-        int | None, option(PER_USER, "Number of test ratings of each user.", min=1, max=MOST_DEPTH)
+        int | None,
+        option(
+            SPLIT,
+            "user, leave-out: number of test ratings of each user. windows, ages: number of "
+            "windows or ages.",
+            min=1,
+            max=MOST_DEPTH,
+        ),
     ]
     pick: Annotated[
-        str | None, option(PER_USER, "Which ratings to test: random, or the last or first in time.")
+        str | None,
+        option(
+            SPLIT,
+            "user, leave-out: which ratings to test: random, or the last or first in time. Splits "
+            "by time: those of each user (sessions: of each session) in the test part; also all, "
+            "or every next.",
+        ),
+    ]
+    events: Annotated[
+        bool,
+        option(
+            TIME,
+            "The file is an event log, in which pairs may repeat (protocol events: always).",
+            "--events",
+            default=False,
+        ),
     ]
     at: Annotated[str | None, option(TIME, "Time of the cut, such as 2003-01-01.")]
     ties: Annotated[
         str | None, option(TIME, "Part that ratings at the time of the cut go to: test or train.")
+    ]
+    validation: Annotated[
+        float | None, option(TIME, "temporal: share of a validation part just before the test.")
+    ]
+    validation_at: Annotated[
+        str | None, option(TIME, "temporal: time at which a validation part begins.")
+    ]
+    gap: Annotated[
+        str | None,
+        option(TIME, "Time between training and test that is left out, such as 1d, 12h or 30min."),
     ]
     per_user: Annotated[
         bool, option(TIME, "temporal: a separate cut for each user.", "--per-user", default=False)
@@ -82,8 +114,43 @@ class ProtocolOptions:
     aggregate: Annotated[
         str | None, option(TIME, "events: how repeated events become one rating: count or sum.")
     ]
+    repeats: Annotated[
+        str | None,
+        option(
+            TIME,
+            "Event logs: how events of one pair become a rating: count, sum, mean, max, first or "
+            "last.",
+        ),
+    ]
     seen: Annotated[
-        str | None, option(TIME, "events: drop or keep test pairs that are also in training.")
+        str | None,
+        option(TIME, "Event logs: drop or keep test pairs that were met before the test."),
+    ]
+    length: Annotated[
+        str | None, option(WINDOWS, "windows, ages: how long a test window lasts, such as 7d.")
+    ]
+    step: Annotated[
+        str | None,
+        option(WINDOWS, "windows, ages: time from one window, or age, to the next, such as 7d."),
+    ]
+    train_length: Annotated[
+        str | None,
+        option(WINDOWS, "windows, ages: train on so long before the cut (default: on all before)."),
+    ]
+    start: Annotated[str | None, option(WINDOWS, "windows: beginning of the first window.")]
+    empty: Annotated[
+        str | None, option(WINDOWS, "windows: a window without rows is an error, or skip it.")
+    ]
+    ages: Annotated[
+        str | None,
+        option(WINDOWS, "ages: how old the models are, such as 0d,7d,30d (or --step, --number)."),
+    ]
+    pause: Annotated[
+        str | None, option(WINDOWS, "sessions: a longer pause ends a session (default 30min).")
+    ]
+    least: Annotated[
+        int | None,
+        option(WINDOWS, "sessions: fewest events of a test session.", min=1, max=MOST_DEPTH),
     ]
     epsilon: Annotated[
         float | None,
@@ -187,6 +254,8 @@ def command(
 
       unskew split ratings.csv --filter k-core:users=5,items=5 --protocol temporal -o parts/
 
+      unskew split plays.csv --events --protocol windows --length 7d --number 4 -o weeks/
+
       unskew split ratings.csv --card parts/card.json -o again/
 
     [bold]Protocols[/bold]
@@ -196,6 +265,9 @@ def command(
       user: a share or number of each user's ratings; leave-out: a few of each user's
 
       temporal: before and after a point in time; events: a log, split by time and then aggregated
+
+      windows: test windows along time, each with the training before it; ages: one test window,
+      training that ends earlier and earlier; sessions: early sessions train, later ones test
 
       uniform: the same number of test ratings for each popular item; flat: for each item with
       enough
@@ -216,6 +288,7 @@ def command(
     from unskew.splits.saved import check_folder, from_card, read_card, save_splits
 
     settings = inputs.given(**vars(options))
+    as_events = settings.pop("events", False) or protocol == "events"
     check_folder(output.output, output.force)
     inputs.check_data_dir(files.data_dir, ratings, test_ratings)
     reading = _Reading(ratings, test_ratings, files, filters)
@@ -230,9 +303,10 @@ def command(
             raise SettingError(f"{card}: this card of Python does not say which columns to read")
         reading.repeat(repeated["reading"])
         protocol, seed, liked = repeated["protocol"], repeated["seed"], repeated["liked"]
+        as_events = repeated["reading"].get("events", protocol == "events")
         column = repeated["settings"].get("column") or repeated["settings"].get("tag")
     choose("protocol", protocol, PROTOCOLS)
-    data, test = reading.data(protocol, column), reading.test(protocol)
+    data, test = reading.data(protocol, column, as_events), reading.test(protocol)
     data = apply_filters(data, reading.filters)
     if test is not None:
         settings["test_ratings"] = test
@@ -270,6 +344,7 @@ class _Reading:
         self._source, self._test, self._files = ratings, test, files
         self._duplicates, self._feedback = files.duplicates, files.feedback
         self._filters = list(filters or [])
+        self._as_events = False
         self.path, self._columns = ratings, dict[str, Any]()
         if not inputs.is_named(ratings):
             self.path, self._columns = file_columns(ratings, files.columns, RATING_COLUMNS)
@@ -288,19 +363,21 @@ class _Reading:
         self._filters = reading.get("filters", [])
         self._test_columns = reading.get("test_columns", self._columns)
 
-    def data(self, protocol: str, column: str | None) -> Any:
+    def data(self, protocol: str, column: str | None, as_events: bool) -> Any:
         """Read the ratings, or the events, to be split."""
         from unskew.data.events import read_events
         from unskew.data.readers import read_ratings
 
+        self._as_events = as_events
         if inputs.is_named(self._source):
-            if protocol == "events":
+            if as_events:
+                option = "--protocol events" if protocol == "events" else "--events"
                 raise SettingError(
-                    f"--protocol events reads a log from a file, but {self._source} is a named "
-                    "data set"
+                    f"{option} reads a log from a file, but {self._source} is a named data set"
                 )
             return inputs.read_rating_file(self._source, self._files)
-        if protocol == "events":
+        if as_events:
+            _check_takes_events(protocol)
             return read_events(self.path, feedback=self._feedback or "implicit", **self._columns)
         tag = "familiar" if protocol == "familiar" and column is None else column
         tags = [] if tag is None else [tag]
@@ -338,9 +415,23 @@ class _Reading:
         """Return what the card keeps, to read the same again."""
         reading: dict[str, Any] = {"columns": self._columns, "duplicates": self._duplicates}
         reading |= inputs.given(feedback=self._feedback, filters=self._filters or None)
+        if self._as_events:
+            reading["events"] = True
         if self._test_columns != self._columns:
             reading["test_columns"] = self._test_columns
         return reading
+
+
+def _check_takes_events(name: str) -> None:
+    """Refuse an event log where ratings are split."""
+    from unskew.splits.registry import PROTOCOLS
+
+    takes = [key for key, kind in PROTOCOLS.items() if kind.takes_events]
+    if name not in takes:
+        raise SettingError(
+            f"--events is for splits by time ({', '.join(takes)}); {name} splits ratings, of "
+            "which a pair has one: count them first, with --duplicates sum"
+        )
 
 
 def _splitter(name: str, options: dict[str, Any], liked: float | None) -> Any:
@@ -351,6 +442,8 @@ def _splitter(name: str, options: dict[str, Any], liked: float | None) -> Any:
     if name == "head-removed":
         inner = {key: settings.pop(key) for key in ("test", "folds", "exact") if key in settings}
         settings["of"] = protocol("random", **inner)
+    if "ages" in settings:
+        settings["ages"] = tuple(age.strip() for age in settings["ages"].split(","))
     if name == "familiar":
         settings["folds"] = settings.get("folds", 5) or None
         if settings.get("fair"):

@@ -414,6 +414,42 @@ def run_starts(time: I64) -> I64:
 
 
 @kernel
+def pairs_between(
+    start: I64,
+    row: I64,
+    item: I32,
+    first: int,
+    last: int,
+    chosen: I64,
+    head: I64,
+    users: I32,
+    items: I32,
+) -> int:
+    """Fill in the rows from `first` up to `last`, in the order given, and the pairs they are of.
+
+    `start` says where each user's rows start in `row` and `item`, which are sorted by item within a
+    user. `head` receives where each pair starts in `chosen`, and the end; returns their number.
+    """
+    rows, pairs = 0, 0
+    for u in range(start.size - 1):
+        before = -1
+        for i in range(start[u], start[u + 1]):
+            r = row[i]
+            if r < first or r >= last:
+                continue
+            if item[i] != before:
+                before = item[i]
+                head[pairs] = rows
+                users[pairs] = u
+                items[pairs] = before
+                pairs += 1
+            chosen[rows] = r
+            rows += 1
+    head[pairs] = rows
+    return pairs
+
+
+@kernel
 def core_rows(
     user: I32, item: I32, users: int, items: int, least: I64, rounds: int
 ) -> tuple[U8, int]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 from datetime import UTC, datetime, timedelta
 
 import numpy as np
@@ -24,6 +25,17 @@ UNITS = (
 _LATEST = 1e17  # microseconds
 _ZONE = r"\d(?:[Zz]|[+-]\d{2}:?\d{2})$"
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+# Units of durations: the shortest first. A month has no fixed length.
+_LENGTHS = {
+    "us": 1,
+    "ms": 1_000,
+    "s": 1_000_000,
+    "min": 60_000_000,
+    "h": 3_600_000_000,
+    "d": 86_400_000_000,
+    "w": 604_800_000_000,
+}
+_DURATION = re.compile(r"\s*([0-9]*\.?[0-9]+)\s*([a-z]+)?\s*")
 
 
 def time_column(table: Table, name: str) -> tuple[I64, str]:
@@ -158,3 +170,54 @@ def _no_moment(given: object, name: str) -> SettingError:
         f"{name} must be an ISO date such as '2003-01-01' or '2003-01-01T12:00:00', a datetime or "
         f"seconds since 1970; got {given!r}"
     )
+
+
+def duration(value: str | float, name: str = "length", *, zero: bool = False) -> int:
+    """Return a duration as microseconds: text such as `7d`, `12h`, `30min`, `1w`, or seconds.
+
+    Parameters
+    ----------
+    value
+        Text with a unit (us, ms, s, min, h, d, w), or a number of seconds.
+    name
+        What it is the duration of, for messages.
+    zero
+        Whether no time at all is allowed.
+
+    Examples
+    --------
+    >>> from unskew.data.times import duration
+    >>> duration("1.5h"), duration(2)
+    (5400000000, 2000000)
+    """
+    micros = math.nan
+    if isinstance(value, str):
+        read = _DURATION.fullmatch(value.lower())
+        if read is not None and (read[2] or "s") in _LENGTHS:
+            micros = float(read[1]) * _LENGTHS[read[2] or "s"]
+    elif isinstance(value, int | float) and not isinstance(value, bool):
+        micros = float(value) * 1e6
+    if not abs(micros) < _LATEST or micros < 0 or (round(micros) == 0 and not zero):
+        least = "0 or more" if zero else "more than 0"
+        raise SettingError(
+            f"{name} must be a duration of {least}, such as '7d', '12h', '30min' or '1w' (units: "
+            f"{', '.join(_LENGTHS)}), or a number of seconds; got {value!r}"
+        )
+    return round(micros)
+
+
+def lasting(micros: int) -> str:
+    """Write a duration in the largest unit that it is a whole number of.
+
+    Examples
+    --------
+    >>> from unskew.data.times import lasting
+    >>> lasting(86_400_000_000), lasting(5_400_000_000), lasting(0)
+    ('1d', '90min', '0s')
+    """
+    if not micros:
+        return "0s"
+    name, size = next(pair for pair in reversed(_LENGTHS.items()) if micros % pair[1] == 0)
+    if name == "w" and micros // size < 2:
+        name, size = "d", _LENGTHS["d"]  # a week is better known as 7 days
+    return f"{micros // size}{name}"

@@ -174,8 +174,8 @@ def _reachable(lists: TargetLists) -> U8:
         lists.user,
         lists.stratum,
         lists.pool.home,
-        lists.train.start,
-        lists.train.item,
+        lists.barred.start,
+        lists.barred.item,
     )
 
 

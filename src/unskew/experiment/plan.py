@@ -302,12 +302,11 @@ class PlanView:
 
     def apply(self, split: Split, seed: int) -> Split:
         """Return the split as this view judges it."""
-        tests = split.test
-        if self.judgments != "test":
-            tests = split.judgments[choose("judgments", self.judgments, split.judgments)]
-        if self.intervention is not None:
-            tests = self.intervention.sample(tests, split.train, seed=seed).ratings
-        return replace(split, test=tests)
+        judged = split.judged_by(self.judgments)
+        if self.intervention is None:
+            return judged
+        sample = self.intervention.sample(judged.test, split.train, seed=seed)
+        return replace(judged, test=sample.ratings)
 
 
 def _labelled(

@@ -17,7 +17,7 @@ from unskew.engine.rng import DrawKeyed, generator
 from unskew.engine.store import Store, digest_of
 from unskew.engine.threads import resolve
 from unskew.engine.versions import versions
-from unskew.errors import SettingError, quietly
+from unskew.errors import quietly
 from unskew.evaluation.chance import chance_scores
 from unskew.evaluation.evaluate import MEMORY, forgiving
 from unskew.evaluation.scores import USERS, System
@@ -219,11 +219,8 @@ def _ratings(store: Store, data: str) -> Ratings | Events:
 @lru_cache(maxsize=1)
 def _split(store: Store, data: str, plan: Plan, split: int, fold: int) -> Split:
     _lists.cache_clear()
-    splits = plan.splits[split].each(_ratings(store, data), plan.seed)
-    for number, one in enumerate(splits):
-        if number == fold:
-            return replace(one, judged=plan.judged(_ratings(store, data)))
-    raise SettingError(f"{plan.splits[split]!r} does not make a split number {fold + 1}")
+    ratings = _ratings(store, data)
+    return plan.splits[split].nth(ratings, fold, plan.seed).judging(plan.judged(ratings))
 
 
 @lru_cache(maxsize=64)

@@ -28,7 +28,8 @@ def full_job(lists: TargetLists) -> RankJob:
         size = frozen(lists.free + 1)
         return RankJob(replace(lists, source=replace(source, n=None), size=size, design=card))
     design = Targets(**{**settings, "relevant": "all", "others": "all"})
-    split = Split(lists.train, lists.tests)
+    known = {} if lists.known is None else {"test": lists.known}
+    split = Split(lists.train, lists.tests, known=known)
     return RankJob(design.lists(split, lists.relevance, seed=lists.seed))
 
 

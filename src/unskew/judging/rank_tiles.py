@@ -306,7 +306,7 @@ class WholeLists:
         """Select the best items of each user."""
         from unskew.judging import order_kernels, rank_kernels
 
-        size, k, train = last - first, self.depth, self.lists.train
+        size, k, train = last - first, self.depth, self.lists.barred
         best = Best(
             first,
             np.full((size, k), -1, np.int32),
@@ -333,7 +333,7 @@ class WholeLists:
 
     def _where(self, tile: ScoredTile, user: I32, stratum: I32, lo: int, hi: int) -> Where:
         """Return lists, their scores, candidates and training items as kernels take them."""
-        pool, train, rows = self.lists.pool, self.lists.train, tile.rows(user[lo:hi])
+        pool, train, rows = self.lists.pool, self.lists.barred, tile.rows(user[lo:hi])
         candidates = pool.cand, pool.cand_start, pool.home
         return tile.table, rows, user, stratum, lo, hi, *candidates, train.start, train.item
 
@@ -391,7 +391,7 @@ class WholeLists:
         """Take the ranks of judged items from the order that all users share."""
         from unskew.judging import order_kernels
 
-        train = job.lists.train
+        train = job.lists.barred
         hits = order_kernels.ranks_in_order(
             common.place,
             job.lists.user,
@@ -469,6 +469,7 @@ def _is_alike(one: TargetLists, other: TargetLists) -> bool:
     return (
         one.strata == other.strata == 0
         and one.train is other.train
+        and one.known is other.known
         and (one.shortfall == "fill") == (other.shortfall == "fill")
         and (one.shortfall != "fill" or one.seed == other.seed)
         and np.array_equal(one.pool.home, other.pool.home)

@@ -9,6 +9,7 @@ from .interventions import Reg as Reg
 from .interventions import Skew as Skew
 from .interventions import Wtd as Wtd
 from .interventions import WtdH as WtdH
+from .model_ages import ModelAges as ModelAges
 from .popularity import Flat as Flat
 from .popularity import HeadRemoved as HeadRemoved
 from .popularity import Uniform as Uniform
@@ -16,6 +17,7 @@ from .random import Random as Random
 from .randomness import looks_random as looks_random
 from .saved import load_splits as load_splits
 from .saved import save_splits as save_splits
+from .sessions import Sessions as Sessions
 from .split import Splitter as Splitter
 from .strata import judgment_bins as judgment_bins
 from .strata import popularity_percentiles as popularity_percentiles
@@ -24,3 +26,4 @@ from .subsample import sparsity_sample as sparsity_sample
 from .time import Temporal as Temporal
 from .user import LeaveOut as LeaveOut
 from .user import PerUser as PerUser
+from .windows import Windows as Windows

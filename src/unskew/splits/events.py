@@ -14,7 +14,8 @@ from unskew.data.times import moment
 from unskew.errors import SettingError
 from unskew.settings import choice, declare, share
 from unskew.splits.split import Split, Splitter, assemble, empty, without_overlap
-from unskew.splits.time import TIES, cut_in_time, time_hint
+from unskew.splits.time import cut_in_time, time_hint
+from unskew.splits.timeline import TIES
 
 AGGREGATE = ("count", "sum")
 SEEN = ("drop", "keep")

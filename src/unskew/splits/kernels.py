@@ -103,3 +103,39 @@ def precede(start: I64, time: I64, train_start: I64, train_time: I64) -> int:
         for i in range(start[u], start[u + 1]):
             before += time[i] < latest
     return before
+
+
+@kernel
+def in_history(user: I32, item: I32, start: I64, known: I32) -> U8:
+    """Mark the rows, in any order, whose item is among the known items of their user."""
+    mark = np.zeros(user.size, np.uint8)
+    for i in range(user.size):
+        low, high = start[user[i]], start[user[i] + 1]
+        while low < high:
+            middle = (low + high) // 2
+            if known[middle] < item[i]:
+                low = middle + 1
+            else:
+                high = middle
+        mark[i] = low < start[user[i] + 1] and known[low] == item[i]
+    return mark
+
+
+@kernel
+def number_sessions(start: I64, order: I64, time: I64, pause: int, session: I64, step: I64) -> int:
+    """Number the sessions of each user, whose rows `order` gives in order of time.
+
+    A session ends where the next row is more than `pause` later. `step` receives the place of each
+    row in its session, from 1. Returns how many sessions there are.
+    """
+    number = 0
+    for g in range(start.size - 1):
+        for i in range(start[g], start[g + 1]):
+            row = order[i]
+            if i == start[g] or time[row] - time[order[i - 1]] > pause:
+                number += 1
+                step[row] = 1
+            else:
+                step[row] = step[order[i - 1]] + 1
+            session[row] = number - 1
+    return number

@@ -11,11 +11,14 @@ from unskew.errors import SettingError
 from unskew.splits.events import TemporalEvents
 from unskew.splits.familiar import FamiliarTraining
 from unskew.splits.given import Forced, Given
+from unskew.splits.model_ages import ModelAges
 from unskew.splits.popularity import Flat, HeadRemoved, Uniform
 from unskew.splits.random import Random
+from unskew.splits.sessions import Sessions
 from unskew.splits.split import Splitter
 from unskew.splits.time import Temporal
 from unskew.splits.user import LeaveOut, PerUser
+from unskew.splits.windows import Windows
 
 PROTOCOLS: dict[str, type[Splitter]] = {
     kind.name: kind
@@ -25,6 +28,9 @@ PROTOCOLS: dict[str, type[Splitter]] = {
         LeaveOut,
         Temporal,
         TemporalEvents,
+        Windows,
+        ModelAges,
+        Sessions,
         Uniform,
         Flat,
         HeadRemoved,

@@ -13,9 +13,10 @@ from typing import Any
 import numpy as np
 import polars as pl
 
+from unskew.arrays import Mask, frozen
 from unskew.checks import checked
-from unskew.data.events import Events
-from unskew.data.ratings import COUNT, WEIGHT, Ratings, under_one_numbering
+from unskew.data.events import Events, read_events
+from unskew.data.ratings import COUNT, WEIGHT, Ids, Ratings, recoded
 from unskew.data.relevance import Relevance
 from unskew.engine.files import replacing_folder, write_table
 from unskew.engine.versions import versions
@@ -28,6 +29,10 @@ from unskew.splits.split import Split, Splitter
 
 FORMAT = 2
 CARD = "card.json"
+FURTHER = "further_files"
+"""Of a split on a card: files beside those of ratings that train or judge, and their rows."""
+KNOWN, LOG, JUDGED = "known-", "events-", "judged"
+"""How their names begin: what was met before a test, event logs; and the users who are judged."""
 
 
 @checked
@@ -44,9 +49,12 @@ def save_splits(
     """Split ratings into a folder and return its card.
 
     The folder gets `train.parquet`, `test.parquet` and further judgment sets (such as
-    `observed.parquet`); where there are several splits, each has a folder of its own, such as
-    `fold1`. The files appear when all are written. `card.json` holds every setting and fact; facts
-    that all splits share stand at its top. One split at a time is in memory.
+    `validation.parquet`); what a split says beside that stands in `known-test.parquet` (pairs that
+    were met before the test and are not trained on), `judged.parquet` (the users who are judged)
+    and `events-test.parquet` (the events, for judging step by step). Where there are several
+    splits, each has a folder of its own, such as `fold1`. The files appear when all are written.
+    `card.json` holds every setting and fact; facts that all splits share stand at its top. One
+    split at a time is in memory.
 
     Parameters
     ----------
@@ -84,10 +92,13 @@ def _write_splits(
     for split in splitter.each(ratings, seed):
         place = "." if split.label == splitter.title else split.label
         parts = {"train": split.train, "test": split.test, **split.judgments}
+        more_files = _further_frames(split)
         for name, rows in parts.items():
-            if not re.fullmatch(r"[\w-]+", name):
+            if not re.fullmatch(r"[\w-]+", name) or name.startswith((KNOWN, LOG, JUDGED)):
                 raise DataError(f"{name!r} cannot name a file: rename it, such as valid")
             write_table(rows.to_file_table(), home / place / f"{name}.parquet", "parquet")
+        for name, frame in more_files.items():
+            write_table(frame, home / place / f"{name}.parquet", "parquet")
         facts = dict(split.facts)
         if liked is not None:
             facts |= _count_liked(parts, liked)
@@ -96,6 +107,7 @@ def _write_splits(
                 "label": split.label,
                 "folder": place,
                 "files": {f"{name}.parquet": len(rows) for name, rows in parts.items()},
+                **_further_entry(more_files),
                 "facts": facts,
                 "audit": {
                     key: finite(fact) for key, fact in diagnose_split(split).describe().items()
@@ -130,11 +142,91 @@ def load_splits(folder: str | os.PathLike[str]) -> list[Split]:
 def _loaded(home: Path, card: Mapping[str, Any]) -> Iterator[Split]:
     design = {"protocol": card["protocol"], **card["settings"], "seed": card["seed"]}
     for entry in card["splits"]:
-        names = [Path(file).stem for file in entry["files"]]
-        parts = [_read(home / entry["folder"] / file) for file in entry["files"]]
-        sets = dict(zip(names, under_one_numbering(*parts), strict=True))
+        folder, further = home / entry["folder"], list(entry.get(FURTHER, ()))
+        files = [*entry["files"], *(file for file in further if file.startswith(KNOWN))]
+        log_files = [file for file in further if file.startswith(LOG)]
+        parts = [_read(folder / file) for file in files]
+        logs = [_read_log(folder / file, parts[0].implicit) for file in log_files]
+        parts, logs = _under_one_numbering(parts, logs)
+        sets = dict(zip((Path(file).stem for file in files), parts, strict=True))
         train, test = sets.pop("train"), sets.pop("test")
-        yield Split(train, test, entry["label"], entry["facts"], design, sets)
+        judged = None
+        if f"{JUDGED}.parquet" in further:
+            judged = _read_judged(folder / f"{JUDGED}.parquet", train.users)
+        yield Split(
+            train,
+            test,
+            entry["label"],
+            entry["facts"],
+            design,
+            {name: part for name, part in sets.items() if not name.startswith(KNOWN)},
+            judged,
+            {
+                name.removeprefix(KNOWN): part
+                for name, part in sets.items()
+                if name.startswith(KNOWN)
+            },
+            {
+                Path(file).stem.removeprefix(LOG): log
+                for file, log in zip(log_files, logs, strict=True)
+            },
+        )
+
+
+def _further_frames(split: Split) -> dict[str, pl.DataFrame]:
+    """Return what a split has beside ratings that train or judge, by the names of files."""
+    frames = {f"{KNOWN}{name}": rows.to_file_table() for name, rows in split.known.items()}
+    frames |= {f"{LOG}{name}": log.to_polars() for name, log in split.logs.items()}
+    if split.judged is not None:
+        users = split.train.users.raw(np.flatnonzero(split.judged).astype(np.int32))
+        frames[JUDGED] = users.alias("user").to_frame()
+    return frames
+
+
+def _further_entry(frames: Mapping[str, pl.DataFrame]) -> dict[str, Any]:
+    counts = {f"{name}.parquet": frame.height for name, frame in frames.items()}
+    return {FURTHER: counts} if counts else {}
+
+
+def _read_log(path: Path, implicit: bool) -> Events:
+    """Read an event log again, every further column as a tag."""
+    try:
+        frame = pl.read_parquet(path, glob=False)
+    except (OSError, pl.exceptions.PolarsError) as problem:
+        raise DataError(f"{path}: not a part of a split ({problem})") from None
+    tags = [name for name in frame.columns if name not in ("user", "item", "value", "time")]
+    feedback = "implicit" if implicit else "explicit"
+    return read_events(frame, rating="value", tags=tags, feedback=feedback)
+
+
+def _read_judged(path: Path, users: Ids) -> Mask:
+    try:
+        codes = users.codes(pl.read_parquet(path, glob=False)["user"])
+    except (OSError, pl.exceptions.PolarsError) as problem:
+        raise DataError(f"{path}: not a part of a split ({problem})") from None
+    judged = np.zeros(len(users), np.bool_)
+    judged[codes[codes >= 0]] = True
+    return frozen(judged)
+
+
+def _under_one_numbering(
+    ratings: Sequence[Ratings], logs: Sequence[Events]
+) -> tuple[list[Ratings], list[Events]]:
+    """Return ratings and event logs under common ids."""
+    parts: list[Ratings | Events] = [*ratings, *logs]
+    users, user_tables = Ids.union(*(one.users for one in parts))
+    items, item_tables = Ids.union(*(one.items for one in parts))
+    tables = list(zip(user_tables, item_tables, strict=True))
+    return [one.recode(users, u, items, i) for one, (u, i) in zip(ratings, tables, strict=False)], [
+        replace(
+            one,
+            users=users,
+            items=items,
+            user=frozen(recoded(one.user, u)),
+            item=frozen(recoded(one.item, i)),
+        )
+        for one, (u, i) in zip(logs, tables[len(ratings) :], strict=True)
+    ]
 
 
 def read_card(path: str | os.PathLike[str]) -> dict[str, Any]:
@@ -234,7 +326,11 @@ def _clear(home: Path) -> None:
     try:
         card = json.loads(old.read_text(encoding="utf-8"))
         entries = card.get("splits", [{"folder": ".", "files": card.get("files", {})}])
-        files = [home / entry["folder"] / file for entry in entries for file in entry["files"]]
+        files = [
+            home / entry["folder"] / file
+            for entry in entries
+            for file in (*entry["files"], *entry.get(FURTHER, ()))
+        ]
     except (ValueError, KeyError, TypeError, AttributeError):
         files = []  # not one of ours
     old.unlink()

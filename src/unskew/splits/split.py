@@ -10,8 +10,8 @@ from typing import Any, ClassVar
 import numpy as np
 import polars as pl
 
-from unskew.arrays import I64, Mask
-from unskew.checks import check_fields, choose
+from unskew.arrays import I64, Mask, frozen
+from unskew.checks import as_count, check_fields, choose
 from unskew.data.events import Events
 from unskew.data.ratings import Ratings
 from unskew.data.tables import column_hint
@@ -23,6 +23,8 @@ OVERLAP = ("to-training", "to-test", "keep", "error")
 """Where pairs go that are in both parts: see `without_overlap`."""
 UNLABELLED = "split"
 """The label of a split that states none; its splitter gives it another."""
+VALIDATION = "validation"
+"""The judgment set on which settings are chosen; see `Temporal`."""
 SIZES = ("train", "test", "test_share", "left_out")
 """The facts that every split has."""
 
@@ -40,10 +42,17 @@ class Split:
     design: Mapping[str, Any] = field(default_factory=dict)
     """The settings and the seed from which it can be made again; its splitter states them."""
     judgments: Mapping[str, Ratings] = field(default_factory=dict)
-    """Further sets to judge by, such as `observed` and `true`."""
+    """Further sets to judge by, such as `validation`, or `observed` and `true`."""
     judged: Mask | None = None
     """Users who are judged: only these have target lists. None = all. Systems are trained on all
     ratings, and candidate items and interventions come from the test ratings of all users."""
+    known: Mapping[str, Ratings] = field(default_factory=dict)
+    """What users met before they were tested, beside the training ratings, by the set that judges
+    (`test`, `validation`): such items are no targets, as training items are none."""
+    logs: Mapping[str, Events] = field(default_factory=dict)
+    """For judging step by step: the events of `train` and of `test`, in order of time. In that of
+    `test` the tags `step` (from 1) and `target` say which place an event has in the sequence of its
+    user, or of its `session`, and whether it is to be predicted."""
 
     def __post_init__(self) -> None:
         check_fields(self)
@@ -54,6 +63,65 @@ class Split:
     def judged_test(self) -> Ratings:
         """The test ratings of the users who are judged."""
         return self.test if self.judged is None else self.test.take(self.judged[self.test.user])
+
+    def judging(self, users: Mask | None) -> Split:
+        """Return the split that judges only those of its users who are among some; None = all."""
+        if users is None:
+            return self
+        judged = users if self.judged is None else frozen(users & self.judged)
+        if not judged.any():
+            raise SettingError(
+                f"{self.label}: none of the users to be judged can be judged by this split; judge "
+                "more users"
+            )
+        return replace(self, judged=judged)
+
+    def judged_by(self, judgments: str) -> Split:
+        """Return the split with another of its judgment sets as its test part.
+
+        Parameters
+        ----------
+        judgments
+            A name in `judgments`, such as `validation`; `test` for the split as it is.
+        """
+        if judgments == "test":
+            return self
+        test = self.judgments[choose("judgments", judgments, self.judgments)]
+        known = {"test": self.known[judgments]} if judgments in self.known else {}
+        return replace(self, test=test, known=known, logs={})
+
+    def with_validation_in_train(self) -> Split:
+        """Return the split for the final judgment: training and validation ratings train.
+
+        The test part stays. Where the split was made with a gap, ratings in the gap before the
+        validation part train neither here nor before; the same splitter without a validation part
+        trains on them too.
+
+        Examples
+        --------
+        >>> import unskew as us
+        >>> data = us.read_ratings(
+        ...     {"user": [1, 1, 1, 1, 1], "item": [1, 2, 3, 4, 5], "time": [1, 2, 3, 4, 5]}
+        ... )
+        >>> (split,) = us.splits.Temporal(test=0.2, validation=0.2).split(data)
+        >>> split, split.with_validation_in_train()
+        (Split(temporal: train 3, test 1, validation 1), Split(temporal: train 4, test 1))
+        """
+        if VALIDATION not in self.judgments:
+            raise SettingError(
+                f"{self.label}: there is no validation part; make one with "
+                "splits.Temporal(validation=0.1)"
+            )
+        rest = {name: part for name, part in self.judgments.items() if name != VALIDATION}
+        train = union(self.train, self.judgments[VALIDATION])
+        left_out = self.facts.get("left_out", 0) - (len(train) - len(self.train))
+        facts = {**self.facts, **_sizes(train, self.test, left_out), "validation_in_train": True}
+        known = {
+            name: part.take(~shared_rows(part, train))
+            for name, part in self.known.items()
+            if name != VALIDATION
+        }
+        return replace(self, train=train, judgments=rest, facts=facts, known=known)
 
     def __repr__(self) -> str:
         more = "".join(f", {name} {len(part):,}" for name, part in self.judgments.items())
@@ -141,23 +209,64 @@ class Splitter(DrawKeyed, ABC):
             Everything random must follow from it and from the ids of users and items.
         """
 
+    def make_one(self, ratings: Any, number: int, seed: int) -> Split | None:
+        """Return the split of this number, from 0, alone; None = it takes those before it.
+
+        A way to split that makes many large splits says here how to make one of them.
+
+        Parameters
+        ----------
+        ratings, seed
+            As in `make_splits`.
+        number
+            Which split.
+        """
+        return None
+
     def each(self, ratings: Any, seed: int = 0) -> Iterator[Split]:
         """Make the splits one by one; each says how it was made and what was left out."""
-        if isinstance(ratings, Events) and not self.takes_events:
-            ratings = ratings.to_ratings()
+        ratings = self._accepted(ratings)
         result = self.make_splits(ratings, seed)
-        design = {**self.describe(), "seed": int(seed)}
         several = result if isinstance(result, Iterable) else [result]
         for number, split in enumerate(several):
-            _check_parts(self, split)
-            label = split.label
-            if label == UNLABELLED:
-                label = f"split{number + 1}" if number else self.title
-            facts = split.facts
-            if not facts.keys() >= set(SIZES):
-                rest = len(ratings) - len(split.train) - len(split.test)
-                facts = {**_sizes(split.train, split.test, rest), **facts}
-            yield replace(split, label=label, facts=facts, design=design)
+            yield self._stated(split, ratings, number, seed)
+
+    def nth(self, ratings: Any, number: int, seed: int = 0) -> Split:
+        """Make one of the splits, without those before it where that is possible.
+
+        Parameters
+        ----------
+        ratings, seed
+            As in `split`.
+        number
+            Which one, from 0.
+        """
+        accepted = self._accepted(ratings)
+        split = self.make_one(accepted, as_count("number", number, 0), seed)
+        if split is not None:
+            return self._stated(split, accepted, number, seed)
+        for place, one in enumerate(self.each(accepted, seed)):
+            if place == number:
+                return one
+        raise SettingError(f"{self!r} does not make a split number {number + 1}")
+
+    def _accepted(self, ratings: Any) -> Any:
+        """Return what `make_splits` takes."""
+        as_ratings = isinstance(ratings, Events) and not self.takes_events
+        return ratings.to_ratings() if as_ratings else ratings
+
+    def _stated(self, split: Split, ratings: Any, number: int, seed: int) -> Split:
+        """Return a split that says how it was made and what was left out."""
+        _check_parts(self, split)
+        label = split.label
+        if label == UNLABELLED:
+            label = f"split{number + 1}" if number else self.title
+        facts = split.facts
+        if not facts.keys() >= set(SIZES):
+            rest = len(ratings) - len(split.train) - len(split.test)
+            facts = {**_sizes(split.train, split.test, rest), **facts}
+        design = {**self.describe(), "seed": int(seed)}
+        return replace(split, label=label, facts=facts, design=design)
 
     def split(self, ratings: Any, seed: int = 0) -> list[Split]:
         """Make all splits: folds or repetitions where there are several, else one.
@@ -254,6 +363,22 @@ def by_mask(
 def empty(protocol: Splitter, part: str, hint: str) -> DataError:
     """Build the error for a part without ratings."""
     return DataError(f"{protocol.name}: the {part} part is empty; {hint}")
+
+
+def union(one: Ratings, other: Ratings) -> Ratings:
+    """Return the ratings of both, under the same ids; of a pair in both, that of the first."""
+    more = other.take(~shared_rows(other, one))
+    times = [part.time for part in (one, more) if part.time is not None]
+    names = [name for name in one.tags if name in more.tags]
+    both = replace(
+        one,
+        user=frozen(np.concatenate([one.user, more.user])),
+        item=frozen(np.concatenate([one.item, more.item])),
+        value=frozen(np.concatenate([one.value, more.value])),
+        time=frozen(np.concatenate(times)) if len(times) == 2 else None,
+        tags={name: pl.concat([one.tags[name], more.tags[name]]) for name in names},
+    )
+    return both.in_order("error")
 
 
 def shared_rows(ratings: Ratings, other: Ratings) -> Mask:

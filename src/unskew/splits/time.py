@@ -3,23 +3,33 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from datetime import datetime
+from fractions import Fraction
 from typing import Any, ClassVar
 
 import numpy as np
 
 from unskew.arrays import I64, Mask, frozen
 from unskew.checks import DEFAULT_TEST, as_share, portion
-from unskew.data.groups import sort_groups
-from unskew.data.ratings import Ratings
-from unskew.data.times import moment, written
-from unskew.errors import SettingError
+from unskew.data.events import REPEATS, Events
+from unskew.data.groups import grouped_order
+from unskew.data.times import duration, moment, written
+from unskew.errors import DataError, SettingError
 from unskew.settings import choice, declare, flag, share
-from unskew.splits.split import Split, Splitter, by_mask, time_of
+from unskew.splits.picks import PICKS, SEEN
+from unskew.splits.split import VALIDATION, Split, Splitter, by_mask, time_of
+from unskew.splits.time_parts import (
+    PICK_SETTING,
+    REPEATS_SETTING,
+    SEEN_SETTING,
+    JudgedRows,
+    TargetRule,
+    span_counts,
+    split_rows,
+)
+from unskew.splits.timeline import TIES, Edge, Span, Timeline, a_duration
 from unskew.splits.user import hint_share
-
-TIES = ("test", "train")
 
 
 @dataclass(frozen=True)
@@ -28,6 +38,20 @@ class Temporal(Splitter):
 
     Ratings with the same time stamp are never torn apart: where the cut would fall between them,
     all go to the side that `ties` names (counted).
+
+    With a validation part (`Split.judgments["validation"]`) settings can be chosen without a look
+    at the test: training, validation and test follow each other. `with_validation_in_train` gives
+    the split for the final judgment. Event logs (`read_events`) are split event by event. Items
+    that a user met before the test, in training, validation or a gap, are no targets.
+
+    Examples
+    --------
+    >>> import unskew as us
+    >>> data = us.read_ratings(
+    ...     {"user": [1, 2] * 5, "item": list(range(10)), "time": list(range(10))}
+    ... )
+    >>> us.splits.Temporal(test=0.2, validation=0.1).split(data)
+    [Split(temporal: train 7, test 2, validation 1)]
     """
 
     test: float | None = share(
@@ -43,59 +67,184 @@ class Temporal(Splitter):
     )
     ties: str = choice("test", "`test` (default) or `train`.", TIES)
     per_user: bool = flag(False, "Cut each user's ratings on their own.")
+    validation: float | None = share(
+        None, "The share of all ratings, just before the test, that is a validation part."
+    )
+    validation_at: str | datetime | float | None = declare(
+        None, "Instead of a share: the moment at which the validation part begins."
+    )
+    gap: str | float | None = a_duration(
+        None,
+        """Time left out (counted) at the end of training, and of the validation part if there is
+        one, so that what comes next is so much later: `1d`, `12h`, or seconds.""",
+        zero=True,
+    )
+    repeats: str = choice("count", REPEATS_SETTING, REPEATS)
+    seen: str = choice("drop", SEEN_SETTING, SEEN)
+    pick: str = choice("all", PICK_SETTING, PICKS)
 
     name: ClassVar[str] = "temporal"
     draw_name: ClassVar[str] = "temporal"
+    draw_omit_default: ClassVar[frozenset[str]] = frozenset(
+        {"validation", "validation_at", "gap", "repeats", "seen", "pick"}
+    )
+    takes_events: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        if self.at is None:
-            return
-        moment(self.at)
-        if self.test is not None:
-            raise SettingError(f"give either a share (test={self.test}) or a moment (at={self.at})")
-        if self.per_user:
+        for share_name, moment_name in (("test", "at"), (VALIDATION, "validation_at")):
+            part, at = getattr(self, share_name), getattr(self, moment_name)
+            if at is None:
+                continue
+            moment(at, moment_name)
+            if part is not None:
+                raise SettingError(
+                    f"give either a share ({share_name}={part}) or a moment ({moment_name}={at})"
+                )
+            if self.per_user:
+                raise SettingError(
+                    f"{moment_name}=… is one moment for everyone; it cannot be combined with "
+                    "per_user=True"
+                )
+        if self.per_user and self.gap is not None:
             raise SettingError(
-                "at=… is one moment for everyone; it cannot be combined with per_user=True"
+                "gap=… is a time for everyone; it cannot be combined with per_user=True"
             )
+
+    def describe(self) -> dict[str, Any]:
+        """Return the settings for a card; those that came later only where they are set."""
+        later = {
+            one.name: one.default for one in fields(self) if one.name in self.draw_omit_default
+        }
+        card = super().describe()
+        return {key: value for key, value in card.items() if later.get(key, ...) != value}
 
     def known_count(self) -> int | None:
         """Return how many splits there are."""
         return 1
 
-    def make_splits(self, ratings: Ratings, seed: int) -> Iterator[Split]:
-        """Make the split; nothing is drawn, so the seed does not matter."""
-        time = time_of(ratings, self.name)
-        if self.per_user:
-            yield self._each_user(ratings, time)
+    def make_splits(self, ratings: Any, seed: int) -> Iterator[Split]:
+        """Make the split; the seed matters only where `pick` draws or equal times leave it open."""
+        more = self.has_validation or self.gap is not None or self.pick != "all"
+        if not (isinstance(ratings, Events) or self.per_user or more):
+            # The usual case: each row is compared with the moment of the cut.
+            time = time_of(ratings, self.name)
+            test, facts = cut_in_time(time, self.test, self.at, self.ties)
+            yield by_mask(self, ratings, test, hint=time_hint(time), facts=facts)
             return
-        test, facts = cut_in_time(time, self.test, self.at, self.ties)
-        yield by_mask(self, ratings, test, hint=time_hint(time), facts=facts)
+        line = Timeline.of(ratings, self.name, self.repeats)
+        rule = TargetRule(self.seen, self.pick, seed)
+        yield self._each_user(line, rule) if self.per_user else self._for_all(line, rule)
 
-    def _each_user(self, ratings: Ratings, time: I64) -> Split:
+    @property
+    def has_validation(self) -> bool:
+        """Whether there is a validation part."""
+        return self.validation is not None or self.validation_at is not None
+
+    def _for_all(self, line: Timeline, rule: TargetRule) -> Split:
+        """Cut at moments that are the same for everyone."""
+        hint = time_hint(line.time)
+        if not len(line):
+            raise DataError(f"{self.name}: {hint}")
+        if self.at is None:
+            start = line.edge_of_share(self.test, self.ties)
+        else:
+            start = line.edge_at(moment(self.at), self.ties)
+        test, cut = Span(start.place, len(line)), self._apart(line, start)
+        facts: dict[str, Any] = {"cut": start.text, "ties_at_cut": start.ties}
+        validation, between = None, 0
+        if self.has_validation:
+            begin = self._begin_validation(line, start)
+            part = Span(begin.place, max(cut.place, begin.place))
+            facts |= {"validation_cut": begin.text, "ties_at_validation_cut": begin.ties}
+            cut, between = self._apart(line, begin), part.size
+            before = None if cut.place == begin.place else Span(0, begin.place)
+            validation = JudgedRows(part, before)
+        if self.gap is not None:
+            facts |= {"train_end": cut.text, "ties_at_train_end": cut.ties}
+        train = Span(0, cut.place)
+        before = None if cut.place == start.place else Span(0, start.place)
+        return split_rows(
+            self,
+            line,
+            train,
+            JudgedRows(test, before),
+            rule,
+            hint=hint,
+            facts={**facts, **span_counts(line, train, test, between)},
+            validation=validation,
+        )
+
+    def _apart(self, line: Timeline, edge: Edge) -> Edge:
+        """Return where the part before an edge ends: earlier by the gap."""
+        apart = 0 if self.gap is None else duration(self.gap, "gap", zero=True)
+        return line.edge_at(edge.moment - apart, self.ties) if apart else edge
+
+    def _begin_validation(self, line: Timeline, start: Edge) -> Edge:
+        if self.validation_at is not None:
+            begin = line.edge_at(moment(self.validation_at, "validation_at"), self.ties)
+            if begin.moment >= start.moment:
+                raise SettingError(
+                    f"validation_at={self.validation_at!r} must be earlier than the beginning of "
+                    f"the test, {start.text}"
+                )
+            return begin
+        rows = _rows_of(len(line), self.validation)
+        return line.edge_before(max(start.place - rows, 0), self.ties)
+
+    def _each_user(self, line: Timeline, rule: TargetRule) -> Split:
+        """Cut the rows of each user on their own."""
+        from unskew.data.kernels import group_starts
+
+        start, _ = group_starts(line.user, len(line.data.users))
+        rows = frozen(start), frozen(grouped_order(line.user, start))
+        test, tied = self._last_of_each(
+            line, rows, DEFAULT_TEST if self.test is None else self.test
+        )
+        facts, validation, before = {"users_with_ties_at_cut": tied}, None, None
+        train = ~test
+        if self.validation is not None:
+            both = as_share("test", DEFAULT_TEST if self.test is None else self.test)
+            both += as_share(VALIDATION, self.validation)
+            late, tied = self._last_of_each(line, rows, both)
+            facts["users_with_ties_at_validation_cut"] = tied
+            train, before = ~late, np.flatnonzero(~test)
+            validation = JudgedRows(np.flatnonzero(late & ~test))
+        has = [np.bincount(line.user[part], minlength=start.size - 1) > 0 for part in (train, test)]
+        rated = np.diff(start) > 0
+        facts |= {
+            "users_without_test": int(np.count_nonzero(rated & ~has[1])),
+            "users_without_train": int(np.count_nonzero(rated & ~has[0])),
+        }
+        return split_rows(
+            self,
+            line,
+            np.flatnonzero(train),
+            JudgedRows(np.flatnonzero(test), before),
+            rule,
+            hint=hint_share(np.diff(start)),
+            facts=facts,
+            validation=validation,
+        )
+
+    def _last_of_each(
+        self, line: Timeline, rows: tuple[I64, I64], part: float | Fraction
+    ) -> tuple[Mask, int]:
+        """Mark the last rows of each user; return too in how many users the cut hit equal times."""
         from unskew.splits import kernels
 
-        part = as_share("test", DEFAULT_TEST if self.test is None else self.test)
-        rated = np.diff(ratings.start)
-        order, _ = sort_groups(ratings.start, frozen(time), frozen(np.zeros(0, np.int64)))
-        mark = np.zeros(len(ratings), np.uint8)
-        tied = kernels.mark_last(
-            ratings.start,
-            frozen(order),
-            frozen(time),
-            frozen(portion(rated, part)),
-            self.ties == "test",
-            mark,
-        )
-        test = mark.view(np.bool_)
-        tested = np.bincount(ratings.user[test], minlength=rated.size)
-        facts = {
-            "users_with_ties_at_cut": tied,
-            "users_without_test": int(np.count_nonzero((tested == 0) & (rated > 0))),
-            "users_without_train": int(np.count_nonzero((tested == rated) & (rated > 0))),
-        }
-        hint = hint_share(rated)
-        return by_mask(self, ratings, test, hint=hint, facts=facts)
+        start, order = rows
+        exact = part if isinstance(part, Fraction) else as_share("test", part)
+        mark = np.zeros(len(line), np.uint8)
+        size = frozen(portion(np.diff(start), exact))
+        tied = kernels.mark_last(start, order, line.time, size, self.ties == "test", mark)
+        return mark.view(np.bool_), int(tied)
+
+
+def _rows_of(rows: int, part: float | None) -> int:
+    """Return a share of rows, rounded to the nearest whole number, half to even."""
+    wanted = as_share(VALIDATION, part)
+    return int(portion(np.array([rows]), wanted, "half-even")[0])
 
 
 def cut_in_time(

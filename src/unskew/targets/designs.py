@@ -23,7 +23,7 @@ from unskew.errors import DataError, SettingError
 from unskew.report.text import counted
 from unskew.settings import choice, declare, flag
 from unskew.splits.popularity import item_counts
-from unskew.splits.split import Split, shared_rows
+from unskew.splits.split import Split, shared_rows, union
 from unskew.splits.strata import Strata, judgment_bins, percentiles
 from unskew.targets.lists import Drawn, Pool, TargetLists
 
@@ -221,7 +221,7 @@ class Targets(DrawKeyed):
         tests = split.test
         if judgments is not None:
             tests = split.judgments[choose("judgments", judgments, split.judgments)]
-        return _lay(self, split, tests, rule, seed)
+        return _lay(self, split, tests, split.known.get(judgments or "test"), rule, seed)
 
 
 @checked
@@ -330,24 +330,32 @@ class _Asked:
 
 
 def _lay(
-    targets: Targets, split: Split, tests: Ratings, relevance: Relevance, seed: int
+    targets: Targets,
+    split: Split,
+    tests: Ratings,
+    known: Ratings | None,
+    relevance: Relevance,
+    seed: int,
 ) -> TargetLists:
     """Say which lists there are and how many targets each has."""
-    train, n = split.train, targets.drawn
+    n, train = targets.drawn, split.train
+    barred = train if known is None else union(train, known)
     strata = _strata(targets, split, relevance)
     pool = _candidates(targets, split, tests, strata)
     liked = relevance.is_liked(tests.value)
     fixed = frozen((liked if targets.fixed == "liked" else np.ones_like(liked)).astype(np.uint8))
-    asked, facts = _asked(targets, split, tests, liked, pool.home, strata)
+    asked, facts = _asked(targets, split, tests, liked, pool.home, strata, barred)
     facts = {"candidates": int(pool.cand.size), **facts}
+    if known is not None:
+        facts["known"] = len(known)
     weight = item_counts(train) if targets.by == "popularity" else np.zeros(0, np.int64)
-    free = _free(asked, pool, weight, train, tests, fixed)
+    free = _free(asked, pool, weight, barred, tests, fixed)
     if n is not None:
         asked, free = _with_enough(targets, n, asked, free, tests, facts)
     if not asked.user.size:
         raise _no_list(targets, relevance, facts)
     size = free.copy() if n is None else np.minimum(free, n)
-    size += 1 if targets.relevant == "one" else _fixed_sizes(asked, pool, train, tests, fixed)
+    size += 1 if targets.relevant == "one" else _fixed_sizes(asked, pool, barred, tests, fixed)
     facts |= {"lists": int(asked.user.size), "least": int(size.min()), "most": int(size.max())}
     if strata is not None:
         facts["strata"] = strata.facts
@@ -377,6 +385,7 @@ def _lay(
         seed=int(seed),
         facts=facts,
         notes=_remarks(targets, facts),
+        known=known,
     )
 
 
@@ -504,14 +513,15 @@ def _asked(
     liked: Mask,
     home: I32,
     strata: Strata | None,
+    barred: Ratings,
 ) -> tuple[_Asked, dict[str, Any]]:
     """Return user, anchor and stratum of every list, and what could not be asked for."""
-    known = ~shared_rows(tests, split.train)
+    again = shared_rows(tests, barred)
     inside = home[tests.item] >= 0
     judged = split.judged
     asks = np.ones(len(tests), np.bool_) if judged is None else judged[tests.user]
     if targets.relevant == "one":
-        rows = np.flatnonzero(liked & inside & known & asks)
+        rows = np.flatnonzero(liked & inside & ~again & asks)
         user, anchor = tests.user[rows], tests.item[rows]
         stratum = home[anchor] if strata is not None else np.full(rows.size, -1, np.int32)
         facts: dict[str, Any] = {"outside": int(np.count_nonzero(liked & ~inside & asks))}
@@ -523,7 +533,7 @@ def _asked(
         one = np.full(everyone.size, -1, np.int32)
         stratum = one if strata is None else np.tile(np.arange(m, dtype=np.int32), everyone.size)
         facts = {"outside": int(np.count_nonzero(~inside & asks))}
-    facts["in_training"] = int(np.count_nonzero(~known & asks))
+    facts["in_training"] = int(np.count_nonzero(again & asks))
     if judged is not None:
         facts["judged_users"] = int(np.count_nonzero(judged))
     return _Asked(frozen(user), frozen(anchor), frozen(stratum.astype(np.int32))), facts
@@ -570,5 +580,11 @@ def _remarks(targets: Targets, facts: Mapping[str, Any]) -> tuple[str, ...]:
         notes.append(
             f"targets: {counted(facts['in_training'], 'test rating is', 'test ratings are')} "
             "also in the user's training ratings and cannot be ranked"
+        )
+    if facts.get("known"):
+        rows = counted(facts["known"], "user-item pair")
+        notes.append(
+            f"targets: {rows} that users met before the test, but that are not trained on, are "
+            "left out of the lists"
         )
     return tuple(notes)

@@ -16,6 +16,7 @@ from unskew.data.relevance import Relevance
 from unskew.engine.threads import map_blocks
 from unskew.errors import SettingError
 from unskew.report.text import counted
+from unskew.splits.split import union
 
 BLOCK_ITEMS = 1 << 22
 """Target items that are held at a time."""
@@ -50,6 +51,8 @@ class TargetLists:
     seed: int = 0
     facts: Mapping[str, Any] = field(default_factory=dict)
     notes: tuple[str, ...] = ()
+    known: Ratings | None = None
+    """What users met before they were tested, beside training; see `Split.known`."""
 
     def __len__(self) -> int:
         return int(self.user.size)
@@ -73,6 +76,11 @@ class TargetLists:
             ("seed", self.seed),
         ]
         return card("TargetLists", "", facts, self.notes)
+
+    @cached_property
+    def barred(self) -> Ratings:
+        """What can be no target: the training ratings, and what else users met before."""
+        return self.train if self.known is None else union(self.train, self.known)
 
     @cached_property
     def per_user(self) -> bool:
@@ -284,8 +292,8 @@ class Drawn:
             cumulative=self.cumulative,
             weight=self.weight,
             heaviest=self.heaviest,
-            train_start=lists.train.start,
-            train_item=lists.train.item,
+            train_start=lists.barred.start,
+            train_item=lists.barred.item,
             test_start=lists.tests.start,
             test_item=lists.tests.item,
             fixed=self.fixed,

@@ -11,7 +11,7 @@ import numpy as np
 import polars as pl
 
 from unskew.arrays import I32, I64, frozen
-from unskew.checks import checked, choose
+from unskew.checks import checked
 from unskew.data.ratings import Ids, Ratings
 from unskew.data.relevance import Relevance
 from unskew.data.tables import Table, number_column, read_table
@@ -99,9 +99,8 @@ def read_targets(
     """
     rule = relevance_of(relevance, liked)
     frame, design, notes = _table(source)
+    split = split if judgments is None else split.judged_by(judgments)
     tests = split.test
-    if judgments is not None:
-        tests = split.judgments[choose("judgments", judgments, split.judgments)]
     user, item = _codes(frame, "user", tests.users), _codes(frame, "item", tests.items)
     anchor = _codes(frame, "anchor", tests.items) if "anchor" in frame.columns else None
     label = frame["list"] if "list" in frame.columns else frame["user"]
@@ -118,6 +117,7 @@ def read_targets(
     return TargetLists(
         design=design,
         train=split.train,
+        known=split.known.get("test"),
         tests=tests,
         relevance=rule,
         user=frozen(owner),

@@ -1,0 +1,212 @@
+"""Put a split together whose parts are spans of time: what is known, what is seen, who is cold."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from unskew.arrays import frozen
+from unskew.data.events import Events
+from unskew.data.ratings import Ratings
+from unskew.errors import DataError, Spelling
+from unskew.report.text import counted
+from unskew.splits.picks import Picked, pick_rows, steps_in, tagged
+from unskew.splits.popularity import item_counts
+from unskew.splits.split import VALIDATION, Split, Splitter, assemble, empty, shared_rows
+from unskew.splits.timeline import Rows, Span, Timeline, places_of
+
+REPEATS_SETTING = """Of event logs: how several events of a pair become one rating, in each part on
+        its own: `count` them, take the `sum`, `mean` or `max` of their values, or the value of the
+        `first` or `last` event."""
+SEEN_SETTING = """Of event logs: `drop` test pairs that the user met before the test (counted), or
+        `keep` them."""
+PICK_SETTING = """Which test rows of a user are targets: `all`, the `first` or `last` in time (equal
+        times: the seed decides; such users are counted), one at `random`, or every `next` one, for
+        judging step by step. Rows that are no targets are left out (counted); nothing is trained on
+        them. Of event logs with `seen="drop"`, only first events of new pairs can be targets."""
+
+
+@dataclass(frozen=True)
+class JudgedRows:
+    """Rows that judge, and what was met before them."""
+
+    rows: Rows
+    before: Rows | None = None
+    """All rows before them; None = the training rows."""
+
+
+@dataclass(frozen=True)
+class TargetRule:
+    """What of the rows that judge are targets."""
+
+    seen: str = "drop"
+    pick: str = "all"
+    seed: int = 0
+
+
+@dataclass(frozen=True, eq=False)
+class _Part:
+    """The ratings of rows that judge."""
+
+    ratings: Ratings
+    rows: int
+    """Rows (ratings or events) that it was made of."""
+    seen: int
+    """Rows left out because their pair was met before."""
+    known: Ratings | None
+    """What was met before and is not in training."""
+    picked: Picked | None = None
+
+
+def split_rows(
+    protocol: Splitter,
+    line: Timeline,
+    train: Rows,
+    test: JudgedRows,
+    rule: TargetRule,
+    *,
+    label: str | None = None,
+    hint: str,
+    facts: Mapping[str, Any] | None = None,
+    validation: JudgedRows | None = None,
+) -> Split:
+    """Split a timeline.
+
+    What was met before the test and is not trained on (a gap, what is older than a training window,
+    a validation part) is known: it is no target.
+
+    Parameters
+    ----------
+    protocol
+        The way to split, for messages.
+    line
+        All rows.
+    train, test, validation
+        Where each row goes.
+    rule
+        What of the test rows is judged.
+    label, hint, facts
+        As in `assemble`.
+    """
+    name = "" if label is None else f"{label} "
+    for what, rows in ((f"{name}training", train), (f"{name}test", test.rows)):
+        if not size_of(rows):
+            raise empty(protocol, what, hint)
+    trained, _ = line.ratings(train)
+    tested = _part(line, test, rule, trained)
+    if not len(tested.ratings):
+        why = f"every pair of it was met before ({counted(tested.seen, 'row')}); keep such pairs"
+        raise DataError(
+            f"{protocol.name}: the {name}test part is empty; {why} with ",
+            Spelling("seen='keep'", "--seen keep"),
+            f"; {hint}",
+        )
+    parts = {"test": tested}
+    if validation is not None and size_of(validation.rows):
+        parts[VALIDATION] = _part(line, validation, rule, trained)
+    elif validation is not None:
+        raise empty(protocol, f"{name}validation", hint)
+    split = assemble(
+        protocol,
+        trained,
+        tested.ratings,
+        label,
+        hint=hint,
+        facts={
+            **_row_counts(line, train, parts),
+            **(facts or {}),
+            **warmth(trained, tested.ratings),
+        },
+        left_out=len(line) - size_of(train) - tested.rows,
+        judgments={key: part.ratings for key, part in parts.items() if key != "test"},
+    )
+    known = {key: part.known for key, part in parts.items() if part.known is not None}
+    logs = {} if tested.picked is None else _logs(line, train, test.rows, tested.picked)
+    return replace(split, known=known, logs=logs)
+
+
+def size_of(rows: Rows) -> int:
+    """Return how many rows there are."""
+    return int(rows.size)
+
+
+def warmth(train: Ratings, test: Ratings) -> dict[str, int]:
+    """Count the users and items of the test part, and those of them without training ratings."""
+    users = np.diff(train.start) > 0, np.diff(test.start) > 0
+    items = item_counts(train) > 0, item_counts(test) > 0
+    counts = {}
+    for name, (trained, tested) in (("users", users), ("items", items)):
+        counts[f"test_{name}"] = int(np.count_nonzero(tested))
+        counts[f"cold_{name}"] = int(np.count_nonzero(tested & ~trained))
+    return counts
+
+
+def _part(line: Timeline, part: JudgedRows, rule: TargetRule, trained: Ratings) -> _Part:
+    """Return the ratings of rows that judge."""
+    history, known = trained, None
+    if part.before is not None:
+        history, _ = line.ratings(part.before)
+        further = history.take(~shared_rows(history, trained))
+        known = further if len(further) else None
+    if rule.pick != "all":
+        return _picked_part(line, part.rows, rule, history, known)
+    ratings, events = line.ratings(part.rows)
+    if events is None or rule.seen == "keep":
+        return _Part(ratings, size_of(part.rows), 0, known)
+    again = shared_rows(ratings, history)
+    seen = int(events[again].sum())
+    ratings = ratings.take(~again) if seen else ratings
+    return _Part(ratings, size_of(part.rows) - seen, seen, known)
+
+
+def _picked_part(
+    line: Timeline, rows: Rows, rule: TargetRule, history: Ratings, known: Ratings | None
+) -> _Part:
+    places = places_of(rows)
+    picked = pick_rows(
+        line,
+        places,
+        line.user[places].astype(np.int64),
+        pick=rule.pick,
+        seen=rule.seen,
+        history=history,
+        seed=rule.seed,
+    )
+    ratings, _ = line.ratings(places[picked.target])
+    return _Part(ratings, int(np.count_nonzero(picked.target)), picked.seen, known, picked)
+
+
+def _row_counts(line: Timeline, train: Rows, parts: Mapping[str, _Part]) -> dict[str, int]:
+    """Count rows by what became of them; what is not there is not counted."""
+    tested = parts["test"]
+    counts = {}
+    if line.is_log:
+        counts = {"events": len(line), "events_train": size_of(train), "events_test": tested.rows}
+    if VALIDATION in parts:
+        counts[VALIDATION] = parts[VALIDATION].rows
+    if tested.seen:
+        counts["left_out_seen"] = tested.seen
+    if tested.picked is not None:
+        counts["left_out_pick"] = tested.picked.target.size - tested.rows - tested.seen
+        if tested.picked.ties is not None:
+            counts["users_with_ties_at_pick"] = tested.picked.ties
+    return counts
+
+
+def span_counts(line: Timeline, train: Span, test: Span, between: int = 0) -> dict[str, int]:
+    """Count the rows outside two spans of time; `between` them so many are in another part."""
+    counts = {
+        "left_out_before": train.first,
+        "left_out_gap": test.first - train.last - between,
+        "left_out_after": len(line) - test.last,
+    }
+    return {name: count for name, count in counts.items() if count}
+
+
+def _logs(line: Timeline, train: Rows, test: Rows, picked: Picked) -> dict[str, Events]:
+    log = line.log(test)
+    step = frozen(steps_in(log.user.astype(np.int64)))
+    return {"train": line.log(train), "test": tagged(log, step, target=picked.target)}
