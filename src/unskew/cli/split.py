@@ -89,7 +89,7 @@ class ProtocolOptions:
         bool,
         option(
             TIME,
-            "The file is an event log, in which pairs may repeat (protocol events: always).",
+            "The file is an event log: a pair may occur any number of times.",
             "--events",
             default=False,
         ),
