@@ -167,17 +167,24 @@ def population(kind: str, items: int) -> Array:
 def drawn_adaptively(
     true: Array, items: int, n: int, rng: np.random.Generator
 ) -> tuple[Array, Array]:
-    """Draw more others, twice as many each time, while the relevant item stands first."""
+    """Draw more others while the relevant item stands first, by the rule of `adaptive_sampling`.
+
+    Twice as many each time, or all where that would be a quarter of them; up to 32 n.
+    """
     size = np.full(true.size, n)
     better = rng.hypergeometric(true - 1, items - true, n)
     while True:
-        rows = np.flatnonzero((better == 0) & (2 * size <= min(32 * n, items - 1)))
+        twice = np.minimum(2 * size, 32 * n)
+        more = np.where(items - 1 <= 32 * n, items - 1, size)
+        wanted = np.where(4 * twice <= items - 1, twice, more)
+        rows = np.flatnonzero((better == 0) & (wanted > size))
         if not rows.size:
             return 1 + better, size
+        # None of those drawn was better: draw from what is left.
         better[rows] = rng.hypergeometric(
-            true[rows] - 1, items - true[rows] - size[rows], size[rows]
+            true[rows] - 1, items - true[rows] - size[rows], wanted[rows] - size[rows]
         )
-        size[rows] *= 2
+        size[rows] = wanted[rows]
 
 
 def simulate(setting: Setting, kind: str) -> dict[str, Any]:
@@ -231,7 +238,7 @@ def _summary(values: Array, truth: Array) -> dict[str, list[float]]:
     }
 
 
-def movielens(data: str, others: int, systems: str, draws: int, adaptive: int) -> dict[str, Any]:
+def movielens(data: str, systems: str, draws: int, others: list[int]) -> dict[str, Any]:
     """Compare with the ranks among all items, on lists drawn anew for each seed."""
     split = us.splits.Random(test=0.2).split(us.read_ratings(data), seed=7)[0]
     if systems == "valcarce2018":
@@ -249,33 +256,29 @@ def movielens(data: str, others: int, systems: str, draws: int, adaptive: int) -
             "EASE": one.EASE(),
             "SLIM": one.SLIM(),
         }
-    models = {}
-    for name, algorithm in algorithms.items():
-        started = time.perf_counter()
-        models[name] = algorithm.fit(split.train, 0)
-        print(f"{name}: {time.perf_counter() - started:.0f} s", flush=True)
-    design = us.targets.OneRelevant(others=others, candidates="all")
-    tables, notes = [], []
-    for draw in range(draws):
-        seed = 7 if draws == 1 else FIRST_SEED + draw
-        lists = design.lists(split, liked=4, seed=seed)
-        labels = ["Recall@10", "nDCG@10", "AP"]
-        result = us.unbiased.correct_sampled(lists, models, labels, estimators=ALL)
-        more = us.unbiased.correct_sampled(lists, models, labels, adaptive=adaptive)
-        table = [
-            *result.table().to_dicts(),
-            *({**row, "estimator": "adaptive", "picked": False} for row in more.table().to_dicts()),
-        ]
-        tables.append(
-            {
-                "values": table,
-                "agreement": result.agreement().to_dicts(),
-                "adaptive_agreement": more.agreement().to_dicts(),
-            }
-        )
-        notes.append([*result.footer(), *more.notes])
-        print(result, more, flush=True)
-    return {"draws": tables, "notes": notes, "others": others}
+    models = {name: algorithm.fit(split.train, 0) for name, algorithm in algorithms.items()}
+    out: dict[str, Any] = {}
+    for n in others:
+        design = us.targets.OneRelevant(others=n, candidates="all")
+        out[str(n)] = []
+        for draw in range(draws):
+            # The page's table has one draw, with the seed that it always had.
+            lists = design.lists(split, liked=4, seed=7 if draws == 1 else FIRST_SEED + draw)
+            labels = ["Recall@10", "nDCG@10", "AP"]
+            names = [name for name in ALL if name != "bias"]
+            result = us.unbiased.correct_sampled(lists, models, labels, estimators=names)
+            more = us.unbiased.correct_sampled(lists, models, labels, adaptive=32 * n)
+            out[str(n)].append(
+                {
+                    "values": result.table().to_dicts(),
+                    "agreement": result.agreement().to_dicts(),
+                    "adaptive_values": more.table().to_dicts(),
+                    "adaptive_agreement": more.agreement().to_dicts(),
+                    "notes": [*result.footer(), *more.notes],
+                }
+            )
+            print(result, more, sep="\n", flush=True)
+    return out
 
 
 def tables(folder: Path) -> None:
@@ -344,10 +347,9 @@ def main() -> None:
     parser.add_argument("folder", nargs="?", default="build/sampled")
     parser.add_argument("--setting", choices=list(SETTINGS))
     parser.add_argument("--data", default="ml-1m/ratings.parquet")
-    parser.add_argument("--others", type=int, default=100)
+    parser.add_argument("--others", type=int, nargs="+", default=[20, 100])
     parser.add_argument("--systems", default="eight")
     parser.add_argument("--draws", type=int, default=1)
-    parser.add_argument("--adaptive", type=int, default=3_200)
     settings = parser.parse_args()
     folder = Path(settings.folder)
     if settings.part == "tables":
@@ -355,10 +357,8 @@ def main() -> None:
         return
     folder.mkdir(parents=True, exist_ok=True)
     if settings.part == "movielens":
-        out = movielens(
-            settings.data, settings.others, settings.systems, settings.draws, settings.adaptive
-        )
-        name = f"movielens-{Path(settings.data).parent.name}-{settings.systems}-{settings.others}"
+        out = movielens(settings.data, settings.systems, settings.draws, settings.others)
+        name = f"movielens-{Path(settings.data).parent.name}-{settings.systems}"
         (folder / f"{name}.json").write_text(json.dumps(out))
         return
     # What each sampled rank counts depends on the numbers of items and others alone.

@@ -140,6 +140,28 @@ def drawn_adaptively(true, items, n, most, rng):
         size[rows] *= 2
 
 
+def test_lists_of_which_all_is_seen_are_learnt_from_with_the_others():
+    """They are those that stood first: without them the rest would be taken for all."""
+    items, n, lists = 60, 8, 20_000
+    rng = np.random.default_rng(5)
+    true = 1 + np.floor(items * rng.random(lists) ** 2).astype(int)
+    better = rng.hypergeometric(true - 1, items - true, n)
+    seen = np.where(better == 0, true, 1 + better)
+    sizes = np.where(better == 0, items - 1, n)
+    result = sampled_metrics(
+        seen,
+        ["Recall@5", "AP"],
+        items=items,
+        n=sizes,
+        true_ranks=true,
+        adaptive=True,
+        bootstrap=200,
+    )
+    assert result.estimate == pytest.approx(result.full, abs=0.01)
+    assert (result.low[:, 0] <= result.full).all()
+    assert (result.high[:, 0] >= result.full).all()
+
+
 @pytest.mark.slow
 def test_adaptive_samples_see_the_top():
     """On ranks of no world: half the error of fixed samples that are as large in the mean."""

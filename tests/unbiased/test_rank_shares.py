@@ -130,6 +130,21 @@ def test_climb_is_the_plain_one():
     assert rank_shares.climb(cells, 7)[-1] == pytest.approx(plain_climb(chance, share, 7))
 
 
+def test_draws_with_replacement_are_binomial():
+    items, n, lists = 20, 30, 400
+    rng = np.random.default_rng(4)
+    true = 1 + np.floor(items * rng.random(lists) ** 2).astype(int)
+    seen = 1 + rng.binomial(n, (true - 1) / (items - 1))
+    result = sampled_metrics(
+        seen, "AP", items=items, n=n, replacement=True, estimator="mle", iterations=6, bootstrap=0
+    )
+    chance = rank_distribution(np.arange(1, items + 1), items, n, replacement=True)
+    share = np.bincount(seen - 1, minlength=n + 1) / lists
+    kept = share > 0
+    now = plain_climb(chance[:, kept].tolist(), share[kept], 6)
+    assert result.estimate[0, 0] == pytest.approx(sum(x / (r + 1) for r, x in enumerate(now)))
+
+
 @given(st.integers(0, 10_000))
 def test_likelihood_never_falls(seed):
     rng = np.random.default_rng(seed)

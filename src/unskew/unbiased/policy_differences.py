@@ -105,8 +105,11 @@ class PolicyDifference(Result):
         return pl.DataFrame(columns).with_columns(pl.selectors.float().fill_nan(None))
 
     def display_table(self) -> pl.DataFrame:
-        """Return the table without what was not drawn."""
-        table = self.table()
+        """Return the table without what was not drawn, and with whole rounds."""
+        gain = [None if math.isnan(one) else f"{one:.1f}" for one in self.gain]
+        table = self.table().with_columns(
+            pl.Series("gain", gain, pl.String), pl.col("carrying").round().cast(pl.Int64)
+        )
         if not self.bootstrap:
             table = table.drop("bootstrap_low", "bootstrap_high")
         return table
@@ -151,7 +154,8 @@ class PolicyDifference(Result):
         bars = base.mark_rule(strokeWidth=2).encode(y=y, x=alt.X("low:Q"), x2="high:Q")
         points = base.mark_point(filled=True, size=70).encode(y=y, x=x)
         chart = alt.layer(zero, apart, bars, points)
-        return as_figure(chart, "Difference of two policies", self.footer(), rows)
+        lines = [*self.footer(), "grey: the interval if both values came from logs of their own"]
+        return as_figure(chart, "Difference of two policies", lines, rows)
 
     def _reach(self, at: int) -> float:
         """Return half the width of the interval of separate estimates, by the same quantile."""

@@ -91,18 +91,23 @@ class SampleGroups:
     """N of each group: where there are many, the mean of those in its class."""
     n: I64
     replacement: bool
+    adaptive: bool
+    """Whether n depends on what was seen: then lists with a known rank are not like the others, and
+    the shares must be learnt from all of them together."""
     merged: int
     """How many different N were put into classes; 0 where each N is worked with."""
 
     @classmethod
-    def of(cls, items: I64, n: I64, replacement: bool = False) -> SampleGroups:
+    def of(
+        cls, items: I64, n: I64, replacement: bool = False, adaptive: bool = False
+    ) -> SampleGroups:
         """Group lists. All others are in a list where n = N - 1 (without replacement)."""
         part = (n < items - 1) | replacement
         bins = RankBins.up_to(int(items.max()))
         of_list = np.full(items.size, -1)
         if not part.any():
             nothing = np.empty(0, np.int64)
-            return cls(bins, of_list, nothing, nothing, replacement, 0)
+            return cls(bins, of_list, nothing, nothing, replacement, adaptive, 0)
         classes, merged = _classes(items[part])
         pairs, group = np.unique(np.stack([classes, n[part]]), axis=1, return_inverse=True)
         of_list[part] = group.ravel()
@@ -110,7 +115,7 @@ class SampleGroups:
         # Sums of whole numbers: the same whatever the order of lists.
         total = np.bincount(group.ravel(), items[part].astype(np.float64))
         mean = np.rint(total / count).astype(np.int64)
-        return cls(bins, of_list, mean, pairs[1], replacement, merged)
+        return cls(bins, of_list, mean, pairs[1], replacement, adaptive, merged)
 
     def __len__(self) -> int:
         return int(self.items.size)
@@ -118,6 +123,11 @@ class SampleGroups:
     def chances(self, group: int) -> F64:
         """Return how likely each number of better items is in a group: 0 … n x bins."""
         return self.bins.chances(int(self.items[group]), int(self.n[group]), self.replacement)
+
+    @property
+    def known(self) -> F64:
+        """How likely a known rank is at a rank of each bin: bins x bins."""
+        return np.diag(1.0 / self.bins.size)
 
 
 def _classes(items: I64) -> tuple[I64, int]:
@@ -142,17 +152,22 @@ class RankCells:
     group: I64
     """Of each cell."""
     better: I64
-    """How many of the drawn others stand above the relevant item, of each cell."""
+    """How many of the drawn others stand above the relevant item, of each cell; of lists with a
+    known rank, which are the group after the last, its bin."""
     cell: I64
-    """Of each list; -1 where its rank is known, or it could not be ranked."""
+    """Of each list; -1 where nothing is to be learnt from it: it could not be ranked, or its rank
+    is known (and n does not depend on what was seen)."""
 
     @classmethod
     def of(cls, groups: SampleGroups, ranks: F64) -> RankCells:
         """Count the lists of a system by group and sampled rank."""
-        counted: Mask = (groups.of_list >= 0) & ~np.isnan(ranks)
+        known = groups.of_list < 0
+        counted: Mask = ~np.isnan(ranks) & (~known | groups.adaptive)
+        group = np.where(known, len(groups), groups.of_list)[counted]
         seen = ranks[counted].astype(np.int64) - 1
+        bin_of = np.searchsorted(groups.bins.last, seen + 1)
         pairs, cell, count = np.unique(
-            np.stack([groups.of_list[counted], seen]),
+            np.stack([group, np.where(group < len(groups), seen, bin_of)]),
             axis=1,
             return_inverse=True,
             return_counts=True,
@@ -160,8 +175,11 @@ class RankCells:
         of_list = np.full(ranks.size, -1)
         of_list[counted] = cell.ravel()
         # Group by group: of a large sample only the rows that were seen are held.
-        parts = [groups.chances(one)[pairs[1][pairs[0] == one]] for one in np.unique(pairs[0])]
-        chance = np.concatenate([np.empty((0, groups.bins.first.size)), *parts])
+        parts = [np.empty((0, groups.bins.first.size))]
+        for one in np.unique(pairs[0]):
+            rows = pairs[1][pairs[0] == one]
+            parts.append(groups.chances(one)[rows] if one < len(groups) else groups.known[rows])
+        chance = np.concatenate(parts)
         return cls(groups.bins, chance, count.astype(np.float64), pairs[0], pairs[1], of_list)
 
     @property

@@ -113,7 +113,9 @@ def average_sampled(
             parts |= dict(zip(direct, tables.values(data.ranks[s]), strict=True))
         if learned:
             if groups is None or settings.adaptive:
-                groups = SampleGroups.of(data.items, data.n[s], settings.replacement)
+                groups = SampleGroups.of(
+                    data.items, data.n[s], settings.replacement, settings.adaptive
+                )
             with one_blas_thread():
                 some = learned_values(
                     metrics,
