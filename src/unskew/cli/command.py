@@ -22,13 +22,17 @@ PANELS = {
     "Start here": ("demo", "audit", "evaluate", "compare", "gate"),
     "Data and splits": ("split", "intervene", "world", "data"),
     "Recommend": ("recommend", "algorithms"),
-    "Judge": ("estimate", "explain", "metrics", "bias"),
+    "Judge": ("estimate", "annotate", "explain", "metrics", "bias"),
     "Conclude": ("strata", "power", "robustness", "study"),
     "Experiment": ("run", "plan", "store"),
 }
 """The panels of `unskew --help`, in their order, and the commands in each."""
 
 GROUPS = {
+    "annotate": (
+        "Let people judge a random sample of recommended pairs, and learn when it is enough.",
+        ("plan", "status", "extend", "read"),
+    ),
     "bias": (
         "How popularity changes metrics on your data, and which metrics to trust.",
         ("describe", "pairs", "null", "truth", "standing"),

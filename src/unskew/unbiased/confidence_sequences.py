@@ -154,7 +154,8 @@ def total_interval(draws: Draws, value: F64, level: float = 0.95) -> TotalInterv
     up, spread = _steps(draws, draws.filled(value, 1))
     down, _ = (up, spread) if not np.isnan(value).any() else _steps(draws, draws.filled(value, -1))
     ends = [
-        _end(draws, step, level, sign, low, high, value.size) for sign, step in ((1, up), (-1, down))
+        _end(draws, step, level, sign, low, high, value.size)
+        for sign, step in ((1, up), (-1, down))
     ]
     estimate = (_estimate(up, low) + _estimate(down, high)) / 2 if value.size else math.nan
     if value.size == draws.size:
@@ -232,10 +233,14 @@ def expected_draws(draws: Draws, spread: F64, distance: float, level: float = 0.
 
 def _steps(draws: Draws, value: F64) -> tuple[F64, F64]:
     """Return what each draw says (see the kernel), and the spread by stratum."""
-    from unskew.unbiased import sequence_kernels
-
     out = np.zeros((value.size, 5))
     spread = np.zeros(draws.slots.shape[1])
+    if not value.size:  # no kernel has to be compiled for this
+        count = np.bincount(draws.stratum, minlength=spread.size)
+        squares = np.bincount(draws.stratum, draws.coefficient**2, spread.size)
+        return out, ((draws.high - draws.low) / 2) ** 2 * squares / np.maximum(count, 1)
+    from unskew.unbiased import sequence_kernels
+
     sequence_kernels.steps(
         frozen(value),
         draws.coefficient,

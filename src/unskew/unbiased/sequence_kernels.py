@@ -106,8 +106,8 @@ def _start(coefficient: F64, stratum: I32, strata: int) -> F64:
 @kernel
 def _mean_square(state: F64, k: int, pooled: float) -> float:
     """Return the mean squared miss in a stratum, drawn towards what all strata have in common."""
-    total = state[_MISSED, k] + _SPREAD * pooled * state[_SQUARE, k]
-    return total / (state[_DRAWN, k] + _SPREAD)
+    total: float = state[_MISSED, k] + _SPREAD * pooled * state[_SQUARE, k]
+    return total / float(state[_DRAWN, k] + _SPREAD)
 
 
 @kernel
@@ -178,7 +178,7 @@ def steps(
                 t, level, slope, centre[1], offset, coefficient, hint, stratum, low, high,
                 forecast, bounds,
             )  # fmt: skip
-            refit = max(t + 1, int(math.ceil(t * _REFIT)))
+            refit = max(t + 1, math.ceil(t * _REFIT))
         _outlook(state, bounds, squares / count, out[t])
         k = stratum[t]
         miss = coefficient[t] * (value[t] - forecast[t])
