@@ -18,7 +18,7 @@ from unskew.errors import DataError, SettingError
 from unskew.report.result import Result
 from unskew.report.text import counted
 from unskew.unbiased.annotation_designs import Wave, allocate, next_rows, spreads
-from unskew.unbiased.confidence_sequences import Draws
+from unskew.unbiased.confidence_sequences import Draws, expected_draws, spread_of, steps_of
 from unskew.unbiased.place_sums import PlaceSum, place_sums
 
 
@@ -284,6 +284,17 @@ class AnnotationPlan(Result):
             f"{self.metric}, {self.estimand} ({what}): {counted(self.budget, 'pair')} of "
             f"{self.user.len():,} to judge, {self.design} design, seed {self.seed}",
             f"labels: whole numbers from {low} to {high}; {self.relevance}",
+        ]
+
+    def _conclusion(self) -> list[str]:
+        if self.smallest is None or self.estimand != "difference":
+            return []
+        draws = self.draws(0)
+        spread = spread_of(draws, steps_of(draws, self.worth(self.labels.value[:0])))
+        expected = expected_draws(draws, spread, self.smallest)
+        return [
+            f"a true difference of {self.smallest:g} would be settled after about "
+            f"{counted(expected, 'label')} on average, fewer if labels vary less than they could"
         ]
 
     def _summary(self) -> str:

@@ -117,7 +117,7 @@ def _outlook(state: F64, bounds: F64, pooled: float, out: F64) -> None:
     The variance is 0 where some stratum with units left has no slots left.
     """
     all_slots, silent = state[_OPEN].sum(), False
-    out[2:] = 0.0
+    out[2:5] = 0.0
     for k in range(state.shape[1]):
         if state[_LEFT, k] > 0.0 and (bounds[0, k] < 0.0 or bounds[1, k] > 0.0):
             if state[_OPEN, k] <= 0.0:
@@ -142,7 +142,6 @@ def steps(
     low: float,
     high: float,
     out: F64,
-    spread: F64,
 ) -> None:
     """Work out what each draw without replacement says of Σ coefficient x value.
 
@@ -154,7 +153,7 @@ def steps(
     `out` has a row per draw. 0: what is known before it, values and forecasts; 1: the draw's
     unbiased estimate of the rest; 2, 3: the least and the largest that this could have been; 4: its
     predicted variance, 0 where some stratum with units left has no slots left, and the draw says
-    nothing. `spread` becomes the mean square of coefficient x (value - forecast) by stratum.
+    nothing; 5: coefficient x (value - forecast).
     """
     strata = slots.shape[1]
     state = _start(coefficient, stratum, strata)
@@ -182,7 +181,7 @@ def steps(
         _outlook(state, bounds, squares / count, out[t])
         k = stratum[t]
         miss = coefficient[t] * (value[t] - forecast[t])
-        out[t, 0] = known + guessed
+        out[t, 0], out[t, 5] = known + guessed, miss
         out[t, 1] = state[_LEFT, k] * state[_OPEN].sum() / state[_OPEN, k] * miss
         if coefficient[t] != 0.0:
             squares += (value[t] - forecast[t]) ** 2
@@ -193,8 +192,6 @@ def steps(
         state[_DRAWN, k] += 1.0
         state[_LEFT, k] -= 1.0
         state[_OPEN, k] -= 1.0
-    for k in range(strata):
-        spread[k] = _mean_square(state, k, squares / count)
 
 
 @kernel
