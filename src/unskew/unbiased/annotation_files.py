@@ -262,7 +262,10 @@ def _plan_of(card: dict[str, Any], frame: pl.DataFrame) -> AnnotationPlan:
     rule = dict(card["relevance"])
     for what in ("gain", "loss"):
         if isinstance(rule[what], dict):
-            rule[what] = {float(key): number for key, number in rule[what].items()}
+            keys = {key: float(key) for key in rule[what]}
+            rule[what] = {
+                int(one) if one.is_integer() else one: rule[what][key] for key, one in keys.items()
+            }
     place = frame["place"].fill_null(0).to_numpy()
     order = np.argsort(place, kind="stable")[int((place == 0).sum()) :]
     names = [name for name in frame.columns if name.startswith("coefficient_")]
