@@ -7,7 +7,17 @@ import polars as pl
 import pytest
 
 import unskew as us
-from shared.commands import COMMANDS, FOLDERS, GATES, LISTS, PLAN, RATINGS, TABLES, TRAIN
+from shared.commands import (
+    COMMANDS,
+    FOLDERS,
+    GATES,
+    LISTS,
+    PLAN,
+    RATINGS,
+    TABLES,
+    TRAIN,
+    write_annotation,
+)
 
 VALUES = ("0", "-1", str(2**63), "1e308", "nan", "inf", "")
 LIMIT = 60
@@ -81,6 +91,7 @@ def home(tmp_path_factory):
         frame = pl.DataFrame(rows, ["user", "item", "rank"], orient="row")
         frame.write_csv(folder / f"{name}.csv")
     (folder / "plan.toml").write_text(PLAN)
+    write_annotation(folder)
     return folder
 
 

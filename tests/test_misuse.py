@@ -157,6 +157,8 @@ def calls():
         "targets.TrainItems": {},
         "targets.UserFlat": {"others": 5},
         "unbiased.ab_test": shown,
+        "unbiased.plan_annotation": {"runs": runs, "metric": "P@5", "budget": 20},
+        "unbiased.read_annotation": {"folder": "none"},
         "stats.agreement": {"scores": two, "bootstrap": 5, "permutations": 5},
         "recommend.algorithm": {"name": "popularity"},
         "audit": {

@@ -25,6 +25,7 @@ OTHER_MEANING = {
     "--by": {"compare", "gate", "split", "strata"},
     "--cluster": {"evaluate"},
     "--depth": {"recommend"},
+    "--design": {"annotate extend"},
     "--designs": {"bias null"},
     "--exponent": {"intervene"},
     "--folds": {"split"},
@@ -43,9 +44,11 @@ OTHER_MEANING = {
     "--samples": {"robustness"},
     "--save": {"demo"},
     "--share": {"bias null"},
-    "--splits": {"bias standing"},
+    "--smallest": {"audit"},
     "--smoothing": {"intervene"},
+    "--splits": {"bias standing"},
     "--store": {"plan check"},
+    "--strata": {"annotate plan"},
     "--targets": {"recommend", "bias standing", "bias truth"},
     "--test": {"power", "recommend", "split", "bias standing", "bias truth"},
     "--ties": {"recommend", "split"},
@@ -64,6 +67,7 @@ OTHER_MEANING = {
     "--output": {
         *("audit", "demo", "study run"),
         *("intervene", "split", "world"),
+        *("annotate plan", "annotate extend"),
         "recommend",
         "gate",
         "data filter",
@@ -72,6 +76,7 @@ OTHER_MEANING = {
         "gate",
         *("audit", "study run", "world"),
         *("bias describe", "bias null", "bias pairs", "bias standing", "bias truth", "data info"),
+        "annotate status",
     },
 }
 """Commands in which an option means something else, or takes other values, than in the rest."""
@@ -84,6 +89,7 @@ OTHER_DEFAULT = {
         for name in ("--judgments", "--run")
         for command in ("evaluate", "estimate", "explain")
     },
+    ("--run", "annotate plan"): REQUIRED,
 }
 """Commands in which an option has another default than in the rest."""
 

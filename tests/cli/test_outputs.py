@@ -8,7 +8,18 @@ from types import SimpleNamespace
 import polars as pl
 import pytest
 
-from shared.commands import COMMANDS, FOLDERS, GATES, LISTS, PLAN, RATINGS, REPORTS, TABLES, TRAIN
+from shared.commands import (
+    COMMANDS,
+    FOLDERS,
+    GATES,
+    LISTS,
+    PLAN,
+    RATINGS,
+    REPORTS,
+    TABLES,
+    TRAIN,
+    write_annotation,
+)
 from unskew.cli import formats, outputs
 from unskew.cli.options import ReportOptions
 from unskew.report import charts, writing
@@ -27,6 +38,7 @@ def home(tmp_path_factory):
         rows = [(u, (u + step * k) % 10, k + 1) for u in range(12) for k in range(3)]
         pl.DataFrame(rows, ["user", "item", "rank"], orient="row").write_csv(folder / f"{name}.csv")
     (folder / "plan.toml").write_text(PLAN)
+    write_annotation(folder)
     return folder
 
 
@@ -139,10 +151,12 @@ def test_other_endings_are_refused_with_a_list(home, call, monkeypatch, command)
 @pytest.mark.parametrize("command", FOLDERS)
 def test_folders_are_not_named_like_files(home, call, monkeypatch, command):
     monkeypatch.chdir(home)
-    code, _, err = call(command, *FOLDERS[command], "-o", "parts.csv")
+    words = command.split()
+    code, _, err = call(*words, *FOLDERS[command], "-o", "parts.csv")
     assert (code, "writes a folder" in err) == (2, True)
-    assert call(command, *FOLDERS[command], "-o", f"{command}-folder")[0] == 0
-    assert (home / f"{command}-folder" / "card.json").is_file()
+    folder = f"{'-'.join(words)}-folder"
+    assert call(*words, *FOLDERS[command], "-o", folder)[0] == 0
+    assert (home / folder / "card.json").is_file()
 
 
 def test_the_footer_is_in_what_people_read(home, call, monkeypatch):

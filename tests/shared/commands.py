@@ -2,11 +2,13 @@
 
 import warnings
 
+import polars as pl
 import pytest
 from typer.main import get_command
 from typer.testing import CliRunner
 
 from unskew.cli import app, main
+from unskew.unbiased.annotation_planning import plan_annotation
 
 RATINGS = [(u, i, 1 + (u * i + u) % 5) for u in range(12) for i in range(10) if (u + 2 * i) % 3]
 
@@ -41,6 +43,8 @@ TABLES = {
     "robustness": [*JUDGED, "--samples", "2"],
     "strata": [*JUDGED, "--train", "train.csv", "--strata", "2", "--bootstrap", "5"],
     "estimate": [*JUDGED, "--train", "train.csv", "--resamples", "5"],
+    "annotate status": ["judged", "--smallest", "0.1"],
+    "annotate read": ["judged"],
     "explain": [*EXPLAINED, "--between", "ours", "recbole"],
     "bias describe": ["test.csv", "--liked", "4"],
     "bias pairs": ["test.csv", "--liked", "4"],
@@ -58,6 +62,8 @@ TABLES = {
 
 
 FOLDERS = {
+    "annotate plan": ["-r", "a.csv", "-r", "b.csv", "-m", "P@2", "--budget", "6"],
+    "annotate extend": ["judged", "--budget", "2"],
     "split": ["test.csv"],
     "intervene": ["test.csv", "--kind", "reg"],
     "world": ["null", "--users", "20", "--items", "10"],
@@ -93,6 +99,15 @@ design = "all-items"
 [[algorithm]]
 name = "popularity"
 """
+
+
+def write_annotation(folder):
+    """Plan an annotation of a.csv and b.csv in a folder, and judge its first pairs."""
+    runs = {name: folder / f"{name}.csv" for name in "ab"}
+    home = plan_annotation(runs, "P@2", budget=6).save(folder / "judged")
+    frame = pl.read_csv(home / "to-judge.csv", infer_schema=False)
+    label = ["1", "0", "1", "?", None, None]
+    frame.with_columns(pl.Series("label", label)).write_csv(home / "to-judge.csv")
 
 
 def run(capsys, *arguments):

@@ -58,7 +58,7 @@ def _parts():
 
 TABLES = {
     **dict.fromkeys(("ratings.csv", "my.csv", "my.parquet", "chosen.csv"), "ratings"),
-    **dict.fromkeys(("random.csv", "mar.csv", "shown.csv"), "random"),
+    **dict.fromkeys(("random.csv", "mar.csv", "shown.csv", "model.csv"), "random"),
     **dict.fromkeys(("train.csv", "train.parquet", "parts/train.parquet"), "train"),
     **dict.fromkeys(("test.csv", "test.parquet", "test.tsv", "parts/test.parquet"), "test"),
     **dict.fromkeys(("a.csv", "mine.csv", "mine.parquet", "new.parquet", "new.csv"), "a"),
@@ -129,7 +129,36 @@ def _users(path):
     write(pl.DataFrame({"user": users, "country": ["de", "fr"] * (len(users) // 2)}), path)
 
 
+def _annotation(path):
+    """Plan an annotation, and judge the first half of it."""
+    parts = _parts()
+    runs = {name: parts[name] for name in "ab"}
+    plan = us.unbiased.plan_annotation(runs, "P@10", budget=100, design="stratified")
+    plan.save(path)
+    _judge(path / "to-judge.csv", path / "to-judge.csv")
+
+
+def _judge(source, path):
+    frame = pl.read_csv(source, infer_schema=False)
+    likes = [str(int(item) % 2) for item in frame["item"][:50]]
+    label = pl.Series("label", [*likes, *[None] * (frame.height - 50)])
+    write(frame.with_columns(label), path)
+
+
+def _filled(path):
+    provide(["to-judge/"])
+    _judge(Path("to-judge/to-judge.csv"), path)
+
+
+def _titles(path):
+    items = _parts()["ratings"]["item"].unique().sort()
+    write(pl.DataFrame({"item": items, "title": [f"Film {item}" for item in items]}), path)
+
+
 MAKERS = {
+    "to-judge/": _annotation,
+    "filled.csv": _filled,
+    "movies.csv": _titles,
     "judgments/": lambda path: _folder(_parts()["test"], path),
     "mine/": lambda path: _folder(_parts()["a"], path),
     "lists/": lambda path: _folder(_parts()["a"], path),

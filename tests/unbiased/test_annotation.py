@@ -372,7 +372,7 @@ def test_labels_behind_a_gap_are_held_back(tmp_path):
     assert "27 labels are held back" in str(some.status())
     assert some.status().table().equals(read_annotation(home, frame.head(12)).status().table())
     with pytest.raises(DataError, match="27 labels are held back"):
-        read_annotation(home, with_gap, gaps="refuse")
+        read_annotation(home, with_gap, skipped="refuse")
     unclear = frame.with_columns(
         label=pl.when(pl.int_range(pl.len()) == 12).then(pl.lit("?")).otherwise("label")
     )

@@ -16,11 +16,11 @@ FilledFile = Annotated[
     Path | None,
     option(INPUT, "The file with labels. Default: to-judge.csv in the folder.", "--file"),
 ]
-Gaps = Annotated[
+Skipped = Annotated[
     str,
     option(
         INPUT,
-        "Labels behind the first pair without one: hold (keep them back, and count them) or "
+        "Labels behind the first pair that was skipped: hold (keep them back, and count them) or "
         "refuse.",
         default="hold",
     ),

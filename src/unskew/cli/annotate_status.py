@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Annotated
 
 from unskew.cli import outputs
-from unskew.cli.annotate_options import FilledFile, Gaps, PlanFolder, Smallest
+from unskew.cli.annotate_options import FilledFile, PlanFolder, Skipped, Smallest
 from unskew.cli.bundles import option
 from unskew.cli.options import MEASURE, Level, TextOptions
 
@@ -13,7 +13,7 @@ from unskew.cli.options import MEASURE, Level, TextOptions
 def command(
     folder: PlanFolder,
     file: FilledFile,
-    gaps: Gaps,
+    skipped: Skipped,
     smallest: Smallest,
     width: Annotated[
         float | None,
@@ -42,7 +42,7 @@ def command(
     from unskew.unbiased.annotations import read_annotation
 
     figures = outputs.figures_of(output.figure, ("path",))
-    status = read_annotation(folder, file, gaps=gaps).status(
+    status = read_annotation(folder, file, skipped=skipped).status(
         smallest=smallest, width=width, level=level
     )
     outputs.draw(figures, lambda _: status.figure())

@@ -111,7 +111,7 @@ def plan_annotation(
     systems, pairs = _pairs(runs, one, None if train is None else read_ratings(train))
     estimand = _estimand(estimand, systems)
     rows, coefficient, counted_out = _coefficients(pairs, one, estimand)
-    notes = [*counted_out, *notes]
+    notes = [*counted_out, *_without_lists(pairs), *notes]
     if budget > rows.size:
         raise SettingError(
             f"budget={budget}: there are only {counted(int(rows.size), 'pair')} to judge"
@@ -238,6 +238,20 @@ def _coefficients(
         line[row] = add
     rows = np.flatnonzero(whole.any(axis=0))
     return rows, np.ascontiguousarray(whole[:, rows]), []
+
+
+def _without_lists(pairs: RecommendedPairs) -> list[str]:
+    """Count the users that some systems give no list to."""
+    missing = {
+        name: int((pairs.listed_users & (listed.depth == 0)).sum())
+        for name, listed in pairs.lists.items()
+    }
+    return [
+        f"{name} has no list for {count:,} of {counted(pairs.number_of_users, 'user')}: its value "
+        f"for them is 0"
+        for name, count in missing.items()
+        if count
+    ]
 
 
 def _with_hints(

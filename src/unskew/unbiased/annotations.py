@@ -19,7 +19,7 @@ from unskew.unbiased.annotation_plan import AnnotationPlan, Labels
 from unskew.unbiased.annotation_status import AnnotationStatus, status_of
 from unskew.unbiased.weighted_averages import LEVEL
 
-GAPS = ("hold", "refuse")
+SKIPPED = ("hold", "refuse")
 CERTAIN = "judged before"
 """The stratum of pairs whose labels decided which pairs were drawn next."""
 
@@ -190,7 +190,7 @@ class Annotation(Result):
 
 @checked
 def read_annotation(
-    folder: str | os.PathLike[str], file: object = None, *, gaps: str = "hold"
+    folder: str | os.PathLike[str], file: object = None, *, skipped: str = "hold"
 ) -> Annotation:
     """Read back the file that people filled in.
 
@@ -202,7 +202,7 @@ def read_annotation(
         The filled-in file, or any table with columns user, item, label, its rows in any order.
         Default: `to-judge.csv` in the folder. Cells are a whole number of the scale, empty where
         nobody has judged, `?` where nobody can tell.
-    gaps
+    skipped
         Only the first pairs of the order, up to the first without a label, are a random sample: who
         skips pairs may skip hard ones. `hold` keeps the labels behind the first gap back until it
         is filled, and counts them; `refuse` makes them an error.
@@ -222,12 +222,12 @@ def read_annotation(
     >>> judged.status().table().rows()
     [('x less y', 0.5, 0.5, 0.5)]
     """
-    choose("gaps", gaps, GAPS)
+    choose("skipped", skipped, SKIPPED)
     plan = load_plan(folder)
     source = Path(folder) / TO_JUDGE if file is None else file
     labels, notes = read_labels(plan, source)
     name = Path(source).name if isinstance(source, str | os.PathLike) else "table"
     result = Annotation(plan=plan, labels=labels, source=name, file_notes=tuple(notes))
-    if gaps == "refuse" and result.held:
+    if skipped == "refuse" and result.held:
         raise DataError(f"{name}: {result.notes[len(notes)]}")
     return result
