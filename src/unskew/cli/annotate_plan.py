@@ -40,7 +40,7 @@ class SampleOptions:
         str | None,
         option(
             DESIGN,
-            "What pairs are parted by, between commas: disagreement, rank, popularity. Default: "
+            "What divides the pairs, separated by commas: disagreement, rank, popularity. Default: "
             "disagreement,rank.",
         ),
     ]

@@ -1,176 +1,67 @@
-"""Plans on disk: the blinded file that people fill in, what they must not see, and reading back."""
+"""The folder of a plan of annotation: the blinded file that people fill in, and the rest."""
 
 from __future__ import annotations
 
 import os
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import polars as pl
 
-from unskew.arrays import F64, I64, Mask, frozen
 from unskew.data.ratings import Ids
-from unskew.data.relevance import Relevance
-from unskew.data.tables import ITEM, RATING, USER, Table, plain_name, read_table
-from unskew.engine.files import (
-    digest_of_file,
-    read_sealed,
-    reading,
-    replacing_folder,
-    sealed,
-    write_table,
-)
+from unskew.data.tables import ITEM, plain_name, read_table
+from unskew.engine.files import digest_of_file, replacing_folder, sealed, write_table
 from unskew.engine.versions import versions
 from unskew.errors import DataError, SettingError
 from unskew.report.text import counted, escape_formula
 from unskew.splits.saved import check_folder
-from unskew.unbiased.annotation_designs import Wave
-from unskew.unbiased.annotation_plan import AnnotationPlan, Labels
 
 FORMAT = 1
 TO_JUDGE, PAIRS, CARD, GUIDE = "to-judge.csv", "pairs.parquet", "card.json", "read-me.txt"
 UNCLEAR = "?"
 """What annotators write where they cannot tell."""
-_ROW, _LABEL = "row", "label"
-_LABEL_NAMES = (_LABEL, *(name for name in RATING if name != _LABEL))
+ROW, LABEL = "row", "label"
 
 
-def save_plan(
-    plan: AnnotationPlan, folder: str | os.PathLike[str], *, titles: object, force: bool
+def write_plan(
+    folder: str | os.PathLike[str],
+    asked: pl.DataFrame,
+    titles: object,
+    pairs: pl.DataFrame,
+    card: Mapping[str, Any],
+    *,
+    force: bool,
 ) -> Path:
-    """Write a plan to a folder; see `AnnotationPlan.save`."""
+    """Write the files of a plan; see `AnnotationPlan.save`.
+
+    Parameters
+    ----------
+    folder
+        New or empty, or `force`.
+    asked
+        User and item of the pairs that have no label yet, in their order.
+    titles
+        What annotators see of items, or None.
+    pairs
+        All pairs, with everything that is known of them.
+    card
+        The settings.
+    force
+        Write into a folder that is not empty.
+    """
     home = check_folder(folder, force)
     _check_unfilled(home / TO_JUDGE)
-    sheet = _sheet(plan, titles)
+    sheet = _sheet(asked, titles)
     with replacing_folder(home) as part:
         write_table(sheet, part / TO_JUDGE, "csv")
-        write_table(_pairs_frame(plan), part / PAIRS, "parquet")
-        card = {
-            "format": FORMAT,
-            **plan.card(),
-            "files": {PAIRS: digest_of_file(part / PAIRS)},
-            "versions": versions(),
-        }
-        (part / CARD).write_bytes(sealed(card))
-        (part / GUIDE).write_text(_guide(plan), encoding="utf-8")
+        write_table(pairs, part / PAIRS, "parquet")
+        files = {PAIRS: digest_of_file(part / PAIRS)}
+        content = {"format": FORMAT, **card, "files": files, "versions": versions()}
+        (part / CARD).write_bytes(sealed(content))
+        (part / GUIDE).write_text(_guide(*card["scale"]), encoding="utf-8")
     return home
-
-
-def load_plan(folder: str | os.PathLike[str]) -> AnnotationPlan:
-    """Read what `save_plan` wrote; refuse files that were changed or are of another format."""
-    home = Path(folder)
-    if not (home / CARD).is_file():
-        raise DataError(f"{home}: no plan of an annotation here ({CARD} is missing)")
-    with reading(home / CARD):
-        try:
-            card = read_sealed(home / CARD)
-        except ValueError as problem:
-            raise DataError(f"{home / CARD}: {problem}; take the file that was written") from None
-    if card.get("format") != FORMAT:
-        raise DataError(
-            f"{home / CARD}: format {card.get('format')!r}, and this version of unskew reads "
-            f"format {FORMAT}"
-        )
-    with reading(home / PAIRS):
-        if digest_of_file(home / PAIRS) != card["files"][PAIRS]:
-            raise DataError(f"{home / PAIRS}: the file was changed; take the one that was written")
-        frame = pl.read_parquet(home / PAIRS, glob=False)
-    return _plan_of(card, frame)
-
-
-def read_labels(plan: AnnotationPlan, source: object) -> tuple[Labels, list[str]]:
-    """Match the rows of a filled-in file to the plan; return labels by place in the order."""
-    table = read_table(source)
-    user, item = (table.need(what, names, None) for what, names in (("user", USER), ("item", ITEM)))
-    label = table.need(_LABEL, _LABEL_NAMES, None)
-    place = _places(plan, table, user, item)
-    value, unclear = _parsed(plan, table, label)
-    given = ~np.isnan(value) | unclear
-    _check_repeated(table, place, value, unclear, given)
-    known, cannot = plan.labels.value.copy(), plan.labels.unclear.copy()
-    fresh = given & ~(plan.labels.judged)[place]
-    changed = given & plan.labels.judged[place]
-    changed &= ~((value == known[place]) | (unclear & cannot[place]))
-    if changed.any():
-        row = int(np.argmax(changed))
-        raise DataError(
-            f"{table.source}: row {row + 1} has another label for user {table.frame[user][row]!r}, "
-            f"item {table.frame[item][row]!r} than the first batch, which the plan holds"
-        )
-    known[place[fresh]], cannot[place[fresh]] = value[fresh], unclear[fresh]
-    notes = []
-    absent = plan.labels.judged.size - np.union1d(place, np.flatnonzero(plan.labels.judged)).size
-    if absent:
-        is_are = counted(absent, "planned pair is", "planned pairs are")
-        notes.append(f"{is_are} not in {table.source}: not judged yet")
-    return Labels(frozen(known), frozen(cannot)), notes
-
-
-def _places(plan: AnnotationPlan, table: Table, user: str, item: str) -> I64:
-    """Return the place in the order of each row of a table; refuse pairs that are not planned."""
-    columns, numbers = [], []
-    for known, name in ((plan.user, user), (plan.item, item)):
-        ids, codes = Ids.number(known)
-        empty = table.frame[name].is_null()
-        if empty.any():
-            raise DataError(f"{table.source}: row {empty.arg_true()[0] + 1} has no {name}")
-        columns.append(ids.codes(table.frame[name]).astype(np.int64))
-        numbers.append((codes.astype(np.int64), len(ids)))
-    (planned_user, _), (planned_item, width) = numbers
-    planned = planned_user[plan.order] * width + planned_item[plan.order]
-    asked = np.where((columns[0] < 0) | (columns[1] < 0), -1, columns[0] * width + columns[1])
-    by_number = np.argsort(planned)
-    at = np.minimum(np.searchsorted(planned[by_number], asked), planned.size - 1)
-    place = by_number[at]
-    wrong = planned[place] != asked
-    if wrong.any():
-        row = int(np.argmax(wrong))
-        more = int(wrong.sum()) - 1
-        raise DataError(
-            f"{table.source}: row {row + 1} (user {table.frame[user][row]!r}, item "
-            f"{table.frame[item][row]!r}) is not a pair of the plan"
-            + (f", and {counted(more, 'further row is', 'further rows are')} not" if more else "")
-            + "; spreadsheet programs change long numbers and leading zeros of ids: copy the "
-            f"labels into {TO_JUDGE} as it was written"
-        )
-    return place
-
-
-def _parsed(plan: AnnotationPlan, table: Table, name: str) -> tuple[F64, Mask]:
-    """Return labels as numbers, NaN where a cell is empty; and where people could not tell."""
-    column = table.frame[name]
-    text = column.cast(pl.String).str.strip_chars()
-    text = pl.select(pl.when(text == "").then(None).otherwise(text)).to_series()
-    unclear = (text == UNCLEAR).fill_null(value=False)
-    number = text.cast(pl.Float64, strict=False)
-    low, high = plan.scale
-    fits = number.is_between(low, high).fill_null(value=False) & (number == number.floor())
-    wrong = text.is_not_null() & ~unclear & ~fits.fill_null(value=False)
-    if wrong.any():
-        row, count = int(wrong.arg_true()[0]), int(wrong.sum())
-        raise DataError(
-            f"{table.source}: {counted(count, 'label is', 'labels are')} not allowed, the first in "
-            f"row {row + 1}: {text[row]!r}; labels are whole numbers from {low} to {high}, "
-            f"{UNCLEAR} where nobody can tell, or empty where nobody has judged"
-        )
-    values = number.cast(pl.Float64).fill_null(np.nan).to_numpy()
-    return np.where(unclear.to_numpy(), np.nan, values), unclear.to_numpy()
-
-
-def _check_repeated(table: Table, place: I64, value: F64, unclear: Mask, given: Mask) -> None:
-    """Refuse a pair that stands twice with different labels; the same label twice is one."""
-    rows = np.flatnonzero(given)
-    order = rows[np.argsort(place[rows], kind="stable")]
-    same = place[order[1:]] == place[order[:-1]]
-    one, other = order[:-1][same], order[1:][same]
-    differ = (value[one] != value[other]) & ~(unclear[one] & unclear[other])
-    if differ.any():
-        first = int(np.argmax(differ))
-        raise DataError(
-            f"{table.source}: rows {one[first] + 1} and {other[first] + 1} are the same pair with "
-            f"different labels: keep one of them"
-        )
 
 
 def _check_unfilled(path: Path) -> None:
@@ -178,25 +69,18 @@ def _check_unfilled(path: Path) -> None:
     if not path.is_file():
         return
     frame = read_table(path).frame
-    name = next((column for column in frame.columns if plain_name(column) == _LABEL), None)
+    name = next((column for column in frame.columns if plain_name(column) == LABEL), None)
     if name is None or frame[name].cast(pl.String).fill_null("").str.strip_chars().eq("").all():
         return
     raise SettingError(f"{path} holds labels, and is not overwritten: give another folder")
 
 
-def _sheet(plan: AnnotationPlan, titles: object) -> pl.DataFrame:
-    """Return what people see: the pairs without a label in their order, and nothing that tells."""
-    rows = plan.order[~plan.labels.judged]
-    frame = pl.DataFrame(
-        {
-            _ROW: np.arange(1, rows.size + 1),
-            "user": plan.user.gather(rows),
-            "item": plan.item.gather(rows),
-        }
-    )
+def _sheet(asked: pl.DataFrame, titles: object) -> pl.DataFrame:
+    """Return what people see: the pairs in their order, and nothing that tells why."""
+    frame = asked.with_row_index(ROW, offset=1)
     if titles is not None:
         frame = pl.concat([frame, _titles(titles, frame["item"])], how="horizontal")
-    return frame.with_columns(pl.lit(None, pl.String).alias(_LABEL))
+    return frame.with_columns(pl.lit(None, pl.String).alias(LABEL))
 
 
 def _titles(titles: object, items: pl.Series) -> pl.DataFrame:
@@ -204,7 +88,7 @@ def _titles(titles: object, items: pl.Series) -> pl.DataFrame:
     table = read_table(titles)
     key = table.need("item", ITEM, None)
     more = [name for name in table.frame.columns if name != key]
-    clash = [name for name in more if name in (_ROW, "user", "item", _LABEL)]
+    clash = [name for name in more if name in (ROW, "user", "item", LABEL)]
     if not more or clash:
         what = (
             f"a column {clash[0]!r}, which {TO_JUDGE} has itself" if clash else "no further column"
@@ -225,72 +109,11 @@ def _titles(titles: object, items: pl.Series) -> pl.DataFrame:
     return seen.with_columns(safe)
 
 
-def _guide(plan: AnnotationPlan) -> str:
-    low, high = plan.scale
+def _guide(low: int, high: int) -> str:
     return (
         f"Judge the rows of {TO_JUDGE} from the top down, without leaving any out: would this user "
-        f"like this item?\nWrite a whole number from {low} to {high} into the column {_LABEL}; "
+        f"like this item?\nWrite a whole number from {low} to {high} into the column {LABEL}; "
         f"{UNCLEAR} where you cannot tell.\nStop wherever you like; leave what you have not judged "
         f"empty. Do not change other columns.\nDo not open the other files here before all is "
         f"judged: they show what the rows must not show.\n"
-    )
-
-
-def _pairs_frame(plan: AnnotationPlan) -> pl.DataFrame:
-    """Return all pairs that count, with everything that the plan knows of them."""
-    size = plan.user.len()
-    place = np.zeros(size, np.int64)
-    place[plan.order] = np.arange(1, plan.order.size + 1)
-    label, unclear = np.full(size, np.nan), np.zeros(size, np.bool_)
-    label[plan.order], unclear[plan.order] = plan.labels.value, plan.labels.unclear
-    columns: dict[str, Any] = {
-        "user": plan.user,
-        "item": plan.item,
-        "stratum": plan.stratum,
-        "place": pl.Series(place).replace(0, None),
-        "label": pl.Series(label).fill_nan(None),
-        "unclear": unclear,
-    }
-    if plan.hint is not None:
-        columns["hint"] = plan.hint
-    for number, row in enumerate(plan.coefficient):
-        columns[f"coefficient_{number}"] = row
-    return pl.DataFrame(columns)
-
-
-def _plan_of(card: dict[str, Any], frame: pl.DataFrame) -> AnnotationPlan:
-    rule = dict(card["relevance"])
-    for what in ("gain", "loss"):
-        if isinstance(rule[what], dict):
-            keys = {key: float(key) for key in rule[what]}
-            rule[what] = {
-                int(one) if one.is_integer() else one: rule[what][key] for key, one in keys.items()
-            }
-    place = frame["place"].fill_null(0).to_numpy()
-    order = np.argsort(place, kind="stable")[int((place == 0).sum()) :]
-    names = [name for name in frame.columns if name.startswith("coefficient_")]
-    waves = [
-        Wave(**{**one, "slots": None if one["slots"] is None else tuple(one["slots"])})
-        for one in card["waves"]
-    ]
-    label = frame["label"].cast(pl.Float64).fill_null(np.nan).to_numpy()[order]
-    return AnnotationPlan(
-        metric=card["metric"],
-        estimand=card["estimand"],
-        systems=tuple(card["systems"]),
-        scale=(card["scale"][0], card["scale"][1]),
-        relevance=Relevance(**rule),
-        seed=card["seed"],
-        smallest=card["smallest"],
-        user=frame["user"],
-        item=frame["item"],
-        coefficient=frozen(np.array([frame[name].to_numpy() for name in names])),
-        hint=frozen(frame["hint"].to_numpy()) if "hint" in frame.columns else None,
-        stratum=frozen(frame["stratum"].to_numpy()),
-        strata=tuple(card["strata"]),
-        order=frozen(order),
-        waves=tuple(waves),
-        labels=Labels(frozen(label), frozen(frame["unclear"].to_numpy()[order])),
-        facts=card["facts"],
-        notes=tuple(card["notes"]),
     )

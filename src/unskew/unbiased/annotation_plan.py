@@ -18,6 +18,7 @@ from unskew.errors import DataError, SettingError
 from unskew.report.result import Result
 from unskew.report.text import counted
 from unskew.unbiased.annotation_designs import Wave, allocate, next_rows, spreads
+from unskew.unbiased.annotation_files import write_plan
 from unskew.unbiased.confidence_sequences import Draws, expected_draws, spread_of, steps_of
 from unskew.unbiased.place_sums import PlaceSum, place_sums
 
@@ -239,9 +240,30 @@ class AnnotationPlan(Result):
         force
             Write into a folder that is not empty. A file that holds labels is never overwritten.
         """
-        from unskew.unbiased.annotation_files import save_plan
+        rows = self.order[~self.labels.judged]
+        asked = pl.DataFrame({"user": self.user.gather(rows), "item": self.item.gather(rows)})
+        return write_plan(folder, asked, titles, self._every_pair(), self.card(), force=force)
 
-        return save_plan(self, folder, titles=titles, force=force)
+    def _every_pair(self) -> pl.DataFrame:
+        """Return all pairs that count, with everything that the plan knows of them."""
+        size = self.user.len()
+        place = np.zeros(size, np.int64)
+        place[self.order] = np.arange(1, self.order.size + 1)
+        label, unclear = np.full(size, np.nan), np.zeros(size, np.bool_)
+        label[self.order], unclear[self.order] = self.labels.value, self.labels.unclear
+        columns: dict[str, Any] = {
+            "user": self.user,
+            "item": self.item,
+            "stratum": self.stratum,
+            "place": pl.Series(place).replace(0, None),
+            "label": pl.Series(label).fill_nan(None),
+            "unclear": unclear,
+        }
+        if self.hint is not None:
+            columns["hint"] = self.hint
+        for number, row in enumerate(self.coefficient):
+            columns[f"coefficient_{number}"] = row
+        return pl.DataFrame(columns)
 
     def extended(self, labels: Labels, budget: int, design: str) -> AnnotationPlan:
         """Return the plan with so many further pairs behind those that it has."""

@@ -14,8 +14,9 @@ from unskew.errors import DataError
 from unskew.report.result import Result
 from unskew.report.text import counted
 from unskew.unbiased.annotation_designs import DESIGNS
-from unskew.unbiased.annotation_files import TO_JUDGE, load_plan, read_labels
+from unskew.unbiased.annotation_files import TO_JUDGE
 from unskew.unbiased.annotation_plan import AnnotationPlan, Labels
+from unskew.unbiased.annotation_reading import load_plan, read_labels
 from unskew.unbiased.annotation_status import AnnotationStatus, status_of
 from unskew.unbiased.weighted_averages import LEVEL
 

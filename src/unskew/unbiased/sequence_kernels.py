@@ -194,6 +194,10 @@ def steps(
         state[_OPEN, k] -= 1.0
 
 
+_RUIN, _RICHES = 1e-250, 1e250
+"""Capital below is lost, above it is infinite: far beyond any limit."""
+
+
 @kernel
 def best_capital(
     step: F64,
@@ -208,13 +212,12 @@ def best_capital(
 ) -> None:
     """Bet that the total is above (sign 1) or below (sign -1) each of some totals.
 
-    The logarithm of the capital is the mean over `bets` in equal parts; `out` is the largest that
-    it was, after each of `marks` draws (a row) for each total (a column). Bets stay within `cap`
-    of what could ruin them; a total that a draw shows to be impossible has infinite capital.
+    The capital is split evenly over `bets`; `out` is the largest that it was, after each of `marks`
+    draws (a row) for each total (a column). Bets stay within `cap` of what could ruin them; a total
+    that a draw shows to be impossible has infinite capital.
     """
     count, kinds = totals.size, bets.size
-    capital, best = np.zeros((count, kinds)), np.full(count, -np.inf)
-    share = math.log(kinds)
+    capital, best = np.full((count, kinds), 1.0 / kinds), np.zeros(count)
     mark = 0
     for t in range(step.shape[0]):
         variance = step[t, 4]
@@ -227,16 +230,15 @@ def best_capital(
                 room = mean - least
                 if room < -slack:
                     best[q] = np.inf
-                elif room > slack:
-                    top = -np.inf
+                elif room > slack and best[q] < np.inf:
+                    whole = 0.0
                     for j in range(kinds):
                         bet = min(unit * bets[j], cap / room)
-                        capital[q, j] += math.log(1.0 + bet * (draw - mean))
-                        top = max(top, capital[q, j])
-                    parts = 0.0
-                    for j in range(kinds):
-                        parts += math.exp(capital[q, j] - top)
-                    best[q] = max(best[q], top + math.log(parts) - share)
+                        capital[q, j] *= 1.0 + bet * (draw - mean)
+                        if capital[q, j] < _RUIN:
+                            capital[q, j] = 0.0
+                        whole += capital[q, j]
+                    best[q] = max(best[q], whole) if whole < _RICHES else np.inf
         while mark < marks.size and marks[mark] <= t + 1:
             out[mark, :] = best
             mark += 1
