@@ -31,9 +31,9 @@ def command(
 
     [bold]Examples[/bold]
 
-      unskew annotate extend to-judge/ --budget 200 -o more/
+      unskew annotate extend to-judge/ --budget 100 -o more/
 
-      unskew annotate extend to-judge/ --budget 200 --design neyman -o more/
+      unskew annotate extend to-judge/ --file filled.csv --budget 100 --design neyman -o more/
 
     The new folder knows all labels so far; its to-judge.csv asks for the pairs that have none.
     Intervals of unskew annotate status stay valid, whatever the labels were.

@@ -86,12 +86,12 @@ def command(
 
     [bold]Examples[/bold]
 
-      unskew annotate plan -r a.csv -r b.csv -m P@10 --budget 500 -o to-judge/
+      unskew annotate plan -r a.csv -r b.csv -m P@10 --budget 300 -o to-judge/
 
-      unskew annotate plan -r a.csv -r b.csv -m P@10 --budget 500 --design stratified -o to-judge/
+      unskew annotate plan -r a.csv -r b.csv -m P@10 --budget 300 --design stratified -o to-judge/
 
       unskew annotate plan -r a.csv -r b.csv -m DCG@10 --scale 1,5 --liked 4 --labels model.csv
-      --design neyman --budget 500 --titles movies.csv -o to-judge/
+      --design neyman --budget 300 --titles movies.csv -o stars/
 
     The folder gets to-judge.csv: pairs in random order, which shows neither system nor rank, with
     an empty column label to fill in from the top down. Its other files tell what annotators must
