@@ -312,11 +312,12 @@ class AnnotationPlan(Result):
         if self.smallest is None or self.estimand != "difference":
             return []
         draws = self.draws(0)
-        spread = spread_of(draws, steps_of(draws, self.worth(self.labels.value[:0])))
-        expected = expected_draws(draws, spread, self.smallest)
+        value = draws.filled(self.worth(self.labels.value[: self.labels.prefix]), 1)
+        expected = expected_draws(draws, spread_of(draws, steps_of(draws, value)), self.smallest)
+        so_far = "" if value.size else ", fewer if labels vary less than they could"
         return [
             f"a true difference of {self.smallest:g} would be settled after about "
-            f"{counted(expected, 'label')} on average, fewer if labels vary less than they could"
+            f"{counted(expected, 'label')} in all on average{so_far}"
         ]
 
     def _summary(self) -> str:

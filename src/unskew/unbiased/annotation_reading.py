@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -48,8 +49,10 @@ def load_plan(folder: str | os.PathLike[str]) -> AnnotationPlan:
 def read_labels(plan: AnnotationPlan, source: object) -> tuple[Labels, list[str]]:
     """Match the rows of a filled-in file to the plan; return labels by place in the order."""
     table = read_table(source)
-    user, item = (table.need(what, names, None) for what, names in (("user", USER), ("item", ITEM)))
-    label = table.need(LABEL, _LABEL_NAMES, None)
+    user, item, label = (
+        _column(table, what, names)
+        for what, names in (("user", USER), ("item", ITEM), (LABEL, _LABEL_NAMES))
+    )
     place = _places(plan, table, user, item)
     value, unclear = _parsed(plan, table, label)
     given = ~np.isnan(value) | unclear
@@ -71,6 +74,17 @@ def read_labels(plan: AnnotationPlan, source: object) -> tuple[Labels, list[str]
         is_are = counted(absent, "planned pair is", "planned pairs are")
         notes.append(f"{is_are} not in {table.source}: not judged yet")
     return Labels(frozen(known), frozen(cannot)), notes
+
+
+def _column(table: Table, what: str, names: Sequence[str]) -> str:
+    """Return the column that holds users, items or labels."""
+    column = table.pick(what, names, None)
+    if column is None:
+        raise DataError(
+            f"{table.source}: no {what} column among: {', '.join(table.frame.columns)}; give the "
+            f"file that was written ({TO_JUDGE}), its labels filled in"
+        )
+    return column
 
 
 def _places(plan: AnnotationPlan, table: Table, user: str, item: str) -> I64:

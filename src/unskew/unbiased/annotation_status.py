@@ -9,7 +9,7 @@ import polars as pl
 
 from unskew.arrays import F64
 from unskew.errors import DataError, SettingError
-from unskew.report.charts import Figure, as_figure
+from unskew.report.charts import GREY, Figure, as_figure
 from unskew.report.result import Result
 from unskew.report.text import counted
 from unskew.unbiased.annotation_plan import AnnotationPlan, Labels
@@ -81,16 +81,19 @@ class AnnotationStatus(Result):
         """Draw the intervals as labels came in."""
         import altair as alt
 
-        rows = self.path().to_dicts()
-        band = alt.Chart(alt.NamedData(name="rows"), width=520, height=260)
-        title = "difference" if self.plan.estimand == "difference" else self.plan.metric
-        chart = band.mark_area(opacity=0.35, interpolate="step-after").encode(
+        is_difference = self.plan.estimand == "difference"
+        rows = [{**row, "zero": 0.0} for row in self.path().to_dicts()]
+        whole = alt.Chart(alt.NamedData(name="rows"), width=520, height=260)
+        band = whole.mark_area(opacity=0.35, interpolate="step-after").encode(
             x=alt.X("labels:Q", title="labels"),
-            y=alt.Y("low:Q", title=title),
+            y=alt.Y("low:Q", title="difference" if is_difference else self.plan.metric),
             y2="high:Q",
             color=alt.Color("contrast:N"),
         )
-        return as_figure(chart, f"{self.plan.metric}: what labels say", self.footer(), rows)
+        none = whole.mark_line(strokeDash=[4, 3], color=GREY).encode(x="labels:Q", y="zero:Q")
+        chart = alt.layer(band, none) if is_difference else band
+        lines = [*self._explanation(), *self._conclusion()]
+        return as_figure(chart, f"{self.plan.metric}: what labels say", lines, rows)
 
     def _explanation(self) -> list[str]:
         many = len(self.intervals)

@@ -92,9 +92,7 @@ class Annotation(Result):
         if unclear:
             pairs = counted(unclear, "pair")
             lines.append(
-                f"of {pairs} nobody could tell: intervals allow for the least and the largest "
-                f"label; the table leaves them out, as if they were like the others of their "
-                f"stratum"
+                f"of {pairs} nobody could tell: intervals allow for the least and the largest label"
             )
         drawn = np.bincount(
             self.plan.stratum[self.plan.order[: self.used]], minlength=len(self.plan.strata)
@@ -115,6 +113,11 @@ class Annotation(Result):
             lines.append(
                 f"pairs that count alike for {a} and {b} were never drawn: the sample is for their "
                 f"difference, not for the level of either"
+            )
+        if self.labels.unclear[: self.used].any():
+            lines.append(
+                "pairs of which nobody could tell are left out of the sample, as if they were like "
+                "the others"
             )
         if self.used < self.plan.budget:
             lines.append(

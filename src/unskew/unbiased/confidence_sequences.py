@@ -23,6 +23,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 
@@ -87,6 +88,11 @@ class Draws:
     def size(self) -> int:
         """How many units there are."""
         return int(self.coefficient.size)
+
+    @cached_property
+    def slack(self) -> float:
+        """Below it, sums are taken as equal."""
+        return _SLACK * float(np.abs(self.coefficient).sum()) * (self.high - self.low)
 
     def filled(self, value: F64, sign: int) -> F64:
         """Return values in which unknown ones (NaN) are the worst for a bet on this side."""
@@ -178,21 +184,22 @@ def interval_path(draws: Draws, value: F64, level: float, marks: I64) -> tuple[F
 
     They are rounded outwards.
     """
-    low, high = draws.possible(value[:0])
-    totals = np.linspace(low, high, 401)
+    least, most = draws.possible(value[:0])
+    totals, c = np.linspace(least, most, 401), draws.coefficient[: value.size]
     ends = []
-    for sign in (1, -1):
-        step = steps_of(draws, draws.filled(value, sign))
+    for sign, edge in ((1, least), (-1, most)):
+        filled = draws.filled(value, sign)
+        step = steps_of(draws, filled)
         rejected = best_capital(draws, step, level, sign, totals, marks) >= limit(level)
         if sign > 0:
             last = np.where(rejected.any(axis=1), 400 - rejected[:, ::-1].argmax(axis=1), 0)
         else:
             last = np.where(rejected.any(axis=1), rejected.argmax(axis=1), 400)
-        ends.append(totals[last])
-    for number, count in enumerate(marks):
-        least, most = draws.possible(value[: int(count)])
-        ends[0][number] = max(ends[0][: number + 1].max(), least)
-        ends[1][number] = min(ends[1][: number + 1].min(), most)
+        # What the values so far leave possible: each takes away what was unknown of its unit.
+        worst = np.where(c * sign > 0, draws.low, draws.high)
+        possible = edge + np.cumsum(c * (filled - worst))[marks - 1]
+        tighter = np.maximum if sign > 0 else np.minimum
+        ends.append(tighter(totals[last], possible))
     return ends[0], ends[1]
 
 
@@ -283,10 +290,17 @@ def best_capital(draws: Draws, step: F64, level: float, sign: int, totals: F64, 
     from unskew.unbiased import sequence_kernels
 
     out = np.zeros((marks.size, totals.size))
-    slack = _SLACK * math.fsum(np.abs(draws.coefficient)) * (draws.high - draws.low)
     bets = bets_for(draws.size, level)
     sequence_kernels.best_capital(
-        frozen(step), draws.size, frozen(totals), bets, CAP, slack, float(sign), frozen(marks), out
+        frozen(step),
+        draws.size,
+        frozen(totals),
+        bets,
+        CAP,
+        draws.slack,
+        float(sign),
+        frozen(marks),
+        out,
     )
     return out
 
