@@ -7,12 +7,12 @@ training, one that would be observed is judged only if its rating fell into the 
 would not be is judged with the density q of all judgments. A judgment that is observed then stands
 for
 
-    w_u = (1 - (1 - t_u) q) / t_u
+    w = (1 - (1 - t) q) / t
 
-judgments, t_u being the chance of an observed rating of the user to be in the test part, given that
-the user has ratings in both parts: (t - t^n) / (1 - (1 - t)^n - t^n) of n ratings, a share t of
-which tests. A metric that is a sum over judged items is then the sum over all judgments and w_u - 1
-times that over the observed ones.
+judgments, t being the share of ratings in the test part. A metric that is a sum over judged items
+is then the sum over all judgments and w - 1 times that over the observed ones. This holds given the
+training part, so that all users with a training rating count: to leave out those without a test
+rating would take the observed judgments of the others for more than they are.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from unskew.arrays import F64
+from unskew.arrays import F64, frozen
 from unskew.auditing.truth_sources import Sampled, Source
 from unskew.data.true_judgments import RANDOM
 from unskew.errors import SettingError
@@ -97,9 +97,10 @@ def overlap_of(source: Source) -> Overlap | None:
 
 @dataclass(frozen=True, eq=False)
 class NestedTruth:
-    """Weights of observed judgments among random ones, by user."""
+    """Weights of observed judgments among random ones."""
 
     weight: F64
+    """By user: the density of judgments may differ."""
 
     @classmethod
     def of(cls, source: Sampled, test: float, metrics: tuple[str, ...]) -> NestedTruth:
@@ -117,44 +118,25 @@ class NestedTruth:
                 "the observed ratings are among the random judgments, which takes weights over "
                 f"lists of all items: leave targets out, got {source.targets!r}"
             )
-        users = len(source.ratings.users)
         items = np.unique(source.random.item).size
-        density = np.bincount(source.random.user, minlength=users) / items
-        count = np.bincount(source.ratings.user, minlength=users).astype(np.float64)
-        chance = held_out_chance(count, test)
-        with np.errstate(divide="ignore", invalid="ignore"):
-            return cls((1 - (1 - chance) * density) / chance)
+        density = np.bincount(source.random.user, minlength=len(source.ratings.users)) / items
+        return cls(frozen((1 - (1 - test) * density) / test))
 
     def weighted(self, true: Scores, observed: Scores) -> Scores:
         """Return what all judgments say, the observed ones standing for others too.
 
-        Both are scores of the same lists of the same users.
+        Both are scores of the same lists; a user whom no observed judgment judges has none to add.
         """
-        order = np.argsort(observed.lists["user"].to_numpy(), kind="stable")
-        user = true.lists["user"].to_numpy()
-        rows = order[np.searchsorted(observed.lists["user"].to_numpy()[order], user)]
-        extra = self.weight[user] - 1
+        user, seen = (part.lists["user"].to_numpy() for part in (true, observed))
+        place = np.full(len(true.user_ids), -1)
+        place[seen] = np.arange(seen.size)
+        row = place[user]
+        extra = np.where(row >= 0, self.weight[user] - 1, 0.0)
 
         def combined(name: str) -> System:
             own = true.systems[name]
-            seen = observed.systems[name].values[:, rows]
             at = [observed.labels.index(label) for label in true.labels]
-            return replace(own, values=own.values + extra * seen[at])
+            more = observed.systems[name].values[at][:, row]
+            return replace(own, values=own.values + extra * np.nan_to_num(more))
 
         return replace(true, systems={name: combined(name) for name in true.systems})
-
-
-def held_out_chance(count: F64, test: float) -> F64:
-    """Return the chance of a rating to be in the test part, where both parts hold some.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from unskew.auditing.nested_truth import held_out_chance
-    >>> held_out_chance(np.array([2.0, 1000.0]), 0.2).round(3).tolist()
-    [0.5, 0.2]
-    """
-    both = 1 - (1 - test) ** count - test**count
-    with np.errstate(divide="ignore", invalid="ignore"):
-        chance: F64 = (test - test**count) / both
-    return chance

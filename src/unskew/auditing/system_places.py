@@ -307,6 +307,8 @@ class _Judged:
     tuned: list[Mapping[str, TunedSystem]] = field(default_factory=list)
     left: list[tuple[int, int]] = field(default_factory=list)
     """By split: users with a test rating, and with a true judgment, who do not count."""
+    more: list[int] = field(default_factory=list)
+    """By split: users who count by true judgments alone."""
 
     def add(
         self,
@@ -328,20 +330,19 @@ class _Judged:
                 "fewer than 2 users have a training rating, a test rating and a true judgment: "
                 "there is nothing to compare"
             )
-        one_part, other_part = (
-            of_lists(part, np.isin(part.lists["user"].to_numpy(), both))
-            for part in (observed, true)
-        )
+        self.observed.append(of_lists(observed, np.isin(observed.lists["user"].to_numpy(), both)))
         if self.nested is not None:
-            other_part = self.nested.weighted(other_part, one_part)
-        self.observed.append(one_part)
-        self.true.append(other_part)
+            warm = of_lists(true, other & warm_lists(true))
+            self.true.append(self.nested.weighted(warm, observed))
+        else:
+            self.true.append(of_lists(true, np.isin(true.lists["user"].to_numpy(), both)))
         if whole is None:
-            self.whole.append(other_part)
+            self.whole.append(self.true[-1])
         else:
             self.whole.append(of_lists(whole, np.isin(whole.lists["user"].to_numpy(), both)))
         self.tuned.append(tuned)
-        self.left.append((seen.size - both.size, known.size - both.size))
+        self.left.append((seen.size - both.size, known.size - self.true[-1].lists.height))
+        self.more.append(self.true[-1].lists.height - both.size)
 
     def notes(self) -> list[str]:
         """Say how many users do not count."""
@@ -355,7 +356,12 @@ class _Judged:
         if known:
             words.append(
                 f"up to {counted(int(known), 'user')} of a split with a true judgment and no "
-                "training or no test rating left out"
+                f"training{'' if self.nested else ' or no test'} rating left out"
+            )
+        if max(self.more):
+            words.append(
+                f"up to {counted(max(self.more), 'user')} of a split without a test rating count "
+                "by true judgments alone: without them the judgments are no random sample"
             )
         return words
 

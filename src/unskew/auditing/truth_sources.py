@@ -292,9 +292,11 @@ def _parts(data: object, random: object) -> tuple[Ratings, TrueJudgments]:
     else:
         observed = data
     if random is None:
+        whose = f" of {data.name}" if isinstance(data, Dataset) else ""
         raise SettingError(
-            "the truth is not known: give a world, ratings of randomly chosen items (random=…), or "
-            "a data set with true judgments"
+            f"the truth{whose} is not known: give a world, ratings of randomly chosen items "
+            "(random=…), or a data set with true judgments, such as coat or "
+            "cm100k:observed=familiar"
         )
     both = [one if isinstance(one, Ratings) else read_ratings(one) for one in (observed, random)]
     return both[0], TrueJudgments(both[1])
