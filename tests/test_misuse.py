@@ -105,7 +105,7 @@ SLOW = {
 
 
 @pytest.fixture(scope="module")
-def calls():
+def calls(tmp_path_factory):
     """Return arguments that every public function takes, on small data."""
     world = us.world("shop", users=40, items=30, seed=3)
     ratings = world.ratings
@@ -118,6 +118,9 @@ def calls():
         "b": us.recommend.Random().fit(split.train, 1),
     }
     runs = {name: us.rank(model, lists, 10) for name, model in models.items()}
+    annotation = us.unbiased.plan_annotation(runs, "P@5", budget=20).save(
+        tmp_path_factory.mktemp("annotation") / "plan"
+    )
     scores = us.evaluate(split.test, runs, ["P@5", "RR", "anti-P@5"], liked=4)
     plan = us.Plan(
         us.splits.Random(test=0.3),
@@ -158,7 +161,7 @@ def calls():
         "targets.UserFlat": {"others": 5},
         "unbiased.ab_test": shown,
         "unbiased.plan_annotation": {"runs": runs, "metric": "P@5", "budget": 20},
-        "unbiased.read_annotation": {"folder": "none"},
+        "unbiased.read_annotation": {"folder": annotation},
         "stats.agreement": {"scores": two, "bootstrap": 5, "permutations": 5},
         "recommend.algorithm": {"name": "popularity"},
         "audit": {

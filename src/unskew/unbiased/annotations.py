@@ -116,8 +116,7 @@ class Annotation(Result):
             )
         if self.labels.unclear[: self.used].any():
             lines.append(
-                "pairs of which nobody could tell are left out of the sample, as if they were like "
-                "the others"
+                "pairs marked ? are not in the sample, as if they were like the others"
             )
         if self.used < self.plan.budget:
             lines.append(
