@@ -283,9 +283,39 @@ def one_aging(name: str, seed: int) -> dict[str, float]:
     }
 
 
+# Kendall's τ between the first and the last window
+
+TAU = {f"tau: {name}": name for name in ("still", "few users", "turns a little", "turns")}
+"""By name: the world whose intervals of τ are counted."""
+
+
+def one_tau(name: str, seed: int) -> dict[str, float]:
+    """Return whether the interval of τ holds the τ of the population's means."""
+    world, rng = WORLDS[TAU[name]], np.random.default_rng(seed)
+    expected, there = leads(world, rng)
+    values = draw(world, expected, rng)
+    user, window = np.nonzero(there)
+    table = {
+        "user": user,
+        "window": window,
+        **{system: values[user, window, at] for at, system in enumerate(SYSTEMS)},
+    }
+    result = us.stats.order_over_time(table, exchanges=99, bootstrap=200, seed=seed)
+    tau = result.tau["value"]
+    exact = _population(TAU[name])
+    truth = us.stats.kendall(exact[0], exact[-1])
+    low, high = float(tau.low[0, -1]), float(tau.high[0, -1])
+    return {
+        "all_covered": float(low - 1e-9 <= truth <= high + 1e-9),
+        "tau": float(tau.tau[0, -1]),
+        "truth": truth,
+        "width": high - low,
+    }
+
+
 def rates(name: str, data_sets: int) -> dict[str, object]:
     """Return the rates of one world."""
-    function = one_aging if name in AGES else one_data_set
+    function = one_aging if name in AGES else one_tau if name in TAU else one_data_set
     begin = time.perf_counter()
     rows = [function(name, FIRST_SEED + number) for number in range(data_sets)]
     result: dict[str, object] = {"world": name, "data_sets": data_sets}
@@ -301,14 +331,14 @@ def rates(name: str, data_sets: int) -> dict[str, object]:
 def main() -> None:
     """Measure worlds and print their rates."""
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
-    parser.add_argument("worlds", nargs="*", help="of " + ", ".join([*WORLDS, *AGES]))
+    parser.add_argument("worlds", nargs="*", help="of " + ", ".join([*WORLDS, *AGES, *TAU]))
     parser.add_argument("--data-sets", type=int, default=1_000)
     parser.add_argument("--output", type=Path)
     options = parser.parse_args()
     done = {}
     if options.output and options.output.exists():
         done = {one["world"]: one for one in json.loads(options.output.read_text())}
-    for name in options.worlds or [*WORLDS, *AGES]:
+    for name in options.worlds or [*WORLDS, *AGES, *TAU]:
         if done.get(name, {}).get("data_sets", 0) >= options.data_sets:
             continue
         done[name] = rates(name, options.data_sets)

@@ -1,6 +1,7 @@
 """Order over windows of time and the age of models: plain twins, closed forms, false rates."""
 
 import json
+from dataclasses import replace
 from itertools import permutations, product
 
 import numpy as np
@@ -515,3 +516,33 @@ def test_age_and_period_are_not_confounded(in_time):
     assert any(note.startswith("training ratings: ") for note in result.notes)
     with pytest.raises(SettingError, match="the training ratings are the same at all ages"):
         us.stats.model_decay({"0": ages["0"], "9": ages["0"]})
+
+
+def test_age_and_period_are_told_apart_without_fingerprints_too(in_time):
+    """Scores of a plan do not know the fingerprints of its parts."""
+    time = in_time.time
+    cuts = np.quantile(time, [0.4, 0.6, 0.8]).astype(np.int64)
+    parts = {
+        "1": in_time.take((time >= cuts[1]) & (time < cuts[2])),
+        "2": in_time.take(time >= cuts[2]),
+    }
+    train = in_time.take(time < cuts[1])
+    blank = {
+        name: replace(judged_from(train, part), make_card=dict) for name, part in parts.items()
+    }
+    with pytest.raises(SettingError, match="age and period are confounded"):
+        us.stats.model_decay(blank)
+    same = us.stats.order_over_time(blank, bootstrap=0, exchanges=99)
+    assert any("the age of the models grows with the period" in note for note in same.notes)
+    growing = {
+        name: replace(judged_from(in_time.take(time < cut), part), make_card=dict)
+        for (name, part), cut in zip(parts.items(), cuts[1:], strict=True)
+    }
+    trained = us.stats.order_over_time(growing, bootstrap=0, exchanges=99)
+    assert not any("the age of the models grows" in note for note in trained.notes)
+    ages = {
+        name: replace(judged_from(in_time.take(time < cut), parts["2"]), make_card=dict)
+        for name, cut in zip(("0", "9"), cuts[::-1], strict=False)
+    }
+    result = us.stats.model_decay(ages)
+    assert any("training ratings of the judged users" in note for note in result.notes)

@@ -17,6 +17,7 @@ import polars as pl
 from unskew.arrays import F64
 from unskew.checks import as_count, check_share, checked
 from unskew.errors import DataError, SettingError, unknown_name
+from unskew.evaluation.scores import Scores
 from unskew.report.charts import Figure
 from unskew.report.result import Result
 from unskew.report.tables import Table
@@ -24,7 +25,13 @@ from unskew.report.text import counted, number
 from unskew.stats.distributions import student_t_quantile
 from unskew.stats.pairing import known_metric
 from unskew.stats.window_tests import simultaneous
-from unskew.stats.window_values import Windows, WindowValues, read_windows
+from unskew.stats.window_values import (
+    Windows,
+    WindowValues,
+    counts_of_test,
+    has_one_training,
+    read_windows,
+)
 
 CONFOUNDED = (
     "age and period are confounded: these scores are of different test ratings ({0} and {1}), so "
@@ -284,13 +291,15 @@ def _fact(windows: Windows, part: str, name: str) -> dict[str, object]:
 
 def _check_one_test(windows: Windows) -> None:
     """Refuse ages that were judged by different test ratings, or were trained on the same ones."""
+    first, *older = windows.parts
     tests = _fact(windows, "judgments", "fingerprint")
-    first = next(iter(windows.parts))
-    other = next((age for age, one in tests.items() if one != tests[first]), None)
-    if other is not None:
-        raise SettingError(CONFOUNDED.format(f"age {first}", f"age {other}"))
-    trained = _fact(windows, "train", "fingerprint")
-    if trained and len(set(trained.values())) == 1:
+    counts = {age: counts_of_test(one.parts[0]) for age, one in windows.parts.items() if one.parts}
+    for age in older:
+        other_rows = bool(tests) and tests[age] != tests[first]
+        other_counts = len(counts) > 1 and not counts[age].equals(counts[first])
+        if other_rows or other_counts:
+            raise SettingError(CONFOUNDED.format(f"age {first}", f"age {age}"))
+    if has_one_training(windows):
         raise SettingError(
             "the training ratings are the same at all ages: models of different age are trained up "
             "to different moments (us.splits.ModelAges)"
@@ -298,11 +307,22 @@ def _check_one_test(windows: Windows) -> None:
 
 
 def _training_sizes(windows: Windows) -> list[str]:
-    rows = _fact(windows, "train", "rows")
+    rows, whose = _fact(windows, "train", "rows"), "training ratings"
+    if not rows:
+        parts = {age: one.parts for age, one in windows.parts.items()}
+        if not all(len(one) == 1 and "train" in one[0].lists.columns for one in parts.values()):
+            return []
+        rows = {age: int(_tested(one[0])["train"].sum()) for age, one in parts.items()}
+        whose = "training ratings of the judged users"
     if len(set(rows.values())) < 2:
         return []
     listed = ", ".join(f"{int(str(count)):,} at age {age}" for age, count in rows.items())
-    return [f"training ratings: {listed}; age and the amount of training change together"]
+    return [f"{whose}: {listed}; age and the amount of training change together"]
+
+
+def _tested(scores: Scores) -> pl.DataFrame:
+    """Return the lists of users with test ratings."""
+    return scores.lists.filter(pl.col("test") > 0)
 
 
 def _decay(data: WindowValues, level: float, seed: int) -> tuple[pl.DataFrame, int]:

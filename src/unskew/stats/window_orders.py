@@ -13,11 +13,9 @@ from unskew.checks import as_count, check_share, checked
 from unskew.engine.notebook_progress import notebook_progress
 from unskew.engine.progress import Progress
 from unskew.errors import SettingError
-from unskew.evaluation.scores import Scores
 from unskew.stats.corrections import correct
 from unskew.stats.distributions import student_t_quantile
 from unskew.stats.order_agreement import BOOTSTRAP, Agreement, agreement
-from unskew.stats.pairing import Paired
 from unskew.stats.samples import Pairs, all_pairs
 from unskew.stats.window_result import OrderOverTime
 from unskew.stats.window_tests import (
@@ -28,7 +26,7 @@ from unskew.stats.window_tests import (
     tau_by_chance,
     within_users,
 )
-from unskew.stats.window_values import Windows, WindowValues, read_windows
+from unskew.stats.window_values import Windows, WindowValues, has_one_training, read_windows
 
 EXCHANGES = 1_999
 CONFOUNDED = (
@@ -244,16 +242,7 @@ def _orders(
 
 def _same_training(windows: Windows, unit: str) -> list[str]:
     """Say that age and period are confounded where all windows have the same training ratings."""
-    if unit != "window":
-        return []
-    parts = [one for part in windows.parts.values() for one in _scored(part)]
-    prints = [(one.card.get("train") or {}).get("fingerprint") for one in parts]
-    known = len(parts) == len(windows.parts) and all(prints)
-    return [CONFOUNDED] if known and len(set(prints)) == 1 else []
-
-
-def _scored(part: Paired) -> Sequence[Scores]:
-    return part.parts
+    return [CONFOUNDED] if unit == "window" and has_one_training(windows) else []
 
 
 def _curves(data: WindowValues, level: float, unit: str) -> pl.DataFrame:

@@ -225,6 +225,45 @@ def _from_table(table: Table, unit: str) -> tuple[dict[str, Any], list[str]]:
     return parts, list(table.notes)
 
 
+def counts_of_test(scores: Scores) -> pl.DataFrame:
+    """Return users with test ratings, and how many are liked and disliked, in the order of ids.
+
+    Scores of one and the same test agree in it; those of different windows practically never do.
+    """
+    counts = scores.lists.filter(pl.col("test") > 0).select("user", "test", "liked", "disliked")
+    raw = scores.user_ids.raw(counts["user"].to_numpy())
+    return counts.with_columns(user=raw).sort(pl.all())
+
+
+def has_one_training(windows: Windows) -> bool:
+    """Tell whether all windows were judged by models of the same training ratings.
+
+    By the fingerprints of the ratings or, where scores do not know them, by how many training
+    ratings the users have whom two windows share.
+    """
+    parts = [part.parts for part in windows.parts.values()]
+    if not all(len(one) == 1 for one in parts):
+        return False
+    scores = [one[0] for one in parts]
+    prints = [(one.card.get("train") or {}).get("fingerprint") for one in scores]
+    if all(prints):
+        return len(set(prints)) == 1
+    if any(prints) or not all("train" in one.lists.columns for one in scores):
+        return False
+    first, *later = (_training_counts(one) for one in scores)
+    shared = [first.join(one, on="user", how="inner") for one in later]
+    return all(
+        one.height > 1 and one["train"].equals(one["train_right"], check_names=False)
+        for one in shared
+    )
+
+
+def _training_counts(scores: Scores) -> pl.DataFrame:
+    raw = scores.user_ids.raw(scores.lists["user"].to_numpy())
+    counts = pl.DataFrame({"user": raw, "train": scores.lists["train"]})
+    return counts.filter(pl.col("train") > 0).unique(maintain_order=True)
+
+
 def natural(text: str) -> list[tuple[int, float, str]]:
     """Return what sorts texts by the numbers in them: window2 before window10, 1.5 before 2.
 
