@@ -598,3 +598,120 @@ def test_histories_of_a_protocol():
     empty = Histories(np.zeros(1, np.int64), np.zeros(0, np.int32), np.zeros(0, np.int64))
     assert len(empty) == 0
     assert json.dumps(next_items(*cut(event_log(0))).facts)
+
+
+# Splits that bring their logs
+
+
+@pytest.fixture(scope="module")
+def visits():
+    """A log of visits: bursts of a few events, an hour and more apart."""
+    rng = np.random.default_rng(21)
+    rows = []
+    for user in range(30):
+        time = 1_600_000_000 + int(rng.integers(0, 30 * DAY))
+        for _ in range(rng.integers(3, 9)):
+            for _ in range(rng.integers(1, 6)):
+                rows.append((user, int(20 * rng.random() ** 2), time))
+                time += int(rng.integers(10, 900))
+            time += int(rng.integers(3_600, 6 * DAY))
+    return us.read_events(
+        dict(zip(("user", "item", "time"), map(list, zip(*rows, strict=True)), strict=True))
+    )
+
+
+def test_every_next_item_of_sessions(visits):
+    (split,) = us.splits.Sessions(test=0.3, pick="next", seen="keep").split(visits)
+    steps = next_items(split, seen="keep", candidates="all", history="session")
+    log = split.logs["test"]
+    wanted = log.tags["target"].to_numpy().astype(bool)
+    assert len(steps) == wanted.sum() > 40
+    assert steps.train is split.train
+    # Each history is what came before in the same session.
+    table = log.to_polars()
+    for at in range(0, len(steps), 7):
+        user, moment = steps.users.raw(steps.user[at : at + 1])[0], steps.time[at]
+        mine = table.filter(pl.col("user") == user)
+        here = mine.filter(pl.col("time").dt.timestamp("us") == moment)["session"][0]
+        before = mine.filter(
+            (pl.col("session") == here) & (pl.col("time").dt.timestamp("us") < moment)
+        )
+        history = steps.items.raw(steps.histories(at, at + 1).of(0))
+        assert history.to_list() == before["item"].to_list()
+    scores = evaluate_steps(steps, {"m": us.recommend.MarkovChain().fit(split.train)}, "RR")
+    assert "session" in scores.lists.columns
+
+
+@pytest.mark.parametrize("pick", ["first", "last", "random", "next"])
+@pytest.mark.parametrize("seen", ["drop", "keep"])
+def test_targets_are_those_of_the_split(visits, pick, seen):
+    (split,) = us.splits.Sessions(test=0.3, pick=pick, seen=seen).split(visits, seed=2)
+    steps = next_items(split, seen=seen, candidates="all", least_history=0)
+    log = split.logs["test"]
+    target = log.tags["target"].to_numpy().astype(bool)
+    expected = sorted(
+        zip(
+            log.user[target].tolist(),
+            log.time[target].tolist(),
+            log.item[target].tolist(),
+            strict=True,
+        )
+    )
+    asked = sorted(zip(steps.user.tolist(), steps.time.tolist(), steps.item.tolist(), strict=True))
+    assert asked == expected
+
+
+def test_items_known_beside_training_are_no_candidates(visits):
+    """A rolling window: what a user met before it is in no list, and in the history."""
+    windows = us.splits.Windows(number=2, train_length="8d", gap="2d", test=0.4, pick="next")
+    split = windows.split(visits)[1]
+    assert len(split.known["test"]) > 20
+    steps = next_items(split, candidates="all")
+    assert steps.facts["steps"] == len(steps) > 20
+    model = Following(len(steps.items))
+    ranks = rank_steps(model, steps)
+    static = Static(len(steps.users), len(steps.items), 3)
+    once = rank_steps(static, steps)
+    log = visits.to_polars()
+    for at in range(len(steps)):
+        user, moment = int(steps.user[at]), int(steps.time[at])
+        raw = steps.users.raw(steps.user[at : at + 1])[0]
+        mine = log.filter(pl.col("user") == raw)
+        earlier = mine.filter(pl.col("time").dt.timestamp("us") < moment)["item"].unique()
+        met = set(steps.items.codes(earlier).tolist())
+        pool = set(range(len(steps.items))) - met
+        assert steps.size[at] == len(pool)
+        assert (once.rank[at], once.depth[at]) == plain_rank(
+            static.table[user], int(steps.item[at]), pool
+        )
+        history = steps.histories(at, at + 1).of(0).tolist()
+        assert set(history) == met
+        assert (ranks.rank[at], ranks.depth[at]) == plain_rank(
+            model.row(history), int(steps.item[at]), pool
+        )
+
+
+def test_only_judged_users_have_steps(visits):
+    ages = us.splits.ModelAges(number=2, step="5d", test=0.3, pick="next").split(visits)
+    several = [next_items(split) for split in ages]
+    judged = ages[0].judged
+    for steps in several:
+        assert judged[steps.user].all()
+    assert (
+        several[0]
+        .to_polars()
+        .select("user", "step", "item")
+        .equals(several[1].to_polars().select("user", "step", "item"))
+    )
+    scores = {
+        age: evaluate_steps(
+            steps,
+            {
+                "pop": us.recommend.Popularity().fit(steps.train),
+                "markov": us.recommend.MarkovChain().fit(steps.train),
+            },
+        )
+        for age, steps in zip((0, 5), several, strict=True)
+    }
+    decay = us.stats.model_decay(scores, "nDCG@10")
+    assert decay.ages == ("0", "5")

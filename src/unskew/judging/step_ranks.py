@@ -111,11 +111,12 @@ def _by_user(
     from unskew.judging import step_kernels
 
     scorer, pairs = as_model(model, steps.train), steps.pairs
-    known = steps.train
+    known, further = steps.train, steps.known
     if not steps.drops:
-        known = steps.train.take(np.zeros(len(steps.train), np.bool_))
+        known, further = steps.train.take(np.zeros(len(steps.train), np.bool_)), None
     design = Targets(candidates=lambda split: steps.candidates)  # noqa: ARG005
-    lists = design.lists(Split(known, pairs), Relevance(liked=1))
+    before = {} if further is None else {"test": further}
+    lists = design.lists(Split(known, pairs, known=before), Relevance(liked=1))
     limit = deepest
     if deepest is not None and steps.drops:  # items that were met in between may stand above
         limit = deepest + int(np.diff(pairs.start).max(initial=0))
@@ -170,7 +171,7 @@ def _by_history(
 
     items, size = len(steps.items), tile_users(len(steps.items))
     order = _ties(steps, ties, seed)
-    candidate = frozen(steps.candidates.astype(np.uint8))
+    candidate, _ = frozen(steps.candidates.astype(np.uint8)), steps.barred  # before threads ask
     rank, depth = np.zeros((2, len(steps)), np.int64)
     tiles = range(0, len(steps), size)
     count = Steps(len(tiles), progress)
@@ -186,8 +187,8 @@ def _by_history(
             steps.at,
             steps.log.start,
             steps.log.item,
-            steps.train.start,
-            steps.train.item,
+            steps.barred.start,
+            steps.barred.item,
             candidate,
             steps.drops,
             *order.arguments,

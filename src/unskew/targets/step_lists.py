@@ -16,13 +16,13 @@ import polars as pl
 
 from unskew.arrays import I32, I64, U8, Mask, frozen
 from unskew.checks import as_count, as_number, checked, choose
-from unskew.data.events import Events
 from unskew.data.histories import Histories
 from unskew.data.ratings import Ids, Ratings
 from unskew.engine.rng import draw
 from unskew.errors import DataError, SettingError
 from unskew.report.text import counted
-from unskew.targets.step_log import StepLog, event_parts
+from unskew.splits.split import union
+from unskew.targets.step_log import EventParts, StepLog, event_parts
 
 SEEN = ("drop", "keep")
 CANDIDATES = ("train", "all")
@@ -46,6 +46,8 @@ class StepLists:
 
     train: Ratings
     """Training ratings, a pair of user and item once: what models are fitted to."""
+    known: Ratings | None
+    """What users met before they were tested, beside training; see `Split.known`."""
     log: Histories
     """Training and test events of each user, in order of time."""
     tested: U8
@@ -103,6 +105,11 @@ class StepLists:
     def time(self) -> I64:
         """When each target was met, in microseconds since 1970."""
         return self.log.time[self.at]
+
+    @cached_property
+    def barred(self) -> Ratings:
+        """What cannot be recommended at any step where met items are dropped."""
+        return self.train if self.known is None else union(self.train, self.known)
 
     @property
     def drops(self) -> bool:
@@ -174,7 +181,8 @@ def next_items(
     ----------
     train
         A split whose ratings have time stamps, or training events: an event log (`read_events`),
-        ratings with time stamps, a file.
+        ratings with time stamps, a file. Of a split with logs (`pick="next"`,
+        `us.splits.Sessions`) those of its test events are steps that it asks for.
     test
         Test events, where `train` is not a split. They should come after the training events; what
         does not is counted.
@@ -192,7 +200,8 @@ def next_items(
         Minutes without an event after which a new session of a user begins; 30 is usual. None: no
         sessions.
     session
-        In place of `gap`: the tag that names the session of each event.
+        In place of `gap`: the tag that names the session of each event. A split into sessions
+        (`us.splits.Sessions`) brings its own.
     history
         What a model that sees the history is given: all earlier events of the `user`, or those of
         the `session`.
@@ -224,12 +233,14 @@ def next_items(
         as_number("gap", gap, above=True)
         if session is not None:
             raise SettingError("give either gap or session: both say where a session begins")
+    parts = event_parts(train, test)
+    if session is None and gap is None:
+        session = parts.session
     if history == "session" and gap is None and session is None:
         raise SettingError(
             "history='session' needs sessions: give gap=30, or session=… as the name of a tag"
         )
-    parts = event_parts(train, test)
-    log = StepLog.of(*parts, session)
+    log = StepLog.of(parts, session)
     begins, number = log.sessions(gap)
     begin = log.begin(begins if history == "session" else None)
     asked, facts = _asked(log, parts, begin, seen, liked, least_history)
@@ -250,26 +261,26 @@ def next_items(
         "liked": liked,
         "seed": seed,
     }
-    return _lists(log, parts[0], asked, begin, number, settings, facts)
+    return _lists(log, parts, asked, begin, number, settings, facts)
 
 
 def _asked(
     log: StepLog,
-    parts: tuple[Events, Events],
+    parts: EventParts,
     begin: I64,
     seen: str,
     liked: float | None,
     least: int,
 ) -> tuple[Mask, dict[str, int]]:
     """Return which events can be steps, and how many test events cannot."""
-    opinions = [part for part in parts if not part.implicit]
-    if opinions and liked is None:
+    if not parts.implicit and liked is None:
         raise SettingError(
             "the values of these events are opinions (ratings): give the smallest value that is "
             "liked, such as liked=4"
         )
     asked = log.tested.copy()
     facts = {"test_events": int(asked.sum())}
+    fresh = _fresh(log, parts.known)
 
     def leave(name: str, mask: Mask) -> None:
         facts[name] = int(np.count_nonzero(asked & mask))
@@ -277,20 +288,23 @@ def _asked(
 
     if liked is not None:
         leave("not_liked", log.value < liked)
-    fresh = _fresh(log)
     facts["repeats"] = int(np.count_nonzero(asked & ~fresh))
     if seen == "drop":
         asked[~fresh] = False
+    leave("no_target", ~log.target)
     leave("short_histories", np.arange(log.user.size) - begin < least)
     return asked, facts
 
 
-def _fresh(log: StepLog) -> Mask:
-    """Mark the first test event of each pair that training does not have."""
-    pair = log.user * np.int64(len(log.items)) + log.item
-    _, first, inverse = np.unique(pair, return_index=True, return_inverse=True)
+def _fresh(log: StepLog, known: Ratings | None) -> Mask:
+    """Mark the first test event of each pair that was met neither in training nor beside it."""
+    many = np.int64(len(log.items))
+    pair = log.user * many + log.item
+    distinct, first, inverse = np.unique(pair, return_index=True, return_inverse=True)
     trained = np.zeros(first.size, np.bool_)
     trained[inverse[~log.tested]] = True
+    if known is not None:
+        trained |= np.isin(distinct, known.user * many + known.item)
     fresh = np.zeros(pair.size, np.bool_)
     fresh[first] = True
     return fresh & log.tested & ~trained[inverse]
@@ -320,7 +334,7 @@ def _chosen(log: StepLog, asked: Mask, number: I64, target: str, seed: int) -> M
 
 def _lists(
     log: StepLog,
-    train: Events,
+    parts: EventParts,
     asked: Mask,
     begin: I64,
     number: I64,
@@ -329,13 +343,15 @@ def _lists(
 ) -> StepLists:
     at = np.flatnonzero(asked).astype(np.int64)
     user = log.user[at]
-    ratings = train.to_ratings("count")
+    ratings = parts.fitted
     counts = np.bincount(ratings.item, minlength=len(log.items))
     candidates = counts > 0 if settings["candidates"] == "train" else np.ones_like(counts, np.bool_)
-    fresh = _fresh(log)
+    fresh = _fresh(log, parts.known)
+    barred = ratings if parts.known is None else union(ratings, parts.known)
     facts |= _more_facts(log, at, candidates, ratings)
     return StepLists(
         train=ratings,
+        known=parts.known,
         log=Histories(frozen(log.start), frozen(log.item), frozen(log.time)),
         tested=frozen(log.tested.astype(np.uint8)),
         fresh=frozen(fresh.astype(np.uint8)),
@@ -346,7 +362,7 @@ def _lists(
         step=frozen(_places(log, at, number)),
         session=frozen(number[at].astype(np.int32) if number.size else np.zeros(0, np.int32)),
         candidates=candidates,
-        size=frozen(_sizes(log, at, candidates, fresh, ratings, settings["seen"])),
+        size=frozen(_sizes(log, at, candidates, fresh, barred, settings["seen"])),
         seen=settings["seen"],
         design=settings,
         facts=facts,
@@ -397,6 +413,7 @@ def _left_out(facts: Mapping[str, int], least: int) -> str:
     """Say which test events are no steps."""
     reasons = {
         "not_liked": "of a value that is not liked",
+        "no_target": "that the split does not ask for",
         "short_histories": "with nothing before them"
         if least == 1
         else f"with fewer than {counted(least, 'event')} before them",

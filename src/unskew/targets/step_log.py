@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
@@ -14,43 +14,77 @@ from unskew.data.events import Events, read_events
 from unskew.data.groups import grouped_order
 from unskew.data.ratings import Ids, Ratings, recoded
 from unskew.errors import DataError, SettingError
+from unskew.splits.picks import SESSION, TARGET
 from unskew.splits.split import Split
 
 MINUTE = 60_000_000
 """Microseconds of a minute."""
 
 
-def event_parts(train: object, test: object) -> tuple[Events, Events]:
+@dataclass(frozen=True, eq=False)
+class EventParts:
+    """Training and test events under the same ids, and what a split says about them."""
+
+    train: Events
+    test: Events
+    target: Mask
+    """Which test events may be steps."""
+    fitted: Ratings
+    """What models are fitted to."""
+    known: Ratings | None = None
+    """What users met before they were tested, beside training."""
+    session: str | None = None
+    """The tag that names the session of each event."""
+
+    @property
+    def implicit(self) -> bool:
+        """Whether no value is an opinion."""
+        return self.train.implicit and self.test.implicit
+
+
+def event_parts(train: object, test: object) -> EventParts:
     """Return training and test events under the same ids."""
     if isinstance(train, Split):
         if test is not None:
             raise SettingError("a split has its test part already: leave test out")
-        _check_times(train.train, train.test)
-        return read_events(train.train), read_events(train.judged_test)
+        return _of_split(train)
     if test is None:
         raise SettingError("give the test events too: next_items(train, test), or a split")
     first, second = (_as_events(one) for one in (train, test))
-    if first.users.equals(second.users) and first.items.equals(second.items):
-        return first, second
-    users, user_tables = Ids.union(first.users, second.users)
-    items, item_tables = Ids.union(first.items, second.items)
-    both = []
-    for part, user_table, item_table in zip((first, second), user_tables, item_tables, strict=True):
-        both.append(
-            Events(
-                users,
-                items,
-                frozen(recoded(part.user, user_table)),
-                frozen(recoded(part.item, item_table)),
-                part.value,
-                part.time,
-                part.tags,
-                part.implicit,
-                part.notes,
-                part.steps,
-            )
+    if not (first.users.equals(second.users) and first.items.equals(second.items)):
+        first, second = _under_one_numbering(first, second)
+    every = np.ones(len(second), np.bool_)
+    return EventParts(first, second, every, first.to_ratings("count"))
+
+
+def _of_split(split: Split) -> EventParts:
+    """Return the events of a split: its logs, where it has some, else its ratings."""
+    if not split.logs:
+        _check_times(split.train, split.test)
+    train = split.logs["train"] if split.logs else read_events(split.train)
+    test = split.logs["test"] if split.logs else read_events(split.test)
+    target = np.ones(len(test), np.bool_)
+    if TARGET in test.tags:
+        target = test.tags[TARGET].to_numpy().astype(np.bool_)
+    if split.judged is not None:
+        target &= split.judged[test.user]
+    named = SESSION if SESSION in train.tags and SESSION in test.tags else None
+    return EventParts(train, test, target, split.train, split.known.get("test"), named)
+
+
+def _under_one_numbering(*parts: Events) -> list[Events]:
+    users, user_tables = Ids.union(*(one.users for one in parts))
+    items, item_tables = Ids.union(*(one.items for one in parts))
+    return [
+        replace(
+            part,
+            users=users,
+            items=items,
+            user=frozen(recoded(part.user, user_table)),
+            item=frozen(recoded(part.item, item_table)),
         )
-    return both[0], both[1]
+        for part, user_table, item_table in zip(parts, user_tables, item_tables, strict=True)
+    ]
 
 
 def _check_times(*parts: Ratings) -> None:
@@ -76,34 +110,38 @@ class StepLog:
     time: I64
     value: F64
     tested: Mask
+    target: Mask
+    """Which events may be steps."""
     named: I64
     """What the session of each event is called, as a number; empty without names."""
 
     @classmethod
-    def of(cls, train: Events, test: Events, session: str | None) -> StepLog:
-        """Put both parts in order."""
-        user = np.concatenate([train.user, test.user])
-        time = np.concatenate([train.time, test.time])
-        tested = np.repeat([False, True], [len(train), len(test)])
-        # Stable: both parts are in order of time, user and item already.
+    def of(cls, parts: EventParts, session: str | None) -> StepLog:
+        """Put both parts in order, with what was known beside them."""
+        train, test = parts.train, parts.test
+        more = _further(parts)
+        user = np.concatenate([train.user, more.user, test.user])
+        time = np.concatenate([train.time, _times(more), test.time])
+        sizes = [len(train), len(more), len(test)]
+        tested = np.repeat([False, False, True], sizes)
+        # Stable: of one user and moment, training comes first, and each part is by item already.
         order = np.argsort(time, kind="stable")
-        sizes = np.bincount(user, minlength=len(train.users))
-        start = np.append(0, np.cumsum(sizes)).astype(np.int64)
+        counts = np.bincount(user, minlength=len(train.users))
+        start = np.append(0, np.cumsum(counts)).astype(np.int64)
         order = order[grouped_order(frozen(user[order]), start)]
-        named = np.zeros(0, np.int64)
-        if session is not None:
-            tags = [_tag(part, session) for part in (train, test)]
-            named = Ids.number(pl.concat(tags))[1].astype(np.int64)[order]
+        target = np.zeros(user.size, np.bool_)
+        target[user.size - len(test) :] = parts.target
         return cls(
             train.users,
             train.items,
             start,
             user[order].astype(np.int64),
-            np.concatenate([train.item, test.item])[order],
+            np.concatenate([train.item, more.item, test.item])[order],
             time[order],
-            np.concatenate([train.value, test.value])[order],
+            np.concatenate([train.value, more.value, test.value])[order],
             tested[order],
-            named,
+            target[order],
+            _session_codes(parts, sizes, session)[order] if session else np.zeros(0, np.int64),
         )
 
     def sessions(self, gap: float | None) -> tuple[Mask, I64]:
@@ -135,6 +173,31 @@ class StepLog:
         """How many test events have the moment of an earlier event of the same user."""
         same = (np.diff(self.user) == 0) & (np.diff(self.time) == 0)
         return int(np.count_nonzero(same & self.tested[1:]))
+
+
+def _further(parts: EventParts) -> Ratings:
+    """Return what was known beside training, without events that stand in the test log too."""
+    if parts.known is None or parts.known.time is None:
+        return parts.fitted.take(np.zeros(len(parts.fitted), np.bool_))
+    columns = ("user", "item", "time")
+    given, there = (
+        pl.DataFrame({name: getattr(part, name) for name in columns})
+        for part in (parts.known, parts.test)
+    )
+    other = given.with_row_index("row").join(there, on=columns, how="anti")["row"]
+    return parts.known.take(np.sort(other.cast(pl.Int64).to_numpy()))
+
+
+def _times(ratings: Ratings) -> I64:
+    return np.zeros(0, np.int64) if ratings.time is None else ratings.time
+
+
+def _session_codes(parts: EventParts, sizes: list[int], session: str) -> I64:
+    """Number the sessions of events; what was known beside training is a session of its own."""
+    tags = [_tag(part, session) for part in (parts.train, parts.test)]
+    codes = Ids.number(pl.concat(tags))[1].astype(np.int64)
+    between = np.full(sizes[1], -1, np.int64)
+    return np.concatenate([codes[: sizes[0]], between, codes[sizes[0] :]])
 
 
 def _tag(part: Events, session: str) -> pl.Series:
