@@ -12,6 +12,7 @@ from shared.commands import (
     FOLDERS,
     GATES,
     LISTS,
+    LOG,
     PLAN,
     RATINGS,
     TABLES,
@@ -46,6 +47,21 @@ OTHERS = {
     ],
     "study run": ["mena2021", "--stand-in", "--claims", "3-05", "-q", "-o", "study.json"],
     "demo": ["-q", "-o", "demo.json"],
+    "timeline": [
+        "log.csv",
+        "--events",
+        "-a",
+        "random",
+        "-a",
+        "popularity",
+        "--windows",
+        "2",
+        "--bootstrap",
+        "5",
+        "-q",
+        "-o",
+        "timeline.json",
+    ],
 }
 WRITES = {
     **{name: [*given, "-o", "out", "--force"] for name, given in FOLDERS.items()},
@@ -92,6 +108,7 @@ def home(tmp_path_factory):
         frame.write_csv(folder / f"{name}.csv")
     (folder / "plan.toml").write_text(PLAN)
     write_annotation(folder)
+    pl.DataFrame(LOG, ["user", "item", "time"], orient="row").write_csv(folder / "log.csv")
     return folder
 
 

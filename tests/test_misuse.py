@@ -99,6 +99,7 @@ SLOW = {
     "unbiased.target_sizes",
     "auditing.standing",
     "auditing.truth",
+    "experiment.timeline",
     "tune",
 }
 """Of these only what is wrong everywhere is tried."""
@@ -255,6 +256,12 @@ def calls(tmp_path_factory):
         },
         "auditing.estimate_audit": {"data": ratings, "level": "quick", "liked": 4},
         "experiment.outline": {"plan": plan, "ratings": ratings, "estimate": False},
+        "experiment.timeline": {
+            "data": {"user": [1, 1, 2, 2] * 5, "item": list(range(20)), "time": list(range(20))},
+            "algorithms": [us.recommend.Popularity(), us.recommend.Random()],
+            "exchanges": 99,
+            "bootstrap": 5,
+        },
         "stats.model_decay": {"scores": two},
         "stats.order_across_splits": {"scores": two, "bootstrap": 5, "exchanges": 99},
         "stats.order_over_time": {"scores": two, "bootstrap": 5, "exchanges": 99},

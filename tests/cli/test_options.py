@@ -20,6 +20,7 @@ from unskew.worlds.saved import save_world
 
 OTHER_MEANING = {
     "--repeats": {"bias null", "split"},
+    "--ages": {"timeline"},
     "--algorithm": {"recommend"},
     "--alpha": {"gate", "intervene"},
     "--by": {"compare", "gate", "split", "strata"},
@@ -31,6 +32,7 @@ OTHER_MEANING = {
     "--folds": {"split"},
     "--head": {"split"},
     "--items": {"world", "bias standing", "bias truth"},
+    "--length": {"timeline"},
     "--margin": {"gate"},
     "--memory": {"audit"},
     "--metric": {"audit", "bias standing", "gate"},
@@ -47,12 +49,14 @@ OTHER_MEANING = {
     "--smallest": {"audit"},
     "--smoothing": {"intervene"},
     "--splits": {"bias standing"},
+    "--step": {"timeline"},
     "--store": {"plan check"},
     "--strata": {"annotate plan"},
     "--targets": {"recommend", "bias standing", "bias truth"},
-    "--test": {"power", "recommend", "split", "bias standing", "bias truth"},
+    "--test": {"power", "recommend", "split", "bias standing", "bias truth", "timeline"},
     "--ties": {"recommend", "split"},
     "--train": {"recommend"},
+    "--train-length": {"timeline"},
     "--users": {
         "audit",
         "bias describe",
@@ -65,7 +69,7 @@ OTHER_MEANING = {
     },
     # What is written: a table, a report, a folder, ranked lists.
     "--output": {
-        *("audit", "demo", "study run"),
+        *("audit", "demo", "study run", "timeline"),
         *("intervene", "split", "world"),
         *("annotate plan", "annotate extend"),
         "recommend",
@@ -74,7 +78,7 @@ OTHER_MEANING = {
     },
     "--format": {
         "gate",
-        *("audit", "study run", "world"),
+        *("audit", "study run", "timeline", "world"),
         *("bias describe", "bias null", "bias pairs", "bias standing", "bias truth", "data info"),
         "annotate status",
     },

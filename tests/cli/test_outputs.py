@@ -13,6 +13,7 @@ from shared.commands import (
     FOLDERS,
     GATES,
     LISTS,
+    LOG,
     PLAN,
     RATINGS,
     REPORTS,
@@ -39,6 +40,7 @@ def home(tmp_path_factory):
         pl.DataFrame(rows, ["user", "item", "rank"], orient="row").write_csv(folder / f"{name}.csv")
     (folder / "plan.toml").write_text(PLAN)
     write_annotation(folder)
+    pl.DataFrame(LOG, ["user", "item", "time"], orient="row").write_csv(folder / "log.csv")
     return folder
 
 
@@ -105,9 +107,9 @@ def test_lists(home, call, monkeypatch, ending):
 def test_reports(home, call, monkeypatch, command, ending):
     """The work itself is left out: the file's ending decides, not the command's habit."""
     result = SimpleNamespace(document=lambda: Document("A title", (Words("The answer."),), ()))
-    for work in ("auditing.run.audit", "studies.run.study"):
+    for work in ("auditing.run.audit", "studies.run.study", "experiment.over_time.timeline"):
         monkeypatch.setattr(f"unskew.{work}", lambda *_, **__: result)
-    for module in ("audit", "demo", "study_run"):
+    for module in ("audit", "demo", "study_run", "timeline"):
         monkeypatch.setattr(f"unskew.cli.{module}.show", lambda *_: None)
     monkeypatch.setattr("unskew.cli.audit._with_files", lambda same, *_: same)
     monkeypatch.chdir(home)

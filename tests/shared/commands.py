@@ -16,6 +16,9 @@ RATINGS = [(u, i, 1 + (u * i + u) % 5) for u in range(12) for i in range(10) if 
 TRAIN = [(u, i, 1 + (u + i) % 5) for u in range(12) for i in range(10) if not (u + 2 * i) % 3]
 
 
+LOG = [(u, (3 * u + k) % 10, 86_400 * k + 60 * u) for u in range(12) for k in range(10)]
+
+
 def commands(group=None, before=()):
     """Return every command under its whole name."""
     found = {}
@@ -70,7 +73,12 @@ FOLDERS = {
 }
 
 
-REPORTS = {"audit": ["test.csv"], "demo": [], "study run": ["mena2021", "--stand-in"]}
+REPORTS = {
+    "audit": ["test.csv"],
+    "demo": [],
+    "study run": ["mena2021", "--stand-in"],
+    "timeline": ["log.csv", "--events"],
+}
 
 
 GATES = {

@@ -7,6 +7,7 @@ differ in their training alone.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import ClassVar
@@ -109,6 +110,33 @@ class ModelDecay(Result):
         users = counted(self.users[label], "user")
         title = f"{label} ({_DIRECTION[self.better[label]]}), {users}: older less youngest model"
         header = ["system", "age", "mean", "change", percent]
+        return Table.of_rows(header, rows, left=(0,), title=title)
+
+    def brief_table(self, metric: str | None = None) -> Table:
+        """Return a row per system: its youngest model, and the change at each age.
+
+        Parameters
+        ----------
+        metric
+            The first one unless given.
+        """
+        label = self._label(metric)
+        rows = []
+        for system in self.systems:
+            mine = list(self.table(label).filter(pl.col("system") == system).iter_rows(named=True))
+            cells = [number(mine[0]["mean"], self.digits)]
+            for row in mine[1:]:
+                low, high = row["low"], row["high"]
+                sure = low is not None and (low > 0 or high < 0)
+                change = number(row["difference"], self.digits, signed=True)
+                cells.append(f"{change}{'*' if sure else ' '}")
+            rows.append([system, *cells])
+        ages = [f"change at {self._age(age)}" for age in self.ages[1:]]
+        header = ["system", f"mean at age {self._age(self.ages[0])}", *ages]
+        title = (
+            f"{label} on one window by the age of the model, "
+            f"{counted(self.users[label], 'user')} (*: the interval excludes 0)"
+        )
         return Table.of_rows(header, rows, left=(0,), title=title)
 
     def _age(self, age: str) -> str:
@@ -268,12 +296,14 @@ def _is_numeric(age: str) -> bool:
 
 
 def _by_age(windows: Windows) -> Windows:
-    """Sort ages that are numbers; others stand as given, the youngest first."""
-    names = list(windows.parts)
-    if not all(map(_is_numeric, names)):
-        return windows
-    ordered = sorted(names, key=float)
-    return Windows({name: windows.parts[name] for name in ordered}, windows.metrics, windows.notes)
+    """Sort ages that are numbers; others stand as given, the youngest first.
+
+    Labels of splits such as age7d are ages of 7d.
+    """
+    parts = {re.sub(r"^age(?=\d)", "", name): part for name, part in windows.parts.items()}
+    if all(map(_is_numeric, parts)):
+        parts = {name: parts[name] for name in sorted(parts, key=float)}
+    return Windows(parts, windows.metrics, windows.notes)
 
 
 def _fact(windows: Windows, part: str, name: str) -> dict[str, object]:

@@ -193,7 +193,7 @@ def steps_by_window(scores: Scores, windows: int | Sequence[Any] = WINDOWS) -> d
     """
     _check_steps(scores)
     code, points = _by_window(scores, windows)
-    return {name: _part(scores, code == at) for at, name in enumerate(points)}
+    return {name: part_of_lists(scores, code == at) for at, name in enumerate(points)}
 
 
 def _check_steps(scores: Scores) -> None:
@@ -252,8 +252,8 @@ def _moment(value: Any) -> int:
         ) from None
 
 
-def _part(scores: Scores, keep: Mask) -> Scores:
-    """Return the scores of some steps."""
+def part_of_lists(scores: Scores, keep: Mask) -> Scores:
+    """Return the scores of some lists."""
 
     def part(system: System) -> System:
         return System(np.ascontiguousarray(system.values[:, keep]), {}, system.depth[keep])

@@ -22,6 +22,8 @@ from unskew.stats.window_tests import TauByChance
 FIGURES = ("curves", "differences", "tau")
 NAMED = 6
 """At most so many windows are named in a sentence."""
+PAIRS = 12
+"""At most so many pairs are shown in the table."""
 SENTENCES = 5
 """At most so many pairs have a sentence of their own."""
 _DIRECTION = {"higher": "higher is better", "lower": "lower is better"}
@@ -137,7 +139,15 @@ class OrderOverTime(Result):
     def _display_changes(self, label: str, digits: int) -> Table:
         header = ["pair", "least a − b", "most a − b", "varies, p", "a ahead", "b ahead", "order"]
         rows = []
-        for row in self.changes(label).iter_rows(named=True):
+        every = self.changes(label)
+        # Where there are many pairs: those that change or vary first, and no more than fit.
+        chosen = every
+        if every.height > PAIRS:
+            order = ["reverses", "varies", "p_corrected"]
+            chosen = every.sort(
+                order, descending=[True, True, False], nulls_last=True, maintain_order=True
+            ).head(PAIRS)
+        for row in chosen.iter_rows(named=True):
             rows.append(
                 [
                     f"a = {row['a']}, b = {row['b']}",
@@ -150,6 +160,8 @@ class OrderOverTime(Result):
                 ]
             )
         title = f"{label}: does the order change between {self.unit}s? (positive: a is better)"
+        if chosen.height < every.height:
+            title += f"; {chosen.height} of {every.height} pairs, all in changes()"
         return Table.of_rows(header, rows, left=(0, 6), title=title)
 
     def _explanation(self) -> list[str]:
@@ -244,9 +256,10 @@ class OrderOverTime(Result):
         )
 
     def _reversal(self, label: str, row: Mapping[str, Any]) -> str:
+        where = "in" if self.unit == "window" else "under"
         text = (
-            f"{label}: the order of {row['a']} and {row['b']} changes: {row['a']} is ahead in "
-            f"{self._list(row['a_ahead'])}, {row['b']} in {self._list(row['b_ahead'])}"
+            f"{label}: the order of {row['a']} and {row['b']} changes: {row['a']} is ahead {where} "
+            f"{self._list(row['a_ahead'])}, {row['b']} {where} {self._list(row['b_ahead'])}"
         )
         if not row["varies"]:
             text += (

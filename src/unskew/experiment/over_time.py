@@ -1,0 +1,378 @@
+"""`timeline`: systems trained again for every window of time, their order, the age of models."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import partial
+from typing import TYPE_CHECKING, Any, ClassVar
+
+import polars as pl
+
+from unskew.checks import checked
+from unskew.data.events import Events
+from unskew.data.ratings import Ratings
+from unskew.data.readers import read_ratings
+from unskew.data.relevance import Relevance
+from unskew.engine.notebook_progress import notebook_progress
+from unskew.errors import SettingError
+from unskew.evaluation.scores import Scores
+from unskew.experiment.execution import RunProgress, run_plan
+from unskew.experiment.plan import Plan
+from unskew.experiment.results import Results
+from unskew.judging.reading import relevance_for
+from unskew.recommend.model import Algorithm
+from unskew.recommend.neighbours import ItemKNN
+from unskew.recommend.sequential import RecentItemKNN
+from unskew.recommend.simple import Popularity, RecentPopularity
+from unskew.report.charts import Figure
+from unskew.report.document import Document, Fold, Picture, Section, Words
+from unskew.report.result import Result, plain_values
+from unskew.report.tables import Table
+from unskew.report.text import number, visible
+from unskew.splits.model_ages import ModelAges
+from unskew.splits.windows import Windows
+from unskew.stats.model_ages import ModelDecay, model_decay
+from unskew.stats.order_agreement import BOOTSTRAP
+from unskew.stats.step_means import part_of_lists
+from unskew.stats.window_orders import EXCHANGES, order_over_time
+from unskew.stats.window_result import OrderOverTime
+from unskew.targets.designs import Targets, TrainItems
+
+if TYPE_CHECKING:
+    from distributed import Client
+
+SYSTEMS: tuple[Algorithm, ...] = (Popularity(), RecentPopularity(), ItemKNN(), RecentItemKNN())
+"""What is run when no systems are named."""
+METRIC = "nDCG@10"
+SHARE = 0.5
+"""The share of rows that windows cover when nothing is said about them."""
+
+
+@dataclass(frozen=True, eq=False)
+class Timeline(Result):
+    """How systems do over time. Made by `timeline`."""
+
+    figure_is_open: ClassVar[bool] = True
+
+    order: OrderOverTime
+    """Curves over windows, differences, changes of order."""
+    decay: ModelDecay | None
+    """What systems lose with the age of their training, where it was asked for."""
+    spans: pl.DataFrame = field(repr=False)
+    """A row per window: start, end, training and test ratings, users, cold users."""
+    plan: Plan = field(repr=False)
+    notes: tuple[str, ...] = ()
+
+    def table(self) -> pl.DataFrame:
+        """Return a row per metric, window and system: its mean, as `order.curves()` gives it."""
+        return self.order.curves()
+
+    def windows(self) -> pl.DataFrame:
+        """Return a row per window.
+
+        `start` and `end` (of the window), `train` and `test` (ratings), `users` (with test
+        ratings), `cold` (those of them without training ratings, who are not averaged).
+        """
+        return self.spans
+
+    def display_tables(self, digits: int | None = None) -> list[Table]:
+        """Return windows, means, changes of order, and ages."""
+        return [
+            self._display_spans(),
+            *self.order.display_tables(digits),
+            *(self.decay.display_tables(digits) if self.decay is not None else []),
+        ]
+
+    def _display_spans(self) -> Table:
+        shown = ("train", "test", "users", "cold")
+        rows = [
+            [row["window"], row["end"], *(f"{row[key]:,}" for key in shown)]
+            for row in self.spans.iter_rows(named=True)
+        ]
+        header = ["window from", "to", "training", "test", "users", "cold users"]
+        return Table.of_rows(header, rows, left=(0, 1), title="Windows")
+
+    def brief(self) -> str:
+        """Return what fits on a screen: windows, order, ages, what follows, and the notes."""
+        first = self.order.metrics[0]
+        tables = [self._windows_and_means(first)]
+        for label in self.order.metrics:
+            means, changes = (
+                self.order._display_means(label, self.digits),
+                self.order._display_changes(label, self.digits),
+            )
+            tables += [changes] if label == first else [means, changes]
+        if self.decay is not None:
+            tables += [self.decay.brief_table(label) for label in self.decay.metrics]
+        percent = f"{100 * self.order.level:g} %"
+        rules = [
+            f"intervals of {percent} hold for all pairs and windows, and for all systems and ages, "
+            "at once; varies: p within users; all about these trained models",
+            "cold users (without training ratings) are left out of all means",
+        ]
+        blocks = ["\n\n".join(table.to_text() for table in tables)]
+        blocks += ["\n".join(self._conclusion()), "\n".join([*rules, *self.notes])]
+        return "\n\n".join(map(partial(visible, breaks=True), blocks))
+
+    def _windows_and_means(self, label: str) -> Table:
+        means = {
+            (row["window"], row["system"]): row["mean"]
+            for row in self.order.curves(label).iter_rows(named=True)
+        }
+        rows = []
+        for row in self.spans.iter_rows(named=True):
+            counts = [f"{row['train']:,}", f"{row['users'] - row['cold']:,}", f"{row['cold']:,}"]
+            values = [means.get((row["window"], name)) for name in self.order.systems]
+            shown = ["–" if one is None else number(one, self.digits) for one in values]
+            rows.append([row["window"], row["end"], *counts, *shown])
+        header = ["window from", "to", "training", "users", "cold", *self.order.systems]
+        better = f"{self.order.better[label]} is better"
+        return Table.of_rows(header, rows, left=(0, 1), title=f"{label} ({better}) by window")
+
+    def _explanation(self) -> list[str]:
+        lines = [
+            "every system is trained again for every window, on what came before it; cold users "
+            "(without training ratings) are counted and left out of all means",
+            *self.order._explanation(),
+        ]
+        if self.decay is not None:  # what intervals are about is said above
+            lines += self.decay._explanation()[:2]
+        return [line for line in lines if line]
+
+    def _conclusion(self) -> list[str]:
+        ages = [] if self.decay is None else self.decay._conclusion()
+        return [*self.order._conclusion(), *ages]
+
+    def _summary(self) -> str:
+        return self.order._summary()
+
+    def _content(self) -> dict[str, object]:
+        return {
+            "windows": self.spans,
+            "order": self.order,
+            "ages": self.decay,
+            "plan": self.plan.describe(),
+            "notes": self.footer(),
+        }
+
+    def figure(self, metric: str | None = None) -> Figure:
+        """Draw the means of all systems over the windows.
+
+        Parameters
+        ----------
+        metric
+            The first one unless given.
+        """
+        return self.order.figure("curves", metric)
+
+    def document(self) -> Document:
+        """Return the report: what follows first, then windows, order and ages."""
+        lead = tuple(Words(text) for text in self._conclusion())
+        sections = [self._windows_section(), self._order_section()]
+        if self.decay is not None:
+            sections.append(_ages_section(self.decay))
+        return Document(
+            "How systems do over time",
+            lead,
+            tuple(sections),
+            card=self.plan.describe(),
+            systems=self.order.systems,
+            values=plain_values(self._content()),
+        )
+
+    def _windows_section(self) -> Section:
+        words = tuple(Words(note) for note in self.notes)
+        return Section(
+            "windows",
+            "Windows",
+            "Which ratings train and test in each window, and how many users are cold there.",
+            (self._display_spans(), *words),
+        )
+
+    def _order_section(self) -> Section:
+        order = self.order
+        charts = [Picture(order.figure("curves", label)) for label in order.metrics]
+        pairs = order.changes(order.metrics[0]).select("a", "b").rows()
+        each = [
+            Picture(order.figure("differences", label, (a, b)))
+            for label in order.metrics
+            for a, b in pairs
+        ]
+        return Section(
+            "order",
+            "Order over windows",
+            "How good each system is in each window, and whether systems change places.",
+            (
+                *charts,
+                *order.display_tables(),
+                *map(Words, order._explanation()),
+                Fold("Each difference, with intervals that hold at once", tuple(each)),
+                *(Picture(order.figure("tau", label)) for label in order.metrics),
+            ),
+        )
+
+
+def _ages_section(decay: ModelDecay) -> Section:
+    return Section(
+        "ages",
+        "Age of models",
+        "What systems lose when their training ends earlier, judged on one window.",
+        (
+            *(Picture(decay.figure(label)) for label in decay.metrics),
+            *decay.display_tables(),
+            *map(Words, [*decay._explanation(), *decay.notes]),
+        ),
+    )
+
+
+@notebook_progress("timeline")
+@checked
+def timeline(
+    data: object,
+    algorithms: Sequence[Algorithm] | Mapping[str, Algorithm] = SYSTEMS,
+    metrics: str | Sequence[str] = METRIC,
+    *,
+    windows: Windows | None = None,
+    ages: ModelAges | Sequence[str | float] | None = None,
+    targets: Targets | None = None,
+    liked: float | None = None,
+    relevance: Relevance | None = None,
+    level: float = 0.95,
+    exchanges: int = EXCHANGES,
+    bootstrap: int = BOOTSTRAP,
+    seed: int = 0,
+    store: str | os.PathLike[str] | None = None,
+    workers: int = 1,
+    cluster: str | Client | None = None,
+    progress: Callable[[RunProgress], None] | None = None,
+) -> Timeline:
+    """Show how systems do over time: windows, their order, and the age of models, in one call.
+
+    Parameters
+    ----------
+    data
+        Ratings with time stamps, anything that `read_ratings` takes, or an event log
+        (`read_events`).
+    algorithms
+        The systems; they are trained again for every window.
+    metrics
+        Metrics with a value per user.
+    windows
+        The windows; five of equal numbers of rows over the last half unless given.
+    ages
+        Also judge models of different age on the last window: how long before it their training
+        ends, such as `["0d", "30d", "60d"]`; or a `us.splits.ModelAges`. None: do not.
+    targets
+        What is ranked: items with training ratings (`TrainItems()`) unless given, so that items
+        that did not exist yet are not in the race.
+    liked, relevance
+        Which ratings are liked; what `evaluate` would assume unless given.
+    level, exchanges, bootstrap
+        As in `us.stats.order_over_time`.
+    seed
+        Everything random follows from it.
+    store, workers, cluster, progress
+        As in `run_plan`.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import unskew as us
+    >>> rng = np.random.default_rng(2)
+    >>> user, item = rng.integers(60, size=1500), (40 * rng.random(1500) ** 2).astype(int)
+    >>> log = us.read_events({"user": user, "item": item, "time": np.arange(1500) * 3600})
+    >>> systems = [us.recommend.Popularity(), us.recommend.Random()]
+    >>> result = us.experiment.timeline(log, systems, windows=us.splits.Windows(number=3))
+    >>> result
+    Timeline(2 systems, 1 metric, 3 windows)
+    >>> result.order.changes()["reverses"].to_list()
+    [False]
+    """
+    ratings = data if isinstance(data, Ratings | Events) else read_ratings(data)
+    cut = Windows(test=SHARE) if windows is None else windows
+    rule, assumed = relevance_for(_values(ratings), liked=liked, relevance=relevance)
+    spans = _spans(cut, ratings, seed)
+    older = _model_ages(ages, cut, spans)
+    plan = Plan(
+        split=[cut] if older is None else [cut, older],
+        targets=TrainItems() if targets is None else targets,
+        algorithms=algorithms,
+        relevance=rule,
+        metrics=metrics,
+        seed=seed,
+    )
+    if len(plan.systems) < 2:
+        raise SettingError("an order needs at least 2 systems: name another algorithm")
+    results = run_plan(
+        ratings, plan, store=store, workers=workers, cluster=cluster, progress=progress
+    )
+    named = _by_start(results, cut.name, spans)
+    settings: Any = {"level": level, "exchanges": exchanges, "bootstrap": bootstrap, "seed": seed}
+    order = order_over_time(named, list(plan.metrics), **settings)
+    decay = None
+    if older is not None:
+        of_age = {age: _warm(one) for age, one in results.by_fold(split=older.name).items()}
+        decay = model_decay(of_age, list(plan.metrics), level=level, seed=seed)
+    aged = () if decay is None else decay.notes
+    return Timeline(
+        order=order,
+        decay=decay,
+        spans=spans,
+        plan=plan,
+        notes=tuple(dict.fromkeys((*ratings.notes, *assumed, *order.notes, *aged))),
+    )
+
+
+def _model_ages(
+    ages: ModelAges | Sequence[str | float] | None, cut: Windows, spans: pl.DataFrame
+) -> ModelAges | None:
+    """Return the ages on the last window."""
+    if ages is None or isinstance(ages, ModelAges):
+        return ages
+    last = spans["start"][-1]
+    return ModelAges(ages=tuple(ages), at=last, train_length=cut.train_length, ties=cut.ties)
+
+
+def _values(ratings: Ratings | Events) -> Ratings:
+    return ratings if isinstance(ratings, Ratings) else ratings.to_ratings()
+
+
+def _spans(cut: Windows, ratings: Ratings | Events, seed: int) -> pl.DataFrame:
+    """Return a row per window; one split is held at a time."""
+    rows = []
+    for split in cut.each(ratings, seed):
+        facts = split.facts
+        tested = split.test.start[1:] > split.test.start[:-1]
+        trained = split.train.start[1:] > split.train.start[:-1]
+        rows.append(
+            {
+                "fold": split.label,
+                "start": str(facts["start"]),
+                "end": str(facts["end"]),
+                "train": len(split.train),
+                "test": len(split.test),
+                "users": int(tested.sum()),
+                "cold": int((tested & ~trained).sum()),
+            }
+        )
+    table = pl.DataFrame(rows)
+    days = table["start"].str.slice(0, 10)
+    short = days.n_unique() == table.height
+    return table.with_columns(
+        window=days if short else table["start"],
+        end=table["end"].str.slice(0, 10) if short else table["end"],
+    )
+
+
+def _by_start(results: Results, protocol: str, spans: pl.DataFrame) -> dict[str, Any]:
+    """Return the scores of windows by when they begin."""
+    names = dict(spans.select("fold", "window").iter_rows())
+    every = results.by_fold(split=protocol)
+    return {names[fold]: _warm(scores) for fold, scores in every.items()}
+
+
+def _warm(scores: Scores) -> Scores:
+    """Return the scores of users with training ratings."""
+    return part_of_lists(scores, scores.lists["train"].to_numpy() > 0)
