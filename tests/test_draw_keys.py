@@ -76,6 +76,7 @@ FROZEN = {
     "algorithm gbpr": "e34ec561036282c5",
     "algorithm rank-sgd": "b32c748af8f12a21",
     "algorithm list-rank-mf": "0d55f13081258f88",
+    "algorithm with-fallback": "b0f0adbaae957a6e",
     "algorithm custom": "58af40fcbadb2c6d",
     "protocol random": "6a376ab7ff9beb94",
     "protocol user": "9e6792f4ee0acb0e",

@@ -443,6 +443,10 @@ SPLITS = [
     us.splits.FamiliarTraining(folds=3),
     us.splits.Given(column="fold"),
     us.splits.Given(test=random_part(), overlap="keep"),
+    # With pairs that were met before the test and are not trained on: they are no targets.
+    us.splits.Windows(number=2, length=180, train_length=300, gap=60),
+    us.splits.ModelAges(ages=(60, 200), test=0.3),
+    us.splits.Sessions(pause=60, test=0.4, pick="next"),
 ]
 TARGETS = [
     us.targets.AllItems(),

@@ -482,6 +482,7 @@ def test_per_user_tells_whom_a_mean_is_over(data, users):
         "with-list": pl.col("depth") > 0,
         "both": (pl.col("test") > 0) & (pl.col("depth") > 0),
         "with-train": pl.col("train") > 0,
+        "warm": (pl.col("train") > 0) & (pl.col("test") > 0),
         "all": pl.lit(True),
     }[users]  # fmt: skip
     kept = frame.filter(marked)

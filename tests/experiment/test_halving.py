@@ -26,6 +26,7 @@ UNTUNED = {
     "optimal-precision",
     "optimal-anti-precision",
     "optimal-true",
+    "with-fallback",  # the recommender within it has a grid of its own
 }
 
 

@@ -28,7 +28,9 @@ ALIKE = {
     "optimal-true",
 }
 """Not personalised."""
-PERSONAL = [name for name in EVERYONE if name not in ALIKE]
+WRAPS = {"with-fallback"}
+"""Another recommender among its settings: users without ratings are scored too."""
+PERSONAL = [name for name in EVERYONE if name not in ALIKE | WRAPS]
 
 
 def fit(name, train, seed=3, **more):

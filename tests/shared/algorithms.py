@@ -36,6 +36,7 @@ SMALL = {
     "librec-slim": {"l1": 0.01, "l2": 3.0},
     "svdpp": {"factors": 4, "learning_rate": 0.01},
     "list-rank-mf": {"regularisation": 0.001},
+    "with-fallback": {"of": {"name": "user-knn", "k": 5}},
 }
 
 

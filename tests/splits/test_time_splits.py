@@ -523,14 +523,15 @@ def plain_targets(tests, early, pick, seen, least):
     """Return the targets of each test session, and how many rows were met before."""
     met = {(u, i) for u, i, _ in early}
     rows = sorted(
-        (r for one in tests if len(one) >= least for r in one), key=lambda r: (r[2], r[0], r[1])
+        ((r, len(one) >= least) for one in tests for r in one),
+        key=lambda r: (r[0][2], r[0][0], r[0][1]),
     )
     new, again = [], 0
-    for row in rows:
+    for row, is_long in rows:
         if seen == "keep" or row[:2] not in met:
             new.append(row)
         else:
-            again += 1
+            again += is_long
         met.add(row[:2])
     left, targets = list(new), []
     for one in tests:

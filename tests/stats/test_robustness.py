@@ -68,7 +68,9 @@ def test_the_metrics_above_take_the_ways_that_are_meant():
     assert all(slot_of(parse(metric)) is None for metric in OTHERS)
 
 
-@pytest.mark.parametrize("users", ["with-test", "with-relevant", "both", "with-list", "with-train"])
+@pytest.mark.parametrize(
+    "users", ["with-test", "with-relevant", "both", "with-list", "with-train", "warm"]
+)
 @pytest.mark.parametrize("per", ["user", "all"])
 def test_a_sparse_sample_is_what_sparsity_sample_gives(data, users, per):
     train, test, runs = data

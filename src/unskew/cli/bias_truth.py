@@ -90,7 +90,7 @@ class DesignOptions:
         str,
         option(
             USERS,
-            "Users to average over: with-test, with-relevant, with-train, all.",
+            "Users to average over: with-test, with-relevant, with-train, warm, all.",
             default="with-test",
         ),
     ]

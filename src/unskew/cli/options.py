@@ -199,7 +199,8 @@ Users = Annotated[
     str,
     option(
         USERS,
-        "Users to average over: with-test, with-relevant, with-list, both, with-train, all.",
+        "Users to average over: with-test, with-relevant, with-list, both, with-train, warm "
+        "(with-test and with-train), all.",
         default="with-test",
     ),
 ]

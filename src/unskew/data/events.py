@@ -150,7 +150,9 @@ class Events:
         step = Step("repeats", {"repeats": repeats}, Size.of(part), Size.of(merged))
         return replace(merged, notes=self.notes, steps=(*self.steps, step))
 
-    def ratings_between(self, first: int, last: int, repeats: str = "count") -> tuple[Ratings, I64]:
+    def ratings_between(
+        self, first: int, last: int, repeats: str = "count", *, only_new: bool = False
+    ) -> tuple[Ratings, I64]:
         """Do what `to_ratings` does with a slice of rows; return too the events of each pair.
 
         The first call sorts the log, and keeps the order; every further one is quick. For many
@@ -162,24 +164,43 @@ class Events:
             The rows from `first` up to `last`, which is not among them.
         repeats
             As in `to_ratings`.
+        only_new
+            Leave out pairs that have an event before `first`.
         """
         choose("repeats", repeats, REPEATS)
-        pairs = self.pair_order.between(first, last)
+        pairs = self.pair_order.between(first, last, only_new=only_new)
         events = np.diff(pairs.first)
         at = pairs.row[pairs.first[1:] - 1 if repeats == "last" else pairs.first[:-1]]
-        merged = Ratings(
+        merged = self._of_pairs(pairs, self._merged(pairs, events, at, repeats), at)
+        after = Size.of(merged)
+        before = replace(after, rows=int(pairs.row.size))  # of the same users and items
+        step = Step("repeats", {"repeats": repeats}, before, after)
+        return replace(merged, steps=(*self.steps, step)), frozen(events)
+
+    def ratings_outside(self, last: int, low: int, high: int) -> Ratings:
+        """Return the pairs with an event before `last` and none from `low` up to `high`.
+
+        Each has the value 1 and the time of its first event.
+
+        Parameters
+        ----------
+        last, low, high
+            Numbers of rows.
+        """
+        pairs = self.pair_order.outside(last, low, high)
+        return self._of_pairs(pairs, np.ones(pairs.user.size), pairs.row)
+
+    def _of_pairs(self, pairs: Pairs, value: F64, at: I64) -> Ratings:
+        return Ratings(
             users=self.users,
             items=self.items,
             user=pairs.user,
             item=pairs.item,
-            value=frozen(self._merged(pairs, events, at, repeats)),
+            value=frozen(value),
             time=frozen(self.time[at]),
             implicit=self.implicit,
             notes=self.notes,
         )
-        rows = replace(self, tags={}).take(slice(first, last))
-        step = Step("repeats", {"repeats": repeats}, Size.of(rows), Size.of(merged))
-        return replace(merged, steps=(*self.steps, step)), frozen(events)
 
     def _merged(self, pairs: Pairs, events: I64, at: I64, repeats: str) -> F64:
         """Return one value for each pair."""

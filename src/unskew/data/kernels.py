@@ -420,6 +420,7 @@ def pairs_between(
     item: I32,
     first: int,
     last: int,
+    only_new: bool,
     chosen: I64,
     head: I64,
     users: I32,
@@ -428,17 +429,21 @@ def pairs_between(
     """Fill in the rows from `first` up to `last`, in the order given, and the pairs they are of.
 
     `start` says where each user's rows start in `row` and `item`, which are sorted by item within a
-    user. `head` receives where each pair starts in `chosen`, and the end; returns their number.
+    user, and by row within an item; `only_new` leaves out pairs with a row before `first`. `head`
+    receives where each pair starts in `chosen`, and the end; returns their number.
     """
     rows, pairs = 0, 0
     for u in range(start.size - 1):
-        before = -1
+        before, opened, wanted = -1, False, True
         for i in range(start[u], start[u + 1]):
-            r = row[i]
-            if r < first or r >= last:
-                continue
             if item[i] != before:
-                before = item[i]
+                before, opened = item[i], False
+                wanted = not only_new or row[i] >= first
+            r = row[i]
+            if not wanted or r < first or r >= last:
+                continue
+            if not opened:
+                opened = True
                 head[pairs] = rows
                 users[pairs] = u
                 items[pairs] = before
@@ -447,6 +452,38 @@ def pairs_between(
             rows += 1
     head[pairs] = rows
     return pairs
+
+
+@kernel
+def pairs_outside(
+    start: I64, row: I64, item: I32, last: int, low: int, high: int, users: I32, items: I32, at: I64
+) -> int:
+    """Fill in the pairs with a row before `last` and none from `low` up to `high`.
+
+    Order as in `pairs_between`. `at` receives the first row of each; returns their number.
+    """
+    pairs = 0
+    for u in range(start.size - 1):
+        i = start[u]
+        while i < start[u + 1]:
+            first, inside, it = row[i], False, item[i]
+            while i < start[u + 1] and item[i] == it:
+                inside |= low <= row[i] < high
+                i += 1
+            if first < last and not inside:
+                users[pairs], items[pairs], at[pairs] = u, it, first
+                pairs += 1
+    return pairs
+
+
+@kernel
+def first_of_pair(start: I64, row: I64, item: I32) -> U8:
+    """Mark the rows that are the first of their user and item; order as in `pairs_between`."""
+    mark = np.zeros(row.size, np.uint8)
+    for u in range(start.size - 1):
+        for i in range(start[u], start[u + 1]):
+            mark[row[i]] = i == start[u] or item[i] != item[i - 1]
+    return mark
 
 
 @kernel

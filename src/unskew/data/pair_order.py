@@ -7,10 +7,11 @@ log cost little more than one.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 
-from unskew.arrays import I32, I64, frozen
+from unskew.arrays import I32, I64, Mask, frozen
 from unskew.data.groups import grouped_order, sort_groups
 
 
@@ -49,20 +50,51 @@ class PairOrder:
             order, item = order[within], frozen(item[within])
         return cls(frozen(order), item, frozen(start))
 
-    def between(self, first: int, last: int) -> Pairs:
-        """Return the pairs of the rows from `first` up to `last`, which is not among them."""
+    def between(self, first: int, last: int, *, only_new: bool = False) -> Pairs:
+        """Return the pairs of the rows from `first` up to `last`, which is not among them.
+
+        Parameters
+        ----------
+        first, last
+            Places in order of time.
+        only_new
+            Leave out pairs that have a row before `first`.
+        """
         from unskew.data import kernels
 
         size = last - first
         row, head = np.empty(size, np.int64), np.empty(size + 1, np.int64)
         user, item = np.empty(size, np.int32), np.empty(size, np.int32)
         pairs = kernels.pairs_between(
-            self.start, self.row, self.item, first, last, row, head, user, item
+            self.start, self.row, self.item, first, last, only_new, row, head, user, item
         )
         # Copies: a view of the first few would keep all.
         return Pairs(
             frozen(user[:pairs].copy()),
             frozen(item[:pairs].copy()),
-            frozen(row),
+            frozen(row[: head[pairs]]),
             frozen(head[: pairs + 1].copy()),
         )
+
+    def outside(self, last: int, low: int, high: int) -> Pairs:
+        """Return the pairs with a row before `last` and none from `low` up to `high`.
+
+        Of their rows only the first is told.
+        """
+        from unskew.data import kernels
+
+        most = last - max(min(high, last) - low, 0)
+        user, item = np.empty(most, np.int32), np.empty(most, np.int32)
+        at = np.empty(most, np.int64)
+        pairs = kernels.pairs_outside(
+            self.start, self.row, self.item, last, low, high, user, item, at
+        )
+        user, item, at = user[:pairs].copy(), item[:pairs].copy(), at[:pairs].copy()
+        return Pairs(frozen(user), frozen(item), frozen(at), frozen(np.arange(pairs + 1)))
+
+    @cached_property
+    def is_first(self) -> Mask:
+        """Which rows of the log are the first of their pair."""
+        from unskew.data import kernels
+
+        return frozen(kernels.first_of_pair(self.start, self.row, self.item).view(np.bool_))

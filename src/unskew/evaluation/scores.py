@@ -6,10 +6,10 @@ import json
 import math
 import os
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 import polars as pl
@@ -27,13 +27,16 @@ from unskew.engine.files import (
 from unskew.engine.threads import map_blocks
 from unskew.errors import DataError, SettingError, unknown_name
 from unskew.evaluation.tables import means_table
+from unskew.evaluation.warmth import warmth_lines, warmth_table
 from unskew.metrics.names import Metric, parse
 from unskew.report.result import Result
 from unskew.report.tables import Table
 from unskew.report.text import counted, finite
 
-USERS = ("with-test", "with-relevant", "with-list", "both", "with-train", "all")
+USERS = ("with-test", "with-relevant", "with-list", "both", "with-train", "warm", "all")
 """Which users are averaged; see `Scores.mean`."""
+TRAINED = ("with-train", "warm")
+"""Those of them that need training ratings."""
 UNDEFINED = ("zero", "skip")
 OVER = ("lists", "users", "strata")
 """What is averaged; see `Scores.mean`."""
@@ -129,7 +132,8 @@ class Scores(Result):
         users
             Which users are averaged: `with-test` (at least one test judgment), `with-relevant`
             (at least one liked), `with-list`, `both` (list and judgment: trec_eval without -c),
-            `with-train`, or `all` (every user that occurs anywhere). Default: as evaluated.
+            `with-train`, `warm` (training rating and test judgment), or `all` (every user that
+            occurs anywhere). Default: as evaluated.
         undefined
             `zero` counts undefined values as 0, `skip` leaves them out. Default: as evaluated.
         over
@@ -213,6 +217,32 @@ class Scores(Result):
             rows.append({"system": RANDOM, **{label: chance.get(label) for label in self.order}})
         return pl.DataFrame(rows, infer_schema_length=None)
 
+    def by_warmth(
+        self, *, users: str | None = None, undefined: str | None = None, over: str | None = None
+    ) -> pl.DataFrame:
+        """Return the means on users with (warm) and without (cold) training ratings.
+
+        A row per metric and system: `users` averaged, how many of them are `cold`, and the means
+        `on_warm`, `on_cold` and `on_all` of them; null where there are none.
+        """
+        self._with_train("with-train")
+        return warmth_table(self, RANDOM, users=users, undefined=undefined, over=over)
+
+    def of_lists(self, keep: Mask) -> Self:
+        """Return the scores of some lists; metrics of a whole run are left out."""
+
+        def part(system: System) -> System:
+            den = {row: values[keep] for row, values in system.den.items()}
+            return System(system.values[:, keep], den, system.depth[keep])
+
+        return replace(
+            self,
+            systems={name: part(one) for name, one in self.systems.items()},
+            lists=self.lists.filter(pl.Series(keep)),
+            order=tuple(label for label in self.order if label in self.labels),
+            chance=None if self.chance is None else part(self.chance),
+        )
+
     def per_user(self, system: str | None = None) -> pl.DataFrame:
         """Return the values of each list: a row per system and list, a column per metric.
 
@@ -221,7 +251,8 @@ class Scores(Result):
         `disliked` count the user's test judgments, `depth` the items of the list, and `train`, if
         there are training ratings, those of the user. `users="with-test"` means the rows where
         `test` is above 0, `"with-relevant"` those where `liked` is, `"with-list"` `depth`,
-        `"both"` `test` and `depth`, `"with-train"` `train`, `"all"` every row.
+        `"both"` `test` and `depth`, `"with-train"` `train`, `"warm"` `test` and `train`, `"all"`
+        every row.
 
         A metric that is averaged as a ratio of sums has a second column ending in `/den`.
         """
@@ -279,9 +310,10 @@ class Scores(Result):
         return self._averaged(self.systems[self._system(system)], users)
 
     def _averaged(self, system: System, users: str) -> Mask:
-        if users == "with-train":
-            return self._with_train()
         tested = self.lists["test"].to_numpy() > 0
+        if users in TRAINED:
+            trained = self._with_train(users)
+            return trained if users == "with-train" else trained & tested
         listed = system.depth > 0
         choices: dict[str, Mask] = {
             "with-test": tested,
@@ -405,6 +437,7 @@ class Scores(Result):
         if self.library:
             averaged = f"mean over {number} {unit}, as {self.library} takes it"
             lines = [averaged] if counts else []
+        lines += warmth_lines(self, RANDOM, self.digits)
         if self.chance is not None:
             lines.append(f"{RANDOM}: the expected score of a random order of the same targets")
         if self.simulated:
@@ -420,9 +453,9 @@ class Scores(Result):
         """Whether a user can have several lists."""
         return "anchor" in self.lists.columns or "stratum" in self.lists.columns
 
-    def _with_train(self) -> Mask:
+    def _with_train(self, users: str) -> Mask:
         if "train" not in self.lists.columns:
-            raise SettingError("users='with-train' needs the training ratings: give train=…")
+            raise SettingError(f"users={users!r} needs the training ratings: give train=…")
         trained: Mask = self.lists["train"].to_numpy() > 0
         return trained
 

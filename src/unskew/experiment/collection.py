@@ -152,7 +152,9 @@ def scores_of(
     labels = tuple(label for label, metric in wanted.items() if metric.definition.of != "run")
     notes = list(card["notes"])
     for name, (_, about) in systems.items():
-        notes += [f"{name}: {note}" for note in about["notes"][plan.users]]
+        # A store of an older version knows no notes on warm users: those on all tested users do.
+        of_users = about["notes"].get(plan.users, about["notes"]["with-test"])
+        notes += [f"{name}: {note}" for note in of_users]
     return Scores(
         labels=labels,
         systems={

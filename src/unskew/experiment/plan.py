@@ -357,8 +357,16 @@ def label_of(one: Algorithm) -> str:
         return one.label
     values = {key: getattr(one, key) for key in settings_of(type(one))}
     shown = [
-        f"{key}={value}"
+        f"{key}={_setting_text(value)}"
         for key, value in values.items()
         if not isinstance(value, Ratings) and value != settings_of(type(one))[key]
     ]
     return " ".join([one.name, *shown])
+
+
+def _setting_text(value: object) -> object:
+    """Return a setting in a label; a recommender among them by its own label."""
+    if not isinstance(value, Algorithm):
+        return value
+    label = label_of(value)
+    return f"({label})" if " " in label else label

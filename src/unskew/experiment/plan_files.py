@@ -285,7 +285,7 @@ def _systems(table: dict[str, Any]) -> list[tuple[str, Algorithm]]:
     systems = []
     for point in itertools.product(*grid.values()):
         settings = dict(zip(grid, point, strict=True))
-        one = _build(f"[[algorithm]] {name}", ALGORITHMS[name], settings)
+        one = _build(f"[[algorithm]] {name}", partial(algorithm, name), settings)
         varied = " ".join(f"{k}={v}" for k, v in settings.items() if len(grid[k]) > 1)
         shown = label_of(one) if label is None else f"{label} {varied}".strip()
         systems.append((shown, one))

@@ -11,11 +11,16 @@ from unskew.errors import SettingError
 from unskew.evaluation.notes import notes_of
 from unskew.evaluation.scores import RANDOM, Scores
 from unskew.evaluation.tables import best_places
+from unskew.evaluation.warmth import table_lines
 from unskew.experiment.plan import Plan, PlanView
 from unskew.metrics.names import parse
 from unskew.report.result import Result
 from unskew.report.tables import WIDE, Table
 from unskew.report.text import counted
+
+COLD = (
+    "some of the users have no training rating (cold): by_warmth() shows warm and cold users apart"
+)
 
 
 @dataclass(frozen=True, eq=False)
@@ -163,6 +168,35 @@ class Results(Result):
                     )
         return pl.DataFrame(rows, infer_schema_length=None)
 
+    def by_warmth(self) -> pl.DataFrame:
+        """Return the means on users with (warm) and without (cold) training ratings.
+
+        A row per split, design, metric and system, as `Scores.by_warmth` has them.
+        """
+        tables = [
+            part.scores.by_warmth().select(
+                *(pl.lit(value).alias(name) for name, value in _names(part).items()),
+                pl.lit(part.fold).alias("fold"),
+                pl.all(),
+            )
+            for part in self.parts
+        ]
+        return pl.concat(tables)
+
+    def _warmth_lines(self) -> list[str]:
+        """Say what systems score on cold users, where there are any."""
+        if not any((part.scores.lists["train"] == 0).any() for part in self.parts):
+            return []
+        table = self.by_warmth()
+        if not (table["cold"] > 0).any():
+            return []
+        if len({tuple(_names(part).values()) for part in self.parts}) > 1:
+            return [COLD]
+        means = table.group_by("metric", "system", maintain_order=True).agg(
+            pl.col("users", "cold").sum(), pl.col("on_warm", "on_cold").mean()
+        )
+        return table_lines(means, tuple(self.plan.systems), self.digits)
+
     def summary(self) -> pl.DataFrame:
         """Return the mean over folds: a row per design and system, a column per metric."""
         design = ["targets", "split", "judgments", "intervention"]
@@ -184,6 +218,7 @@ class Results(Result):
     def _explanation(self) -> list[str]:
         folds = len({(part.split, part.fold) for part in self.parts})
         lines = [f"means over {counted(folds, 'split')}; {self.plan.users}; {self.plan.relevance}"]
+        lines += self._warmth_lines()
         if self.failures:
             lines.append(
                 f"{counted(len(self.failures), 'task')} failed: {', '.join(self.failures)}"

@@ -3,6 +3,7 @@ from .als import PZT as PZT
 from .bpr import BPRMF as BPRMF
 from .factors import WRMF as WRMF
 from .factors import PureSVD as PureSVD
+from .fallback import WithFallback as WithFallback
 from .graph import HittingTime as HittingTime
 from .language import RM1 as RM1
 from .language import RM2 as RM2

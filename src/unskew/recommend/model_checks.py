@@ -18,11 +18,17 @@ def check_model(model: object, users: int, items: int) -> None:
 
     Every value has the type that its field declares, every index leads to something that is there,
     and arrays have the shapes that the model's `axes` tell: `users`, `items`, or any other name,
-    which has one length in the whole model. A model that trusts more than that has a `check`.
+    which has one length in the whole model. A model that trusts more than that has a `check`; one
+    that holds others names their fields in `models`.
     """
     axes: Axes = getattr(model, "axes", {})
     lengths = {"users": users, "items": items}
+    inner: tuple[str, ...] = getattr(model, "models", ())
+    for name in inner:
+        check_model(getattr(model, name), users, items)
     for name, value in _parts(model):
+        if name.partition(".")[0] in inner:
+            continue
         shape = _shape(value)
         if name not in axes:
             if isinstance(value, np.ndarray | Rows):

@@ -11,6 +11,7 @@ from unskew.errors import SettingError, unknown_name
 from unskew.recommend.als import EALS, PZT
 from unskew.recommend.bpr import BPRMF
 from unskew.recommend.factors import WRMF, PureSVD
+from unskew.recommend.fallback import WithFallback
 from unskew.recommend.graph import HittingTime
 from unskew.recommend.language import RM1, RM2, LMWSRItemBased, LMWSRUserBased, UIRItem
 from unskew.recommend.librec import LibRecItemKNN, LibRecSLIM, LibRecUserKNN
@@ -96,6 +97,7 @@ ALGORITHMS: dict[str, type[Algorithm]] = {
         GBPR,
         RankSGD,
         ListRankMF,
+        WithFallback,
     )
 }
 
@@ -125,7 +127,24 @@ def algorithm(name: str, **settings: Any) -> Algorithm:
         if setting not in allowed:
             has = f"it has: {', '.join(allowed)}" if allowed else "it has none"
             raise SettingError(f"{name} has no setting {setting!r}; {has}")
-    return kind(**settings)
+    built = {
+        key: _nested(value) if isinstance(allowed[key], Algorithm) else value
+        for key, value in settings.items()
+    }
+    return kind(**built)
+
+
+def _nested(value: Any) -> Any:
+    """Build a recommender that is a setting of another one, from its name or its description."""
+    if isinstance(value, str):
+        return algorithm(value)
+    if isinstance(value, Mapping):
+        inner = dict(value)
+        name = inner.pop("algorithm", None) or inner.pop("name", None)
+        if name is None:
+            raise SettingError(f"a recommender needs its name, such as name = 'user-knn': {value}")
+        return algorithm(str(name), **inner)
+    return value
 
 
 def settings_of(kind: type[Algorithm]) -> dict[str, Any]:

@@ -106,22 +106,6 @@ def precede(start: I64, time: I64, train_start: I64, train_time: I64) -> int:
 
 
 @kernel
-def in_history(user: I32, item: I32, start: I64, known: I32) -> U8:
-    """Mark the rows, in any order, whose item is among the known items of their user."""
-    mark = np.zeros(user.size, np.uint8)
-    for i in range(user.size):
-        low, high = start[user[i]], start[user[i] + 1]
-        while low < high:
-            middle = (low + high) // 2
-            if known[middle] < item[i]:
-                low = middle + 1
-            else:
-                high = middle
-        mark[i] = low < start[user[i] + 1] and known[low] == item[i]
-    return mark
-
-
-@kernel
 def number_sessions(start: I64, order: I64, time: I64, pause: int, session: I64, step: I64) -> int:
     """Number the sessions of each user, whose rows `order` gives in order of time.
 

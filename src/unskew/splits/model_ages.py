@@ -21,12 +21,13 @@ from unskew.splits.time_parts import (
     PICK_SETTING,
     REPEATS_SETTING,
     SEEN_SETTING,
+    JudgedRows,
     TargetRule,
     span_counts,
     split_rows,
 )
 from unskew.splits.timeline import TIES, Edge, Span, Timeline, a_duration
-from unskew.splits.windows import check_passes, judged_after, training_before
+from unskew.splits.windows import check_passes, training_before
 
 DEFAULT_NUMBER = 4
 
@@ -168,7 +169,7 @@ class ModelAges(Splitter):
             self,
             line,
             train,
-            judged_after(train, test),
+            JudgedRows(test),
             TargetRule(self.seen, self.pick, seed),
             label="age0" if not age else f"age{lasting(age)}",
             hint=time_hint(line.time),

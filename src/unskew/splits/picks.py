@@ -10,7 +10,6 @@ import polars as pl
 from unskew.arrays import I64, Mask, frozen
 from unskew.data.events import Events
 from unskew.data.groups import grouped_order, sort_groups
-from unskew.data.ratings import Ratings
 from unskew.engine.rng import draw
 from unskew.splits.timeline import Timeline
 
@@ -41,7 +40,6 @@ def pick_rows(
     *,
     pick: str,
     seen: str,
-    history: Ratings,
     seed: int,
 ) -> Picked:
     """Say which rows are targets.
@@ -57,15 +55,11 @@ def pick_rows(
     pick
         `first`, `last` or `random`: one of each group; `next` and `all`: every one.
     seen
-        `drop`: not those whose pair is in the history, or occurs among the rows before.
-    history
-        What was met before.
+        `drop`: not those whose pair occurs before.
     seed
         Decides between equal times, and draws.
     """
-    eligible = np.ones(places.size, np.bool_)
-    if seen == "drop" and line.is_log:
-        eligible = _is_new(line, places, history)
+    eligible = line.is_new(places) if seen == "drop" else np.ones(places.size, np.bool_)
     dropped = int(np.count_nonzero(~eligible))
     if pick not in ONE:
         return Picked(eligible, dropped, None)
@@ -74,19 +68,6 @@ def pick_rows(
     target = np.zeros(places.size, np.bool_)
     target[rows[chosen]] = True
     return Picked(target, dropped, ties if pick != "random" else None)
-
-
-def _is_new(line: Timeline, places: I64, history: Ratings) -> Mask:
-    """Tell which rows have a pair that is neither in the history nor in the rows before."""
-    from unskew.splits import kernels
-
-    user, item = frozen(line.user[places]), frozen(line.item[places])
-    met = kernels.in_history(user, item, history.start, history.item)
-    pair = (user.astype(np.int64) << 32) | item
-    _, first = np.unique(pair, return_index=True)
-    new = np.zeros(places.size, np.bool_)
-    new[first] = True
-    return new & ~met.view(np.bool_)
 
 
 def _one_of_each(line: Timeline, places: I64, group: I64, pick: str, seed: int) -> tuple[Mask, int]:

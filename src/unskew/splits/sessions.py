@@ -146,8 +146,7 @@ class Sessions(Splitter):
             if not mask.any():
                 raise empty(self, part, hint)
         train, _ = line.ratings(np.flatnonzero(rows.train))
-        history, _ = line.ratings(np.flatnonzero(rows.train | rows.torn))
-        picked, counts = self._pick(line, sittings, rows, history, seed)
+        picked, counts = self._pick(line, sittings, rows, seed)
         test, _ = line.ratings(np.flatnonzero(picked.target))
         if not len(test):
             raise empty(self, "test", f"no session has a target that is new to its user; {hint}")
@@ -162,7 +161,8 @@ class Sessions(Splitter):
         }
         left_out = len(line) - int(rows.train.sum()) - int(picked.target.sum())
         split = assemble(self, train, test, hint=hint, facts=facts, left_out=left_out)
-        further = history.take(~shared_rows(history, train))
+        torn, _ = line.ratings(np.flatnonzero(rows.torn))
+        further = torn.take(~shared_rows(torn, train))
         yield replace(
             split,
             known={"test": further} if len(further) else {},
@@ -190,7 +190,7 @@ class Sessions(Splitter):
         return _Rows(~test & before, test, ~test & ~before)
 
     def _pick(
-        self, line: Timeline, sittings: Sittings, rows: _Rows, history: Any, seed: int
+        self, line: Timeline, sittings: Sittings, rows: _Rows, seed: int
     ) -> tuple[Picked, dict[str, int]]:
         """Choose targets; return them over all rows, and what was counted."""
         long = sittings.size[sittings.session] >= self.least
@@ -202,7 +202,6 @@ class Sessions(Splitter):
             sittings.session[asked],
             pick=self.pick,
             seen=self.seen,
-            history=history,
             seed=seed,
         )
         target = np.zeros(len(line), np.bool_)

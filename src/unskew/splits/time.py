@@ -158,17 +158,15 @@ class Temporal(Splitter):
             part = Span(begin.place, max(cut.place, begin.place))
             facts |= {"validation_cut": begin.text, "ties_at_validation_cut": begin.ties}
             cut, between = self._apart(line, begin), part.size
-            before = None if cut.place == begin.place else Span(0, begin.place)
-            validation = JudgedRows(part, before)
+            validation = JudgedRows(part)
         if self.gap is not None:
             facts |= {"train_end": cut.text, "ties_at_train_end": cut.ties}
         train = Span(0, cut.place)
-        before = None if cut.place == start.place else Span(0, start.place)
         return split_rows(
             self,
             line,
             train,
-            JudgedRows(test, before),
+            JudgedRows(test),
             rule,
             hint=hint,
             facts={**facts, **span_counts(line, train, test, between)},

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from unskew.arrays import frozen
+from unskew.arrays import I64, frozen
 from unskew.data.events import Events
 from unskew.data.ratings import Ratings
 from unskew.errors import DataError, Spelling
@@ -29,13 +29,14 @@ PICK_SETTING = """Which test rows of a user are targets: `all`, the `first` or `
         them. Of event logs with `seen="drop"`, only first events of new pairs can be targets."""
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class JudgedRows:
-    """Rows that judge, and what was met before them."""
+    """Rows that judge, and what their users met before them."""
 
     rows: Rows
-    before: Rows | None = None
-    """All rows before them; None = the training rows."""
+    before: I64 | None = None
+    """Where `rows` are no span: what was met before; None = the training rows. Before a span, it is
+    everything that is older."""
 
 
 @dataclass(frozen=True)
@@ -96,7 +97,7 @@ def split_rows(
         if not size_of(rows):
             raise empty(protocol, what, hint)
     trained, _ = line.ratings(train)
-    tested = _part(line, test, rule, trained)
+    tested = _part(line, train, test, rule, trained)
     if not len(tested.ratings):
         why = f"every pair of it was met before ({counted(tested.seen, 'row')}); keep such pairs"
         raise DataError(
@@ -106,7 +107,7 @@ def split_rows(
         )
     parts = {"test": tested}
     if validation is not None and size_of(validation.rows):
-        parts[VALIDATION] = _part(line, validation, rule, trained)
+        parts[VALIDATION] = _part(line, train, validation, rule, trained)
     elif validation is not None:
         raise empty(protocol, f"{name}validation", hint)
     split = assemble(
@@ -123,7 +124,7 @@ def split_rows(
         left_out=len(line) - size_of(train) - tested.rows,
         judgments={key: part.ratings for key, part in parts.items() if key != "test"},
     )
-    known = {key: part.known for key, part in parts.items() if part.known is not None}
+    known = {key: part.known for key, part in parts.items() if part.known}
     logs = {} if tested.picked is None else _logs(line, train, test.rows, tested.picked)
     return replace(split, known=known, logs=logs)
 
@@ -144,27 +145,34 @@ def warmth(train: Ratings, test: Ratings) -> dict[str, int]:
     return counts
 
 
-def _part(line: Timeline, part: JudgedRows, rule: TargetRule, trained: Ratings) -> _Part:
+def _part(
+    line: Timeline, train: Rows, part: JudgedRows, rule: TargetRule, trained: Ratings
+) -> _Part:
     """Return the ratings of rows that judge."""
-    history, known = trained, None
-    if part.before is not None:
-        history, _ = line.ratings(part.before)
-        further = history.take(~shared_rows(history, trained))
-        known = further if len(further) else None
+    history = trained
+    if isinstance(part.rows, Span):
+        assert isinstance(train, Span)
+        known = line.known(train, part.rows.first)
+    else:
+        known = None
+        if part.before is not None:
+            history, _ = line.ratings(part.before)
+            known = history.take(~shared_rows(history, trained))
     if rule.pick != "all":
-        return _picked_part(line, part.rows, rule, history, known)
+        return _picked_part(line, part.rows, rule, known)
+    size = size_of(part.rows)
+    if rule.seen == "drop" and isinstance(part.rows, Span):
+        ratings, rows = line.new_ratings(part.rows)
+        return _Part(ratings, rows, size - rows, known)
     ratings, events = line.ratings(part.rows)
     if events is None or rule.seen == "keep":
-        return _Part(ratings, size_of(part.rows), 0, known)
+        return _Part(ratings, size, 0, known)
     again = shared_rows(ratings, history)
     seen = int(events[again].sum())
-    ratings = ratings.take(~again) if seen else ratings
-    return _Part(ratings, size_of(part.rows) - seen, seen, known)
+    return _Part(ratings.take(~again), size - seen, seen, known)
 
 
-def _picked_part(
-    line: Timeline, rows: Rows, rule: TargetRule, history: Ratings, known: Ratings | None
-) -> _Part:
+def _picked_part(line: Timeline, rows: Rows, rule: TargetRule, known: Ratings | None) -> _Part:
     places = places_of(rows)
     picked = pick_rows(
         line,
@@ -172,7 +180,6 @@ def _picked_part(
         line.user[places].astype(np.int64),
         pick=rule.pick,
         seen=rule.seen,
-        history=history,
         seed=rule.seed,
     )
     ratings, _ = line.ratings(places[picked.target])

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from unskew.arrays import I32, I64, frozen
+from unskew.arrays import I32, I64, Mask, frozen
 from unskew.checks import DEFAULT_TEST, as_share, portion
 from unskew.data.events import Events
 from unskew.data.ratings import Ratings
@@ -165,6 +165,38 @@ class Timeline:
         mark = np.zeros(len(self), np.bool_)
         mark[self.order[as_index(rows)]] = True
         return self.data.take(mark), None
+
+    def new_ratings(self, span: Span) -> tuple[Ratings, int]:
+        """Return the ratings of a span without pairs that occur before it, and their rows."""
+        if isinstance(self.data, Events):
+            new, events = self.data.ratings_between(*span, self.repeats, only_new=True)
+            return new, int(events.sum())
+        return self.ratings(span)[0], span.size
+
+    def is_new(self, places: I64) -> Mask:
+        """Tell which rows are the first of their pair."""
+        if isinstance(self.data, Events):
+            return self.data.pair_order.is_first[places]
+        return np.ones(places.size, np.bool_)
+
+    def known(self, train: Span, last: int) -> Ratings | None:
+        """Return the pairs that occur before a place and not in a span; None where there are none.
+
+        Parameters
+        ----------
+        train
+            The span.
+        last
+            The place.
+        """
+        if train.first == 0 and train.last >= last:
+            return None
+        if isinstance(self.data, Events):
+            known = self.data.ratings_outside(last, *train)
+        else:
+            places = np.append(np.arange(train.first), np.arange(train.last, last))
+            known = self.ratings(places)[0]
+        return known if len(known) else None
 
     def log(self, rows: Rows) -> Events:
         """Return some rows as an event log."""

@@ -266,18 +266,12 @@ class Windows(Splitter):
             self,
             line,
             train,
-            judged_after(train, window.span),
+            JudgedRows(window.span),
             TargetRule(self.seen, self.pick, seed),
             label=label,
             hint=time_hint(line.time),
             facts={**facts, **span_counts(line, train, window.span)},
         )
-
-
-def judged_after(train: Span, test: Span) -> JudgedRows:
-    """Return the rows of a test; what was met before it is all that is older."""
-    is_all = train.first == 0 and train.last == test.first
-    return JudgedRows(test, None if is_all else Span(0, test.first))
 
 
 def check_passes(protocol: Splitter, line: Timeline) -> None:

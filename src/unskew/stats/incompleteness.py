@@ -21,7 +21,7 @@ from unskew.engine.rng import key_of
 from unskew.engine.threads import resolve
 from unskew.errors import DataError, SettingError
 from unskew.evaluation.evaluate import MEMORY, labelled, memory_bytes
-from unskew.evaluation.scores import UNDEFINED, USERS
+from unskew.evaluation.scores import TRAINED, UNDEFINED, USERS
 from unskew.evaluation.scoring import prepare
 from unskew.judging.judged import as_judged, second_argument
 from unskew.judging.reading import DataOptions
@@ -136,8 +136,8 @@ def robustness(
         raise SettingError("give test ratings and runs with one list per user, not target lists")
     if to == "popularity" and judged.train is None:
         raise DataError("to='popularity' needs the training ratings: give train=…")
-    if users == "with-train" and judged.train is None:
-        raise SettingError("users='with-train' needs the training ratings: give train=…")
+    if users in TRAINED and judged.train is None:
+        raise SettingError(f"users={users!r} needs the training ratings: give train=…")
     check_two_systems(list(judged.systems))
     judged = prepare(judged, wanted)
     count = as_count("samples", samples) if to == "sparsity" else 1

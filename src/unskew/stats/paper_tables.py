@@ -35,6 +35,7 @@ AVERAGED = {
     "with-list": "with a list",
     "both": "with a list and a test rating",
     "with-train": "with a training rating",
+    "warm": "with a training and a test rating",
     "all": "of any kind",
 }
 """Which users are averaged, in words."""

@@ -10,7 +10,7 @@ import numpy as np
 from unskew.arrays import F64, I32, I64, U8, Mask, frozen
 from unskew.engine.progress import Progress, Steps
 from unskew.engine.threads import map_blocks
-from unskew.evaluation.scores import Scores
+from unskew.evaluation.scores import TRAINED, Scores
 from unskew.evaluation.scoring import list_columns, score
 from unskew.judging.judged import Judged
 from unskew.judging.shape import Hits, Matched, View
@@ -259,9 +259,10 @@ class _Block:
 
     def _averaged(self, kept: I32, liked: F64) -> F64:
         """Return 1 for users who are averaged, whatever the system, else 0."""
-        if self.users == "with-train":
+        if self.users in TRAINED:
             assert self.trained is not None
-            return self.trained.astype(np.float64)
+            some = self.trained if self.users == "with-train" else self.trained & (kept > 0)
+            return some.astype(np.float64)
         if self.users in ("all", "with-list"):
             return np.ones(kept.size)
         some = liked > 0 if self.users == "with-relevant" else kept > 0

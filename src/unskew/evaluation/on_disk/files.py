@@ -28,7 +28,7 @@ from unskew.evaluation.on_disk.copies import with_copies
 from unskew.evaluation.on_disk.parquet import Reading, Source, common_kind, scan
 from unskew.evaluation.on_disk.parts import UNIT, Job
 from unskew.evaluation.on_disk.remarks import file_notes, meet, remarks
-from unskew.evaluation.scores import UNDEFINED, USERS
+from unskew.evaluation.scores import TRAINED, UNDEFINED, USERS
 from unskew.judging.reading import relevance_for
 from unskew.judging.remarks import warn
 from unskew.metrics.names import Metric
@@ -330,8 +330,8 @@ def evaluate_files(
         choose(name, given, allowed)
     if ties is not None:
         choose("ties", ties, TIES)
-    if users == "with-train":
-        raise SettingError("users='with-train' needs training ratings: use evaluate()")
+    if users in TRAINED:
+        raise SettingError(f"users={users!r} needs training ratings: use evaluate()")
     if depth is not None and depth < 1:
         raise SettingError(f"depth must be at least 1, got {depth}")
     names = _column_names(columns)
