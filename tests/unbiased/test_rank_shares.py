@@ -319,6 +319,15 @@ def test_auc_is_left_as_it_is():
     assert len(set(result.value[1, :4, 0])) == 4
 
 
+def test_systems_may_have_samples_of_their_own_sizes():
+    small, _ = seen_ranks(500, 20, 300, 1)
+    large, _ = seen_ranks(500, 80, 300, 2)
+    common = {"items": 500, "bootstrap": 0, "estimator": "mle", "estimators": ["mle"]}
+    both = sampled_metrics({"a": small, "b": large}, "AP", n={"a": 20, "b": 80}, **common)
+    apart = [sampled_metrics(one, "AP", n=n, **common) for one, n in ((small, 20), (large, 80))]
+    assert both.estimate[0].tolist() == [one.estimate[0, 0] for one in apart]
+
+
 def test_the_rule():
     """The trade-off, until the likelihood shows that it is off; one estimator for all systems."""
     flat, _ = seen_ranks(1_000, 50, 3_000, 1, power=1.0)

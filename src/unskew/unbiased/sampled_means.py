@@ -112,7 +112,7 @@ def average_sampled(
         if tables is not None:
             parts |= dict(zip(direct, tables.values(data.ranks[s]), strict=True))
         if learned:
-            if groups is None or settings.adaptive:
+            if groups is None or not np.array_equal(data.n[s], data.n[s - 1]):
                 groups = SampleGroups.of(
                     data.items, data.n[s], settings.replacement, settings.adaptive
                 )
