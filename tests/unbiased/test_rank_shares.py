@@ -16,6 +16,7 @@ from unskew.unbiased import rank_mixture, rank_shares
 from unskew.unbiased.rank_mixture import RankBins, RankCells, SampleGroups
 from unskew.unbiased.sampled import sampled_metrics
 from unskew.unbiased.sampled_ranks import corrected_values, rank_distribution
+from unskew.unbiased.sampled_rule import ranks_looked_at
 
 METRICS = [parse(label) for label in ("Recall@3", "nDCG@5", "AP")]
 
@@ -346,6 +347,17 @@ def test_the_rule():
     asked = sampled_metrics(steep, "nDCG@10", estimator="mes", **common)
     assert asked.picked == {"nDCG@10": "mes"}
     assert asked.estimators == ("plain", "trade-off", "mle", "mes")
+
+
+def test_metrics_of_ranks_that_a_sample_does_not_show_stay_with_the_trade_off():
+    hangs_on = {"Recall@10": 10, "P@3": 3, "Recall@1": 1, "AP": 1.64, "nDCG@10": 2.49}
+    for label, ranks in hangs_on.items():
+        assert ranks_looked_at(parse(label), 1_000) == pytest.approx(ranks, rel=0.01)
+    seen, _ = seen_ranks(2_000, 45, 3_000, 2, power=5.0)
+    result = sampled_metrics(seen, ["Recall@1", "AP", "nDCG@10"], items=2_000, n=45, bootstrap=0)
+    # 45 of 1,999 others: 0.023, 0.037 and 0.056 of the ranks that these hang on.
+    assert list(result.picked.values()) == ["trade-off", "trade-off", "mle"]
+    assert "holds 0.037 of these in the mean, fewer than 0.05" in str(result)
 
 
 def test_the_rule_raises_no_alarm_where_there_is_nothing_to_see():

@@ -26,7 +26,7 @@ from unskew.unbiased.sampled_ranks import (
     values_in_lists,
 )
 from unskew.unbiased.sampled_result import Sampled
-from unskew.unbiased.sampled_rule import Pick, compare, settled
+from unskew.unbiased.sampled_rule import Pick, Sample, compare, settled
 
 AUTO = "auto"
 """The estimator is picked by the rule of `sampled_rule`."""
@@ -81,10 +81,13 @@ class SampledRanks:
     """Systems x lists."""
     owner: I64
 
-    @property
-    def known(self) -> bool:
-        """Whether every list holds all items."""
-        return bool((self.n == self.items - 1).all())
+    def sample(self, replacement: bool) -> Sample:
+        """Return how large the samples are."""
+        return Sample(
+            items=int(self.items.max()),
+            share=float(np.median(self.n / np.maximum(self.items - 1, 1))),
+            known=bool((self.n == self.items - 1).all()) and not replacement,
+        )
 
 
 def average_sampled(
@@ -95,10 +98,8 @@ def average_sampled(
 ) -> Sampled:
     """Count for every list what each estimator counts, and average."""
     metrics = list(wanted.values())
-    fixed = [
-        settled(metric, data.known and not settings.replacement, settings.adaptive)
-        for metric in metrics
-    ]
+    sample = data.sample(settings.replacement)
+    fixed = [settled(metric, sample, settings.adaptive) for metric in metrics]
     columns = _columns(settings, fixed)
     users = int(data.owner.max()) + 1
     # The last estimator is the truth.

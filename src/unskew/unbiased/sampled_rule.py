@@ -3,6 +3,10 @@
 The trade-off needs few lists, and is biased wherever true ranks are not spread evenly; the
 likelihood (`mle`) learns how they are spread, and varies more. So the trade-off is taken until the
 lists show that it is biased: until the two differ, for some system, by more than chance explains.
+
+Where a metric hangs on so few ranks that hardly a sample holds one of them, the lists cannot show
+which of the two is nearer: what lifts a system with relevant items in first place lifts one with
+relevant items in seventh place as well. There the trade-off stays.
 """
 
 from __future__ import annotations
@@ -14,11 +18,14 @@ from statistics import NormalDist
 import numpy as np
 
 from unskew.arrays import F64
+from unskew.evaluation.one_relevant import value_at
 from unskew.metrics.names import Metric
 
 ALARM = 0.0027
 """How often the two differ by chance alone beyond the limit, over all systems: 3 standard errors
 for one system."""
+LEAST_SHOWN = 0.05
+"""Of the ranks that a metric hangs on, so many must be in a sample in the mean for `mle`."""
 LEAST_USERS = 20
 """With fewer users a standard error is not known well enough."""
 
@@ -32,20 +39,20 @@ class Pick:
     """Why, as the end of a sentence that names it."""
 
 
-def settled(metric: Metric, known: bool, adaptive: bool) -> Pick | None:
+def settled(metric: Metric, sample: Sample, adaptive: bool) -> Pick | None:
     """Return the pick where nothing is left to choose, whatever the sampled ranks are.
 
     Parameters
     ----------
     metric
         One of the rank of the relevant item.
-    known
-        Whether all others are in every list.
+    sample
+        How large it is.
     adaptive
         Whether the number of others depends on what was seen.
     """
     form = metric.definition.at_rank
-    if known:
+    if sample.known:
         return Pick("plain", "because the lists hold all items: nothing is left to correct")
     if adaptive:
         return Pick(
@@ -55,7 +62,37 @@ def settled(metric: Metric, known: bool, adaptive: bool) -> Pick | None:
         )
     if form is not None and form.draws_change_nothing:
         return Pick("plain", "because a sample does not change its expectation")
+    ranks = ranks_looked_at(metric, sample.items)
+    shown = ranks * sample.share
+    if shown < LEAST_SHOWN:
+        return Pick(
+            "trade-off",
+            f"because {metric} hangs on the first ranks (about {ranks:.1f}), and a sample holds "
+            f"{shown:.3f} of these in the mean, fewer than {LEAST_SHOWN:g}: too few to tell mle "
+            "from it",
+        )
     return None
+
+
+@dataclass(frozen=True)
+class Sample:
+    """How large the samples of all lists are."""
+
+    items: int
+    """The largest number of items of a list."""
+    share: float
+    """The share of the others that is drawn: the median over lists."""
+    known: bool
+    """Whether all others are in every list."""
+
+
+def ranks_looked_at(metric: Metric, items: int) -> float:
+    """Return how many of the first ranks a metric hangs on: Σ M(R)² / M(1)².
+
+    The cutoff of Recall@k and P@k; 2.5 of nDCG@10, 1.6 of AP, where the first ranks count most.
+    """
+    values = value_at(metric, np.arange(1, items + 1), items)
+    return float((values**2).sum() / values[0] ** 2)
 
 
 def difference_in_errors(sums: F64, counts: F64) -> F64:
