@@ -9,8 +9,9 @@ with users whose lists resemble each other, and lets a sample of others show the
 `sampled_rule` was fixed on the kinds in SEEN with seeds below 1,000. A first run with new seeds and
 the kinds in NEXT showed it to be up to ten times worse than the trade-off for Recall@1 and AP,
 where a lump of ranks stands near the top but not in first place; LEAST_SHOWN came of that. The
-kinds in FRESH and the seeds here were not looked at before. `movielens` draws lists anew for each seed and
-compares with the ranks among all items. Each run writes one JSON file; `tables` prints them.
+kinds in FRESH and the seeds here were not looked at before. `movielens` draws
+lists anew for each seed and compares with the ranks among all items. Each run writes one JSON file;
+`tables` prints them.
 """
 
 from __future__ import annotations
