@@ -115,9 +115,7 @@ class Annotation(Result):
                 f"difference, not for the level of either"
             )
         if self.labels.unclear[: self.used].any():
-            lines.append(
-                "pairs marked ? are not in the sample, as if they were like the others"
-            )
+            lines.append("pairs marked ? are not in the sample, as if they were like the others")
         if self.used < self.plan.budget:
             lines.append(
                 "if labels are stopped because of what they show, intervals for a fixed number of "
