@@ -18,6 +18,9 @@ from unskew.unbiased.confidence_sequences import TotalInterval
 plan_annotation, read_annotation = us.unbiased.plan_annotation, us.unbiased.read_annotation
 
 
+FROZEN = {"uniform": [(8, "q"), (3, "y"), (5, "q"), (5, "x")], "stratified": [3, 5, 2, 7]}
+
+
 def lists(users=40, items=30, depth=5, systems=2, seed=3):
     """Return the lists of systems, and who likes what."""
     rng = np.random.default_rng(seed)
@@ -139,6 +142,21 @@ def test_the_order_of_rows_changes_nothing_and_the_seed_all():
         assert one.equals(others[0])
         assert one.equals(others[1])
         assert not one.equals(others[2])
+
+
+def test_draws_are_frozen():
+    """Plans that were made stay what they were: neither names nor versions may move a draw."""
+    runs = {
+        "a": {u: ["x", "y", "z"] for u in range(9)},
+        "b": {u: ["p", "q", "z"] for u in range(9)},
+    }
+    one = plan_annotation(runs, "P@3", budget=4, seed=5)
+    assert one.pairs().select("user", "item").rows() == FROZEN["uniform"]
+    wave = Wave("stratified", 4, (2, 2))
+    ids = pl.Series(range(8)), pl.Series(list("abcdefgh"))
+    stratum = np.repeat([0, 1], 4).astype(np.int32)
+    rows = next_rows(5, 1, wave, ids, stratum, np.zeros(8, bool))
+    assert rows.tolist() == FROZEN["stratified"]
 
 
 # Plans

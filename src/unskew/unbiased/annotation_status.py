@@ -216,8 +216,6 @@ def _decide(
             "no value is compatible with all labels. By chance this happens rarely (at most 1 - "
             "level); more often pairs were judged in another order, or labels were changed"
         )
-    if count == plan.user.len():
-        return STOP, "all pairs are judged, and the values are those of these lists"
     one = intervals[0]
     if plan.estimand == "difference":
         a, b = plan.systems
@@ -229,6 +227,10 @@ def _decide(
             return STOP, f"{better} is better than {worse} on these lists"
         if smallest is not None and max(-one.low, one.high) < smallest:
             return STOP, f"{a} and {b} differ by less than {smallest:g} on these lists"
+    if count == plan.user.len():
+        exact = all(one.low == one.high for one in intervals)
+        rest = "; an interval remains where nobody could tell" * (not exact)
+        return STOP, f"all pairs are judged{rest}"
     if width is not None and all(one.high - one.low <= width for one in intervals):
         return STOP, f"every interval is at most {width:g} wide"
     if plan.estimand == "difference":
