@@ -463,6 +463,20 @@ def test_with_every_pair_judged_it_is_what_evaluate_says(metric):
     assert "all pairs are judged" in status.reason
 
 
+def test_with_every_pair_judged_an_interval_remains_where_nobody_could_tell():
+    runs, liked = lists(users=20)
+    size = plan_annotation(runs, "P@5", budget=1).user.len()
+    whole = judged_by(runs, liked, budget=size, estimand="levels")
+    unclear = np.zeros(size, bool)
+    unclear[4] = True
+    value = np.where(unclear, np.nan, whole.labels.value)
+    some = us.unbiased.Annotation(plan=whole.plan, labels=Labels(value, unclear), source="x")
+    assert whole.status().reason == "all pairs are judged"
+    assert "an interval remains where nobody could tell" in some.status().reason
+    for exact, wide in zip(whole.status().intervals, some.status().intervals, strict=True):
+        assert wide.low - 1e-12 <= exact.low == exact.high <= wide.high + 1e-12
+
+
 def test_it_stops_when_the_sign_is_settled():
     runs, liked = lists(users=300)
     good = {**liked, **{(u, i): 1 for u, run in runs["s1"].items() for i in run}}

@@ -23,7 +23,8 @@ LEAST = 2
 """The fewest labels of a stratum: fewer tell nothing of its spread."""
 LABELS_PER_STRATUM = 20
 """Strata that would get fewer labels are joined. Sequences of draws say nothing while a stratum has
-no slots left; with 12 labels per stratum this cost a fifth of all labels, with 50 nothing."""
+no slots left: against forecasts by strata alone, stops came 25 % later with 12 labels per stratum,
+7 % with 25, 4 % with 50."""
 _FLOOR = 0.25
 """No stratum counts as less spread than this part of all strata together."""
 
