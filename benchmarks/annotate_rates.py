@@ -63,7 +63,7 @@ class World:
     """Whether chances depend on neither rank nor item."""
     users: int = 120
     part: int = 1
-    """The world is large: so many times fewer paths."""
+    """So many times fewer paths."""
 
 
 D = 0.06
@@ -81,15 +81,15 @@ WORLDS = {
     "pilot": World("equal systems, Neyman after a pilot", design="stratified", pilot=True),
     "heavy-strata": World("DCG@10, stratified, biased model", metric="DCG@10", design="stratified",
                           model="biased"),
-    "differ": World(f"a true difference of {D:g}", difference=D),
-    "differ-good": World(f"{D:g}, good model", difference=D, model="good"),
-    "differ-useless": World(f"{D:g}, useless model", difference=D, model="useless"),
-    "differ-biased": World(f"{D:g}, biased model", difference=D, model="biased"),
-    "differ-strata": World(f"{D:g}, stratified", difference=D, design="stratified"),
+    "differ": World(f"a true difference of {D:g}", difference=D, part=2),
+    "differ-good": World(f"{D:g}, good model", difference=D, model="good", part=2),
+    "differ-useless": World(f"{D:g}, useless model", difference=D, model="useless", part=2),
+    "differ-biased": World(f"{D:g}, biased model", difference=D, model="biased", part=2),
+    "differ-strata": World(f"{D:g}, stratified", difference=D, design="stratified", part=2),
     "differ-neyman": World(f"{D:g}, Neyman by a good model", difference=D, design="neyman",
-                           model="good"),
-    "differ-rare": World("0.015, 2 % of pairs liked", difference=0.015, liked=0.02),
-    "differ-small": World(f"{D / 2:g}", difference=D / 2),
+                           model="good", part=2),
+    "differ-rare": World("0.015, 2 % of pairs liked", difference=0.015, liked=0.02, part=2),
+    "differ-small": World(f"{D / 2:g}", difference=D / 2, part=2),
     "differ-large": World(f"{D / 2:g}, ten times as many users", difference=D / 2, users=1200,
                           part=10),
     "differ-large-good": World(f"{D / 2:g}, ten times as many users, good model", difference=D / 2,

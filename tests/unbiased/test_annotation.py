@@ -465,7 +465,7 @@ def test_with_every_pair_judged_it_is_what_evaluate_says(metric):
 
 def test_with_every_pair_judged_an_interval_remains_where_nobody_could_tell():
     runs, liked = lists(users=20)
-    size = plan_annotation(runs, "P@5", budget=1).user.len()
+    size = plan_annotation(runs, "P@5", budget=1, estimand="levels").user.len()
     whole = judged_by(runs, liked, budget=size, estimand="levels")
     unclear = np.zeros(size, bool)
     unclear[4] = True
