@@ -91,9 +91,9 @@ WORLDS = {
     "differ-rare": World("0.015, 2 % of pairs liked", difference=0.015, liked=0.02, part=2),
     "differ-small": World(f"{D / 2:g}", difference=D / 2, part=2),
     "differ-large": World(f"{D / 2:g}, ten times as many users", difference=D / 2, users=1200,
-                          part=10),
+                          part=2),
     "differ-large-good": World(f"{D / 2:g}, ten times as many users, good model", difference=D / 2,
-                               users=1200, model="good", part=10),
+                               users=1200, model="good", part=2),
 }  # fmt: skip
 
 
