@@ -430,7 +430,7 @@ def _check_takes_events(name: str) -> None:
     if name not in takes:
         raise SettingError(
             f"--events is for splits by time ({', '.join(takes)}); {name} splits ratings, of "
-            "which a pair has one: count them first, with --duplicates sum"
+            "which a pair has one: count them first, with --duplicates count"
         )
 
 

@@ -475,8 +475,8 @@ class Ratings:
                 ),
                 "; events are counted with ",
                 Spelling("duplicates='count'", "--duplicates count"),
-                ", and an event log is split by time with ",
-                Spelling("read_events and splits.TemporalEvents", "unskew split --protocol events"),
+                ", and a log is split by time with ",
+                Spelling("read_events", "unskew split --events or unskew timeline --events"),
             )
         return ready._merge(duplicates, count)
 
