@@ -10,12 +10,10 @@ from typing import Any, ClassVar
 import numpy as np
 
 from unskew.data.events import Events, read_events
-from unskew.data.times import moment
-from unskew.errors import SettingError
 from unskew.settings import choice, declare, share
 from unskew.splits.split import Split, Splitter, assemble, empty, without_overlap
 from unskew.splits.time import cut_in_time, time_hint
-from unskew.splits.timeline import TIES
+from unskew.splits.timeline import TIES, check_cut
 
 AGGREGATE = ("count", "sum")
 SEEN = ("drop", "keep")
@@ -49,12 +47,7 @@ class TemporalEvents(Splitter):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        if self.at is not None:
-            moment(self.at)
-            if self.test is not None:
-                raise SettingError(
-                    f"give either a share (test={self.test}) or a moment (at={self.at})"
-                )
+        check_cut(self)
 
     def make_splits(self, ratings: Any, seed: int) -> Iterator[Split]:
         """Make the split of `Events`, or of what `read_events` takes; nothing is drawn."""

@@ -26,7 +26,7 @@ from unskew.splits.time_parts import (
     span_counts,
     split_rows,
 )
-from unskew.splits.timeline import TIES, Edge, Span, Timeline, a_duration
+from unskew.splits.timeline import TIES, Edge, Span, Timeline, a_duration, check_cut
 from unskew.splits.windows import check_passes, training_before
 
 DEFAULT_NUMBER = 4
@@ -82,12 +82,7 @@ class ModelAges(Splitter):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        if self.at is not None:
-            moment(self.at)
-            if self.test is not None:
-                raise SettingError(
-                    f"give either a share (test={self.test}) or a moment (at={self.at})"
-                )
+        check_cut(self)
         if (self.ages is None) == (self.step is None):
             raise SettingError(
                 "say how old the models are: either ages=('0d', '7d', …), or step='7d' (and "

@@ -14,13 +14,12 @@ from unskew.checks import DEFAULT_TEST, as_share, portion
 from unskew.data.events import REPEATS, Events
 from unskew.data.groups import grouped_order
 from unskew.data.times import duration, moment, written
-from unskew.errors import SettingError
 from unskew.settings import choice, count, declare, share
 from unskew.splits.picks import ONE, SEEN, Picked, pick_rows, tagged
 from unskew.splits.split import Split, Splitter, assemble, empty, shared_rows
 from unskew.splits.time import time_hint
 from unskew.splits.time_parts import REPEATS_SETTING, SEEN_SETTING, warmth
-from unskew.splits.timeline import TIES, Timeline, a_duration
+from unskew.splits.timeline import TIES, Timeline, a_duration, check_cut
 from unskew.splits.windows import check_passes
 
 PICKS = (*ONE, "next")
@@ -123,12 +122,7 @@ class Sessions(Splitter):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        if self.at is not None:
-            moment(self.at)
-            if self.test is not None:
-                raise SettingError(
-                    f"give either a share (test={self.test}) or a moment (at={self.at})"
-                )
+        check_cut(self)
 
     def known_count(self) -> int | None:
         """Return how many splits there are."""

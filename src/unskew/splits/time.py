@@ -28,7 +28,7 @@ from unskew.splits.time_parts import (
     span_counts,
     split_rows,
 )
-from unskew.splits.timeline import TIES, Edge, Span, Timeline, a_duration
+from unskew.splits.timeline import TIES, Edge, Span, Timeline, a_duration, check_cut
 from unskew.splits.user import hint_share
 
 
@@ -93,15 +93,8 @@ class Temporal(Splitter):
     def __post_init__(self) -> None:
         super().__post_init__()
         for share_name, moment_name in (("test", "at"), (VALIDATION, "validation_at")):
-            part, at = getattr(self, share_name), getattr(self, moment_name)
-            if at is None:
-                continue
-            moment(at, moment_name)
-            if part is not None:
-                raise SettingError(
-                    f"give either a share ({share_name}={part}) or a moment ({moment_name}={at})"
-                )
-            if self.per_user:
+            check_cut(self, share_name, moment_name)
+            if getattr(self, moment_name) is not None and self.per_user:
                 raise SettingError(
                     f"{moment_name}=… is one moment for everyone; it cannot be combined with "
                     "per_user=True"

@@ -12,7 +12,8 @@ from unskew.arrays import I32, I64, Mask, frozen
 from unskew.checks import DEFAULT_TEST, as_share, portion
 from unskew.data.events import Events
 from unskew.data.ratings import Ratings
-from unskew.data.times import duration, written
+from unskew.data.times import duration, moment, written
+from unskew.errors import SettingError
 from unskew.settings import declare
 from unskew.splits.split import time_of
 
@@ -41,6 +42,16 @@ class Span(NamedTuple):
 
 Rows = Span | I64
 """Rows by their places in order of time: a span, or places that rise."""
+
+
+def check_cut(splitter: Any, share: str = "test", at: str = "at") -> None:
+    """Refuse a share of rows together with a moment, and a moment that cannot be read."""
+    part, when = getattr(splitter, share), getattr(splitter, at)
+    if when is None:
+        return
+    moment(when, at)
+    if part is not None:
+        raise SettingError(f"give either a share ({share}={part}) or a moment ({at}={when})")
 
 
 def as_index(rows: Rows) -> slice | I64:

@@ -24,7 +24,7 @@ from unskew.splits.time_parts import (
     span_counts,
     split_rows,
 )
-from unskew.splits.timeline import TIES, Edge, Span, Timeline, a_duration
+from unskew.splits.timeline import TIES, Edge, Span, Timeline, a_duration, check_cut
 
 DEFAULT_NUMBER = 5
 """Windows of equal numbers of rows, where their number is not given."""
@@ -123,12 +123,7 @@ class Windows(Splitter):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        if self.start is not None:
-            moment(self.start, "start")
-            if self.test is not None:
-                raise SettingError(
-                    f"give either a share (test={self.test}) or a moment (start={self.start})"
-                )
+        check_cut(self, at="start")
         if self.length is None and self.step is not None:
             raise SettingError(
                 f"step={self.step!r} needs length=…: windows of equal numbers of rows follow each "
