@@ -40,6 +40,7 @@ def read_ratings(
     rating: str | int | None = None,
     time: str | int | None = None,
     tags: Sequence[str] = (),
+    optional_tags: Sequence[str] = (),
     duplicates: str = "error",
     feedback: str | None = None,
     format: str | None = None,  # noqa: A002 - the word users expect
@@ -63,6 +64,8 @@ def read_ratings(
         told by their size; a column with several units is refused.
     tags
         Names of further columns to keep.
+    optional_tags
+        Names of columns to keep where they exist.
     duplicates
         For pairs that occur more than once: `error`, `first`, `last`, `mean`, `sum` or `max`; or
         `count` for an event log: how often each pair occurs, as implicit feedback.
@@ -125,6 +128,8 @@ def read_ratings(
     missing = [tag for tag in tags if tag not in frame.columns]
     if missing:
         raise DataError(f"{table.source}: no column {missing[0]!r} to keep as a tag")
+    present = [tag for tag in optional_tags if tag in frame.columns and tag not in tags]
+    tags = (*tags, *present)
     used = (*names.values(), *tags)
     further = [name for name in frame.columns[3:] if by_place and name not in used]
     notes += [_tag_note(table, name) for name in further]

@@ -148,7 +148,7 @@ def _groups(counts: I64, most: int) -> tuple[I64, int]:
     return np.searchsorted(rated, group), int(rated.size)
 
 
-def chi_square_tail(statistic: float, df: int) -> float:
+def chi_square_tail(statistic: float, df: float) -> float:
     """Return the probability that a chi-square variable is at least as large.
 
     The regularised upper incomplete gamma function Q(df/2, statistic/2): its series below the

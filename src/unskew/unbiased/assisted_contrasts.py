@@ -1,0 +1,257 @@
+"""Estimates of a system's value, or of a difference, from labels of people and of an annotator."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+
+import numpy as np
+
+from unskew.arrays import F64, I64
+from unskew.stats.distributions import student_t_quantile
+from unskew.unbiased.contrast_sides import (
+    CARRIERS,
+    ESTIMATORS,
+    FEW_ERRORS,
+    HUMAN,
+    LISTS,
+    MANY,
+    TUNED,
+    USERS,
+    LabelledPairs,
+    Side,
+    SideEstimate,
+    by_user_covariance,
+    effective_number,
+    sampling_covariance,
+)
+from unskew.unbiased.share_intervals import sum_interval
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class ContrastEstimate:
+    """One estimate of a contrast, in units in which a liked place counts 1."""
+
+    estimator: str
+    sides: tuple[SideEstimate, ...]
+    covariance: F64
+    """Of the sides, with their signs."""
+    sampling: float
+    """The variance that comes from the draw of the pairs."""
+
+    @property
+    def value(self) -> float:
+        """The estimate, within what the contrast can be."""
+        low, high = self.range
+        return min(max(self.plain_value, low), high)
+
+    @property
+    def plain_value(self) -> float:
+        """The estimate as it is: corrections by labels can carry it out of its range."""
+        return math.fsum(one.side.sign * one.side.total * one.share for one in self.sides)
+
+    @property
+    def range(self) -> tuple[float, float]:
+        """The least and the largest value that the contrast can have."""
+        totals = [one.side.sign * one.side.total for one in self.sides]
+        return sum(min(one, 0.0) for one in totals), sum(max(one, 0.0) for one in totals)
+
+    @property
+    def variance(self) -> float:
+        """Of the estimate."""
+        return max(float(self.covariance.sum()), 0.0)
+
+    @property
+    def method(self) -> str:
+        """How the interval is made: `all judged`, `score` or `exact` (where a side has few)."""
+        kinds = {one.kind for one in self.sides}
+        if kinds == {"all judged"}:
+            return "all judged"
+        ends = {one.other.kind if one.kind == "human" and one.other else one.kind
+                for one in self.sides}  # fmt: skip
+        return "exact" if "exact" in ends else "score"
+
+    def ends(self, level: float) -> tuple[float, float]:
+        """Return the interval."""
+        weight = [one.side.sign * one.side.total for one in self.sides]
+        low, high = zip(*(one.ends(level) for one in self.sides), strict=True)
+        share = [one.share for one in self.sides]
+        value, least, most = sum_interval(weight, share, low, high, self.correlation)
+        extra = self._spread_of_users(level)
+        bottom, top = self.range
+        return (
+            max(value - math.hypot(value - least, extra), bottom),
+            min(value + math.hypot(most - value, extra), top),
+        )
+
+    @property
+    def correlation(self) -> float:
+        """Of the two sides, with their signs; 0 where the interval of one is exact."""
+        if len(self.sides) < 2 or any(one.kind != "score" for one in self.sides):
+            return 0.0
+        both = math.sqrt(float(self.covariance[0, 0]) * float(self.covariance[1, 1]))
+        return float(self.covariance[0, 1]) / both if both > 0 else 0.0
+
+    def _spread_of_users(self, level: float) -> float:
+        """Return what new users add to exact intervals, which know the draw of pairs alone."""
+        exact = [one for one in self.sides if one.kind in ("exact", "human")]
+        data = self.sides[0].side.data
+        if data.population == LISTS or not exact:
+            return 0.0
+        added = np.sum([one.by_user for one in exact], axis=0)
+        centred = added - added.mean()
+        variance = float((centred**2).sum()) * data.users / (data.users - 1)
+        return student_t_quantile((1 + level) / 2, data.users - 1) * math.sqrt(variance)
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class Contrast:
+    """A system's value, or that of one less that of another, over recommended pairs."""
+
+    data: LabelledPairs
+    sides: tuple[Side, ...]
+    drift: tuple[F64 | None, ...] = (None,)
+    """By side, where users are drawn: see `by_user_covariance`."""
+
+    @classmethod
+    def of(
+        cls, data: LabelledPairs, row: I64, add: F64, drift: Sequence[F64 | None] = (None, None)
+    ) -> Contrast:
+        """Part the pairs of a contrast by the sign of what they add.
+
+        Parameters
+        ----------
+        data
+            Labels.
+        row, add
+            The pairs that count, and what each adds: see `RecommendedPairs.contrast`.
+        drift
+            For the pairs that add, and for those that take away.
+        """
+        sides, drifts = [], []
+        for sign, one in zip((1.0, -1.0), drift, strict=True):
+            mine = add * sign > 0
+            if mine.any():
+                sides.append(Side.of(data, row[mine], np.abs(add[mine]), sign))
+                drifts.append(one)
+        return cls(data=data, sides=tuple(sides), drift=tuple(drifts))
+
+    @property
+    def number(self) -> int:
+        """How many labels of people count for it."""
+        return sum(side.number for side in self.sides)
+
+    @property
+    def pairs(self) -> int:
+        """How many pairs count for it."""
+        return sum(int(side.row.size) for side in self.sides)
+
+    @property
+    def without_labels(self) -> Side | None:
+        """A side of which people labelled no pair; None where there is none."""
+        return next((side for side in self.sides if not side.number), None)
+
+    @property
+    def labels_alone(self) -> float:
+        """The value by the annotator's labels alone."""
+        return math.fsum(side.sign * side.total * side.label_mean for side in self.sides)
+
+    @cached_property
+    def estimates(self) -> dict[str, ContrastEstimate]:
+        """By estimator; there must be a label of people on each side."""
+        human = self._estimate(HUMAN, None)
+        rest = [self._estimate(name, human) for name in ESTIMATORS if name != HUMAN]
+        return {one.estimator: one for one in (human, *rest)}
+
+    def _estimate(self, estimator: str, human: ContrastEstimate | None) -> ContrastEstimate:
+        bare = [SideEstimate.of(side, estimator) for side in self.sides]
+        sampling = sampling_covariance(self.data, bare)
+        covariance, moves, units = sampling, [one.moves for one in bare], self.number
+        if self.data.population == USERS:
+            covariance, moves = by_user_covariance(self.data, bare, self.drift)
+            units = self.data.users
+        carriers = effective_number(np.sum(moves, axis=0) ** 2)
+        regime = self._regime(estimator, carriers)
+        free = [min(side.free, _degrees_of_freedom(carriers, units)) for side in self.sides]
+        others = [None] * len(bare) if human is None else human.sides
+        sides = tuple(
+            replace(
+                one,
+                variance=max(float(covariance[at, at]), 0.0) / one.side.total**2,
+                free=free[at],
+                regime=regime,
+                other=others[at],
+            )
+            for at, one in enumerate(bare)
+        )
+        return ContrastEstimate(
+            estimator=estimator,
+            sides=sides,
+            covariance=covariance,
+            sampling=max(float(sampling.sum()), 0.0),
+        )
+
+    def _regime(self, estimator: str, carriers: float) -> str:
+        """Say how intervals are made, by how many labels and errors they rest on."""
+        if min(self.liked, self.disliked) >= MANY[estimator] and carriers >= CARRIERS:
+            return "score"
+        if estimator == HUMAN:
+            return "exact"
+        liked, disliked, errors = (float(one.sum()) for one in self._amounts)
+        return "exact" if errors <= FEW_ERRORS * min(liked, disliked) else "human"
+
+    @property
+    def liked(self) -> float:
+        """The effective number of liked labels of people; those of a user are one for new users."""
+        return effective_number(self._by_unit(self._amounts[0]))
+
+    @property
+    def disliked(self) -> float:
+        """The effective number of disliked labels of people."""
+        return effective_number(self._by_unit(self._amounts[1]))
+
+    @cached_property
+    def _amounts(self) -> tuple[F64, F64, F64]:
+        """By sampled pair of each side: what is liked, disliked, and labelled wrongly."""
+        parts = []
+        for side in self.sides:
+            weight, y = side.scale * side.weight, side.y
+            parts.append((weight * y, weight * (1.0 - y), weight * np.abs(y - side.label)))
+        liked, disliked, errors = (np.concatenate(one) for one in zip(*parts, strict=True))
+        return liked, disliked, errors
+
+    def _by_unit(self, amount: F64) -> F64:
+        if self.data.population == LISTS:
+            return amount
+        owner = np.concatenate([side.owner for side in self.sides])
+        return np.bincount(owner, amount).astype(np.float64)
+
+    @property
+    def gain(self) -> float:
+        """How many times as many human labels, without an annotator, would be as precise."""
+        human, tuned = (self.estimates[name].sampling for name in (HUMAN, TUNED))
+        return human / tuned if tuned > 0 else math.nan
+
+    @property
+    def correlation(self) -> float:
+        """Of people's and the annotator's labels, as they count for the contrast."""
+        y, f = [], []
+        for one in self.estimates[HUMAN].sides:
+            side = one.side
+            scale = side.sign * side.total / float(side.weight.sum()) * side.weight
+            y.append(scale * (side.y - one.share))
+            mean = float((side.weight * side.label).sum()) / float(side.weight.sum())
+            f.append(scale * (side.label - mean))
+        a, b = np.concatenate(y), np.concatenate(f)
+        both = math.sqrt(float((a**2).sum()) * float((b**2).sum()))
+        return float((a * b).sum()) / both if both > 0 else math.nan
+
+
+def _degrees_of_freedom(carriers: float, units: int) -> int:
+    """Return those of a variance that so many of the units carry (Satterthwaite)."""
+    if carriers <= 0 or units < 2:
+        return 1
+    rest = max(1.0 / carriers - 1.0 / units, 1e-9)
+    return min(max(math.floor(2.0 / rest), 1), units - 1)

@@ -1,0 +1,189 @@
+"""Whether a sample of recommended pairs could be the random one that it is taken for."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass
+from statistics import NormalDist
+
+import numpy as np
+import polars as pl
+
+from unskew.arrays import F64, I32, I64
+from unskew.report.result import Result
+from unskew.splits.randomness import chi_square_tail
+from unskew.unbiased.human_samples import SIMPLE, UNEQUAL, HumanSample
+from unskew.unbiased.recommended_pairs import RecommendedPairs
+
+LEVEL = 0.01
+"""How often at most a random sample is called not random, over all tests together."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class SampleTest:
+    """One test: whether sampled pairs differ from all pairs in some respect."""
+
+    of: str
+    p: float
+    sentence: str
+    """What is seen where it rejects."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class SampleCheck(Result):
+    """Tests of whether the pairs that people labelled were drawn as stated. Part of `Assisted`."""
+
+    tests: tuple[SampleTest, ...]
+    level: float = LEVEL
+
+    @property
+    def random(self) -> bool:
+        """Whether no test rejects at the level, shared by all (Bonferroni)."""
+        return not self.rejected
+
+    @property
+    def rejected(self) -> tuple[SampleTest, ...]:
+        """The tests that reject."""
+        return tuple(one for one in self.tests if one.p < self.level / len(self.tests))
+
+    def table(self) -> pl.DataFrame:
+        """Return a row per test: of, p."""
+        rows = [{"of": one.of, "p": one.p} for one in self.tests]
+        return pl.DataFrame(rows, {"of": pl.String, "p": pl.Float64})
+
+    def _summary(self) -> str:
+        verdict = "looks random" if self.random else "does not look random"
+        return f"{verdict} (level {self.level:g}, {len(self.tests)} tests)"
+
+    def _explanation(self) -> list[str]:
+        return [self._summary(), *(one.sentence for one in self.rejected)]
+
+    def _content(self) -> dict[str, object]:
+        return {"random": self.random, "level": self.level, "tests": self.table()}
+
+
+def check_sample(pairs: RecommendedPairs, sample: HumanSample, label: F64) -> SampleCheck:
+    """Test whether sampled pairs look drawn as stated among the recommended ones.
+
+    Means of ranks, popularity, labels of the annotator and systems, weighted by 1 / probability,
+    against those of all pairs; the sum of these weights against the number of pairs; and, of a
+    simple sample, whether it holds more pairs of the same user, or of the same item, than chance
+    gives. A sample of whole users fails that, and its intervals would be too narrow.
+
+    Parameters
+    ----------
+    pairs, sample
+        The recommended pairs, and those that people labelled.
+    label
+        The annotator's label of each recommended pair.
+    """
+    tests = [*_means(pairs, sample, label)]
+    if sample.kind == SIMPLE:
+        for of, code in (("users", pairs.user), ("items", pairs.item)):
+            tests += _alike(of, code, sample.row)
+    else:
+        tests.append(_size(sample, len(pairs)))
+    return SampleCheck(tests=tuple(tests))
+
+
+def _means(pairs: RecommendedPairs, sample: HumanSample, label: F64) -> Iterator[SampleTest]:
+    number = len(pairs)
+    place = np.log2(pairs.best_rank.astype(np.float64))
+    words = ("stand lower in the lists", "stand higher in the lists")
+    yield _mean_test("rank", place, sample, words)
+    order = _middle_ranks(pairs.popularity)
+    words = ("are of more popular items", "are of less popular items")
+    yield _mean_test("popularity", order, sample, words)
+    words = ("are liked by the annotator more often", "are liked by the annotator less often")
+    yield _mean_test("annotator's label", label, sample, words)
+    for name, listed in pairs.lists.items():
+        mine = np.zeros(number)
+        mine[listed.pair] = 1.0
+        words = (f"are recommended by {name} more often", f"are recommended by {name} less often")
+        yield _mean_test(f"system {name}", mine, sample, words)
+
+
+def _mean_test(of: str, column: F64, sample: HumanSample, words: tuple[str, str]) -> SampleTest:
+    """Compare the weighted mean over the sample with that over all pairs."""
+    centred = column - column.mean()
+    drawn = centred[sample.row]
+    n, whole = drawn.size, centred.size
+    if sample.kind == SIMPLE:
+        spread = float((centred**2).sum()) / max(whole - 1, 1)
+        value, variance = float(drawn.mean()), (1 - n / whole) * spread / n
+    else:
+        added = drawn / sample.probability
+        value = float(added.sum())
+        variance = _spread(sample, added)
+    z = value / math.sqrt(variance) if variance > 1e-15 * max(value * value, 1e-300) else 0.0
+    p = min(2 * NormalDist().cdf(-abs(z)), 1.0)
+    sentence = f"sampled pairs {words[0] if z > 0 else words[1]} than all pairs (p = {p:.2g})"
+    return SampleTest(of=of, p=p, sentence=sentence)
+
+
+def _spread(sample: HumanSample, added: F64) -> float:
+    """Return the variance of Σ added over draws of the sample."""
+    if sample.kind == UNEQUAL:
+        return float(((1 - sample.probability) * added**2).sum())
+    size = len(sample.names)
+    sums = np.bincount(sample.stratum, added, size)
+    squares = np.bincount(sample.stratum, added**2, size)
+    number = np.maximum(sample.number, 1.0)
+    inside = (squares - sums**2 / number) * number / np.maximum(number - 1.0, 1.0)
+    return float((sample.room * inside).sum())
+
+
+def _middle_ranks(values: I64) -> F64:
+    """Return ranks from 0 to 1, equal values sharing the middle of theirs."""
+    ascending = np.sort(values)
+    low = np.searchsorted(ascending, values, "left")
+    high = np.searchsorted(ascending, values, "right")
+    return (low + high) / (2.0 * values.size)
+
+
+def _size(sample: HumanSample, number: int) -> SampleTest:
+    """Compare what the probabilities add up to with the number of recommended pairs."""
+    weight = 1 / sample.probability
+    total = float(weight.sum())
+    variance = float(((1 - sample.probability) * weight**2).sum()) + 1.0
+    z = (total - number) / math.sqrt(variance)
+    p = min(2 * NormalDist().cdf(-abs(z)), 1.0)
+    sentence = (
+        f"the probabilities stand for {total:,.0f} pairs, but {number:,} are recommended "
+        f"(p = {p:.2g})"
+    )
+    return SampleTest(of="probabilities", p=p, sentence=sentence)
+
+
+def _alike(of: str, code: I32, row: I64) -> Iterator[SampleTest]:
+    """Test whether a simple sample holds more couples of pairs with the same code than expected.
+
+    Expectation and variance of their number are exact; its distribution is taken as a gamma
+    distribution, whose tail is a little longer than that of so few counts.
+    """
+    size = np.bincount(code).astype(np.float64)
+    whole, n = float(code.size), float(row.size)
+    couples = float((size * (size - 1)).sum()) / 2
+    if couples == 0 or n < 2:
+        return
+    threes = float((size * (size - 1) * (size - 2)).sum()) / 2
+    two, three, four = (_falling(n, whole, count) for count in (2, 3, 4))
+    mean = couples * two
+    variance = mean + 2 * threes * three + (couples**2 - couples - 2 * threes) * four - mean**2
+    if variance <= 1e-9 * mean:
+        return
+    drawn = np.bincount(code[row]).astype(np.float64)
+    value = float((drawn * (drawn - 1)).sum()) / 2
+    shape, scale = mean**2 / variance, variance / mean
+    p = chi_square_tail(2 * max(value - 0.5, 0.0) / scale, 2 * shape)
+    sentence = f"sampled pairs share their {of} more often than chance would give (p = {p:.2g})"
+    yield SampleTest(of=of, p=p, sentence=sentence)
+
+
+def _falling(n: float, whole: float, count: int) -> float:
+    """Return the probability that `count` given pairs are all drawn."""
+    result = 1.0
+    for one in range(count):
+        result *= max(n - one, 0.0) / max(whole - one, 1.0)
+    return result
