@@ -40,6 +40,8 @@ class ContrastEstimate:
     """Of the sides, with their signs."""
     sampling: float
     """The variance that comes from the draw of the pairs."""
+    moves: F64
+    """How far each sampled pair, or each user where new users are the target, moves it."""
 
     @property
     def value(self) -> float:
@@ -131,11 +133,16 @@ class Contrast:
             For the pairs that add, and for those that take away.
         """
         sides, drifts = [], []
+        left: F64 | None = None
         for sign, one in zip((1.0, -1.0), drift, strict=True):
-            mine = add * sign > 0
-            if mine.any():
-                sides.append(Side.of(data, row[mine], np.abs(add[mine]), sign))
+            mine = np.flatnonzero(add > 0 if sign > 0 else add < 0)
+            if mine.size:
+                sides.append(Side.of(data, row[mine], sign * add[mine], sign))
                 drifts.append(one)
+            else:
+                left = one
+        if len(sides) == 1 and left is not None:  # it varies all the same
+            drifts[0] = left if drifts[0] is None else drifts[0] + left
         return cls(data=data, sides=tuple(sides), drift=tuple(drifts))
 
     @property
@@ -172,7 +179,8 @@ class Contrast:
         if self.data.population == USERS:
             covariance, moves = by_user_covariance(self.data, bare, self.drift)
             units = self.data.users
-        carriers = effective_number(np.sum(moves, axis=0) ** 2)
+        net: F64 = np.sum(moves, axis=0)
+        carriers = effective_number(net**2)
         regime = self._regime(estimator, carriers)
         free = [min(side.free, _degrees_of_freedom(carriers, units)) for side in self.sides]
         others = [None] * len(bare) if human is None else human.sides
@@ -191,6 +199,7 @@ class Contrast:
             sides=sides,
             covariance=covariance,
             sampling=max(float(sampling.sum()), 0.0),
+            moves=net,
         )
 
     def _regime(self, estimator: str, carriers: float) -> str:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
@@ -71,42 +71,60 @@ class HumanSample:
         return "taken as drawn with the probabilities given"
 
 
-def read_sample(
-    source: object,
-    pairs: RecommendedPairs,
-    probability: str | None = None,
-    strata: str | None = None,
-) -> HumanSample:
-    """Read labels of people, and find them among the recommended pairs.
+def read_people(source: object, probability: str | None = None) -> Ratings:
+    """Read labels of people with the columns that say how their pairs were drawn.
 
     Parameters
     ----------
     source
         Anything that `read_ratings` takes. The columns `probability` and `stratum` are kept.
+    probability
+        The name of the column with inclusion probabilities, where it is another.
+    """
+    column = PROBABILITY if probability is None else probability
+    people = read_ratings(source, optional_tags=(column, STRATUM))
+    if probability is not None and probability not in people.tags:
+        raise SettingError(f"probability: the labels of people have no column {probability!r}")
+    if "pooled" not in people.tags:
+        return people
+    judged: Mask = ~people.tags["pooled"].to_numpy().astype(np.bool_)
+    left = int(np.count_nonzero(~judged))
+    if not left:
+        return people
+    note = f"{counted(left, 'row')} of people with a negative grade left out: not judged"
+    return replace(people.take(judged), notes=(*people.notes, note))
+
+
+def human_sample(
+    people: Ratings,
+    pairs: RecommendedPairs,
+    probability: str | None = None,
+    strata: str | None = None,
+) -> HumanSample:
+    """Find labels of people among the recommended pairs, and say how these were drawn.
+
+    Parameters
+    ----------
+    people
+        As `read_people` gives them.
     pairs
         The recommended pairs.
     probability
-        The name of the column with inclusion probabilities, where it is another.
+        The name of the column with inclusion probabilities, where it is not `probability`.
     strata
         One of `STRATA`: the sample was drawn at random within these strata of the pairs.
     """
-    column = PROBABILITY if probability is None else probability
-    ratings = read_ratings(source, optional_tags=(column, STRATUM))
-    if probability is not None and probability not in ratings.tags:
-        raise SettingError(f"probability: the labels of people have no column {probability!r}")
-    notes = [*ratings.notes]
-    ratings = _judged_rows(ratings, notes)
-    rows = rows_of_ratings(pairs, ratings)
-    ratings, rows = _recommended(ratings, rows, notes)
+    notes = [*people.notes]
+    people, rows = _recommended(people, rows_of_ratings(pairs, people), notes)
     if strata is not None:
         drawn = _known_strata(rows, pairs, choose("strata", strata, STRATA))
     else:
-        drawn = _as_drawn(ratings, len(pairs), column, notes)
+        drawn = _as_drawn(people, len(pairs), probability or PROBABILITY, notes)
     names, stratum = _joined(drawn.names, drawn.stratum, drawn.probability, notes)
     order = np.argsort(rows, kind="stable")
     return HumanSample(
         row=frozen(rows[order]),
-        value=frozen(ratings.value[order]),
+        value=frozen(people.value[order]),
         probability=frozen(drawn.probability[order]),
         stratum=frozen(stratum[order]),
         names=names,
@@ -123,17 +141,6 @@ class _Drawn:
     probability: F64
     names: tuple[str, ...]
     stratum: I64
-
-
-def _judged_rows(ratings: Ratings, notes: list[str]) -> Ratings:
-    """Leave out TREC rows that are in the pool but not judged."""
-    if "pooled" not in ratings.tags:
-        return ratings
-    judged: Mask = ~ratings.tags["pooled"].to_numpy().astype(np.bool_)
-    left = int(np.count_nonzero(~judged))
-    if left:
-        notes.append(f"{counted(left, 'row')} of people with a negative grade left out: not judged")
-    return ratings.take(judged) if left else ratings
 
 
 def _recommended(ratings: Ratings, rows: I64, notes: list[str]) -> tuple[Ratings, I64]:

@@ -47,6 +47,32 @@ class PairStrata:
         return np.bincount(self.code, minlength=len(self.names))
 
 
+@dataclass(frozen=True, eq=False)
+class Coefficients:
+    """What y = 1 of each pair adds to the value of each system, by one metric."""
+
+    pair: Mapping[str, I64]
+    """By system: rows of the pairs it recommends, ascending."""
+    add: Mapping[str, F64]
+    pairs: int
+    """How many pairs there are in all."""
+
+    def contrast(self, a: str, b: str | None = None) -> tuple[I64, F64]:
+        """Return the pairs that count for a, or for a less b, and what y = 1 of each adds.
+
+        Pairs that two systems have at places that count alike add nothing, and are not among them.
+        """
+        if b is None:
+            kept = self.add[a] > 0
+            return self.pair[a][kept], self.add[a][kept]
+        net = np.zeros(self.pairs)
+        net[self.pair[a]] = self.add[a]
+        net[self.pair[b]] -= self.add[b]
+        largest = max(float(self.add[name].max(initial=0.0)) for name in (a, b))
+        row = np.flatnonzero(np.abs(net) > 1e-12 * largest)
+        return row, net[row]
+
+
 @dataclass(frozen=True, eq=False, kw_only=True)
 class RecommendedPairs:
     """The pairs that any system recommends down to a place, each once, by user and then by item.
@@ -121,15 +147,20 @@ class RecommendedPairs:
     ) -> RecommendedPairs:
         """Number the pairs of all systems; `known` are the numbers of judged pairs, ascending."""
         width = max(len(ids[1]), 1)
-        keys = {name: owner * width + item for name, (owner, item, _, _) in parts.items()}
-        union = np.unique(np.concatenate(list(keys.values())))
+        keys, ranks = {}, {}
+        for name, (owner, item, rank, _) in parts.items():
+            key = owner * width + item
+            order = np.argsort(key, kind="stable")
+            keys[name], ranks[name] = key[order], rank[order]
+        union = _distinct(list(keys.values()))
         if not union.size:
             raise DataError("no system recommends anything: all lists are empty")
-        lists = {}
-        for name, (_, _, rank, depth) in parts.items():
-            order = np.argsort(keys[name], kind="stable")
-            row = np.searchsorted(union, keys[name][order])
-            lists[name] = Listed(frozen(row), frozen(rank[order]), frozen(depth))
+        lists = {
+            name: Listed(
+                frozen(np.searchsorted(union, keys[name])), frozen(ranks[name]), frozen(depth)
+            )
+            for name, (_, _, _, depth) in parts.items()
+        }
         judgment = np.full(union.size, -1, np.int64)
         if known.size:
             at = np.minimum(np.searchsorted(known, union), known.size - 1)
@@ -204,44 +235,40 @@ class RecommendedPairs:
         inside = (mine[at] == asked) & (user >= 0) & (item >= 0)
         return np.where(inside, at, -1)
 
-    def coefficients(self, one: PlaceSum, system: str, mean: str = "users") -> F64:
-        """Return what y = 1 of each pair of `lists[system]` adds to the system's value.
+    def coefficients(self, one: PlaceSum, mean: str = "users") -> Coefficients:
+        """Return what y = 1 of each pair adds to the value of each system.
 
         Parameters
         ----------
         one
             The metric.
-        system
-            Whose value.
         mean
-            `users`: the mean over users with a list of any system. `ratio`: all places of the
-            system together, Σ discount y / Σ discount: the share of what is recommended that is
-            liked, however long lists are.
+            `users`: the mean over users with a list of any system. `ratio`: all places of a system
+            together, Σ discount y / Σ discount: the share of what is recommended that is liked,
+            however long lists are.
         """
-        listed = self.lists[choose("system", system, self.systems)]
-        worth = one.discounts(listed.rank)
-        if choose("mean", mean, MEANS) == "ratio":
-            total = float(worth.sum())
-            return worth / total if total else worth
-        owner = self.user[listed.pair]
-        return worth / one.divisors(listed.depth)[owner] / self.number_of_users
+        choose("mean", mean, MEANS)
+        add = {}
+        for name, listed in self.lists.items():
+            worth = one.discounts(listed.rank)
+            if mean == "ratio":
+                total = float(worth.sum())
+                add[name] = frozen(worth / total if total else worth)
+            else:
+                divisor = one.divisors(listed.depth) * self.number_of_users
+                add[name] = frozen(worth / divisor[self.user[listed.pair]])
+        return Coefficients({name: one.pair for name, one in self.lists.items()}, add, len(self))
 
     def contrast(
         self, one: PlaceSum, a: str, b: str | None = None, mean: str = "users"
     ) -> tuple[I64, F64]:
         """Return the pairs that count for a, or for a less b, and what y = 1 of each adds.
 
-        Pairs that two systems have at places that count alike add nothing, and are not among them.
+        For several contrasts of one metric take `coefficients` once.
         """
-        row, worth = self.lists[a].pair, self.coefficients(one, a, mean)
-        if b is not None:
-            row = np.concatenate([row, self.lists[b].pair])
-            worth = np.concatenate([worth, -self.coefficients(one, b, mean)])
-            net: F64 = np.bincount(row, worth, len(self)).astype(np.float64)
-            row = np.flatnonzero(np.abs(net) > 1e-12 * np.abs(worth).max(initial=0.0))
-            return row, net[row]
-        kept = worth > 0
-        return row[kept], worth[kept]
+        for name in (a,) if b is None else (a, b):
+            choose("system", name, self.systems)
+        return self.coefficients(one, mean).contrast(a, b)
 
     def strata(self, by: str) -> PairStrata:
         """Part the pairs.
@@ -293,6 +320,15 @@ def _places(
     listed = item[start[owner] + place]
     filled = listed >= 0
     return owner[filled], table[listed[filled]].astype(np.int64), place[filled] + 1, length
+
+
+def _distinct(ascending: Sequence[I64]) -> I64:
+    """Return the distinct numbers of sorted arrays: a stable sort merges what is sorted already."""
+    merged = np.concatenate(ascending)
+    merged.sort(kind="stable")
+    new = np.ones(merged.size, np.bool_)
+    np.not_equal(merged[1:], merged[:-1], out=new[1:])
+    return merged[new]
 
 
 def _octave(n: int) -> str:
