@@ -7,15 +7,17 @@ from typing import TYPE_CHECKING, Annotated, Any
 from unskew.checks import MOST_DRAWS
 from unskew.cli import inputs, outputs
 from unskew.cli.bundles import bundle, option
+from unskew.cli.label_options import LabelOptions, check_together, estimate_by_labels
 from unskew.cli.options import (
     INTERVALS,
     USERS,
     ComputeOptions,
     FigureTableOptions,
     ItemsFile,
+    JudgedOptions,
     Level,
     RandomFile,
-    RequiredJudgedOptions,
+    RunsRequiredOptions,
 )
 from unskew.cli.sources import LIST_COLUMNS
 from unskew.errors import SettingError
@@ -91,9 +93,10 @@ class EstimateOptions:
 
 
 def command(
-    judged: RequiredJudgedOptions,
+    judged: RunsRequiredOptions,
     random: RandomFile,
     items: ItemsFile,
+    labels: LabelOptions,
     propensities: PropensityOptions,
     estimates: EstimateOptions,
     sensitivity: Annotated[
@@ -118,7 +121,10 @@ def command(
     compute: ComputeOptions,
     output: FigureTableOptions,
 ) -> None:
-    """Estimate the scores that systems would have if every item were judged (weights 1/propensity).
+    """Estimate the scores that systems would have if every item were judged.
+
+    From judgments, with weights 1/propensity; or from labels of people for a random sample of the
+    recommended items, helped by labels of an annotator for all of them (--labels, --human).
 
     [bold]Examples[/bold]
 
@@ -132,7 +138,9 @@ def command(
 
       unskew estimate --train train.csv -j test.csv -r a.csv -r b.csv -m P@10 --sensitivity
 
-    [bold]Columns[/bold]
+      unskew estimate --labels model.csv --human people.csv -r a.csv -r b.csv -m P@10 --liked 1
+
+    [bold]Columns with --judgments[/bold]
 
       naive: the observed score; unjudged items count as not liked
 
@@ -146,42 +154,83 @@ def command(
       of the metric, it rests on too few hits, or the weights do not add up to the slots of the
       lists; the lines below the table give the reason
 
+    [bold]Columns with --labels[/bold]
+
+      labels: of people, that count for the system or the difference
+
+      human: by labels of people alone
+
+      PPI++, PPI: corrected by the labels of the annotator, by as much as helps or by all; right
+      whatever it gets wrong
+
+      annotator: by its labels alone; no estimate of what people would say
+
+      gain: how many times as many labels of people alone would be as precise as PPI++
+
     Metrics: P, DCG, RBP, Recall, nDCG, F1, SR, HLU, AP, AUC, their anti-twins, and ADG and ATOP,
     the mean discounted gain and the mean normalised rank of the liked items. Other metrics have no
     such estimate; the message gives the reason. nDCG is biased even if propensities are right: use
-    DCG or nDCG(ideal=full).
+    DCG or nDCG(ideal=full). With --labels: P, DCG, RBP and their anti-twins.
     """
-    from unskew.unbiased import hidden_bias, ips, worst_cases
-
     figures = outputs.figures_of(output.figure, ("estimate",))
     if sensitivity and bounds:
         raise SettingError("give --sensitivity or --bounds, not both")
-    names = inputs.metric_names(judged.metric)
-    if sensitivity and len(names or [""]) != 1:
-        raise SettingError("--sensitivity takes one metric: give -m once")
-    data = inputs.judge_files(judged, compute.seed, items=items)
+    files = {"--random": random, "--items": items}
+    flags = {"--sensitivity": sensitivity, "--bounds": bounds}
+    odd = [name for name, value in {**files, **flags}.items() if value]
     result: Any
-    if bounds:
-        result = worst_cases.bounds(data, names or "P@10", **vars(compute))
+    if check_together(labels, judged, *odd, propensities):
+        result = estimate_by_labels(
+            labels, judged, **vars(compute), **_of_labels(estimates, labels)
+        )
     else:
-        sample = inputs.read_random_file(random, judged.files, other_columns=LIST_COLUMNS)
-        chances = _propensities(propensities, data, sample)
-        if sensitivity:
-            name, model = (names or ["P@10"])[0], "odds" if chances.known else "weights"
-            result = hidden_bias.sensitivity(
-                data, name, propensity=chances, model=model, **vars(compute)
-            )
-        else:
-            result = ips.estimate(
-                data,
-                names or ips.METRICS,
-                propensity=chances,
-                **vars(estimates),
-                **vars(compute),
-            )
+        chosen = "bounds" if bounds else "sensitivity" if sensitivity else "ips"
+        result = _from_judgments(judged, random, items, propensities, estimates, compute, chosen)
     outputs.draw(figures, lambda _: result.figure())
     printout = outputs.Printout.of_result(result, output.digits, json=result.to_dict)
     outputs.deliver(printout, output)
+
+
+def _of_labels(estimates: EstimateOptions, labels: LabelOptions) -> dict[str, Any]:
+    """Return the options of estimates that labels take; refuse the others."""
+    only = {
+        "--clip": estimates.clip is not None,
+        "--users": estimates.users != "with-list",
+        "--resamples": estimates.resamples != 1_000 and labels.interval != "bootstrap",
+    }
+    for name, given in only.items():
+        if given:
+            what = "--interval bootstrap" if name == "--resamples" else "judgments"
+            raise SettingError(f"{name} is for {what}: leave it out with --labels")
+    return {"mean": estimates.mean, "level": estimates.level, "resamples": estimates.resamples}
+
+
+def _from_judgments(
+    judged: JudgedOptions,
+    random: str | None,
+    items: str | None,
+    propensities: PropensityOptions,
+    estimates: EstimateOptions,
+    compute: ComputeOptions,
+    chosen: str,
+) -> Any:
+    """Return estimates by propensities (`ips`), their `sensitivity`, or `bounds`."""
+    from unskew.unbiased import hidden_bias, ips, worst_cases
+
+    names = inputs.metric_names(judged.metric)
+    if chosen == "sensitivity" and len(names or [""]) != 1:
+        raise SettingError("--sensitivity takes one metric: give -m once")
+    data = inputs.judge_files(judged, compute.seed, items=items)
+    if chosen == "bounds":
+        return worst_cases.bounds(data, names or "P@10", **vars(compute))
+    sample = inputs.read_random_file(random, judged.files, other_columns=LIST_COLUMNS)
+    chances = _propensities(propensities, data, sample)
+    if chosen == "sensitivity":
+        name, model = (names or ["P@10"])[0], "odds" if chances.known else "weights"
+        return hidden_bias.sensitivity(data, name, propensity=chances, model=model, **vars(compute))
+    return ips.estimate(
+        data, names or ips.METRICS, propensity=chances, **vars(estimates), **vars(compute)
+    )
 
 
 def _propensities(options: PropensityOptions, data: Judged, sample: Ratings | None) -> Propensity:

@@ -400,6 +400,13 @@ class RequiredJudgedOptions(JudgedOptions):
 
 
 @bundle
+class RunsRequiredOptions(JudgedOptions):
+    """The same, for commands that take something else in place of judgments."""
+
+    run: Runs = REQUIRED
+
+
+@bundle
 class AverageOptions:
     """Over which users means are taken."""
 

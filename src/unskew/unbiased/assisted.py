@@ -125,19 +125,19 @@ def assisted(
 
     Examples
     --------
+    >>> import numpy as np
     >>> import unskew as us
-    >>> users = range(200)
-    >>> runs = {"x": {u: [u % 7, 10] for u in users}, "y": {u: [u % 5 + 20, 10] for u in users}}
-    >>> pairs = [(u, i) for u in users for i in (u % 7, 10, u % 5 + 20)]
-    >>> liked = {(u, i): int((u * 7 + i * 3) % 10 < (6 if i < 10 else 3)) for u, i in pairs}
-    >>> model = {pair: like if sum(pair) % 6 else 1 for pair, like in liked.items()}
-    >>> def table(some):
-    ...     return {"user": [u for u, _ in some], "item": [i for _, i in some],
-    ...             "rating": list(some.values())}
-    >>> people = {pair: liked[pair] for pair in pairs[::3]}
-    >>> made = us.unbiased.assisted(table(model), runs, "P@2", human=table(people))
-    >>> made.counts["pairs"], made.counts["labels"]
-    (600, 200)
+    >>> draws = np.random.default_rng(1)
+    >>> user, item = np.arange(400) // 2, np.tile([10, 20], 200)  # every user has both items
+    >>> runs = {"x": {u: [10] for u in range(200)}, "y": {u: [20] for u in range(200)}}
+    >>> likes = draws.random(400) < np.where(item == 10, 0.6, 0.3)
+    >>> model = np.where(draws.random(400) < 0.8, likes, True)  # now and then too kind
+    >>> labels = {"user": user, "item": item, "rating": model.astype(int)}
+    >>> some = draws.choice(400, 150, replace=False)
+    >>> people = {"user": user[some], "item": item[some], "rating": likes[some].astype(int)}
+    >>> made = us.unbiased.assisted(labels, runs, "P@1", human=people)
+    >>> made.difference("x", "y").better, made.agreement[0].labels
+    ('x', 150)
     """
     choose("population", population, POPULATIONS)
     choose("mean", mean, MEANS)

@@ -180,7 +180,9 @@ class Contrast:
             covariance, moves = by_user_covariance(self.data, bare, self.drift)
             units = self.data.users
         net: F64 = np.sum(moves, axis=0)
-        carriers = effective_number(net**2)
+        # Without an error of the annotator, rounding leaves a little of what should be 0.
+        nothing = 1e-20 * sum(float(((one.scale * one.weight) ** 2).sum()) for one in self.sides)
+        carriers = effective_number(net**2) if float((net**2).sum()) > nothing else 0.0
         regime = self._regime(estimator, carriers)
         free = [min(side.free, _degrees_of_freedom(carriers, units)) for side in self.sides]
         others = [None] * len(bare) if human is None else human.sides

@@ -162,9 +162,9 @@ class Assisted(Result):
         return [
             labelled,
             f"target: {target}; {100 * settings['level']:g} % intervals ({how})",
-            "human: labels of people alone; PPI: corrected by the annotator's; PPI++: by as much "
-            "of these as helps; annotator alone: no estimate, as it may be wrong",
-            "gain: how many times as many labels of people alone would be as precise as PPI++",
+            "human: labels of people alone; PPI: corrected by those of the annotator, PPI++: by as "
+            "much of these as helps; annotator: its labels alone, which may be wrong",
+            "labels: of people, that count; gain: how many times as many alone would do as PPI++",
             str(settings["relevance"]),
         ]
 
@@ -292,13 +292,14 @@ def _shown(several: Sequence[AssistedContrast], what: str, digits: int) -> pl.Da
     for one in several:
         row: dict[str, Any] = {"metric": one.metric}
         row[what] = one.a if one.b is None else f"{one.a} − {one.b}"
-        row["human labels"] = one.labels
-        for name in ESTIMATORS:
-            row[_WORDS[name]] = _text(one.values.get(name), digits)
-        row["annotator alone"] = number(one.labels_alone, digits)
+        row["labels"] = one.labels
+        row[HUMAN] = _text(one.values.get(HUMAN), digits)
+        row[TUNED] = _text(one.values.get(TUNED), digits)
+        row[PPI] = one.values[PPI].value if PPI in one.values else None
+        row[ANNOTATOR] = one.labels_alone
         row["gain"] = None if math.isnan(one.gain) else f"{one.gain:.2f}"
         rows.append(row)
-    columns = {"human labels": pl.Int64}
+    columns: dict[str, Any] = {"labels": pl.Int64, PPI: pl.Float64, ANNOTATOR: pl.Float64}
     return pl.DataFrame(rows, {name: columns.get(name, pl.String) for name in rows[0]})
 
 

@@ -20,8 +20,8 @@ _NOTHING = 1e-12
 def leave_one_out_slopes(weight: F64, y: F64, label: F64, stratum: I64, room: F64) -> F64:
     r"""Return for each sampled pair the slope of y on the annotator's label among all others.
 
-    It minimises the variance of :math:`\sum w (y - \theta - \lambda f)` within strata, where
-    :math:`\theta` is the weighted mean of y.
+    It minimises the variance within strata of :math:`\sum w (y - \bar y - \lambda (f - \bar f))`,
+    with weighted means.
 
     Parameters
     ----------
@@ -46,39 +46,45 @@ def leave_one_out_slopes(weight: F64, y: F64, label: F64, stratum: I64, room: F6
     >>> leave_one_out_slopes(np.ones(5), y, label, one, np.ones(1)).round(3).tolist()
     [0.667, 0.667, 0.5, 0.5, 1.0]
     """
-    sums = _Sums(weight, y, label, stratum, room)
-    top_y, top_w, bottom = sums.without_each()
-    total = float(weight.sum())
+    sums = _Sums(stratum, room)
+    columns = {"y": weight * y, "f": weight * label, "w": weight}
+    total = sums.without(weight)
     with np.errstate(invalid="ignore", divide="ignore"):
-        mean = (float((weight * y).sum()) - weight * y) / (total - weight)
-        slope = (top_y - mean * top_w) / bottom
+        y_mean, f_mean = (sums.without(columns[name]) / total for name in "yf")
+        product = {
+            name: sums.products(columns[name[0]], columns[name[1]])
+            for name in ("yf", "yw", "fw", "ff", "ww")
+        }
+        top = product["yf"] - y_mean * product["fw"] - f_mean * product["yw"]
+        top = top + y_mean * f_mean * product["ww"]
+        bottom = product["ff"] - 2 * f_mean * product["fw"] + f_mean**2 * product["ww"]
+        slope = top / bottom
     # Where all labels are alike, rounding leaves a little of what should be 0.
-    usable = (bottom > _NOTHING * float((sums.label**2).sum())) & np.isfinite(slope)
+    usable = (bottom > _NOTHING * float((columns["f"] ** 2).sum())) & np.isfinite(slope)
     return np.where(usable, slope, 0.0)
 
 
 class _Sums:
-    """Sums of products with f within strata, and what they are without one pair."""
+    """Sums over all pairs but one, for each in turn."""
 
-    def __init__(self, weight: F64, y: F64, label: F64, stratum: I64, room: F64) -> None:
+    def __init__(self, stratum: I64, room: F64) -> None:
         self.stratum, self.room = stratum, room
         self.number = np.bincount(stratum, minlength=room.size).astype(np.float64)
-        self.label = weight * label
-        self.y, self.weight = weight * y, weight
 
-    def without_each(self) -> tuple[F64, F64, F64]:
-        """Return the products of y, of the weight and of f with f, without each pair in turn."""
-        return self._without(self.y), self._without(self.weight), self._without(self.label)
+    def without(self, column: F64) -> F64:
+        """Return the sum without each pair."""
+        return float(column.sum()) - column
 
-    def _by_stratum(self, column: F64) -> F64:
-        return np.bincount(self.stratum, column, self.room.size).astype(np.float64)
-
-    def _without(self, one: F64) -> F64:
-        other, h = self.label, self.stratum
+    def products(self, one: F64, other: F64) -> F64:
+        """Return Σ room (one - mean) (other - mean) within strata, without each pair."""
+        h = self.stratum
         a, b, both = (self._by_stratum(column) for column in (one, other, one * other))
         whole = self.room * _inside(self.number, a, b, both)
         rest = _inside(self.number[h] - 1.0, a[h] - one, b[h] - other, both[h] - one * other)
         return float(whole.sum()) - whole[h] + self.room[h] * rest
+
+    def _by_stratum(self, column: F64) -> F64:
+        return np.bincount(self.stratum, column, self.room.size).astype(np.float64)
 
 
 def _inside(number: F64, a: F64, b: F64, both: F64) -> F64:

@@ -56,20 +56,25 @@ def _small_beta(tail: float, a: float, b: float) -> float:
     """Return x with I_x(a, b) = tail, where b is at least 1.
 
     Newton's method for ln I as a function of ln x, which is concave. It starts where x^a / (a B) is
-    `tail`: I is no larger there, so that every step goes up and none goes too far.
+    `tail`: I is no larger there. Where I is too small for a double, or a step leaves what is known
+    to hold x, the interval is halved instead.
     """
     beta, goal = float(log_beta(a, b)), math.log(tail)
-    at = min((goal + math.log(a) + beta) / a, -1e-12)
-    if at < -700:  # no double is as small: 0
+    low, high = min((goal + math.log(a) + beta) / a, -1e-12), 0.0
+    if low < -700:  # no double is as small: 0
         return 0.0
+    at = low
     for _ in range(_STEPS):
-        x, rest = math.exp(at), -math.expm1(at)
-        value = float(incomplete_beta(x, rest, a, b))
-        slope = math.exp(a * at + (b - 1.0) * math.log(rest) - beta) / value
-        step = (goal - math.log(value)) / slope
-        at = min(at + step, at / 2)  # rounding must not carry it to 0
+        rest = -math.expm1(at)
+        value = float(incomplete_beta(math.exp(at), rest, a, b))
+        step = math.inf
+        if value > 0:
+            slope = math.exp(a * at + (b - 1.0) * math.log(rest) - beta) / value
+            step = (goal - math.log(value)) / slope if slope > 0 else math.inf
+        low, high = (at, high) if value < tail else (low, at)
         if abs(step) < _CLOSE * max(1.0, abs(at)):
             break
+        at = at + step if low < at + step < high else (low + high) / 2
     return math.exp(at)
 
 
