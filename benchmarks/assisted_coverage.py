@@ -2,23 +2,25 @@
 
     python benchmarks/assisted_coverage.py                          # 5,000 repetitions of each
     python benchmarks/assisted_coverage.py --repetitions 500 good   # one setting, quicker
-    python benchmarks/assisted_coverage.py --seed 1 --output /tmp/x.json
+    python benchmarks/assisted_coverage.py --part statements        # or bootstrap, kappa, checks
 
 The data are not worlds of the library: plain numpy. Every user has 24 items to choose from, with a
 quality that depends on user and item; two systems list ten of them, by noisy quality and by
-popularity. Where lists are the target one population is drawn, and a new sample in every repetition;
-where new users are, everything is drawn anew, and the target is the mean over 200,000 users.
-The rules (`contrast_sides.MANY`, `CARRIERS`, `FEW_ERRORS`) were fixed on binomial counts and on seeds
-from 1,000,000 on; the numbers in docs/assisted.md are of seed 0.
+popularity. Where lists are the target one population is drawn, and a new sample in every
+repetition; where new users are, everything is drawn anew, and the target is the mean over 200,000
+users. The rules (`contrast_sides.MANY`, `CARRIERS`, `FEW_ERRORS`) were fixed on binomial counts and
+on seeds from 1,000,000 on; the numbers in docs/assisted.md are of seed 0.
 """
 
 from __future__ import annotations
 
 import argparse
 import json
+import math
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
+from itertools import combinations
 from pathlib import Path
 
 import numpy as np
@@ -26,11 +28,14 @@ import polars as pl
 from numpy.typing import NDArray
 
 from unskew.data.ratings import Ids
+from unskew.unbiased.annotator_agreement import agreements
+from unskew.unbiased.assisted_bootstrap import bootstrap_ends
 from unskew.unbiased.assisted_contrasts import Contrast
 from unskew.unbiased.contrast_sides import ESTIMATORS, HUMAN, LISTS, TUNED, USERS, LabelledPairs
 from unskew.unbiased.human_samples import HumanSample
 from unskew.unbiased.place_sums import place_sums
 from unskew.unbiased.recommended_pairs import Listed, RecommendedPairs
+from unskew.unbiased.sample_checks import check_sample
 
 Array = NDArray[np.float64]
 ITEMS, K = 24, 10
@@ -60,6 +65,8 @@ class Setting:
     metric: str = "P@10"
     short: bool = False
     """Whether lists have 3 to 10 items."""
+    equal: int = 0
+    """Instead of two systems, so many that are equally good."""
 
 
 SETTINGS = {
@@ -107,6 +114,9 @@ def draw(setting: Setting, users: int, rng: np.random.Generator) -> Drawn:
     y = rng.random(shape) < chance
     label = _annotate(setting, y, chance, popularity, rng)
     scores = {"a": odds + rng.normal(0, 1.0, shape), "b": popularity + rng.normal(0, 0.7, shape)}
+    if setting.equal:
+        names = [f"s{number}" for number in range(setting.equal)]
+        scores = {name: odds + rng.normal(0, 1.5, shape) for name in names}
     rank = {}
     for name, score in scores.items():
         order = np.argsort(-score, axis=1)
@@ -114,7 +124,7 @@ def draw(setting: Setting, users: int, rng: np.random.Generator) -> Drawn:
         np.put_along_axis(rank[name], order, np.arange(1, ITEMS + 1)[None, :], axis=1)
     depth = np.full(users, K) if not setting.short else rng.integers(3, K + 1, users)
     inside = {name: one <= depth[:, None] for name, one in rank.items()}
-    union = inside["a"] | inside["b"]
+    union = np.logical_or.reduce(list(inside.values()))
     number = np.cumsum(union.ravel()) - 1
     user, item = np.nonzero(union)
     lists = {
@@ -189,12 +199,9 @@ def sample(setting: Setting, drawn: Drawn, rng: np.random.Generator) -> HumanSam
     )
 
 
-def contrasts(
-    setting: Setting, drawn: Drawn, people: HumanSample, population: str
-) -> dict[str, Contrast]:
-    """Return the contrasts of one repetition."""
-    (one,) = place_sums(setting.metric).values()
-    data = LabelledPairs(
+def labelled(drawn: Drawn, people: HumanSample, population: str) -> LabelledPairs:
+    """Return what contrasts are estimated from."""
+    return LabelledPairs(
         label=drawn.label,
         sample=people,
         y=drawn.y[people.row],
@@ -202,6 +209,14 @@ def contrasts(
         users=drawn.pairs.number_of_users,
         population=population,
     )
+
+
+def contrasts(
+    setting: Setting, drawn: Drawn, people: HumanSample, population: str
+) -> dict[str, Contrast]:
+    """Return the contrasts of one repetition."""
+    (one,) = place_sums(setting.metric).values()
+    data = labelled(drawn, people, population)
     return {
         name: Contrast.of(data, *drawn.pairs.contrast(one, *systems))
         for name, systems in CONTRASTS.items()
@@ -242,6 +257,7 @@ def squared_correlation(setting: Setting, drawn: Drawn) -> dict[str, float]:
 class Tally:
     """What the repetitions of one contrast and estimator gave."""
 
+    sampling: list[float]
     inside: list[bool]
     width: list[float]
     error: list[float]
@@ -267,7 +283,7 @@ def repetitions(
 
 def measure(setting: Setting, population: str, seed: int, number: int) -> dict[str, object]:
     """Return coverage and widths of each contrast and estimator."""
-    tally = {(c, e): Tally([], [], [], []) for c in CONTRASTS for e in ESTIMATORS}
+    tally = {(c, e): Tally([], [], [], [], []) for c in CONTRASTS for e in ESTIMATORS}
     refused = 0
     for several, target in repetitions(setting, population, seed, number):
         for name, contrast in several.items():
@@ -277,15 +293,17 @@ def measure(setting: Setting, population: str, seed: int, number: int) -> dict[s
             for estimator, one in contrast.estimates.items():
                 low, high = one.ends(LEVEL)
                 mine = tally[name, estimator]
+                mine.sampling.append(one.sampling)
                 mine.inside.append(low - 1e-12 <= target[name] <= high + 1e-12)
                 mine.width.append(high - low)
                 mine.error.append(one.value - target[name])
                 mine.exact.append(one.method == "exact")
     rows = {}
-    whole = draw(setting, 4_000, np.random.default_rng([seed, 3]))
-    rho2 = squared_correlation(setting, whole)
+    users = setting.users if population == LISTS else 4_000
+    rho2 = squared_correlation(setting, draw(setting, users, np.random.default_rng([seed, 1])))
     for (name, estimator), one in tally.items():
         human = float(np.mean(tally[name, HUMAN].width))
+        alone = float(np.mean(tally[name, HUMAN].sampling))
         width = float(np.mean(one.width))
         rows[f"{name}, {estimator}"] = {
             "coverage": float(np.mean(one.inside)),
@@ -295,9 +313,107 @@ def measure(setting: Setting, population: str, seed: int, number: int) -> dict[s
             "bias in standard errors": float(np.mean(one.error) / np.std(one.error)),
             "exact": float(np.mean(one.exact)),
             "rho2": rho2[name],
-            "saving": 1 - (width / human) ** 2,
+            "saving at equal width": 1 - (width / human) ** 2,
+            "saving": 1 - float(np.mean(one.sampling)) / alone if alone else 0.0,
         }
     return {"refused": refused, "rows": rows}
+
+
+def measure_statements(setting: Setting, population: str, seed: int, number: int) -> str:
+    """Count samples in which a system is called better that is not, over all differences."""
+    (one,) = place_sums(setting.metric).values()
+    fixed = draw(setting, setting.users, np.random.default_rng([seed, 1]))
+    false = said = 0
+    for at in range(number):
+        rng = np.random.default_rng([seed, 4, at])
+        drawn = fixed if population == LISTS else draw(setting, setting.users, rng)
+        data = labelled(drawn, sample(setting, drawn, rng), population)
+        couples = list(combinations(drawn.pairs.systems, 2))
+        level = 1 - (1 - LEVEL) / len(couples)
+        coefficients = drawn.pairs.coefficients(one)
+        wrong = False
+        for a, b in couples:
+            row, add = coefficients.contrast(a, b)
+            target = float((add * drawn.y[row]).sum()) if population == LISTS else 0.0
+            low, high = Contrast.of(data, row, add).estimates[TUNED].ends(level)
+            said += low > 0 or high < 0
+            wrong |= (low > 0 and target <= 0) or (high < 0 and target >= 0)
+        false += wrong
+    return f"a false statement in {false:,} of {number:,} samples ({said:,} statements in all)"
+
+
+def measure_bootstrap(setting: Setting, population: str, seed: int, number: int) -> str:
+    """Return the coverage of bootstrap intervals."""
+    held = {(c, e): 0 for c in CONTRASTS for e in ESTIMATORS}
+    for at, (several, target) in enumerate(repetitions(setting, population, seed, number)):
+        for name, contrast in several.items():
+            estimates = [contrast.estimates[e] for e in ESTIMATORS]
+            stratum = contrast.data.sample.stratum
+            if population == USERS:
+                stratum = np.zeros(contrast.data.users, np.int64)
+            drawn = bootstrap_ends(estimates, stratum, [LEVEL], 1000, at, 1)
+            for estimator, ((low, high),) in zip(ESTIMATORS, drawn, strict=True):
+                held[name, estimator] += low <= target[name] <= high
+    return ", ".join(f"{c} {e} {count / number:.4f}" for (c, e), count in held.items())
+
+
+def measure_kappa(setting: Setting, population: str, seed: int, number: int) -> str:
+    """Return the coverage of the interval of kappa over all pairs; lists are the target."""
+    del population
+    drawn = draw(setting, setting.users, np.random.default_rng([seed, 1]))
+    y, f = drawn.y, drawn.label > 0.5
+    p, q = y.mean(), f.mean()
+    kappa = 1 - (y != f).mean() / (p * (1 - q) + q * (1 - p))
+    held = refused = 0
+    for at in range(number):
+        people = sample(setting, drawn, np.random.default_rng([seed, 5, at]))
+        one = agreements(drawn.pairs, people, people.value > 0, f[people.row], LEVEL)[0]
+        refused += math.isnan(one.low)
+        held += one.low - 1e-12 <= kappa <= one.high + 1e-12
+    given = max(number - refused, 1)
+    return f"kappa {kappa:.3f}: coverage {held / given:.4f} of {given:,} with an interval"
+
+
+def measure_checks(setting: Setting, population: str, seed: int, number: int) -> str:
+    """Count random samples that are called not random."""
+    del population
+    drawn = draw(setting, setting.users, np.random.default_rng([seed, 1]))
+    called = 0
+    for at in range(number):
+        people = sample(setting, drawn, np.random.default_rng([seed, 6, at]))
+        called += not check_sample(drawn.pairs, people, drawn.label).random
+    return f"called not random: {called:,} of {number:,}"
+
+
+PARTS = {
+    "statements": (
+        measure_statements,
+        {
+            "five equal systems": Setting(equal=5),
+            "five equal systems, few likes": Setting(equal=5, base=-3.0),
+            "five equal systems, strata": Setting(equal=5, design="strata"),
+        },
+        (LISTS, USERS),
+    ),
+    "bootstrap": (
+        measure_bootstrap,
+        {name: SETTINGS[name] for name in ("good", "useless", "strata", "ten positives")},
+        (LISTS, USERS),
+    ),
+    "kappa": (
+        measure_kappa,
+        {name: SETTINGS[name] for name in ("good", "useless", "strata", "nearly perfect", "rare")},
+        (LISTS,),
+    ),
+    "checks": (
+        measure_checks,
+        {
+            name: SETTINGS[name]
+            for name in ("good", "strata", "probabilities", "half judged", "rare")
+        },
+        (LISTS,),
+    ),
+}
 
 
 def main() -> None:
@@ -307,24 +423,32 @@ def main() -> None:
     parser.add_argument("--repetitions", type=int, default=5_000)
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--populations", default=f"{LISTS},{USERS}")
+    parser.add_argument("--part", choices=PARTS, help="instead of the coverage of intervals")
     parser.add_argument("--output", type=Path, help="JSON, kept after every setting")
     arguments = parser.parse_args()
+    if arguments.part:
+        function, settings, populations = PARTS[arguments.part]
+        for name, setting in settings.items():
+            for population in populations:
+                text = function(setting, population, arguments.seed, arguments.repetitions)
+                print(f"{name}; {population}: {text}", flush=True)
+        return
     results: dict[str, object] = {}
-    show: Callable[[str], None] = print
     for name in arguments.settings or SETTINGS:
         for population in arguments.populations.split(","):
             start = time.perf_counter()
             measured = measure(SETTINGS[name], population, arguments.seed, arguments.repetitions)
             results[f"{name}; {population}"] = measured
-            show(f"{name}; {population} ({time.perf_counter() - start:.0f} s)")
+            print(f"{name}; {population} ({time.perf_counter() - start:.0f} s)")
             for label, row in measured["rows"].items():  # type: ignore[attr-defined]
                 tuned = (
                     f" saving {row['saving']:.3f} of {row['rho2']:.3f}" if TUNED in label else ""
                 )
-                show(
+                print(
                     f"  {label:18} coverage {row['coverage']:.4f} width {row['width']:.4f} "
                     f"({row['width of human']:.3f}, least {row['least width']:.4f}) bias "
-                    f"{row['bias in standard errors']:+.3f} exact {row['exact']:.2f}{tuned}"
+                    f"{row['bias in standard errors']:+.3f} exact {row['exact']:.2f}{tuned}",
+                    flush=True,
                 )
             if arguments.output is not None:
                 arguments.output.write_text(json.dumps(results, indent=1) + "\n")

@@ -31,6 +31,7 @@ OTHER_MEANING = {
     "--exponent": {"intervene"},
     "--folds": {"split"},
     "--head": {"split"},
+    "--interval": {"estimate"},
     "--items": {"world", "bias standing", "bias truth"},
     "--length": {"timeline"},
     "--margin": {"gate"},
@@ -51,7 +52,7 @@ OTHER_MEANING = {
     "--splits": {"bias standing"},
     "--step": {"timeline"},
     "--store": {"plan check"},
-    "--strata": {"annotate plan"},
+    "--strata": {"annotate plan", "estimate"},
     "--targets": {"recommend", "bias standing", "bias truth"},
     "--test": {"power", "recommend", "split", "bias standing", "bias truth", "timeline"},
     "--ties": {"recommend", "split"},
@@ -91,9 +92,10 @@ OTHER_DEFAULT = {
     **{
         (name, command): REQUIRED
         for name in ("--judgments", "--run")
-        for command in ("evaluate", "estimate", "explain")
+        for command in ("evaluate", "explain")
     },
     ("--run", "annotate plan"): REQUIRED,
+    ("--run", "estimate"): REQUIRED,
 }
 """Commands in which an option has another default than in the rest."""
 

@@ -501,7 +501,8 @@ def test_refusals():
         wrong = human.with_columns(probability=pl.Series([bad] + [0.5] * 59, dtype=pl.Float64))
         refused("above 0 and at most 1, but 1 row is not, the first: user", us.DataError,
                 human=wrong)  # fmt: skip
-    refused("must be numbers", us.DataError, human=human.with_columns(probability=pl.lit("x")))
+    refused("but 60 rows are not, the first: user .* with 'x'", us.DataError,
+            human=human.with_columns(probability=pl.lit("x")))  # fmt: skip
     other = human.with_columns(item=pl.lit("z"))
     refused("no system recommends any of the 40 pairs", us.DataError,
             human=other.unique("user").sort("user").head(40))  # fmt: skip
@@ -531,7 +532,10 @@ def test_strata_with_one_label_are_joined():
 def test_it_prints_draws_and_saves(tmp_path):
     made, *_ = estimates(number=150, metric=["P@4", "DCG@4"])
     text = str(made)
-    assert text.startswith("metric  system  labels  human")
+    assert text.startswith("metric  system  labels  human ")
+    one, *_ = estimates(number=150)
+    assert str(one).splitlines()[0] == "P@4"
+    assert "P@4: differences" in str(one)
     assert "people labelled 150 of" in text
     assert "P@4, as people label: good is better than any by" in text
     assert repr(made) == "Assisted(2 systems, 2 metrics, 150 labels of people)"

@@ -11,7 +11,7 @@ import polars as pl
 
 from unskew.arrays import F64, I64, Mask
 from unskew.stats.distributions import student_t_quantile
-from unskew.unbiased.contrast_sides import CARRIERS
+from unskew.unbiased.contrast_sides import CARRIERS, effective_number
 from unskew.unbiased.human_samples import SIMPLE, STRATIFIED, HumanSample
 from unskew.unbiased.recommended_pairs import PairStrata, RecommendedPairs
 from unskew.unbiased.share_intervals import clopper_pearson
@@ -31,6 +31,7 @@ class Agreement:
     kappa: float
     """(agree - chance) / (1 - chance); NaN where both give one and the same label throughout."""
     low: float
+    """NaN where fewer than 10 labels of people, or of the annotator, are liked, or disliked."""
     high: float
     liked_by_people: float
     liked_by_annotator: float
@@ -104,6 +105,7 @@ def _agreement(
     kappa, low, high = math.nan, math.nan, math.nan
     if chance > 0:
         kappa = 1.0 - errors / chance
+    if chance > 0 and min(p, 1 - p, q, 1 - q) * effective_number(weight) >= CARRIERS:
         slope = (1 - 2 * q) * (y - p) + (1 - 2 * p) * (f - q)
         influence = weight / total * (errors / chance**2 * slope - (apart - errors) / chance)
         low, high = _interval(sample, inside, weight, apart, influence, kappa, chance, level)
@@ -135,7 +137,7 @@ def _interval(
     With few errors, or few agreements, what chance would give is taken as known: it is far less
     uncertain than the share of errors.
     """
-    number = float(weight.sum()) ** 2 / float((weight**2).sum())
+    number = effective_number(weight)
     errors = float((weight * apart).sum()) / float(weight.sum())
     few = min(errors, 1 - errors) * number < CARRIERS
     if few or weight.size < 3:

@@ -6,7 +6,7 @@ import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import combinations
-from typing import Any
+from typing import Any, ClassVar
 
 import polars as pl
 
@@ -87,6 +87,8 @@ class AssistedContrast:
 class Assisted(Result):
     """What systems score by labels of people, helped by an annotator's. Made by `assisted`."""
 
+    digits: ClassVar[int] = 3
+
     metrics: tuple[str, ...]
     systems: tuple[str, ...]
     contrasts: Mapping[tuple[str, str, str | None], AssistedContrast]
@@ -130,14 +132,16 @@ class Assisted(Result):
         """Return a table of systems, one of differences, and one of agreement."""
         decimals = self.digits if digits is None else digits
         levels = [one for one in self.contrasts.values() if one.b is None]
-        tables = [Table("", _shown(levels, "system", decimals), decimals)]
+        only = self.metrics[0] if len(self.metrics) == 1 else ""
+        tables = [Table(only, _shown(levels, "system", decimals), decimals)]
         pairs, note = self.differences, ""
         if len(pairs) > MOST_ROWS:
             note = f"the {MOST_ROWS} clearest of {len(pairs):,} differences; table() has all"
             pairs = sorted(pairs, key=lambda one: -one.clearness)[:MOST_ROWS]
         if pairs:
             shown = _shown(pairs, "difference", decimals)
-            tables.append(Table("Differences", shown, decimals, note))
+            title = f"{only}: differences" if only else "Differences"
+            tables.append(Table(title, shown, decimals, note))
         frame = agreement_table(self.agreement).select(
             group="group",
             labels="labels",
@@ -299,6 +303,8 @@ def _shown(several: Sequence[AssistedContrast], what: str, digits: int) -> pl.Da
         row[ANNOTATOR] = one.labels_alone
         row["gain"] = None if math.isnan(one.gain) else f"{one.gain:.2f}"
         rows.append(row)
+    if len({one.metric for one in several}) == 1:  # the title names it
+        rows = [{key: value for key, value in row.items() if key != "metric"} for row in rows]
     columns: dict[str, Any] = {"labels": pl.Int64, PPI: pl.Float64, ANNOTATOR: pl.Float64}
     return pl.DataFrame(rows, {name: columns.get(name, pl.String) for name in rows[0]})
 
@@ -309,7 +315,7 @@ def _text(value: AssistedValue | None, digits: int) -> str | None:
     shown = number(value.value, digits)
     if value.method == "all judged":
         return shown
-    return f"{shown} ({number(value.low, digits)} to {number(value.high, digits)})"
+    return f"{shown} [{number(value.low, digits)}, {number(value.high, digits)}]"
 
 
 def _points(one: AssistedContrast) -> Iterator[dict[str, Any]]:

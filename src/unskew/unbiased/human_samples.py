@@ -208,12 +208,8 @@ def _known_strata(rows: I64, pairs: RecommendedPairs, by: str) -> _Drawn:
 def _probabilities(ratings: Ratings, column: str) -> F64:
     """Return the probabilities of a sample, or refuse them with the first bad row."""
     raw = ratings.tags[column]
-    if not raw.dtype.is_numeric():
-        raise DataError(
-            f"column {column!r}: probabilities must be numbers above 0 and at most 1, got "
-            f"{raw.dtype} such as {raw[0]!r}"
-        )
-    value = raw.cast(pl.Float64).fill_null(float("nan")).to_numpy()
+    # A column of a text file that is kept as a tag is text.
+    value = raw.cast(pl.Float64, strict=False).fill_null(float("nan")).to_numpy()
     good = (value > 0) & (value <= 1)
     if not good.all():
         row = int(np.argmin(good))
@@ -221,7 +217,7 @@ def _probabilities(ratings: Ratings, column: str) -> F64:
         number = counted(int(np.count_nonzero(~good)), "row is", "rows are")
         raise DataError(
             f"column {column!r}: probabilities must be above 0 and at most 1, but {number} not, "
-            f"the first: user {frame['user'][0]!r}, item {frame['item'][0]!r} with {value[row]:g}"
+            f"the first: user {frame['user'][0]!r}, item {frame['item'][0]!r} with {raw[row]!r}"
         )
     return np.ascontiguousarray(value)
 
