@@ -117,7 +117,7 @@ def estimate_by_labels(
     **settings: Any,
 ) -> Assisted:
     """Read labels of an annotator and of people, and estimate."""
-    from unskew.unbiased.assisted import assisted
+    from unskew.unbiased.assisted_estimates import assisted
 
     data = inputs.judge_files(replace(judged, judgments=options.labels), seed)
     assert options.human is not None

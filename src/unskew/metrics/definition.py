@@ -95,7 +95,7 @@ class Definition:
     weighted: Weighted | str | None = None
     """The weighted (IPS) form; a text says why there can be none."""
     linear: Linear | None = None
-    """The metric as a sum over judged hits (`sensitivity`, `judgments_needed`)."""
+    """The metric as a sum over judged hits (`sensitivity`, `judgments_needed`, `assisted`)."""
     bounds: Bounds | None = None
     """The least and the largest value over what unjudged items could be."""
     strata: Strata | None = None

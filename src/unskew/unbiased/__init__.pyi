@@ -4,7 +4,7 @@ from .annotation_planning import plan_annotation as plan_annotation
 from .annotation_status import AnnotationStatus as AnnotationStatus
 from .annotations import Annotation as Annotation
 from .annotations import read_annotation as read_annotation
-from .assisted import assisted as assisted
+from .assisted_estimates import assisted as assisted
 from .bandit_logs import read_log as read_log
 from .click_models import Clicks as Clicks
 from .click_models import ForcedExposure as ForcedExposure

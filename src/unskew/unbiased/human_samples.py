@@ -65,7 +65,7 @@ class HumanSample:
     def describe(self) -> str:
         """Say how the sample is taken."""
         if self.kind == SIMPLE:
-            return "taken as a simple random sample of the recommended pairs"
+            return "taken as a simple random sample"
         if self.kind == STRATIFIED:
             return f"taken as random within {counted(len(self.names), 'stratum', 'strata')}"
         return "taken as drawn with the probabilities given"

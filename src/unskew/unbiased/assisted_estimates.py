@@ -269,8 +269,8 @@ class _Study:
             item = self.pairs.items.values[int(self.pairs.item[row])]
             raise DataError(
                 f"{missing:,} of {counted(known.size, 'recommended pair')} have no label of the "
-                f"annotator, the first: user {user!r}, item {item!r}; label them, or say what they "
-                f"count as: unlabelled='disliked' (fits clicks) or unlabelled='mean'"
+                f"annotator, the first: user {user!r}, item {item!r}; label them, or choose what "
+                f"they count as: unlabelled='disliked' (fits clicks) or unlabelled='mean'"
             )
 
     @property
