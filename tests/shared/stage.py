@@ -155,10 +155,26 @@ def _titles(path):
     write(pl.DataFrame({"item": items, "title": [f"Film {item}" for item in items]}), path)
 
 
+def _labels(path):
+    """Write labels of all recommended pairs by a model, or of people for some of them."""
+    parts = _parts()
+    listed = pl.concat([parts[name].select("user", "item") for name in "abc"])
+    pairs = listed.unique().sort("user", "item")
+    liked = (pairs["user"] * 7 + pairs["item"] * 3) % 10 < 4
+    if path.stem == "people":
+        some = pairs.with_columns(label=liked.cast(pl.Int64))
+        write(some.sample(300, seed=1).sort("user", "item"), path)
+    else:
+        odd = (pairs["user"] + pairs["item"]) % 6 == 0
+        write(pairs.with_columns(label=(liked | odd).cast(pl.Int64)), path)
+
+
 MAKERS = {
     "to-judge/": _annotation,
     "filled.csv": _filled,
     "movies.csv": _titles,
+    "model.csv": _labels,
+    "people.csv": _labels,
     "judgments/": lambda path: _folder(_parts()["test"], path),
     "mine/": lambda path: _folder(_parts()["a"], path),
     "lists/": lambda path: _folder(_parts()["a"], path),
