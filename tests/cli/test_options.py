@@ -32,6 +32,7 @@ OTHER_MEANING = {
     "--folds": {"split"},
     "--head": {"split"},
     "--interval": {"estimate"},
+    "--labels": {"estimate"},
     "--items": {"world", "bias standing", "bias truth"},
     "--length": {"timeline"},
     "--margin": {"gate"},

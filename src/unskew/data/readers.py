@@ -125,11 +125,7 @@ def read_ratings(
     if duplicates == "count":
         implicit, note = feedback != "explicit", []
     notes += note
-    missing = [tag for tag in tags if tag not in frame.columns]
-    if missing:
-        raise DataError(f"{table.source}: no column {missing[0]!r} to keep as a tag")
-    present = [tag for tag in optional_tags if tag in frame.columns and tag not in tags]
-    tags = (*tags, *present)
+    tags = _tags(table, tags, optional_tags)
     used = (*names.values(), *tags)
     further = [name for name in frame.columns[3:] if by_place and name not in used]
     notes += [_tag_note(table, name) for name in further]
@@ -164,6 +160,15 @@ def _kind_of_feedback(
         return False, []
     note = f"{source}: column {name!r} counts events (implicit feedback): every pair is liked"
     return True, [note]
+
+
+def _tags(table: Table, tags: Sequence[str], optional: Sequence[str]) -> tuple[str, ...]:
+    """Return the names of further columns to keep; refuse one that is not there."""
+    columns = table.frame.columns
+    missing = [tag for tag in tags if tag not in columns]
+    if missing:
+        raise DataError(f"{table.source}: no column {missing[0]!r} to keep as a tag")
+    return (*tags, *(tag for tag in optional if tag in columns and tag not in tags))
 
 
 def _tag_note(table: Table, name: str) -> str:
