@@ -58,7 +58,7 @@ def _parts():
 
 TABLES = {
     **dict.fromkeys(("ratings.csv", "my.csv", "my.parquet", "chosen.csv"), "ratings"),
-    **dict.fromkeys(("random.csv", "mar.csv", "shown.csv", "model.csv"), "random"),
+    **dict.fromkeys(("random.csv", "mar.csv", "shown.csv"), "random"),
     **dict.fromkeys(("train.csv", "train.parquet", "parts/train.parquet"), "train"),
     **dict.fromkeys(("test.csv", "test.parquet", "test.tsv", "parts/test.parquet"), "test"),
     **dict.fromkeys(("a.csv", "mine.csv", "mine.parquet", "new.parquet", "new.csv"), "a"),
@@ -156,17 +156,17 @@ def _titles(path):
 
 
 def _labels(path):
-    """Write labels of all recommended pairs by a model, or of people for some of them."""
+    """Write labels from 1 to 5: of a model for all recommended pairs, or of people for some."""
     parts = _parts()
     listed = pl.concat([parts[name].select("user", "item") for name in "abc"])
     pairs = listed.unique().sort("user", "item")
     liked = (pairs["user"] * 7 + pairs["item"] * 3) % 10 < 4
     if path.stem == "people":
-        some = pairs.with_columns(label=liked.cast(pl.Int64))
+        some = pairs.with_columns(rating=liked.cast(pl.Int64) * 3 + 2)
         write(some.sample(300, seed=1).sort("user", "item"), path)
     else:
         odd = (pairs["user"] + pairs["item"]) % 6 == 0
-        write(pairs.with_columns(label=(liked | odd).cast(pl.Int64)), path)
+        write(pairs.with_columns(rating=(liked | odd).cast(pl.Int64) * 3 + 2), path)
 
 
 MAKERS = {

@@ -138,7 +138,7 @@ def command(
 
       unskew estimate --train train.csv -j test.csv -r a.csv -r b.csv -m P@10 --sensitivity
 
-      unskew estimate --labels model.csv --human people.csv -r a.csv -r b.csv -m P@10 --liked 1
+      unskew estimate --labels model.csv --human people.csv -r a.csv -r b.csv -m P@10 --liked 4
 
     [bold]Columns with --judgments[/bold]
 
