@@ -22,9 +22,9 @@ def _splits() -> dict[str, Figure]:
     ratings = us.read_ratings(pl.concat([world.train, world.test]))
     ways = {"random": us.splits.Random(test=0.25), "uniform": us.splits.Uniform(test=0.25)}
     splits = {
-        name: us.splits.diagnose_split(way.split(ratings, seed=7)[0]) for name, way in ways.items()
+        name: us.splits.diagnose(way.split(ratings, seed=7)[0]) for name, way in ways.items()
     }
-    return {f"split-{name}": one.figure(scale="log") for name, one in splits.items()}
+    return {f"split-{name}": one.figure("items", scale="log") for name, one in splits.items()}
 
 
 def _tour() -> dict[str, Figure]:
@@ -42,7 +42,7 @@ def _tour() -> dict[str, Figure]:
     comparison = us.compare(us.evaluate(lists, runs, "nDCG@10"), "nDCG@10", permutations=10_000)
     return {
         "tour-popularity": us.data.summary(ratings).figure(),
-        "tour-split": us.splits.diagnose_split(split).figure(scale="log"),
+        "tour-split": us.splits.diagnose(split).figure("items", scale="log"),
         "tour-differences": comparison.figure("differences"),
     }
 

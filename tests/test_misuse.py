@@ -172,7 +172,7 @@ def calls(tmp_path_factory):
             "permutations": 10,
             "designs": ["as-given"],
         },
-        "splits.diagnose_split": {"split": split},
+        "splits.diagnose": {"split": split},
         "unbiased.bounds": {**listed, "metrics": ["P@5"]},
         "auditing.published_designs": {},
         "stats.contrasts": {"scores": {"d": [scores]}, "metric": "P@5"},
@@ -432,7 +432,7 @@ def test_wrong_arguments_are_errors_of_ours(calls, tmp_path, monkeypatch):
 
 
 def test_wrong_settings_are_errors_of_ours(calls):
-    split = calls["splits.diagnose_split"]["split"]
+    split = calls["splits.diagnose"]["split"]
     needed = {
         "experiment.Custom": {"label": "x", "function": len},
         "splits.Forced": {"random": split.test},

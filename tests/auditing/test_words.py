@@ -25,7 +25,7 @@ from unskew.metrics.names import parse
 from unskew.report.document import Code, Fold, Picture, Words
 from unskew.report.page import as_html
 from unskew.report.tables import Table
-from unskew.splits.diagnose import SplitAudit
+from unskew.splits.counts import SplitCounts
 
 SMALL = {"repeats": 2, "permutations": 200, "tune": False}
 FORBIDDEN = [
@@ -315,7 +315,7 @@ def test_no_table_has_a_raw_key(name):
 def test_kinds_and_facts_have_words():
     assert set(column_names.KINDS) == set(KINDS)
     assert len(set(column_names.KINDS.values())) == len(KINDS)
-    facts = {one.name for one in fields(SplitAudit)} - {"label", "per_item"}
+    facts = {one.name for one in fields(SplitCounts)} - {"label", "per_item"}
     facts |= {one.name for one in fields(PartSummary)} - {"part"}
     assert facts <= set(column_names.ROWS)
 

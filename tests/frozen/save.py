@@ -1115,7 +1115,7 @@ def estimates(data, _piece):
         "expected_precision": lambda: us.evaluation.expected_precision(data.ratings, liked=LIKED),
         "fairness": lambda: us.evaluation.fairness(split, relevance=relevance),
         "sparsity": lambda: us.evaluation.sparsity(lists),
-        "audit_split": lambda: us.splits.diagnose_split(split),
+        "audit_split": lambda: us.splits.diagnose(split),
         "looks_random": lambda: us.splits.looks_random(random),
         "fit_popularity_law": lambda: us.worlds.fit_popularity_law(data.ratings),
         "summary": lambda: us.data.summary(data.ratings),

@@ -29,7 +29,7 @@ from unskew.report.charts import (
     split_counts,
     target_space,
 )
-from unskew.splits.diagnose import SplitAudit
+from unskew.splits.counts import SplitCounts, count_parts
 from unskew.splits.split import Split
 
 EVIL = "</script><script>alert(1)</script><!--&\"'"
@@ -120,7 +120,7 @@ def test_axis_labels(top):
 
 def test_the_audit_of_a_split_draws_it():
     split = some_split()
-    audit = us.splits.diagnose_split(split)
+    audit = count_parts(split)
     figure = audit.figure()
     for part, ratings in zip(PARTS, (split.train, split.test), strict=True):
         steps = [row for row in rows(figure) if row["part"] == part]
@@ -132,12 +132,12 @@ def test_the_audit_of_a_split_draws_it():
 
 def test_what_is_drawn_stays_out_of_the_numbers():
     split = some_split()
-    audit = us.splits.diagnose_split(split)
+    audit = count_parts(split)
     assert "per_item" not in audit.describe()
     assert "per_item" not in audit.table()["what"]
     assert "per_item" not in repr(audit)
-    again = SplitAudit(**json.loads(json.dumps(audit.describe())))
-    assert again == audit == us.splits.diagnose_split(Split(split.train, split.test, split.label))
+    again = SplitCounts(**json.loads(json.dumps(audit.describe())))
+    assert again == audit == count_parts(Split(split.train, split.test, split.label))
     with pytest.raises(ValueError, match="read-only"):
         audit.per_item[0][0] = 1
     with pytest.raises(DataError, match="from a card, which has no ratings per item"):

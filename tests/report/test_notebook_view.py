@@ -177,7 +177,7 @@ def things(name):
         "world": dataclasses.replace(us.world("shop", users=20, items=15, seed=1), name=name),
         "judged": us.judge(data, {name: run}, liked=4),
         "scores": us.evaluate(data, {name: run}, "P@1", liked=4),
-        "split audit": us.splits.diagnose_split(split),
+        "split audit": us.splits.diagnose(split),
         "embedded": us.splits.looks_random(data),
     }
 

@@ -18,7 +18,7 @@ from unskew import DataError, Ratings, SettingError
 from unskew.checks import as_share, portion
 from unskew.data.distribution import divergence, gini
 from unskew.splits import draws
-from unskew.splits.diagnose import diagnose_split
+from unskew.splits.counts import count_parts
 from unskew.splits.events import TemporalEvents
 from unskew.splits.familiar import FamiliarTraining
 from unskew.splits.given import Forced, Given
@@ -145,7 +145,7 @@ def test_values_stay_and_every_split_can_be_diagnosed(how):
     data = read(some_frame())
     there = {row[:3] for row in rows(data) + rows(RANDOM_PART)}
     for split in how.split(data):
-        assert diagnose_split(split).table().height == 19
+        assert count_parts(split).table().height == 19
         if not isinstance(how, TemporalEvents):
             assert {row[:3] for row in rows(split.train) + rows(split.test)} <= there
 
@@ -475,7 +475,7 @@ def test_events_are_split_before_they_are_aggregated():
     summed = TemporalEvents(at=5, aggregate="sum", seen="keep").split(log)[0]
     assert [row[2] for row in rows(summed.train)] == [3.0]
     assert [row[2] for row in rows(summed.test)] == [4.0, 8.0, 48.0]
-    assert diagnose_split(summed).duplicates == 1
+    assert count_parts(summed).duplicates == 1
     times = split.test.to_polars()["time"].dt.epoch("s").to_list()
     assert times == [9, 7]  # the first event of each pair
 
@@ -618,7 +618,7 @@ def test_pairs_in_both_parts():
     for overlap in ("to-training", "to-test", "keep"):
         split = Forced(test, overlap).split(train)[0]
         assert split.facts["overlap"] == 1
-        sizes[overlap] = (len(split.train), len(split.test), diagnose_split(split).duplicates)
+        sizes[overlap] = (len(split.train), len(split.test), count_parts(split).duplicates)
     assert sizes == {"to-training": (3, 1, 0), "to-test": (2, 2, 0), "keep": (3, 2, 1)}
     assert split.train.users.values.to_list() == [1, 2, 3]
     with pytest.raises(SettingError, match="random must be Ratings, got str"):
@@ -784,7 +784,7 @@ def test_audit_by_hand():
     train = ratings([(1, "a", 1, 10), (1, "b", 1, 20), (2, "a", 1, 30), (4, "a", 1, 40)])
     test = ratings([(1, "c", 1, 15), (2, "b", 1, 35), (3, "a", 1, 5)])
     split = Given(test=test).split(train)[0]
-    result = diagnose_split(split)
+    result = count_parts(split)
     assert (result.train, result.test) == (4, 3)
     assert (result.train_users, result.test_users, result.cold_users) == (3, 3, 1)
     assert (result.untested_users, result.lost_users) == (1, 0)
@@ -800,8 +800,8 @@ def test_audit_by_hand():
 def test_audit_of_lost_users():
     data = read(some_frame())
     split = popularity_percentiles(data, 4).slices(Random().split(data)[0])[0]
-    assert diagnose_split(split).lost_items > 0
-    assert diagnose_split(Split(split.train, split.train)).duplicates == len(split.train)
+    assert count_parts(split).lost_items > 0
+    assert count_parts(Split(split.train, split.train)).duplicates == len(split.train)
 
 
 def test_gini_and_divergence():
@@ -1007,7 +1007,7 @@ def test_temporal_split_of_movielens_100k():
     late, early = (Temporal(ties=ties).split(data)[0] for ties in TIES)
     assert (len(late.test), len(early.test)) == (20_001, 19_997)
     assert late.facts["ties_at_cut"] == 4
-    assert diagnose_split(late).before_any_train == 0
+    assert count_parts(late).before_any_train == 0
 
 
 def test_a_card_of_python_is_refused_on_the_command_line(tmp_path, capsys):

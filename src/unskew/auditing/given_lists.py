@@ -55,7 +55,7 @@ from unskew.judging.judged import Judged
 from unskew.metrics.names import parse
 from unskew.report.text import counted
 from unskew.runs import Run
-from unskew.splits.diagnose import diagnose_split
+from unskew.splits.counts import count_parts
 from unskew.splits.split import Split
 from unskew.stats.segment_comparison import SegmentComparison
 from unskew.stats.significance import compare
@@ -215,7 +215,7 @@ class ListsAudit:
         )
         name = "test ratings" if train is None else "training and test ratings"
         data = Dataset(name, whole, self.random, None, rule.threshold, notes=tests.notes)
-        splits = {} if train is None else {"given": diagnose_split(Split(train, tests, "given"))}
+        splits = {} if train is None else {"given": count_parts(Split(train, tests, "given"))}
         return AuditFacts(
             name=title_of(self.given),
             metric=self.metric,

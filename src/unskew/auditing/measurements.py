@@ -29,7 +29,7 @@ from unskew.evaluation.notes import notes_of
 from unskew.evaluation.scores import Scores
 from unskew.experiment.plan import Plan
 from unskew.report.result import Result
-from unskew.splits.diagnose import SplitAudit
+from unskew.splits.counts import SplitCounts
 from unskew.stats.segment_comparison import SegmentComparison
 
 NUMBERS = ("value", "low", "high", "random")
@@ -53,7 +53,7 @@ class AuditFacts:
     """What statements rest on."""
     data: Summary | None = None
     bias: BiasReport | None = None
-    splits: Mapping[str, SplitAudit] = field(default_factory=dict)
+    splits: Mapping[str, SplitCounts] = field(default_factory=dict)
     """By protocol: what its first split did."""
     null: NullExperiment | None = None
     truth: Truth | None = None

@@ -68,7 +68,7 @@ from unskew.evaluation.scores import Scores
 from unskew.experiment.plan import Plan
 from unskew.judging.judged import Judged, as_judged, judge
 from unskew.recommend.model import Algorithm
-from unskew.splits.diagnose import SplitAudit, diagnose_split
+from unskew.splits.counts import SplitCounts, count_parts
 from unskew.worlds.worlds import World
 
 if TYPE_CHECKING:
@@ -561,12 +561,12 @@ class RatingsAudit(RatingsInputs):
         names = [one.name for one in systems.values()]
         return ratings_command(choices, names, given.path, given.random_path)
 
-    def _split_audits(self, designs: Sequence[AuditDesign]) -> dict[str, SplitAudit]:
+    def _split_audits(self, designs: Sequence[AuditDesign]) -> dict[str, SplitCounts]:
         """Diagnose the first split of each protocol."""
         splitters = {one.split_key: one.split for one in designs}
         names = [one.name for one in splitters.values()]
         return {
-            one.name if names.count(one.name) == 1 else repr(one): diagnose_split(
+            one.name if names.count(one.name) == 1 else repr(one): count_parts(
                 next(iter(one.each(self.ratings, self.plan.seed)))
             )
             for one in splitters.values()

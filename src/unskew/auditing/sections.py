@@ -35,7 +35,7 @@ from unskew.report.text import cell, counted
 if TYPE_CHECKING:
     from unskew.auditing.measurements import Measurements
     from unskew.bias.steps import Ladder
-    from unskew.splits.diagnose import SplitAudit
+    from unskew.splits.counts import SplitCounts
     from unskew.stats.segment_comparison import SegmentComparison
 
 PAIR_STEPS = (
@@ -142,7 +142,7 @@ def _splits(audit: Measurements) -> list[Block]:
     return [*counts, *blocks.fold("splits fold", [blocks.facts_table(key, table, SPLITS)])]
 
 
-def _counts(name: str, one: SplitAudit) -> list[Words]:
+def _counts(name: str, one: SplitCounts) -> list[Words]:
     """Count test ratings older than training ones, pairs in both parts, and cold users."""
     texts = []
     if one.before_any_train is not None and one.before_any_train > WORTH_SAYING:

@@ -1,5 +1,5 @@
 from .custom import Custom as Custom
-from .diagnose import diagnose_split as diagnose_split
+from .diagnosis.run import diagnose as diagnose
 from .events import TemporalEvents as TemporalEvents
 from .familiar import FamiliarTraining as FamiliarTraining
 from .given import Forced as Forced

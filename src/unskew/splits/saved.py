@@ -22,7 +22,7 @@ from unskew.engine.files import replacing_folder, write_table
 from unskew.engine.versions import versions
 from unskew.errors import DataError, SettingError
 from unskew.report.text import finite
-from unskew.splits.diagnose import diagnose_split
+from unskew.splits.counts import count_parts
 from unskew.splits.interventions import Intervened
 from unskew.splits.registry import protocol
 from unskew.splits.split import Split, Splitter
@@ -109,9 +109,7 @@ def _write_splits(
                 "files": {f"{name}.parquet": len(rows) for name, rows in parts.items()},
                 **_further_entry(more_files),
                 "facts": facts,
-                "audit": {
-                    key: finite(fact) for key, fact in diagnose_split(split).describe().items()
-                },
+                "audit": {key: finite(fact) for key, fact in count_parts(split).describe().items()},
             }
         )
     settings = splitter.describe()

@@ -143,7 +143,7 @@ class Split:
             *((name, _short(value)) for name, value in self.design.items()),
         ]
         notes = tuple(dict.fromkeys((*self.train.notes, *self.test.notes)))
-        hint = "us.splits.diagnose_split(split) says what it did to the data."
+        hint = "us.splits.diagnose(split) looks for leaks and drift."
         return card("Split", self.label, facts, notes, hint)
 
 

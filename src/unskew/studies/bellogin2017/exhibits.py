@@ -9,7 +9,7 @@ import polars as pl
 from unskew.report.document import Block, Picture, Words
 from unskew.report.tables import Table
 from unskew.report.text import p_value
-from unskew.splits.diagnose import diagnose_split
+from unskew.splits.counts import count_parts
 from unskew.studies.bellogin2017.measurements import (
     AP,
     AR,
@@ -243,9 +243,9 @@ def figure_5(lab: Lab, dataset_name: str) -> list[Block]:
 def figure_6(lab: Lab, dataset_name: str) -> list[Block]:
     """Draw the training and test ratings of items in a random split and in a uniform test."""
     return [
-        Picture(diagnose_split(folds(lab, dataset_name)[0]).figure(scale="log"), "A random split."),
+        Picture(count_parts(folds(lab, dataset_name)[0]).figure(scale="log"), "A random split."),
         Picture(
-            diagnose_split(uniform_splits(lab, dataset_name)[0]).figure(scale="log"),
+            count_parts(uniform_splits(lab, dataset_name)[0]).figure(scale="log"),
             "A uniform test.",
         ),
     ]

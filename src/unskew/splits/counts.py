@@ -1,4 +1,4 @@
-"""`audit`: what a split did to the data."""
+"""`SplitCounts`: what a split did to the data, in numbers."""
 
 from __future__ import annotations
 
@@ -9,7 +9,6 @@ import numpy as np
 import polars as pl
 
 from unskew.arrays import I64, frozen
-from unskew.checks import checked
 from unskew.data.distribution import gini
 from unskew.errors import DataError
 from unskew.report.result import Result
@@ -21,8 +20,8 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True)
-class SplitAudit(Result):
-    """What a split did to the data. Made by `audit`; shares are None without time stamps."""
+class SplitCounts(Result):
+    """What a split did to the data. Made by `count_parts`; shares are None without time stamps."""
 
     figure_is_open: ClassVar[bool] = True
 
@@ -85,7 +84,7 @@ class SplitAudit(Result):
         if self.per_item is None:
             raise DataError(
                 f"{self.label}: this diagnosis comes from a card, which has no ratings per item; "
-                "to draw it, load the split (load_splits) and call diagnose_split"
+                "to draw it, load the split (load_splits) and call diagnose"
             )
         return split_counts(*self.per_item, scale=scale, bins=bins, label=self.label)
 
@@ -121,9 +120,8 @@ class SplitAudit(Result):
         )
 
 
-@checked
-def diagnose_split(split: Split) -> SplitAudit:
-    """Tell what a split did: sizes, cold and lost users and items, popularity, time, duplicates.
+def count_parts(split: Split) -> SplitCounts:
+    """Count what a split did: sizes, cold and lost users and items, popularity, time, duplicates.
 
     Parameters
     ----------
@@ -134,7 +132,7 @@ def diagnose_split(split: Split) -> SplitAudit:
     popularity, tested = item_counts(train), item_counts(test)
     users = np.diff(train.start), np.diff(test.start)
     own, anyone = _earlier(split)
-    return SplitAudit(
+    return SplitCounts(
         split.label,
         len(train),
         len(test),

@@ -1,0 +1,469 @@
+"""Kernels of the search for near-duplicate users: min-hashes, overlaps, and their chance."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from unskew.arrays import F32, F64, I32, I64, U64
+from unskew.engine.compiled import kernel
+from unskew.engine.rng_kernels import first, mix, second
+
+SEEDS = 3
+"""The rarest common items, whose other raters show what goes with them."""
+RATERS = 60
+"""The most other raters of each whose items are counted."""
+VISITED = 400
+"""The most raters of each that are looked at for that."""
+PRIOR, PRIOR_WEIGHT = 0.5, 4.0
+"""The least chance to hold an item before others are looked at, and how many others it counts
+for."""
+AGREE, AGREE_WEIGHT = 0.7, 2.0
+"""The same for equal values and for a usual time apart; others count by common items."""
+HABIT_MARGIN = 0.1
+"""What is added to the chance of equal values: people agree on items more than habits tell."""
+
+
+@kernel
+def exponentials(key: np.uint64, weight: F64, table: F32) -> None:
+    """Fill in exponential times of rate `weight`.
+
+    The least of a set is that of each of its items with probability in proportion to its weight.
+    """
+    for i in range(table.shape[0]):
+        state = first(key, i)
+        for h in range(table.shape[1]):
+            u = (np.float64(second(state, h) >> np.uint64(11)) + 0.5) * 2.0**-53
+            table[i, h] = -np.log(u) / weight[i]
+
+
+@kernel
+def lower_signatures(users: I32, start: I64, item: I32, table: F32, least: F32) -> None:
+    """Lower the least times of each user to those of the items of a part."""
+    width = table.shape[1]
+    for at in range(users.size):
+        row = least[at]
+        for i in range(start[users[at]], start[users[at] + 1]):
+            times = table[item[i]]
+            for h in range(width):
+                row[h] = min(row[h], times[h])
+
+
+@kernel
+def band_keys(least: F32, width: int, low: int, out: U64) -> None:
+    """Fill in a key for each band of min-hashes."""
+    for at in range(least.shape[0]):
+        for band in range(out.shape[0]):
+            key = np.uint64(band)
+            for h in range(band * width, (band + 1) * width):
+                # Times are unique to an item and a hash but for rounding, which comparing the
+                # items themselves settles later.
+                bits = np.uint64(np.float64(least[at, h]) * 2.0**40)
+                key = mix(key ^ bits)
+            out[band, low + at] = key
+
+
+@kernel
+def meet(left: U64, right: U64, crowd: int) -> tuple[I64, I64]:
+    """Return which entries of both sides have equal keys, without keys that are common.
+
+    Common are those that more than `crowd` pairs share.
+    """
+    size = 16
+    while size < 2 * right.size:
+        size *= 2
+    slot, chain = np.full(size, -1, np.int64), np.full(right.size, -1, np.int64)
+    rows = np.zeros(right.size, np.int64)  # of a key: entries of the right, at its first one
+    for j in range(right.size):
+        at = np.int64(right[j] & np.uint64(size - 1))
+        while slot[at] >= 0 and right[slot[at]] != right[j]:
+            at = (at + 1) & (size - 1)
+        if slot[at] < 0:
+            slot[at] = j
+        else:
+            chain[j] = chain[slot[at]]
+            chain[slot[at]] = j
+        rows[slot[at]] += 1
+    head, many = np.full(left.size, -1, np.int64), np.zeros(right.size, np.int64)
+    for i in range(left.size):
+        at = np.int64(left[i] & np.uint64(size - 1))
+        while slot[at] >= 0 and right[slot[at]] != left[i]:
+            at = (at + 1) & (size - 1)
+        if slot[at] >= 0:
+            head[i] = slot[at]
+            many[slot[at]] += 1
+    total = 0
+    for i in range(left.size):
+        if head[i] >= 0 and rows[head[i]] * many[head[i]] <= crowd:
+            total += rows[head[i]]
+    a, b = np.empty(total, np.int64), np.empty(total, np.int64)
+    n = 0
+    for i in range(left.size):
+        if head[i] >= 0 and rows[head[i]] * many[head[i]] <= crowd:
+            j = head[i]
+            while j >= 0:
+                a[n], b[n] = i, j
+                n += 1
+                j = chain[j]
+    return a, b
+
+
+@kernel
+def overlaps(pairs: I32, start: I64, item: I32, test_start: I64, test_item: I32) -> I64:
+    """Count the items of the first of each pair that the other has: in the test, in training."""
+    result = np.zeros((pairs.shape[0], 2), np.int64)
+    for p in range(pairs.shape[0]):
+        u, v = pairs[p, 0], pairs[p, 1]
+        i, end = start[u], start[u + 1]
+        j, last = test_start[v], test_start[v + 1]
+        k, stop = start[v], start[v + 1]
+        while i < end:
+            wanted = item[i]
+            while j < last and test_item[j] < wanted:
+                j += 1
+            while k < stop and item[k] < wanted:
+                k += 1
+            if j < last and test_item[j] == wanted:
+                result[p, 0] += 1
+            elif k < stop and item[k] == wanted:
+                result[p, 1] += 1
+            i += 1
+    return result
+
+
+@kernel
+def draws_for(counts: F64, total: float, sizes: F64, out: F64) -> None:
+    """Fill in how many draws by popularity give so many different items."""
+    for s in range(sizes.size):
+        low, high = 0.0, 1.0
+        for _ in range(60):
+            different = 0.0
+            for i in range(counts.size):
+                different += 1.0 - np.exp(-high * counts[i] / total)
+            if different >= sizes[s]:
+                break
+            high *= 2.0
+        for _ in range(40):
+            middle = 0.5 * (low + high)
+            different = 0.0
+            for i in range(counts.size):
+                different += 1.0 - np.exp(-middle * counts[i] / total)
+            if different < sizes[s]:
+                low = middle
+            else:
+                high = middle
+        out[s] = 0.5 * (low + high)
+
+
+@kernel
+def _compared(
+    start: I64,
+    item: I32,
+    value: F64,
+    time: I64,
+    user: int,
+    wanted: I32,
+    values: F64,
+    times: I64,
+    n: int,
+    width: int,
+    skip: I32,
+    held: F64,
+    apart: I64,
+) -> tuple[int, int, int, int]:
+    """Compare an account with wanted items: mark those that it holds.
+
+    Returns how many it holds, without those to skip; how many of all it holds; with the same value;
+    and how many at the usual time apart, within `width`. `apart` is working space.
+    """
+    some, common, same = 0, 0, 0
+    i, end = start[user], start[user + 1]
+    for j in range(n):
+        while i < end and item[i] < wanted[j]:
+            i += 1
+        if i < end and item[i] == wanted[j]:
+            held[j] += 1.0
+            same += value[i] == values[j]
+            if time.size:
+                apart[common] = time[i] - times[j]
+            common += 1
+            some += wanted[j] != skip[0] and wanted[j] != skip[1] and wanted[j] != skip[2]
+    if common == 0 or time.size == 0:
+        return some, common, same, 0
+    gap = 1
+    while gap < common // 9:
+        gap = 3 * gap + 1
+    while gap > 0:  # Shell's method
+        for x in range(gap, common):
+            d, y = apart[x], x
+            while y >= gap and apart[y - gap] > d:
+                apart[y] = apart[y - gap]
+                y -= gap
+            apart[y] = d
+        gap //= 3
+    near = 0
+    for x in range(common):
+        near += abs(apart[x] - apart[common // 2]) <= width
+    return some, common, same, near
+
+
+@kernel
+def _improbability(chance: F64, n: int, held: float) -> float:
+    """Return Chernoff's bound for that many of independent events, as a power of ten."""
+    mean = 0.0
+    for i in range(n):
+        mean += chance[i]
+    if held <= mean or n == 0:
+        return 0.0
+    low, high = 0.0, 60.0
+    for _ in range(80):
+        s = 0.5 * (low + high)
+        expected = 0.0
+        for i in range(n):
+            up = chance[i] * np.exp(s)
+            expected += up / (1.0 - chance[i] + up)
+        if expected < held:
+            low = s
+        else:
+            high = s
+    s = 0.5 * (low + high)
+    bound = s * held
+    for i in range(n):
+        bound -= np.log(1.0 - chance[i] + chance[i] * np.exp(s))
+    return float(bound / np.log(10.0))
+
+
+@kernel
+def _agreement(number: int, matches: int, chance: float) -> float:
+    """Return how improbable so many matches are, each with the same chance, as a power of ten."""
+    share = matches / max(number, 1)
+    if number == 0 or share <= chance or chance >= 1.0:
+        return 0.0
+    result = share * np.log(share / chance)
+    if share < 1.0:
+        result += (1.0 - share) * np.log((1.0 - share) / (1.0 - chance))
+    return float(number * result / np.log(10.0))
+
+
+@kernel
+def _same_by_habit(
+    start: I64, item: I32, value: F64, user: int, wanted: I32, values: F64, n: int
+) -> float:
+    """Return the chance of equal values if both keep their habits and forget the items."""
+    mine, yours = np.empty(n), np.empty(n)
+    common = 0
+    i, end = start[user], start[user + 1]
+    for j in range(n):
+        while i < end and item[i] < wanted[j]:
+            i += 1
+        if i < end and item[i] == wanted[j]:
+            mine[common], yours[common] = value[i], values[j]
+            common += 1
+    equal = 0.0
+    for a in range(common):
+        for b in range(common):
+            equal += mine[a] == yours[b]
+    return equal / max(common * common, 1)
+
+
+@kernel
+def _seeds(wanted: I32, n: int, mine: F64, item_start: I64, skip: I32) -> None:
+    """Fill in the rarest common items that others have too."""
+    for s in range(SEEDS):
+        best = np.int64(2**62)
+        for j in range(n):
+            i = wanted[j]
+            size = item_start[i + 1] - item_start[i]
+            fresh = i != skip[0] and i != skip[1] and i != skip[2]
+            if mine[j] > 0.0 and fresh and 3 <= size < best:
+                best = size
+                skip[s] = i
+
+
+@kernel
+def _weigh(
+    u: int,
+    v: int,
+    wanted: I32,
+    values: F64,
+    times: I64,
+    n: int,
+    start: I64,
+    item: I32,
+    value: F64,
+    time: I64,
+    all_start: I64,
+    all_item: I32,
+    all_value: F64,
+    all_time: I64,
+    item_start: I64,
+    raters: I32,
+    draws: float,
+    width: int,
+    alike: float,
+    out: F64,
+) -> None:
+    """Fill in how improbable it is that u agrees with so many of the wanted rows, and of whom."""
+    count, mine, apart = np.zeros(n), np.zeros(n), np.empty(n, np.int64)
+    skip, mine_size = np.full(SEEDS, -1, np.int32), start[u + 1] - start[u]
+    _, common, same, near = _compared(
+        start, item, value, time, u, wanted, values, times, n, width, skip, mine, apart
+    )
+    _seeds(wanted, n, mine, item_start, skip)
+    others, held = np.zeros(SEEDS * RATERS), np.int64(0)
+    seen = np.full(SEEDS * RATERS, -1, np.int32)
+    all_common, all_same, all_near = 0, 0, 0
+    for s in range(SEEDS):
+        if skip[s] < 0:
+            continue
+        low, high = item_start[skip[s]], item_start[skip[s] + 1]
+        step = max((high - low) / VISITED, 1.0)
+        before = held
+        for r in range(min(VISITED, high - low)):
+            w = raters[low + np.int64(r * step)]
+            # The less active hold less of anything: they say nothing about this account.
+            known = w in (u, v) or 2 * (all_start[w + 1] - all_start[w]) < mine_size
+            for x in range(held):
+                known = known or seen[x] == w
+            if not known and held - before < RATERS:
+                seen[held] = w
+                some, c, e, a = _compared(
+                    all_start, all_item, all_value, all_time, w, wanted, values, times, n, width,
+                    skip, count, apart,
+                )  # fmt: skip
+                others[held] = some
+                held += 1
+                if c >= 3:  # of fewer the usual time apart is no measure
+                    all_common += c
+                    all_same += e
+                    all_near += a
+    chance, m, k = np.empty(n), 0, 0.0
+    for j in range(n):
+        i = wanted[j]
+        if i != skip[0] and i != skip[1] and i != skip[2]:
+            popular = 1.0 - np.exp(-draws * (item_start[i + 1] - item_start[i]) / raters.size)
+            prior = max(PRIOR, popular)
+            guess = (count[j] + prior * PRIOR_WEIGHT) / (held + PRIOR_WEIGHT)
+            chance[m] = min(max(popular, guess), 1.0 - 1e-9)
+            k += mine[j]
+            m += 1
+    weight = AGREE_WEIGHT * n
+    by_others = (all_same + AGREE * weight) / (all_common + weight)
+    by_habit = _same_by_habit(start, item, value, u, wanted, values, n)
+    out[0] = _improbability(chance, m, k)
+    out[0] += _agreement(common, same, max(by_others, by_habit) + HABIT_MARGIN)
+    out[0] += _agreement(common, near, (all_near + AGREE * weight) / (all_common + weight))
+    out[1] = held
+    out[2] = 0.0
+    for x in range(held):
+        out[2] += others[x] >= alike * k
+
+
+@kernel
+def _merge(
+    v: int,
+    start: I64,
+    item: I32,
+    value: F64,
+    time: I64,
+    test_start: I64,
+    test_item: I32,
+    test_value: F64,
+    test_time: I64,
+    wanted: I32,
+    values: F64,
+    times: I64,
+) -> int:
+    """Fill in the rows of both parts of a user in order of items, each once; return how many."""
+    n, i, j = 0, start[v], test_start[v]
+    while i < start[v + 1] or j < test_start[v + 1]:
+        take_test = i == start[v + 1] or (j < test_start[v + 1] and test_item[j] <= item[i])
+        if take_test:
+            if i < start[v + 1] and test_item[j] == item[i]:
+                i += 1
+            wanted[n], values[n] = test_item[j], test_value[j]
+            if time.size:
+                times[n] = test_time[j]
+            j += 1
+        else:
+            wanted[n], values[n] = item[i], value[i]
+            if time.size:
+                times[n] = time[i]
+            i += 1
+        n += 1
+    return n
+
+
+@kernel
+def united(
+    start: I64,
+    item: I32,
+    value: F64,
+    time: I64,
+    test_start: I64,
+    test_item: I32,
+    test_value: F64,
+    test_time: I64,
+    all_start: I64,
+    all_item: I32,
+    all_value: F64,
+    all_time: I64,
+) -> None:
+    """Fill in the rows of both parts, by user and item, each pair once."""
+    for v in range(start.size - 1):
+        low = all_start[v]
+        high = low + start[v + 1] - start[v] + test_start[v + 1] - test_start[v]
+        n = _merge(
+            v, start, item, value, time, test_start, test_item, test_value, test_time,
+            all_item[low:high], all_value[low:high], all_time[low:high],
+        )  # fmt: skip
+        all_start[v + 1] = low + n
+
+
+@kernel
+def evidence(
+    pairs: I32,
+    start: I64,
+    item: I32,
+    value: F64,
+    time: I64,
+    test_start: I64,
+    test_item: I32,
+    test_value: F64,
+    test_time: I64,
+    all_start: I64,
+    all_item: I32,
+    all_value: F64,
+    all_time: I64,
+    item_start: I64,
+    raters: I32,
+    draws: F64,
+    width: int,
+    alike: float,
+    out: F64,
+) -> None:
+    """Fill in for each pair how improbable the overlap is, and how many others overlap alike.
+
+    With the test part of the user or with all, the less probable; then how many others were looked
+    at, and how many of these are alike. `all_…` are the rows of both parts. Times are empty where
+    there are none.
+    """
+    for p in range(pairs.shape[0]):
+        u, v = pairs[p, 0], pairs[p, 1]
+        size = max(all_start[v + 1] - all_start[v], test_start[v + 1] - test_start[v])
+        wanted, values = np.empty(size, np.int32), np.empty(size)
+        times, part = np.zeros(size, np.int64), np.zeros(3)
+        for whole in range(2):
+            low = all_start[v] if whole else test_start[v]
+            n = all_start[v + 1] - low if whole else test_start[v + 1] - low
+            for j in range(n):
+                wanted[j] = all_item[low + j] if whole else test_item[low + j]
+                values[j] = all_value[low + j] if whole else test_value[low + j]
+                if time.size:
+                    times[j] = all_time[low + j] if whole else test_time[low + j]
+            _weigh(
+                u, v, wanted, values, times, n, start, item, value, time,
+                all_start, all_item, all_value, all_time, item_start, raters,
+                draws[p], width, alike, part,
+            )  # fmt: skip
+            if whole == 0 or part[0] > out[p, 0]:
+                out[p, 0], out[p, 1], out[p, 2] = part[0], part[1], part[2]

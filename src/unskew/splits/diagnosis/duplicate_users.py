@@ -1,0 +1,262 @@
+"""Near-duplicate users: other accounts in training with the history of a test user.
+
+Candidates are pairs of accounts whose weighted min-hashes agree; rare items weigh more. A candidate
+counts if its overlap is beyond chance even among people who share its rarest items: the chance that
+such a person holds each item, gives it the same value, and does so at the same time apart, is taken
+from the others who do. So neither a few fans of blockbusters nor the followers of a series are
+called duplicates.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from unskew.arrays import F32, F64, I32, I64, U64, frozen
+from unskew.data.groups import grouped_order
+from unskew.data.ratings import Ratings
+from unskew.engine.rng import key_of
+from unskew.engine.threads import map_blocks
+from unskew.report.text import counted
+from unskew.splits.diagnosis.check import Reading, by_share, percent, rule
+from unskew.splits.diagnosis.parts import DAY, Parts, starts
+from unskew.splits.diagnosis.thresholds import (
+    COPY_ALIKE,
+    COPY_ITEMS,
+    COPY_MARGIN,
+    COPY_OTHERS,
+    LEAK_SHARE,
+)
+
+BANDS, WIDTH = 14, 5
+"""Two histories are compared if one of 14 groups of 5 min-hashes is equal."""
+CROWD = 64
+"""A group of min-hashes that more pairs than this share is common, and is passed over."""
+MOST_CANDIDATES = 20_000
+"""The most pairs that are looked at closely: those with the largest overlap."""
+SIMILAR = 0.5
+"""The least share of common items among all items of two histories."""
+JITTER_DAYS, JITTER_SHARE = 2, 0.01
+"""Times of a copy may be moved, all alike, and each by so many days, or this share of the log."""
+_USERS, _PAIRS = 4096, 64
+
+
+class DuplicateUsers(NamedTuple):
+    """Pairs of accounts with nearly the same history."""
+
+    copy: I32
+    """The account in training."""
+    user: I32
+    """The test user."""
+    decades: F64
+    """How improbable the overlap is, in powers of ten."""
+    exposed: I64
+    """Test rows of the user whose item the copy has in training."""
+    compared: int
+    """Pairs that were looked at closely."""
+
+
+@rule(
+    "duplicate-users",
+    "Near-duplicate users",
+    threshold=(
+        f"red if near-duplicates of test users hold {percent(LEAK_SHARE)} of the test rows in "
+        "training, yellow if there are any; accounts of fewer than about 15 rows cannot be told"
+    ),
+    remedy="Merge or remove such accounts before you split; the counts of this check name some.",
+)
+def duplicate_users(parts: Parts) -> Reading:
+    """Look for accounts in training that are near-duplicates of test users."""
+    result = find_duplicates(parts.train, parts.test)
+    users, rows = np.unique(result.user), 0
+    for user in users:
+        rows += int(result.exposed[result.user == user].max())
+    share = rows / len(parts.test)
+    counts: dict[str, int | float | str | None] = {
+        "test_users": int(users.size),
+        "pairs": int(result.user.size),
+        "exposed_test_rows": rows,
+        "compared": result.compared,
+        "examples": ", ".join(
+            f"{parts.train.users.values[int(u)]} ~ {parts.train.users.values[int(v)]}"
+            for u, v in zip(result.copy[:5], result.user[:5], strict=True)
+        ),
+    }
+    if not users.size:
+        return Reading(
+            "ok", 0.0, "No account in training is a near-duplicate of a test user.", counts
+        )
+    number = counted(int(users.size), "test user has", "test users have")
+    sentence = (
+        f"{number} a near-duplicate in training: another account with nearly the same items, "
+        f"beyond chance. These accounts hold {percent(share)} of all test rows."
+    )
+    light = by_share(share)
+    return Reading("look" if light == "ok" else light, share, sentence, counts)
+
+
+def find_duplicates(train: Ratings, test: Ratings) -> DuplicateUsers:
+    """Return the pairs of a training account and a test user that are near-duplicates.
+
+    Parameters
+    ----------
+    train, test
+        Under the same ids.
+    """
+    from unskew.splits.diagnosis import duplicate_user_kernels as kernels
+
+    candidates = _candidates(train, test)
+    sizes = kernels.overlaps(candidates, train.start, train.item, test.start, test.item)
+    close = _close(candidates, sizes, train, test)
+    pairs = candidates[close]
+    none = DuplicateUsers(
+        np.zeros(0, np.int32), np.zeros(0, np.int32), np.zeros(0), np.zeros(0, np.int64),
+        int(candidates.shape[0]),
+    )  # fmt: skip
+    if not pairs.shape[0]:
+        return none
+    evidence = _evidence(pairs, train, test)
+    decades, others, alike = evidence.T
+    trained, tested = (int(np.count_nonzero(np.diff(one.start))) for one in (train, test))
+    needed = np.log10(max(trained * tested, 1)) + COPY_MARGIN
+    real = (decades >= needed) & (alike <= np.maximum(2.0, COPY_OTHERS * others))
+    exposed = sizes[close][real, 0]
+    return DuplicateUsers(
+        pairs[real, 0], pairs[real, 1], decades[real], exposed, int(candidates.shape[0])
+    )
+
+
+def _evidence(pairs: I32, train: Ratings, test: Ratings) -> F64:
+    """Return for each pair how improbable it is, how many others there are, and how many alike."""
+    from unskew.splits.diagnosis import duplicate_user_kernels as kernels
+
+    times, width = _times(train, test)
+    parts = (
+        train.start, train.item, train.value, times[0],
+        test.start, test.item, test.value, times[1],
+    )  # fmt: skip
+    whole = _united(parts)
+    rows = int(whole[0][-1])
+    item_start = starts(np.bincount(whole[1][:rows], minlength=len(train.items)))
+    user = np.repeat(np.arange(len(train.users), dtype=np.int32), np.diff(whole[0]))
+    raters = frozen(user[grouped_order(whole[1][:rows], item_start)])
+    draws = _draws(np.diff(item_start), np.diff(train.start)[pairs[:, 0]])
+    evidence = np.empty((pairs.shape[0], 3))
+
+    def weigh(low: int) -> None:
+        some = slice(low, low + _PAIRS)
+        kernels.evidence(
+            pairs[some], *parts, *whole, item_start, raters, draws[some], width, COPY_ALIKE,
+            evidence[some],
+        )  # fmt: skip
+
+    for _ in map_blocks(weigh, range(0, pairs.shape[0], _PAIRS), size=len(train)):
+        pass
+    return evidence
+
+
+def _united(parts: tuple[NDArray[Any], ...]) -> tuple[I64, I32, F64, I64]:
+    """Return the rows of both parts together, each pair once: starts, items, values, times."""
+    from unskew.splits.diagnosis import duplicate_user_kernels as kernels
+
+    size = parts[1].size + parts[5].size
+    whole = (
+        np.zeros(parts[0].size, np.int64),
+        np.empty(size, np.int32),
+        np.empty(size),
+        np.empty(size, np.int64),
+    )
+    kernels.united(*parts, *whole)  # type: ignore[call-arg]
+    start, item, value, time = (frozen(one) for one in whole)
+    return start, item, value, time
+
+
+def _times(train: Ratings, test: Ratings) -> tuple[tuple[I64, I64], int]:
+    """Return the times of both parts, empty where one has none, and how much jitter is allowed."""
+    none = frozen(np.zeros(0, np.int64))
+    if train.time is None or test.time is None:
+        return (none, none), 0
+    ends = [int(end) for one in (train.time, test.time) for end in (one.min(), one.max())]
+    width = max(JITTER_DAYS * DAY, round(JITTER_SHARE * (max(ends) - min(ends))))
+    return (frozen(train.time), frozen(test.time)), width
+
+
+def _draws(counts: I64, sizes: I64) -> F64:
+    """Return how many draws by popularity give accounts of these sizes."""
+    from unskew.splits.diagnosis import duplicate_user_kernels as kernels
+
+    some = counts[counts > 0].astype(np.float64)
+    grid = np.unique(np.geomspace(1.0, min(float(sizes.max()), some.size - 0.5), 30))
+    known = np.empty(grid.size)
+    kernels.draws_for(some, float(some.sum()), grid, known)
+    return np.interp(sizes, grid, known)
+
+
+def _close(candidates: I32, sizes: I64, train: Ratings, test: Ratings) -> I64:
+    """Return the candidates with a large overlap: with the test part, or with all of a user."""
+    if not candidates.shape[0]:
+        return np.zeros(0, np.int64)
+    in_test, in_train = sizes.T
+    copy = np.diff(train.start)[candidates[:, 0]]
+    of_test = np.diff(test.start)[candidates[:, 1]]
+    whole = of_test + np.diff(train.start)[candidates[:, 1]]
+    both = in_test + in_train
+    similar = np.maximum(in_test / (copy + of_test - in_test), both / (copy + whole - both))
+    enough = (similar >= SIMILAR) & (both >= COPY_ITEMS)
+    rows = np.flatnonzero(enough)
+    order = np.argsort(-similar[rows], kind="stable")[:MOST_CANDIDATES]
+    return np.sort(rows[order])
+
+
+def _candidates(train: Ratings, test: Ratings) -> I32:
+    """Return pairs (training account, test user) whose histories share a group of min-hashes."""
+    from unskew.splits.diagnosis import duplicate_user_kernels as kernels
+
+    table = _hashes(train, test)
+    trained, tested = np.diff(train.start), np.diff(test.start)
+    copies = np.flatnonzero(trained >= COPY_ITEMS).astype(np.int32)
+    of_test = np.flatnonzero(tested >= COPY_ITEMS).astype(np.int32)
+    mixed = (tested > 0) & (trained > 0) & (tested + trained >= COPY_ITEMS)
+    of_all = np.flatnonzero(mixed).astype(np.int32)
+    left = _keys(table, copies, [train])
+    right = np.hstack([_keys(table, of_test, [test]), _keys(table, of_all, [train, test])])
+    users = np.concatenate([of_test, of_all])
+    pairs = [kernels.meet(left[band], right[band], CROWD) for band in range(BANDS)]
+    a = np.concatenate([copies[one] for one, _ in pairs])
+    b = np.concatenate([users[other] for _, other in pairs])
+    code = np.unique((a.astype(np.int64) << 32 | b)[a != b])
+    return np.ascontiguousarray(np.column_stack([code >> 32, code & 0xFFFFFFFF]).astype(np.int32))
+
+
+def _hashes(train: Ratings, test: Ratings) -> F32:
+    """Return for each item and hash an exponential time, the shorter the rarer the item."""
+    from unskew.splits.diagnosis import duplicate_user_kernels as kernels
+
+    items = len(train.items)
+    count = np.bincount(train.item, minlength=items) + np.bincount(test.item, minlength=items)
+    users = max(len(train.users), 2)
+    weight = np.maximum(np.log(users / np.maximum(count, 1)), 0.05)
+    table = np.empty((items, BANDS * WIDTH), np.float32)
+    kernels.exponentials(np.uint64(key_of(0, "diagnosis/duplicate-users")), weight, table)
+    return frozen(table)
+
+
+def _keys(table: F32, users: I32, parts: list[Ratings]) -> U64:
+    """Return a key for each band and user: equal where all min-hashes of the band are."""
+    from unskew.splits.diagnosis import duplicate_user_kernels as kernels
+
+    result = np.empty((BANDS, users.size), np.uint64)
+
+    def fill(low: int) -> None:
+        block = frozen(users[low : low + _USERS])
+        least = np.full((block.size, BANDS * WIDTH), np.inf, np.float32)
+        for part in parts:
+            kernels.lower_signatures(block, part.start, part.item, table, least)
+        kernels.band_keys(least, WIDTH, low, result)
+
+    rows = sum(map(len, parts))
+    for _ in map_blocks(fill, range(0, users.size, _USERS), size=rows):
+        pass
+    return result

@@ -1,0 +1,223 @@
+"""Facts without a judgement: sizes, cold users and items, and how the log looks in time."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from unskew.arrays import I64
+from unskew.report.text import counted
+from unskew.splits.diagnosis.check import Reading, days, percent, rule, shown, unknown
+from unskew.splits.diagnosis.order_checks import target_places
+from unskew.splits.diagnosis.parts import DAY, NEVER, NO_TIME, Log, Parts, mean_of
+
+POWER = 1.959964 + 0.841621
+"""Standard errors between 0 and a difference that is found with 80 % probability at 5 %."""
+
+
+@rule("sizes", "Test share")
+def sizes(parts: Parts) -> Reading:
+    """Count rows, users and items of the parts."""
+    train, test, of = len(parts.train), len(parts.test), parts.counts
+    share = test / (train + test)
+    held = {
+        "train_rows": train,
+        "test_rows": test,
+        "train_users": of.train_users,
+        "test_users": of.test_users,
+        "train_items": of.train_items,
+        "test_items": of.test_items,
+        "train_sequence": train / of.train_users,
+        "test_sequence": test / of.test_users,
+        "train_density": train / (of.train_users * of.train_items),
+        "test_density": test / (of.test_users * of.test_items),
+        **{f"{name}_rows": len(one) for name, one in parts.validation.items()},
+    }
+    sentence = (
+        f"{train:,} training rows of {held['train_users']:,} users and {held['train_items']:,} "
+        f"items, {test:,} test rows of {held['test_users']:,} users and {held['test_items']:,} "
+        f"items; {held['train_sequence']:.1f} and {held['test_sequence']:.1f} rows per user."
+    )
+    return shown(share, sentence, held)
+
+
+@rule("test-size", "Test users", unit="number")
+def test_size(parts: Parts) -> Reading:
+    """Count the test users, and say which difference between two systems would be seen."""
+    users = parts.counts.test_users
+    smallest = POWER / math.sqrt(users)
+    sentence = (
+        f"{counted(users, 'test user')}: between two systems, a difference of {smallest:.3f} "
+        "standard deviations of the users' differences is found with 80% probability (two-sided "
+        "5%)."
+    )
+    counts = {"smallest_difference_in_deviations": smallest}
+    return shown(float(users), sentence, counts, f"{users:,} (sees {smallest:.3f} sd)")
+
+
+@rule("cold-users", "Cold users")
+def cold_users(parts: Parts) -> Reading:
+    """Measure which share of test users, and of test rows, has no training row."""
+    counts, (trained, tested) = parts.counts, parts.user_counts
+    cold = int(tested[trained == 0].sum())
+    share, of_rows = counts.cold_users / counts.test_users, percent(cold / len(parts.test))
+    sentence = (
+        f"{percent(share)} of the test users ({counts.cold_users:,}) have no training row; they "
+        f"have {of_rows} of the test rows."
+    )
+    short = f"{percent(share)} ({of_rows} of rows)"
+    return shown(share, sentence, {"users": counts.cold_users, "rows": cold}, short)
+
+
+@rule("cold-items", "Cold items")
+def cold_items(parts: Parts) -> Reading:
+    """Measure which share of test items has no training row, and count those that are new."""
+    trained, tested = parts.item_counts
+    cold = (tested > 0) & (trained == 0)
+    number, rows = parts.counts.cold_items, int(tested[cold].sum())
+    share, of_rows = number / parts.counts.test_items, percent(rows / len(parts.test))
+    counts = {"items": number, "rows": rows}
+    sentence = (
+        f"{percent(share)} of the test items ({number:,}) have no training row; they have "
+        f"{of_rows} of the test rows."
+    )
+    if parts.has_time and number:
+        new = int(np.count_nonzero(parts.births[cold] >= parts.test_time.min()))
+        counts["new_items"] = new
+        sentence += f" {counted(new, 'of them is', 'of them are')} born in the test period."
+    short = f"{percent(share)} ({of_rows} of rows)"
+    return shown(share, sentence, counts, short)
+
+
+@rule("time-frame", "Time frame", unit="days", needs_time=True)
+def time_frame(parts: Parts) -> Reading:
+    """Show from when to when the parts go."""
+    texts: list[str] = []
+    counts: dict[str, int | float | str | None] = {}
+    for name, time in (("training", parts.train_time), ("test", parts.test_time)):
+        low, high = (int(one) for one in (time.min(), time.max()))
+        texts.append(f"{name} {_date(low)} to {_date(high)} ({days((high - low) / DAY)})")
+        counts |= {f"{name}_first": _date(low), f"{name}_last": _date(high)}
+    whole = max(parts.train_time.max(), parts.test_time.max()) - min(
+        parts.train_time.min(), parts.test_time.min()
+    )
+    sentence = f"{texts[0][0].upper()}{texts[0][1:]}, {texts[1]}."
+    return shown(float(whole) / DAY, sentence, counts)
+
+
+def _date(micros: int) -> str:
+    return str(np.datetime64(micros, "us").astype("M8[D]"))
+
+
+@rule("temporal-shift", "From last input to first target", unit="days", needs_time=True)
+def temporal_shift(parts: Parts) -> Reading:
+    """Measure how long it is from a user's last training row to the first test row."""
+    at, log = parts.user_times, parts.log
+    both = (at.train_last > -NEVER) & (at.test_first < NEVER)
+    if not both.any() or log.history is None or not log.history.gaps.size:
+        return unknown("No user has rows in both parts.")
+    if parts.is_mixed:
+        return unknown("Training and test cover the same time.")
+    shift = float(np.median(at.test_first[both] - at.train_last[both])) / DAY
+    usual = float(np.median(log.history.gaps)) / DAY
+    sentence = (
+        f"A median of {days(shift)} passes between a user's last training row and first test row; "
+        f"between neighbouring rows of a user it is {days(usual)}."
+    )
+    counts = {"users": int(both.sum()), "median_gap_days": usual}
+    return shown(shift, sentence, counts, f"{days(shift)} (usual gap {days(usual)})")
+
+
+@rule("positional-shift", "Place of targets", needs_time=True)
+def positional_shift(parts: Parts) -> Reading:
+    """Measure where test rows stand in the history of their users."""
+    _, _, users, places, rows = target_places(parts)
+    if not rows:
+        return unknown("No user has rows in both parts.")
+    place = places / rows
+    sentence = (
+        f"Test rows of {counted(users, 'user')} with training rows stand at {percent(place)} of "
+        "the way from the first to the last row of their user, on average; a random row at 50%."
+    )
+    return shown(place, sentence, {"rows": rows})
+
+
+# The log
+
+
+@rule("collisions", "Rows of a user at one time", of_log=True)
+def collisions(parts: Parts) -> Reading:
+    """Measure which share of rows has the time of the user's row before."""
+    log = parts.log
+    if log.history is None:
+        return unknown(NO_TIME)
+    share = log.history.tied / len(log)
+    unit = days(log.resolution / DAY) if log.resolution > 1 else "less than a millisecond"
+    sentence = (
+        f"{percent(share)} of the rows have the same time stamp as another row of their user: "
+        f"their order is unknown. Stamps are exact to {unit}."
+    )
+    return shown(share, sentence, {"rows": log.history.tied})
+
+
+@rule("log-repeats", "Repeats in the log", of_log=True)
+def log_repeats(parts: Parts) -> Reading:
+    """Measure which share of events repeats an item of the user, and which at once."""
+    log = parts.log
+    if not log.has_repeats or log.history is None:
+        return unknown("Ratings hold each pair once; give the event log (log=…) to count repeats.")
+    share, at_once = log.history.repeats / len(log), log.history.consecutive / len(log)
+    sentence = (
+        f"{percent(share)} of the events repeat an item that the user met before, "
+        f"{percent(at_once)} that of the event before."
+    )
+    counts = {"repeats": log.history.repeats, "consecutive": log.history.consecutive}
+    return shown(share, sentence, counts)
+
+
+@rule("rhythm", "Between rows of a user", unit="days", of_log=True)
+def rhythm(parts: Parts) -> Reading:
+    """Measure the time between rows of a user, and count sessions."""
+    log = parts.log
+    if log.history is None or not log.history.gaps.size:
+        return unknown(NO_TIME if log.history is None else "No user has two rows.")
+    mean, median = mean_of(log.history.gaps) / DAY, float(np.median(log.history.gaps)) / DAY
+    sentence = (
+        f"{days(mean)} on average, median {days(median)}; "
+        f"{counted(log.history.sessions, 'session')} of {len(log) / log.history.sessions:.1f} rows."
+    )
+    return shown(mean, sentence, {"median_days": median, "sessions": log.history.sessions})
+
+
+@rule("lifetimes", "Lifetime of users", unit="days", of_log=True)
+def lifetimes(parts: Parts) -> Reading:
+    """Measure how long users and items are there."""
+    log = parts.log
+    if log.time is None:
+        return unknown(NO_TIME)
+    users, items = _user_lives(log), _item_lives(log)
+    counts = {"mean_user_days": mean_of(users) / DAY, "mean_item_days": mean_of(items) / DAY}
+    whole = (int(log.time.max()) - int(log.time.min())) / DAY
+    sentence = (
+        f"From first to last row {days(counts['mean_user_days'])} for users and "
+        f"{days(counts['mean_item_days'])} for items on average; the log lasts {days(whole)}."
+    )
+    short = f"{days(counts['mean_user_days'])} (items {days(counts['mean_item_days'])})"
+    return shown(counts["mean_user_days"], sentence, {**counts, "log_days": whole}, short)
+
+
+def _user_lives(log: Log) -> I64:
+    assert log.time is not None
+    some = np.flatnonzero(np.diff(log.start))
+    return log.time[log.start[some + 1] - 1] - log.time[log.start[some]]
+
+
+def _item_lives(log: Log) -> I64:
+    from unskew.splits.diagnosis import kernels
+
+    assert log.time is not None
+    deaths = np.full(len(log.items), -NEVER)
+    kernels.raise_deaths(log.item, log.time, deaths)
+    there = deaths > -NEVER
+    return deaths[there] - log.births[there]

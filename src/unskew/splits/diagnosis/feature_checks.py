@@ -1,0 +1,186 @@
+"""Feature columns that know the test: counts and means over both parts are told by ranks."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import NamedTuple
+
+import numpy as np
+import polars as pl
+
+from unskew.arrays import F64, I64
+from unskew.splits.diagnosis.check import Reading, listed, rule, unknown
+from unskew.splits.diagnosis.parts import Parts
+from unskew.splits.diagnosis.thresholds import FEATURE_ENTRIES, FEATURE_MISFIT, FEATURE_RATIO
+
+STEPS = 10
+"""Moments of the test, evenly spaced in its rows, up to which a column may have counted."""
+ROWS = "number of rows"
+MOST_ENTRIES = 20_000
+"""The most items or users that are ranked; of more, every n-th one."""
+
+
+class Sums(NamedTuple):
+    """Rows of each item or user, and the sums of their values."""
+
+    rows: F64
+    values: F64
+
+    def of(self, statistic: str) -> F64:
+        """Return numbers of rows, sums or means."""
+        if statistic == ROWS:
+            return self.rows
+        if statistic == "sum":
+            return self.values
+        return np.divide(self.values, self.rows, out=np.zeros(self.rows.size), where=self.rows > 0)
+
+    def plus(self, other: Sums) -> Sums:
+        """Return both together."""
+        return Sums(self.rows + other.rows, self.values + other.values)
+
+
+class Fit(NamedTuple):
+    """How well a column follows a count, sum or mean."""
+
+    column: str
+    of: str
+    """What it belongs to: item or user."""
+    statistic: str
+    misfit: float
+    """1 - |rank correlation| with the statistic that takes test rows in."""
+    without: float
+    """The same for the statistic of training rows alone."""
+
+    @property
+    def is_leak(self) -> bool:
+        """Whether the column follows the test rows, and training rows do not explain it."""
+        return self.misfit <= FEATURE_MISFIT and self.misfit * FEATURE_RATIO <= self.without
+
+
+@rule(
+    "features",
+    "Columns computed with test rows",
+    unit="value",
+    threshold=(
+        f"red if a column follows the number of rows, the sum or the mean of its items (or users) "
+        f"over training and test (1 - |rank correlation| up to {FEATURE_MISFIT:g}), at least "
+        f"{FEATURE_RATIO:g} times better than over training alone"
+    ),
+    remedy="Compute popularity, averages and other features from training rows only.",
+)
+def features(parts: Parts) -> Reading:
+    """Look for columns of items or users that hold counts or means with test rows."""
+    names = [name for name in parts.train.tags if name in parts.test.tags]
+    columns = {name: _numbers(parts, name) for name in names}
+    numeric = {name: pair for name, pair in columns.items() if pair is not None}
+    if not numeric:
+        what = "no column of numbers" if names else "no further column"
+        return unknown(f"The ratings have {what} beside user, item, rating and time.")
+    fits: list[Fit] = []
+    for name, values in numeric.items():
+        fits += _fits(parts, name, values)
+    counts: dict[str, int | float | str | None] = {
+        "columns": len(numeric),
+        "compared": len({one.column for one in fits}),
+    }
+    leaks: dict[str, Fit] = {}
+    for one in sorted(fits, key=lambda fit: fit.misfit):
+        if one.is_leak:
+            leaks.setdefault(one.column, one)
+    if leaks:
+        texts = [f"{one.column!r} follows {one.statistic}" for one in leaks.values()]
+        worst = next(iter(leaks.values()))
+        counts |= {"misfit": worst.misfit, "misfit_without_test": worst.without}
+        sentence = f"{listed(texts)}, not those of training alone."
+        return Reading("leak", float(len(leaks)), sentence, counts)
+    if not fits:
+        return unknown(
+            f"No column of numbers belongs to items or users of which {FEATURE_ENTRIES} or more "
+            "have test rows.",
+            counts,
+        )
+    return Reading("ok", 0.0, "No column follows counts or means that need test rows.", counts)
+
+
+def _numbers(parts: Parts, name: str) -> tuple[F64, F64] | None:
+    """Return a column of both parts as floats; None if it holds no numbers."""
+    columns = [part.tags[name] for part in (parts.train, parts.test)]
+    if not all(one.dtype.is_numeric() for one in columns):
+        return None
+    train, test = (
+        one.cast(pl.Float64).fill_null(float("nan")).to_numpy().copy() for one in columns
+    )
+    return train, test
+
+
+def _fits(parts: Parts, name: str, values: tuple[F64, F64]) -> Iterator[Fit]:
+    """Compare a column that has one value per item, or per user, with counts, sums and means."""
+    from unskew.splits.diagnosis import kernels
+
+    for of, size, train, test in (
+        ("item", len(parts.train.items), parts.train.item, parts.test.item),
+        ("user", len(parts.train.users), parts.train.user, parts.test.user),
+    ):
+        constant = np.full(size, np.nan)
+        if not kernels.constant_values(train, values[0], constant):
+            continue
+        if not kernels.constant_values(test, values[1], constant):
+            continue
+        tested = np.bincount(test, minlength=size)
+        known = np.flatnonzero(np.isfinite(constant) & (tested > 0))
+        if known.size < FEATURE_ENTRIES or np.ptp(constant[known]) == 0:
+            continue
+        known = known[:: -(-known.size // MOST_ENTRIES)]
+        yield from _compare(parts, name, of, constant[known], known)
+
+
+def _compare(parts: Parts, name: str, of: str, column: F64, known: I64) -> Iterator[Fit]:
+    """Compare with training alone, with training and the test up to some moments, and the test."""
+    train, *steps = _sums(parts, of, known)
+    ranked = ranks(column)
+    for statistic in (ROWS,) if parts.test.implicit else (ROWS, "sum", "mean"):
+        without = _misfit(ranked, train.of(statistic))
+        so_far = train
+        for number, step in enumerate(steps, start=1):
+            so_far = so_far.plus(step)
+            share = "" if number == len(steps) else f"the first {number / len(steps):.0%} of "
+            what = f"the {statistic} of each {of} over training and {share}test"
+            yield Fit(name, of, what, _misfit(ranked, so_far.of(statistic)), without)
+        test = Sums(so_far.rows - train.rows, so_far.values - train.values)
+        what = f"the {statistic} of each {of} in the test part"
+        yield Fit(name, of, what, _misfit(ranked, test.of(statistic)), without)
+
+
+def _sums(parts: Parts, of: str, known: I64) -> list[Sums]:
+    """Return sums of training, and of each step of the test; one step without time stamps."""
+    size = len(parts.train.items if of == "item" else parts.train.users)
+    step = np.zeros(len(parts.test), np.int64)
+    if parts.has_time:
+        edges = parts.sorted_test_time[np.arange(1, STEPS) * len(parts.test) // STEPS]
+        step = np.searchsorted(edges, parts.test_time, side="right")
+    result = []
+    for part, rows in (
+        (parts.train, slice(None)),
+        *((parts.test, step == number) for number in range(int(step.max()) + 1)),
+    ):
+        code, value = (part.item if of == "item" else part.user)[rows], part.value[rows]
+        number = np.bincount(code, minlength=size)[known].astype(np.float64)
+        values = np.bincount(code, value, minlength=size)[known].astype(np.float64)
+        result.append(Sums(number, values))
+    return result
+
+
+def _misfit(ranked: F64, other: F64) -> float:
+    """Return 1 - |rank correlation|; 1 where one of them is constant."""
+    deviation = ranked - ranked.mean()
+    against = ranks(other)
+    against -= against.mean()
+    scale = float(deviation @ deviation) * float(against @ against)
+    return 1.0 if scale == 0 else max(0.0, 1.0 - abs(float(deviation @ against)) / scale**0.5)
+
+
+def ranks(values: F64) -> F64:
+    """Return ranks; equal values share the mean of theirs."""
+    _, place, number = np.unique(values, return_inverse=True, return_counts=True)
+    last = np.cumsum(number)
+    return (last - (number - 1) / 2.0)[place]
