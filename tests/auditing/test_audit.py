@@ -28,6 +28,7 @@ from unskew.report.tables import Table
 SECTIONS = [
     "answer",
     "data",
+    "leaks",
     "designs",
     "decisions",
     "ladder",

@@ -17,6 +17,11 @@ SECTIONS = {
         "How many ratings there are, how they fall on items, what the splits did, and how the "
         "systems were prepared.",
     ),
+    "leaks": (
+        "Leaks and drift",
+        "Whether what is tested reached the training, and what changes between training and test: "
+        "a light for each check.",
+    ),
     "designs": (
         "Designs side by side",
         "The same systems under each design, with what a random order is expected to score there. "
@@ -127,6 +132,9 @@ TITLES = {
     "assumed fold": "What was assumed, and what was not done",
     "bins fold": "Liked ratings by popularity, in numbers",
     "splits fold": "What splitting did, in numbers",
+    "facts fold": "Drift, cold users and items, rhythm: facts without a judgement",
+    "lights": "Lights",
+    "facts": "Facts",
     "settings fold": "The settings that tuning chose",
     "notes fold": "What was noted when the data were read",
     "scores fold": "All scores with their intervals",
@@ -276,6 +284,15 @@ CAPTIONS = {
     ),
     "in both parts": "{pairs} in both parts of the {name} split.",
     "cold users": "{count} of {users} test users of the {name} split have no training rating.",
+    "ignores time": (
+        "Splits that do not look at time: {names}. There, systems learn from ratings that are "
+        "later than those they are tested on, by construction."
+    ),
+    "no training part": "There is no training part to hold against the test ratings.",
+    "lights note": (
+        "leak: what is tested reached the training; look: worth a look; unknown: cannot be checked "
+        "here; ok: checked, nothing there; when each light changes: us.splits.diagnose"
+    ),
     "rows cut": "the first {shown} of {count} rows",
     "scores note": (
         "means over users with a training rating (warm users) and their 95 % t intervals; random: "

@@ -41,6 +41,7 @@ from unskew.auditing.reproduction import Choices, ListSources, lists_command
 from unskew.auditing.reproduction_code import is_usual, lists_audit_code
 from unskew.auditing.request import Request, check_worth, least_liked
 from unskew.auditing.result import Audit
+from unskew.auditing.split_lights import lights_of_given
 from unskew.bias.describe import describe_bias
 from unskew.data.dataset import Dataset
 from unskew.data.overview import summary
@@ -55,7 +56,6 @@ from unskew.judging.judged import Judged
 from unskew.metrics.names import parse
 from unskew.report.text import counted
 from unskew.runs import Run
-from unskew.splits.counts import count_parts
 from unskew.splits.split import Split
 from unskew.stats.segment_comparison import SegmentComparison
 from unskew.stats.significance import compare
@@ -215,7 +215,6 @@ class ListsAudit:
         )
         name = "test ratings" if train is None else "training and test ratings"
         data = Dataset(name, whole, self.random, None, rule.threshold, notes=tests.notes)
-        splits = {} if train is None else {"given": count_parts(Split(train, tests, "given"))}
         return AuditFacts(
             name=title_of(self.given),
             metric=self.metric,
@@ -228,7 +227,7 @@ class ListsAudit:
             relevance=rule,
             data=summary(data),
             bias=bias,
-            splits=splits,
+            lights=lights_of_given(train, tests),
             null=null,
             skipped=dict(attempts.failures),
             assumed=self.assumed,

@@ -22,6 +22,14 @@ GUIDES = {
         "Cold users have no training rating: no system knows anything about them, so comparisons "
         "leave them out.",
     ),
+    "leaks": (
+        "A leak lets systems learn what they are tested on: later ratings, copies of test ratings, "
+        "columns or filters that were computed with them. Scores are then too high.",
+        "Red lights name a leak and what to do about it. Drift, cold users and new items are shown "
+        "and never red: they belong to the task.",
+        "A random split learns from the future by construction. That is a choice: its score is "
+        "about filling gaps in known histories, not about what comes next.",
+    ),
     "designs": (
         "A design says which ratings test the systems and which items they must rank. All designs "
         "judge the same systems on the same data.",

@@ -18,6 +18,7 @@ from unskew.auditing.evidence import Evidence
 from unskew.auditing.filter_effects import FilterEffect
 from unskew.auditing.first_screen import FirstScreen, first_screen, undecided_between_given
 from unskew.auditing.null import NullExperiment
+from unskew.auditing.split_lights import SplitLights
 from unskew.auditing.statement import Statement
 from unskew.auditing.statements import statements_of
 from unskew.auditing.true_scores import Truth
@@ -53,8 +54,8 @@ class AuditFacts:
     """What statements rest on."""
     data: Summary | None = None
     bias: BiasReport | None = None
-    splits: Mapping[str, SplitCounts] = field(default_factory=dict)
-    """By protocol: what its first split did."""
+    lights: SplitLights = field(default_factory=SplitLights)
+    """The first split of each protocol: what it did, and what leaks or drifts."""
     null: NullExperiment | None = None
     truth: Truth | None = None
     reach: pl.DataFrame | None = None
@@ -85,6 +86,11 @@ class Measurements(Result, AuditFacts, ScoreAnalyses, ListAnalyses):
         """Put the parts together, whose fields this class inherits."""
         parts = (facts, of_scores, of_lists)
         return cls(**{one.name: getattr(part, one.name) for part in parts for one in fields(part)})
+
+    @property
+    def splits(self) -> Mapping[str, SplitCounts]:
+        """By protocol: what its first split did."""
+        return self.lights.counts
 
     @property
     def common(self) -> str:

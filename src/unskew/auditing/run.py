@@ -49,6 +49,7 @@ from unskew.auditing.request import (
     least_liked,
 )
 from unskew.auditing.result import Audit
+from unskew.auditing.split_lights import SplitLights, lights_of_splits
 from unskew.auditing.stages import STAGE_WEIGHTS
 from unskew.auditing.true_scores import Truth
 from unskew.bias.describe import BiasReport, describe_bias
@@ -68,7 +69,6 @@ from unskew.evaluation.scores import Scores
 from unskew.experiment.plan import Plan
 from unskew.judging.judged import Judged, as_judged, judge
 from unskew.recommend.model import Algorithm
-from unskew.splits.counts import SplitCounts, count_parts
 from unskew.worlds.worlds import World
 
 if TYPE_CHECKING:
@@ -344,7 +344,7 @@ class RatingsAudit(RatingsInputs):
             evidence=self._evidence(core),
             data=summary(self._dataset()),
             bias=self._bias(core.implicit),
-            splits=self._split_audits(designs),
+            lights=self._lights(designs),
             null=null,
             truth=self._truth(core),
             skipped=self._skipped(core),
@@ -561,13 +561,7 @@ class RatingsAudit(RatingsInputs):
         names = [one.name for one in systems.values()]
         return ratings_command(choices, names, given.path, given.random_path)
 
-    def _split_audits(self, designs: Sequence[AuditDesign]) -> dict[str, SplitCounts]:
-        """Diagnose the first split of each protocol."""
+    def _lights(self, designs: Sequence[AuditDesign]) -> SplitLights:
+        """Look at the first split of each protocol."""
         splitters = {one.split_key: one.split for one in designs}
-        names = [one.name for one in splitters.values()]
-        return {
-            one.name if names.count(one.name) == 1 else repr(one): count_parts(
-                next(iter(one.each(self.ratings, self.plan.seed)))
-            )
-            for one in splitters.values()
-        }
+        return lights_of_splits(splitters.values(), self.ratings, self.plan.seed)

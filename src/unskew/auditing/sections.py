@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import polars as pl
 
-from unskew.auditing import blocks, diagnostic_sections
+from unskew.auditing import blocks, diagnostic_sections, leak_section
 from unskew.auditing.blocks import section
 from unskew.auditing.captions import RUNGS, caption, title
 from unskew.auditing.checklist import checklist_section
@@ -53,6 +53,7 @@ def document(audit: Measurements) -> Document:
     parts: tuple[Callable[[Measurements], Section], ...] = (
         _answer,
         _data,
+        leak_section.leaks,
         _designs,
         _decisions,
         _ladder,

@@ -12,13 +12,21 @@ from unskew.cli.bundles import bundle, option
 from unskew.cli.options import (
     INPUT,
     Filters,
-    FolderOptions,
     Liked,
     NamedFileOptions,
     RatingsArgument,
     Seed,
 )
 from unskew.cli.sources import RATING_COLUMNS, file_columns
+from unskew.cli.split_audit import (
+    AuditOptions,
+    SplitOutput,
+    audit_saved,
+    check_options,
+    deliver,
+    diagnosed,
+    is_saved_split,
+)
 from unskew.engine.remote import address_name, is_address
 from unskew.errors import SettingError
 
@@ -235,10 +243,11 @@ def command(
     options: ProtocolOptions,
     liked: Liked,
     test_ratings: Annotated[str | None, option(GIVEN, "forced, given: file of the test ratings.")],
+    audit: AuditOptions,
     seed: Seed,
-    output: FolderOptions,
+    output: SplitOutput,
 ) -> None:
-    """Split ratings into training and test parts.
+    """Split ratings into training and test parts, or look for leaks in a split.
 
     [bold]Examples[/bold]
 
@@ -257,6 +266,12 @@ def command(
       unskew split plays.csv --events --protocol windows --length 7d --number 4 -o weeks/
 
       unskew split ratings.csv --card parts/card.json -o again/
+
+      unskew split ratings.csv --protocol temporal --audit -o leaks.html
+
+      unskew split train.csv --test-ratings test.csv --protocol given --audit
+
+      unskew split parts/ --audit --fail-on leak
 
     [bold]Protocols[/bold]
 
@@ -289,9 +304,16 @@ def command(
 
     settings = inputs.given(**vars(options))
     as_events = settings.pop("events", False) or protocol == "events"
-    check_folder(output.output, output.force)
+    check_options(audit, output)
+    if audit.audit and is_saved_split(ratings):
+        given = {"card": card, "test_ratings": test_ratings, "liked": liked, "filter": filters}
+        _refuse_settings(ratings, settings | given)
+        audit_saved(ratings, audit, output)
+        return
+    if output.folder is not None:
+        check_folder(output.folder, output.force)
     inputs.check_data_dir(files.data_dir, ratings, test_ratings)
-    reading = _Reading(ratings, test_ratings, files, filters)
+    reading = _Reading(ratings, test_ratings, files, filters, audit.feature)
     repeated = None if card is None else read_card(card)
     column = options.column
     if repeated is not None:
@@ -310,25 +332,39 @@ def command(
     data = apply_filters(data, reading.filters)
     if test is not None:
         settings["test_ratings"] = test
+        if audit.audit and protocol == "given" and repeated is None:
+            settings.setdefault("overlap", "keep")  # pairs in both parts are what is looked for
     splitter = (
         _splitter(protocol, settings, liked)
         if repeated is None
         else from_card(repeated, data, test)
     )
-    written = save_splits(
-        splitter,
-        data,
-        output.output,
-        seed,
-        liked=liked,
-        force=output.force,
-        more={"file": _file_name(reading.path), "reading": reading.described()},
-    )
+    if output.folder is not None:
+        written = save_splits(
+            splitter,
+            data,
+            output.folder,
+            seed,
+            liked=liked,
+            force=output.force,
+            more={"file": _file_name(reading.path), "reading": reading.described()},
+        )
+        if not output.quiet and not audit.audit:
+            _show(written)
+            outputs.say(f"written to {output.output}", dim=True)
     if not output.quiet:
-        _show(written)
-        outputs.say(f"written to {output.output}", dim=True)
         for line in (*data.notes, *map(str, data.steps)):
             outputs.note(line)
+    if audit.audit:
+        log = None if test is not None else data
+        deliver(diagnosed(splitter.each(data, seed), log), audit, output)
+
+
+def _refuse_settings(folder: str, settings: dict[str, Any]) -> None:
+    """Refuse settings of a split that is made already."""
+    for name, value in settings.items():
+        if value is not None:
+            raise SettingError(f"{folder}: is split already; leave out {_option(name)}")
 
 
 def _file_name(path: str) -> str:
@@ -339,11 +375,18 @@ class _Reading:
     """How the ratings, and the test ratings where they are a file of their own, are read."""
 
     def __init__(
-        self, ratings: str, test: str | None, files: NamedFileOptions, filters: list[str] | None
+        self,
+        ratings: str,
+        test: str | None,
+        files: NamedFileOptions,
+        filters: list[str] | None,
+        features: list[str] | None,
     ) -> None:
         self._source, self._test, self._files = ratings, test, files
         self._duplicates, self._feedback = files.duplicates, files.feedback
-        self._filters = list(filters or [])
+        self._filters, self._features = list(filters or []), list(features or [])
+        if self._features and any(one and inputs.is_named(one) for one in (ratings, test)):
+            raise SettingError("--feature names a column of a file; named data sets keep theirs")
         self._as_events = False
         self.path, self._columns = ratings, dict[str, Any]()
         if not inputs.is_named(ratings):
@@ -378,9 +421,14 @@ class _Reading:
             return inputs.read_rating_file(self._source, self._files)
         if as_events:
             _check_takes_events(protocol)
-            return read_events(self.path, feedback=self._feedback or "implicit", **self._columns)
+            return read_events(
+                self.path,
+                feedback=self._feedback or "implicit",
+                tags=self._features,
+                **self._columns,
+            )
         tag = "familiar" if protocol == "familiar" and column is None else column
-        tags = [] if tag is None else [tag]
+        tags = [*([] if tag is None else [tag]), *self._features]
         return read_ratings(
             self.path,
             duplicates=self._duplicates,
@@ -405,6 +453,7 @@ class _Reading:
                 self._test_path,
                 duplicates=self._duplicates,
                 feedback=self._feedback,
+                tags=self._features,
                 **self._test_columns,
             )
         if protocol == "forced":

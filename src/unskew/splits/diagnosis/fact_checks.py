@@ -166,7 +166,7 @@ def log_repeats(parts: Parts) -> Reading:
     """Measure which share of events repeats an item of the user, and which at once."""
     log = parts.log
     if not log.has_repeats or log.history is None:
-        return unknown("Ratings hold each pair once; give the event log (log=…) to count repeats.")
+        return unknown("Ratings hold each pair once; only an event log has repeats.")
     share, at_once = log.history.repeats / len(log), log.history.consecutive / len(log)
     sentence = (
         f"{percent(share)} of the events repeat an item that the user met before, "

@@ -104,13 +104,21 @@ def features(parts: Parts) -> Reading:
 
 def _numbers(parts: Parts, name: str) -> tuple[F64, F64] | None:
     """Return a column of both parts as floats; None if it holds no numbers."""
-    columns = [part.tags[name] for part in (parts.train, parts.test)]
-    if not all(one.dtype.is_numeric() for one in columns):
+    columns = [_floats(part.tags[name]) for part in (parts.train, parts.test)]
+    train, test = columns
+    return None if train is None or test is None else (train, test)
+
+
+def _floats(column: pl.Series) -> F64 | None:
+    """Return numbers, also those written as text; None if some are no numbers."""
+    if column.dtype == pl.String:
+        empty = column.null_count()
+        column = column.cast(pl.Float64, strict=False)
+        if column.null_count() > empty:
+            return None
+    if not column.dtype.is_numeric():
         return None
-    train, test = (
-        one.cast(pl.Float64).fill_null(float("nan")).to_numpy().copy() for one in columns
-    )
-    return train, test
+    return column.cast(pl.Float64).fill_null(float("nan")).to_numpy().copy()
 
 
 def _fits(parts: Parts, name: str, values: tuple[F64, F64]) -> Iterator[Fit]:

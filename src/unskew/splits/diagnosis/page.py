@@ -2,17 +2,13 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import polars as pl
 
 from unskew.engine.versions import versions
 from unskew.report.document import Block, Document, Fold, Picture, Section, Words
 from unskew.report.tables import Table
 from unskew.splits.diagnosis.check import LIGHTS, Check
-
-if TYPE_CHECKING:
-    from unskew.splits.diagnosis.result import Diagnosis
+from unskew.splits.diagnosis.lights import Lights
 
 SIGNS = {
     "leak": "● leak",
@@ -24,7 +20,7 @@ SIGNS = {
 TONES = {"leak": "warning", "look": "plain", "ok": "good"}
 
 
-def document_of(diagnosis: Diagnosis) -> Document:
+def document_of(diagnosis: Lights) -> Document:
     """Return a diagnosis as a document."""
     return Document(
         f"Leaks and drift: {', '.join(list(diagnosis.splits)[:3])}",
@@ -59,7 +55,7 @@ def document_of(diagnosis: Diagnosis) -> Document:
     )
 
 
-def lead(diagnosis: Diagnosis) -> list[Words]:
+def lead(diagnosis: Lights) -> list[Words]:
     """Return the answer: the verdict, and every red and yellow light with its remedy."""
     tone = "warning" if diagnosis.leaks else "good"
     result = [Words(f"{diagnosis.verdict()}.", tone, "Verdict")]
@@ -69,7 +65,7 @@ def lead(diagnosis: Diagnosis) -> list[Words]:
     return result
 
 
-def light_blocks(diagnosis: Diagnosis) -> list[Block]:
+def light_blocks(diagnosis: Lights) -> list[Block]:
     """Return the table of lights, without facts, and the rows over time."""
     rows = [
         (SIGNS[light], one.title, one.short, one.sentence)
@@ -83,7 +79,7 @@ def light_blocks(diagnosis: Diagnosis) -> list[Block]:
     return blocks
 
 
-def fact_blocks(diagnosis: Diagnosis) -> list[Block]:
+def fact_blocks(diagnosis: Lights) -> list[Block]:
     """Return the facts, and the drift of items."""
     facts = diagnosis.of_light("shown")
     blocks: list[Block] = [_table([(SIGNS["shown"], *_row(one)) for one in facts])]
@@ -92,7 +88,7 @@ def fact_blocks(diagnosis: Diagnosis) -> list[Block]:
     return blocks
 
 
-def threshold_table(diagnosis: Diagnosis) -> Table:
+def threshold_table(diagnosis: Lights) -> Table:
     """Return when each light changes."""
     rows = [(one.key, one.title, one.threshold, one.remedy) for one in diagnosis.checks]
     names = ["key", "check", "when the light changes", "what to do"]

@@ -98,6 +98,4 @@ def _notes(log: Log, counts: dict[str, SplitCounts]) -> tuple[str, ...]:
     if log.is_given or len(counts) == 1:
         return ()
     first = next(iter(counts))
-    return (
-        f"Facts about the log are those of the parts of {first}; give log=… for those of all rows.",
-    )
+    return (f"No log was given: facts about it are those of the parts of {first}.",)
