@@ -133,6 +133,8 @@ TITLES = {
     "bins fold": "Liked ratings by popularity, in numbers",
     "splits fold": "What splitting did, in numbers",
     "facts fold": "Drift, cold users and items, rhythm: facts without a judgement",
+    "unknown fold": "What could not be checked here",
+    "unknown": "Not checked",
     "lights": "Lights",
     "facts": "Facts",
     "settings fold": "The settings that tuning chose",
@@ -290,8 +292,8 @@ CAPTIONS = {
     ),
     "no training part": "There is no training part to hold against the test ratings.",
     "lights note": (
-        "leak: what is tested reached the training; look: worth a look; unknown: cannot be checked "
-        "here; ok: checked, nothing there; when each light changes: us.splits.diagnose"
+        "leak: what is tested reached the training; look: worth a look; ok: checked, nothing "
+        "there; us.splits.diagnose says when each light changes"
     ),
     "rows cut": "the first {shown} of {count} rows",
     "scores note": (

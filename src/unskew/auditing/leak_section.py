@@ -14,11 +14,15 @@ from unskew.auditing.captions import caption
 from unskew.auditing.column_names import SPLITS
 from unskew.auditing.split_lights import WITHIN_TIME
 from unskew.report.document import Block, Section, Words
-from unskew.splits.diagnosis.check import LIGHTS, Check
+from unskew.splits.diagnosis.check import Check
 from unskew.splits.diagnosis.result import Diagnosis
 
 if TYPE_CHECKING:
     from unskew.auditing.measurements import Measurements
+
+
+NAMES = ("split", "light", "check", "amount", "sentence")
+FACTS = tuple(name for name in NAMES if name != "light")
 
 
 def leaks(audit: Measurements) -> Section:
@@ -31,10 +35,11 @@ def leaks(audit: Measurements) -> Section:
     if lights.diagnoses:
         content.append(_lights(lights.diagnoses, lights.ignoring_time))
         content += _figures(lights.diagnoses, lights.ignoring_time)
-        content += blocks.fold("facts fold", [_facts(lights.diagnoses)])
+        content += blocks.fold("facts fold", [_facts(lights.diagnoses, lights.ignoring_time)])
+        content += blocks.fold("unknown fold", [_unknown(lights.diagnoses)])
     else:
         content.append(Words(caption("no training part")))
-    return section("leaks", blocks.filled(content, audit.skipped, ("leaks and drift",)))
+    return section("leaks", blocks.filled(content, audit.skipped, ()))
 
 
 def _name(protocol: str) -> str:
@@ -45,33 +50,37 @@ def _lights(diagnoses: Mapping[str, Diagnosis], ignoring: tuple[str, ...]) -> Bl
     """Return a table of all checks that judge, the worst first."""
     rows = [
         (_name(protocol), light, *_cells(one))
-        for light in LIGHTS
-        if light != "shown"
+        for light in ("leak", "look", "ok")
         for protocol, diagnosis in diagnoses.items()
         for one in diagnosis.of_light(light)
         if protocol not in ignoring or one.key not in WITHIN_TIME
     ]
-    return blocks.table("lights", _frame(rows), note=caption("lights note"))
+    return blocks.table("lights", _frame(rows, NAMES), note=caption("lights note"))
 
 
-def _facts(diagnoses: Mapping[str, Diagnosis]) -> Block:
-    """Return a table of what is shown without a judgement."""
+def _facts(diagnoses: Mapping[str, Diagnosis], ignoring: tuple[str, ...]) -> Block:
+    """Return a table of what is shown without a judgement: of a split by time, if there is one."""
+    ordered = sorted(diagnoses, key=lambda one: one in ignoring)
+    rows = [(_name(ordered[0]), *_cells(one)) for one in diagnoses[ordered[0]].of_light("shown")]
+    return blocks.table("facts", _frame(rows, FACTS))
+
+
+def _unknown(diagnoses: Mapping[str, Diagnosis]) -> Block:
+    """Return a table of what could not be checked, and why."""
     rows = [
         (_name(protocol), *_cells(one))
         for protocol, diagnosis in diagnoses.items()
-        for one in diagnosis.of_light("shown")
+        for one in diagnosis.of_light("unknown")
     ]
-    return blocks.table("facts", _frame(rows))
+    return blocks.table("unknown", _frame(rows, FACTS).drop("amount"))
 
 
 def _cells(check: Check) -> tuple[str, str, str]:
     return check.title, check.short, check.sentence
 
 
-def _frame(rows: Sequence[tuple[str, ...]]) -> pl.DataFrame:
-    names = ("split", "light", "check", "amount", "sentence")
-    kept = names if not rows or len(rows[0]) == len(names) else ("split", *names[2:])
-    return pl.DataFrame(rows, schema=dict.fromkeys(kept, pl.String), orient="row")
+def _frame(rows: Sequence[tuple[str, ...]], names: Sequence[str]) -> pl.DataFrame:
+    return pl.DataFrame(rows, schema=dict.fromkeys(names, pl.String), orient="row")
 
 
 def _figures(diagnoses: Mapping[str, Diagnosis], ignoring: tuple[str, ...]) -> list[Block]:

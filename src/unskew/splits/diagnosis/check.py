@@ -20,6 +20,8 @@ LIGHTS = {
     "ok": "green: checked, nothing found",
 }
 """Every light and what it means, the worst first."""
+IN_ORDER = ("leak", "look", "ok", "shown", "unknown")
+"""Lights in the order in which tables show them."""
 UNITS = ("share", "number", "days", "ratio", "value")
 
 Number = int | float | str | None

@@ -30,8 +30,8 @@ from unskew.splits.diagnosis.thresholds import (
     LEAK_SHARE,
 )
 
-BANDS, WIDTH = 14, 5
-"""Two histories are compared if one of 14 groups of 5 min-hashes is equal."""
+BANDS, WIDTH = 24, 4
+"""Two histories are compared if one of 24 groups of 4 min-hashes is equal."""
 CROWD = 64
 """A group of min-hashes that more pairs than this share is common, and is passed over."""
 MOST_CANDIDATES = 20_000

@@ -72,27 +72,27 @@ def _settings(step: Step) -> str:
     unit="number",
     threshold=(
         "yellow if nobody has fewer rows than k over all parts, some have fewer in training, and "
-        f"chance would leave nobody below k with odds of 1 to e^{CUT_OFF_SURPRISE:g} or less"
+        f"chance would leave nobody below k once in {np.exp(CUT_OFF_SURPRISE):,.0f} times or less"
     ),
-    remedy="Find out how the data were filtered: by training rows alone, or by all?",
+    remedy="Find out whether the data were filtered by training rows alone or by all.",
 )
 def cut_off(parts: Parts) -> Reading:
     """Look whether users or items with few rows, test rows included, seem to be removed."""
-    texts: list[str] = []
     counts: dict[str, int | float | str | None] = {}
-    least = 0
+    texts, least, total = [], 0, 0.0
     for name, trained, everything in _all_counts(parts):
         k, expected = truncation(everything)
         below = int(np.count_nonzero((trained > 0) & (trained < k)))
-        surprise = max(expected, survival(trained, everything, k))
+        surprise = max(expected, survival(trained, everything, k)) if below else 0.0
         counts |= {f"smallest_{name}_count": k, f"{name}_surprise": surprise}
-        if surprise >= CUT_OFF_SURPRISE and below:
+        total += surprise
+        if surprise >= 1.0:
             least = max(least, k)
             texts.append(
                 f"no {name} has fewer than {k:,} rows over all parts, and {below:,} have fewer in "
                 "training"
             )
-    if not texts:
+    if total < CUT_OFF_SURPRISE:
         return Reading("ok", 0.0, "Numbers of rows do not look cut off at a least number.", counts)
     sentence = f"{listed(texts)}: test rows may have decided who stays."
     return Reading("look", float(least), sentence[0].upper() + sentence[1:], counts)

@@ -101,16 +101,17 @@ def targets_in_time(
         for i in range(b):
             key[a + i], name[a + i] = time[start[u] + i], a + i
         sort_by(key, name, 0, a + b)
-        later, together = -_NEVER, 0  # the last training row of the session, seen from its end
+        later, tested, together = -_NEVER, False, 0  # of the session, seen from its end
         for i in range(a + b - 1, -1, -1):
             if i < a + b - 1 and key[i + 1] - key[i] > gap:
-                later = -_NEVER
+                later, tested = -_NEVER, False
             if name[i] < a:
                 later = max(later, key[i])
             else:
                 places += i / (a + b - 1)
                 torn += key[i] < later
-                together = 1 if later > -_NEVER else together
+                tested = True
+            together = 1 if tested and later > -_NEVER else together
         crossing += together
     return torn, crossing, users, places, rows
 

@@ -14,7 +14,7 @@ from unskew.errors import DataError
 from unskew.report.result import Result
 from unskew.report.text import counted, visible
 from unskew.splits.counts import SplitCounts
-from unskew.splits.diagnosis.check import LIGHTS, Check
+from unskew.splits.diagnosis.check import IN_ORDER, LIGHTS, Check
 from unskew.splits.diagnosis.timeline import DriftPeriod, Timeline
 
 if TYPE_CHECKING:
@@ -126,7 +126,7 @@ class Lights(Result):
         """Return a row per check, the worst light first."""
         rows = [
             (one.light, one.title, one.short, one.sentence, one.threshold)
-            for light in LIGHTS
+            for light in IN_ORDER
             for one in self.of_light(light)
         ]
         names = ["light", "check", "value", "what was found", "when the light changes"]

@@ -7,7 +7,7 @@ import polars as pl
 from unskew.engine.versions import versions
 from unskew.report.document import Block, Document, Fold, Picture, Section, Words
 from unskew.report.tables import Table
-from unskew.splits.diagnosis.check import LIGHTS, Check
+from unskew.splits.diagnosis.check import IN_ORDER, Check
 from unskew.splits.diagnosis.lights import Lights
 
 SIGNS = {
@@ -69,7 +69,7 @@ def light_blocks(diagnosis: Lights) -> list[Block]:
     """Return the table of lights, without facts, and the rows over time."""
     rows = [
         (SIGNS[light], one.title, one.short, one.sentence)
-        for light in LIGHTS
+        for light in IN_ORDER
         if light != "shown"
         for one in diagnosis.of_light(light)
     ]

@@ -22,8 +22,9 @@ FEATURE_RATIO = 4.0
 FEATURE_ENTRIES = 20
 """Items (users) with test rows that the check needs."""
 
-CUT_OFF_SURPRISE = 7.0
-"""Yellow if the logarithm of the odds against nobody below the smallest count is at least this."""
+CUT_OFF_SURPRISE = 6.0
+"""Yellow if the chance that nobody is below the smallest count is e to the minus this, or less, of
+users and items together."""
 
 COPY_ITEMS = 8
 """Items that two accounts must share before they are compared."""
