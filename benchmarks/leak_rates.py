@@ -16,7 +16,6 @@ import argparse
 import json
 import os
 import time
-from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -64,17 +63,19 @@ def plain_log(seed: int) -> Any:
     rng = np.random.default_rng([seed, 17])
     size, _, _ = sizes(seed)
     users, items, span = size["users"], size["items"], size["days"] * 86_400
-    rows = []
     born = np.where(rng.random(items) < 0.3, rng.random(items) * span, 0.0)
     fame = rng.pareto(1.5, items) + 0.1
-    for user in range(users):
-        number = 1 + rng.poisson(rng.gamma(1.5, size["events"] / users / 1.5))
-        start = rng.random() * 0.9 * span
-        moments = np.sort(start + rng.exponential(0.2 * span, number) * rng.random(number))
-        for moment in moments[moments < span]:
-            weight = fame * (born <= moment) * np.where(np.arange(items) % 2 == user % 2, 4, 1)
-            rows.append((user, rng.choice(items, p=weight / weight.sum()), moment))
-    user, item, moment = (np.array(column) for column in zip(*rows, strict=True))
+    number = 1 + rng.poisson(rng.gamma(1.5, size["events"] / users / 1.5, users))
+    user = np.repeat(np.arange(users), number)
+    start = np.repeat(rng.random(users) * 0.9 * span, number)
+    moment = start + rng.exponential(0.2 * span, user.size) * rng.random(user.size)
+    user, moment = user[moment < span], moment[moment < span]
+    item = np.full(user.size, -1)
+    while (missing := (item < 0) | (born[item] > moment)).any():  # drawn again until it is born
+        for parity in (0, 1):
+            weight = fame * np.where(np.arange(items) % 2 == parity, 4, 1)
+            rows = np.flatnonzero(missing & (user % 2 == parity))
+            item[rows] = rng.choice(items, rows.size, p=weight / weight.sum())
     frame = pl.DataFrame(
         {
             "user": user,
@@ -82,7 +83,10 @@ def plain_log(seed: int) -> Any:
             "rating": rng.integers(1, 6, user.size),
             "time": (1_300_000_000 + moment).astype(np.int64),
         }
-    ).unique(["user", "item"], keep="first", maintain_order=True)
+    )
+    frame = frame.sort("time", maintain_order=True).unique(
+        ["user", "item"], keep="first", maintain_order=True
+    )
     return us.read_events(frame, feedback="explicit")
 
 
@@ -91,7 +95,9 @@ def clean_splits(kind: str, seed: int, variant: str) -> tuple[Any, list[Split]]:
     size, test, ties = sizes(seed)
     log = plain_log(seed) if kind == PLAIN else us.worlds.event_log(kind, seed=seed, **size)
     if variant == "three windows":
-        return log, list(windows(log, test))
+        repeats = "count" if log.implicit else "first"
+        splitter = us.splits.Windows(number=3, test=test, ties=ties, repeats=repeats)
+        return log, splitter.split(log)
     if kind == "repeating":
         (split,) = us.splits.TemporalEvents(test=test, ties=ties, seen="keep").split(log)
     else:
@@ -102,18 +108,6 @@ def clean_splits(kind: str, seed: int, variant: str) -> tuple[Any, list[Split]]:
         train = us.data.KCore(3, 3).apply(split.train)
         split = Split(*under_one_numbering(train, split.test), split.label)
     return log, [split]
-
-
-def windows(log: Any, test: float) -> Iterator[Split]:
-    """Yield three splits, each of training before its test, without torn times."""
-    time, repeats = log.time, "count" if log.implicit else "first"
-    for number in range(3):
-        cut = np.quantile(time, 1.0 - test * (3 - number) / 3)
-        end = np.quantile(time, 1.0 - test * (2 - number) / 3) if number < 2 else time[-1]
-        at, until = np.searchsorted(time, [cut, end], side="right")
-        if 0 < at < until:
-            parts = [log.to_ratings(repeats, slice(*rows)) for rows in ((0, at), (at, until))]
-            yield Split(*parts, f"window{number + 1}")
 
 
 def with_columns(split: Split, seed: int) -> Split:

@@ -433,6 +433,27 @@ def test_numbers_written_as_text_are_numbers(clean):
     assert reading(with_column(clean, "x", "item", text), "features").light == "leak"
 
 
+def test_columns_of_the_log_are_checked_under_any_ids(clean):
+    (seen, later), *_ = statistics(clean)
+    items = clean.train.items.values
+    log = us.read_events(
+        {
+            "user": ["nobody", *["u"] * len(items)],
+            "item": ["none", *map(str, items)],
+            "time": np.arange(len(items) + 1) * 1_000,
+            "views": [7, *(seen + later).tolist()],
+        },
+        tags=["views"],
+    )
+    parts = [
+        us.read_ratings(part.to_polars().with_columns(pl.col("item").cast(pl.String)))
+        for part in (clean.train, clean.test)
+    ]
+    split = Split(*under_one_numbering(*parts))
+    assert reading(split, "features", log=log).light == "leak"
+    assert reading(split, "features").light == "unknown"
+
+
 def test_ranks_are_those_of_scipy():
     stats = pytest.importorskip("scipy.stats")
     rng = np.random.default_rng(4)

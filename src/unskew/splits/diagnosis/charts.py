@@ -8,14 +8,14 @@ from typing import Any
 import numpy as np
 
 from unskew.report.charts import BLUE, GREEN, GREY, INK, VERMILION, Figure, as_figure
-from unskew.splits.diagnosis.timeline import DriftPeriod, Timeline
+from unskew.splits.diagnosis.over_time import DriftPeriod, RowsOverTime
 
 COLOURS = {"training": BLUE, "test": VERMILION, "validation": GREEN}
 MOST_BARS = 40
 """The most splits of which every part is drawn as a bar."""
 
 
-def over_time(timelines: Sequence[Timeline]) -> Figure:
+def over_time(timelines: Sequence[RowsOverTime]) -> Figure:
     """Draw the rows of each part over time; of several splits, when parts begin and end.
 
     Parameters
@@ -38,7 +38,7 @@ def _colour(parts: Sequence[str], symbol: str) -> Any:
     return color.legend(symbolType=symbol)
 
 
-def _rows(timeline: Timeline) -> Figure:
+def _rows(timeline: RowsOverTime) -> Figure:
     """Draw the rows of each part on top of each other."""
     import altair as alt
 
@@ -63,7 +63,7 @@ def _rows(timeline: Timeline) -> Figure:
     return as_figure(chart, "Rows over time", [f"{timeline.label}: {totals} rows"], rows)
 
 
-def _windows(timelines: Sequence[Timeline]) -> Figure:
+def _windows(timelines: Sequence[RowsOverTime]) -> Figure:
     """Draw a bar from the first to the last row of each part of each split."""
     import altair as alt
 

@@ -8,9 +8,11 @@ from typing import NamedTuple
 import numpy as np
 import polars as pl
 
-from unskew.arrays import F64, I64
+from unskew.arrays import F64, I32, I64, frozen
+from unskew.data.events import Events
+from unskew.data.ratings import Ratings
 from unskew.splits.diagnosis.check import Reading, listed, rule, unknown
-from unskew.splits.diagnosis.parts import Parts
+from unskew.splits.diagnosis.parts import Parts, places_in
 from unskew.splits.diagnosis.thresholds import FEATURE_ENTRIES, FEATURE_MISFIT, FEATURE_RATIO
 
 STEPS = 10
@@ -70,15 +72,14 @@ class Fit(NamedTuple):
 )
 def features(parts: Parts) -> Reading:
     """Look for columns of items or users that hold counts or means with test rows."""
-    names = [name for name in parts.train.tags if name in parts.test.tags]
-    columns = {name: _numbers(parts, name) for name in names}
-    numeric = {name: pair for name, pair in columns.items() if pair is not None}
+    columns = _columns(parts)
+    numeric = {name: one for name, one in columns.items() if one is not None}
     if not numeric:
-        what = "no column of numbers" if names else "no further column"
+        what = "no column of numbers" if columns else "no further column"
         return unknown(f"The ratings have {what} beside user, item, rating and time.")
     fits: list[Fit] = []
-    for name, values in numeric.items():
-        fits += _fits(parts, name, values)
+    for name, column in numeric.items():
+        fits += _fits(parts, name, column)
     counts: dict[str, int | float | str | None] = {
         "columns": len(numeric),
         "compared": len({one.column for one in fits}),
@@ -102,11 +103,49 @@ def features(parts: Parts) -> Reading:
     return Reading("ok", 0.0, "No column follows counts or means that need test rows.", counts)
 
 
-def _numbers(parts: Parts, name: str) -> tuple[F64, F64] | None:
-    """Return a column of both parts as floats; None if it holds no numbers."""
-    columns = [_floats(part.tags[name]) for part in (parts.train, parts.test)]
-    train, test = columns
-    return None if train is None or test is None else (train, test)
+class Column(NamedTuple):
+    """A column of numbers, in one or several sets of rows."""
+
+    user: list[I32]
+    item: list[I32]
+    value: list[F64]
+
+
+def _columns(parts: Parts) -> dict[str, Column | None]:
+    """Return the further columns of both parts, and of the log; None if they hold no numbers."""
+    both = [parts.train, parts.test]
+    result: dict[str, Column | None] = {}
+    for name in parts.train.tags:
+        if name in parts.test.tags:
+            values = [_floats(part.tags[name]) for part in both]
+            result[name] = _column(
+                [part.user for part in both], [part.item for part in both], values
+            )
+    log = parts.log.source
+    for name in () if log is None else log.tags:
+        if log is not None and name not in result:
+            result[name] = _log_column(parts, log, name)
+    return result
+
+
+def _log_column(parts: Parts, log: Events | Ratings, name: str) -> Column | None:
+    """Return a column of the log under the numbers of the split; -1 for those not in it."""
+    values = _floats(log.tags[name])
+    if values is None:
+        return None
+    codes = [
+        code if ids.equals(others) else places_in(ids, others)[code]
+        for ids, others, code in (
+            (log.users, parts.train.users, log.user),
+            (log.items, parts.train.items, log.item),
+        )
+    ]
+    return Column([codes[0]], [codes[1]], [values])
+
+
+def _column(user: list[I32], item: list[I32], values: list[F64 | None]) -> Column | None:
+    known = [one for one in values if one is not None]
+    return Column(user, item, known) if len(known) == len(values) else None
 
 
 def _floats(column: pl.Series) -> F64 | None:
@@ -121,20 +160,20 @@ def _floats(column: pl.Series) -> F64 | None:
     return column.cast(pl.Float64).fill_null(float("nan")).to_numpy().copy()
 
 
-def _fits(parts: Parts, name: str, values: tuple[F64, F64]) -> Iterator[Fit]:
+def _fits(parts: Parts, name: str, column: Column) -> Iterator[Fit]:
     """Compare a column that has one value per item, or per user, with counts, sums and means."""
     from unskew.splits.diagnosis import kernels
 
-    for of, size, train, test in (
-        ("item", len(parts.train.items), parts.train.item, parts.test.item),
-        ("user", len(parts.train.users), parts.train.user, parts.test.user),
+    for of, size, codes, tested in (
+        ("item", len(parts.train.items), column.item, parts.item_counts[1]),
+        ("user", len(parts.train.users), column.user, parts.user_counts[1]),
     ):
         constant = np.full(size, np.nan)
-        if not kernels.constant_values(train, values[0], constant):
+        rows = zip(codes, column.value, strict=True)
+        if not all(
+            kernels.constant_values(frozen(code), frozen(value), constant) for code, value in rows
+        ):
             continue
-        if not kernels.constant_values(test, values[1], constant):
-            continue
-        tested = np.bincount(test, minlength=size)
         known = np.flatnonzero(np.isfinite(constant) & (tested > 0))
         if known.size < FEATURE_ENTRIES or np.ptp(constant[known]) == 0:
             continue

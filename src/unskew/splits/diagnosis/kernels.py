@@ -200,9 +200,12 @@ def calendar(time: I64) -> tuple[I64, I64]:
 
 @kernel
 def constant_values(code: I32, value: F64, out: F64) -> bool:
-    """Fill in the one value of each user or item; tell whether it is one. NaN is no value."""
+    """Fill in the one value of each user or item; tell whether it is one.
+
+    NaN is no value, and a negative code nobody.
+    """
     for i in range(code.size):
-        if np.isnan(value[i]):
+        if code[i] < 0 or np.isnan(value[i]):
             continue
         before = out[code[i]]
         if np.isnan(before):

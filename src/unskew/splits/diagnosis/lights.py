@@ -15,7 +15,7 @@ from unskew.report.result import Result
 from unskew.report.text import counted, visible
 from unskew.splits.counts import SplitCounts
 from unskew.splits.diagnosis.check import IN_ORDER, LIGHTS, Check
-from unskew.splits.diagnosis.timeline import DriftPeriod, Timeline
+from unskew.splits.diagnosis.over_time import DriftPeriod, RowsOverTime
 
 if TYPE_CHECKING:
     from unskew.report.charts import Figure
@@ -36,7 +36,7 @@ class Lights(Result):
     """By split: users, items and ratings of both parts, in numbers."""
     checks: tuple[Check, ...]
     """Every check, in the order of the list."""
-    timelines: tuple[Timeline, ...] = ()
+    timelines: tuple[RowsOverTime, ...] = ()
     drift: tuple[DriftPeriod, ...] = ()
     notes: tuple[str, ...] = field(default=())
 

@@ -61,6 +61,8 @@ class Log:
     steps: tuple[Step, ...]
     is_given: bool
     """Whether it was given, or put together from the parts of the first split."""
+    source: Events | Ratings | None = None
+    """What was given, if it has further columns."""
 
     @classmethod
     def of(cls, data: Events | Ratings) -> Log:
@@ -125,6 +127,7 @@ class Log:
             has_repeats=has_repeats,
             steps=data.steps,
             is_given=is_given,
+            source=data if is_given and data.tags else None,
         )
 
     def __len__(self) -> int:

@@ -10,10 +10,10 @@ from unskew.data.ratings import Ratings
 from unskew.errors import SettingError
 from unskew.splits.counts import SplitCounts
 from unskew.splits.diagnosis.check import Reading
+from unskew.splits.diagnosis.over_time import DriftPeriod, RowsOverTime, drift_of, rows_over_time
 from unskew.splits.diagnosis.parts import Log, Parts
 from unskew.splits.diagnosis.result import Diagnosis
 from unskew.splits.diagnosis.rules import CHECKS
-from unskew.splits.diagnosis.timeline import DriftPeriod, Timeline, drift_of, timeline_of
 from unskew.splits.split import Split
 
 
@@ -50,7 +50,7 @@ def diagnose(split: Split | Iterable[Split], *, log: Events | Ratings | None = N
     view = None if log is None else Log.of(log)
     readings: dict[str, dict[str, Reading]] = {one.key: {} for one in CHECKS}
     counts: dict[str, SplitCounts] = {}
-    timelines: list[Timeline] = []
+    timelines: list[RowsOverTime] = []
     drift: list[DriftPeriod] = []
     for one in [split] if isinstance(split, Split) else split:
         if not isinstance(one, Split):
@@ -62,7 +62,7 @@ def diagnose(split: Split | Iterable[Split], *, log: Events | Ratings | None = N
         for rule in CHECKS:
             if not rule.of_log or not counts:
                 readings[rule.key][label] = rule.reading(parts)
-        if (timeline := timeline_of(parts)) is not None:
+        if (timeline := rows_over_time(parts)) is not None:
             timelines.append(timeline)
         drift += drift_of(parts)
         counts[label] = parts.counts

@@ -24,7 +24,7 @@ MOST_ROWS, DRAWS = 40_000, 5
 
 
 @dataclass(frozen=True, eq=False)
-class Timeline:
+class RowsOverTime:
     """The rows of each part of a split over time."""
 
     label: str
@@ -47,7 +47,7 @@ class DriftPeriod:
     distance: Distance
 
 
-def timeline_of(parts: Parts) -> Timeline | None:
+def rows_over_time(parts: Parts) -> RowsOverTime | None:
     """Count the rows of each part over time; None without time stamps."""
     if not parts.has_time or parts.log.time is None:
         return None
@@ -62,7 +62,7 @@ def timeline_of(parts: Parts) -> Timeline | None:
         name: np.bincount((one - low) // width, minlength=BINS)[:BINS]
         for name, one in times.items()
     }
-    return Timeline(parts.split.label, low + width * np.arange(BINS + 1), rows, spans)
+    return RowsOverTime(parts.split.label, low + width * np.arange(BINS + 1), rows, spans)
 
 
 def drift_of(parts: Parts) -> tuple[DriftPeriod, ...]:
