@@ -261,7 +261,7 @@ def test_a_random_split_is_said_to_ignore_time():
     future = result.check("future")
     assert future.light == "leak"
     assert future.value == pytest.approx(0.5, abs=0.1)
-    assert "does not look at time does this by construction" in future.sentence
+    assert "A random split, or a cut for each user alone, does this" in future.sentence
     assert result.check("popularity-drift").light == "unknown"
     assert not result.drift
 

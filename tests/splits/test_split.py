@@ -146,6 +146,7 @@ def test_values_stay_and_every_split_can_be_diagnosed(how):
     there = {row[:3] for row in rows(data) + rows(RANDOM_PART)}
     for split in how.split(data):
         assert count_parts(split).table().height == 19
+        assert us.splits.diagnose(split, log=data).checks
         if not isinstance(how, TemporalEvents):
             assert {row[:3] for row in rows(split.train) + rows(split.test)} <= there
 

@@ -286,9 +286,9 @@ CAPTIONS = {
     ),
     "in both parts": "{pairs} in both parts of the {name} split.",
     "cold users": "{count} of {users} test users of the {name} split have no training rating.",
-    "ignores time": (
-        "Splits that do not look at time: {names}. There, systems learn from ratings that are "
-        "later than those they are tested on, by construction."
+    "no cut": (
+        "Splits without one cut in time for all: {names}. There, systems learn from ratings that "
+        "are later than those they are tested on, by construction."
     ),
     "no training part": "There is no training part to hold against the test ratings.",
     "lights note": (

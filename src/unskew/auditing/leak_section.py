@@ -29,13 +29,13 @@ def leaks(audit: Measurements) -> Section:
     """Return the section: lights first, facts folded."""
     lights = audit.lights
     content: list[Block] = []
-    if lights.ignoring_time:
-        names = ", ".join(_name(one) for one in lights.ignoring_time)
-        content.append(Words(caption("ignores time", names=names), "warning"))
+    if lights.mixed:
+        names = ", ".join(_name(one) for one in lights.mixed)
+        content.append(Words(caption("no cut", names=names), "warning"))
     if lights.diagnoses:
-        content.append(_lights(lights.diagnoses, lights.ignoring_time))
-        content += _figures(lights.diagnoses, lights.ignoring_time)
-        content += blocks.fold("facts fold", [_facts(lights.diagnoses, lights.ignoring_time)])
+        content.append(_lights(lights.diagnoses, lights.mixed))
+        content += _figures(lights.diagnoses, lights.mixed)
+        content += blocks.fold("facts fold", [_facts(lights.diagnoses, lights.mixed)])
         content += blocks.fold("unknown fold", [_unknown(lights.diagnoses)])
     else:
         content.append(Words(caption("no training part")))
@@ -46,21 +46,21 @@ def _name(protocol: str) -> str:
     return SPLITS.get(protocol, protocol)
 
 
-def _lights(diagnoses: Mapping[str, Diagnosis], ignoring: tuple[str, ...]) -> Block:
+def _lights(diagnoses: Mapping[str, Diagnosis], mixed: tuple[str, ...]) -> Block:
     """Return a table of all checks that judge, the worst first."""
     rows = [
         (_name(protocol), light, *_cells(one))
         for light in ("leak", "look", "ok")
         for protocol, diagnosis in diagnoses.items()
         for one in diagnosis.of_light(light)
-        if protocol not in ignoring or one.key not in WITHIN_TIME
+        if protocol not in mixed or one.key not in WITHIN_TIME
     ]
     return blocks.table("lights", _frame(rows, NAMES), note=caption("lights note"))
 
 
-def _facts(diagnoses: Mapping[str, Diagnosis], ignoring: tuple[str, ...]) -> Block:
+def _facts(diagnoses: Mapping[str, Diagnosis], mixed: tuple[str, ...]) -> Block:
     """Return a table of what is shown without a judgement: of a split by time, if there is one."""
-    ordered = sorted(diagnoses, key=lambda one: one in ignoring)
+    ordered = sorted(diagnoses, key=lambda one: one in mixed)
     rows = [(_name(ordered[0]), *_cells(one)) for one in diagnoses[ordered[0]].of_light("shown")]
     return blocks.table("facts", _frame(rows, FACTS))
 
@@ -83,10 +83,10 @@ def _frame(rows: Sequence[tuple[str, ...]], names: Sequence[str]) -> pl.DataFram
     return pl.DataFrame(rows, schema=dict.fromkeys(names, pl.String), orient="row")
 
 
-def _figures(diagnoses: Mapping[str, Diagnosis], ignoring: tuple[str, ...]) -> list[Block]:
+def _figures(diagnoses: Mapping[str, Diagnosis], mixed: tuple[str, ...]) -> list[Block]:
     """Return rows over time, and the drift of items, of a split by time."""
     for protocol, diagnosis in diagnoses.items():
-        if protocol not in ignoring and diagnosis.timelines:
+        if protocol not in mixed and diagnosis.timelines:
             drawn: list[Block] = [blocks.picture(diagnosis.figure)]
             if diagnosis.drift:
                 drawn.append(blocks.picture(partial(diagnosis.figure, "drift")))

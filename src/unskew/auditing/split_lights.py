@@ -5,15 +5,18 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
+import numpy as np
+
 from unskew.data.ratings import Ratings
 from unskew.splits.counts import SplitCounts, count_parts
+from unskew.splits.diagnosis.parts import MIXED, mean_later
 from unskew.splits.diagnosis.result import Diagnosis
 from unskew.splits.diagnosis.run import diagnose
 from unskew.splits.split import Split, Splitter
 from unskew.splits.time import Temporal
 
 WITHIN_TIME = ("future", "user-order", "unborn-items", "torn-sessions")
-"""Checks that are red for every split that does not look at time."""
+"""Checks that are red wherever training and test cover the same time."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -25,12 +28,8 @@ class SplitLights:
     diagnoses: Mapping[str, Diagnosis] = field(default_factory=dict)
     """By protocol, of the first one and of splits by time: the lights."""
 
-    @property
-    def ignoring_time(self) -> tuple[str, ...]:
-        """The protocols whose test is not later than their training."""
-        return tuple(
-            name for name, one in self.counts.items() if (one.before_any_train or 0.0) > 0.5
-        )
+    mixed: tuple[str, ...] = ()
+    """The protocols whose training and test cover the same time: without one cut for all."""
 
 
 def lights_of_splits(splitters: Iterable[Splitter], ratings: Ratings, seed: int) -> SplitLights:
@@ -47,14 +46,22 @@ def lights_of_splits(splitters: Iterable[Splitter], ratings: Ratings, seed: int)
     """
     kinds = list(splitters)
     names = [one.name for one in kinds]
-    counts, diagnoses = {}, {}
+    counts, diagnoses, mixed = {}, {}, []
     for number, one in enumerate(kinds):
         name = one.name if names.count(one.name) == 1 else repr(one)
         split = next(iter(one.each(ratings, seed)))
         counts[name] = count_parts(split)
         if number == 0 or isinstance(one, Temporal):
             diagnoses[name] = diagnose(split, log=ratings)
-    return SplitLights(counts, diagnoses)
+        if _is_mixed(split):
+            mixed.append(name)
+    return SplitLights(counts, diagnoses, tuple(mixed))
+
+
+def _is_mixed(split: Split) -> bool:
+    """Tell whether training and test cover the same time."""
+    train, test = split.train.time, split.test.time
+    return train is not None and test is not None and mean_later(train, np.sort(test)) >= MIXED
 
 
 def lights_of_given(train: Ratings | None, test: Ratings) -> SplitLights:
@@ -62,4 +69,5 @@ def lights_of_given(train: Ratings | None, test: Ratings) -> SplitLights:
     if train is None or not len(train) or not len(test):
         return SplitLights()
     split = Split(train, test, "given")
-    return SplitLights({"given": count_parts(split)}, {"given": diagnose(split)})
+    mixed = ("given",) if _is_mixed(split) else ()
+    return SplitLights({"given": count_parts(split)}, {"given": diagnose(split)}, mixed)

@@ -40,7 +40,7 @@ def future(parts: Parts) -> Reading:
         return Reading("ok", 0.0, f"The first test row comes {gap} after training ends.", counts)
     why = ""
     if parts.is_mixed:
-        why = " A split that does not look at time does this by construction."
+        why = " A random split, or a cut for each user alone, does this by construction."
     sentence = (
         f"Systems learn from the future: on average {percent(share)} of the training rows are "
         f"later than a test row.{why}"
