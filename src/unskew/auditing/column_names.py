@@ -85,7 +85,7 @@ COLUMNS = {
     "light": "light",
     "check": "check",
     "amount": "value",
-    "sentence": "what was found",
+    "sentence": "in a sentence",
     "settings": "settings",
     "kind": "kind of sentence",
     "statement": "statement",

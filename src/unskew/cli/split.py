@@ -19,6 +19,7 @@ from unskew.cli.options import (
 )
 from unskew.cli.sources import RATING_COLUMNS, file_columns
 from unskew.cli.split_audit import (
+    SPLIT,
     AuditOptions,
     SplitOutput,
     audit_saved,
@@ -40,7 +41,6 @@ _SETTING = {
     ("given", "test_ratings"): "test",
 }
 
-SPLIT = "The split"
 TIME = "Protocols temporal, events, windows, ages and sessions"
 WINDOWS = "Further settings of windows, ages and sessions"
 POPULARITY = "Protocols uniform, flat and head-removed"

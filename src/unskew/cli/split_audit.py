@@ -19,7 +19,9 @@ if TYPE_CHECKING:
     from unskew.splits.diagnosis.result import Diagnosis
     from unskew.splits.split import Split
 
-DIAGNOSIS = "Leaks and drift"
+SPLIT = "The split"
+FAILED = 3
+"""Exit code of --fail-on: 1 and 2 are those of bad data and bad options."""
 FAIL_ON = ("leak", "look")
 
 
@@ -30,7 +32,7 @@ class AuditOptions:
     audit: Annotated[
         bool,
         option(
-            DIAGNOSIS,
+            SPLIT,
             "Look for leaks and drift, and print a light for each check. RATINGS may then be a "
             "folder of a saved split.",
             "--audit",
@@ -40,7 +42,7 @@ class AuditOptions:
     feature: Annotated[
         list[str] | None,
         option(
-            DIAGNOSIS,
+            SPLIT,
             "--audit: a column of items or users that systems learn from: look whether it was "
             "computed with test rows. Repeatable.",
             "--feature",
@@ -49,8 +51,8 @@ class AuditOptions:
     fail_on: Annotated[
         str | None,
         option(
-            DIAGNOSIS,
-            "--audit: exit with code 1 if a light is red (leak), or red or yellow (look).",
+            SPLIT,
+            "--audit: exit with code 3 if a light is red (leak), or red or yellow (look).",
             "--fail-on",
         ),
     ]
@@ -135,4 +137,4 @@ def deliver(diagnosis: Diagnosis, options: AuditOptions, output: SplitOutput) ->
     if options.fail_on == "look":
         bad = (*bad, *diagnosis.of_light("look"))
     if options.fail_on is not None and bad:
-        raise typer.Exit(1)
+        raise typer.Exit(FAILED)

@@ -129,7 +129,7 @@ class Lights(Result):
             for light in IN_ORDER
             for one in self.of_light(light)
         ]
-        names = ["light", "check", "value", "what was found", "when the light changes"]
+        names = ["light", "check", "value", "in a sentence", "when the light changes"]
         return pl.DataFrame(rows, schema=dict.fromkeys(names, pl.String), orient="row")
 
     def header(self) -> list[str]:

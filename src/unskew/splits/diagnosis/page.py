@@ -100,7 +100,7 @@ def _row(check: Check) -> tuple[str, str, str]:
 
 
 def _table(rows: list[tuple[str, str, str, str]]) -> Table:
-    names = ["light", "check", "value", "what was found"]
+    names = ["light", "check", "value", "in a sentence"]
     return Table("", pl.DataFrame(rows, schema=dict.fromkeys(names, pl.String), orient="row"))
 
 
