@@ -37,9 +37,14 @@ BEGIN, END = "<!-- rates: benchmarks/leak_rates.py -->", "<!-- end of rates -->"
 PLAIN = "plain numpy"
 """The kind of logs that this file draws itself."""
 VARIANTS = ("one cut", "validation and columns", "three windows", "training filtered")
-NOT_WITH = {"torn-sessions": ("dates",), "mean-rating": ("repeating",)}
-"""Leaks that a kind of logs cannot have: dates have no sessions, implicit feedback no ratings."""
-NOT_IN_MOVIELENS = ("copied-users", "silent-k-core", "torn-sessions")
+NOT_WITH = {
+    "torn-sessions": ("dates",),
+    "mean-rating": ("repeating",),
+    "shuffled-times": ("registering",),
+}
+"""Leaks that a kind of logs cannot have: dates have no sessions, implicit feedback no ratings, and
+users who rate all at once have a yellow light anyway."""
+NOT_IN_MOVIELENS = ("copied-users", "silent-k-core", "torn-sessions", "shuffled-times")
 """Its users are cut off at 20 ratings, three pairs of them are near-duplicates, and its sessions
 last for a user's whole history."""
 

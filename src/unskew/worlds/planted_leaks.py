@@ -311,6 +311,21 @@ def _silent_core(split: Split, strength: float, rng: np.random.Generator) -> Spl
     return replace(done, train=parts[0], test=parts[1])
 
 
+# Time stamps
+
+
+def _shuffled(split: Split, strength: float, rng: np.random.Generator) -> Split:
+    """Exchange the time stamps of a share of all rows, and cut again: half a random split."""
+    whole = _joined(split.train, split.test)
+    assert whole.time is not None
+    rows = np.flatnonzero(_some(len(whole), strength * len(whole), rng))
+    time = whole.time.copy()
+    time[rows] = time[rng.permutation(rows)]
+    whole = replace(whole, time=frozen(time))
+    late = time >= np.sort(time)[-len(split.test)]
+    return replace(split, train=whole.take(~late), test=whole.take(late))
+
+
 # Validation
 
 
@@ -389,6 +404,10 @@ LEAKS: dict[str, PlantedLeak] = {
     ),
     "silent-k-core": PlantedLeak(
         "the same, and nothing is recorded", "cut-off", "look", (3, 5, 10), _silent_core
+    ),
+    "shuffled-times": PlantedLeak(
+        "time stamps of a share of all rows are exchanged, and the log is cut again",
+        "time-stamps", "look", (0.5, 0.9, 1.0), _shuffled,
     ),
     "late-validation": PlantedLeak(
         "a share of the validation rows comes from the test period",
