@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from unskew.arrays import F32, F64, I32, I64, U64
+from unskew.arrays import F32, F64, I32, I64, U32, U64
 from unskew.engine.compiled import kernel
 from unskew.engine.rng_kernels import first, mix, second
 
@@ -37,28 +37,27 @@ def exponentials(key: np.uint64, weight: F64, table: F32) -> None:
 
 
 @kernel
-def lower_signatures(users: I32, start: I64, item: I32, table: F32, least: F32) -> None:
-    """Lower the least times of each user to those of the items of a part."""
-    width = table.shape[1]
-    for at in range(users.size):
+def lower_signatures(low: int, start: I64, item: I32, table: U32, least: U32) -> None:
+    """Lower the least times of each user, from number `low` on, to those of the items of a part.
+
+    Times are the bits of positive floats, which are in the same order and quicker to compare.
+    """
+    for at in range(least.shape[0]):
         row = least[at]
-        for i in range(start[users[at]], start[users[at] + 1]):
+        for i in range(start[low + at], start[low + at + 1]):
             times = table[item[i]]
-            for h in range(width):
+            for h in range(table.shape[1]):
                 row[h] = min(row[h], times[h])
 
 
 @kernel
-def band_keys(least: F32, width: int, low: int, out: U64) -> None:
-    """Fill in a key for each band of min-hashes."""
-    for at in range(least.shape[0]):
+def band_keys(least: U32, rows: I64, width: int, low: int, out: U64) -> None:
+    """Fill in a key for each band of min-hashes of some rows, from place `low` on."""
+    for at in range(rows.size):
         for band in range(out.shape[0]):
             key = np.uint64(band)
             for h in range(band * width, (band + 1) * width):
-                # Times are unique to an item and a hash but for rounding, which comparing the
-                # items themselves settles later.
-                bits = np.uint64(np.float64(least[at, h]) * 2.0**40)
-                key = mix(key ^ bits)
+                key = mix(key ^ np.uint64(least[rows[at], h]))
             out[band, low + at] = key
 
 

@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from unskew.arrays import F32, F64, I32, I64, U64, frozen
+from unskew.arrays import F64, I32, I64, U32, U64, Mask, frozen
 from unskew.data.groups import grouped_order
 from unskew.data.ratings import Ratings
 from unskew.engine.rng import key_of
@@ -41,6 +41,7 @@ SIMILAR = 0.5
 JITTER_DAYS, JITTER_SHARE = 2, 0.01
 """Times of a copy may be moved, all alike, and each by so many days, or this share of the log."""
 _USERS, _PAIRS = 4096, 64
+_NEVER = np.float32(np.inf).view(np.uint32)
 
 
 class DuplicateUsers(NamedTuple):
@@ -214,15 +215,16 @@ def _candidates(train: Ratings, test: Ratings) -> I32:
     """Return pairs (training account, test user) whose histories share a group of min-hashes."""
     from unskew.splits.diagnosis import duplicate_user_kernels as kernels
 
-    table = _hashes(train, test)
     trained, tested = np.diff(train.start), np.diff(test.start)
-    copies = np.flatnonzero(trained >= COPY_ITEMS).astype(np.int32)
-    of_test = np.flatnonzero(tested >= COPY_ITEMS).astype(np.int32)
-    mixed = (tested > 0) & (trained > 0) & (tested + trained >= COPY_ITEMS)
-    of_all = np.flatnonzero(mixed).astype(np.int32)
-    left = _keys(table, copies, [train])
-    right = np.hstack([_keys(table, of_test, [test]), _keys(table, of_all, [train, test])])
-    users = np.concatenate([of_test, of_all])
+    chosen = (
+        trained >= COPY_ITEMS,
+        tested >= COPY_ITEMS,
+        (tested > 0) & (trained > 0) & (tested + trained >= COPY_ITEMS),
+    )
+    left, of_test, of_all = _keys(_hashes(train, test), train, test, chosen)
+    copies = np.flatnonzero(chosen[0]).astype(np.int32)
+    users = np.concatenate([np.flatnonzero(one) for one in chosen[1:]]).astype(np.int32)
+    right = np.hstack([of_test, of_all])
     pairs = [kernels.meet(left[band], right[band], CROWD) for band in range(BANDS)]
     a = np.concatenate([copies[one] for one, _ in pairs])
     b = np.concatenate([users[other] for _, other in pairs])
@@ -230,8 +232,8 @@ def _candidates(train: Ratings, test: Ratings) -> I32:
     return np.ascontiguousarray(np.column_stack([code >> 32, code & 0xFFFFFFFF]).astype(np.int32))
 
 
-def _hashes(train: Ratings, test: Ratings) -> F32:
-    """Return for each item and hash an exponential time, the shorter the rarer the item."""
+def _hashes(train: Ratings, test: Ratings) -> U32:
+    """Return for each item and hash an exponential time, the shorter the rarer, as its bits."""
     from unskew.splits.diagnosis import duplicate_user_kernels as kernels
 
     items = len(train.items)
@@ -240,23 +242,33 @@ def _hashes(train: Ratings, test: Ratings) -> F32:
     weight = np.maximum(np.log(users / np.maximum(count, 1)), 0.05)
     table = np.empty((items, BANDS * WIDTH), np.float32)
     kernels.exponentials(np.uint64(key_of(0, "diagnosis/duplicate-users")), weight, table)
-    return frozen(table)
+    return frozen(table.view(np.uint32))
 
 
-def _keys(table: F32, users: I32, parts: list[Ratings]) -> U64:
-    """Return a key for each band and user: equal where all min-hashes of the band are."""
+def _keys(
+    table: U32, train: Ratings, test: Ratings, chosen: tuple[Mask, Mask, Mask]
+) -> tuple[U64, U64, U64]:
+    """Return keys of bands, equal where all min-hashes of the band are: one column per user.
+
+    Of the training rows, of the test rows, and of all rows of the users chosen for each.
+    """
     from unskew.splits.diagnosis import duplicate_user_kernels as kernels
 
-    result = np.empty((BANDS, users.size), np.uint64)
+    users = chosen[0].size
+    keys = tuple(np.empty((BANDS, int(mask.sum())), np.uint64) for mask in chosen)
+    places = [np.append(0, np.cumsum(mask)) for mask in chosen]
 
     def fill(low: int) -> None:
-        block = frozen(users[low : low + _USERS])
-        least = np.full((block.size, BANDS * WIDTH), np.inf, np.float32)
-        for part in parts:
-            kernels.lower_signatures(block, part.start, part.item, table, least)
-        kernels.band_keys(least, WIDTH, low, result)
+        high = min(low + _USERS, users)
+        signatures = [np.full((high - low, BANDS * WIDTH), _NEVER) for _ in range(2)]
+        for part, least in zip((train, test), signatures, strict=True):
+            kernels.lower_signatures(low, part.start, part.item, table, least)
+        signatures.append(np.minimum(*signatures))
+        for least, mask, place, out in zip(signatures, chosen, places, keys, strict=True):
+            rows = np.flatnonzero(mask[low:high])
+            kernels.band_keys(least, rows, WIDTH, int(place[low]), out)
 
-    rows = sum(map(len, parts))
-    for _ in map_blocks(fill, range(0, users.size, _USERS), size=rows):
+    for _ in map_blocks(fill, range(0, users, _USERS), size=len(train)):
         pass
-    return result
+    left, of_test, of_all = keys
+    return left, of_test, of_all
