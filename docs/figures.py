@@ -21,9 +21,7 @@ def _splits() -> dict[str, Figure]:
     world = sample()
     ratings = us.read_ratings(pl.concat([world.train, world.test]))
     ways = {"random": us.splits.Random(test=0.25), "uniform": us.splits.Uniform(test=0.25)}
-    splits = {
-        name: us.splits.diagnose(way.split(ratings, seed=7)[0]) for name, way in ways.items()
-    }
+    splits = {name: us.splits.diagnose(way.split(ratings, seed=7)[0]) for name, way in ways.items()}
     return {f"split-{name}": one.figure("items", scale="log") for name, one in splits.items()}
 
 
