@@ -61,8 +61,8 @@ def plant_leak(split: Split, kind: str, strength: float | None = None, seed: int
     >>> log = us.worlds.event_log("stationary", users=100, items=80, events=2_000, seed=3)
     >>> [clean] = us.splits.Temporal(test=0.2).split(log.to_ratings("first"))
     >>> leaky = us.worlds.plant_leak(clean, "copies", strength=0.1)
-    >>> us.splits.diagnose(leaky).check("copies").value
-    0.1
+    >>> us.splits.diagnose(leaky).check("copies").short
+    '10.1%'
     """
     leak = LEAKS[choose("kind", kind, LEAKS)]
     amount = leak.strengths[1] if strength is None else as_number("strength", strength, 0.0, 1e6)
