@@ -102,7 +102,7 @@ def event_log(
     --------
     >>> import unskew as us
     >>> us.worlds.event_log("seasonal", users=50, items=80, events=1_000, seed=7)
-    Events(833 events, 50 users, 80 items, 2020-01-01T09:51:36 to 2020-12-30T16:52:10)
+    Events(588 events, 50 users, 76 items, 2020-01-04T16:07:17 to 2020-12-30T22:01:00)
     """
     nature = KINDS[choose("kind", kind, KINDS)]
     size = as_count("users", users, 2), as_count("items", items, 2)
