@@ -55,7 +55,8 @@ class World:
     taste: float = 0.05
     """Standard deviation of each user's own differences."""
     stay: str = "some"
-    """`all` windows; `some` at random; `come-and-go`: a run of windows; `cohorts`: see there."""
+    """`all` windows; `some` at random; `come-and-go`: a run of windows; `cohorts`: see there;
+    `leavers`: until the first system serves a user badly."""
 
 
 def leads(world: World, rng: np.random.Generator) -> tuple[F64, NDArray[np.bool_]]:
@@ -82,7 +83,7 @@ def leads(world: World, rng: np.random.Generator) -> tuple[F64, NDArray[np.bool_
 def presence(world: World, rng: np.random.Generator) -> NDArray[np.bool_]:
     """Draw in which windows each user is."""
     shape = (world.users, world.windows)
-    if world.stay == "all":
+    if world.stay in ("all", "leavers"):
         return np.ones(shape, np.bool_)
     if world.stay == "some":
         there = rng.random(shape) < 0.6
@@ -125,6 +126,9 @@ WORLDS: dict[str, World] = {
     "heavy tails": World(kind="tails", stay="all", windows=5),
     "few users": World(users=40, windows=4),
     "very few users": World(users=15, windows=4, stay="all"),
+    # No user's difference changes, but users leave after a window in which "a" served them badly:
+    # who is there depends on how a system did, which the test within users assumes not to be.
+    "users leave": World(users=600, stay="leavers"),
     # Differences change, no order does.
     "shrinking": World(lead=lambda w: 1.5 - 1.2 * w),
     "vanishing": World(lead=lambda w: np.maximum(2 - 4 * w, 0)),
@@ -138,12 +142,6 @@ WORLDS: dict[str, World] = {
     ),
     "turning cohorts": World(users=900, stay="turning cohorts", effects=(0.12, 0.06, 0.0, -0.06)),
 }
-STEADY = (
-    "still", "level drifts", "seasons", "users come and go", "cohorts differ", "all equal",
-    "rare hits", "reciprocal ranks", "heavy tails", "few users", "very few users",
-    "turning cohorts",
-)  # fmt: skip
-"""Worlds in which no user's difference changes."""
 
 
 def truth(world: World, expected: F64) -> F64:
@@ -158,6 +156,9 @@ def one_data_set(name: str, seed: int) -> dict[str, float]:
     world, rng = WORLDS[name], np.random.default_rng(seed)
     expected, there = leads(world, rng)
     values = draw(world, expected, rng)
+    if world.stay == "leavers":
+        served = values[:, :-1, 0] >= 0.3
+        there[:, 1:] = np.logical_and.accumulate(served, axis=1)
     user, window = np.nonzero(there)
     table = {
         "user": user,

@@ -14,6 +14,7 @@ from unskew.errors import DataError, SettingError, UnknownName
 from unskew.stats.samples import all_pairs
 from unskew.stats.window_tests import (
     Cells,
+    between_windows,
     differences_of,
     least_differing,
     simultaneous,
@@ -112,6 +113,7 @@ def test_with_too_much_work_p_is_that_of_hotellings_test(monkeypatch):
     t2 = 40 * mean @ np.linalg.solve(cov, mean)
     expected = stats.f.sf(t2 * (40 - 3) / (3 * 39), 3, 37)
     assert result.exchanges == 0
+    assert between_windows(values_of(given), all_pairs(2))[0] == pytest.approx(expected, rel=1e-9)
     assert result.p[0] == pytest.approx(expected, rel=1e-9)
     monkeypatch.undo()
     drawn = within_users(Cells.of(values_of(given)), all_pairs(2), exchanges=4_999)
@@ -132,7 +134,8 @@ def test_users_with_one_window_and_common_levels_change_nothing():
     third = us.stats.order_over_time(shifted, bootstrap=0, exchanges=199)
     for other in (second, third):
         np.testing.assert_allclose(first.tests["statistic"], other.tests["statistic"], rtol=1e-6)
-    assert first.tests["p"].to_list() == third.tests["p"].to_list()
+    assert first.tests["p_within"].to_list() == third.tests["p_within"].to_list()
+    assert first.tests["p"].to_list() == pytest.approx(third.tests["p"].to_list())
     assert second.users["value"][0] - second.users["value"][1] >= 2
     assert "say nothing about change within users" in str(second)
 
@@ -154,6 +157,46 @@ def test_windows_that_share_no_user_leave_nothing_to_test():
     assert result.changes()["p"].to_list() == [None]
     assert result.chance["value"] is None
     assert not result.changes()["varies"].any()
+
+
+def plain_between(given, one, other):
+    """Q of Wald's test from the users' influences, window by window."""
+    windows = sorted(set(given["window"]))
+    users = sorted(set(given["user"]))
+    means, influence = [], np.zeros((len(users), len(windows)))
+    for at, window in enumerate(windows):
+        here = given["window"] == window
+        d = (given[one] - given[other])[here]
+        means.append(d.mean())
+        rows = [users.index(user) for user in given["user"][here]]
+        influence[rows, at] = (d - d.mean()) / np.sqrt(d.size * (d.size - 1))
+    contrast = np.eye(len(windows))[1:] - np.eye(len(windows))[0]
+    gap, cov = contrast @ means, contrast @ influence.T @ influence @ contrast.T
+    return gap @ np.linalg.solve(cov, gap), len(users)
+
+
+def test_the_test_of_means_is_that_of_a_plain_twin():
+    given = table(6, lead=[0.0, 0.0, 0.1, 0.1])
+    p = between_windows(values_of(given), all_pairs(3))
+    for at, (one, other) in enumerate([("a", "b"), ("a", "c"), ("b", "c")]):
+        square, users = plain_between(given, one, other)
+        expected = stats.f.sf(square * (users - 3) / (3 * (users - 1)), 3, users - 3)
+        assert p[at] == pytest.approx(expected, rel=1e-6)
+
+
+def test_users_who_leave_when_served_badly_do_not_mislead():
+    """The test within users is misled, that of means is not: together they say nothing."""
+    rng = np.random.default_rng(8)
+    values = rng.binomial(10, 0.4, (400, 5, 2)) / 10
+    there = np.ones((400, 5), bool)
+    there[:, 1:] = np.logical_and.accumulate(values[:, :-1, 0] >= 0.3, axis=1)
+    user, window = np.nonzero(there)
+    given = {"user": user, "window": window}
+    given |= {name: values[user, window, at] for at, name in enumerate("ab")}
+    row = us.stats.order_over_time(given, bootstrap=0).changes().row(0, named=True)
+    assert row["p_within"] < 0.01
+    assert row["p_between"] > 0.1
+    assert not row["varies"]
 
 
 # Intervals

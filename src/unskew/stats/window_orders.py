@@ -9,6 +9,7 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
+from unskew.arrays import F64
 from unskew.checks import as_count, check_share, checked
 from unskew.engine.notebook_progress import notebook_progress
 from unskew.engine.progress import Progress
@@ -22,6 +23,7 @@ from unskew.stats.window_tests import (
     Cells,
     Differences,
     WithinUsers,
+    between_windows,
     differences_of,
     tau_by_chance,
     within_users,
@@ -53,10 +55,11 @@ def order_over_time(
     """Compare the same systems over windows of time: curves, differences, changes of order.
 
     Two findings are kept apart. *Differences vary*: the difference between two systems is not the
-    same in all windows of a user; tested by exchanging each user's windows at random, on
-    differences between systems, so that a level that rises and falls for all systems alike is no
-    finding. *The order changes*: one system is shown to be ahead in one window and behind in
-    another, by intervals that hold for all pairs and windows at once.
+    same in all windows; tested by exchanging each user's windows at random, and by the means of
+    windows over users, of which both must show it. Both look at differences between systems, so
+    that a level that rises and falls for all systems alike is no finding. *The order changes*: one
+    system is shown to be ahead in one window and behind in another, by intervals that hold for all
+    pairs and windows at once.
 
     Parameters
     ----------
@@ -214,7 +217,7 @@ def _orders(
         by_f |= test.exchanges == 0 and test.users > 0
         curves.append(_curves(data, level, unit))
         differences.append(_differences(data, pairs, shown, unit))
-        changes.append(_changes(data, pairs, shown, test, level))
+        changes.append(_changes(data, pairs, shown, test, between_windows(data, pairs), level))
         tau[label] = agreement(
             dict(windows.parts), label, bootstrap=bootstrap, seed=seed, threads=threads
         )
@@ -296,10 +299,16 @@ def _differences(data: WindowValues, pairs: Pairs, shown: Differences, unit: str
 
 
 def _changes(
-    data: WindowValues, pairs: Pairs, shown: Differences, test: WithinUsers, level: float
+    data: WindowValues,
+    pairs: Pairs,
+    shown: Differences,
+    test: WithinUsers,
+    between: F64,
+    level: float,
 ) -> pl.DataFrame:
     """Return a row per pair: whether differences vary, and whether the order changes."""
-    corrected = correct(test.p, "holm")
+    both = np.maximum(test.p, between)
+    corrected = correct(both, "holm")
     rows = []
     for at in range(len(pairs)):
         named = [
@@ -317,7 +326,9 @@ def _changes(
                 "most": float(known.max()) if known.size else None,
                 "statistic": float(test.statistic[at]),
                 "df": int(test.df[at]),
-                "p": float(test.p[at]),
+                "p_within": float(test.p[at]),
+                "p_between": float(between[at]),
+                "p": float(both[at]),
                 "p_corrected": float(p),
                 "varies": bool(p <= round(1 - level, 12)),
                 "a_ahead": named[0],
@@ -333,6 +344,8 @@ def _changes(
         "most": pl.Float64,
         "statistic": pl.Float64,
         "df": pl.Int64,
+        "p_within": pl.Float64,
+        "p_between": pl.Float64,
         "p": pl.Float64,
         "p_corrected": pl.Float64,
         "varies": pl.Boolean,

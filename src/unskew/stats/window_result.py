@@ -88,9 +88,10 @@ class OrderOverTime(Result):
     def changes(self, metric: str | None = None) -> pl.DataFrame:
         """Return a row per metric and pair: whether differences vary and whether the order changes.
 
-        `least` and `most`: the range of the difference over windows. `statistic`, `df`, `p`,
-        `p_corrected` (Holm over pairs) and `varies`: the test within users. `a_ahead` and
-        `b_ahead`: the windows in which each is shown to be ahead; `reverses` where there are both.
+        `least` and `most`: the range of the difference over windows. `statistic`, `df` and
+        `p_within`: the test within users; `p_between`: that of the windows' means; `p`: the larger
+        of both; `p_corrected` (Holm over pairs) and `varies`. `a_ahead` and `b_ahead`: the windows
+        in which each is shown to be ahead; `reverses` where there are both.
         """
         return self._of(self.tests, metric)
 
@@ -171,9 +172,9 @@ class OrderOverTime(Result):
             how = "Hotelling's F, because exchanges would take too long"
         return [
             *(self._users_line(label) for label in self.metrics),
-            f"varies: is the difference the same in all {self.unit}s of a user? p by {how}, "
-            f"corrected by Holm over pairs; it assumes that whether a user is in a {self.unit} "
-            "does not depend on how the systems do there",
+            f"varies: is the difference the same in all {self.unit}s? The larger p of two tests, "
+            f"within users ({how}) and of the means over users (Wald), corrected by Holm over "
+            "pairs",
             f"ahead: intervals of {percent} that hold for all pairs and {self.unit}s at once; the "
             f"order changes only where each of two systems is ahead in some {self.unit}",
             "about these trained models and users like these: another training is not part of it",
@@ -251,8 +252,8 @@ class OrderOverTime(Result):
             difference, their = ("differences", "the order of any of these pairs")
         verb = "is" if len(rows) == 1 else "are"
         return (
-            f"{label}: the {difference} between {listed} {verb} not the same in all {self.unit}s "
-            f"of a user; no change of {their} is shown"
+            f"{label}: the {difference} between {listed} {verb} not the same in all {self.unit}s; "
+            f"no change of {their} is shown"
         )
 
     def _reversal(self, label: str, row: Mapping[str, Any]) -> str:
@@ -261,7 +262,7 @@ class OrderOverTime(Result):
             f"{label}: the order of {row['a']} and {row['b']} changes: {row['a']} is ahead {where} "
             f"{self._list(row['a_ahead'])}, {row['b']} {where} {self._list(row['b_ahead'])}"
         )
-        if not row["varies"]:
+        if row["p_within"] is None or row["p_within"] > self.alpha:
             text += (
                 f"; users with several {self.unit}s do not show it by themselves, so that other "
                 "users may be the reason"

@@ -11,6 +11,12 @@ each other, as long as each user's expected difference is the same in all window
 Brunner and Pauly, Journal of Multivariate Analysis 153, 2017). Users with one window have e = 0.
 Where exchanges would take too long, p is that of Hotelling's F.
 
+That test can be misled by users who leave because a system served them badly: those who stay were
+served well before, and their differences seem to fall. The means over all users of each window are
+not misled by it (but by users of another kind who come in, which the test within users is not). So
+the p of a pair is the larger of both: of the test within users, and of Wald's test that the mean
+difference is the same in all windows, users being the unit.
+
 **Does the order change?** Only where one system is ahead in one window and behind in another one
 (a qualitative interaction: Gail and Simon, Biometrics 41, 1985). Each window has an interval of
 each difference, all of them holding at once; an order that changes has intervals on both sides of
@@ -31,7 +37,7 @@ import numpy as np
 from unskew.arrays import F64, I64, Mask, frozen
 from unskew.engine.progress import Progress, Steps
 from unskew.engine.rng import key_of
-from unskew.engine.threads import map_blocks
+from unskew.engine.threads import map_blocks, one_blas_thread
 from unskew.stats.contrast_errors import critical_value, largest_t, user_blocks
 from unskew.stats.correlation import rounded
 from unskew.stats.distributions import incomplete_beta, student_t_quantile
@@ -42,6 +48,8 @@ MOST_WORK = 2e10
 """Products of deviations in all exchanges; above this, p is that of the F distribution."""
 LEAST_DRAWS = 5_000
 """Of the largest |t|."""
+LEAST_VARIANCE = 0.05
+"""In parts of what the pooled variance gives: a window's variance counts as at least this."""
 TAU_EXCHANGES = 500
 _BLOCK = 25
 _ROUNDING = 1e-9
@@ -177,6 +185,50 @@ def _hotelling(statistic: F64, df: I64, users: I64) -> F64:
         share = min(q / n, 1.0)
         p[at] = float(incomplete_beta(1 - share, share, (n - rank) / 2, rank / 2))
     return p
+
+
+def between_windows(data: WindowValues, pairs: Pairs) -> F64:
+    """Return p of each pair, of the hypothesis that its mean difference is the same in all windows.
+
+    Wald's test with the covariance of the windows' means over users, who may be in several windows;
+    p by Hotelling's F, which is exact for normal differences of users who are in all windows. The
+    variance of a window counts as at least 1/20 of what the pooled one would give it.
+    """
+    sizes = np.array([one.shape[0] for one in data.values])
+    used = np.flatnonzero(sizes > 1)
+    users, p = int(np.count_nonzero(data.counts)), np.full(len(pairs), np.nan)
+    if used.size < 2 or users < used.size:
+        return p
+    count = sizes[used].astype(np.float64)
+    weight = 1 / np.sqrt(count * (count - 1))
+    with one_blas_thread():
+        for pair in range(len(pairs)):
+            one, other = pairs.one[pair], pairs.other[pair]
+            rest, means = np.zeros((used.size, len(data.users))), np.empty(used.size)
+            for at, window in enumerate(used.tolist()):
+                column = data.values[window][:, one] - data.values[window][:, other]
+                means[at] = column.mean()
+                rest[at, data.codes[window]] = column - means[at]
+            pooled = float((rest**2).sum()) / max(count.sum() - used.size, 1.0)
+            cov = rest @ rest.T * np.outer(weight, weight)
+            floor = LEAST_VARIANCE * pooled / count
+            cov[np.diag_indices(used.size)] = np.maximum(np.diag(cov), floor)
+            p[pair] = _wald_p(means, cov, users)
+    return p
+
+
+def _wald_p(means: F64, cov: F64, users: int) -> float:
+    """Return p of the hypothesis that all means are equal."""
+    gap, freedom = means[1:] - means[0], means.size - 1
+    if not np.abs(gap).max() > _NONE * float(np.abs(means).max()):
+        return 1.0
+    spread = cov[1:, 1:] - cov[1:, :1] - cov[:1, 1:] + cov[0, 0]
+    if not np.trace(spread) > 0:
+        return 0.0
+    square = float(gap @ np.linalg.pinv(spread, rcond=1e-10, hermitian=True) @ gap)
+    # Hotelling's T² / (users - 1) by itself plus 1 is a Beta variable.
+    share = square / (square + users - 1)
+    return float(incomplete_beta(1 - share, share, (users - freedom) / 2, freedom / 2))
 
 
 @dataclass(frozen=True, eq=False)
