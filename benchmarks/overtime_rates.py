@@ -113,6 +113,14 @@ def draw(world: World, expected: F64, rng: np.random.Generator) -> F64:
     return expected + 0.1 * noise * np.linspace(0.5, 2, windows)[None, :, None]
 
 
+def still_there(world: World, values: F64) -> NDArray[np.bool_]:
+    """Return who has not left: `leavers` go after a window in which "a" served them badly."""
+    there = np.ones(values.shape[:2], np.bool_)
+    if world.stay == "leavers":
+        there[:, 1:] = np.logical_and.accumulate(values[:, :-1, 0] >= 0.3, axis=1)
+    return there
+
+
 WORLDS: dict[str, World] = {
     # No user's difference changes, and no order.
     "still": World(),
@@ -126,9 +134,11 @@ WORLDS: dict[str, World] = {
     "heavy tails": World(kind="tails", stay="all", windows=5),
     "few users": World(users=40, windows=4),
     "very few users": World(users=15, windows=4, stay="all"),
-    # No user's difference changes, but users leave after a window in which "a" served them badly:
-    # who is there depends on how a system did, which the test within users assumes not to be.
-    "users leave": World(users=600, stay="leavers"),
+    # No user's difference changes, but users leave after a window in which "a" served them badly.
+    "users leave": World(users=600, stay="leavers", taste=0.0),
+    # The same where tastes differ: those who stay like "a" better, so that the means of windows
+    # change although nobody does.
+    "users leave, tastes differ": World(users=600, stay="leavers"),
     # Differences change, no order does.
     "shrinking": World(lead=lambda w: 1.5 - 1.2 * w),
     "vanishing": World(lead=lambda w: np.maximum(2 - 4 * w, 0)),
@@ -156,9 +166,7 @@ def one_data_set(name: str, seed: int) -> dict[str, float]:
     world, rng = WORLDS[name], np.random.default_rng(seed)
     expected, there = leads(world, rng)
     values = draw(world, expected, rng)
-    if world.stay == "leavers":
-        served = values[:, :-1, 0] >= 0.3
-        there[:, 1:] = np.logical_and.accumulate(served, axis=1)
+    there = there & still_there(world, values)
     user, window = np.nonzero(there)
     table = {
         "user": user,
@@ -203,9 +211,11 @@ def _population(name: str) -> F64:
     """Return the expected mean of each window and system over the population of its users."""
     if name not in _known:
         world = WORLDS[name]
-        if world.stay in ("cohorts", "turning cohorts"):
-            large = replace(world, users=400_000, taste=0.0)
-            expected, there = leads(large, np.random.default_rng(7))
+        if world.stay in ("cohorts", "turning cohorts", "leavers"):
+            taste = world.taste if world.stay == "leavers" else 0.0
+            rng = np.random.default_rng(7)
+            expected, there = leads(replace(world, users=400_000, taste=taste), rng)
+            there = there & still_there(world, draw(world, expected, rng))
             expected = truth(world, expected)
             weight = there[:, :, None]
             _known[name] = (expected * weight).sum(axis=0) / weight.sum(axis=0)

@@ -233,7 +233,7 @@ class Scores(Result):
 
         def part(system: System) -> System:
             den = {row: values[keep] for row, values in system.den.items()}
-            return System(system.values[:, keep], den, system.depth[keep])
+            return System(np.ascontiguousarray(system.values[:, keep]), den, system.depth[keep])
 
         return replace(
             self,
@@ -437,7 +437,6 @@ class Scores(Result):
         if self.library:
             averaged = f"mean over {number} {unit}, as {self.library} takes it"
             lines = [averaged] if counts else []
-        lines += warmth_lines(self, RANDOM, self.digits)
         if self.chance is not None:
             lines.append(f"{RANDOM}: the expected score of a random order of the same targets")
         if self.simulated:
@@ -446,7 +445,8 @@ class Scores(Result):
                 lines.append(
                     f"{RANDOM} of {names}: simulated, mean of {counted(draws, 'random order')}"
                 )
-        return [*lines, *([self.relevance] if self.relevance else [])]
+        lines += [self.relevance] if self.relevance else []
+        return [*lines, *warmth_lines(self, RANDOM, self.digits)]
 
     @property
     def _several(self) -> bool:

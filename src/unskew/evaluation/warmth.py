@@ -15,6 +15,8 @@ from unskew.report.text import counted, number
 SHOWN = 4
 """Up to so many systems are named in the line below a table."""
 
+APART = "users='warm' leaves them out, by_warmth() in Python shows both"
+
 
 class AveragedMean(Protocol):
     """A mean."""
@@ -111,15 +113,22 @@ def warmth_lines(scores: ScoredLists, chance: str, digits: int) -> list[str]:
     return table_lines(warmth_table(scores, chance), tuple(scores.systems), digits)
 
 
-def table_lines(table: pl.DataFrame, systems: tuple[str, ...], digits: int) -> list[str]:
-    """Put the first metric of a table of warm and cold users into a line; nothing without cold."""
+def table_lines(
+    table: pl.DataFrame, systems: tuple[str, ...], digits: int, splits: int = 1
+) -> list[str]:
+    """Put the first metric of a table of warm and cold users into a line; nothing without cold.
+
+    A table of several splits has the sums of their users.
+    """
     of_systems = table.filter(pl.col("system").is_in(systems))
     cold, users = (int(of_systems[name].max() or 0) for name in ("cold", "users"))  # type: ignore[arg-type]
     if not cold:
         return []
-    line = f"{cold:,} of {counted(users, 'user has', 'users have')} no training rating (cold)"
+    several = f", summed over {splits} splits," if splits > 1 else ""
+    verb = "has" if cold == 1 else "have"
+    line = f"{cold:,} of {counted(users, 'user')}{several} {verb} no training rating (cold)"
     if len(systems) > SHOWN:
-        return [f"{line}; by_warmth() shows warm and cold users apart"]
+        return [f"{line}: {APART}"]
     metric = of_systems["metric"][0]
     shown = [
         f"{row['system']} {_text(row['on_warm'], digits)} and {_text(row['on_cold'], digits)}"

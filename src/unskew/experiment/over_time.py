@@ -35,7 +35,6 @@ from unskew.splits.model_ages import ModelAges
 from unskew.splits.windows import Windows
 from unskew.stats.model_ages import ModelDecay, model_decay
 from unskew.stats.order_agreement import BOOTSTRAP
-from unskew.stats.step_means import part_of_lists
 from unskew.stats.window_orders import EXCHANGES, order_over_time
 from unskew.stats.window_result import OrderOverTime
 from unskew.targets.designs import Targets, TrainItems
@@ -375,4 +374,4 @@ def _by_start(results: Results, protocol: str, spans: pl.DataFrame) -> dict[str,
 
 def _warm(scores: Scores) -> Scores:
     """Return the scores of users with training ratings."""
-    return part_of_lists(scores, scores.lists["train"].to_numpy() > 0)
+    return scores.of_lists(scores.lists["train"].to_numpy() > 0)

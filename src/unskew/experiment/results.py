@@ -11,16 +11,12 @@ from unskew.errors import SettingError
 from unskew.evaluation.notes import notes_of
 from unskew.evaluation.scores import RANDOM, Scores
 from unskew.evaluation.tables import best_places
-from unskew.evaluation.warmth import table_lines
+from unskew.evaluation.warmth import APART, table_lines
 from unskew.experiment.plan import Plan, PlanView
 from unskew.metrics.names import parse
 from unskew.report.result import Result
 from unskew.report.tables import WIDE, Table
 from unskew.report.text import counted
-
-COLD = (
-    "some of the users have no training rating (cold): by_warmth() shows warm and cold users apart"
-)
 
 
 @dataclass(frozen=True, eq=False)
@@ -191,11 +187,13 @@ class Results(Result):
         if not (table["cold"] > 0).any():
             return []
         if len({tuple(_names(part).values()) for part in self.parts}) > 1:
-            return [COLD]
+            cold, users = (_range(table[name].to_list()) for name in ("cold", "users"))
+            verb = "has" if cold == "1" else "have"
+            return [f"{cold} of {users} users {verb} no training rating (cold): {APART}"]
         means = table.group_by("metric", "system", maintain_order=True).agg(
             pl.col("users", "cold").sum(), pl.col("on_warm", "on_cold").mean()
         )
-        return table_lines(means, tuple(self.plan.systems), self.digits)
+        return table_lines(means, tuple(self.plan.systems), self.digits, len(self.parts))
 
     def summary(self) -> pl.DataFrame:
         """Return the mean over folds: a row per design and system, a column per metric."""
@@ -280,3 +278,9 @@ def _names(part: ScoredSplit) -> dict[str, str]:
         "judgments": part.view.judgments,
         "intervention": part.intervention,
     }
+
+
+def _range(counts: list[int]) -> str:
+    """Return the least and the greatest of some counts."""
+    least, most = min(counts), max(counts)
+    return f"{least:,}" if least == most else f"{least:,} to {most:,}"

@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
 import numpy as np
 import polars as pl
 
-from unskew.arrays import F64, I64, Mask
+from unskew.arrays import F64, I64
 from unskew.checks import as_count, check_share, checked, choose
 from unskew.data.times import moment, written
 from unskew.errors import DataError, SettingError
-from unskew.evaluation.scores import RANDOM, Scores, System
+from unskew.evaluation.scores import RANDOM, Scores
 from unskew.report.charts import Figure
 from unskew.report.result import Result
 from unskew.report.tables import Table
@@ -193,7 +193,7 @@ def steps_by_window(scores: Scores, windows: int | Sequence[Any] = WINDOWS) -> d
     """
     _check_steps(scores)
     code, points = _by_window(scores, windows)
-    return {name: part_of_lists(scores, code == at) for at, name in enumerate(points)}
+    return {name: scores.of_lists(code == at) for at, name in enumerate(points)}
 
 
 def _check_steps(scores: Scores) -> None:
@@ -250,20 +250,6 @@ def _moment(value: Any) -> int:
             "windows must be a number of windows, or moments such as '2024-01-31' or datetimes; "
             f"got {value!r}"
         ) from None
-
-
-def part_of_lists(scores: Scores, keep: Mask) -> Scores:
-    """Return the scores of some lists."""
-
-    def part(system: System) -> System:
-        return System(np.ascontiguousarray(system.values[:, keep]), {}, system.depth[keep])
-
-    return replace(
-        scores,
-        systems={name: part(one) for name, one in scores.systems.items()},
-        lists=scores.lists.filter(pl.Series(keep)),
-        chance=None if scores.chance is None else part(scores.chance),
-    )
 
 
 def _points(
