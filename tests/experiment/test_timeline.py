@@ -150,3 +150,15 @@ def test_the_command(tmp_path, monkeypatch, capsys):
     assert code == 1
     assert "yesterday" in out
     assert "Traceback" not in out
+
+
+def test_a_window_of_cold_users_is_named():
+    log = {"user": np.arange(60), "item": np.arange(60) % 7, "time": np.arange(60) * 3600}
+    with pytest.raises(us.DataError, match=r"no user of the window from 1970-.* \(6 users, all"):
+        us.experiment.timeline(us.read_events(log))
+
+
+def test_scores_without_a_common_user_name_their_window():
+    table = {"user": [1, 2, 1], "window": ["x", "x", "y"], "a": [0.1, 0.2, None], "b": [1.0, 0, 1]}
+    with pytest.raises(us.DataError, match="window 'y'"):
+        us.stats.order_over_time(table)

@@ -113,7 +113,7 @@ def command(
 
     [bold]What is said[/bold]
 
-      varies: the difference between two systems is not the same in all windows of a user
+      varies: the difference between two systems is not the same in all windows
 
       order changes: each of two systems is ahead in some window, by intervals that hold for all
       pairs and windows at once

@@ -16,7 +16,7 @@ from unskew.data.ratings import Ratings
 from unskew.data.readers import read_ratings
 from unskew.data.relevance import Relevance
 from unskew.engine.notebook_progress import notebook_progress
-from unskew.errors import SettingError
+from unskew.errors import DataError, SettingError
 from unskew.evaluation.scores import Scores
 from unskew.experiment.execution import RunProgress, run_plan
 from unskew.experiment.plan import Plan
@@ -30,7 +30,7 @@ from unskew.report.charts import Figure
 from unskew.report.document import Document, Fold, Picture, Section, Words
 from unskew.report.result import Result, plain_values
 from unskew.report.tables import Table
-from unskew.report.text import number, visible
+from unskew.report.text import counted, number, visible
 from unskew.splits.model_ages import ModelAges
 from unskew.splits.windows import Windows
 from unskew.stats.model_ages import ModelDecay, model_decay
@@ -357,6 +357,12 @@ def _spans(cut: Windows, ratings: Ratings | Events, seed: int) -> pl.DataFrame:
             }
         )
     table = pl.DataFrame(rows)
+    for row in table.filter(pl.col("users") == pl.col("cold")).iter_rows(named=True):
+        raise DataError(
+            f"no user of the window from {row['start']} to {row['end']} has a training rating "
+            f"({counted(row['users'], 'user')}, all cold), so that nothing can be compared there: "
+            "ask for longer or fewer windows, or for later ones (a smaller test share)"
+        )
     days = table["start"].str.slice(0, 10)
     short = days.n_unique() == table.height
     return table.with_columns(

@@ -174,7 +174,8 @@ class OrderOverTime(Result):
             *(self._users_line(label) for label in self.metrics),
             f"varies: is the difference the same in all {self.unit}s? The larger p of two tests, "
             f"within users ({how}) and of the means over users (Wald), corrected by Holm over "
-            "pairs",
+            f"pairs; it assumes that whether a user is in a {self.unit} does not depend on how "
+            "well these systems serve that user",
             f"ahead: intervals of {percent} that hold for all pairs and {self.unit}s at once; the "
             f"order changes only where each of two systems is ahead in some {self.unit}",
             "about these trained models and users like these: another training is not part of it",

@@ -137,7 +137,10 @@ def read_windows(
     for name, source in named.items():
         one, turned[name] = _averaged_by_user(source)
         table = not is_evaluated(one)
-        parts[name] = paired(one, better=better) if table and better else paired(one)
+        try:
+            parts[name] = paired(one, better=better) if table and better else paired(one)
+        except DataError as problem:
+            raise DataError(f"{unit} {name!r}: ", *problem.args) from None
     notes += _notes(parts, turned)
     first = next(iter(parts.values()))
     if not one_system:
