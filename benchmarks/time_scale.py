@@ -1,4 +1,4 @@
-"""Splits along time at scale: seconds and memory of ten windows, and how they grow.
+"""Splits along time and their diagnosis at scale: seconds and memory, and how they grow.
 
     python benchmarks/time_scale.py                    # 10 million events
     python benchmarks/time_scale.py --growth           # 10 and 100 million, each in its own process
@@ -68,10 +68,17 @@ def walk(splitter: us.splits.Splitter, log: Events) -> int:
     return sum(len(split.train) + len(split.test) for split in splitter.each(log))
 
 
+def diagnose(splitter: us.splits.Splitter, log: Events) -> int:
+    """Make every split and look for leaks in all of them."""
+    return len(us.splits.diagnose(splitter.each(log), log=log).checks)
+
+
 def jobs() -> Iterator[tuple[str, Callable[[Events], int]]]:
     """Give what is timed; others add theirs here."""
     for name, splitter in SPLITTERS.items():
         yield f"split: {name}", lambda log, splitter=splitter: walk(splitter, log)
+    rolling = SPLITTERS["rolling windows"]
+    yield "rolling windows and diagnosis", lambda log: diagnose(rolling, log)
 
 
 def peak() -> float:
