@@ -74,6 +74,15 @@ def test_parts_are_written_and_audited_again(logs, call, tmp_path):
     assert "No log was given: facts about it are those of the parts of window1." in second
 
 
+def test_a_saved_split_knows_its_filters(logs, call, tmp_path):
+    """A k-core before the split is red when the split is made, and when its folder is read."""
+    made = ("split", logs / "ratings.csv", "-p", "temporal", "--filter", "k-core:users=8,items=8")
+    _, first, _ = call(*made, "--audit", "-o", tmp_path / "parts")
+    _, second, _ = call("split", tmp_path / "parts", "--audit")
+    for out in (first, second):
+        assert "k-core(users=8, items=8) counted test rows too" in " ".join(out.split())
+
+
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
@@ -85,8 +94,13 @@ def test_parts_are_written_and_audited_again(logs, call, tmp_path):
         (["ratings.csv", "--audit", "--feature", "nope"], "no column 'nope'"),
         (["nowhere.csv", "--audit"], "no such file"),
         (["parts", "--audit", "--test", "0.2"], "is split already; leave out --test"),
+        (["parts", "--audit", "--protocol", "user"], "leave out --protocol"),
+        (["parts", "--audit", "--seed", "3"], "leave out --seed"),
+        (["parts", "--audit", "--feature", "f"], "leave out --feature"),
+        (["parts", "--audit", "--events"], "leave out --events"),
+        (["parts", "--audit", "--columns", "user=u"], "leave out --columns"),
         (["parts", "--audit", "-o", "more"], "give a file for the diagnosis"),
-        (["empty", "--audit"], "not a card of a split"),
+        (["empty", "--audit"], "holds no card.json"),
         (["ml-100k", "--audit", "--feature", "f"], "--feature names a column of a file"),
     ],
 )

@@ -307,7 +307,8 @@ def command(
     check_options(audit, output)
     if audit.audit and is_saved_split(ratings):
         given = {"card": card, "test_ratings": test_ratings, "liked": liked, "filter": filters}
-        _refuse_settings(ratings, settings | given)
+        reads = {"feature": audit.feature, "protocol": protocol, "seed": seed, "events": as_events}
+        _refuse_settings(ratings, settings | given | reads | vars(files))
         audit_saved(ratings, audit, output)
         return
     if output.folder is not None:
@@ -362,8 +363,9 @@ def command(
 
 def _refuse_settings(folder: str, settings: dict[str, Any]) -> None:
     """Refuse settings of a split that is made already."""
+    default = {"protocol": "random", "seed": 0, "duplicates": "error"}
     for name, value in settings.items():
-        if value is not None:
+        if value not in (None, []) and value is not False and value != default.get(name):
             raise SettingError(f"{folder}: is split already; leave out {_option(name)}")
 
 

@@ -18,6 +18,7 @@ from unskew.checks import checked
 from unskew.data.events import Events, read_events
 from unskew.data.ratings import COUNT, WEIGHT, Ids, Ratings, recoded
 from unskew.data.relevance import Relevance
+from unskew.data.steps import Step
 from unskew.engine.files import replacing_folder, write_table
 from unskew.engine.versions import versions
 from unskew.errors import DataError, SettingError
@@ -133,17 +134,21 @@ def _write_splits(
 def load_splits(folder: str | os.PathLike[str]) -> list[Split]:
     """Read what `save_splits` wrote."""
     home = Path(folder)
+    if not (home / CARD).is_file():
+        raise DataError(f"{home}: holds no {CARD}, so it is not a folder of a saved split")
     card = read_card(home / CARD)
     return list(_loaded(home, card))
 
 
 def _loaded(home: Path, card: Mapping[str, Any]) -> Iterator[Split]:
     design = {"protocol": card["protocol"], **card["settings"], "seed": card["seed"]}
+    steps = tuple(Step.from_card(one) for one in card["data"].get("steps", ()))
     for entry in card["splits"]:
         folder, further = home / entry["folder"], list(entry.get(FURTHER, ()))
         files = [*entry["files"], *(file for file in further if file.startswith(KNOWN))]
         log_files = [file for file in further if file.startswith(LOG)]
-        parts = [_read(folder / file) for file in files]
+        # What was done before the split is known to all parts, as it was when they were made.
+        parts = [replace(_read(folder / file), steps=steps) for file in files]
         logs = [_read_log(folder / file, parts[0].implicit) for file in log_files]
         parts, logs = _under_one_numbering(parts, logs)
         sets = dict(zip((Path(file).stem for file in files), parts, strict=True))

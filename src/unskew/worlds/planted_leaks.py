@@ -37,6 +37,8 @@ class PlantedLeak:
     strengths: tuple[float, float, float]
     """Weak, middle and strong."""
     plant: Callable[[Split, float, np.random.Generator], Split]
+    stated: int = 1
+    """From which of the three strengths on it is promised to be found: 0, 1 or 2."""
 
 
 @checked
@@ -403,11 +405,12 @@ LEAKS: dict[str, PlantedLeak] = {
         "filters", "leak", (3, 5, 10), _core,
     ),
     "silent-k-core": PlantedLeak(
-        "the same, and nothing is recorded", "cut-off", "look", (3, 5, 10), _silent_core
+        "the same, and nothing is recorded",
+        "cut-off", "look", (3, 5, 10), _silent_core, stated=2,
     ),
     "shuffled-times": PlantedLeak(
         "time stamps of a share of all rows are exchanged, and the log is cut again",
-        "time-stamps", "look", (0.5, 0.9, 1.0), _shuffled,
+        "time-stamps", "look", (0.5, 0.9, 1.0), _shuffled, stated=2,
     ),
     "late-validation": PlantedLeak(
         "a share of the validation rows comes from the test period",

@@ -241,8 +241,9 @@ def days(number: float) -> str:
     for name, size in (("years", 365.25), ("days", 1.0), ("hours", 1 / 24), ("minutes", 1 / 1440)):
         limit = 3 if name == "years" else 2
         if abs(number) >= limit * size:
-            return f"{number / size:,.1f} {name}"
-    return f"{number * 86_400:,.0f} seconds"
+            return f"{number / size:,.1f} {name}".replace("-", "−")
+    seconds = round(number * 86_400)
+    return f"{seconds:,} {'second' if seconds == 1 else 'seconds'}".replace("-", "−")
 
 
 def listed(texts: Sequence[str]) -> str:

@@ -53,7 +53,7 @@ def test_size(parts: Parts) -> Reading:
         "5%)."
     )
     counts = {"smallest_difference_in_deviations": smallest}
-    return shown(float(users), sentence, counts, f"{users:,} (sees {smallest:.3f} sd)")
+    return shown(float(users), sentence, counts, f"{users:,} (can tell {smallest:.2f} sd)")
 
 
 @rule("cold-users", "Cold users")

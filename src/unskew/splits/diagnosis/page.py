@@ -101,7 +101,11 @@ def _row(check: Check) -> tuple[str, str, str]:
 
 def _table(rows: list[tuple[str, str, str, str]]) -> Table:
     names = ["light", "check", "value", "in a sentence"]
-    return Table("", pl.DataFrame(rows, schema=dict.fromkeys(names, pl.String), orient="row"))
+    frame = pl.DataFrame(rows, schema=dict.fromkeys(names, pl.String), orient="row")
+    bad = (SIGNS["leak"], SIGNS["look"])
+    return Table(
+        "", frame, strong=frozenset((at, 0) for at, row in enumerate(rows) if row[0] in bad)
+    )
 
 
 def _turned(frame: pl.DataFrame) -> pl.DataFrame:
