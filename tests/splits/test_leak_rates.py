@@ -75,3 +75,21 @@ def test_the_tables_hold_every_leak_and_kind():
 
 def leak_rates_row(name):
     return {"leak": name, "strengths": LEAKS[name].strengths, "rates": [[1, 2]] * 3}
+
+
+BY_TIME = [
+    us.splits.Windows(number=3, length="14d", gap="3d", train_length="120d"),
+    us.splits.Windows(number=3, length="14d", pick="last"),
+    us.splits.ModelAges(number=3, step="20d", test=0.1),
+    us.splits.Sessions(pause="30min", test=0.1, pick="next"),
+    us.splits.Temporal(test=0.1, validation=0.1, gap="1d"),
+]
+
+
+@pytest.mark.parametrize("splitter", BY_TIME, ids=lambda one: f"{one.name}-{one.pick}")
+@pytest.mark.parametrize("kind", ["growing", "bursty", "repeating", "dates"])
+def test_no_splitter_by_time_is_red_on_a_clean_log(splitter, kind):
+    log = us.worlds.event_log(kind, users=300, items=200, events=8_000, seed=SEED)
+    result = us.splits.diagnose(splitter.each(log), log=log)
+    assert not result.leaks, str(result)
+    assert (result.lights["validation"] == "ok") == (splitter.name == "temporal")

@@ -82,7 +82,7 @@ def event_log(
 
     Users have a taste (one of a few communities of items), a rate of activity and a time in which
     they are there; items have a popularity, which may move, and a birth. Only the repeating kind
-    has pairs that occur more than once, so that somewhat fewer events remain than are drawn.
+    has pairs that occur more than once, so that fewer events remain than are drawn.
 
     Parameters
     ----------
