@@ -20,6 +20,7 @@ import math
 import time
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import cached_property
 from itertools import combinations
 from pathlib import Path
 
@@ -102,6 +103,14 @@ class Drawn:
     pairs: RecommendedPairs
     y: Array
     label: Array
+    metric: str
+
+    @cached_property
+    def counting(self) -> dict[str, tuple[NDArray[np.int64], Array]]:
+        """By contrast: the pairs that count for it, and what each adds."""
+        (one,) = place_sums(self.metric).values()
+        coefficients = self.pairs.coefficients(one)
+        return {name: coefficients.contrast(*systems) for name, systems in CONTRASTS.items()}
 
 
 def draw(setting: Setting, users: int, rng: np.random.Generator) -> Drawn:
@@ -141,7 +150,7 @@ def draw(setting: Setting, users: int, rng: np.random.Generator) -> Drawn:
         cutoff=K,
         judgment=np.full(user.size, -1),
     )
-    return Drawn(pairs, y[union].astype(float), label[union])
+    return Drawn(pairs, y[union].astype(float), label[union], setting.metric)
 
 
 def _annotate(
@@ -211,34 +220,21 @@ def labelled(drawn: Drawn, people: HumanSample, population: str) -> LabelledPair
     )
 
 
-def contrasts(
-    setting: Setting, drawn: Drawn, people: HumanSample, population: str
-) -> dict[str, Contrast]:
+def contrasts(drawn: Drawn, people: HumanSample, population: str) -> dict[str, Contrast]:
     """Return the contrasts of one repetition."""
-    (one,) = place_sums(setting.metric).values()
     data = labelled(drawn, people, population)
-    return {
-        name: Contrast.of(data, *drawn.pairs.contrast(one, *systems))
-        for name, systems in CONTRASTS.items()
-    }
+    return {name: Contrast.of(data, *counting) for name, counting in drawn.counting.items()}
 
 
-def truth(setting: Setting, drawn: Drawn) -> dict[str, float]:
+def truth(drawn: Drawn) -> dict[str, float]:
     """Return what the contrasts are with everything labelled."""
-    (one,) = place_sums(setting.metric).values()
-    result = {}
-    for name, systems in CONTRASTS.items():
-        row, add = drawn.pairs.contrast(one, *systems)
-        result[name] = float((add * drawn.y[row]).sum())
-    return result
+    return {name: float((add * drawn.y[row]).sum()) for name, (row, add) in drawn.counting.items()}
 
 
-def squared_correlation(setting: Setting, drawn: Drawn) -> dict[str, float]:
+def squared_correlation(drawn: Drawn) -> dict[str, float]:
     """Return ρ² of people and annotator on each contrast, over all pairs."""
-    (one,) = place_sums(setting.metric).values()
     result = {}
-    for name, systems in CONTRASTS.items():
-        row, add = drawn.pairs.contrast(one, *systems)
+    for name, (row, add) in drawn.counting.items():
         parts: list[list[Array]] = [[], []]
         for sign in (1.0, -1.0):
             mine = add * sign > 0
@@ -270,15 +266,15 @@ def repetitions(
     """Give the contrasts of each repetition, and their targets."""
     start = np.random.default_rng([seed, 1])
     fixed = draw(setting, setting.users, start)
-    target = truth(setting, fixed)
+    target = truth(fixed)
     if population == USERS:
-        parts = [truth(setting, draw(setting, CHUNK, start)) for _ in range(MANY_USERS // CHUNK)]
+        parts = [truth(draw(setting, CHUNK, start)) for _ in range(MANY_USERS // CHUNK)]
         target = {name: float(np.mean([part[name] for part in parts])) for name in CONTRASTS}
     for at in range(number):
         rng = np.random.default_rng([seed, 2, at])
         drawn = fixed if population == LISTS else draw(setting, setting.users, rng)
         people = sample(setting, drawn, rng)
-        yield contrasts(setting, drawn, people, population), target
+        yield contrasts(drawn, people, population), target
 
 
 def measure(setting: Setting, population: str, seed: int, number: int) -> dict[str, object]:
@@ -300,7 +296,7 @@ def measure(setting: Setting, population: str, seed: int, number: int) -> dict[s
                 mine.exact.append(one.method == "exact")
     rows = {}
     users = setting.users if population == LISTS else 4_000
-    rho2 = squared_correlation(setting, draw(setting, users, np.random.default_rng([seed, 1])))
+    rho2 = squared_correlation(draw(setting, users, np.random.default_rng([seed, 1])))
     for (name, estimator), one in tally.items():
         human = float(np.mean(tally[name, HUMAN].width))
         alone = float(np.mean(tally[name, HUMAN].sampling))
@@ -424,7 +420,9 @@ def main() -> None:
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--populations", default=f"{LISTS},{USERS}")
     parser.add_argument("--part", choices=PARTS, help="instead of the coverage of intervals")
-    parser.add_argument("--output", type=Path, help="JSON, kept after every setting")
+    parser.add_argument(
+        "--output", type=Path, help="JSON, written after every setting; what it holds is kept"
+    )
     arguments = parser.parse_args()
     if arguments.part:
         function, settings, populations = PARTS[arguments.part]
@@ -434,8 +432,12 @@ def main() -> None:
                 print(f"{name}; {population}: {text}", flush=True)
         return
     results: dict[str, object] = {}
+    if arguments.output is not None and arguments.output.exists():
+        results = json.loads(arguments.output.read_text())
     for name in arguments.settings or SETTINGS:
         for population in arguments.populations.split(","):
+            if f"{name}; {population}" in results:
+                continue
             start = time.perf_counter()
             measured = measure(SETTINGS[name], population, arguments.seed, arguments.repetitions)
             results[f"{name}; {population}"] = measured

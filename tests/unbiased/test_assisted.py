@@ -427,6 +427,86 @@ def test_a_sample_of_the_first_places_is_seen_and_no_system_is_called_better():
     assert made.footer()[-1] == "no system is called better, as the sample does not look random"
 
 
+def annotated(folder, runs, pairs, people, **settings):
+    """Plan which pairs to judge, judge them as people do, and read the labels back."""
+    plan = us.unbiased.plan_annotation(runs, "P@4", **settings)
+    plan.save(folder)
+    asked = pl.read_csv(folder / "to-judge.csv", infer_schema=False).drop("label")
+    known = frame(pairs, people.astype(int))
+    return us.unbiased.read_annotation(
+        folder, asked.join(known, on=["user", "item"], how="left", maintain_order="left")
+    ).table()
+
+
+@pytest.mark.parametrize("design", ["uniform", "stratified"])
+def test_a_plan_for_a_difference_shows_that_difference_alone(design, tmp_path):
+    runs, pairs, people, model = population(24, users=200, items=10)
+    human = annotated(tmp_path, runs, pairs, people, budget=200, design=design, seed=1)
+    made = us.unbiased.assisted(frame(pairs, model), runs, "P@4", human=human)  # without a warning
+    inside = {name: np.array([i in run[u] for u, i in pairs]) for name, run in runs.items()}
+    only = [inside["good"] & ~inside["any"], inside["any"] & ~inside["good"]]
+    assert made.counts["drawn_from"] == sum(one.sum() for one in only) < len(pairs)
+    assert f"of {made.counts['drawn_from']} pairs that could be drawn, of {len(pairs):,}" in str(
+        made
+    )
+    for name in runs:
+        assert not made.level(name).values
+        assert "were never drawn" in made.level(name).reason
+    assert "no estimate of P@4 of good, P@4 of any: pairs that count alike for good" in str(made)
+    if design == "uniform":
+        listed = set(human.select("user", "item").iter_rows())
+        rows = np.array([r for r, pair in enumerate(pairs) if pair in listed])
+        parts = [side_twin(people, model, one, rows, "PPI++") for one in only]
+        share = [one.sum() / (200 * K) for one in only]
+        value = made.difference("good", "any").values["PPI++"].value
+        assert value == pytest.approx(share[0] * parts[0][0] - share[1] * parts[1][0])
+    three = {**runs, "odd": {u: one[::-1] for u, one in runs["good"].items()}}
+    more = us.unbiased.assisted(frame(pairs, model), three, ["P@4", "DCG@4"], human=human)
+    assert more.difference("good", "any").values
+    assert not more.difference("good", "any", "DCG@4").values  # shared pairs at other places count
+    assert more.difference("any", "odd").values  # P@4 sees the same pairs
+    with pytest.raises(us.SettingError, match="mean='ratio' for new users needs the level"):
+        us.unbiased.assisted(
+            frame(pairs, model), runs, "P@4", human=human, population="users", mean="ratio"
+        )
+
+
+def test_a_plan_for_levels_shows_all(tmp_path):
+    runs, pairs, people, model = population(24, users=200, items=10)
+    settings = {"budget": 200, "estimand": "levels", "design": "stratified", "seed": 1}
+    human = annotated(tmp_path, runs, pairs, people, **settings)
+    made = us.unbiased.assisted(frame(pairs, model), runs, "P@4", human=human)
+    assert made.counts["drawn_from"] == len(pairs)
+    assert all(made.level(name).values for name in runs)
+
+
+def test_nothing_is_better_where_the_sample_is_not_random():
+    runs, pairs, people, model = population(14, users=200)
+    rows = np.array([r for r, (u, _) in enumerate(pairs) if int(u[1:]) % 4 == 0])
+    with pytest.warns(us.errors.DataWarning, match="share their users more often"):
+        made = us.unbiased.assisted(
+            frame(pairs, model), runs, "P@4", human=frame(pairs, people, rows)
+        )
+    low, high = made.difference("good", "any").together
+    assert low > 0 or high < 0
+    assert made.difference("good", "any").better is None
+    assert made.table()["better"].null_count() == made.table().height
+    assert "no system is called better" in str(made)
+
+
+def test_a_label_of_which_people_saw_nothing_widens_the_interval():
+    runs, pairs, people, _ = population(25)
+    model = np.arange(len(pairs)) % 2
+    human = frame(pairs, people, np.flatnonzero((people > 0) & (model > 0))[:3])
+    with us.errors.quietly():
+        made = us.unbiased.assisted(frame(pairs, model), runs, "P@4", human=human)
+    labels, one = made.level("good").labels, made.level("good").values["PPI++"]
+    # Three liked labels of the half that the annotator likes; of the other half nothing is known.
+    assert labels > 0
+    assert one.low < 0.5 * 0.025 ** (1 / labels) + 0.05
+    assert one.high == pytest.approx(1.0)
+
+
 def test_a_sample_of_whole_users_is_seen():
     runs, pairs, people, model = population(14, users=200)
     rows = np.array([r for r, (u, _) in enumerate(pairs) if int(u[1:]) % 8 == 0])
@@ -474,7 +554,7 @@ def test_a_single_system_lists_that_do_not_differ_and_sides_without_labels():
         some = us.unbiased.assisted(labels, runs, "P@4", human=frame(pairs, people, mine[::3]))
     reason = some.difference("good", "any").reason
     assert reason.startswith("people labelled no pair that any recommends and good does not")
-    assert f"P@4 of good − any: {reason}" in some.footer()
+    assert f"no estimate of P@4 of good − any: {reason}" in some.footer()
     with pytest.raises(us.SettingError, match="differences are good − any"):
         some.difference("any", "good")
 

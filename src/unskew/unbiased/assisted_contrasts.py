@@ -177,7 +177,7 @@ class Contrast:
         sampling = sampling_covariance(self.data, bare)
         covariance, moves, units = sampling, [one.moves for one in bare], self.number
         if self.data.population == USERS:
-            covariance, moves = by_user_covariance(self.data, bare, self.drift)
+            covariance, moves = by_user_covariance(self.data, bare, sampling, self.drift)
             units = self.data.users
         net: F64 = np.sum(moves, axis=0)
         # Without an error of the annotator, rounding leaves a little of what should be 0.

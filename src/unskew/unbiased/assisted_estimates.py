@@ -38,6 +38,7 @@ from unskew.unbiased.human_samples import HumanSample, human_sample, read_people
 from unskew.unbiased.place_sums import PlaceSum, place_sums
 from unskew.unbiased.recommended_pairs import MEANS, STRATA, Coefficients, RecommendedPairs
 from unskew.unbiased.sample_checks import SampleCheck, check_sample
+from unskew.unbiased.sample_frames import SampleFrame, sample_frame
 from unskew.unbiased.weighted_averages import LEVEL, RESAMPLES
 
 INTERVALS = ("score", "bootstrap")
@@ -160,6 +161,7 @@ def assisted(
         judged=judged,
         pairs=pairs,
         sample=sample,
+        frame=sample_frame(pairs, sample, wanted),
         rule=_human_rule(judged, people, human_liked),
         population=population,
         mean=mean,
@@ -176,9 +178,12 @@ def assisted(
         "human_relevance": str(study.rule),
     }
     draws = _Draws(interval == "bootstrap", resamples, seed, threads)
-    contrasts = study.contrasts(wanted, level, draws)
     first = next(iter(wanted.values()))
-    check = check_sample(pairs, sample, study.labels(first)[0])
+    drawn_from = None if study.frame is None else study.frame.row
+    check = check_sample(pairs, sample, study.labels(first)[0], drawn_from)
+    contrasts = study.contrasts(wanted, level, draws)
+    if not check.random:  # then no system is called better
+        contrasts = {key: replace(one, better=None) for key, one in contrasts.items()}
     liked = sample.view(study.rule).liked > 0
     named = study.annotator_likes()
     groups = agreements(pairs, sample, liked, named[sample.row], level)
@@ -193,6 +198,7 @@ def assisted(
         counts={
             "users": pairs.number_of_users,
             "pairs": len(pairs),
+            "drawn_from": len(pairs) if drawn_from is None else drawn_from.size,
             "labels": len(sample),
         },
         notes=tuple(dict.fromkeys((*study.notes(), *_warnings(check)))),
@@ -248,6 +254,7 @@ class _Study:
     judged: Judged
     pairs: RecommendedPairs
     sample: HumanSample
+    frame: SampleFrame | None
     rule: Relevance
     population: str
     mean: str
@@ -255,6 +262,11 @@ class _Study:
 
     def __post_init__(self) -> None:
         users = self.pairs.number_of_users
+        if self.frame is not None and (self.population, self.mean) == (USERS, "ratio"):
+            raise SettingError(
+                f"mean='ratio' for new users needs the level of each system, but "
+                f"{self.frame.reason}; take mean='users'"
+            )
         if self.population == USERS and users < 2:
             raise DataError("population='users' needs lists of at least 2 users, there is 1")
         known = self._known
@@ -344,6 +356,7 @@ class _Study:
         a, b = systems
         row, add = work.coefficients.contrast(a, b)
         contrast = Contrast.of(work.data, row, add, self._drift(work, systems))
+        frame = self.frame
         bare = AssistedContrast(
             metric=work.metric.label,
             a=a,
@@ -352,7 +365,10 @@ class _Study:
             pairs=contrast.pairs,
             labels_alone=work.scale * contrast.labels_alone,
             values={},
+            reason="" if frame is None or frame.holds(row) else frame.reason,
         )
+        if bare.reason:
+            return bare
         better = work.metric.metric.better
         return _estimated(contrast, bare, work.scale, levels, draws, better)
 

@@ -25,6 +25,8 @@ ANNOTATOR = "annotator"
 MOST_ROWS = 45
 """Of the printed table of differences; `table` has all."""
 MOST_SENTENCES = 10
+MOST_NAMES = 5
+"""Of contrasts that have no estimate, for the same reason."""
 METHODS = {
     "score": "score interval",
     "bootstrap": "bootstrap",
@@ -99,7 +101,7 @@ class Assisted(Result):
     better: Mapping[str, str]
     """By metric: `higher` or `lower`."""
     counts: Mapping[str, int]
-    """users, pairs, labels (of people)."""
+    """users, pairs, drawn_from (the pairs that could be drawn), labels (of people)."""
     notes: tuple[str, ...] = ()
 
     def level(self, system: str, metric: str | None = None) -> AssistedContrast:
@@ -161,6 +163,8 @@ class Assisted(Result):
             else "new users like these: they vary too"
         )
         pairs = counted(counts["pairs"], "recommended pair")
+        if counts["drawn_from"] < counts["pairs"]:
+            pairs = f"{counts['drawn_from']:,} pairs that could be drawn, of {pairs}"
         labelled = f"people labelled {counts['labels']:,} of {pairs} ({settings['sample']})"
         how = "; ".join(METHODS[name] for name in METHODS if name in self._methods())
         return [
@@ -177,7 +181,7 @@ class Assisted(Result):
 
     def _conclusion(self) -> list[str]:
         several = self.differences
-        missing = [f"{_name(one)}: {one.reason}" for one in self.contrasts.values() if one.reason]
+        missing = _missing([one for one in self.contrasts.values() if one.reason])
         if not several:
             return missing
         if not self.check.random:
@@ -288,6 +292,18 @@ def _rows(one: AssistedContrast) -> Iterator[dict[str, Any]]:
 
 def _name(one: AssistedContrast) -> str:
     return f"{one.metric} of {one.a}" if one.b is None else f"{one.metric} of {one.a} − {one.b}"
+
+
+def _missing(several: Sequence[AssistedContrast]) -> list[str]:
+    """Say why there are no estimates: each reason once."""
+    names: dict[str, list[str]] = {}
+    for one in several:
+        names.setdefault(one.reason, []).append(_name(one))
+    lines = []
+    for reason, which in names.items():
+        more = f" and {len(which) - MOST_NAMES:,} more" * (len(which) > MOST_NAMES)
+        lines.append(f"no estimate of {', '.join(which[:MOST_NAMES])}{more}: {reason}")
+    return lines
 
 
 def _shown(several: Sequence[AssistedContrast], what: str, digits: int) -> pl.DataFrame:

@@ -229,11 +229,16 @@ class SideEstimate:
         return min(low, self.share), max(high, self.share)
 
     def _exact(self, level: float) -> tuple[float, float]:
-        """Add up exact intervals of cells: by the annotator's label, and by similar weights."""
-        parts = [_cells(self.side, mask, part, level) for mask, part in self._classes()]
+        """Add up exact intervals of cells: by the annotator's label, and by similar weights.
+
+        Of a class without a label of people nothing is known: it widens the sum by all it can be.
+        """
+        side, classes = self.side, self._classes()
+        parts = [_cells(side, mask, whole, level) for mask, whole in classes if mask.any()]
         weight, share, low, high = (np.concatenate(one) for one in zip(*parts, strict=True))
         _, least, most = sum_interval(weight, share, low, high)
-        return max(least, 0.0), min(most, 1.0)
+        unknown = sum(float(side.add[whole].sum()) for mask, whole in classes if not mask.any())
+        return max(least, 0.0), min(most + unknown / side.total, 1.0)
 
     def _classes(self) -> list[tuple[Mask, Mask]]:
         """Return which sampled pairs, and which of all pairs, are in each class of labels."""
@@ -248,8 +253,6 @@ class SideEstimate:
 def _cells(side: Side, mask: Mask, whole: Mask, level: float) -> tuple[F64, F64, F64, F64]:
     """Return weight, share, low and high of the cells of a class of labels."""
     part = float(side.add[whole].sum()) / side.total
-    if not mask.any():  # nothing is known of it
-        return np.array([part]), np.array([0.5]), np.zeros(1), np.ones(1)
     weight, y = side.weight[mask], side.y[mask]
     data = side.data
     is_simple = data.population == LISTS and data.sample.kind == SIMPLE
@@ -280,14 +283,14 @@ def sampling_covariance(data: LabelledPairs, estimates: Sequence[SideEstimate]) 
     inflation = np.sqrt(number / np.maximum(number - 1, 1))
     moves = [one.moves for one in estimates]
     result = np.zeros((len(moves), len(moves)))
-    for i, one in enumerate(moves):
-        for j, other in enumerate(moves[: i + 1]):
-            result[i, j] = result[j, i] = _product(sample, one, other)
     if sample.kind == SIMPLE:
         for i, estimate in enumerate(estimates):
             room = 1.0 - estimate.side.number / estimate.side.row.size
-            result[i, :] = result[:, i] = 0.0
             result[i, i] = room * float((estimate.moves**2).sum())
+    else:
+        for i, one in enumerate(moves):
+            for j, other in enumerate(moves[: i + 1]):
+                result[i, j] = result[j, i] = _product(sample, one, other)
     covariance: F64 = result * inflation[:, None] * inflation[None, :]
     return covariance
 
@@ -304,7 +307,10 @@ def _product(sample: HumanSample, one: F64, other: F64) -> float:
 
 
 def by_user_covariance(
-    data: LabelledPairs, estimates: Sequence[SideEstimate], drifts: Sequence[F64 | None]
+    data: LabelledPairs,
+    estimates: Sequence[SideEstimate],
+    sampling: F64,
+    drifts: Sequence[F64 | None],
 ) -> tuple[F64, list[F64]]:
     """Return the covariances where users are drawn too, and what each user adds, centred.
 
@@ -315,6 +321,8 @@ def by_user_covariance(
     ----------
     data, estimates
         What is estimated, and its sides.
+    sampling
+        Their covariances that come from the draw of the sample.
     drifts
         By side: what users change through the divisor, where that depends on them.
     """
@@ -324,7 +332,7 @@ def by_user_covariance(
         part = one.by_user + np.bincount(owner, one.moves, users)
         part = part if drift is None else part - drift
         parts.append(part - part.mean())
-    result = sampling_covariance(data, estimates)
+    result = sampling.copy()
     keep = 1.0 - data.sample.probability
     for i, one in enumerate(estimates):
         for j, other in enumerate(estimates):

@@ -41,6 +41,8 @@ class HumanSample:
     kind: str
     """`simple`: every set of n pairs was as likely as any other. `strata`: so within each stratum.
     `probabilities`: pairs were drawn one by one with the probabilities given."""
+    outside: int = 0
+    """Labels of pairs that no system recommends, which are left out."""
     notes: tuple[str, ...] = ()
 
     def __len__(self) -> int:
@@ -114,7 +116,7 @@ def human_sample(
     strata
         One of `STRATA`: the sample was drawn at random within these strata of the pairs.
     """
-    notes = [*people.notes]
+    notes, everything = [*people.notes], len(people)
     people, rows = _recommended(people, rows_of_ratings(pairs, people), notes)
     if strata is not None:
         drawn = _known_strata(rows, pairs, choose("strata", strata, STRATA))
@@ -129,6 +131,7 @@ def human_sample(
         stratum=frozen(stratum[order]),
         names=names,
         kind=drawn.kind,
+        outside=everything - len(people),
         notes=tuple(notes),
     )
 

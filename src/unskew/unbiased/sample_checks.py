@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from statistics import NormalDist
 
 import numpy as np
@@ -63,7 +63,9 @@ class SampleCheck(Result):
         return {"random": self.random, "level": self.level, "tests": self.table()}
 
 
-def check_sample(pairs: RecommendedPairs, sample: HumanSample, label: F64) -> SampleCheck:
+def check_sample(
+    pairs: RecommendedPairs, sample: HumanSample, label: F64, frame: I64 | None = None
+) -> SampleCheck:
     """Test whether sampled pairs look drawn as stated among the recommended ones.
 
     Means of ranks, popularity, labels of the annotator and systems, weighted by 1 / probability,
@@ -77,31 +79,35 @@ def check_sample(pairs: RecommendedPairs, sample: HumanSample, label: F64) -> Sa
         The recommended pairs, and those that people labelled.
     label
         The annotator's label of each recommended pair.
+    frame
+        The recommended pairs that could be drawn, where these are not all, ascending.
     """
-    tests = [*_means(pairs, sample, label)]
+    rows = np.arange(len(pairs)) if frame is None else frame
+    inside = replace(sample, row=np.searchsorted(rows, sample.row))
+    tests = [_mean_test(of, one[rows], inside, words) for of, one, words in _columns(pairs, label)]
     if sample.kind == SIMPLE:
         for of, code in (("users", pairs.user), ("items", pairs.item)):
-            tests += _alike(of, code, sample.row)
+            tests += _alike(of, code[rows], inside.row)
     else:
-        tests.append(_size(sample, len(pairs)))
+        tests.append(_size(sample, rows.size))
     return SampleCheck(tests=tuple(tests))
 
 
-def _means(pairs: RecommendedPairs, sample: HumanSample, label: F64) -> Iterator[SampleTest]:
-    number = len(pairs)
+def _columns(pairs: RecommendedPairs, label: F64) -> Iterator[tuple[str, F64, tuple[str, str]]]:
+    """Give what pairs are compared by, and how they are said to differ: upwards and downwards."""
     place = np.log2(pairs.best_rank.astype(np.float64))
     words = ("stand lower in the lists", "stand higher in the lists")
-    yield _mean_test("rank", place, sample, words)
+    yield "rank", place, words
     order = _middle_ranks(pairs.popularity)
     words = ("are of more popular items", "are of less popular items")
-    yield _mean_test("popularity", order, sample, words)
+    yield "popularity", order, words
     words = ("are liked by the annotator more often", "are liked by the annotator less often")
-    yield _mean_test("annotator's label", label, sample, words)
+    yield "annotator's label", label, words
     for name, listed in pairs.lists.items():
-        mine = np.zeros(number)
+        mine = np.zeros(len(pairs))
         mine[listed.pair] = 1.0
         words = (f"are recommended by {name} more often", f"are recommended by {name} less often")
-        yield _mean_test(f"system {name}", mine, sample, words)
+        yield f"system {name}", mine, words
 
 
 def _mean_test(of: str, column: F64, sample: HumanSample, words: tuple[str, str]) -> SampleTest:
