@@ -167,38 +167,41 @@ def assisted(
         mean=mean,
         unlabelled=unlabelled,
     )
-    settings = {
-        "sample": sample.describe(),
-        "population": population,
-        "mean": mean,
-        "unlabelled": unlabelled,
-        "interval": interval,
-        "level": level,
-        "relevance": str(judged.relevance),
-        "human_relevance": str(study.rule),
-    }
-    draws = _Draws(interval == "bootstrap", resamples, seed, threads)
+    return _result(study, wanted, level, _Draws(interval == "bootstrap", resamples, seed, threads))
+
+
+def _result(study: _Study, wanted: Mapping[str, PlaceSum], level: float, draws: _Draws) -> Assisted:
+    """Estimate all contrasts, check the sample and compare the annotator with people."""
+    pairs, sample = study.pairs, study.sample
     first = next(iter(wanted.values()))
-    drawn_from = None if study.frame is None else study.frame.row
-    check = check_sample(pairs, sample, study.labels(first)[0], drawn_from)
+    frame = None if study.frame is None else study.frame.row
+    check = check_sample(pairs, sample, study.labels(first)[0], frame)
     contrasts = study.contrasts(wanted, level, draws)
     if not check.random:  # then no system is called better
         contrasts = {key: replace(one, better=None) for key, one in contrasts.items()}
     liked = sample.view(study.rule).liked > 0
     named = study.annotator_likes()
-    groups = agreements(pairs, sample, liked, named[sample.row], level)
     return Assisted(
         metrics=tuple(wanted),
         systems=pairs.systems,
         contrasts=contrasts,
-        agreement=groups,
+        agreement=agreements(pairs, sample, liked, named[sample.row], level),
         check=check,
-        settings=settings,
+        settings={
+            "sample": sample.describe(),
+            "population": study.population,
+            "mean": study.mean,
+            "unlabelled": study.unlabelled,
+            "interval": "bootstrap" if draws.wanted else "score",
+            "level": level,
+            "relevance": str(study.judged.relevance),
+            "human_relevance": str(study.rule),
+        },
         better={label: one.metric.better for label, one in wanted.items()},
         counts={
             "users": pairs.number_of_users,
             "pairs": len(pairs),
-            "drawn_from": len(pairs) if drawn_from is None else drawn_from.size,
+            "drawn_from": len(pairs) if frame is None else frame.size,
             "labels": len(sample),
         },
         notes=tuple(dict.fromkeys((*study.notes(), *_warnings(check)))),
