@@ -21,7 +21,7 @@ from shared.commands import (
     TRAIN,
     write_annotation,
 )
-from unskew.cli import formats, outputs
+from unskew.cli import data_filter, formats, outputs
 from unskew.cli.options import ReportOptions
 from unskew.report import charts, writing
 from unskew.report.document import Document, Words
@@ -135,7 +135,8 @@ def test_other_endings_are_refused_with_a_list(home, call, monkeypatch, command)
     monkeypatch.chdir(home)
     given = {**TABLES, **REPORTS, **LISTS}[command]
     allowed = (
-        formats.LISTS if command in LISTS
+        data_filter.ENDINGS if command == "data filter"
+        else formats.LISTS if command in LISTS
         else formats.REPORTS if command in REPORTS else formats.TABLES
     )  # fmt: skip
     for name in ("out.xyz", "out", "out.svg"):

@@ -12,7 +12,7 @@ from unskew.evaluation.scores import Scores
 pair = st.tuples(st.integers(0, 7), st.integers(0, 9))
 
 
-def judged(train, test, runs):
+def judged(train, test, runs, **more):
     """Judge lists of items by user."""
     return us.evaluate(
         {
@@ -24,6 +24,7 @@ def judged(train, test, runs):
         ["P@3", "Recall@3"],
         liked=4,
         train={"user": [u for u, _ in train], "item": [f"old {i}" for _, i in train]},
+        **more,
     )
 
 
@@ -70,6 +71,16 @@ def test_the_line_says_what_the_table_says():
     assert not [one for one in judged(train, test[:2], {"x": lists}).footer() if "(cold)" in one]
 
 
+def test_notes_on_warm_users_speak_of_warm_users():
+    """A cold user without a list scores 0 among all users, and is not averaged among warm ones."""
+    train, test = [(1, "a"), (2, "a")], [(1, "b"), (2, "b"), (3, "b")]
+    scores = judged(train, test, {"x": {1: ["b", "c", "d"], 2: ["b", "c", "d"]}})
+    assert any("1 user with test data has no list; they score 0" in one for one in scores.notes)
+    warm = judged(train, test, {"x": {1: ["b", "c", "d"], 2: ["b", "c", "d"]}}, users="warm")
+    assert not any("no list" in one for one in warm.notes)
+    assert not any("(cold)" in one for one in warm.footer())
+
+
 def test_without_training_ratings_nobody_is_cold():
     scores = us.evaluate({"user": [1], "item": [1], "rating": [5]}, {"x": {1: [1]}}, "P@1", liked=4)
     assert not [line for line in scores.footer() if "cold" in line]
@@ -113,12 +124,26 @@ def test_ml_100k_as_published(tmp_path):
 
     real_data("ml-100k")
     data = us.load("ml-100k").ratings
-    systems = [us.recommend.Popularity(), us.recommend.UserKNN(), us.recommend.PureSVD()]
+    systems = {
+        "popularity": us.recommend.Popularity(),
+        "user-knn": us.recommend.UserKNN(),
+        "puresvd": us.recommend.PureSVD(),
+        "knn-or-popularity": us.recommend.WithFallback(us.recommend.UserKNN()),
+        "svd-or-popularity": us.recommend.WithFallback(us.recommend.PureSVD()),
+    }
     plan = us.Plan(us.splits.Temporal(test=0.2), algorithms=systems, metrics="P@10")
     table = us.run_plan(data, plan).by_warmth()
     rows = {row["system"]: row for row in table.iter_rows(named=True)}
     assert {(row["users"], row["cold"]) for row in rows.values()} == {(301, 192)}
-    warm = {name: round(row["on_warm"], 3) for name, row in rows.items()}
-    assert warm == {"popularity": 0.097, "user-knn": 0.112, "puresvd": 0.112, "(random)": 0.01}
-    assert round(rows["popularity"]["on_all"], 3) == 0.221
-    assert rows["user-knn"]["on_cold"] == rows["puresvd"]["on_cold"] == 0
+    values = {
+        name: tuple(round(row[f"on_{who}"], 3) for who in ("warm", "cold", "all"))
+        for name, row in rows.items()
+    }
+    assert values == {
+        "popularity": (0.097, 0.292, 0.221),
+        "user-knn": (0.112, 0.0, 0.041),
+        "puresvd": (0.112, 0.0, 0.041),
+        "knn-or-popularity": (0.112, 0.292, 0.227),
+        "svd-or-popularity": (0.112, 0.292, 0.227),
+        "(random)": (0.01, 0.03, 0.023),
+    }

@@ -16,6 +16,7 @@ from unskew import SettingError, UnknownName
 from unskew.evaluation.chance import chance_scores
 from unskew.experiment.collection import keys_of
 from unskew.experiment.plan import STAGES, Plan, label_of
+from unskew.experiment.plan_data import PlanData
 from unskew.experiment.plan_files import plan_from_card, plan_of
 from unskew.metrics.names import parse
 from unskew.recommend.registry import ALGORITHMS, algorithm
@@ -157,6 +158,7 @@ CHANGES = {
     "draws": [11],
     "seed": [2],
     "judged_users": [3, 4],
+    "filters": [[us.data.SampleUsers(share=0.5)]],
 }
 SAME = {"users": ["all"], "undefined": ["skip"]}
 
@@ -173,7 +175,8 @@ def test_what_changes_a_result_changes_its_key(name):
     everything = {base.key}
     for value in CHANGES[name]:
         other = Plan(**{**BASE, name: value})
-        shared = keys & keys_of(other, WORLD)
+        applied = PlanData.of(WORLD, other)  # filters change the data
+        shared = keys & keys_of(applied.plan, applied.data)
         # Lists do not depend on systems and ties, systems not on how often chance is drawn.
         assert len(shared) == (1 if name in ("algorithms", "ties", "draws") else 0), value
         everything.add(other.key)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Annotated, Any
 
-from unskew.cli import inputs, outputs
+from unskew.cli import formats, inputs, outputs
 from unskew.cli.bundles import REQUIRED, bundle, option
 from unskew.cli.options import INPUT, OUTPUT, Filters, NamedFileOptions, Quiet, RatingsArgument
 from unskew.cli.sources import RATING_COLUMNS, file_columns
@@ -76,14 +76,15 @@ def command(
     from unskew.data.filters import apply_filters
     from unskew.engine.files import write_table
 
-    if output.suffix not in ENDINGS:
-        raise SettingError(f"--output: write {' or '.join(ENDINGS)}, got {output.name}")
+    if str(output) == formats.STANDARD_OUTPUT:
+        raise SettingError(f"--output -: name a file that ends in {', '.join(ENDINGS)}")
+    formats.check_file(output, ENDINGS)
     chosen = inputs.read_filters(options.filters)
     if not chosen:
         raise SettingError("name at least one filter, such as --filter k-core:users=5,items=5")
     kept = apply_filters(_read(options), chosen)
     table = kept.to_polars() if isinstance(kept, Events) else kept.to_file_table()
-    write_table(table, output, ENDINGS[output.suffix])
+    write_table(table, output, ENDINGS[output.suffix.lower()])
     if quiet:
         return
     for step in kept.steps:

@@ -46,20 +46,25 @@ class SystemFacts:
     """Whether lists go to the last target."""
     in_training: int = 0
     """Slots that hold an item of the user's training ratings."""
+    cold_without_list: int = 0
+    """Of the users without a list, those without training ratings."""
 
     @classmethod
     def of(cls, matched: Matched, basis: Basis) -> SystemFacts:
         """Count over all lists of a system."""
         tested = np.diff(basis.judgments.start) > 0
-        train, in_training = basis.train, 0
-        if train is not None and not matched.is_full and train.users.equals(basis.judgments.users):
-            in_training = matched.overlap(train)
+        missing = tested & (matched.depth == 0)
+        train, in_training, cold = basis.train, 0, 0
+        if train is not None and train.users.equals(basis.judgments.users):
+            in_training = 0 if matched.is_full else matched.overlap(train)
+            cold = int(np.count_nonzero(missing & (np.diff(train.start) == 0)))
         return cls(
             deepest=int(matched.depth.max(initial=0)),
-            without_list=int(np.count_nonzero(tested & (matched.depth == 0))),
+            without_list=int(np.count_nonzero(missing)),
             without_test=int(np.count_nonzero(~tested & (matched.depth > 0))),
             is_full=matched.is_full,
             in_training=in_training,
+            cold_without_list=cold,
         )
 
     def remarks(self, name: str, users: str, attention: Attention) -> Iterator[Remark]:
@@ -77,10 +82,12 @@ class SystemFacts:
                 "of each list; judged items further down are not seen",
                 False,
             )
-        if self.without_list:
+        averaged = users in ("warm", "with-train")
+        without_list = self.without_list - (self.cold_without_list if averaged else 0)
+        if without_list:
             left_out = users in ("both", "with-list")
             effect = "left out of the means" if left_out else "they score 0"
-            yield f"{name}: {_users_with_test(self.without_list)} no list; {effect}", False
+            yield f"{name}: {_users_with_test(without_list)} no list; {effect}", False
         if self.without_test and not self.is_full:
             averaged = users in ("all", "with-list")
             one = "list of a user without test data " + (
