@@ -2,7 +2,7 @@
 
     python benchmarks/assisted_coverage.py                          # 5,000 repetitions of each
     python benchmarks/assisted_coverage.py --repetitions 500 good   # one setting, quicker
-    python benchmarks/assisted_coverage.py --part statements        # or bootstrap, kappa, checks
+    python benchmarks/assisted_coverage.py --part statements        # or another part
 
 The data are not worlds of the library: plain numpy. Every user has 24 items to choose from, with a
 quality that depends on user and item; two systems list ten of them, by noisy quality and by
@@ -19,10 +19,11 @@ import json
 import math
 import time
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import combinations
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import polars as pl
@@ -381,7 +382,28 @@ def measure_checks(setting: Setting, population: str, seed: int, number: int) ->
     return f"called not random: {called:,} of {number:,}"
 
 
+def measure_saving(setting: Setting, population: str, seed: int, number: int) -> str:
+    """Compare widths: PPI++ with n labels, people alone with n / (1 - .9 ρ²) labels."""
+    rows: Any = measure(setting, population, seed, number)["rows"]
+    parts = []
+    for name in CONTRASTS:
+        tuned = rows[f"{name}, {TUNED}"]
+        more = math.ceil(setting.labels / (1 - 0.9 * tuned["rho2"]))
+        others: Any = measure(replace(setting, labels=more), population, seed, number)["rows"]
+        alone = others[f"{name}, {HUMAN}"]["width"]
+        parts.append(
+            f"{name}: PPI++ with {setting.labels} labels {tuned['width']:.4f}, people alone with "
+            f"{more} {alone:.4f} (rho2 {tuned['rho2']:.3f})"
+        )
+    return "; ".join(parts)
+
+
 PARTS = {
+    "saving": (
+        measure_saving,
+        {name: replace(SETTINGS[name], users=600) for name in ("good", "biased", "popular")},
+        (LISTS, USERS),
+    ),
     "statements": (
         measure_statements,
         {
@@ -412,6 +434,31 @@ PARTS = {
 }
 
 
+def table(results: dict[str, Any]) -> str:
+    """Return the measurements as the table of docs/assisted.md: levels / differences."""
+    lines = [
+        "| world | target | human | PPI | PPI++ | width | least width | saving | ρ² |",
+        "|---|---|---|---|---|---|---|---|---|",
+    ]
+    for name, measured in results.items():
+        world, population = name.rsplit("; ", 1)
+        rows = measured["rows"]
+
+        def both(estimator: str, key: str, digits: int, rows: Any = rows) -> str:
+            values = [rows[f"{contrast}, {estimator}"][key] for contrast in CONTRASTS]
+            return " / ".join(f"{value:.{digits}f}".lstrip("0") for value in values)
+
+        cells = [
+            *(both(estimator, "coverage", 3) for estimator in ESTIMATORS),
+            both(TUNED, "width of human", 3),
+            both(TUNED, "least width", 3),
+            both(TUNED, "saving", 2),
+            both(TUNED, "rho2", 2),
+        ]
+        lines.append(f"| {world} | {population} | {' | '.join(cells)} |")
+    return "\n".join(lines)
+
+
 def main() -> None:
     """Measure and print."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
@@ -423,7 +470,11 @@ def main() -> None:
     parser.add_argument(
         "--output", type=Path, help="JSON, written after every setting; what it holds is kept"
     )
+    parser.add_argument("--table", action="store_true", help="print what --output holds, and stop")
     arguments = parser.parse_args()
+    if arguments.table:
+        print(table(json.loads(arguments.output.read_text())))
+        return
     if arguments.part:
         function, settings, populations = PARTS[arguments.part]
         for name, setting in settings.items():

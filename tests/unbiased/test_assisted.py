@@ -98,6 +98,21 @@ def test_levels_and_differences_equal_the_plain_twin(estimator, seed):
     assert made.difference("good", "any").labels == sum(int(mine[rows].sum()) for mine in only)
 
 
+def test_so_many_more_labels_of_people_alone_are_as_precise():
+    made, runs, pairs, people, _, rows = estimates(3, number=150)
+    inside = np.array([i in runs["good"][u] for u, i in pairs])
+    mine, whole = rows[inside[rows]], int(inside.sum())
+    one, n = made.level("good"), int(inside[rows].sum())
+    number = one.gain * n
+    # The variance that so many labels would have: (1 - n / N) s² / n, with s² of the sample.
+    variance = (1 - number / whole) * people[mine].var(ddof=1) / number
+    assert variance == pytest.approx(one.values["PPI++"].se ** 2)
+    assert 1 < one.gain < whole / n
+    ratio = (one.values["PPI++"].se / one.values["human"].se) ** 2
+    assert one.saving == pytest.approx((1 - ratio) * (1 - n / whole))
+    assert 1 - ratio == pytest.approx(one.rho**2, abs=0.03)
+
+
 def test_the_annotator_alone_is_evaluate_on_its_labels():
     made, runs, pairs, _, model, _ = estimates()
     labels = us.evaluate(frame(pairs, model), runs, "P@4", users="with-list").mean("P@4")

@@ -241,9 +241,16 @@ class Contrast:
 
     @property
     def gain(self) -> float:
-        """How many times as many human labels, without an annotator, would be as precise."""
+        """How many times as many human labels, without an annotator, would be as precise.
+
+        With g times as many the variance of human labels is A / g - B: B is what the finite number
+        of pairs takes off. Hence g = A / (variance of PPI++ + B), at most all pairs.
+        """
         human, tuned = (self.estimates[name].sampling for name in (HUMAN, TUNED))
-        return human / tuned if tuned > 0 else math.nan
+        if tuned <= 0:
+            return math.nan
+        whole = float(sampling_covariance(self.data, self.estimates[HUMAN].sides, False).sum())
+        return whole / (tuned + max(whole - human, 0.0))
 
     @property
     def correlation(self) -> float:

@@ -18,7 +18,7 @@ import numpy as np
 
 from unskew.arrays import F64, I64, Mask
 from unskew.stats.distributions import student_t_quantile
-from unskew.unbiased.human_samples import SIMPLE, HumanSample
+from unskew.unbiased.human_samples import SIMPLE, UNEQUAL, HumanSample
 from unskew.unbiased.power_tuning import leave_one_out_slopes
 from unskew.unbiased.share_intervals import (
     clopper_pearson,
@@ -272,11 +272,20 @@ def _cells(side: Side, mask: Mask, whole: Mask, level: float) -> tuple[F64, F64,
     return part * sums / sums.sum(), share, low, high
 
 
-def sampling_covariance(data: LabelledPairs, estimates: Sequence[SideEstimate]) -> F64:
+def sampling_covariance(
+    data: LabelledPairs, estimates: Sequence[SideEstimate], finite: bool = True
+) -> F64:
     """Return the covariances of the sides that come from the draw of the sample.
 
     With the finite-population correction: a stratum that is sampled as a whole adds nothing. A
     simple sample is taken given how many pairs of each side it holds.
+
+    Parameters
+    ----------
+    data, estimates
+        What is estimated, and its sides.
+    finite
+        False: as if there were as many pairs again and again of what is not sampled as a whole.
     """
     sample = data.sample
     number = np.array([one.side.number for one in estimates], np.float64)
@@ -286,24 +295,27 @@ def sampling_covariance(data: LabelledPairs, estimates: Sequence[SideEstimate]) 
     if sample.kind == SIMPLE:
         for i, estimate in enumerate(estimates):
             room = 1.0 - estimate.side.number / estimate.side.row.size
+            room = room if finite else float(room > 0)
             result[i, i] = room * float((estimate.moves**2).sum())
     else:
         for i, one in enumerate(moves):
             for j, other in enumerate(moves[: i + 1]):
-                result[i, j] = result[j, i] = _product(sample, one, other)
+                result[i, j] = result[j, i] = _product(sample, one, other, finite)
     covariance: F64 = result * inflation[:, None] * inflation[None, :]
     return covariance
 
 
-def _product(sample: HumanSample, one: F64, other: F64) -> float:
+def _product(sample: HumanSample, one: F64, other: F64, finite: bool) -> float:
     """Return Σ over strata of room x n / (n - 1) x Σ (one - mean) (other - mean)."""
-    if sample.kind == "probabilities":
-        return float(((1.0 - sample.probability) * one * other).sum())
+    room = 1.0 - sample.probability if sample.kind == UNEQUAL else sample.room
+    room = room if finite else (room > 0).astype(np.float64)
+    if sample.kind == UNEQUAL:
+        return float((room * one * other).sum())
     size = len(sample.names)
     a, b, both = (np.bincount(sample.stratum, x, size) for x in (one, other, one * other))
     number = np.maximum(sample.number, 1.0)
     spread = (both - a * b / number) * number / np.maximum(number - 1.0, 1.0)
-    return float((sample.room * spread).sum())
+    return float((room * spread).sum())
 
 
 def by_user_covariance(
