@@ -411,6 +411,20 @@ def test_honest_columns_are_green(clean):
         assert reading(with_column(clean, "x", of, column.astype(float)), "features").light == "ok"
 
 
+@pytest.mark.parametrize("days", [1, 2, 3, 7])
+def test_honest_columns_are_green_where_the_test_is_a_few_dates(clean, days):
+    """Test rows of one date are no steps in time: training and none of them is training."""
+    part = np.arange(len(clean.test)) * days // len(clean.test)
+    day = 86_400_000_000
+    last = int(clean.train.time.max()) // day * day
+    split = replace(clean, test=replace(clean.test, time=last + (1 + part) * day))
+    (seen, later), _, (active, _) = statistics(split)
+    for of, column in (("item", seen), ("user", active)):
+        assert reading(with_column(split, "x", of, column.astype(float)), "features").light == "ok"
+    leak = with_column(split, "x", "item", (seen + later).astype(float))
+    assert reading(leak, "features").light == "leak"
+
+
 def test_columns_that_cannot_be_checked(clean):
     per_row = [
         replace(one, tags={"x": pl.Series(np.arange(len(one)) * 1.0)})

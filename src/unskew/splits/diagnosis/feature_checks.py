@@ -18,6 +18,8 @@ from unskew.splits.diagnosis.thresholds import FEATURE_ENTRIES, FEATURE_MISFIT, 
 STEPS = 10
 """Moments of the test, evenly spaced in its rows, up to which a column may have counted."""
 ROWS = "number of rows"
+EXACT = 1e-9
+"""A misfit up to this is that of equal ranks."""
 MOST_ENTRIES = 20_000
 """The most items or users that are ranked; of more, every n-th one."""
 
@@ -56,6 +58,8 @@ class Fit(NamedTuple):
     @property
     def is_leak(self) -> bool:
         """Whether the column follows the test rows, and training rows do not explain it."""
+        if self.without <= EXACT:  # then 0 is 4 times 0, up to the last bits
+            return False
         return self.misfit <= FEATURE_MISFIT and self.misfit * FEATURE_RATIO <= self.without
 
 
