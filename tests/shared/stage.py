@@ -113,6 +113,12 @@ def _plays(path):
     write(pl.concat([rows, later]), path)
 
 
+def _log(path):
+    """Write a log of a year."""
+    log = us.worlds.event_log("growing", users=150, items=60, events=6_000, seed=7)
+    write(log.to_polars().drop("value"), path)
+
+
 def _chances(path):
     items = _parts()["ratings"].group_by("item").len().sort("item")
     share = pl.col("len") / 80
@@ -186,6 +192,7 @@ MAKERS = {
     "plays.tsv": _events,
     "events.csv": _events,
     "plays.csv": _plays,
+    "log.csv": _log,
     "chances.csv": _chances,
     "genres.csv": _genres,
     "users.csv": _users,
