@@ -341,14 +341,9 @@ def command(
         else from_card(repeated, data, test)
     )
     if output.folder is not None:
+        more = {"file": _file_name(reading.path), "reading": reading.described()}
         written = save_splits(
-            splitter,
-            data,
-            output.folder,
-            seed,
-            liked=liked,
-            force=output.force,
-            more={"file": _file_name(reading.path), "reading": reading.described()},
+            splitter, data, output.folder, seed, liked=liked, force=output.force, more=more
         )
         if not output.quiet and not audit.audit:
             _show(written)
