@@ -32,8 +32,10 @@ from numpy.typing import NDArray
 import unskew as us
 from unskew.engine.threads import one_blas_thread
 from unskew.evaluation.one_relevant import value_at
+from unskew.metrics.names import parse
 from unskew.unbiased import sampled_means
 from unskew.unbiased.sampled import sampled_metrics
+from unskew.unbiased.sampled_rule import LEAST_HELD, ranks_looked_at
 
 Array = NDArray[Any]
 METRICS = ("Recall@1", "Recall@10", "nDCG@10", "AP", "Recall@50")
@@ -350,6 +352,39 @@ def tables(folder: Path) -> None:
         _summarise(found)
 
 
+def page(folder: Path) -> None:
+    """Print the table of docs/sampled.md: over all kinds, root mean squares of bias and spread.
+
+    In brackets: how often an interval that is not shown would hold the full value.
+    """
+    shown = ("plain", "trade-off", "mle", "mes", "weighted", "estimate", "adaptive")
+    print("| N, n | metric | " + " | ".join(shown) + " | held by estimate | by adaptive |")
+    print("|---|---|" + "---:|" * (len(shown) + 2))
+    for name, setting in SETTINGS.items():
+        paths = [folder / f"{name}-{kind.replace(' ', '-')}.json" for kind in KINDS]
+        found = [json.loads(path.read_text())["estimators"] for path in paths if path.exists()]
+        if len(found) < len(KINDS):
+            continue
+        for m, metric in enumerate(METRICS):
+            cells = []
+            for one in shown:
+                size = [
+                    np.sqrt(np.mean([r[one][what][m] ** 2 for r in found]))
+                    for what in ("bias", "spread")
+                ]
+                cells.append(f"{size[0]:.3f}, {size[1]:.3f}")
+            held = ranks_looked_at(parse(metric), setting.items) * setting.n / (setting.items - 1)
+            holds = [
+                f"{100 * np.mean([r[one]['holds_full'][m] for r in found]):.0f} %"
+                for one in ("estimate", "adaptive")
+            ]
+            if held < LEAST_HELD:
+                holds[0] = f"({holds[0]})"
+            print(
+                f"| {setting.items:,}, {setting.n} | {metric} | " + " | ".join(cells + holds) + " |"
+            )
+
+
 def _summarise(found: dict[str, Any]) -> None:
     """Print the largest ratio of errors, and how they compare on the whole."""
     for one in ("mle", "mes", "weighted", "estimate", "adaptive", "rank", "bias", "plain"):
@@ -391,6 +426,7 @@ def main() -> None:
     folder = Path(settings.folder)
     if settings.part == "tables":
         tables(folder)
+        page(folder)
         return
     folder.mkdir(parents=True, exist_ok=True)
     if settings.part == "movielens":

@@ -360,6 +360,27 @@ def test_metrics_of_ranks_that_a_sample_does_not_show_stay_with_the_trade_off():
     assert "holds 0.037 of these in the mean, fewer than 0.05" in str(result)
 
 
+def test_metrics_of_ranks_that_a_sample_seldom_holds_have_no_interval():
+    """Recall@10 hangs on 10 ranks: a sample of 1 in 20 holds half of one, of 1 in 5 holds two."""
+    labels = ["Recall@10", "AUC"]
+    for n, shown in ((25, False), (100, True)):
+        seen, _ = seen_ranks(501, n, 200, 1)
+        result = sampled_metrics(seen, labels, items=501, n=n, bootstrap=20)
+        assert result.display_table()["low"].is_not_null().to_list() == [shown, True]
+        assert result.table()["high"].is_not_null().all() == shown
+        assert np.isfinite(result.low).all()
+        assert ("Recall@10: no interval, because it hangs on" in str(result)) != shown
+        assert "AUC: no interval" not in str(result)
+
+
+def test_adaptive_samples_that_hold_all_items_have_intervals():
+    """What counts is how much of a list is drawn whose relevant item stands first."""
+    rank = np.array([1.0, 3.0] * 30)
+    n = np.where(rank == 1, 200, 10)
+    result = sampled_metrics(rank, "Recall@1", items=201, n=n, adaptive=True, bootstrap=20)
+    assert result.display_table()["low"].is_not_null().all()
+
+
 def test_the_rule_raises_no_alarm_where_there_is_nothing_to_see():
     """Ranks spread evenly: the trade-off is unbiased, and 3 standard errors are rarely passed."""
     alarms = 0

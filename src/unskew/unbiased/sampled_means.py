@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -26,7 +26,7 @@ from unskew.unbiased.sampled_ranks import (
     values_in_lists,
 )
 from unskew.unbiased.sampled_result import Sampled
-from unskew.unbiased.sampled_rule import Pick, Sample, compare, settled
+from unskew.unbiased.sampled_rule import Pick, Sample, compare, settled, why_no_interval
 
 AUTO = "auto"
 """The estimator is picked by the rule of `sampled_rule`."""
@@ -83,9 +83,12 @@ class SampledRanks:
 
     def sample(self, replacement: bool) -> Sample:
         """Return how large the samples are."""
+        share = np.broadcast_to(self.n / np.maximum(self.items - 1, 1), self.ranks.shape)
+        first = self.ranks == 1
         return Sample(
             items=int(self.items.max()),
-            share=float(np.median(self.n / np.maximum(self.items - 1, 1))),
+            share=float(np.median(share)),
+            first_share=float(np.median(share[first] if first.any() else share)),
             known=bool((self.n == self.items - 1).all()) and not replacement,
         )
 
@@ -137,7 +140,11 @@ def average_sampled(
                 sums[:, m, e, s] = np.bincount(data.owner, column[m], users)
     counts = np.bincount(data.owner, minlength=users).astype(np.float64)
     picks = _picks(settings, fixed, columns, sums, counts, data.systems)
-    more = [*notes, *_remarks(data, groups)]
+    picks = tuple(
+        replace(pick, no_interval=why_no_interval(metric, sample))
+        for pick, metric in zip(picks, metrics, strict=True)
+    )
+    more = [*notes, *_remarks(sample, groups)]
     return _averaged(data.systems, tuple(wanted), columns, picks, sums, counts, settings, more)
 
 
@@ -173,12 +180,10 @@ def _picks(
     return tuple(picks)
 
 
-def _remarks(data: SampledRanks, groups: SampleGroups | None) -> list[str]:
+def _remarks(sample: Sample, groups: SampleGroups | None) -> list[str]:
     """Return what a reader must know of the sample."""
     remarks = []
-    # Of the lists that tell least: those whose relevant item stands first.
-    first = data.ranks == 1
-    ratio = float(np.median(((data.items - 1) / data.n)[first])) if first.any() else 0.0
+    ratio = 1 / sample.first_share
     if ratio >= BLIND:
         remarks.append(
             f"a relevant item that stands first in its sample may have any rank up to about "

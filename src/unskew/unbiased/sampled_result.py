@@ -36,6 +36,7 @@ class Sampled(Result):
     value: F64
     """Metrics x estimators x systems."""
     low: F64
+    """Over draws of users, around the mean of the estimator: they do not hold its bias."""
     high: F64
     full: F64
     """Metrics x systems: the metric of the true ranks; NaN where these are not known."""
@@ -73,8 +74,10 @@ class Sampled(Result):
         """Return a row per metric, system and estimator.
 
         Columns: metric, system, estimator, picked (whether its value is the estimate), value with
-        its interval low to high, full, gap (value - full) with its interval.
+        its interval low to high (null where draws of users do not show the error: see
+        `Pick.no_interval`), full, gap (value - full) with its interval.
         """
+        low, high = self._ends()
         rows = []
         for m, metric in enumerate(self.metrics):
             for s, system in enumerate(self.systems):
@@ -82,8 +85,8 @@ class Sampled(Result):
                     at = (m, e, s)
                     numbers = (
                         self.value[at],
-                        self.low[at],
-                        self.high[at],
+                        low[at],
+                        high[at],
                         self.full[m, s],
                         self.value[at] - self.full[m, s],
                         self.gap_low[at],
@@ -93,6 +96,11 @@ class Sampled(Result):
                     rows.append((metric, system, estimator, picked, *(float(x) for x in numbers)))
         names = ("value", "low", "high", "full", "gap", "gap_low", "gap_high")
         return _table(rows, ("metric", "system", "estimator"), names, ("picked",))
+
+    def _ends(self) -> tuple[F64, F64]:
+        """Return the ends of the intervals, NaN where the estimate has none."""
+        hidden = np.array([bool(pick.no_interval) for pick in self.picks])[:, None, None]
+        return np.where(hidden, np.nan, self.low), np.where(hidden, np.nan, self.high)
 
     def agreement(self) -> pl.DataFrame:
         """Return a row per metric and estimator: how near it comes to the full values.
@@ -128,14 +136,15 @@ class Sampled(Result):
         m = 0 if metric is None else self.metrics.index(choose("metric", metric, self.metrics))
         if np.isnan(self.full[m]).any():
             raise DataError("the full values are not known: give the true ranks")
+        low, high = self._ends()
         rows = [
             {
                 "system": system,
                 "estimator": estimator,
                 "full": float(self.full[m, s]),
                 "value": float(self.value[m, e, s]),
-                "low": null(self.low[m, e, s]),
-                "high": null(self.high[m, e, s]),
+                "low": null(low[m, e, s]),
+                "high": null(high[m, e, s]),
             }
             for s, system in enumerate(self.systems)
             for e, estimator in enumerate(self.estimators)
@@ -170,6 +179,11 @@ class Sampled(Result):
             lines.append(
                 f"intervals: {100 * self.level:g} %, {self.bootstrap:,} bootstrap draws of users"
             )
+            lines += [
+                f"{metric}: no interval, because {pick.no_interval}"
+                for metric, pick in zip(self.metrics, self.picks, strict=True)
+                if pick.no_interval
+            ]
         return lines
 
     def display_tables(self, digits: int | None = None) -> list[Table]:
@@ -181,7 +195,7 @@ class Sampled(Result):
 
     def display_table(self) -> pl.DataFrame:
         """Return a row per metric and system: the estimate, all estimators, and the full value."""
-        ends = [self._of_picked(of) for of in (self.value, self.low, self.high)]
+        ends = [self._of_picked(of) for of in (self.value, *self._ends())]
         rows = [
             (
                 metric,

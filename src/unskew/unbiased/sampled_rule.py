@@ -26,6 +26,9 @@ ALARM = 0.0027
 for one system."""
 LEAST_SHOWN = 0.05
 """Of the ranks that a metric hangs on, so many must be in a sample in the mean for `mle`."""
+LEAST_HELD = 1.0
+"""Of the ranks that a metric hangs on, so many must be in a sample in the mean for an interval:
+with fewer the error is mostly bias, which no draw of users shows."""
 LEAST_USERS = 20
 """With fewer users a standard error is not known well enough."""
 
@@ -37,6 +40,8 @@ class Pick:
     estimator: str
     reason: str
     """Why, as the end of a sentence that names it."""
+    no_interval: str = ""
+    """Why the estimate has no interval, where it has none."""
 
 
 def settled(metric: Metric, sample: Sample, adaptive: bool) -> Pick | None:
@@ -82,8 +87,26 @@ class Sample:
     """The largest number of items of a list."""
     share: float
     """The share of the others that is drawn: the median over lists."""
+    first_share: float
+    """The same over the lists that tell least: those whose relevant item stands first."""
     known: bool
     """Whether all others are in every list."""
+
+
+def why_no_interval(metric: Metric, sample: Sample) -> str:
+    """Return why draws of users do not show the error of an estimate; nothing where they do."""
+    form = metric.definition.at_rank
+    if sample.known or (form is not None and form.draws_change_nothing):
+        return ""
+    ranks = ranks_looked_at(metric, sample.items)
+    held = ranks * sample.first_share
+    if held >= LEAST_HELD:
+        return ""
+    return (
+        f"it hangs on the first ranks (about {ranks:.1f}), of which a sample holds {held:.2f} in "
+        f"the mean, fewer than {LEAST_HELD:g}: its error is mostly bias, which draws of users do "
+        "not show"
+    )
 
 
 def ranks_looked_at(metric: Metric, items: int) -> float:
