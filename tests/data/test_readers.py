@@ -6,6 +6,7 @@ import io
 import itertools
 import os
 import random
+import re
 import subprocess
 import sys
 import threading
@@ -789,3 +790,22 @@ def test_counts_keep_their_name_in_files(tmp_path):
     back = us.read_ratings(tmp_path / "counts.csv")
     assert back.implicit
     assert back.fingerprint == data.fingerprint
+
+
+@pytest.mark.parametrize(
+    ("stamps", "message"),
+    [
+        (
+            ["3", "yesterday"],
+            "1 time stamp is neither a number nor an ISO date, the first in row 2",
+        ),
+        (["a", "b"], "2 time stamps are neither numbers nor ISO dates, the first in row 1: 'a'"),
+        (
+            ["3", "2024-01-02"],
+            "numbers and others ISO dates: row 1 has '3', row 2 has '2024-01-02'",
+        ),
+    ],
+)
+def test_stamps_that_cannot_be_read_are_counted_by_themselves(stamps, message):
+    with pytest.raises(us.DataError, match=re.escape(message)):
+        us.read_events({"user": [1, 2], "item": [1, 2], "time": stamps})

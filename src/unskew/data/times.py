@@ -81,7 +81,6 @@ def _stamps(column: pl.Series) -> tuple[I64, str]:
 def _parsed(column: pl.Series) -> I64:
     parsed = column.str.to_datetime(time_unit="us", time_zone="UTC", strict=False)
     if parsed.null_count():
-        row = int(parsed.is_null().arg_true()[0])
         zoned = column.str.contains(_ZONE)
         if zoned.any() and not zoned.all():
             row = int((zoned != zoned[0]).arg_true()[0])
@@ -89,9 +88,19 @@ def _parsed(column: pl.Series) -> I64:
                 f"some time stamps name a time zone and others do not: row 1 has {column[0]!r}, "
                 f"row {row + 1} has {column[row]!r}; write all in one way"
             )
+        unread = parsed.is_null() & column.cast(pl.Float64, strict=False).is_null()
+        if not unread.any():
+            first = (int(part.arg_true()[0]) for part in (parsed.is_null(), ~parsed.is_null()))
+            examples = (f"row {at + 1} has {column[at]!r}" for at in first)
+            raise DataError(
+                f"some time stamps are numbers and others ISO dates: {', '.join(examples)}; write "
+                "all in one way"
+            )
+        row = int(unread.arg_true()[0])
+        one, many = "is neither a number nor an ISO date", "are neither numbers nor ISO dates"
         raise DataError(
-            f"{counted(parsed.null_count(), 'time stamp is', 'time stamps are')} neither numbers "
-            f"nor ISO dates, the first in row {row + 1}: {column[row]!r}"
+            f"{counted(int(unread.sum()), f'time stamp {one}', f'time stamps {many}')}, the first "
+            f"in row {row + 1}: {column[row]!r}"
         )
     return parsed.dt.timestamp("us").to_numpy()
 

@@ -47,6 +47,8 @@ SYSTEMS: tuple[Algorithm, ...] = (Popularity(), RecentPopularity(), ItemKNN(), R
 METRIC = "nDCG@10"
 SHARE = 0.5
 """The share of rows that windows cover when nothing is said about them."""
+OF_AGES = "ages: "
+"""Begins what is noted of models of different age."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -108,7 +110,8 @@ class Timeline(Result):
         percent = f"{100 * self.order.level:g} %"
         rules = [
             f"intervals of {percent} hold for all pairs and windows, and for all systems and ages, "
-            "at once; varies: p within users; all about these trained models",
+            "at once; varies: the larger p of a test within users and one of the windows' means; "
+            "all about these trained models",
             "cold users (without training ratings) are left out of all means",
         ]
         blocks = ["\n\n".join(table.to_text() for table in tables)]
@@ -182,7 +185,9 @@ class Timeline(Result):
         )
 
     def _windows_section(self) -> Section:
-        words = tuple(Words(note) for note in self.notes)
+        # What is noted of models of different age stands in their section.
+        notes = [note for note in self.notes if not note.startswith(OF_AGES)]
+        words = tuple(Words(note) for note in (self._explanation()[0], *notes))
         return Section(
             "windows",
             "Windows",
@@ -294,12 +299,15 @@ def timeline(
     rule, assumed = relevance_for(_values(ratings), liked=liked, relevance=relevance)
     spans = _spans(cut, ratings, seed)
     older = _model_ages(ages, cut, spans)
+    if older is not None:  # an age that cannot be made is told before anything is trained
+        older.make_one(ratings, (older.known_count() or 1) - 1, seed)
     plan = Plan(
         split=[cut] if older is None else [cut, older],
         targets=TrainItems() if targets is None else targets,
         algorithms=algorithms,
         relevance=rule,
         metrics=metrics,
+        users="warm",
         seed=seed,
     )
     if len(plan.systems) < 2:
@@ -314,13 +322,14 @@ def timeline(
     if older is not None:
         of_age = {age: _warm(one) for age, one in results.by_fold(split=older.name).items()}
         decay = model_decay(of_age, list(plan.metrics), level=level, seed=seed)
+    notes = tuple(dict.fromkeys((*ratings.notes, *assumed, *order.notes)))
     aged = () if decay is None else decay.notes
     return Timeline(
         order=order,
         decay=decay,
         spans=spans,
         plan=plan,
-        notes=tuple(dict.fromkeys((*ratings.notes, *assumed, *order.notes, *aged))),
+        notes=(*notes, *(f"{OF_AGES}{note}" for note in aged if note not in notes)),
     )
 
 

@@ -211,10 +211,11 @@ class Windows(Splitter):
             asked = f"{counted(number or 1, 'window')} of {lasting(length)}"
             if number and number > 1:
                 asked += f", one every {lasting(step)},"
+            asked += f" with training before {'them' if number and number > 1 else 'it'}"
             raise DataError(
-                f"{self.name}: {asked} with training before them would begin at {written(first)}, "
-                f"but the log lasts {lasts}, from {written(int(line.time[0]))} to "
-                f"{written(line.end)}; ask for shorter or fewer windows"
+                f"{self.name}: {asked} would begin at {written(first)}, but the log lasts {lasts}, "
+                f"from {written(int(line.time[0]))} to {written(line.end)}; ask for shorter or "
+                "fewer windows"
             )
         starts = [first + k * step for k in range(number)]
         return [
