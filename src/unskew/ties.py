@@ -10,6 +10,8 @@ Tie policies:
     A hash of seed, user and item: reproducible, the same for every system.
 `input`
     The order in which the rows came.
+
+`expected` is no order: `judge` takes it, and metrics are averaged over all orders of equal scores.
 """
 
 from __future__ import annotations
@@ -26,6 +28,8 @@ from unskew.data.ratings import Ids
 from unskew.engine.rng import draw
 
 TIES = ("id", "trec", "random", "input")
+EXPECTED = "expected"
+"""No order of equal scores: the mean over all of them."""
 
 
 def order_by_score(

@@ -49,6 +49,7 @@ def evaluate(
     ties: str | None = None,
     seed: int = 0,
     depth: int | None = None,
+    unranked: str | None = None,
     threads: int | None = None,
     memory: int | str = MEMORY,
     progress: Progress | None = None,
@@ -66,7 +67,7 @@ def evaluate(
         target lists also fitted models.
     metrics
         Names such as ``"P@10"``, ``"nDCG"``, ``"anti-P@10"`` or ``"SR(gamma=1)@10"``.
-    liked, above, gain, loss, relevance, train, items, ties, depth
+    liked, above, gain, loss, relevance, train, items, ties, depth, unranked
         Of raw data, see `judge`.
     users
         Which users are averaged by default, see `Scores.mean`.
@@ -117,6 +118,8 @@ def evaluate(
     }
     if compat is not None:
         check_free(compat, gain=gain, users=users, undefined=undefined, ties=ties, targets=targets)
+        if unranked is not None:
+            raise SettingError("compat takes the lists as the library does: leave unranked=… out")
         laid = lay(judgments, runs, seed=seed, **data)
         return evaluate_as(compat, laid, None if metrics == METRICS else metrics)
     wanted = labelled(metrics)
@@ -129,6 +132,8 @@ def evaluate(
         loss=loss,
         targets=targets,
         ties=ties,
+        unranked=unranked,
+        may_tie=True,
         **data,
     )
     if seed not in (0, judged.seed):
@@ -215,6 +220,7 @@ def _card(judged: Judged, wanted: Mapping[str, Metric]) -> Callable[[], dict[str
         "ties": judged.ties or "trec for TREC files, else id",
         "seed": judged.seed,
         "depth": judged.depth,
+        **({"unranked": judged.unranked} if judged.is_tied else {}),
     }
 
     def card() -> dict[str, Any]:

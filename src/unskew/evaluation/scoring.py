@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import polars as pl
@@ -11,15 +12,17 @@ import polars as pl
 from unskew.arrays import F64, I64, frozen
 from unskew.engine.progress import Progress
 from unskew.engine.threads import map_blocks
-from unskew.errors import DataError, SettingError
+from unskew.errors import DataError, SettingError, Spelling
 from unskew.evaluation.one_relevant import check_exact, expected_values
 from unskew.evaluation.scores import System
 from unskew.judging.judged import Judged, Need
 from unskew.judging.remarks import Attention
 from unskew.judging.shape import BLOCK, MASKED, Basis, Matched, Scratch, Undrawn
+from unskew.judging.tied import TiedRanks, TiedRun
 from unskew.metrics.block import Block, Walk, ratio
 from unskew.metrics.names import Metric
 from unskew.metrics.settings import Params
+from unskew.metrics.tied import TiedBlock
 from unskew.runs import Run
 
 
@@ -28,16 +31,56 @@ def prepare(judged: Judged, wanted: Mapping[str, Metric], threads: int | None = 
     if judged.train is None and _needs(wanted, "train"):
         label = next(k for k, m in wanted.items() if "train" in m.definition.needs)
         raise DataError(f"{label} needs the training ratings: give train=…")
+    if judged.is_tied:
+        _check_tied(judged, wanted)
     if judged.targets is not None and judged.targets.exact:
         check_exact(judged.targets, wanted)
         return judged.prepare(Need(), threads)
     models = [name for name, system in judged.systems.items() if not isinstance(system, Run)]
+    catalogue = _needs(wanted, "catalogue") or judged.unranked == "last"
     need = Need(
         scan=_deepest_hit(wanted),
         shown=_shown_depth(models[0], wanted) if models else 0,
-        catalogue="known" if _needs(wanted, "catalogue") else "none",
+        catalogue="known" if catalogue else "none",
     )
     return judged.prepare(need, threads)
+
+
+def _check_tied(judged: Judged, wanted: Mapping[str, Metric]) -> None:
+    """Refuse what has no mean in closed form over all orders of equal scores."""
+    model = next((name for name, one in judged.systems.items() if not isinstance(one, Run)), None)
+    reason = Spelling("ties='expected'", "--ties expected")
+    instead = (
+        "; take ",
+        Spelling("ties='random'", "--ties random"),
+        ", with several seeds, and average",
+    )
+    for label, metric in wanted.items():
+        kind = metric.definition.of
+        if metric.definition.tied is None:
+            raise SettingError(
+                f"{label} has no closed form of its mean over all orders of equal scores, which ",
+                reason,
+                " needs (tied=… of its definition)",
+                *instead,
+            )
+        if kind != "judged" and model is not None:
+            raise SettingError(
+                f"{label} of {model}: ",
+                reason,
+                " would need all items that share a score at the cutoff, and only the first items "
+                "of a model's lists are kept: rank them (us.rank) and evaluate the run",
+            )
+        if kind != "judged" and judged.unranked == "last":
+            raise SettingError(
+                f"{label} counts the items of the lists, which unranked='last' would fill up with "
+                "the whole catalogue: leave it out"
+            )
+        if metric.condensed and judged.depth is not None:
+            raise SettingError(
+                f"{label}: depth={judged.depth} can cut a list between equal scores, and then how "
+                "many judged items it holds is random: leave depth=… out"
+            )
 
 
 def remarks(judged: Judged, wanted: Mapping[str, Metric], users: str) -> list[str]:
@@ -90,7 +133,8 @@ def score(
         shared: dict[object, F64] = {}
         scratch = Scratch()
         for name, matched in systems.items():
-            block = Block.of(basis, matched, lo, hi, shared, scratch, parts)
+            kind = TiedBlock if isinstance(matched, TiedRun | TiedRanks) else Block
+            block = kind.of(basis, matched, lo, hi, shared, scratch, parts)
             for family in families:
                 family.fill(block, values[name][:, lo:hi], den[name])
         done += 1
@@ -106,10 +150,17 @@ def score(
 
 
 def _aggregates(basis: Basis, matched: Matched, wanted: Mapping[str, Metric]) -> dict[str, float]:
+    is_tied = isinstance(matched, TiedRun)
     return {
-        label: metric.definition.compute(basis, matched, metric.params, metric.whole_cutoff)
+        label: _formula(metric, is_tied)(basis, matched, metric.params, metric.whole_cutoff)
         for label, metric in wanted.items()
     }
+
+
+def _formula(metric: Metric, is_tied: bool) -> Callable[..., Any]:
+    """Return what computes a metric; of equal scores without an order, its mean over all."""
+    tied = metric.definition.tied
+    return tied if is_tied and callable(tied) else metric.definition.compute
 
 
 def _expect(
@@ -186,7 +237,8 @@ class _Family:
     def fill(self, block: Block, values: F64, den: dict[int, F64]) -> None:
         """Write the values of a block's lists into their rows (and denominators into `den`)."""
         seen = block.derive(self.metric.anti, self.metric.condensed)
-        result = self.metric.definition.compute(seen, self.params, self.cutoffs)
+        formula = _formula(self.metric, isinstance(seen, TiedBlock))
+        result = formula(seen, self.params, self.cutoffs)
         if isinstance(result, tuple) and self.params.get("mean") != "ratio":
             top, bottom = result
             if self.rows is not None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any, TypeVar
@@ -15,36 +15,32 @@ from unskew.checks import as_count, checked, choose
 from unskew.data.ratings import Ids, Ratings
 from unskew.data.readers import read_items, read_ratings
 from unskew.data.relevance import Relevance, Rule
-from unskew.errors import SettingError
+from unskew.errors import SettingError, Spelling
 from unskew.judging.anchors import anchors_of, full_job
 from unskew.judging.numbering import Numbering, judged_part, match_targets
-from unskew.judging.rank import Ranking, Ranks, rank_designs, say_unscored
+from unskew.judging.rank import Ranking, rank_designs
 from unskew.judging.rank_tiles import RankJob
-from unskew.judging.reading import lists_of_design, read_runs, read_systems, relevance_for
-from unskew.judging.remarks import Attention, all_remarks, as_notes
-from unskew.judging.shape import (
-    BLOCK,
-    Basis,
-    Lists,
-    Matched,
-    Ranked,
-    Scratch,
-    Undrawn,
-    View,
-    count_labels,
+from unskew.judging.reading import (
+    DEFAULTS,
+    ReadingNotes,
+    lists_of_design,
+    read_runs,
+    read_systems,
+    relevance_for,
+    run_notes,
 )
+from unskew.judging.remarks import Attention, all_remarks, as_notes, table_of_lists, unscored_notes
+from unskew.judging.shape import Basis, Lists, Matched, Ranked, Undrawn, View, count_labels
+from unskew.judging.tied import UNRANKED, TargetItems, TiedRanks, refuse_order, tie, tie_notes
 from unskew.recommend.model import Model
 from unskew.report.result import Result
 from unskew.report.text import counted
 from unskew.runs import Run
 from unskew.targets.designs import Targets
 from unskew.targets.lists import TargetLists
-from unskew.ties import TIES
+from unskew.ties import EXPECTED, TIES
 
 T = TypeVar("T")
-
-DEFAULTS = {"gain": "rating", "loss": "levels"}
-"""What `judge` takes where nothing is given; None for all other options."""
 
 
 @dataclass(frozen=True)
@@ -57,24 +53,6 @@ class Need:
     """How many items of each list of a model are kept."""
     catalogue: str = "none"
     """`none`; `known`: the given items, or those of training and test; `all`: also listed ones."""
-
-
-@dataclass(frozen=True)
-class ReadingNotes:
-    """What was assumed and left out while data were read, by source."""
-
-    tests: tuple[str, ...] = ()
-    train: tuple[str, ...] = ()
-    relevance: tuple[str, ...] = ()
-    runs: tuple[str, ...] = ()
-    """Of target lists: what they left out."""
-    targets: tuple[str, ...] = ()
-    ids: tuple[str, ...] = ()
-    """Runs that share no item with the judgments."""
-
-    def __iter__(self) -> Any:
-        parts = (self.tests, self.train, self.relevance, self.targets, self.runs)
-        return (note for part in parts for note in part)
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -117,7 +95,9 @@ class Judged(Result):
     ties: str | None = None
     seed: int = 0
     depth: int | None = None
-    read: ReadingNotes = ReadingNotes()
+    unranked: str = "out"
+    """What becomes of targets that a list does not hold: see `judge`."""
+    read: ReadingNotes = ReadingNotes()  # noqa: RUF009 - frozen
     need: Need = Need()
     threads: int | None = None
     _ranked: dict[str, Ranking] = field(default_factory=dict)
@@ -137,6 +117,7 @@ class Judged(Result):
         ties: str | None = None,
         seed: int = 0,
         depth: int | None = None,
+        unranked: str = "out",
         read: ReadingNotes = ReadingNotes(),  # noqa: B008 - frozen
     ) -> Judged:
         """Apply the relevance rule to judgments under one numbering."""
@@ -159,6 +140,7 @@ class Judged(Result):
             ties=ties,
             seed=seed,
             depth=depth,
+            unranked=unranked,
             read=replace(read, ids=numbering.notes),
         )
 
@@ -171,6 +153,7 @@ class Judged(Result):
         ties: str | None = None,
         seed: int = 0,
         depth: int | None = None,
+        unranked: str = "out",
         read: ReadingNotes | None = None,
     ) -> Judged:
         """Lay systems over target lists: runs by the names of lists, models by their ranks."""
@@ -184,6 +167,7 @@ class Judged(Result):
             ties=ties,
             seed=seed,
             depth=depth,
+            unranked=unranked,
             read=ReadingNotes(targets=lists.notes) if read is None else read,
         )
 
@@ -231,6 +215,7 @@ class Judged(Result):
             ties=self.ties,
             seed=self.seed,
             depth=self.depth,
+            unranked=self.unranked,
             read=self.read,
         )
 
@@ -289,17 +274,37 @@ class Judged(Result):
         return {name: self._match(name, system) for name, system in self.systems.items()}
 
     def _match(self, name: str, system: Run | Model) -> Matched:
-        scan = self.need.scan
-        if self.targets is None:
-            assert isinstance(system, Run)
-            return self.numbering.match(name, system, self._lists, self.depth, scan)
-        if self.targets.exact:
+        scan, depth = self.need.scan, None if self.is_tied else self.depth
+        if self.targets is not None and self.targets.exact:
             return self._undrawn(name, system, self.targets)
         if isinstance(system, Run):
-            return match_targets(name, system, self.targets, self._lists, self.depth, scan)
+            if self.targets is None:
+                matched = self.numbering.match(name, system, self._lists, depth, scan)
+            else:
+                matched = match_targets(name, system, self.targets, self._lists, depth, scan)
+            return tie(name, matched, self.depth, self._items) if self.is_tied else matched
+        assert self.targets is not None
         ranking, ids = self._rank(name, system), self.targets.ids
         run = ranking.run if self.job.depth else None
-        return Ranked.over(ranking.ranks, run, self._lists, ids, self.judgments.items, self.depth)
+        kind = TiedRanks if self.is_tied else Ranked
+        return kind.over(ranking.ranks, run, self._lists, ids, self.judgments.items, self.depth)
+
+    @property
+    def is_tied(self) -> bool:
+        """Whether equal scores have no order: metrics are averaged over all of them."""
+        return self.ties == EXPECTED
+
+    @cached_property
+    def _items(self) -> TargetItems | None:
+        """What could be in each list, where targets that are not follow in random order."""
+        if self.unranked == "out":
+            return None
+        if self.targets is not None:
+            return TargetItems.of_lists(self.targets)
+        assert self._known is not None
+        assert self._lists.targets is not None
+        count, train = self._lists.targets, self.numbering.train
+        return TargetItems.of_catalogue(self.judgments, count, self._known, train)
 
     @cached_property
     def job(self) -> RankJob:
@@ -333,11 +338,7 @@ class Judged(Result):
             )
         ranking = self._rank(name, system)
         rank, scored = anchors_of(lists, ranking.job.lists, ranking.ranks)
-        none = frozen(np.zeros(0, np.int32))
-        length = np.where(scored > 0, lists.size, 0)  # nothing scored: no list at all
-        ranks = Ranks(frozen(np.zeros(len(lists) + 1, np.int64)), none, none, length, none)
-        empty = Ranked.over(ranks, None, self._lists, lists.ids, self.judgments.items, None)
-        return Undrawn(**empty.__dict__, rank=rank, targets=lists)
+        return Undrawn.of_ranks(rank, scored, lists, self._lists)
 
     @cached_property
     def with_list(self) -> Mask:
@@ -354,22 +355,13 @@ class Judged(Result):
 
     @property
     def laying_notes(self) -> tuple[str, ...]:
-        """What did not meet: ids of runs, and items that models could not score."""
-        return (*self.read.ids, *self._unscored())
-
-    def _unscored(self) -> Iterable[str]:
-        for name, matched in self.matched.items():
-            assert self.targets is not None or not isinstance(matched, Ranked)
-            if isinstance(matched, Undrawn):
-                lost = int(np.isnan(matched.rank).sum())
-                if lost:
-                    yield (
-                        f"{name}: {counted(lost, 'relevant item')} could not be scored, which "
-                        "counts as 0"
-                    )
-            elif isinstance(matched, Ranked) and self.targets is not None:
-                unscored = int(matched.ranks.unscored.sum())
-                yield from (f"{name}: {text}" for text in say_unscored(self.targets, unscored))
+        """What did not meet: ids of runs, and items that models could not score; what is tied."""
+        runs = self._runs if self.is_tied else {}
+        return (
+            *self.read.ids,
+            *unscored_notes(self.matched, self.targets),
+            *tie_notes(runs, self.unranked),
+        )
 
     def remarks(self, users: str, attention: Attention = Attention()) -> list[str]:  # noqa: B008
         """Return what a reader of the numbers should know, and warn where it matters.
@@ -391,31 +383,13 @@ class Judged(Result):
         (lists of users without test ratings), items (in all lists), judged (their share that is
         judged).
         """
-        tested = np.diff(self.judgments.start) > 0
-        rows = []
-        for name, system in self.systems.items():
-            row: dict[str, Any] = {"system": name}
-            if isinstance(system, Run) and not (self.targets and self.targets.exact):
-                matched = self.matched[name]
-                listed = matched.depth > 0
-                filled = int(matched.depth.sum())
-                row |= {
-                    "lists": int(listed.sum()),
-                    "without_list": int(np.count_nonzero(tested & ~listed)),
-                    "without_test": int(np.count_nonzero(listed & ~tested)),
-                    "items": filled,
-                    "judged": self._count_judged(matched) / filled if filled else None,
-                }
-            rows.append(row)
-        counts = ("lists", "without_list", "without_test", "items")
-        schema = {"system": pl.String, **dict.fromkeys(counts, pl.Int64), "judged": pl.Float64}
-        return pl.DataFrame(rows, schema=schema)
-
-    def _count_judged(self, matched: Matched) -> int:
-        whole, scratch, total = replace(matched, scan=matched.stop), Scratch(), len(self._lists)
-        return sum(
-            whole.hits(self.judgments, low, min(low + BLOCK, total), scratch).rank.size
-            for low in range(0, total, BLOCK)
+        is_exact = self.targets is not None and self.targets.exact
+        return table_of_lists(
+            {
+                name: self.matched[name] if isinstance(system, Run) and not is_exact else None
+                for name, system in self.systems.items()
+            },
+            self.judgments,
         )
 
     def _explanation(self) -> list[str]:
@@ -457,6 +431,7 @@ def judge(
     ties: str | None = None,
     seed: int = 0,
     depth: int | None = None,
+    unranked: str | None = None,
 ) -> Judged:
     """Lay judgments and ranked lists over one numbering, once for every analysis.
 
@@ -487,11 +462,17 @@ def judge(
         `test-targets`). Then lists are checked against it.
     ties
         How equal scores are ordered, see `unskew.ties`. Default: `trec` for TREC files, else
-        `id`.
+        `id`. `expected`: not at all; `evaluate` and `compare` then give the exact mean of each
+        metric over all orders of equal scores.
     seed
         For `ties="random"`, and for what a design of targets draws.
     depth
         Look at no more than this many items of each list.
+    unranked
+        Target items (the catalogue without the user's training items, or those of `targets`) that
+        a list does not hold: `out` (default), they have no place; `last`, with
+        `ties="expected"`, they follow the list in random order. A user without a list scores 0
+        either way.
 
     Returns
     -------
@@ -506,9 +487,16 @@ def judge(
     {'mine': {'RR': 0.75, 'P@2': 0.5}}
     """
     if ties is not None:
-        choose("ties", ties, TIES)
+        choose("ties", ties, (*TIES, EXPECTED))
     if depth is not None:
         as_count("depth", depth)
+    rest = choose("unranked", unranked or "out", UNRANKED)
+    if rest == "last" and ties != EXPECTED:
+        raise SettingError(
+            "unranked='last' puts the items that a list does not hold in random order: give ",
+            Spelling("ties='expected'", "--ties expected"),
+            ", which averages over these orders",
+        )
     if isinstance(judgments, TargetLists):
         given = {
             "liked": liked,
@@ -521,7 +509,7 @@ def judge(
         for name, value in given.items():
             if value is not None:
                 raise SettingError(f"target lists already contain their {name}: leave {name}=… out")
-        return _judge_lists(judgments, runs, ties, seed, depth)
+        return _judge_lists(judgments, runs, ties, seed, depth, rest)
     tests = read_ratings(judgments)
     training = None if train is None else read_ratings(train)
     catalogue = None if items is None else read_items(items)
@@ -535,7 +523,7 @@ def judge(
         if catalogue is not None:
             raise SettingError("target lists already contain their items: leave items=… out")
         lists = lists_of_design(targets, tests, training, rule, seed)
-        return _judge_lists(lists, runs, ties, seed, depth, read)
+        return _judge_lists(lists, runs, ties, seed, depth, rest, read)
     systems = read_runs(runs, ties, seed, (tests.users, tests.items))
     return Judged.over(
         Numbering.of(tests, training, systems, catalogue),
@@ -547,6 +535,7 @@ def judge(
         ties=ties,
         seed=seed,
         depth=depth,
+        unranked=rest,
         read=replace(read, runs=run_notes(systems)),
     )
 
@@ -557,20 +546,23 @@ def _judge_lists(
     ties: str | None,
     seed: int,
     depth: int | None,
+    unranked: str,
     read: ReadingNotes = ReadingNotes(),  # noqa: B008 - frozen
 ) -> Judged:
     """Lay models, or runs made for them, over target lists."""
-    if lists.exact and depth is not None:
-        raise SettingError("exact=True ranks all candidates: leave depth=… out")
+    if lists.exact and (depth is not None or ties == EXPECTED):
+        name = "depth=…" if depth is not None else "ties='expected'"
+        raise SettingError(f"exact=True ranks all candidates in one order: leave {name} out")
     systems = read_systems(lists, runs, ties, seed)
+    if unranked == "last" and any(not isinstance(system, Run) for system in systems.values()):
+        raise SettingError(
+            "unranked='last' is for ready-made runs; a model ranks all targets: give the targets "
+            "shortfall='fill', and those that it cannot score come last in random order"
+        )
     read = replace(read, targets=lists.notes, runs=run_notes(systems))
-    return Judged.of_lists(lists, systems, ties=ties, seed=seed, depth=depth, read=read)
-
-
-def run_notes(systems: Mapping[str, Run | Model]) -> tuple[str, ...]:
-    """Return what reading the runs showed."""
-    runs = (system for system in systems.values() if isinstance(system, Run))
-    return tuple(note for run in runs for note in run.notes)
+    return Judged.of_lists(
+        lists, systems, ties=ties, seed=seed, depth=depth, unranked=unranked, read=read
+    )
 
 
 def second_argument(judgments: object, runs: object, metrics: T, default: T) -> tuple[object, T]:
@@ -582,8 +574,16 @@ def second_argument(judgments: object, runs: object, metrics: T, default: T) -> 
     return None, runs  # type: ignore[return-value]
 
 
-def as_judged(judgments: object, runs: object, *, seed: int = 0, **options: Any) -> Judged:
-    """Take judged data as they are, or judge raw data by the options of `judge`."""
+def as_judged(
+    judgments: object, runs: object, *, seed: int = 0, may_tie: bool = False, **options: Any
+) -> Judged:
+    """Take judged data as they are, or judge raw data by the options of `judge`.
+
+    What cannot average over orders of equal scores leaves `may_tie` out.
+    """
+    given = judgments.ties if isinstance(judgments, Judged) else options.get("ties")
+    if given == EXPECTED and not may_tie:
+        raise refuse_order()
     if not isinstance(judgments, Judged):
         if runs is None:
             raise SettingError(

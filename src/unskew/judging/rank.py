@@ -17,7 +17,7 @@ from unskew.judging.rank_tiles import Block, RankJob, ScoredTile, Ties, group
 from unskew.recommend.model import Model, SameForAll, as_model
 from unskew.runs import Run
 from unskew.targets.lists import TargetLists
-from unskew.ties import own_number
+from unskew.ties import EXPECTED, own_number
 
 TIES = ("id", "random")
 TILE = 256
@@ -42,6 +42,8 @@ class Ranks:
     """How many targets of each list could be ranked."""
     unscored: I64
     """How many could not: they are in no place of the ranking."""
+    tied: I32 | None = None
+    """How many targets share each rank, where equal scores have no order (`ties="expected"`)."""
 
 
 @checked
@@ -81,6 +83,7 @@ def rank(
     >>> us.rank(us.recommend.Popularity().fit(split.train), lists, depth=2)
     Run(3 lists, 3 items, depth up to 2)
     """
+    choose("ties", ties, TIES)
     if depth < 1:
         raise SettingError(f"depth must be at least 1, got {depth}")
     job = RankJob(lists, depth, judged=False)
@@ -97,6 +100,7 @@ def ranks_of(
     threads: int | None = None,
 ) -> Ranks:
     """Return the exact rank of every judged item among all targets of its list; see `rank`."""
+    choose("ties", ties, TIES)
     job = RankJob(lists)
     return rank_designs(model, [job], ties=ties, seed=seed, threads=threads)[0].ranks
 
@@ -133,6 +137,7 @@ class Ranking:
     def ranks(self) -> Ranks:
         """Where the judged items of each list stand."""
         none = np.zeros(0, np.int64)
+        tied = [block.tied for block in self.blocks if block.tied is not None]
         sizes = np.concatenate([none, *(np.diff(block.start) for block in self.blocks)])
         return Ranks(
             frozen(np.append(0, np.cumsum(sizes))),
@@ -140,6 +145,7 @@ class Ranking:
             frozen(np.concatenate([none[:0].astype(np.int32), *(b.judgment for b in self.blocks)])),
             frozen(np.concatenate([none, *(block.scored for block in self.blocks)])),
             frozen(np.concatenate([none, *(block.unscored for block in self.blocks)])),
+            frozen(np.concatenate(tied)) if tied else None,
         )
 
 
@@ -162,7 +168,7 @@ def rank_designs(
     designs
         What to rank, all on the same training ratings.
     ties, seed, threads
-        See `rank`.
+        See `rank`; also `expected`, by which equal scores share a rank.
 
     Returns
     -------
@@ -182,7 +188,7 @@ def rank_designs(
     >>> [ranking.run for ranking in rank_designs(model, jobs)]
     [Run(3 lists, 3 items, depth up to 2), Run(3 lists, 3 items, depth up to 1)]
     """
-    choose("ties", ties, TIES)
+    choose("ties", ties, (*TIES, EXPECTED))
     if not designs:
         return []
     train = designs[0].lists.train
@@ -267,7 +273,7 @@ def _scores(model: Model, users: I32, items: int) -> ScoredTile:
 def _ties(lists: TargetLists, ties: str, seed: int) -> Ties:
     """Return the key of random ties and the numbers they hash, or nothing for ties by id."""
     none: I64 = frozen(np.zeros(0, np.int64))
-    if ties == "id":
-        return Ties(0, none, none)
+    if ties in ("id", EXPECTED):
+        return Ties(0, none, none, shared=ties == EXPECTED)
     users, items = own_number(lists.tests.users), own_number(lists.tests.items)
     return Ties(key_of(seed, "ties"), frozen(users), frozen(items))

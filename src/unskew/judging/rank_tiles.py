@@ -81,6 +81,8 @@ class Block:
     judgment: I32
     scored: I64
     unscored: I64
+    tied: I32 | None = None
+    """How many targets share each rank, where equal scores have no order."""
 
     @classmethod
     def of(cls, job: RankJob, lo: int, hi: int) -> Block:
@@ -99,7 +101,9 @@ class Block:
 
     def up_to(self, hits: int) -> Block:
         """Return the block with so many ranks."""
-        return replace(self, rank=self.rank[:hits].copy(), judgment=self.judgment[:hits].copy())
+        tied = None if self.tied is None else self.tied[:hits].copy()
+        rank, judgment = self.rank[:hits].copy(), self.judgment[:hits].copy()
+        return replace(self, rank=rank, judgment=judgment, tied=tied)
 
     def within(self, limit: int) -> Block:
         """Return the block without ranks beyond a limit."""
@@ -115,6 +119,8 @@ class Ties:
     key: int
     user_key: I64
     item_key: I64
+    shared: bool = False
+    """Whether equal scores have no order and share a rank."""
 
     @property
     def arguments(self) -> tuple[np.uint64, I64, I64]:
@@ -138,6 +144,17 @@ class ScoredTile:
         if self.table.shape[0] == 1:
             return frozen(np.zeros(user.size, np.int32))
         return frozen(np.searchsorted(self.users, user).astype(np.int32))
+
+    def with_last(self) -> ScoredTile:
+        """Return the tile with what could not be scored below everything else, all alike."""
+        from unskew.judging import rank_kernels
+
+        if not is_open(self.table):
+            return self
+        tile = self.table.astype(np.float64)
+        tile[np.isneginf(tile)] = rank_kernels.WORST  # the worst score is still a score
+        tile[np.isnan(tile)] = rank_kernels.FILLED
+        return ScoredTile(self.users, frozen(tile))
 
     def lists(self, user: I32) -> tuple[int, int]:
         """Return the first list of these users, and the one after the last."""
@@ -179,6 +196,15 @@ class ItemOrder:
     """Marks the candidates without a score."""
     score: F64
 
+    @cached_property
+    def groups(self) -> tuple[I32, I32]:
+        """By place: the first place with the same score, and the one after the last."""
+        score = self.score[self.order]
+        first = np.flatnonzero(np.append(True, score[1:] != score[:-1])[: score.size])
+        size = np.diff(np.append(first, score.size))
+        low = np.repeat(first, size).astype(np.int32)
+        return frozen(low), frozen(np.repeat(first + size, size).astype(np.int32))
+
     @classmethod
     def of(cls, score: F64, cand: I32) -> ItemOrder:
         """Sort candidates; equal scores by number."""
@@ -212,6 +238,8 @@ class DrawnLists:
         job, lists = self.job, self.job.lists
         out = Block.of(job, lo, hi)
         start, target = lists.block(lo, hi)
+        if self.ties.shared:
+            return self._shared(tile, lo, hi, frozen(start), frozen(target), out)
         hits = rank_kernels.rank_lists(
             tile.table,
             tile.rows(lists.user[lo:hi]),
@@ -238,6 +266,34 @@ class DrawnLists:
         if job.judged:
             out.unscored[:] = lists.size[lo:hi] - out.scored
         return out.up_to(hits)
+
+    def _shared(
+        self, tile: ScoredTile, lo: int, hi: int, start: I64, target: I32, out: Block
+    ) -> Block:
+        """Rank the judged items; equal scores share a rank."""
+        from unskew.judging import tie_kernels
+
+        job, lists = self.job, self.job.lists
+        tied = np.empty_like(out.rank)
+        hits = tie_kernels.tied_in_lists(
+            tile.table,
+            tile.rows(lists.user[lo:hi]),
+            lo,
+            hi,
+            start,
+            target,
+            job.judged_start,
+            job.judged_item,
+            job.deepest,
+            lists.shortfall == "fill",
+            out.start,
+            out.rank,
+            tied,
+            out.judgment,
+            out.scored,
+        )
+        out.unscored[:] = lists.size[lo:hi] - out.scored
+        return replace(out, tied=tied).up_to(hits)
 
 
 @dataclass(frozen=True, eq=False)
@@ -276,6 +332,8 @@ class WholeLists:
     @cached_property
     def shallow(self) -> frozenset[int]:
         """Numbers of the jobs of which the best items show all ranks that matter."""
+        if self.ties.shared:  # a group of equal scores may go on below the best
+            return frozenset()
         most = int(np.diff(self.lists.pool.cand_start).max(initial=0))
         return frozenset(
             number for number, job in self.members if job.judged and SHARE * job.deepest <= most
@@ -295,7 +353,7 @@ class WholeLists:
         if first == last:
             return
         if self.lists.shortfall == "fill":
-            tile = tile.filled(self.lists.seed)
+            tile = tile.with_last() if self.ties.shared else tile.filled(self.lists.seed)
         best = self._best(tile, first, last)
         for number, job in self.members:
             lo, hi = tile.lists(job.lists.user)
@@ -389,29 +447,34 @@ class WholeLists:
         self, job: RankJob, common: ItemOrder, lo: int, hi: int, out: Block
     ) -> Block:
         """Take the ranks of judged items from the order that all users share."""
-        from unskew.judging import order_kernels
+        from unskew.judging import order_kernels, tie_kernels
 
         train = job.lists.barred
+        where = job.lists.user, lo, hi, train.start, train.item, job.judged_start, job.judged_item
+        if self.ties.shared:
+            tied = np.empty_like(out.rank)
+            ranks = out.start, out.rank, tied, out.judgment
+            low, high = common.groups
+            hits = tie_kernels.tied_in_order(common.place, low, high, *where, job.deepest, *ranks)
+            return replace(out, tied=tied).up_to(hits)
         hits = order_kernels.ranks_in_order(
-            common.place,
-            job.lists.user,
-            lo,
-            hi,
-            train.start,
-            train.item,
-            job.judged_start,
-            job.judged_item,
-            job.deepest,
-            out.start,
-            out.rank,
-            out.judgment,
+            common.place, *where, job.deepest, out.start, out.rank, out.judgment
         )
         return out.up_to(hits)
 
     def _ranks_in_tile(self, tile: ScoredTile, job: RankJob, lo: int, hi: int, out: Block) -> Block:
         """Rank the judged items among all candidates."""
-        from unskew.judging import rank_kernels
+        from unskew.judging import rank_kernels, tie_kernels
 
+        if self.ties.shared:
+            tied = np.empty_like(out.rank)
+            where = self._where(tile, job.lists.user, job.lists.stratum, lo, hi)
+            ranks = out.start, out.rank, tied, out.judgment, out.scored
+            hits = tie_kernels.tied_in_tile(
+                *where, job.judged_start, job.judged_item, job.deepest, *ranks
+            )
+            out.unscored[:] = job.lists.size[lo:hi] - out.scored
+            return replace(out, tied=tied).up_to(hits)
         hits = rank_kernels.ranks_in_tile(
             *self._where(tile, job.lists.user, job.lists.stratum, lo, hi),
             job.judged_start,

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Mapping
-from dataclasses import replace
-from typing import TypedDict
+from dataclasses import dataclass, replace
+from typing import Any, TypedDict
 
 import numpy as np
 
@@ -20,6 +20,28 @@ from unskew.runs import Run, read_run, system_name
 from unskew.splits.split import Split
 from unskew.targets.designs import BY_NAME, Targets
 from unskew.targets.lists import TargetLists
+from unskew.ties import EXPECTED
+
+DEFAULTS = {"gain": "rating", "loss": "levels"}
+"""What `judge` takes where nothing is given; None for all other options."""
+
+
+@dataclass(frozen=True)
+class ReadingNotes:
+    """What was assumed and left out while data were read, by source."""
+
+    tests: tuple[str, ...] = ()
+    train: tuple[str, ...] = ()
+    relevance: tuple[str, ...] = ()
+    runs: tuple[str, ...] = ()
+    """Of target lists: what they left out."""
+    targets: tuple[str, ...] = ()
+    ids: tuple[str, ...] = ()
+    """Runs that share no item with the judgments."""
+
+    def __iter__(self) -> Any:
+        parts = (self.tests, self.train, self.relevance, self.targets, self.runs)
+        return (note for part in parts for note in part)
 
 
 class DataOptions(TypedDict, total=False):
@@ -118,7 +140,13 @@ def read_runs(runs: object, ties: str | None, seed: int, likely: tuple[Ids, Ids]
 
     def read(name: str) -> Run:
         try:
-            return read_run(named[name], ties=ties, seed=seed, keep_scores=False, likely=likely)
+            return read_run(
+                named[name],
+                ties="id" if ties == EXPECTED else ties,
+                seed=seed,
+                keep_scores=ties == EXPECTED,
+                likely=likely,
+            )
         except DataError as problem:
             raise type(problem)(f"{name}: {problem}") from None
 
@@ -142,7 +170,7 @@ def read_systems(
         name: runs[name] if name in runs else as_model(models[name], lists.train) for name in named
     }
     if models:
-        choose("ties", ties or "id", RANK_TIES)
+        choose("ties", ties or "id", (*RANK_TIES, EXPECTED))
     return fitted
 
 
@@ -161,3 +189,9 @@ def lists_of_design(
     trained = tests.take(tests.user < 0) if train is None else train
     trained, judged = under_one_numbering(trained, tests)
     return design.lists(Split(trained, judged), relevance, seed=seed)
+
+
+def run_notes(systems: Mapping[str, Run | Model]) -> tuple[str, ...]:
+    """Return what reading the runs showed."""
+    runs = (system for system in systems.values() if isinstance(system, Run))
+    return tuple(note for run in runs for note in run.notes)

@@ -9,13 +9,17 @@ import sys
 import warnings
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
+import polars as pl
 
-from unskew.data.ratings import Ids
+from unskew.data.ratings import Ids, Ratings
 from unskew.errors import DataWarning
-from unskew.judging.shape import Basis, Matched
+from unskew.judging.rank import say_unscored
+from unskew.judging.shape import Basis, Matched, Ranked, Undrawn
 from unskew.report.text import counted
+from unskew.targets.lists import TargetLists
 
 Remark = tuple[str, bool]
 """A sentence, and whether it is grave: then it is a warning too."""
@@ -104,6 +108,43 @@ class SystemFacts:
                 "the user's training ratings",
                 True,
             )
+
+
+def table_of_lists(systems: Mapping[str, Matched | None], judgments: Ratings) -> pl.DataFrame:
+    """Return a row per system with its lists and their items; of None only the name."""
+    tested = np.diff(judgments.start) > 0
+    rows = []
+    for name, matched in systems.items():
+        row: dict[str, Any] = {"system": name}
+        if matched is not None:
+            listed, filled = matched.depth > 0, int(matched.depth.sum())
+            row |= {
+                "lists": int(listed.sum()),
+                "without_list": int(np.count_nonzero(tested & ~listed)),
+                "without_test": int(np.count_nonzero(listed & ~tested)),
+                "items": filled,
+                "judged": matched.overlap(judgments) / filled if filled else None,
+            }
+        rows.append(row)
+    counts = ("lists", "without_list", "without_test", "items")
+    schema = {"system": pl.String, **dict.fromkeys(counts, pl.Int64), "judged": pl.Float64}
+    return pl.DataFrame(rows, schema=schema)
+
+
+def unscored_notes(systems: Mapping[str, Matched], targets: TargetLists | None) -> Iterator[str]:
+    """Yield what models could not score."""
+    for name, matched in systems.items():
+        if isinstance(matched, Undrawn):
+            lost = int(np.isnan(matched.rank).sum())
+            if lost:
+                yield (
+                    f"{name}: {counted(lost, 'relevant item')} could not be scored, which "
+                    "counts as 0"
+                )
+        elif isinstance(matched, Ranked):
+            assert targets is not None
+            unscored = int(matched.ranks.unscored.sum())
+            yield from (f"{name}: {text}" for text in say_unscored(targets, unscored))
 
 
 def _users_with_test(number: int) -> str:

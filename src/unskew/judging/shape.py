@@ -108,11 +108,16 @@ class Hits:
     judgment: I32
     depth: I64
     """Length of each list."""
+    tied: I32 | None = None
+    """How many items share the rank of each hit, itself included; None where ties are broken."""
 
     def condensed(self, view: View) -> Hits:
         """Drop what is not judged and number the ranks anew."""
-        from unskew.judging import kernels
+        from unskew.judging import kernels, tie_kernels
 
+        if self.tied is not None:
+            first = tie_kernels.condense(self.start, self.rank, self.judgment, view.label)
+            return Hits(*first[:3], np.diff(first[0]), first[3])
         start, rank, judgment = kernels.condense(self.start, self.judgment, view.label)
         return Hits(start, rank, judgment, np.diff(start))
 
@@ -199,6 +204,9 @@ class Matched:
 
     def hits(self, judgments: Ratings, lo: int, hi: int, scratch: Scratch | None = None) -> Hits:
         """Return the judged items of lists lo..hi; in `scratch`, until it is used again."""
+        return self._meet(judgments, lo, hi, scratch)
+
+    def _meet(self, judgments: Ratings, lo: int, hi: int, scratch: Scratch | None) -> Hits:
         from unskew.judging import kernels
 
         room = scratch or Scratch()
@@ -226,11 +234,11 @@ class Matched:
         )
         return Hits(start, rank[:count], judgment[:count], depth)
 
-    def overlap(self, train: Ratings) -> int:
-        """Count the slots that hold an item of the user's training ratings."""
+    def overlap(self, ratings: Ratings) -> int:
+        """Count the slots that hold an item which the user rated: in training, or in the test."""
         whole, scratch, total = replace(self, scan=self.stop), Scratch(), len(self.lists)
         bounds = [(low, min(low + BLOCK, total)) for low in range(0, total, BLOCK)]
-        return sum(int(whole.hits(train, *block, scratch).rank.size) for block in bounds)
+        return sum(int(whole._meet(ratings, *block, scratch).rank.size) for block in bounds)
 
 
 @dataclass(frozen=True, eq=False)
@@ -282,7 +290,7 @@ class Ranked(Matched):
             rank, judgment = rank[seen], judgment[seen]
         return Hits(start, rank.copy(), judgment.copy(), self.depth[lo:hi])
 
-    def overlap(self, train: Ratings) -> int:  # noqa: ARG002
+    def overlap(self, ratings: Ratings) -> int:  # noqa: ARG002
         """Count the slots that hold a training item: none, as these are never targets."""
         return 0
 
@@ -294,6 +302,15 @@ class Undrawn(Ranked):
     rank: F64 = field(kw_only=True)
     """Of each list's relevant item among all candidates; NaN where it could not be scored."""
     targets: TargetLists = field(kw_only=True)
+
+    @classmethod
+    def of_ranks(cls, rank: F64, scored: I64, targets: TargetLists, lists: Lists) -> Undrawn:
+        """Lay the ranks of relevant items over target lists; `scored` candidates have a score."""
+        none = frozen(np.zeros(0, np.int32))
+        length = np.where(scored > 0, targets.size, 0)  # nothing scored: no list at all
+        ranks = Ranks(frozen(np.zeros(len(targets) + 1, np.int64)), none, none, length, none)
+        empty = Ranked.over(ranks, None, lists, targets.ids, targets.judgments.items, None)
+        return cls(**empty.__dict__, rank=rank, targets=targets)
 
     def hits(self, judgments: Ratings, lo: int, hi: int, scratch: Scratch | None = None) -> Hits:  # noqa: ARG002
         """Refuse: what a list holds depends on the draw."""

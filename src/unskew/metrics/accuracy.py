@@ -27,6 +27,7 @@ from unskew.metrics.definition import OWN_FORMULA, plain_sum
 from unskew.metrics.listwise import metric
 from unskew.metrics.settings import Param, Params
 from unskew.metrics.strata import Strata, by_count, by_precision, over_hits, to_first
+from unskew.metrics.tied import mean_of_any
 from unskew.metrics.weighted import (
     Linear,
     Weighted,
@@ -62,6 +63,7 @@ def _precision_sum(params: Params, cutoff: int | None) -> str | None:
     check=_check_bound,
     short_list={"per": "list"},
     chance=OWN_FORMULA,
+    tied=OWN_FORMULA,
     at_rank=at_rank.PER_CUTOFF,
     weighted=Weighted(weighted.precision, sum_if={}),
     linear=Linear(liked_column, flat_discount, per_cutoff=True),
@@ -98,6 +100,7 @@ def precision(block: Block, params: Params, cutoffs: I64) -> Fraction:
         "relative_P": "Recall(per=min)",
     },
     chance=OWN_FORMULA,
+    tied=OWN_FORMULA,
     at_rank=at_rank.ALWAYS_1,
     weighted=Weighted(weighted.recall, is_ratio=True),
     linear=Linear(liked_column, flat_discount),
@@ -136,6 +139,7 @@ def _per_liked(block: Block, params: Params, cutoffs: I64, top: F64) -> Fraction
     aliases={"set_F": "F1(per=list)"},
     short_list={"per": "list"},
     chance=OWN_FORMULA,
+    tied=OWN_FORMULA,
     at_rank=at_rank.HARMONIC,
     weighted=Weighted(
         weighted.f1,
@@ -164,6 +168,7 @@ def f1(block: Block, params: Params, cutoffs: I64) -> F64:
     parts=lambda _: ("liked",),
     aliases={"HR": "HitRate", "Success": "HitRate"},
     chance=chance_of_any,
+    tied=mean_of_any,
     at_rank=at_rank.ALWAYS_1,
     weighted=FIRST,
     bounds=bounds.Bounds(bounds.any_liked),
@@ -187,6 +192,7 @@ def hit_rate(block: Block, params: Params, cutoffs: I64) -> F64:  # noqa: ARG001
 @metric(
     "Rprec",
     aliases={"R-precision": "Rprec"},
+    tied=OWN_FORMULA,
     at_rank=at_rank.FIRST_ONLY,
     weighted="its cutoff is the number of liked items, which depends on those that were not judged",
     strata=Strata(over_hits),
@@ -200,18 +206,10 @@ def r_precision(block: Block, params: Params, cutoffs: I64) -> Fraction:  # noqa
     Range: [0, 1], higher is better.
     Reference: trec_eval's Rprec.
     """
-    hits = block.hits
     counts = [
-        block.kernels.liked_within(
-            hits.start,
-            hits.rank,
-            hits.judgment,
-            block.view.label,
-            np.minimum(block.liked, cutoff).astype(np.int64),
-        )
-        for cutoff in cutoffs
+        block.liked_within(np.minimum(block.liked, cutoff).astype(np.int64)) for cutoff in cutoffs
     ]
-    return np.array(counts, np.float64), block.liked[None, :]
+    return np.array(counts), block.liked[None, :]
 
 
 @metric(
@@ -220,6 +218,7 @@ def r_precision(block: Block, params: Params, cutoffs: I64) -> Fraction:  # noqa
     params={"per": Param("all", ("all", "min", "k", "list"))},
     aliases={"MAP": "AP", "map": "AP", "map_cut": "AP"},
     chance=OWN_FORMULA,
+    tied=OWN_FORMULA,
     at_rank=at_rank.RECIPROCAL,
     weighted=Weighted(weighted.average_precision),
     strata=Strata(by_precision),
@@ -246,6 +245,7 @@ def average_precision(block: Block, params: Params, cutoffs: I64) -> Fraction:
     parts=lambda _: ("first",),
     aliases={"MRR": "RR", "recip_rank": "RR"},
     chance=OWN_FORMULA,
+    tied=OWN_FORMULA,
     at_rank=at_rank.RECIPROCAL,
     weighted=FIRST,
     bounds=bounds.Bounds(bounds.reciprocal_first),

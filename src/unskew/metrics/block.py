@@ -149,13 +149,13 @@ class Block:
         shared: dict[object, F64],
         scratch: Scratch,
         parts: Mapping[Walk, tuple[str, ...]],
-    ) -> Block:
+    ) -> Self:
         """Meet the judgments of lists lo..hi of a system."""
         targets = judged.lists.targets
         return cls(
             judged=judged,
             matched=matched,
-            hits=matched.hits(judged.judgments, lo, hi, scratch),
+            hits=cls.meet(judged, matched, lo, hi, scratch),
             lo=lo,
             hi=hi,
             view=judged.view,
@@ -166,6 +166,11 @@ class Block:
             shared=shared,
             parts=parts,
         )
+
+    @staticmethod
+    def meet(judged: Basis, matched: Matched, lo: int, hi: int, scratch: Scratch) -> Hits:
+        """Return where lists lo..hi of a system meet the judgments."""
+        return matched.hits(judged.judgments, lo, hi, scratch)
 
     def changed(self, **changes: Any) -> Self:
         """Return a block that differs in some fields and has computed nothing yet."""
@@ -234,6 +239,13 @@ class Block:
     def run_kernel(self, name: str, *arguments: object) -> None:
         """Call a kernel on the hits of the block."""
         getattr(self.kernels, name)(self.hits.start, self.hits.rank, self.hits.judgment, *arguments)
+
+    def liked_within(self, limit: I64) -> F64:
+        """How many liked items stand above a rank of each list's own."""
+        count: F64 = self.kernels.liked_within(
+            self.hits.start, self.hits.rank, self.hits.judgment, self.view.label, limit
+        ).astype(np.float64)
+        return count
 
     def discounted(self, weight: F64, discount: F64, cutoffs: I64) -> F64:
         """Sum of weight x discount over the judged hits above each cutoff."""

@@ -54,6 +54,7 @@ def _dcg(block: Block, params: Params, cutoffs: I64) -> F64:
     aliases={"DCL": "anti-DCG"},
     counts_gain=True,
     chance=OWN_FORMULA,
+    tied=OWN_FORMULA,
     at_rank=at_rank.DISCOUNTED_GAIN,
     weighted=Weighted(weighted.dcg, sum_if={}, high=largest_dcg),
     linear=Linear(gain_column, log_table),
@@ -92,6 +93,7 @@ def _check_ideal(params: Params, anti: bool, cutoff: int | None) -> str:
     check=_check_ideal,
     counts_gain=True,
     chance=OWN_FORMULA,
+    tied=OWN_FORMULA,
     at_rank=at_rank.NORMALISED_GAIN,
     weighted=Weighted(
         weighted.ndcg,
@@ -143,6 +145,7 @@ def ndcg(block: Block, params: Params, cutoffs: I64) -> Fraction:
     "RBP",
     params={"p": Param(0.8, low=0, high=1)},
     chance=OWN_FORMULA,
+    tied=OWN_FORMULA,
     at_rank=at_rank.GEOMETRIC,
     weighted=Weighted(weighted.rbp, sum_if={}),
     linear=Linear(liked_column, geometric_table),
@@ -168,6 +171,7 @@ def rbp(block: Block, params: Params, cutoffs: I64) -> F64:
     better="lower",
     anti=False,
     chance=OWN_FORMULA,
+    tied=OWN_FORMULA,
     weighted=DESCRIBES_JUDGMENTS.format(0),
 )
 def rbp_residual(block: Block, params: Params, cutoffs: I64) -> F64:
@@ -186,6 +190,7 @@ def rbp_residual(block: Block, params: Params, cutoffs: I64) -> F64:
 @metric(
     "AUC",
     needs=frozenset({"catalogue"}),
+    tied=OWN_FORMULA,
     at_rank=at_rank.AREA,
     weighted=Weighted(weighted.auc, needs_targets=True),
 )

@@ -90,6 +90,11 @@ class Definition:
 
     None: it is simulated.
     """
+    tied: Callable[..., Any] | str | None = None
+    """The mean over all orders of equal scores: `OWN_FORMULA` or a function of a `TiedBlock`.
+
+    None: `ties="expected"` refuses the metric.
+    """
     at_rank: AtRank | None = None
     """The value of a list with one relevant item (sampled metrics, exact target lists)."""
     weighted: Weighted | str | None = None

@@ -12,6 +12,7 @@ from unskew.metrics.block import Block
 from unskew.metrics.definition import OWN_FORMULA
 from unskew.metrics.listwise import metric
 from unskew.metrics.settings import Param, Params
+from unskew.metrics.tied import mean_coverage
 
 TRAIN = frozenset({"train"})
 CATALOGUE = frozenset({"catalogue"})
@@ -26,6 +27,7 @@ INF = float("inf")
     needs=TRAIN,
     high=INF,
     chance=OWN_FORMULA,
+    tied=OWN_FORMULA,
 )
 def average_popularity(block: Block, params: Params, cutoffs: I64) -> F64:  # noqa: ARG001
     """Average recommendation popularity: mean number of training ratings of the list's items.
@@ -39,7 +41,15 @@ def average_popularity(block: Block, params: Params, cutoffs: I64) -> F64:  # no
     return block.item_mean(block.judged.popularity, cutoffs)
 
 
-@metric("EPC", of="items", better="neither", anti=False, needs=TRAIN, chance=OWN_FORMULA)
+@metric(
+    "EPC",
+    of="items",
+    better="neither",
+    anti=False,
+    needs=TRAIN,
+    chance=OWN_FORMULA,
+    tied=OWN_FORMULA,
+)
 def expected_popularity_complement(block: Block, params: Params, cutoffs: I64) -> F64:  # noqa: ARG001
     """Expected popularity complement: how unlikely a user is to know the list's items.
 
@@ -62,6 +72,7 @@ def expected_popularity_complement(block: Block, params: Params, cutoffs: I64) -
     high=INF,
     aliases={"MSI": "Novelty"},
     chance=OWN_FORMULA,
+    tied=OWN_FORMULA,
 )
 def self_information(block: Block, params: Params, cutoffs: I64) -> F64:  # noqa: ARG001
     """Mean self-information of the list's items, in bits.
@@ -87,6 +98,7 @@ def self_information(block: Block, params: Params, cutoffs: I64) -> F64:  # noqa
     params={"head": Param(0.8, low=0, high=1)},
     aliases={"APLT": "Tail"},
     chance=OWN_FORMULA,
+    tied=OWN_FORMULA,
 )
 def long_tail(block: Block, params: Params, cutoffs: I64) -> F64:
     """Share of the list that lies in the long tail.
@@ -118,7 +130,7 @@ def _exposure(judged: Basis, matched: Matched, cutoff: int) -> I64:
     return counts[judged.catalogue]
 
 
-@metric("Coverage", of="run", better="neither", anti=False, needs=CATALOGUE)
+@metric("Coverage", of="run", better="neither", anti=False, needs=CATALOGUE, tied=mean_coverage)
 def coverage(judged: Basis, matched: Matched, params: Params, cutoff: int) -> float:  # noqa: ARG001
     """Share of the catalogue that is recommended to anyone.
 

@@ -29,6 +29,7 @@ Fraction = tuple[F64, F64]
     "bpref",
     parts=lambda _: ("preferences",),
     needs_disliked=True,
+    tied=OWN_FORMULA,
     weighted=(
         "it counts the judged disliked items above a liked one up to a cap, which is not a sum "
         "over single items or pairs"
@@ -60,6 +61,7 @@ def _inferred(params: Params) -> str:
     params={"pool": Param("judged", ("judged", "all"))},
     aliases={"infAP2": "infAP(pool=all)"},
     needs_disliked=True,
+    tied=OWN_FORMULA,
     weighted="it is itself an estimate, which treats the judgments as a random sample of a pool",
     fast_sum=lambda params, _: _inferred(params),
 )
@@ -86,6 +88,7 @@ def inferred_ap(block: Block, params: Params, cutoffs: I64) -> Fraction:
         "mean": Param("users", ("users", "ratio")),
     },
     chance=OWN_FORMULA,
+    tied=OWN_FORMULA,
     weighted=Weighted(weighted.stratified_recall, is_ratio=True),
     linear=Linear(popularity_column, flat_discount),
     strata=Strata(over_hits),
@@ -119,6 +122,7 @@ def stratified_recall(block: Block, params: Params, cutoffs: I64) -> Fraction:
         "mean": Param("ratio", ("users", "ratio")),
     },
     chance=OWN_FORMULA,
+    tied=OWN_FORMULA,
     weighted=Weighted(
         weighted.half_life,
         bias="its ideal list is not a sum over judgments; use {anti}ADG",
@@ -154,6 +158,7 @@ def half_life_utility(block: Block, params: Params, cutoffs: I64) -> Fraction:
     better="neither",
     anti=False,
     chance=OWN_FORMULA,
+    tied=OWN_FORMULA,
     weighted=DESCRIBES_JUDGMENTS.format(1),
     strata=Strata(over_hits),
 )
@@ -177,6 +182,7 @@ def judged(block: Block, params: Params, cutoffs: I64) -> Fraction:  # noqa: ARG
     anti=False,
     aliases={"delta": "Residual"},
     chance=OWN_FORMULA,
+    tied=OWN_FORMULA,
     weighted=DESCRIBES_JUDGMENTS.format(0),
 )
 def residual(block: Block, params: Params, cutoffs: I64) -> F64:
