@@ -21,7 +21,7 @@ from unskew.engine.remote import address_name, is_address
 from unskew.engine.threads import map_blocks
 from unskew.errors import DataError, SettingError, Spelling
 from unskew.report.text import counted
-from unskew.ties import TIES, are_places, order_by_rank, order_by_score
+from unskew.ties import EXPECTED, TIES, are_places, order_by_rank, order_by_score
 
 # Kernels subtract ranks from each other, and floats hold every whole number below this.
 _TOO_LARGE = 2**53
@@ -194,7 +194,8 @@ def read_run(
         score in TREC files, as trec_eval does.
     ties
         How equal scores are ordered: `id`, `trec`, `random`, `input` (see `unskew.ties`).
-        Default `id`; `trec` for TREC files.
+        Default `id`; `trec` for TREC files. `expected`: as `id`, and scores are kept, for
+        `judge(…, ties="expected")`.
     seed
         For `ties="random"`.
     duplicates
@@ -228,7 +229,9 @@ def read_run(
     choose("nan", nan, ("error", "drop"))
     choose("gaps", gaps, ("close", "keep"))
     if ties is not None:
-        choose("ties", ties, TIES)
+        choose("ties", ties, (*TIES, EXPECTED))
+    if ties == EXPECTED:
+        ties, keep_scores = "id", True
     if isinstance(source, Run):
         run = _without_repeats(source, duplicates)
         return run if depth is None else _cut(run, depth)

@@ -121,6 +121,14 @@ class EvaluateOptions:
             "the user's --train items), test-targets. Adds the expected score of a random order.",
         ),
     ]
+    unranked: Annotated[
+        str | None,
+        option(
+            USERS,
+            "Items that a list does not hold: out, they have no place (default); last, with --ties "
+            "expected: they follow the list in random order.",
+        ),
+    ]
     compat: Annotated[
         str | None,
         option(
@@ -201,6 +209,7 @@ def _evaluate_in_memory(options: EvaluateOptions, quiet: bool) -> Scores:
         options.compute.seed,
         items=options.items,
         targets=options.targets,
+        unranked=options.unranked,
         duplicates=options.lists.repeated,
         nan=options.lists.nan,
         gaps=options.lists.gaps,
@@ -231,6 +240,7 @@ def _evaluate_as(options: EvaluateOptions, compat: str) -> Scores:
         metrics=inputs.metric_names(options.judged.metric) or METRICS,
         ties=options.judged.ties,
         targets=options.targets,
+        unranked=options.unranked,
         compat=compat,
         **vars(options.average),
     )
@@ -258,6 +268,7 @@ def _check_on_disk(options: EvaluateOptions, output: ScoresOptions) -> None:
         train=options.judged.train,
         items=options.items,
         targets=options.targets,
+        unranked=options.unranked,
         compat=options.compat,
         save=output.save,
         per_user=output.per_user,

@@ -293,6 +293,7 @@ def judge_files(
     *,
     items: str | None = None,
     targets: str | None = None,
+    unranked: str | None = None,
     **run_settings: Any,
 ) -> Judged:
     """Read ranked lists and what judges them, and lay them over one numbering.
@@ -303,8 +304,8 @@ def judge_files(
         The files, and how ratings are taken.
     seed
         For random ties.
-    items, targets
-        The catalogue, and what was ranked.
+    items, targets, unranked
+        The catalogue, what was ranked, and what becomes of items in no list.
     run_settings
         How lists are read, see `read_run`.
     """
@@ -324,6 +325,7 @@ def judge_files(
         **files,
         items=read_item_file(items),
         targets=targets,
+        unranked=unranked,
         ties=options.ties,
         seed=seed,
         depth=options.depth,

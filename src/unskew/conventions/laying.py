@@ -17,6 +17,7 @@ import numpy as np
 import polars as pl
 
 from unskew.arrays import F64, I32, I64, Mask, frozen
+from unskew.checks import choose
 from unskew.conventions.convention import AXES, Convention
 from unskew.data.groups import sort_groups
 from unskew.data.ratings import Ids, Ratings
@@ -28,7 +29,7 @@ from unskew.judging.judged import Judged
 from unskew.judging.numbering import Numbering
 from unskew.judging.reading import name_systems, relevance_for
 from unskew.runs import Run, read_run
-from unskew.ties import order_by_score
+from unskew.ties import TIES, order_by_score
 
 
 @dataclass(frozen=True, eq=False)
@@ -45,6 +46,8 @@ def read_lists(source: object, *, ties: str | None = None, **settings: Any) -> R
     """Read ranked lists with their duplicates; `settings` are those of `read_run`."""
     if isinstance(source, RankedLists):
         return source
+    if ties is not None:
+        choose("ties", ties, TIES)
     given = read_run(source, ties=ties, duplicates="keep", **settings)
     if isinstance(source, Run) or not _has_ties(given):
         return RankedLists(given, given)

@@ -32,7 +32,9 @@ def prepare(judged: Judged, wanted: Mapping[str, Metric], threads: int | None = 
         label = next(k for k, m in wanted.items() if "train" in m.definition.needs)
         raise DataError(f"{label} needs the training ratings: give train=…")
     if judged.is_tied:
-        _check_tied(judged, wanted)
+        systems = judged.systems.items()
+        model = next((name for name, one in systems if not isinstance(one, Run)), None)
+        check_tied(wanted, judged.depth, judged.unranked, model)
     if judged.targets is not None and judged.targets.exact:
         check_exact(judged.targets, wanted)
         return judged.prepare(Need(), threads)
@@ -46,9 +48,20 @@ def prepare(judged: Judged, wanted: Mapping[str, Metric], threads: int | None = 
     return judged.prepare(need, threads)
 
 
-def _check_tied(judged: Judged, wanted: Mapping[str, Metric]) -> None:
-    """Refuse what has no mean in closed form over all orders of equal scores."""
-    model = next((name for name, one in judged.systems.items() if not isinstance(one, Run)), None)
+def check_tied(
+    wanted: Mapping[str, Metric], depth: int | None, unranked: str, model: str | None = None
+) -> None:
+    """Refuse what has no mean in closed form over all orders of equal scores.
+
+    Parameters
+    ----------
+    wanted
+        The metrics.
+    depth, unranked
+        How lists are cut and filled up.
+    model
+        A system that is no ready-made run.
+    """
     reason = Spelling("ties='expected'", "--ties expected")
     instead = (
         "; take ",
@@ -71,14 +84,14 @@ def _check_tied(judged: Judged, wanted: Mapping[str, Metric]) -> None:
                 " would need all items that share a score at the cutoff, and only the first items "
                 "of a model's lists are kept: rank them (us.rank) and evaluate the run",
             )
-        if kind != "judged" and judged.unranked == "last":
+        if kind != "judged" and unranked == "last":
             raise SettingError(
                 f"{label} counts the items of the lists, which unranked='last' would fill up with "
                 "the whole catalogue: leave it out"
             )
-        if metric.condensed and judged.depth is not None:
+        if metric.condensed and depth is not None:
             raise SettingError(
-                f"{label}: depth={judged.depth} can cut a list between equal scores, and then how "
+                f"{label}: depth={depth} can cut a list between equal scores, and then how "
                 "many judged items it holds is random: leave depth=… out"
             )
 

@@ -140,13 +140,7 @@ def read_runs(runs: object, ties: str | None, seed: int, likely: tuple[Ids, Ids]
 
     def read(name: str) -> Run:
         try:
-            return read_run(
-                named[name],
-                ties="id" if ties == EXPECTED else ties,
-                seed=seed,
-                keep_scores=ties == EXPECTED,
-                likely=likely,
-            )
+            return read_run(named[name], ties=ties, seed=seed, keep_scores=False, likely=likely)
         except DataError as problem:
             raise type(problem)(f"{name}: {problem}") from None
 

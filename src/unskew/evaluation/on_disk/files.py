@@ -29,12 +29,13 @@ from unskew.evaluation.on_disk.parquet import Reading, Source, common_kind, scan
 from unskew.evaluation.on_disk.parts import UNIT, Job
 from unskew.evaluation.on_disk.remarks import file_notes, meet, remarks
 from unskew.evaluation.scores import TRAINED, UNDEFINED, USERS
+from unskew.evaluation.scoring import check_tied
 from unskew.judging.reading import relevance_for
 from unskew.judging.remarks import warn
 from unskew.metrics.names import Metric
 from unskew.report.charts import Figure, as_figure
 from unskew.report.result import Result
-from unskew.ties import TIES
+from unskew.ties import EXPECTED, TIES
 
 if TYPE_CHECKING:
     from distributed import Client
@@ -329,13 +330,15 @@ def evaluate_files(
     ):
         choose(name, given, allowed)
     if ties is not None:
-        choose("ties", ties, TIES)
+        choose("ties", ties, (*TIES, EXPECTED))
     if users in TRAINED:
         raise SettingError(f"users={users!r} needs training ratings: use evaluate()")
     if depth is not None and depth < 1:
         raise SettingError(f"depth must be at least 1, got {depth}")
     names = _column_names(columns)
     labels = _supported(metrics)
+    if ties == EXPECTED:
+        check_tied(labelled(labels), depth, "out")
     reading = Reading(duplicates, repeated, nan, by, ties, seed)
     check_folder(output)
     tests = parquet.judgments_source(with_copies("judgments", judgments, output), names, reading)

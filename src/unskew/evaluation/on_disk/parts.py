@@ -105,7 +105,13 @@ def _judged(job: Job, part: int) -> Judged:
     # Of a part of the users, a system may rank none.
     numbering = Numbering.of(tests, None, systems, None, must_meet=False)
     return Judged.over(
-        numbering, job.relevance, tests=tests, train=None, systems=systems, depth=job.depth
+        numbering,
+        job.relevance,
+        tests=tests,
+        train=None,
+        systems=systems,
+        ties=job.judgments.reading.ties,
+        depth=job.depth,
     )
 
 
