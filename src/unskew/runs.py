@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -25,6 +26,20 @@ from unskew.ties import EXPECTED, TIES, are_places, order_by_rank, order_by_scor
 
 # Kernels subtract ranks from each other, and floats hold every whole number below this.
 _TOO_LARGE = 2**53
+
+
+@dataclass(frozen=True)
+class TieCounts:
+    """Equal scores of lists."""
+
+    rise: int
+    """The first slot whose score exceeds the one above it: not ranked by score; -1 if none."""
+    tied: int
+    """Slots with the score of one next to them."""
+    at_end: int
+    """Lists of two or more places that end in equal scores."""
+    constant: int
+    """Lists of two or more places whose first and last score, and the one above it, are equal."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -112,6 +127,15 @@ class Run:
         """The length of each list."""
         lengths: I64 = np.diff(self.start)
         return lengths
+
+    @cached_property
+    def tie_counts(self) -> TieCounts | None:
+        """How many scores are equal; None where there are no scores."""
+        from unskew.data import kernels
+
+        if self.score is None:
+            return None
+        return TieCounts(*map(int, kernels.count_ties(self.start, frozen(self.score))))
 
     def to_polars(self) -> pl.DataFrame:
         """Return user, item, rank (from 1) and, if known, score; empty slots left out."""

@@ -528,3 +528,26 @@ def without_repeats(order: I64, user: I32, item: I32, time: I64, gap: int) -> U8
         if again and (gap < 0 or time[row] - time[before] <= gap):
             kept[row] = 0
     return kept
+
+
+@kernel
+def count_ties(start: I64, score: F64) -> tuple[int, int, int, int]:
+    """Look at the scores of lists, each from the first place down.
+
+    Returns the first slot whose score exceeds the one above it (-1 if none does), how many slots
+    have the score of one next to them, how many lists end so, and in how many of two or more
+    places all scores are equal.
+    """
+    rise, tied, at_end, constant = -1, 0, 0, 0
+    for row in range(start.size - 1):
+        before = False
+        first, stop = start[row], start[row + 1]
+        for slot in range(first + 1, stop):
+            same = score[slot] == score[slot - 1]
+            tied += same + (same and not before)
+            before = same
+            if score[slot] > score[slot - 1] and rise < 0:
+                rise = slot
+        at_end += before
+        constant += stop - first > 1 and score[first] == score[stop - 1] and before
+    return rise, tied, at_end, constant

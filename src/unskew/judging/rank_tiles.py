@@ -332,7 +332,7 @@ class WholeLists:
     @cached_property
     def shallow(self) -> frozenset[int]:
         """Numbers of the jobs of which the best items show all ranks that matter."""
-        if self.ties.shared:  # a group of equal scores may go on below the best
+        if self.ties.shared and self.common is not None:  # the order itself shows them
             return frozenset()
         most = int(np.diff(self.lists.pool.cand_start).max(initial=0))
         return frozenset(
@@ -409,7 +409,9 @@ class WholeLists:
         )
         if not job.judged:
             return out
-        if number in self.shallow:
+        if number in self.shallow and self.ties.shared:
+            out = self._tied_in_best(tile, job, lo, hi, best.score[row, : job.deepest], out)
+        elif number in self.shallow:
             out = self._meet(job, lo, hi, best.item[row, : job.deepest], out)
         elif self.common is not None:
             out = self._ranks_in_order(job, self.common, lo, hi, out)
@@ -442,6 +444,20 @@ class WholeLists:
             out.judgment,
         )
         return out.up_to(hits)
+
+    def _tied_in_best(
+        self, tile: ScoredTile, job: RankJob, lo: int, hi: int, best: F64, out: Block
+    ) -> Block:
+        """Look for groups of equal scores that begin among the best."""
+        from unskew.judging import tie_kernels
+
+        tied = np.empty_like(out.rank)
+        where = self._where(tile, job.lists.user, job.lists.stratum, lo, hi)
+        judged = job.judged_start, job.judged_item
+        hits = tie_kernels.tied_in_best(
+            *where, frozen(best), *judged, out.start, out.rank, tied, out.judgment
+        )
+        return replace(out, tied=tied).up_to(hits)
 
     def _ranks_in_order(
         self, job: RankJob, common: ItemOrder, lo: int, hi: int, out: Block

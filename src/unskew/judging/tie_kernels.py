@@ -14,33 +14,6 @@ from unskew.judging.rank_kernels import FILLED, WORST, count_above
 
 
 @kernel
-def first_rise(start: I64, score: F64) -> int:
-    """Return the first slot whose score exceeds that of the slot above it, or -1."""
-    for row in range(start.size - 1):
-        for slot in range(start[row] + 1, start[row + 1]):
-            if score[slot] > score[slot - 1]:
-                return slot
-    return -1
-
-
-@kernel
-def count_tied(start: I64, score: F64) -> tuple[int, int]:
-    """Count the slots whose score another one next to them has, and the lists that end so."""
-    tied, at_end = 0, 0
-    for row in range(start.size - 1):
-        slot = start[row]
-        while slot < start[row + 1]:
-            stop = slot + 1
-            while stop < start[row + 1] and score[stop] == score[slot]:
-                stop += 1
-            if stop - slot > 1:
-                tied += stop - slot
-                at_end += stop == start[row + 1]
-            slot = stop
-    return tied, at_end
-
-
-@kernel
 def meet_tied(
     user: I32,
     list_start: I64,
@@ -266,6 +239,90 @@ def tied_in_tile(
         start[r - lo + 1] = hit
         scored[r - lo] = total
     return hit
+
+
+@kernel
+def tied_in_best(
+    tile: Tile,
+    tile_row: I32,
+    user: I32,
+    stratum: I32,
+    lo: int,
+    hi: int,
+    cand: I32,
+    cand_start: I64,
+    home: I32,
+    train_start: I64,
+    train_item: I32,
+    best: F64,
+    judged_start: I64,
+    judged_item: I32,
+    start: I64,
+    rank: I32,
+    tied: I32,
+    judgment: I32,
+) -> int:
+    """Find the groups of judged items that begin among the best scores, one row per list.
+
+    Only the group of the last of these can go on below them: its items are counted.
+    """
+    known = np.full(home.size, -1, np.int32)
+    most = 0
+    for r in range(lo, hi):
+        most = max(most, judged_start[r + 1] - judged_start[r])
+    value, more = np.empty(most), np.empty(most)
+    row, rows = np.empty(most, np.int32), np.empty(most, np.int32)
+    hit = 0
+    start[0] = 0
+    for r in range(lo, hi):
+        u = user[r]
+        s = max(stratum[r], 0)
+        low, high = cand_start[s], cand_start[s + 1]
+        scores, top = tile[tile_row[r - lo]], best[r - lo]
+        size = top.size
+        while size and np.isnan(top[size - 1]):
+            size -= 1
+        least = top[size - 1] if size else np.inf
+        for j in range(train_start[u], train_start[u + 1]):
+            known[train_item[j]] = u
+        n = 0
+        for j in range(judged_start[r], judged_start[r + 1]):
+            i = judged_item[j]
+            if size and home[i] == s and known[i] != u and scores[i] >= least:
+                value[n], row[n] = scores[i], j
+                n += 1
+        sort_falling(value, row, n, more, rows)
+        last = 0  # of the group at the end
+        if n and value[n - 1] == least:
+            last = count_equal(scores, cand, low, high, least)
+            for j in range(train_start[u], train_start[u + 1]):
+                i = train_item[j]
+                last -= home[i] == s and scores[i] == least
+        for c in range(n):
+            above = count_above(top, size, value[c])
+            equal = last
+            if value[c] != least:
+                equal = above
+                while top[equal] == value[c]:
+                    equal += 1
+                equal -= above
+            rank[hit], tied[hit], judgment[hit] = above + 1, equal, row[c]
+            hit += 1
+        start[r - lo + 1] = hit
+    return hit
+
+
+@kernel
+def count_equal(scores: Tile, cand: I32, low: int, high: int, x: float) -> int:
+    """Count the candidates with a score."""
+    count = 0
+    if high - low == scores.size:  # all items, in order
+        for i in range(scores.size):
+            count += scores[i] == x
+    else:
+        for c in range(low, high):
+            count += scores[cand[c]] == x
+    return count
 
 
 @kernel

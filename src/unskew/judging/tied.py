@@ -127,17 +127,15 @@ class TiedRanks(Ranked):
 
 def tie_notes(runs: Mapping[str, Run], unranked: str) -> Iterator[str]:
     """Yield what equal scores of runs mean for means over all of their orders."""
-    from unskew.judging import tie_kernels
-
     for name, run in runs.items():
-        if run.score is None:
+        ties = run.tie_counts
+        if ties is None:
             yield f"{name}: the lists have no scores, so no items are tied"
             continue
-        tied, at_end = tie_kernels.count_tied(run.start, frozen(run.score))
-        items = int(np.count_nonzero(run.item >= 0))
-        yield f"{name}: {tied:,} of {counted(items, 'listed item')} have a tied score"
-        if at_end and unranked == "out":
-            lists = counted(int(at_end), "list ends", "lists end")
+        items = counted(int(run.start[-1]), "listed item")
+        yield f"{name}: {ties.tied:,} of {items} have a tied score"
+        if ties.at_end and unranked == "out":
+            lists = counted(ties.at_end, "list ends", "lists end")
             yield f"{name}: {lists} in a tie; items with the same score may have been cut off"
 
 
@@ -180,13 +178,9 @@ def tie(name: str, matched: Matched, limit: int | None, targets: TargetItems | N
 
 def _check_order(name: str, run: Run) -> None:
     """Refuse lists that their scores did not rank: then equal scores tell nothing of ties."""
-    from unskew.judging import tie_kernels
-
-    if run.score is None:
+    if run.tie_counts is None or run.tie_counts.rise < 0:
         return
-    slot = tie_kernels.first_rise(run.start, frozen(run.score))
-    if slot < 0:
-        return
+    slot = run.tie_counts.rise
     row = int(np.searchsorted(run.start, slot, side="right")) - 1
     raise DataError(
         f"{name}: the list of user {run.users.values[row]!r} is not in the order of its scores: "

@@ -39,10 +39,11 @@ def walk(
     `at` and the parts are those of `kernels.walk`.
     """
     total, part = np.empty(8), np.empty(8)
+    wanted = np.flatnonzero(at >= 0)
     most = 0
     for row in range(start.size - 1):
         most = max(most, start[row + 1] - start[row])
-    chances = np.empty(most + 2)
+    chances, worth = np.empty(most + 2), np.empty(most + 2)
     for row in range(start.size - 1):
         total[:] = 0.0
         c, good, bad, pooled = 0, 0.0, 0.0, 0.0
@@ -52,9 +53,8 @@ def walk(
             if h < stop:
                 above, size = int(rank[h]) - 1, int(tied[h])
             while c < cutoffs.size and min(cutoffs[c], depth[row]) <= above:
-                for p in range(8):
-                    if at[p] >= 0:
-                        out[at[p], c, row] = total[p]
+                for p in wanted:
+                    out[at[p], c, row] = total[p]
                 c += 1
             if c == cutoffs.size:
                 break
@@ -70,19 +70,18 @@ def walk(
                 shown = min(cutoffs[c], depth[row]) - above
                 parts_of_group(
                     above, size, shown, likes, dislikes, in_pool, gains, good, bad, pooled,
-                    liked[row], disliked[row], discount, at, chances, part,
+                    liked[row], disliked[row], discount, at, chances, worth, part,
                 )  # fmt: skip
-                for p in range(8):
-                    if at[p] >= 0:
-                        out[at[p], c, row] = total[p] + part[p]
+                for p in wanted:
+                    out[at[p], c, row] = total[p] + part[p]
                 c += 1
             if c == cutoffs.size:
                 break
             parts_of_group(
                 above, size, size, likes, dislikes, in_pool, gains, good, bad, pooled,
-                liked[row], disliked[row], discount, at, chances, part,
+                liked[row], disliked[row], discount, at, chances, worth, part,
             )  # fmt: skip
-            for p in range(8):
+            for p in wanted:
                 total[p] += part[p]
             good, bad, pooled = good + likes, bad + dislikes, pooled + in_pool
             h = end
@@ -92,16 +91,15 @@ def walk(
 def parts_of_group(
     above: int, size: int, shown: int, likes: float, dislikes: float, in_pool: float, gains: float,
     good: float, bad: float, pooled: float, liked: float, disliked: float, discount: F64, at: I64,
-    chances: F64, part: F64,
+    chances: F64, worth: F64, part: F64,
 ) -> None:  # fmt: skip
     """Write what the first `shown` places of a group are expected to add to each part.
 
     Above the group stand `good` liked, `bad` disliked and `pooled` items.
     """
-    part[:] = 0.0
     share = 1.0 if shown == size else shown / size
-    part[0] = likes * share
-    part[1] = dislikes * share
+    part[0], part[1] = likes * share, dislikes * share
+    part[2], part[3], part[4], part[5], part[6] = 0.0, 0.0, 0.0, 0.0, 0.0
     if at[7] >= 0:
         part[7] = gains * mean_discount(discount, above, size, shown)
     if likes == 0.0:
@@ -113,9 +111,9 @@ def parts_of_group(
     if at[4] >= 0:
         part[4] = preferences(size, shown, likes, dislikes, bad, liked, disliked, chances)
     if at[5] >= 0 or at[6] >= 0:
-        for place in range(1, shown + 1):
-            next_place(place, size, likes - 1 + dislikes, chances)
-            inferred(above, size, place, likes, dislikes, in_pool, good, bad, pooled, chances, part)
+        inferred(
+            above, size, shown, likes, dislikes, in_pool, good, bad, pooled, chances, worth, part
+        )
 
 
 @kernel
@@ -215,24 +213,25 @@ def next_place(place: int, size: int, marked: float, chances: F64) -> None:
             chances[count] = 0.0
         return
     left = size - 1.0 - (place - 2)  # others from which the place above is filled
-    for count in range(min(int(marked), place - 1), -1, -1):
-        stays = chances[count] * max(left - (marked - count), 0.0) / left
-        comes = chances[count - 1] * (marked - count + 1) / left if count > 0 else 0.0
-        chances[count] = stays + comes
+    each = 1.0 / left
+    for count in range(min(int(marked), place - 1), 0, -1):
+        stays = chances[count] * max(left - (marked - count), 0.0)
+        chances[count] = (stays + chances[count - 1] * (marked - count + 1)) * each
+    chances[0] *= max(left - marked, 0.0) * each
 
 
 @kernel
 def inferred(
-    above: int, size: int, place: int, likes: float, dislikes: float, in_pool: float,
-    good: float, bad: float, pooled: float, chances: F64, part: F64,
+    above: int, size: int, shown: int, likes: float, dislikes: float, in_pool: float,
+    good: float, bad: float, pooled: float, chances: F64, worth: F64, part: F64,
 ) -> None:  # fmt: skip
-    """Add the expected terms of infAP of a liked item at a place of its group.
+    """Write the expected terms of infAP of the liked items at the shown places of a group.
 
-    Given how many judged items of the group stand above it (`chances`), the liked and the pooled
-    ones among them are expected in proportion, independently of each other.
+    Given how many judged items of the group stand above one (`chances`), the liked and the pooled
+    ones among these are expected in proportion, independently of each other.
     """
-    judged, rank = likes - 1.0 + dislikes, float(above + place)
     if size == 1:
+        rank = above + 1.0
         part[5] = part[6] = 1.0
         if above > 0:
             share = (good + EPSILON) / (good + bad + 2 * EPSILON)
@@ -240,19 +239,25 @@ def inferred(
             part[5] = 1.0 / rank + (above / rank) * known * share
             part[6] = 1.0 / rank + (above / rank) * share
         return
+    judged = likes - 1.0 + dislikes
     unjudged = size - 1.0 - judged
-    usual, everything = 0.0, 0.0
-    for count in range(min(int(judged), place - 1) + 1):
-        if chances[count] == 0.0:
-            continue
+    in_group = in_pool / unjudged if unjudged > 0 else 0.0
+    for count in range(int(judged) + 1):
         better = good + (count * (likes - 1.0) / judged if judged > 0 else 0.0)
-        pool = pooled + ((place - 1 - count) * in_pool / unjudged if unjudged > 0 else 0.0)
-        seen = good + bad + count
-        relevant = (better + EPSILON) / (seen + 2 * EPSILON)
-        usual += chances[count] * (seen + pool) * relevant
-        everything += chances[count] * (rank - 1.0) * relevant
-    part[5] += likes / size * (1.0 + usual) / rank
-    part[6] += likes / size * (1.0 + everything) / rank
+        worth[count] = (better + EPSILON) / (good + bad + count + 2 * EPSILON)
+    for place in range(1, shown + 1):
+        next_place(place, size, judged, chances)
+        usual, everything = 0.0, 0.0
+        fewest = max(place - 1 - int(unjudged), 0)
+        for count in range(fewest, min(int(judged), place - 1) + 1):
+            term = chances[count] * worth[count]
+            usual += term * (good + bad + count + pooled + (place - 1 - count) * in_group)
+            everything += term
+        rank = float(above + place)
+        part[5] += (1.0 + usual) / rank
+        part[6] += (1.0 + everything * (rank - 1.0)) / rank
+    part[5] *= likes / size
+    part[6] *= likes / size
 
 
 @kernel
