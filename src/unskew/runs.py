@@ -282,13 +282,7 @@ def read_run(
     scores = (
         None if names["score"] is None else tables.number_column(table, names["score"], "scores")
     )
-    notes = [
-        f"{table.source}: {table.format}, {counted(frame.height, 'row')}; "
-        + ", ".join(f"{what} = {name}" for what, name in names.items() if name is not None),
-        *table.notes,
-    ]
-    if ranks is None and scores is None:
-        notes.append(f"{table.source}: no rank and no score column, so rows are taken as ranked")
+    notes = _say_columns(table, names)
     if scores is not None and by == "score":
         frame, scores, ranks, note = _without_nan(table, frame, scores, ranks, nan)
         notes += note
@@ -311,6 +305,19 @@ def read_run(
     kept = run.score if keep_scores else None
     run = replace(run, notes=(*notes, *more, *run.notes), score=kept)
     return run if depth is None else _cut(run, depth)
+
+
+def _say_columns(table: tables.Table, names: Mapping[str, Any]) -> list[str]:
+    """Say which columns were read as what."""
+    source = table.source
+    notes = [
+        f"{source}: {table.format}, {counted(table.frame.height, 'row')}; "
+        + ", ".join(f"{what} = {name}" for what, name in names.items() if name is not None),
+        *table.notes,
+    ]
+    if names["rank"] is None and names["score"] is None:
+        notes.append(f"{source}: no rank and no score column, so rows are taken as ranked")
+    return notes
 
 
 @dataclass(frozen=True)
