@@ -278,6 +278,7 @@ def calls(tmp_path_factory):
         "stats.order_across_splits": {"scores": two, "bootstrap": 5, "exchanges": 99},
         "stats.order_over_time": {"scores": two, "bootstrap": 5, "exchanges": 99},
         "targets.next_items": {"train": past, "test": future},
+        "judging.hygiene": listed,
         "judging.rank_steps": {"model": following, "steps": steps},
         "evaluation.evaluate_steps": {"steps": steps, "systems": {"a": following}},
         "stats.step_curves": {"scores": step_scores},

@@ -22,24 +22,18 @@ from unskew.engine.remote import address_name, is_address
 from unskew.engine.threads import map_blocks
 from unskew.errors import DataError, SettingError, Spelling
 from unskew.report.text import counted
-from unskew.ties import EXPECTED, TIES, are_places, order_by_rank, order_by_score
+from unskew.ties import (
+    EXPECTED,
+    TIES,
+    ReadingCounts,
+    TieCounts,
+    are_places,
+    order_by_rank,
+    order_by_score,
+)
 
 # Kernels subtract ranks from each other, and floats hold every whole number below this.
 _TOO_LARGE = 2**53
-
-
-@dataclass(frozen=True)
-class TieCounts:
-    """Equal scores of lists."""
-
-    rise: int
-    """The first slot whose score exceeds the one above it: not ranked by score; -1 if none."""
-    tied: int
-    """Slots with the score of one next to them."""
-    at_end: int
-    """Lists of two or more places that end in equal scores."""
-    constant: int
-    """Lists of two or more places whose first and last score, and the one above it, are equal."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -61,6 +55,8 @@ class Run:
     """The target lists that it ranks, where it was made for some."""
     repeated: int = 0
     """How many places hold an item that its list already has (`duplicates="keep"`)."""
+    counts: ReadingCounts = ReadingCounts()  # noqa: RUF009 - frozen
+    """What was left out when it was read."""
 
     @classmethod
     def from_arrays(
@@ -283,9 +279,11 @@ def read_run(
         None if names["score"] is None else tables.number_column(table, names["score"], "scores")
     )
     notes = _say_columns(table, names)
+    lost = frame.height
     if scores is not None and by == "score":
         frame, scores, ranks, note = _without_nan(table, frame, scores, ranks, nan)
         notes += note
+    lost -= frame.height
     if by == "rank" and not keep_scores:
         scores = None
     likely_users, likely_items = likely or (None, None)
@@ -302,9 +300,16 @@ def read_run(
     ties = ties or ("trec" if table.format == "trec" else "id")
     run, more = rough.ranked(by, ties, seed, gaps, table.source)
     run = _unique(run, duplicates, table.source)
-    kept = run.score if keep_scores else None
-    run = replace(run, notes=(*notes, *more, *run.notes), score=kept)
+    run = replace(run, notes=(*notes, *more, *run.notes))
+    run = _counted(run, lost, by == "score" and scores is not None, keep_scores)
     return run if depth is None else _cut(run, depth)
+
+
+def _counted(run: Run, lost: int, was_scored: bool, keep_scores: bool) -> Run:
+    """Note what was dropped, and of scores that are not kept which are equal."""
+    ties = run.tie_counts if was_scored and not keep_scores else None
+    counts = replace(run.counts, without_score=lost, was_scored=was_scored, ties=ties)
+    return replace(run, counts=counts, score=run.score if keep_scores else None)
 
 
 def _say_columns(table: tables.Table, names: Mapping[str, Any]) -> list[str]:
@@ -427,7 +432,9 @@ def _unique(run: Run, duplicates: str, source: str) -> Run:
     if duplicates == "keep":
         note = f"{source}: {counted(count, 'duplicate item')} in lists kept"
         return replace(run, repeated=count, notes=(note,))
-    kept = replace(_keep(run, keep.astype(np.bool_)), repeated=0)
+    each = np.add.reduceat(np.append(1 - keep, 0), run.start[:-1]) * (run.depth > 0)
+    counts = replace(run.counts, duplicates=count, duplicate_lists=int(np.count_nonzero(each)))
+    kept = replace(_keep(run, keep.astype(np.bool_)), repeated=0, counts=counts)
     return replace(kept, notes=(f"{source}: {counted(count, 'duplicate item')} in lists dropped",))
 
 

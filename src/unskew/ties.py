@@ -17,6 +17,7 @@ Tie policies:
 from __future__ import annotations
 
 import hashlib
+from dataclasses import dataclass
 
 import numpy as np
 import polars as pl
@@ -30,6 +31,36 @@ from unskew.engine.rng import draw
 TIES = ("id", "trec", "random", "input")
 EXPECTED = "expected"
 """No order of equal scores: the mean over all of them."""
+
+
+@dataclass(frozen=True)
+class TieCounts:
+    """Equal scores of lists."""
+
+    rise: int
+    """The first slot whose score exceeds the one above it: not ranked by score; -1 if none."""
+    tied: int
+    """Slots with the score of one next to them."""
+    at_end: int
+    """Lists of two or more places that end in equal scores."""
+    constant: int
+    """Lists of two or more places whose first and last score, and the one above it, are equal."""
+
+
+@dataclass(frozen=True)
+class ReadingCounts:
+    """What was left out of lists when they were read, and their equal scores."""
+
+    duplicates: int = 0
+    """Places dropped because their list had the item already."""
+    duplicate_lists: int = 0
+    """Lists that lost some."""
+    without_score: int = 0
+    """Rows dropped because their score was missing."""
+    was_scored: bool = False
+    """Whether scores ranked the lists."""
+    ties: TieCounts | None = None
+    """Of the scores that ranked them, where these are not kept."""
 
 
 def order_by_score(

@@ -129,6 +129,16 @@ class EvaluateOptions:
             "expected: they follow the list in random order.",
         ),
     ]
+    hygiene: Annotated[
+        bool,
+        option(
+            MEASURE,
+            "Instead of metrics, count what is wrong with the lists: duplicates, items outside "
+            "--items, training items, short and missing lists, missing and equal scores.",
+            "--hygiene",
+            default=False,
+        ),
+    ]
     compat: Annotated[
         str | None,
         option(
@@ -176,7 +186,9 @@ def command(options: EvaluateOptions, output: ScoresOptions) -> None:
     values of each user and the means are written to that folder, and a stopped evaluation continues
     when it is started again.
     """
-    if options.large.on_disk is not None:
+    if options.hygiene:
+        _write_hygiene(options, output)
+    elif options.large.on_disk is not None:
         _check_on_disk(options, output)
         scores = _evaluate_on_disk(options, options.large.on_disk, output.quiet)
         printout = outputs.Printout.of(scores.table(), digits=output.digits, footer=scores.footer())
@@ -244,6 +256,28 @@ def _evaluate_as(options: EvaluateOptions, compat: str) -> Scores:
         compat=compat,
         **vars(options.average),
     )
+
+
+def _write_hygiene(options: EvaluateOptions, output: ScoresOptions) -> None:
+    """Count what is wrong with the lists, and print it."""
+    from unskew.judging.hygiene import hygiene
+
+    large = inputs.given(on_disk=options.large.on_disk, cluster=options.large.cluster)
+    other = inputs.given(targets=options.targets, compat=options.compat, unranked=options.unranked)
+    files = inputs.given(save=output.save, per_user=output.per_user)
+    for name in (*large, *other, *files):
+        raise SettingError(f"--{name.replace('_', '-')} cannot be used with --hygiene")
+    data = inputs.judge_files(
+        options.judged,
+        options.compute.seed,
+        items=options.items,
+        duplicates="first",
+        nan="drop",
+        gaps=options.lists.gaps,
+        by=options.lists.by,
+    )
+    result = hygiene(data)
+    outputs.deliver(outputs.Printout.of_result(result, output.digits, json=result.to_dict), output)
 
 
 def _write(scores: Scores, output: ScoresOptions) -> None:

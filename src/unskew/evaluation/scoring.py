@@ -16,7 +16,7 @@ from unskew.errors import DataError, SettingError, Spelling
 from unskew.evaluation.one_relevant import check_exact, expected_values
 from unskew.evaluation.scores import System
 from unskew.judging.judged import Judged, Need
-from unskew.judging.remarks import Attention
+from unskew.judging.remarks import Attention, as_notes, outside_remarks
 from unskew.judging.shape import BLOCK, MASKED, Basis, Matched, Scratch, Undrawn
 from unskew.judging.tied import TiedRanks, TiedRun
 from unskew.metrics.block import Block, Walk, ratio
@@ -98,7 +98,12 @@ def check_tied(
 
 def remarks(judged: Judged, wanted: Mapping[str, Metric], users: str) -> list[str]:
     """Return what a reader of these metrics should know, and warn where it matters."""
-    return judged.remarks(users, attention(wanted))
+    notes = judged.remarks(users, attention(wanted))
+    if judged.items is not None and judged.basis.catalogue is None:
+        known = judged.numbering.known_items(everything=False)
+        policy = "; such items take a place and are not liked"
+        notes += as_notes(outside_remarks(known, judged.matched, policy))
+    return notes
 
 
 def attention(wanted: Mapping[str, Metric]) -> Attention:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from unskew.arrays import I8, I32, I64
+from unskew.arrays import I8, I32, I64, Mask
 from unskew.engine.compiled import kernel
 from unskew.engine.sort import first_from
 
@@ -105,3 +105,34 @@ def first_stranger(
                 if at == high or target[at] != wanted:
                     return row
     return -1
+
+
+@kernel
+def count_slots(
+    user: I32,
+    list_start: I64,
+    list_stop: I64,
+    list_item: I32,
+    from_run: I32,
+    catalogue: Mask,
+    train_start: I64,
+    train_item: I32,
+) -> tuple[I64, I64, I64]:
+    """Count, of each list, empty slots, items outside the catalogue and training items."""
+    empty = np.zeros(list_start.size, np.int64)
+    outside = np.zeros(list_start.size, np.int64)
+    trained = np.zeros(list_start.size, np.int64)
+    mark = np.full(catalogue.size, -1, np.int32)
+    for row in range(list_start.size):
+        u = user[row]
+        if train_start.size:
+            for j in range(train_start[u], train_start[u + 1]):
+                mark[train_item[j]] = u
+        for slot in range(list_start[row], list_stop[row]):
+            if list_item[slot] < 0:
+                empty[row] += 1
+            else:
+                i = from_run[list_item[slot]]
+                outside[row] += not catalogue[i]
+                trained[row] += mark[i] == u
+    return empty, outside, trained

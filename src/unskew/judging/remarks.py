@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 import polars as pl
 
+from unskew.arrays import Mask
 from unskew.data.ratings import Ids, Ratings
 from unskew.errors import DataWarning
 from unskew.judging.rank import say_unscored
@@ -50,6 +51,8 @@ class SystemFacts:
     """Whether lists go to the last target."""
     in_training: int = 0
     """Slots that hold an item of the user's training ratings."""
+    constant: int = 0
+    """Lists of two or more items whose scores are all equal."""
     cold_without_list: int = 0
     """Of the users without a list, those without training ratings."""
 
@@ -62,12 +65,16 @@ class SystemFacts:
         if train is not None and train.users.equals(basis.judgments.users):
             in_training = 0 if matched.is_full else matched.overlap(train)
             cold = int(np.count_nonzero(missing & (np.diff(train.start) == 0)))
+        ties = None
+        if not isinstance(matched, Ranked):
+            ties = matched.run.tie_counts or matched.run.counts.ties
         return cls(
             deepest=int(matched.depth.max(initial=0)),
             without_list=int(np.count_nonzero(missing)),
             without_test=int(np.count_nonzero(~tested & (matched.depth > 0))),
             is_full=matched.is_full,
             in_training=in_training,
+            constant=0 if ties is None else ties.constant,
             cold_without_list=cold,
         )
 
@@ -101,6 +108,9 @@ class SystemFacts:
                 "score 0" if averaged else "are not averaged"
             )
             yield f"{name}: {counted(self.without_test, one, many)}", False
+        if self.constant:
+            lists = counted(self.constant, "list has", "lists have")
+            yield f"{name}: {lists} equal scores only", False
         if self.in_training:
             yield (
                 f"{name}: "
@@ -171,17 +181,21 @@ def catalogue_remarks(basis: Basis, systems: Mapping[str, Matched]) -> Iterator[
     if known is None:
         return
     yield f"catalogue: {counted(int(known.sum()), 'item')}", False
+    yield from outside_remarks(known, systems)
+
+
+def outside_remarks(
+    known: Mask, systems: Mapping[str, Matched], advice: str = ": give items=…"
+) -> Iterator[Remark]:
+    """Yield how many recommended items lie outside the catalogue; `advice` ends the sentence."""
     shown = np.zeros(known.size, np.bool_)
     for matched in systems.values():
         item = matched.run.item
         shown[matched.from_run[item[item >= 0]]] = True
     outside = int(np.count_nonzero(shown & ~known))
     if outside:
-        text = (
-            f"{counted(outside, 'recommended item is', 'recommended items are')} outside the "
-            "catalogue: give items=…"
-        )
-        yield text, True
+        items = counted(outside, "recommended item is", "recommended items are")
+        yield f"{items} outside the catalogue{advice}", True
 
 
 def all_remarks(
