@@ -260,7 +260,7 @@ def _evaluate_as(options: EvaluateOptions, compat: str) -> Scores:
 
 def _write_hygiene(options: EvaluateOptions, output: ScoresOptions) -> None:
     """Count what is wrong with the lists, and print it."""
-    from unskew.judging.hygiene import hygiene
+    from unskew.judging.list_checks import hygiene
 
     large = inputs.given(on_disk=options.large.on_disk, cluster=options.large.cluster)
     other = inputs.given(targets=options.targets, compat=options.compat, unranked=options.unranked)
