@@ -134,7 +134,8 @@ class EvaluateOptions:
         option(
             MEASURE,
             "Instead of metrics, count what is wrong with the lists: duplicates, items outside "
-            "--items, training items, short and missing lists, missing and equal scores.",
+            "--items, training items, short lists (of fewer items than the cutoff of -m) and "
+            "missing ones, missing and equal scores.",
             "--hygiene",
             default=False,
         ),
@@ -260,13 +261,10 @@ def _evaluate_as(options: EvaluateOptions, compat: str) -> Scores:
 
 def _write_hygiene(options: EvaluateOptions, output: ScoresOptions) -> None:
     """Count what is wrong with the lists, and print it."""
+    from unskew.evaluation.evaluate import labelled
     from unskew.judging.list_checks import hygiene
 
-    large = inputs.given(on_disk=options.large.on_disk, cluster=options.large.cluster)
-    other = inputs.given(targets=options.targets, compat=options.compat, unranked=options.unranked)
-    files = inputs.given(save=output.save, per_user=output.per_user)
-    for name in (*large, *other, *files):
-        raise SettingError(f"--{name.replace('_', '-')} cannot be used with --hygiene")
+    _check_hygiene(options, output)
     data = inputs.judge_files(
         options.judged,
         options.compute.seed,
@@ -276,8 +274,36 @@ def _write_hygiene(options: EvaluateOptions, output: ScoresOptions) -> None:
         gaps=options.lists.gaps,
         by=options.lists.by,
     )
-    result = hygiene(data)
+    names = inputs.metric_names(options.judged.metric)
+    cutoffs = [one.cutoff for one in labelled(names).values() if one.cutoff] if names else []
+    result = hygiene(data, k=max(cutoffs, default=None))
     outputs.deliver(outputs.Printout.of_result(result, output.digits, json=result.to_dict), output)
+
+
+def _check_hygiene(options: EvaluateOptions, output: ScoresOptions) -> None:
+    """Reject options that say nothing about what is wrong with lists."""
+    lists, large, average = options.lists, options.large, options.average
+    refused = inputs.given(
+        on_disk=large.on_disk,
+        by_user=large.by_user,
+        cluster=large.cluster,
+        targets=options.targets,
+        compat=options.compat,
+        unranked=options.unranked,
+        save=output.save,
+        per_user=output.per_user,
+        memory=options.memory,
+        threads=options.compute.threads,
+        users=average.users != "with-test",
+        undefined=average.undefined != "zero",
+        repeated=lists.repeated != "error",
+        nan=lists.nan != "error",
+    )
+    for name in refused:
+        raise SettingError(
+            f"--{name.replace('_', '-')} cannot be used with --hygiene, which counts and averages "
+            "nothing"
+        )
 
 
 def _write(scores: Scores, output: ScoresOptions) -> None:

@@ -21,16 +21,16 @@ from unskew.runs import Run, read_run
 from unskew.targets.lists import TargetLists
 
 POLICIES = {
-    "duplicate items": "read_run refuses them; duplicates='first' keeps the best place",
-    "items without a score": "read_run refuses them; nan='drop' leaves them out",
-    "empty places": "they take a place and are not liked",
-    "items outside the catalogue": "they take a place and are not liked",
-    "training items": "they take a place; not liked, unless the test says otherwise",
-    "tied items": "ordered by ties=…; ties='expected' averages over all orders",
-    "lists in which all scores are equal": "ordered by ties=…; ties='expected' averages",
+    "duplicate items": "refused, or best place kept",
+    "items without a score": "refused, or left out",
+    "empty places": "take a place, not liked",
+    "items outside the catalogue": "take a place, not liked",
+    "training items": "take a place",
+    "tied items": "ordered, or averaged",
+    "lists in which all scores are equal": "ordered, or averaged",
     "short lists": "missing places are not liked",
-    "users without a list": "they score 0; users='both' leaves them out",
-    "lists of users without test data": "not averaged, unless users='all' or 'with-list'",
+    "users without a list": "score 0, or left out",
+    "lists of users without test data": "left out, or averaged",
 }
 """What is counted, and what becomes of it."""
 
