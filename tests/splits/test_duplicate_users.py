@@ -187,7 +187,7 @@ def test_the_least_time_is_an_items_in_proportion_to_its_weight():
     start = np.array([0, 3, 7])
     item = np.array([0, 1, 2, 1, 2, 3, 4], np.int32)
     least = np.full((2, 4_000), 2**32 - 1, np.uint32)
-    kernels.lower_signatures(0, start, item, table.view(np.uint32), least)
+    kernels.lower_signatures(0, np.ones(2, np.bool_), start, item, table.view(np.uint32), least)
     agree = (least[0] == least[1]).mean()
     expected = (1.0 + 3.0) / weight.sum()
     assert abs(agree - expected) < 4.5 * np.sqrt(expected * (1 - expected) / 4_000)

@@ -92,7 +92,7 @@ class Events:
     @cached_property
     def pair_order(self) -> PairOrder:
         """The rows by user and item, from which `ratings_between` reads."""
-        return PairOrder.of(self.user, self.item, len(self.users))
+        return PairOrder.of(self.user, self.item, self.time, len(self.users))
 
     def take(self, rows: slice | I64 | Mask) -> Events:
         """Return some rows, under the same ids: a slice, a mask, or row numbers in order."""
@@ -170,8 +170,8 @@ class Events:
         choose("repeats", repeats, REPEATS)
         pairs = self.pair_order.between(first, last, only_new=only_new)
         events = np.diff(pairs.first)
-        at = pairs.row[pairs.first[1:] - 1 if repeats == "last" else pairs.first[:-1]]
-        merged = self._of_pairs(pairs, self._merged(pairs, events, at, repeats), at)
+        at = pairs.first[1:] - 1 if repeats == "last" else pairs.first[:-1]
+        merged = self._of_pairs(pairs, self._merged(pairs, events, at, repeats), pairs.time[at])
         after = Size.of(merged)
         before = replace(after, rows=int(pairs.row.size))  # of the same users and items
         step = Step("repeats", {"repeats": repeats}, before, after)
@@ -188,16 +188,16 @@ class Events:
             Numbers of rows.
         """
         pairs = self.pair_order.outside(last, low, high)
-        return self._of_pairs(pairs, np.ones(pairs.user.size), pairs.row)
+        return self._of_pairs(pairs, np.ones(pairs.user.size), pairs.time)
 
-    def _of_pairs(self, pairs: Pairs, value: F64, at: I64) -> Ratings:
+    def _of_pairs(self, pairs: Pairs, value: F64, time: I64) -> Ratings:
         return Ratings(
             users=self.users,
             items=self.items,
             user=pairs.user,
             item=pairs.item,
             value=frozen(value),
-            time=frozen(self.time[at]),
+            time=frozen(time),
             implicit=self.implicit,
             notes=self.notes,
         )
@@ -209,7 +209,7 @@ class Events:
         if repeats == "count":
             return events.astype(np.float64)
         if repeats in ("first", "last"):
-            return self.value[at]
+            return self.value[pairs.row[at]]
         value = frozen(self.value[pairs.row])
         merged = kernels.merged_values(frozen(pairs.first[:-1]), value, repeats == "max")
         return merged / events if repeats == "mean" else merged

@@ -418,19 +418,22 @@ def pairs_between(
     start: I64,
     row: I64,
     item: I32,
+    time: I64,
     first: int,
     last: int,
     only_new: bool,
     chosen: I64,
+    times: I64,
     head: I64,
     users: I32,
     items: I32,
 ) -> int:
     """Fill in the rows from `first` up to `last`, in the order given, and the pairs they are of.
 
-    `start` says where each user's rows start in `row` and `item`, which are sorted by item within a
-    user, and by row within an item; `only_new` leaves out pairs with a row before `first`. `head`
-    receives where each pair starts in `chosen`, and the end; returns their number.
+    `start` says where each user's rows start in `row`, `item` and `time`, which are sorted by item
+    within a user, and by row within an item; `only_new` leaves out pairs with a row before `first`.
+    `times` receives the times of `chosen`, `head` where each pair starts there, and the end.
+    Returns the number of pairs.
     """
     rows, pairs = 0, 0
     for u in range(start.size - 1):
@@ -448,7 +451,7 @@ def pairs_between(
                 users[pairs] = u
                 items[pairs] = before
                 pairs += 1
-            chosen[rows] = r
+            chosen[rows], times[rows] = r, time[i]
             rows += 1
     head[pairs] = rows
     return pairs
@@ -456,22 +459,34 @@ def pairs_between(
 
 @kernel
 def pairs_outside(
-    start: I64, row: I64, item: I32, last: int, low: int, high: int, users: I32, items: I32, at: I64
+    start: I64,
+    row: I64,
+    item: I32,
+    time: I64,
+    last: int,
+    low: int,
+    high: int,
+    users: I32,
+    items: I32,
+    at: I64,
+    times: I64,
 ) -> int:
     """Fill in the pairs with a row before `last` and none from `low` up to `high`.
 
-    Order as in `pairs_between`. `at` receives the first row of each; returns their number.
+    Order as in `pairs_between`. `at` and `times` receive the first row of each; returns their
+    number.
     """
     pairs = 0
     for u in range(start.size - 1):
         i = start[u]
         while i < start[u + 1]:
-            first, inside, it = row[i], False, item[i]
+            first, when, inside, it = row[i], time[i], False, item[i]
             while i < start[u + 1] and item[i] == it:
                 inside |= low <= row[i] < high
                 i += 1
             if first < last and not inside:
-                users[pairs], items[pairs], at[pairs] = u, it, first
+                users[pairs], items[pairs] = u, it
+                at[pairs], times[pairs] = first, when
                 pairs += 1
     return pairs
 

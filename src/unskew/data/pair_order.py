@@ -8,11 +8,16 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from unskew.arrays import I32, I64, Mask, frozen
 from unskew.data.groups import grouped_order, sort_groups
+
+KEPT_WHOLE = 0.75
+"""From this share on, the first of some values are a view, which keeps them all."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -23,8 +28,16 @@ class Pairs:
     item: I32
     row: I64
     """The events, pair by pair, in order of time."""
+    time: I64
+    """The time of each of these."""
     first: I64
     """Where each pair's events start in `row`; one more entry for the end."""
+
+
+def _first_of(values: NDArray[Any], number: int) -> NDArray[Any]:
+    """Return the first of some values; few of many as a copy, because a view would keep all."""
+    some = values[:number]
+    return frozen(some.copy() if number < KEPT_WHOLE * values.size else some)
 
 
 @dataclass(frozen=True, eq=False)
@@ -34,11 +47,13 @@ class PairOrder:
     row: I64
     item: I32
     """The item of each row."""
+    time: I64
+    """The time of each row: read in this order, not looked up all over the log."""
     start: I64
     """Where each user's rows start; one more entry for the end."""
 
     @classmethod
-    def of(cls, user: I32, item: I32, users: int) -> PairOrder:
+    def of(cls, user: I32, item: I32, time: I64, users: int) -> PairOrder:
         """Sort the rows of a log, which are in order of time."""
         from unskew.data import kernels
 
@@ -48,7 +63,7 @@ class PairOrder:
         within, changed = sort_groups(frozen(start), item, frozen(np.zeros(0, np.int64)))
         if changed:
             order, item = order[within], frozen(item[within])
-        return cls(frozen(order), item, frozen(start))
+        return cls(frozen(order), item, frozen(time[order]), frozen(start))
 
     def between(self, first: int, last: int, *, only_new: bool = False) -> Pairs:
         """Return the pairs of the rows from `first` up to `last`, which is not among them.
@@ -63,17 +78,20 @@ class PairOrder:
         from unskew.data import kernels
 
         size = last - first
-        row, head = np.empty(size, np.int64), np.empty(size + 1, np.int64)
+        row, time = np.empty(size, np.int64), np.empty(size, np.int64)
+        head = np.empty(size + 1, np.int64)
         user, item = np.empty(size, np.int32), np.empty(size, np.int32)
         pairs = kernels.pairs_between(
-            self.start, self.row, self.item, first, last, only_new, row, head, user, item
-        )
-        # Copies: a view of the first few would keep all.
+            self.start, self.row, self.item, self.time, first, last, only_new,
+            row, time, head, user, item,
+        )  # fmt: skip
+        rows = int(head[pairs])
         return Pairs(
-            frozen(user[:pairs].copy()),
-            frozen(item[:pairs].copy()),
-            frozen(row[: head[pairs]]),
-            frozen(head[: pairs + 1].copy()),
+            _first_of(user, pairs),
+            _first_of(item, pairs),
+            _first_of(row, rows),
+            _first_of(time, rows),
+            _first_of(head, pairs + 1),
         )
 
     def outside(self, last: int, low: int, high: int) -> Pairs:
@@ -85,12 +103,12 @@ class PairOrder:
 
         most = last - max(min(high, last) - low, 0)
         user, item = np.empty(most, np.int32), np.empty(most, np.int32)
-        at = np.empty(most, np.int64)
+        at, time = np.empty(most, np.int64), np.empty(most, np.int64)
         pairs = kernels.pairs_outside(
-            self.start, self.row, self.item, last, low, high, user, item, at
+            self.start, self.row, self.item, self.time, last, low, high, user, item, at, time
         )
-        user, item, at = user[:pairs].copy(), item[:pairs].copy(), at[:pairs].copy()
-        return Pairs(frozen(user), frozen(item), frozen(at), frozen(np.arange(pairs + 1)))
+        user, item, at, time = (_first_of(one, pairs) for one in (user, item, at, time))
+        return Pairs(user, item, at, time, frozen(np.arange(pairs + 1)))
 
     @cached_property
     def is_first(self) -> Mask:

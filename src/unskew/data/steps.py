@@ -39,12 +39,18 @@ class Size:
     @classmethod
     def of(cls, data: Rows) -> Size:
         """Count."""
-        with_rows = [int(np.count_nonzero(np.bincount(one))) for one in (data.user, data.item)]
-        return cls(int(data.user.size), *with_rows)
+        return cls(int(data.user.size), _different(data.user), _different(data.item))
 
     def __str__(self) -> str:
         users, items = counted(self.users, "user"), counted(self.items, "item")
         return f"{counted(self.rows, 'row')} of {users} and {items}"
+
+
+def _different(numbers: I32) -> int:
+    """Count the different numbers; marks of a byte stay in the cache where counts would not."""
+    seen = np.zeros(int(numbers.max(initial=-1)) + 1, np.bool_)
+    seen[numbers] = True
+    return int(np.count_nonzero(seen))
 
 
 @dataclass(frozen=True)

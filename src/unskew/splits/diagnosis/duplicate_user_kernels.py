@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from unskew.arrays import F32, F64, I32, I64, U32, U64
+from unskew.arrays import F32, F64, I32, I64, U32, U64, Mask
 from unskew.engine.compiled import kernel
 from unskew.engine.rng_kernels import first, mix, second
 
@@ -37,12 +37,14 @@ def exponentials(key: np.uint64, weight: F64, table: F32) -> None:
 
 
 @kernel
-def lower_signatures(low: int, start: I64, item: I32, table: U32, least: U32) -> None:
-    """Lower the least times of each user, from number `low` on, to those of the items of a part.
+def lower_signatures(low: int, wanted: Mask, start: I64, item: I32, table: U32, least: U32) -> None:
+    """Lower the least times of wanted users, from number `low` on, to those of a part's items.
 
     Times are the bits of positive floats, which are in the same order and quicker to compare.
     """
     for at in range(least.shape[0]):
+        if not wanted[low + at]:
+            continue
         row = least[at]
         for i in range(start[low + at], start[low + at + 1]):
             times = table[item[i]]

@@ -254,7 +254,7 @@ def _keys(
     """
     from unskew.splits.diagnosis import duplicate_user_kernels as kernels
 
-    users = chosen[0].size
+    users, wanted = chosen[0].size, frozen(chosen[0] | chosen[1] | chosen[2])
     keys = tuple(np.empty((BANDS, int(mask.sum())), np.uint64) for mask in chosen)
     places = [np.append(0, np.cumsum(mask)) for mask in chosen]
 
@@ -262,7 +262,7 @@ def _keys(
         high = min(low + _USERS, users)
         signatures = [np.full((high - low, BANDS * WIDTH), _NEVER) for _ in range(2)]
         for part, least in zip((train, test), signatures, strict=True):
-            kernels.lower_signatures(low, part.start, part.item, table, least)
+            kernels.lower_signatures(low, wanted, part.start, part.item, table, least)
         signatures.append(np.minimum(*signatures))
         for least, mask, place, out in zip(signatures, chosen, places, keys, strict=True):
             rows = np.flatnonzero(mask[low:high])
