@@ -168,12 +168,14 @@ class Events:
             Leave out pairs that have an event before `first`.
         """
         choose("repeats", repeats, REPEATS)
-        pairs = self.pair_order.between(first, last, only_new=only_new)
+        latest = repeats == "last"
+        pairs = self.pair_order.between(
+            first, last, only_new=only_new, latest=latest, rows=repeats != "count"
+        )
         events = np.diff(pairs.first)
-        at = pairs.first[1:] - 1 if repeats == "last" else pairs.first[:-1]
-        merged = self._of_pairs(pairs, self._merged(pairs, events, at, repeats), pairs.time[at])
+        merged = self._of_pairs(pairs, self._merged(pairs, events, repeats))
         after = Size.of(merged)
-        before = replace(after, rows=int(pairs.row.size))  # of the same users and items
+        before = replace(after, rows=int(pairs.first[-1]))  # of the same users and items
         step = Step("repeats", {"repeats": repeats}, before, after)
         return replace(merged, steps=(*self.steps, step)), frozen(events)
 
@@ -188,28 +190,29 @@ class Events:
             Numbers of rows.
         """
         pairs = self.pair_order.outside(last, low, high)
-        return self._of_pairs(pairs, np.ones(pairs.user.size), pairs.time)
+        return self._of_pairs(pairs, np.ones(pairs.user.size))
 
-    def _of_pairs(self, pairs: Pairs, value: F64, time: I64) -> Ratings:
+    def _of_pairs(self, pairs: Pairs, value: F64) -> Ratings:
         return Ratings(
             users=self.users,
             items=self.items,
             user=pairs.user,
             item=pairs.item,
             value=frozen(value),
-            time=frozen(time),
+            time=pairs.time,
             implicit=self.implicit,
             notes=self.notes,
         )
 
-    def _merged(self, pairs: Pairs, events: I64, at: I64, repeats: str) -> F64:
+    def _merged(self, pairs: Pairs, events: I64, repeats: str) -> F64:
         """Return one value for each pair."""
         from unskew.data import kernels
 
         if repeats == "count":
             return events.astype(np.float64)
         if repeats in ("first", "last"):
-            return self.value[pairs.row[at]]
+            ends = pairs.first[1:] - 1 if repeats == "last" else pairs.first[:-1]
+            return self.value[pairs.row[ends]]
         value = frozen(self.value[pairs.row])
         merged = kernels.merged_values(frozen(pairs.first[:-1]), value, repeats == "max")
         return merged / events if repeats == "mean" else merged

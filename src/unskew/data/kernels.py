@@ -422,18 +422,19 @@ def pairs_between(
     first: int,
     last: int,
     only_new: bool,
+    latest: bool,
     chosen: I64,
-    times: I64,
     head: I64,
     users: I32,
     items: I32,
+    times: I64,
 ) -> int:
-    """Fill in the rows from `first` up to `last`, in the order given, and the pairs they are of.
+    """Fill in the pairs of the rows from `first` up to `last`, in the order given, and the rows.
 
     `start` says where each user's rows start in `row`, `item` and `time`, which are sorted by item
     within a user, and by row within an item; `only_new` leaves out pairs with a row before `first`.
-    `times` receives the times of `chosen`, `head` where each pair starts there, and the end.
-    Returns the number of pairs.
+    `times` receives the time of each pair's first row, or `latest`; `chosen` the rows, unless it is
+    empty; `head` where each pair starts there, and the end. Returns the number of pairs.
     """
     rows, pairs = 0, 0
     for u in range(start.size - 1):
@@ -450,8 +451,12 @@ def pairs_between(
                 head[pairs] = rows
                 users[pairs] = u
                 items[pairs] = before
+                times[pairs] = time[i]
                 pairs += 1
-            chosen[rows], times[rows] = r, time[i]
+            elif latest:
+                times[pairs - 1] = time[i]
+            if chosen.size:
+                chosen[rows] = r
             rows += 1
     head[pairs] = rows
     return pairs
@@ -468,12 +473,11 @@ def pairs_outside(
     high: int,
     users: I32,
     items: I32,
-    at: I64,
     times: I64,
 ) -> int:
     """Fill in the pairs with a row before `last` and none from `low` up to `high`.
 
-    Order as in `pairs_between`. `at` and `times` receive the first row of each; returns their
+    Order as in `pairs_between`. `times` receives the time of the first row of each; returns their
     number.
     """
     pairs = 0
@@ -485,8 +489,7 @@ def pairs_outside(
                 inside |= low <= row[i] < high
                 i += 1
             if first < last and not inside:
-                users[pairs], items[pairs] = u, it
-                at[pairs], times[pairs] = first, when
+                users[pairs], items[pairs], times[pairs] = u, it, when
                 pairs += 1
     return pairs
 

@@ -26,12 +26,12 @@ class Pairs:
 
     user: I32
     item: I32
-    row: I64
-    """The events, pair by pair, in order of time."""
     time: I64
-    """The time of each of these."""
+    """Of each pair's first event, or of its last."""
     first: I64
     """Where each pair's events start in `row`; one more entry for the end."""
+    row: I64
+    """The events, pair by pair, in order of time; empty where they are not asked for."""
 
 
 def _first_of(values: NDArray[Any], number: int) -> NDArray[Any]:
@@ -65,7 +65,9 @@ class PairOrder:
             order, item = order[within], frozen(item[within])
         return cls(frozen(order), item, frozen(time[order]), frozen(start))
 
-    def between(self, first: int, last: int, *, only_new: bool = False) -> Pairs:
+    def between(
+        self, first: int, last: int, *, only_new: bool = False, latest: bool = False, rows: bool
+    ) -> Pairs:
         """Return the pairs of the rows from `first` up to `last`, which is not among them.
 
         Parameters
@@ -74,41 +76,38 @@ class PairOrder:
             Places in order of time.
         only_new
             Leave out pairs that have a row before `first`.
+        latest
+            Tell the time of a pair's last event, not of its first.
+        rows
+            Tell the events too.
         """
         from unskew.data import kernels
 
         size = last - first
-        row, time = np.empty(size, np.int64), np.empty(size, np.int64)
-        head = np.empty(size + 1, np.int64)
+        row, head = np.empty(size if rows else 0, np.int64), np.empty(size + 1, np.int64)
         user, item = np.empty(size, np.int32), np.empty(size, np.int32)
+        time = np.empty(size, np.int64)
         pairs = kernels.pairs_between(
-            self.start, self.row, self.item, self.time, first, last, only_new,
-            row, time, head, user, item,
+            self.start, self.row, self.item, self.time, first, last, only_new, latest,
+            row, head, user, item, time,
         )  # fmt: skip
-        rows = int(head[pairs])
-        return Pairs(
-            _first_of(user, pairs),
-            _first_of(item, pairs),
-            _first_of(row, rows),
-            _first_of(time, rows),
-            _first_of(head, pairs + 1),
-        )
+        user, item, time = (_first_of(one, pairs) for one in (user, item, time))
+        kept = int(head[pairs]) if rows else 0
+        return Pairs(user, item, time, _first_of(head, pairs + 1), _first_of(row, kept))
 
     def outside(self, last: int, low: int, high: int) -> Pairs:
-        """Return the pairs with a row before `last` and none from `low` up to `high`.
-
-        Of their rows only the first is told.
-        """
+        """Return the pairs with a row before `last` and none from `low` up to `high`."""
         from unskew.data import kernels
 
         most = last - max(min(high, last) - low, 0)
         user, item = np.empty(most, np.int32), np.empty(most, np.int32)
-        at, time = np.empty(most, np.int64), np.empty(most, np.int64)
+        time = np.empty(most, np.int64)
         pairs = kernels.pairs_outside(
-            self.start, self.row, self.item, self.time, last, low, high, user, item, at, time
+            self.start, self.row, self.item, self.time, last, low, high, user, item, time
         )
-        user, item, at, time = (_first_of(one, pairs) for one in (user, item, at, time))
-        return Pairs(user, item, at, time, frozen(np.arange(pairs + 1)))
+        user, item, time = (_first_of(one, pairs) for one in (user, item, time))
+        none = frozen(np.zeros(0, np.int64))
+        return Pairs(user, item, time, none, none)
 
     @cached_property
     def is_first(self) -> Mask:
