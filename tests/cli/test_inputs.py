@@ -236,7 +236,11 @@ def test_columns_that_no_file_has_are_refused(shop, call):
         (["-r", "sku.csv"], "name it with --columns item=…, or FILE:item=… for one file alone", ""),
         (["-j", "twice.csv"], "keep with --duplicates first, last, mean, sum or max", "'first'"),
         (["-j", "twice.csv"], "twice.csv: 1 user-item pair occurs more than once", "read_events"),
-        (["-j", "twice.csv"], "with unskew split --protocol events", "TemporalEvents"),
+        (
+            ["-j", "twice.csv"],
+            "with unskew split --events or unskew timeline --events",
+            "read_events",
+        ),
         (["-r", "again.csv"], "again.csv: 1 item occurs twice", "duplicates="),
         (["-r", "again.csv"], "keep the best place of each with --repeated first", "'first'"),
         (["-r", "nan.csv"], "leave these items out with --nan drop", "nan='drop'"),
@@ -444,7 +448,7 @@ def test_filtered_data_are_written(shop, call):
         "data", "filter", "train.csv", "--filter", "k-core:users=1", "-o", "l.txt"
     )
     assert code == 2
-    assert ".csv or .parquet" in err
+    assert "use one of .csv, .parquet" in err
     (shop / "log.csv").write_text("user,item,time\n1,a,10\n1,a,20\n2,b,30\n")
     words = ["--events", "--filter", "drop-repeats", "-o", "left.csv"]
     code, out, err = call("data", "filter", "log.csv", *words)

@@ -126,6 +126,7 @@ class ListsAudit:
         assumed = list(given.read.relevance)
         if implicit and given.relevance.gain == "rating":
             given = given.with_relevance(replace(given.relevance, gain="binary"))
+        if implicit and given.relevance.gain == "binary":
             assumed.append(
                 "implicit feedback: no rating is a dislike, and every rating has a gain of 1"
             )

@@ -15,6 +15,7 @@ from unskew.arrays import I64, frozen
 from unskew.checks import as_count, checked, choose
 from unskew.data.ratings import Ratings
 from unskew.data.relevance import Relevance
+from unskew.engine.notebook_progress import notebook_progress
 from unskew.engine.progress import Progress, Steps
 from unskew.engine.rng import key_of
 from unskew.engine.threads import map_blocks, one_blas_thread
@@ -48,6 +49,7 @@ class StepRanks:
     notes: tuple[str, ...] = ()
 
 
+@notebook_progress("ranking of steps")
 @checked
 def rank_steps(
     model: object,
