@@ -298,8 +298,8 @@ def test_an_audit_in_a_browser(found, whole, tmp_path):
     told, _, log = shown(as_html(whole), tmp_path, pick, column=2)
     assert "CONSOLE" not in log
     assert told["sections"] == [
-        "look-closer", "answer", "data", "designs", "decisions", "ladder", "liked", "protocol",
-        "truth", "error-rates", "checklist", "card", "glossary",
+        "look-closer", "answer", "data", "leaks", "designs", "decisions", "ladder", "liked",
+        "protocol", "truth", "error-rates", "checklist", "card", "glossary",
     ]  # fmt: skip
     assert told["charts"] == told["marked"] > 10
     assert told["drawn"] >= told["marked"]

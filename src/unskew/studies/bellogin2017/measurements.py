@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from itertools import islice
 from typing import Any
 
 import numpy as np
 
+from unskew.data.events import read_events
 from unskew.data.ratings import Ratings
 from unskew.data.relevance import Relevance
 from unskew.engine.rng import generator
@@ -77,7 +79,9 @@ def folds(lab: Lab, dataset_name: str) -> list[Split]:
     def make() -> list[Split]:
         data = lab.data(dataset_name)
         if "events" in data.features:
-            return TemporalEvents(test=SIGMA).split(data.features["events"])
+            # The paper reads few plays as "not liked": an opinion, not only a use.
+            events = replace(read_events(data.features["events"]), implicit=False)
+            return TemporalEvents(test=SIGMA).split(events)
         each = RandomSplit(folds=FOLDS).each(data.ratings, lab.seed)
         return list(islice(each, lab.amount("folds")))
 
@@ -90,7 +94,7 @@ def uniform_splits(lab: Lab, dataset_name: str) -> list[Split]:
     def make() -> list[Split]:
         ratings = lab.data(dataset_name).ratings
         if dataset_name == LASTFM:  # there, what is rated at all is liked
-            ratings = ratings.take(ratings.value >= LIKED[LASTFM])
+            ratings = replace(ratings.take(ratings.value >= LIKED[LASTFM]), implicit=False)
         return uniform_test(lab).split(ratings, lab.seed)
 
     return lab.cached("uniform splits", dataset_name, make)
