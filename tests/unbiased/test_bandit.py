@@ -196,7 +196,7 @@ def test_same_bits_whatever_the_threads(monkeypatch):
 
     log, policy, _ = world(3_000, seed=4)
     once = policy_value(log, policy, threads=1).to_dict()
-    monkeypatch.setattr(policy_values, "_CELLS", 1 << 21)
+    monkeypatch.setattr(policy_values, "CELLS", 1 << 21)
     assert policy_value(log, policy, threads=3).to_dict() == once
 
 

@@ -298,7 +298,7 @@ def test_same_bits_whatever_the_threads_and_blocks(monkeypatch):
     log, _ = log_of(9, 3_000, rounds=2)
     a, b = np.array([0.4, 0.3, 0.2, 0.1]), np.array([0.1, 0.2, 0.3, 0.4])
     once = policy_difference(log, a, b, bootstrap=100, threads=1).to_dict()
-    monkeypatch.setattr(policy_differences, "_CELLS", 1 << 21)
+    monkeypatch.setattr(policy_differences, "CELLS", 1 << 21)
     assert policy_difference(log, a, b, bootstrap=100, threads=3).to_dict() == once
 
 

@@ -17,8 +17,7 @@ import polars as pl
 
 from unskew.arrays import F64
 from unskew.checks import as_count, check_share, checked, choose
-from unskew.engine.rng import key_of
-from unskew.engine.threads import map_blocks, one_blas_thread
+from unskew.engine.threads import map_blocks
 from unskew.errors import DataError, SettingError
 from unskew.report.charts import Figure, as_figure
 from unskew.report.result import Result
@@ -27,7 +26,7 @@ from unskew.stats.distributions import student_t_quantile
 from unskew.stats.user_draws import percentile_interval
 from unskew.unbiased.bandit_logs import BanditLog
 from unskew.unbiased.policies import ActionFunction, ActionTable, Policy, per_action
-from unskew.unbiased.policy_values import BOOTSTRAP, LEVEL, check_chances
+from unskew.unbiased.policy_values import BOOTSTRAP, CELLS, LEVEL, check_chances, drawn_totals
 
 ESTIMATORS = ("ips", "snips", "beta")
 STATED_BY = "beta"
@@ -38,7 +37,6 @@ SAME = 1e-12
 """Policies that differ in no larger share of their choices are the same."""
 SURE = 1.0 - 1e-9
 """A propensity from here up is that of a choice without chance."""
-_CELLS = 1 << 22  # probabilities held at a time
 
 
 @dataclass(frozen=True, eq=False)
@@ -341,7 +339,7 @@ def _evaluate_rows(
     weights = np.empty((2, rows))
     cell = log.position.astype(np.int64) * actions + log.action
     shown = np.bincount(cell, minlength=len(log.positions) * actions).reshape(-1, actions) > 0
-    step = max(_CELLS // (2 * actions), 1)
+    step = max(CELLS // (2 * actions), 1)
 
     def one(lo: int) -> tuple[float, float, int, int]:
         hi = min(lo + step, rows)
@@ -526,19 +524,7 @@ def _bootstrap_interval(
     threads: int | None,
 ) -> tuple[F64, F64]:
     """Return percentiles of the estimates over draws of rounds, with replacement."""
-    from unskew.stats import kernels
-
     if not bootstrap:
         return np.full(len(estimators), np.nan), np.full(len(estimators), np.nan)
-    key = np.uint64(key_of(seed, "bootstrap"))
-    rows = int(min(max(_CELLS // sums.rounds, 1), 16))  # by the data alone: bits depend on it
-    out = np.empty((bootstrap, len(estimators)))
-
-    def fill(low: int) -> None:
-        counts = np.empty((min(rows, bootstrap - low), sums.rounds))
-        kernels.resample(key, low, counts)
-        out[low : low + rows] = sums.differences(counts @ sums.by_round, estimators)
-
-    with one_blas_thread():
-        map_blocks(fill, range(0, bootstrap, rows), threads, size=bootstrap * sums.rounds)
-    return percentile_interval(out, level)
+    totals = drawn_totals(sums.by_round, bootstrap, seed, threads)
+    return percentile_interval(sums.differences(totals, estimators), level)

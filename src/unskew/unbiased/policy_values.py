@@ -34,7 +34,8 @@ ESTIMATORS = ("ips", "snips", "dm", "dr")
 BOOTSTRAP, LEVEL, FOLDS, PRIOR = 1_000, 0.95, 5, 1.0
 
 
-_CELLS = 1 << 22  # probabilities held at a time
+CELLS = 1 << 22
+"""Probabilities held at a time."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -290,7 +291,7 @@ def _evaluate_rows(
     weight, direct, modelled = np.empty(rows), np.zeros(rows), np.zeros(rows)
     cell = log.position.astype(np.int64) * actions + log.action
     shown = np.bincount(cell, minlength=len(log.positions) * actions).reshape(-1, actions) > 0
-    step = max(_CELLS // actions, 1)
+    step = max(CELLS // actions, 1)
 
     def one(lo: int) -> float:
         hi = min(lo + step, rows)
@@ -383,23 +384,30 @@ def _bootstrap_interval(
     top: F64, bottom: F64, bootstrap: int, level: float, seed: int, threads: int | None
 ) -> tuple[F64, F64]:
     """Return percentiles of the estimates over draws of rounds, with replacement."""
-    from unskew.stats import kernels
-
-    rounds, columns = top.shape
+    columns = top.shape[1]
     if not bootstrap:
         return np.full(columns, np.nan), np.full(columns, np.nan)
-    key = np.uint64(key_of(seed, "bootstrap"))
     both = np.ascontiguousarray(np.concatenate([top, bottom], axis=1))
-    rows = int(min(max(_CELLS // rounds, 1), 16))  # by the data alone: bits depend on the shape
-    out = np.empty((bootstrap, 2 * columns))
+    out = drawn_totals(both, bootstrap, seed, threads)
+    with np.errstate(invalid="ignore", divide="ignore"):
+        drawn = out[:, :columns] / out[:, columns:]
+    return percentile_interval(drawn, level)
+
+
+def drawn_totals(by_round: F64, bootstrap: int, seed: int, threads: int | None) -> F64:
+    """Return draws x columns: the sums of columns over rounds drawn with replacement."""
+    from unskew.stats import kernels
+
+    rounds, columns = by_round.shape
+    key = np.uint64(key_of(seed, "bootstrap"))
+    rows = int(min(max(CELLS // rounds, 1), 16))  # by the data alone: bits depend on the shape
+    out = np.empty((bootstrap, columns))
 
     def fill(low: int) -> None:
         counts = np.empty((min(rows, bootstrap - low), rounds))
         kernels.resample(key, low, counts)
-        out[low : low + rows] = counts @ both
+        out[low : low + rows] = counts @ by_round
 
     with one_blas_thread():
         map_blocks(fill, range(0, bootstrap, rows), threads, size=bootstrap * rounds)
-    with np.errstate(invalid="ignore", divide="ignore"):
-        drawn = out[:, :columns] / out[:, columns:]
-    return percentile_interval(drawn, level)
+    return out
