@@ -134,9 +134,9 @@ class NestedTruth:
         extra = np.where(row >= 0, self.weight[user] - 1, 0.0)
 
         def combined(name: str) -> System:
-            own = true.systems[name]
+            system = true.systems[name]
             at = [observed.labels.index(label) for label in true.labels]
             more = observed.systems[name].values[at][:, row]
-            return replace(own, values=own.values + extra * np.nan_to_num(more))
+            return replace(system, values=system.values + extra * np.nan_to_num(more))
 
         return replace(true, systems={name: combined(name) for name in true.systems})

@@ -160,7 +160,7 @@ class Standing(Result):
         system, ahead by, behind by).
         """
         name = self.of(system).system
-        found = []
+        turned = []
         for other in self.by_system:
             if other == name:
                 continue
@@ -168,8 +168,8 @@ class Standing(Result):
             signs = {kind: (row.low > 0) - (row.high < 0) for kind, row in rows.items()}
             if signs[OBSERVED] * signs[TRUE] < 0:
                 ahead = OBSERVED if signs[OBSERVED] > 0 else TRUE
-                found.append((other, ahead, TRUE if ahead == OBSERVED else OBSERVED))
-        return tuple(found)
+                turned.append((other, ahead, TRUE if ahead == OBSERVED else OBSERVED))
+        return tuple(turned)
 
     def sentence(self, system: str | None = None) -> str:
         """Say where a system stands, and whether the change of its place exceeds chance."""

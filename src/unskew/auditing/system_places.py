@@ -393,7 +393,7 @@ def _result(
         for name in names
     ]
     row = order.pairs().row(0, named=True)
-    own = (
+    true_scale = (
         ""
         if not isinstance(source, Sampled) or source.liked is None
         else (f"; true judgments from {source.liked:g} are liked")
@@ -415,7 +415,7 @@ def _result(
             name: tuple(split[name].text for split in judged.tuned if name in split)
             for name in names
         },
-        relevance=f"{judged.observed[0].relevance}{own}",
+        relevance=f"{judged.observed[0].relevance}{true_scale}",
         notes=tuple(dict.fromkeys((*notes, *pairs.notes))),
     )
 

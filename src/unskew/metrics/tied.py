@@ -55,10 +55,10 @@ class TiedBlock(Block):
 
         run = self.matched
         assert isinstance(run, TiedRun)
-        own = frozen(weight[run.from_run])
+        weights = frozen(weight[run.from_run])
         args = (run.start, run.stop, run.end, run.run.item, run.scores)
-        total = tied_kernels.item_sum(*args, own, cutoffs, self.lo, self.hi)
-        ones = frozen(np.ones(own.size))
+        total = tied_kernels.item_sum(*args, weights, cutoffs, self.lo, self.hi)
+        ones = frozen(np.ones(weights.size))
         filled = tied_kernels.item_sum(*args, ones, cutoffs, self.lo, self.hi)
         return ratio(total, filled)
 
@@ -77,10 +77,10 @@ def mean_coverage(judged: Basis, matched: Matched, params: Params, cutoff: int) 
     assert isinstance(matched, TiedRun)
     assert judged.catalogue is not None
     run = matched.run
-    own = tied_kernels.missed(
+    in_run = tied_kernels.missed(
         matched.start, matched.stop, matched.end, run.item, matched.scores, len(run.items), cutoff
     )
     missed = np.ones(len(judged.judgments.items))
-    missed[matched.from_run] = own
+    missed[matched.from_run] = in_run
     missed = missed[judged.catalogue]
     return float(1.0 - missed.mean()) if missed.size else math.nan
