@@ -54,6 +54,41 @@ def count_missing(
 
 
 @kernel
+def places_of_list(
+    u: int,
+    r: int,
+    place: I32,
+    train_start: I64,
+    train_item: I32,
+    judged_start: I64,
+    judged_item: I32,
+    is_known: I32,
+    known: I32,
+    where: I32,
+    row: I32,
+) -> tuple[int, int]:
+    """Fill in, sorted, the places of a user's training items and of a list's other judged items.
+
+    `row` receives the judgments of the latter. Returns how many there are of both.
+    """
+    size, n = 0, 0
+    for j in range(train_start[u], train_start[u + 1]):
+        i = train_item[j]
+        is_known[i] = u
+        if place[i] >= 0:
+            known[size] = place[i]
+            size += 1
+    for j in range(judged_start[r], judged_start[r + 1]):
+        i = judged_item[j]
+        if place[i] >= 0 and is_known[i] != u:
+            where[n], row[n] = place[i], j
+            n += 1
+    sort_rising(known, 0, size)
+    sort_by(where, row, 0, n)
+    return size, n
+
+
+@kernel
 def ranks_in_order(
     place: I32,
     user: I32,
@@ -84,20 +119,10 @@ def ranks_in_order(
     start[0] = 0
     for r in range(lo, hi):
         u = user[r]
-        size, n = 0, 0
-        for j in range(train_start[u], train_start[u + 1]):
-            i = train_item[j]
-            is_known[i] = u
-            if place[i] >= 0:
-                known[size] = place[i]
-                size += 1
-        for j in range(judged_start[r], judged_start[r + 1]):
-            i = judged_item[j]
-            if place[i] >= 0 and is_known[i] != u:
-                where[n], row[n] = place[i], j
-                n += 1
-        sort_rising(known, 0, size)
-        sort_by(where, row, 0, n)
+        size, n = places_of_list(
+            u, r, place, train_start, train_item, judged_start, judged_item, is_known, known,
+            where, row,
+        )  # fmt: skip
         above = 0
         for c in range(n):
             while above < size and known[above] < where[c]:

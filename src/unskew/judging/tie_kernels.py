@@ -9,7 +9,8 @@ import numpy as np
 
 from unskew.arrays import F64, I8, I32, I64, U8, Mask, Tile
 from unskew.engine.compiled import kernel
-from unskew.engine.sort import first_from, sort_by, sort_falling, sort_rising
+from unskew.engine.sort import first_from, sort_falling
+from unskew.judging.order_kernels import places_of_list
 from unskew.judging.rank_kernels import FILLED, WORST, count_above
 
 
@@ -428,20 +429,10 @@ def tied_in_order(
     start[0] = 0
     for r in range(lo, hi):
         u = user[r]
-        size, n = 0, 0
-        for j in range(train_start[u], train_start[u + 1]):
-            i = train_item[j]
-            is_known[i] = u
-            if place[i] >= 0:
-                known[size] = place[i]
-                size += 1
-        for j in range(judged_start[r], judged_start[r + 1]):
-            i = judged_item[j]
-            if place[i] >= 0 and is_known[i] != u:
-                where[n], row[n] = place[i], j
-                n += 1
-        sort_rising(known, 0, size)
-        sort_by(where, row, 0, n)
+        size, n = places_of_list(
+            u, r, place, train_start, train_item, judged_start, judged_item, is_known, known,
+            where, row,
+        )  # fmt: skip
         before, inside = 0, 0
         for c in range(n):
             begin, end = low[where[c]], high[where[c]]
