@@ -392,3 +392,31 @@ def test_files_on_disk(tmp_path: Path) -> None:
         ties="expected", output=tmp_path / "out",
     ).means()  # fmt: skip
     assert outside == inside
+
+
+def test_a_plan_averages_over_orders() -> None:
+    """A plan gives what its models give by hand; an audit, which needs one order, refuses it."""
+    data = split_of().train
+    cut = us.splits.Random(test=0.3)
+    plan = us.Plan(split=cut, algorithms=[us.recommend.Popularity()], metrics=["nDCG@5", "AP@5"],
+                   ties="expected", seed=3)  # fmt: skip
+    (values,) = us.run_plan(data, plan).scores()
+    split = cut.split(data, seed=3)[0]
+    lists = us.targets.AllItems().lists(split, liked=4, seed=3)
+    model = us.recommend.Popularity().fit(split.train)
+    by_hand = us.evaluate(lists, {"popularity": model}, ["nDCG@5", "AP@5"], ties="expected")
+    one_order = us.evaluate(lists, {"popularity": model}, ["nDCG@5", "AP@5"])
+    assert values.means()["popularity"] == by_hand.means()["popularity"]
+    assert values.means()["popularity"] != one_order.means()["popularity"]
+    with pytest.raises(us.SettingError, match="needs one order of equal scores"):
+        us.audit(data, plan)
+
+
+def test_plans_refuse_what_has_no_mean_over_orders() -> None:
+    """When it is made, not when it runs."""
+    for wrong, reason in (
+        ({"metrics": ["ARP@5"]}, "only the first items of a model's lists are kept"),
+        ({"targets": us.targets.OneRelevant(others=5, exact=True)}, "leave ties='expected' out"),
+    ):
+        with pytest.raises(us.SettingError, match=reason):
+            us.Plan(algorithms=[us.recommend.Popularity()], ties="expected", **wrong)

@@ -30,7 +30,9 @@ from unskew.auditing.request import (
 from unskew.data.dataset import Dataset
 from unskew.data.ratings import Ratings
 from unskew.experiment.plan import Plan
+from unskew.judging.tied import refuse_order
 from unskew.recommend.costs import DataShape
+from unskew.ties import EXPECTED
 from unskew.worlds.worlds import World
 
 TRIED = 50
@@ -96,6 +98,8 @@ def chosen_of(
     ratings, rules, seed = source.ratings, training.rules, request.seed
     algorithms = training.algorithms
     if isinstance(plan, Plan):
+        if plan.ties == EXPECTED:
+            raise refuse_order()
         absent = {
             "algorithms": algorithms,
             "designs": request.designs,

@@ -216,8 +216,8 @@ Ties = Annotated[
     str | None,
     option(
         USERS,
-        "Order of equal scores: id, trec, random, input; expected, with evaluate and compare: the "
-        "mean over all orders. Default: trec for TREC files, else id.",
+        "Order of equal scores: id, trec, random, input; expected, with evaluate and compare only: "
+        "the mean over all orders. Default: trec for TREC files, else id.",
     ),
 ]
 

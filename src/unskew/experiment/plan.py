@@ -20,6 +20,7 @@ from unskew.engine.store import digest_of
 from unskew.errors import SettingError
 from unskew.evaluation.evaluate import METRICS
 from unskew.evaluation.scores import UNDEFINED, USERS
+from unskew.evaluation.scoring import check_tied
 from unskew.metrics.definition import Definition, register
 from unskew.metrics.names import Metric, parse
 from unskew.metrics.registry import REGISTRY
@@ -33,6 +34,7 @@ from unskew.splits.judged_users import drawn_users
 from unskew.splits.random import Random
 from unskew.splits.split import Split, Splitter
 from unskew.targets.designs import AllItems, Targets
+from unskew.ties import EXPECTED
 
 STAGES = {"split": 1, "intervene": 1, "targets": 1, "fit": 3, "rank": 2, "metrics": 1, "chance": 1}
 """The version of each stage: a change of what it computes needs a new number here, so that no
@@ -92,7 +94,8 @@ class Plan:
     users, undefined
         As in `evaluate`.
     ties
-        How equal scores are ordered: `id` or `random`.
+        How equal scores are ordered: `id` or `random`; or `expected`: metrics are averaged over
+        all orders (metrics of judged items only).
     draws
         Random orders averaged where chance has no closed form.
     seed
@@ -164,7 +167,14 @@ class Plan:
             raise SettingError(f"plan: relevance must be us.Relevance(…), got {self.relevance!r}")
         choose("users", self.users, USERS)
         choose("undefined", self.undefined, UNDEFINED)
-        choose("ties", self.ties, ("id", "random"))
+        choose("ties", self.ties, ("id", "random", EXPECTED))
+        if self.ties == EXPECTED:
+            wanted = {name: parse(name) for name in self.metrics}
+            check_tied(wanted, None, "out", next(iter(self.systems), None))
+            if any(getattr(one, "exact", False) for one in self.designs):
+                raise SettingError(
+                    "plan: exact=True ranks all candidates in one order: leave ties='expected' out"
+                )
         as_count("draws", self.draws)
         as_count("seed", self.seed, 0)
         if self.judged_users is not None:

@@ -29,7 +29,7 @@ def refuse_order() -> SettingError:
     return SettingError(
         "this analysis needs one order of equal scores, and ",
         Spelling("ties='expected'", "--ties expected"),
-        " averages over all of them, for evaluate and compare only: take ",
+        " averages over all of them, for evaluate, compare and plans only: take ",
         Spelling("ties='id' or ties='random'", "--ties id or --ties random"),
     )
 
