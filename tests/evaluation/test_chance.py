@@ -141,6 +141,8 @@ FORMULAS = [
 CASES = [name + cut for name in FORMULAS for cut in CUTOFFS] + ["nDCG(ideal=full)@2"]
 ITEMS = [f"{name}@{k}" for name in ("ARP", "EPC", "Novelty", "Tail") for k in (1, 2)]
 OPEN = [f"{name}{cut}" for name in ("Rprec", "bpref", "infAP", "anti-bpref") for cut in ("@2", "")]
+ELSEWHERE = ["PopLift", "PopPercentile", "PercentileShift", "TailShift", "UPD"]
+"""Walked in tests/metrics/test_popularity.py."""
 DESCRIBED = ["Judged", "Judged@2", "Residual@2", "RBPresidual", "RBPresidual@2"]
 
 
@@ -197,7 +199,7 @@ def judge(lists, labels, **settings):
 
 
 def test_every_closed_form_is_walked():
-    names = {parse(label).name for label in [*CASES, *ITEMS, *DESCRIBED]}
+    names = {parse(label).name for label in [*CASES, *ITEMS, *DESCRIBED, *ELSEWHERE]}
     assert names == {name for name, entry in REGISTRY.items() if entry.chance is not None}
 
 

@@ -261,12 +261,15 @@ def test_filled_up_items_are_one_tie() -> None:
         assert abs(np.mean(values) - value) < 4.5 * error
 
 
-ITEM_METRICS = ["ARP@3", "EPC@3", "Novelty@2", "Tail@3", "Coverage@3", "ARP"]
+ITEM_METRICS = [
+    "ARP@3", "EPC@3", "Novelty@2", "Tail@3", "Coverage@3", "ARP", "PopPercentile@2",
+    "PopLift(mean=users)@2", "PercentileShift@3", "TailShift@2",
+]  # fmt: skip
 
 
 def test_metrics_of_items() -> None:
     """Means over all orders of what lists hold, and of the catalogue that they cover together."""
-    train = {"user": [9, 9, 9, 8, 8, 7], "item": [1, 2, 3, 1, 2, 1], "rating": [5] * 6}
+    train = {"user": [9, 9, 9, 8, 8, 7, 1, 2], "item": [1, 2, 3, 1, 2, 1, 5, 2], "rating": [5] * 8}
     scores = {1: {1: 1.0, 2: 1.0, 3: 1.0, 4: 0.0}, 2: {3: 2.0, 4: 1.0, 5: 1.0, 6: 1.0}}
     test = {"user": [1, 2], "item": [3, 5], "rating": [5, 5]}
     tied = us.evaluate(test, {"s": scores}, ITEM_METRICS, train=train, ties="expected", liked=4)

@@ -41,7 +41,7 @@ from unskew.targets.lists import TargetLists
 DRAWS = 10
 """Random orders that are averaged for metrics whose definition has no chance value."""
 WHOLE_DRAWS = 2
-"""The same for metrics of a whole run: all users enter each, so that few are enough."""
+"""The same for metrics of items and of a whole run: all users enter each, so few are enough."""
 
 
 def chance_scores(
@@ -96,6 +96,7 @@ def chance_scores(
         if bottom is not None:
             den[row] = bottom
     whole = {label: metric for label, metric in wanted.items() if metric.definition.of == "run"}
+    whole |= {label: open_.pop(label) for label in list(open_) if _is_of_items(open_[label])}
     simulated, bottoms, aggregates = _simulate(
         lists,
         judged,
@@ -114,6 +115,11 @@ def chance_scores(
     depths = lists.size if depth is None else np.minimum(lists.size, depth)
     counts = {**dict.fromkeys(open_, draws), **dict.fromkeys(whole, min(draws, WHOLE_DRAWS))}
     return System(values, den, depths, aggregates), counts
+
+
+def _is_of_items(metric: Metric) -> bool:
+    """Tell whether a metric looks at the items themselves, so that whole lists must be drawn."""
+    return metric.definition.of == "items"
 
 
 def _block(lists: TargetLists, judged: Basis, reachable: U8, depth: int | None) -> ChanceBlock:
@@ -212,9 +218,10 @@ def _simulate(
     threads: int | None,
 ) -> tuple[dict[str, F64], dict[str, F64], dict[str, float]]:
     """Average the metrics without a closed form over random orders; give their denominators."""
-    total = {label: np.zeros(len(lists)) for label in wanted}
+    items = [label for label, metric in whole.items() if _is_of_items(metric)]
+    total = {label: np.zeros(len(lists)) for label in (*wanted, *items)}
     bottom: dict[str, F64] = {}
-    aggregate = dict.fromkeys(whole, 0.0)
+    aggregate = {label: 0.0 for label in whole if label not in items}
     for number in range(draws if wanted or whole else 0):
         if wanted:
             ranks = _draw(lists, reachable, key_of(seed, "chance", number))
@@ -228,12 +235,15 @@ def _simulate(
             model = Random().fit(lists.train, seed + number)
             ranked = prepare(Judged.of_lists(lists, {"": model}, depth=depth), whole, threads)
             scored = score(ranked.basis, ranked.matched, whole, threads=1, budget=1 << 28)[""]
+            for row, label in enumerate(items):
+                total[label] += scored.values[row]
             for label, value in scored.aggregates.items():
                 aggregate[label] += value
+    few = min(draws, WHOLE_DRAWS)
     return (
-        {label: value / draws for label, value in total.items()},
+        {label: value / (few if label in items else draws) for label, value in total.items()},
         bottom,
-        {label: value / min(draws, WHOLE_DRAWS) for label, value in aggregate.items()},
+        {label: value / few for label, value in aggregate.items()},
     )
 
 

@@ -255,8 +255,7 @@ class Judged(Result):
     @cached_property
     def basis(self) -> Basis:
         """What all systems are judged by."""
-        longest = [int(matched.depth.max(initial=0)) for matched in self.matched.values()]
-        most = int(np.diff(self.judgments.start).max(initial=0))
+        lengths = [np.diff(self.judgments.start), *(one.depth for one in self.matched.values())]
         return Basis(
             self.judgments,
             self._lists,
@@ -265,7 +264,8 @@ class Judged(Result):
             self.disliked,
             train=self.numbering.train,
             catalogue=self._known,
-            longest=max([most, *longest]) + 1,
+            longest=max(int(one.max(initial=0)) for one in lengths) + 1,
+            owner=self.owner,
         )
 
     @cached_property

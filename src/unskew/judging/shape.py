@@ -351,6 +351,8 @@ class Basis:
     """Which items could be recommended, where known."""
     longest: int = 0
     """The deepest list or the largest number of judgments of a user."""
+    owner: I32 | None = None
+    """The user of each list, as `train` numbers them."""
     _kept: dict[object, F64] = field(default_factory=dict)
 
     def masked(self, keep: Mask, *, recount: bool = True) -> Basis:

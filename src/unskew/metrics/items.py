@@ -11,6 +11,7 @@ from unskew.judging.shape import Basis, Matched
 from unskew.metrics.block import Block
 from unskew.metrics.definition import OWN_FORMULA
 from unskew.metrics.listwise import metric
+from unskew.metrics.profiles import tail_items
 from unskew.metrics.settings import Param, Params
 from unskew.metrics.tied import mean_coverage
 
@@ -110,12 +111,8 @@ def long_tail(block: Block, params: Params, cutoffs: I64) -> F64:
     Range: [0, 1]; a description: high means unpopular.
     Reference: Abdollahpouri et al. 2019 (APLT).
     """
-    counts = block.judged.popularity
-    order = np.argsort(-counts, kind="stable")
-    before = np.cumsum(counts[order]) - counts[order]
-    tail = np.ones(counts.size)
-    tail[order[before < float(params["head"]) * counts.sum()]] = 0.0
-    return block.item_mean(tail, cutoffs)
+    tail = tail_items(block.judged.popularity, float(params["head"]))
+    return block.item_mean(tail.astype(np.float64), cutoffs)
 
 
 def _exposure(judged: Basis, matched: Matched, cutoff: int) -> I64:
