@@ -123,7 +123,10 @@ def address_limit() -> str:
     Under `ulimit -v` libraries fail in ways that do not tell why: one "cannot be found", another
     takes a file for damaged.
     """
-    import resource
+    try:
+        import resource
+    except ImportError:  # Windows has no such limit
+        return ""
 
     limit, _ = resource.getrlimit(resource.RLIMIT_AS)
     if limit == resource.RLIM_INFINITY:

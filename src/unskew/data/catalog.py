@@ -158,7 +158,7 @@ def _dataset(entry: Entry, parts: Parts) -> Dataset:
 
 
 def _is_path(text: str) -> bool:
-    if "/" in text or Path(text).suffix:
+    if "/" in text or os.sep in text or Path(text).suffix:
         return True
     try:
         return Path(text).exists() and not Path(text).is_dir()  # pipes too
@@ -340,7 +340,7 @@ def listing(data_dir: str | os.PathLike[str] | None = None) -> list[dict[str, st
 def receipt(folder: Path) -> download.Receipt | None:
     """Return what `get` checked when it made a folder; None where it did not make it."""
     try:
-        facts = json.loads((folder / download.RECEIPT).read_text())
+        facts = json.loads((folder / download.RECEIPT).read_text(encoding="utf-8"))
         return download.Receipt(**{**facts, "checked": tuple(facts["checked"])})
     except (OSError, ValueError, KeyError, TypeError):
         return None

@@ -22,6 +22,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from unskew.engine.files import temporary_folder
 from unskew.engine.outcomes import Outcome, Outcomes, WorkersError, attempt
+from unskew.engine.system import node
 from unskew.engine.threads import limit, safe_path, usual_path
 from unskew.engine.versions import versions
 from unskew.errors import DataWarning, SettingError, UnskewError
@@ -326,7 +327,7 @@ def worker_address() -> str:
 
 
 def _process() -> tuple[str, int]:
-    return os.uname().nodename, os.getpid()
+    return node(), os.getpid()
 
 
 # Here

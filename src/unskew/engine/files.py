@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import difflib
 import errno
-import fcntl
 import gzip
 import hashlib
 import io
@@ -24,6 +23,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO, cast
 
 from unskew.engine.remote import RemoteFile, check_local, is_address, open_address, restored
+from unskew.engine.system import is_running, lock, node
 from unskew.engine.threads import check_fork
 from unskew.errors import DataError, OutputError, UnskewError, address_limit
 
@@ -162,7 +162,7 @@ def replacing(path: str | os.PathLike[str], *, sync: bool = True) -> Iterator[Pa
         try:
             yield temporary
             if sync:
-                with temporary.open("rb") as written:
+                with temporary.open("r+b") as written:  # Windows syncs only what it may write
                     os.fsync(written.fileno())
             temporary.replace(final)
         finally:
@@ -258,19 +258,20 @@ def is_abandoned(part: Path, hours: float = 24.0) -> bool:
     """Tell whether a temporary file was left behind: its writer is gone, or it is old."""
     try:
         host, process, _ = part.name.removesuffix(".part").rpartition(".")[2].split("-")
-        if host == _writer().split("-")[0]:
-            os.kill(int(process), 0)
-            return False  # its writer lives
-        return time.time() - part.stat().st_mtime > 3600 * hours
-    except (PermissionError, FileNotFoundError):  # another user's process lives; gone by itself
+        is_ours = host == _writer().split("-")[0]
+        lives = is_running(int(process)) if is_ours else None
+        if lives is None:  # on another machine, or on a system that does not say
+            return time.time() - part.stat().st_mtime > 3600 * hours
+        return not lives
+    except (PermissionError, FileNotFoundError):  # another user's file; gone by itself
         return False
-    except (ProcessLookupError, ValueError, OverflowError):
+    except (ValueError, OverflowError):
         return True
 
 
 def _writer() -> str:
     """Return what tells this process from all that may write to the same file system."""
-    host = hashlib.blake2b(os.uname().nodename.encode(), digest_size=4).hexdigest()
+    host = hashlib.blake2b(node().encode(), digest_size=4).hexdigest()
     return f"{host}-{os.getpid()}"
 
 
@@ -329,9 +330,9 @@ def temporary_folder() -> Iterator[Path]:
     _remove_abandoned(Path(tempfile.gettempdir()))
     with (
         tempfile.TemporaryDirectory(prefix="unskew-", ignore_cleanup_errors=True) as folder,
-        (Path(folder) / _IN_USE).open("wb") as lock,
+        (Path(folder) / _IN_USE).open("wb") as mark,
     ):
-        fcntl.flock(lock, fcntl.LOCK_EX)
+        lock(mark, wait=True)
         yield Path(folder)
 
 
@@ -344,12 +345,13 @@ def _remove_abandoned(home: Path, seconds: float = 60.0) -> None:
     """Remove temporary folders whose process is gone; not those that are just being made."""
     for mark in home.glob(f"unskew-*/{_IN_USE}"):
         try:
-            with mark.open("rb") as lock:
-                fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-                if time.time() - mark.stat().st_mtime > seconds:
-                    shutil.rmtree(mark.parent, ignore_errors=True)
+            with mark.open("rb") as file:
+                lock(file, wait=False)
+                is_old = time.time() - mark.stat().st_mtime > seconds
         except OSError:  # its process lives, it is another user's, or it is gone
             continue
+        if is_old:  # the mark is closed: Windows removes no open file
+            shutil.rmtree(mark.parent, ignore_errors=True)
 
 
 def write_table(frame: pl.DataFrame, path: str | os.PathLike[str], kind: str) -> None:

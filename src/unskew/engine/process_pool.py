@@ -8,7 +8,7 @@ import pickle
 import signal
 import warnings
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import TracebackType
@@ -17,6 +17,7 @@ from typing import Any, TypeVar
 from unskew.engine.files import temporary_folder
 from unskew.engine.outcomes import Outcome, Outcomes, WorkersError, attempt
 from unskew.engine.store import StoreError
+from unskew.engine.system import without_interrupts
 from unskew.engine.threads import (
     BrokenPool,
     ProcessPoolExecutor,
@@ -97,7 +98,8 @@ class ProcessPool:
         share = max(available() // min(most, len(numbers)), 1)
         whole = False
         try:
-            with safe_path(), _uninterrupted():
+            # Processes that start keep interrupts away for good: they are the parent's.
+            with safe_path(), without_interrupts():
                 pool = self._started(most)
                 waiting = {
                     pool.submit(_attempt_number, number, str(path), share): number
@@ -147,16 +149,6 @@ class ProcessPool:
         pool.shutdown(wait=True, cancel_futures=True)
         self._began = self._folder is not None and any(self._folder.glob("[0-9]*"))
         self._stack.close()
-
-
-@contextmanager
-def _uninterrupted() -> Iterator[None]:
-    """Hold interrupts back while processes start, for them for good: they are the parent's."""
-    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
-    try:
-        yield
-    finally:
-        signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
 
 # In a worker

@@ -64,7 +64,7 @@ class Store:
         mark = home / MARK
         if mark.exists():
             try:
-                number = json.loads(mark.read_text())["format"]
+                number = json.loads(mark.read_text(encoding="utf-8"))["format"]
             except (OSError, ValueError, KeyError, TypeError) as problem:
                 raise StoreError(f"{mark}: cannot be read ({problem})") from None
             if number != FORMAT:

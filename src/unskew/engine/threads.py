@@ -62,7 +62,8 @@ class _Fork:
         cls.is_stranded = cls.is_stranded or cls.polars_ran
 
 
-os.register_at_fork(before=_Fork.before, after_in_child=_Fork.in_child)
+if hasattr(os, "register_at_fork"):  # Windows cannot fork
+    os.register_at_fork(before=_Fork.before, after_in_child=_Fork.in_child)
 
 
 def check_fork() -> None:

@@ -371,7 +371,7 @@ class Scores(Result):
         """Read what `save` wrote; DataError if any of it was changed since."""
         home = Path(folder)
         try:
-            number = json.loads((home / "card.json").read_text())["format"]
+            number = json.loads((home / "card.json").read_text(encoding="utf-8"))["format"]
         except (OSError, ValueError, KeyError, TypeError) as problem:
             raise DataError(f"{home}: there are no saved scores here ({problem})") from None
         if number != FORMAT:

@@ -159,7 +159,7 @@ def _table(source: object) -> tuple[pl.DataFrame, dict[str, Any], tuple[str, ...
         return frame, {"given": True}, ()
     home = Path(source)
     try:
-        card = json.loads((home / CARD).read_text())
+        card = json.loads((home / CARD).read_text(encoding="utf-8"))
         number = card["format"]
     except (OSError, ValueError, KeyError) as problem:
         raise DataError(f"{home}: no saved targets here ({problem})") from None

@@ -171,7 +171,7 @@ class FileScores(Result):
         """Read what `evaluate_files` wrote to its output folder; DataError if it was changed."""
         home = Path(folder)
         try:
-            number = json.loads((home / "card.json").read_text())["format"]
+            number = json.loads((home / "card.json").read_text(encoding="utf-8"))["format"]
         except (OSError, ValueError, KeyError, TypeError) as problem:
             raise DataError(f"{home}: there is no finished evaluation here ({problem})") from None
         if number != FORMAT:
