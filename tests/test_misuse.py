@@ -232,6 +232,7 @@ def calls(tmp_path_factory):
         },
         "unbiased.judgments_for": {**two_lists, "k": 5},
         "unbiased.judgments_needed": listed,
+        "stats.group_gaps": {"scores": scores, "by": "activity"},
         "stats.kendall": orders,
         "data.levels": of,
         "load": {"source": ratings},

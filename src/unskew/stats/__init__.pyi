@@ -7,6 +7,8 @@ from .design_contrasts import Contrast as Contrast
 from .design_contrasts import Contrasts as Contrasts
 from .design_contrasts import contrasts as contrasts
 from .discrimination import discriminative_power as discriminative_power
+from .group_comparison import group_gaps as group_gaps
+from .group_gaps_result import GroupGaps as GroupGaps
 from .incompleteness import robustness as robustness
 from .incompleteness import user_robustness as user_robustness
 from .model_ages import ModelDecay as ModelDecay

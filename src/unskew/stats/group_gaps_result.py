@@ -1,0 +1,299 @@
+"""`GroupGaps`: means of groups of users, how far they are apart, how unequal users are."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, ClassVar
+
+import polars as pl
+
+from unskew.checks import choose
+from unskew.errors import unknown_name
+from unskew.report.charts import Figure
+from unskew.report.result import Result
+from unskew.report.tables import Table
+from unskew.report.text import counted, number, p_value
+from unskew.stats.comparison import CORRECTIONS
+from unskew.stats.group_contrasts import LEAST_OTHERS, LEAST_USERS, RATIO, SMALL
+from unskew.stats.inequality import LEAST_OTHERS as INDEX_OTHERS
+from unskew.stats.inequality import LEAST_USERS as INDEX_USERS
+from unskew.stats.pairing import known_metric
+
+FIGURES = ("groups",)
+_DIRECTION = {"higher": "higher is better", "lower": "lower is better"}
+
+
+@dataclass(frozen=True, eq=False)
+class GroupGaps(Result):
+    """Groups of users on every metric, system by system. Made by `group_gaps`."""
+
+    figure_is_open: ClassVar[bool] = True
+
+    systems: tuple[str, ...]
+    metrics: tuple[str, ...]
+    better: Mapping[str, str]
+    """`higher`, `lower` or `neither`, by metric."""
+    by: str
+    """What users are divided by, in words."""
+    rule: str
+    """How the groups are formed."""
+    groups: tuple[str, ...]
+    against: str
+    """What each group is compared with: `rest`, `best`, `pairs` or the name of a group."""
+    means: pl.DataFrame = field(repr=False)
+    """See `group_means`."""
+    rows: pl.DataFrame = field(repr=False)
+    """See `table`."""
+    indices: pl.DataFrame = field(repr=False)
+    """See `summary`."""
+    correction: str | None
+    confidence: float
+    """Of all intervals of a kind and metric together."""
+    epsilon: float
+    """Of Atkinson's index."""
+    shuffles: int
+    is_shuffled: bool
+    """Whether p-values allow for the shuffles; else they are those of Student's t."""
+    seed: int = 0
+    notes: tuple[str, ...] = ()
+
+    def table(self, metric: str | None = None) -> pl.DataFrame:
+        """Return a row per metric, system and comparison of two groups.
+
+        `group` and `against` with `users`, `users_against`, `mean`, `mean_against`; `difference`
+        with its interval `low`, `high`; `ratio` with `ratio_low`, `ratio_high`, and `ratio_kind`,
+        which says why there is none; `p`, `p_corrected`, `significant`. Null: see `ratio_kind`.
+        """
+        return self._of(self.rows, metric)
+
+    def group_means(self, metric: str | None = None) -> pl.DataFrame:
+        """Return a row per metric, system and group: `users`, `mean`, interval `low`, `high`.
+
+        `varied_users` counts the users whose value is not the most common one.
+        """
+        return self._of(self.means, metric)
+
+    def summary(self, metric: str | None = None) -> pl.DataFrame:
+        """Return a row per metric and system.
+
+        `p` of the hypothesis that all groups have the same mean; `worst_group`, its mean
+        `worst_mean`, the interval `worst_low`, `worst_high` of the worst of all true means, and
+        the groups that `may_be_worst`; `gini` and `atkinson` across users with intervals, across
+        groups beside their mean value when users are shuffled (`…_chance`).
+        """
+        return self._of(self.indices, metric)
+
+    def _of(self, table: pl.DataFrame, metric: str | None) -> pl.DataFrame:
+        if metric is None:
+            return table
+        return table.filter(pl.col("metric") == self._label(metric))
+
+    def _label(self, metric: str | None) -> str:
+        if metric is None:
+            return self.metrics[0]
+        if metric in self.metrics:
+            return metric
+        wanted = known_metric(metric)
+        for label in self.metrics:
+            if wanted is not None and known_metric(label) == wanted:
+                return label
+        raise unknown_name("metric of these gaps", metric, self.metrics)
+
+    # Text
+
+    def display_tables(self, digits: int | None = None) -> list[Table]:
+        """Return, of each metric, means, gaps, and what is said of all groups together."""
+        digits = self.digits if digits is None else digits
+        tables = []
+        for label in self.metrics:
+            tables += [
+                self._display_means(label, digits),
+                self._display_gaps(label, digits),
+                self._display_summary(label, digits),
+                self._display_indices(label, digits),
+            ]
+        return tables
+
+    def _display_means(self, label: str, digits: int) -> Table:
+        header = ["system", "group", "users", "mean", self._together]
+        rows, before = [], ""
+        for row in self.group_means(label).iter_rows(named=True):
+            rows.append(
+                [
+                    "" if row["system"] == before else row["system"],
+                    row["group"],
+                    f"{row['users']:,}",
+                    number(row["mean"], digits),
+                    _interval(row["low"], row["high"], digits),
+                ]
+            )
+            before = row["system"]
+        better = _DIRECTION.get(self.better[label], "neither direction is better")
+        users = counted(int(self.summary(label)["users"][0]), "user")
+        return Table.of_rows(
+            header, rows, left=(0, 1), title=f"{label} ({better}), {users} by {self.by}"
+        )
+
+    @property
+    def _together(self) -> str:
+        return f"{100 * self.confidence:g} % intervals"
+
+    def _display_gaps(self, label: str, digits: int) -> Table:
+        header = ["system", "group", "against", "difference", self._together]
+        header += ["ratio", self._together, "p"]
+        rows, before = [], ""
+        for row in self.table(label).iter_rows(named=True):
+            is_ratio = row["ratio_kind"] == RATIO
+            rows.append(
+                [
+                    "" if row["system"] == before else row["system"],
+                    row["group"],
+                    row["against"],
+                    number(row["difference"], digits, signed=True),
+                    _interval(row["low"], row["high"], digits, signed=True),
+                    number(row["ratio"], digits) if is_ratio else "–",
+                    _interval(row["ratio_low"], row["ratio_high"], digits)
+                    if is_ratio
+                    else row["ratio_kind"],
+                    _p(row["p_corrected"]),
+                ]
+            )
+            before = row["system"]
+        return Table.of_rows(header, rows, left=(0, 1, 2), title=f"{label}: gaps between groups")
+
+    def _display_summary(self, label: str, digits: int) -> Table:
+        header = ["system", "all groups equal: p", "worst group", "its mean"]
+        header += [f"worst true mean, {100 * self.confidence:g} %", "may be the worst"]
+        rows = [
+            [
+                row["system"],
+                _p(row["p_corrected"]),
+                row["worst_group"] or "–",
+                _number(row["worst_mean"], digits),
+                _interval(row["worst_low"], row["worst_high"], digits),
+                ", ".join(row["may_be_worst"] or ["–"]),
+            ]
+            for row in self.summary(label).iter_rows(named=True)
+        ]
+        return Table.of_rows(header, rows, left=(0, 2, 5), title=f"{label}: the worst group")
+
+    def _display_indices(self, label: str, digits: int) -> Table:
+        header = ["system", "index", "across users", f"{100 * self.confidence:g} % interval"]
+        header += ["across groups", "by chance"]
+        rows = []
+        for row in self.summary(label).iter_rows(named=True):
+            for name, title in (("gini", "Gini"), ("atkinson", f"Atkinson({self.epsilon:g})")):
+                rows.append(
+                    [
+                        row["system"] if name == "gini" else "",
+                        title,
+                        _number(row[name], digits),
+                        _interval(row[f"{name}_low"], row[f"{name}_high"], digits),
+                        _number(row[f"group_{name}"], digits),
+                        _number(row[f"group_{name}_chance"], digits),
+                    ]
+                )
+        return Table.of_rows(header, rows, left=(0, 1), title=f"{label}: inequality")
+
+    def _explanation(self) -> list[str]:
+        return [
+            self.rule,
+            f"intervals: of the mean over the users from whom these are drawn; means, differences "
+            f"and ratios of a metric each hold together at {100 * self.confidence:g} % "
+            "(Bonferroni); t without skewness (Hall), ratios by Fieller",
+            self._test_note(),
+            f"no interval: fewer than {LEAST_USERS} users, or fewer than {LEAST_OTHERS} whose "
+            f"value is not the most common one; no p: fewer than {LEAST_USERS} users",
+            *self._ratio_notes(),
+            "worst group: the lowest of several estimates is too low on average (where lower is "
+            "better, the highest is too high); the interval of the worst true mean allows for it",
+            f"Gini, Atkinson: of the values of users, in which chance of the single user counts as "
+            f"inequality; each interval at {100 * self.confidence:g} % (jackknife), none with "
+            f"fewer than {INDEX_USERS} users or {INDEX_OTHERS} whose value is not the most common "
+            "one; across groups without interval, beside their mean when users change groups at "
+            "random",
+        ]
+
+    def _ratio_notes(self) -> list[str]:
+        kinds = self.rows["ratio_kind"]
+        count = int((~kinds.is_in([RATIO, SMALL])).sum())
+        if not count:
+            return []
+        return [
+            f"{counted(count, 'ratio is', 'ratios are')} left out: the mean that divides cannot be "
+            "told from 0 (not identified), or values are below 0"
+        ]
+
+    def _test_note(self) -> str:
+        note = "p: Student's t without skewness"
+        if self.is_shuffled:
+            note = (
+                f"p: permutation test, {self.shuffles:,} shuffles of users, of the studentised "
+                "difference without skewness, or Student's t where its p is larger"
+            )
+        if self.correction is None:
+            return f"{note}; not corrected"
+        pairs = int(self.table(self.metrics[0])["p"].count())
+        if len(self.groups) == 2 and self.against == "rest":
+            pairs //= 2
+        if self.against == "best":
+            return f"{note}; corrected by {CORRECTIONS[self.correction]} over all pairs of a metric"
+        what = counted(pairs, "comparison")
+        return f"{note}; corrected by {CORRECTIONS[self.correction]} over {what} of a metric"
+
+    def _summary(self) -> str:
+        return (
+            f"{counted(len(self.systems), 'system')}, {counted(len(self.metrics), 'metric')}, "
+            f"{counted(len(self.groups), 'group')}"
+        )
+
+    def _content(self) -> dict[str, object]:
+        return {
+            "systems": self.systems,
+            "metrics": {label: {"better": self.better[label]} for label in self.metrics},
+            "by": self.by,
+            "rule": self.rule,
+            "groups": self.groups,
+            "against": self.against,
+            "correction": self.correction,
+            "confidence": self.confidence,
+            "epsilon": self.epsilon,
+            "shuffles": self.shuffles if self.is_shuffled else 0,
+            "seed": self.seed,
+            "means": self.means,
+            "gaps": self.rows,
+            "summary": self.indices,
+            "notes": self.notes,
+        }
+
+    def figure(self, kind: str = "groups", metric: str | None = None) -> Figure:
+        """Draw the mean of each system in each group, with intervals that hold together.
+
+        Parameters
+        ----------
+        kind
+            `groups`.
+        metric
+            The first one unless given.
+        """
+        from unskew.report.curve_charts import curves
+
+        choose("figure", kind, FIGURES)
+        label = self._label(metric)
+        note = f"{100 * self.confidence:g} % intervals of all means together; users by {self.by}"
+        return curves(self.group_means(label), "group", label, [note])
+
+
+def _number(value: float | None, digits: int) -> str:
+    return "–" if value is None else number(value, digits)
+
+
+def _p(value: float | None) -> str:
+    return "–" if value is None else p_value(value)
+
+
+def _interval(low: Any, high: Any, digits: int, *, signed: bool = False) -> str:
+    if low is None or high is None:
+        return "–"
+    return f"[{number(low, digits, signed=signed)}, {number(high, digits, signed=signed)}]"
