@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import platform
+import sys
 from functools import cache
 from importlib import metadata
 
@@ -11,7 +12,9 @@ _STANDS_ON = ("numpy", "polars", "numba")
 
 def versions() -> dict[str, str]:
     """Return the versions of unskew, Python and what it stands on."""
-    result = {"unskew": _version("unskew"), "python": platform.python_version()}
+    # Of the code that runs: metadata may be of another installation, where PYTHONPATH names it.
+    ours = sys.modules[__name__.partition(".")[0]].__version__
+    result = {"unskew": ours, "python": platform.python_version()}
     return {**result, **{name: _version(name) for name in _STANDS_ON}}
 
 
