@@ -113,7 +113,7 @@ def test_no_module_imports_itself_in_a_circle():
 @pytest.mark.parametrize(
     ("library", "homes"),
     [
-        ("numba", {"unskew.engine.compiled"}),
+        ("numba", {"unskew.engine.compiler"}),
         ("threading", {"unskew.engine.threads"}),
         ("concurrent", {"unskew.engine.threads"}),
     ],

@@ -138,7 +138,7 @@ import numpy, polars, unskew.errors
 used = int(open("/proc/self/statm").read().split()[0]) * resource.getpagesize()
 resource.setrlimit(resource.RLIMIT_AS, (used + (20 << 20),) * 2)
 try:
-    import unskew.engine.compiled
+    import unskew.engine.compiler
 except unskew.errors.UnskewError as problem:
     print(problem)
 """

@@ -1,68 +1,138 @@
-"""The only importer of numba: one decorator for all kernels.
-
-A kernel is compiled at its first call and kept on disk, beside the module or, where that folder
-cannot be written, in numba's cache folder of the user (`NUMBA_CACHE_DIR` moves it). Where no
-folder can be written at all, kernels are compiled anew in each process, and one notice says so.
+"""Decorators of kernels: what numba compiles, or, on little data, Python runs as it stands.
 
 Kernels see C-contiguous arrays of fixed dtypes; data is read-only (`frozen`), so that each kernel
 is compiled once. They release the interpreter lock and write only into what they return or are
 given to fill. No fastmath: the order of a sum is part of the result. Only inside training
 (`training_kernel`) may the compiler order sums as suits the processor: the same bits on one type of
 processor, other last digits on another.
+
+numba is imported when the first kernel is needed: a command that needs none, or has little data for
+those of `plain_kernel`, does without it.
 """
 
 from __future__ import annotations
 
-import warnings
+import os
+import sys
 from collections.abc import Callable
+from functools import cached_property, update_wrapper
 from pathlib import Path
 from typing import Any, ParamSpec, TypeVar, cast
 
-from unskew.errors import DataWarning, UnskewError, address_limit
-
-try:
-    import numba
-except OSError as problem:  # its library is there, but not the room for it
-    raise UnskewError(f"the compiler cannot be loaded ({problem}){address_limit()}") from problem
+import numpy as np
 
 P = ParamSpec("P")
 R = TypeVar("R")
+F = TypeVar("F", bound=Callable[..., Any])
 
-_without_cache = False
+PLAIN_WARM = 500_000
+"""So many entries of arrays Python walks, all calls of a process together, a tenth of them in one
+call, before compiled kernels are loaded from disk: it takes less time than loading numba."""
+PLAIN_COLD = 4_000_000
+"""The same where kernels would have to be compiled first, which takes seconds."""
 
 
 def kernel(function: Callable[P, R]) -> Callable[P, R]:
-    """Compile `function` at its first call, cached on disk where that is possible."""
-    return _compiled(function, {})
+    """Compile `function` when it is first called, or find it on disk."""
+    return cast("Callable[P, R]", Kernel(function))
+
+
+def plain_kernel(passes: int = 1) -> Callable[[F], F]:
+    """Mark a kernel that gives the same bits when Python runs it, and let it where data is little.
+
+    Python must see what numba sees: no sum of small integers grows beyond their dtype, nothing is
+    divided by zero, no logarithm or power is taken. The tests run each both ways.
+
+    Parameters
+    ----------
+    passes
+        How often it walks through its arrays.
+    """
+
+    def mark(function: F) -> F:
+        return cast("F", Kernel(function, passes))
+
+    return mark
 
 
 def training_kernel(function: Callable[P, R]) -> Callable[P, R]:
     """Compile a kernel of training, in which sums may be taken in any order."""
-    return _compiled(function, {"fastmath": {"reassoc", "contract", "nsz"}})
+    return cast("Callable[P, R]", Kernel(function, fastmath={"reassoc", "contract", "nsz"}))
+
+
+class Kernel:
+    """A function over arrays, compiled when that is needed."""
+
+    walked = 0
+    """Entries of arrays that Python walked so far in this process."""
+
+    def __init__(
+        self, function: Callable[..., Any], passes: int | None = None, **options: Any
+    ) -> None:
+        update_wrapper(self, function)
+        self.py_func = function
+        self._name = function.__qualname__
+        self.passes = passes
+        """How often Python would walk through the arrays; None: it must not."""
+        self.options: dict[str, Any] = {"nogil": True, "error_model": "numpy", **options}
+
+    def __call__(self, *arguments: Any, **named: Any) -> Any:
+        """Run the function."""
+        if self.passes is not None and "dispatcher" not in self.__dict__:
+            size = max(one.size for one in (*arguments, *named.values()) if hasattr(one, "size"))
+            if self._is_little(self.passes * size):
+                return _as_compiled(self.py_func(*arguments, **named))
+        return self.dispatcher(*arguments, **named)
+
+    def __reduce__(self) -> str:
+        return self._name  # a worker finds it under its name
+
+    @cached_property
+    def dispatcher(self) -> Any:
+        """What numba made of the function."""
+        from unskew.engine.compiler import dispatcher
+
+        return dispatcher(self.py_func, self.options)
+
+    @property
+    def _numba_type_(self) -> Any:
+        """How numba sees a kernel that another one calls."""
+        return self.dispatcher._numba_type_
+
+    @cached_property
+    def _limit(self) -> int:
+        """How much Python walks before the kernel is taken from disk, or compiled."""
+        python = f"py{sys.version_info[0]}{sys.version_info[1]}"
+        name = f"{self.__module__.rpartition('.')[2]}.{self._name}-*.{python}*.nbi"
+        given = os.environ.get("NUMBA_CACHE_DIR")
+        if given:
+            return PLAIN_WARM if any(Path(given).glob(f"*/{name}")) else PLAIN_COLD
+        home = Path(self.py_func.__code__.co_filename).parent
+        if any((home / "__pycache__").glob(name)):
+            return PLAIN_WARM
+        # Where the folder cannot be written, kernels are kept elsewhere, or nowhere.
+        return PLAIN_COLD if os.access(home, os.W_OK) else PLAIN_WARM
+
+    def _is_little(self, entries: int) -> bool:
+        """Tell whether Python walks through the entries sooner than a compiled kernel is there."""
+        if "unskew.engine.compiler" in sys.modules and self._limit == PLAIN_WARM:
+            return False
+        if 10 * entries > self._limit:
+            return False
+        Kernel.walked += entries
+        return Kernel.walked <= self._limit
 
 
 def is_compiled(function: Callable[..., Any]) -> bool:
     """Tell whether a kernel has been compiled on this machine, or cannot be kept there at all."""
-    dispatcher = cast("Any", function)
-    folder, function = dispatcher.stats.cache_path, dispatcher.py_func
-    if folder is None:
-        return True
-    name = f"{function.__module__.rpartition('.')[2]}.{function.__qualname__}"
-    return any(Path(folder).glob(f"{name}-*.nbi"))
+    one = cast("Kernel", function)
+    folder = one.dispatcher.stats.cache_path
+    name = f"{one.__module__.rpartition('.')[2]}.{one._name}"
+    return folder is None or any(Path(folder).glob(f"{name}-*.nbi"))
 
 
-def _compiled(function: Callable[P, R], more: dict[str, Any]) -> Callable[P, R]:
-    options: dict[str, Any] = {"nogil": True, "error_model": "numpy", **more}
-    try:
-        return cast("Callable[P, R]", numba.njit(cache=True, **options)(function))
-    except RuntimeError:  # numba found no folder it may write to
-        global _without_cache
-        if not _without_cache:
-            _without_cache = True
-            warnings.warn(
-                "no folder for compiled kernels can be written, so each process compiles them "
-                "again (some seconds); set NUMBA_CACHE_DIR to a writable folder to keep them",
-                DataWarning,
-                stacklevel=2,
-            )
-        return cast("Callable[P, R]", numba.njit(**options)(function))
+def _as_compiled(result: Any) -> Any:
+    """Return numbers as compiled kernels return them: Python's own."""
+    if isinstance(result, tuple):
+        return tuple(map(_as_compiled, result))
+    return result.item() if isinstance(result, np.generic) else result

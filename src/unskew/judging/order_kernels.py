@@ -5,11 +5,11 @@ from __future__ import annotations
 import numpy as np
 
 from unskew.arrays import I32, I64, U8
-from unskew.engine.compiled import kernel
+from unskew.engine.compiled import kernel, plain_kernel
 from unskew.engine.sort import sort_by, sort_rising
 
 
-@kernel
+@plain_kernel()
 def top_of_order(
     order: I32,
     items: int,
@@ -38,14 +38,14 @@ def top_of_order(
             item[empty] = -1
 
 
-@kernel
+@plain_kernel()
 def count_missing(
     missing: U8, user: I32, lo: int, hi: int, train_start: I64, train_item: I32, count: I64
 ) -> None:
     """Count the marked items outside the training items of the user, for lists lo..hi."""
-    total = 0
+    total = np.int64(0)
     for i in range(missing.size):
-        total += missing[i]
+        total += np.int64(missing[i])
     for r in range(lo, hi):
         count[r - lo] = total
         if total:

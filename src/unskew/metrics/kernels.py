@@ -9,7 +9,7 @@ from __future__ import annotations
 import numpy as np
 
 from unskew.arrays import F64, I8, I32, I64
-from unskew.engine.compiled import kernel
+from unskew.engine.compiled import kernel, plain_kernel
 
 LIKED, DISLIKED, POOLED = 1, 2, 3
 HALVES = 32  # gains 0, 0.5, … below half of this are counted instead of sorted
@@ -17,7 +17,7 @@ NEVER = (1 << 62) + 1  # a rank beyond every cutoff, "the whole list" included
 EPSILON = 1e-5  # infAP's smoothing, as in trec_eval
 
 
-@kernel
+@plain_kernel()
 def walk(
     start: I64,
     rank: I32,
@@ -124,7 +124,7 @@ def discounted(
             c += 1
 
 
-@kernel
+@plain_kernel()
 def ideal(
     user: I32,
     judged_start: I64,
@@ -182,7 +182,7 @@ def ideal(
     return out
 
 
-@kernel
+@plain_kernel()
 def _sort_down(keys: F64, weights: F64, size: int) -> None:
     """Sort keys descending, and weights with them (Shell's sort)."""
     gap = 1
@@ -269,7 +269,7 @@ def sum_judged(user: I32, judged_start: I64, weight: F64, lo: int, hi: int) -> F
     return out
 
 
-@kernel
+@plain_kernel()
 def exact_sums(bits: I64) -> tuple[I64, I64]:
     """Add doubles without rounding, row by row; count those that are NaN.
 
@@ -297,8 +297,9 @@ def exact_sums(bits: I64) -> tuple[I64, I64]:
                 if (touched >> np.uint64(group)) & np.uint64(1):
                     for exponent in range(32 * group, 32 * group + 32):
                         for table in range(4):
-                            if exponent < 2047:
-                                _carry(limbs[row], tables[table, exponent], exponent)
+                            mantissas = tables[table, exponent]
+                            if mantissas != 0 and exponent < 2047:
+                                _carry(limbs[row], mantissas, exponent)
                             tables[table, exponent] = 0
         for limb in range(69):
             limbs[row, limb + 1] += limbs[row, limb] >> 32
@@ -306,11 +307,9 @@ def exact_sums(bits: I64) -> tuple[I64, I64]:
     return limbs, missing
 
 
-@kernel
+@plain_kernel()
 def _carry(limbs: I64, mantissas: int, exponent: int) -> None:
     """Add a sum of mantissas of one exponent to the limbs."""
-    if mantissas == 0:
-        return
     low = np.uint64(0xFFFFFFFF)
     sign = -1 if mantissas < 0 else 1
     size = np.uint64(abs(mantissas))

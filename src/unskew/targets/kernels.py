@@ -10,7 +10,7 @@ from __future__ import annotations
 import numpy as np
 
 from unskew.arrays import F64, I32, I64, U8
-from unskew.engine.compiled import kernel
+from unskew.engine.compiled import kernel, plain_kernel
 from unskew.engine.rng_kernels import first, second
 from unskew.engine.sort import first_beyond, first_from, sort_by, sort_rising
 
@@ -37,7 +37,7 @@ def bar(
             barred[test_item[j]] = user
 
 
-@kernel
+@plain_kernel()
 def count_others(
     user: I32,
     stratum: I32,
