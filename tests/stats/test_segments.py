@@ -49,6 +49,39 @@ def ids(count):
 # How segments are formed
 
 
+def test_taste_by_plain_sets(judged):
+    """Niche, diverse and blockbuster by the share of popular items, as sorted lists give them."""
+    train, users = judged.train, judged.users
+    profile = {}
+    for u, i in zip(train.user.tolist(), train.item.tolist(), strict=True):
+        profile.setdefault(train.users.values[u], []).append(i)
+    counts = np.bincount(train.item)
+    order = sorted(np.flatnonzero(counts), key=lambda i: (-counts[i], i))
+    popular = set(order[: math.ceil(0.2 * len(order))])
+    share = {u: sum(i in popular for i in own) / len(own) for u, own in profile.items()}
+    everyone = sorted(share.values())
+    segments = segments_of(users, "taste", judged=judged)
+    assert segments.names == ("niche", "diverse", "blockbuster", "cold")
+    for user, code in zip(users.values.to_list(), segments.code.tolist(), strict=True):
+        if user not in share:
+            assert segments.names[code] == "cold"
+            continue
+        below = sum(one < share[user] for one in everyone)
+        middle = (below + everyone.count(share[user]) / 2) / len(everyone)
+        name = "niche" if middle < 0.2 else "diverse" if middle < 0.8 else "blockbuster"
+        assert segments.names[code] == name
+
+
+def test_taste_needs_training_ratings_and_takes_no_number_of_groups(judged):
+    with pytest.raises(SettingError, match="groups=… does nothing with by='taste'"):
+        segments_of(judged.users, "taste", judged=judged, groups=3)
+    with pytest.raises(SettingError, match="by='taste' needs the ratings behind the values"):
+        segments_of(judged.users, "taste")
+    bare = us.judge({"user": [1, 2], "item": [1, 2], "rating": [5, 5]}, {"s": {1: [2]}}, liked=4)
+    with pytest.raises(DataError, match="give train="):
+        segments_of(bare.users, "taste", judged=bare)
+
+
 @pytest.mark.parametrize(
     ("numbers", "sizes"),
     [
@@ -386,7 +419,7 @@ def test_files_that_cannot_be_used(tmp_path, content, by, says):
     ("settings", "says"),
     [
         ({"by": "activty"}, "unknown by 'activty'. Did you mean 'activity'? Allowed: activity"),
-        ({"by": "none.csv:land"}, "Allowed: activity, popularity, time, FILE:COLUMN"),
+        ({"by": "none.csv:land"}, "Allowed: activity, popularity, taste, time, FILE:COLUMN"),
         ({"by": "activity"}, "by='activity' needs the ratings behind the values"),
         ({"by": "time"}, "by='time' needs the ratings behind the values"),
         ({"by": {"user": [1], "a": [1], "b": [2]}}, "a column of users and one other column, got"),

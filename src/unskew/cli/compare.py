@@ -98,8 +98,9 @@ class SegmentOptions:
         str | None,
         option(
             SEGMENTS,
-            "Compare within segments of users: activity, popularity (of what the user likes), time "
-            "(of the last test judgment), or FILE:COLUMN of a file of users.",
+            "Compare within segments of users: activity, popularity (of what the user likes), "
+            "taste (niche, diverse, blockbuster), time (of the last test judgment), or FILE:COLUMN "
+            "of a file of users.",
             metavar="NAME|FILE:COLUMN",
         ),
     ]

@@ -6,7 +6,7 @@ import math
 
 import numpy as np
 
-from unskew.arrays import F64, I64, frozen
+from unskew.arrays import F64, I8, I64, Mask, frozen
 from unskew.judging.shape import Basis, Matched
 from unskew.metrics.block import Block
 from unskew.metrics.chance import ChanceBlock
@@ -139,22 +139,22 @@ def _percentiles(judged: Basis) -> F64:
     return judged.once("percentiles", lambda: percentiles(judged.popularity))
 
 
-def _classes(judged: Basis, params: Params) -> tuple[I64, F64]:
+def _classes(judged: Basis, params: Params) -> tuple[I8, F64]:
     """Return the class of each item, and how many of each are in the profile of each list."""
     head, tail = float(params["head"]), float(params["tail"])
     classes = judged.once(
         ("classes", head, tail),
         lambda: item_classes(judged.popularity, head, tail).astype(np.float64),
-    ).astype(np.int64)
+    ).astype(np.int8)
     profile = judged.once(("profile classes", head, tail), lambda: profile_classes(judged, classes))
     return classes, profile
 
 
-def _class_counts(block: Block, classes: I64, cutoffs: I64) -> I64:
+def _class_counts(block: Block, classes: I8, cutoffs: I64) -> I64:
     from unskew.metrics import popularity_kernels
 
     run = block.matched
-    of_run = frozen(classes[run.from_run].astype(np.int8))
+    of_run = frozen(classes[run.from_run])
     return popularity_kernels.class_counts(
         run.start, run.stop, run.run.item, of_run, cutoffs, block.lo, block.hi
     )
@@ -239,24 +239,28 @@ def excess_deviation(block: Block, params: Params, cutoffs: I64) -> F64:
     return popularity_kernels.divergences(profile, counts, block.lo, block.hi) - null
 
 
-def parity_counts(judged: Basis, matched: Matched, head: float, cutoff: int) -> I64:
-    """Count by list, in head and tail: listed, listed and liked, liked, and what could be listed.
+def _tail(judged: Basis, head: float) -> Mask:
+    def mark() -> F64:
+        return tail_items(judged.popularity, head).astype(np.float64)
 
-    Eight columns: two of each. What could be listed is the catalogue (every item where it is not
-    known) less the user's training items.
+    return judged.once(("tail", head), mark).astype(np.bool_)
+
+
+def parity_counts(judged: Basis, matched: Matched, head: float, cutoff: int) -> I64:
+    """Count by list, in head and tail: items listed, liked items listed, liked items.
+
+    Six columns: two of each. Listed items outside of the catalogue, where it is known, do not
+    count as listed.
     """
     from unskew.metrics import popularity_kernels
 
-    train, owner = judged.train, judged.owner
-    assert train is not None
-    assert owner is not None
-    tail = tail_items(judged.popularity, head)
+    tail = _tail(judged, head)
     inside = np.ones(tail.size, np.bool_) if judged.catalogue is None else judged.catalogue
-    judgments, run = judged.judgments, matched.run
-    counts = popularity_kernels.tail_counts(
+    judgments = judged.judgments
+    return popularity_kernels.tail_counts(
         matched.start,
         matched.stop,
-        run.item,
+        matched.run.item,
         matched.from_run,
         judged.lists.user,
         judgments.start,
@@ -266,11 +270,15 @@ def parity_counts(judged: Basis, matched: Matched, head: float, cutoff: int) -> 
         frozen(inside),
         cutoff,
     )
-    known = inside[train.item]
-    cell = 2 * train.user[known].astype(np.int64) + tail[train.item[known]]
-    taken = np.bincount(cell, minlength=2 * len(train.users)).reshape(-1, 2)[owner]
-    whole = np.bincount(tail[inside].astype(np.int64), minlength=2)
-    return np.concatenate([counts, whole - taken], axis=1)
+
+
+def free_items(judged: Basis, head: float) -> F64:
+    """Count the items of the catalogue that each list's user did not rate, in head and tail."""
+    assert judged.catalogue is not None
+    tail = _tail(judged, head)
+    part = np.where(judged.catalogue, tail, -1).astype(np.int8)
+    whole = np.bincount(tail[judged.catalogue].astype(np.int64), minlength=2)
+    return whole - profile_classes(judged, part, 2)
 
 
 def disparity(top: F64, bottom: F64) -> float:
@@ -327,6 +335,6 @@ def statistical_parity(judged: Basis, matched: Matched, params: Params, cutoff: 
     description of the whole run.
     Reference: Zhu et al. 2020 (RSP); with these groups PopRSP in Elliot.
     """
-    counts = parity_counts(judged, matched, float(params["head"]), cutoff)
-    total = counts[matched.depth > 0].sum(axis=0).astype(np.float64)
-    return disparity(total[0:2], total[6:8])
+    head, listed = float(params["head"]), matched.depth > 0
+    total = parity_counts(judged, matched, head, cutoff)[listed].sum(axis=0).astype(np.float64)
+    return disparity(total[0:2], free_items(judged, head)[listed].sum(axis=0))

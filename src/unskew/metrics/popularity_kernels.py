@@ -10,8 +10,6 @@ from unskew.arrays import F64, I8, I32, I64, Mask
 from unskew.engine.compiled import kernel
 
 LIKED = 1
-SPREAD = 9.0  # standard deviations beyond which a count has no probability left, and
-FEW = 40.0  # what is added to them: counts with a small mean are skewed
 
 
 @kernel
@@ -35,97 +33,107 @@ def class_counts(
 
 
 @kernel
-def _weighed(count: float) -> float:
-    """Return x log2 x."""
-    return count * math.log2(count) if count > 0 else 0.0
-
-
-@kernel
-def divergence(a: F64, b: F64) -> float:
-    """Jensen-Shannon divergence in bits between the shares of two rows of counts; NaN if empty."""
-    n, k = a[0] + a[1] + a[2], b[0] + b[1] + b[2]
-    if n == 0 or k == 0:
-        return math.nan
-    mixed = own = other = 0.0
-    for one in range(3):
-        mixed += _weighed(a[one] * k + b[one] * n)
-        own += _weighed(a[one])
-        other += _weighed(b[one])
-    both = 2 * n * k
-    value = math.log2(both) - mixed / both + (own / n - math.log2(n) + other / k - math.log2(k)) / 2
-    return value if value > 0 else 0.0  # rounding may leave less than nothing
+def _term(p: float, q: float) -> float:
+    """Return what one class adds to the Jensen-Shannon divergence, in bits."""
+    middle = (p + q) / 2
+    term = 0.0
+    if p > 0:
+        term += p * math.log2(p / middle)
+    if q > 0:
+        term += q * math.log2(q / middle)
+    return term / 2
 
 
 @kernel
 def divergences(profile: F64, counts: I64, lo: int, hi: int) -> F64:
     """Return the divergence of each list from its user's profile: cutoff x list."""
     out = np.empty((len(counts), hi - lo))
-    a, b = np.empty(3), np.empty(3)
     for c in range(len(counts)):
         for row in range(hi - lo):
-            for one in range(3):
-                a[one] = profile[lo + row, one]
-                b[one] = counts[c, row, one]
-            out[c, row] = divergence(a, b)
+            own, listed = profile[lo + row], counts[c, row]
+            size, drawn = own.sum(), listed.sum()
+            total = 0.0
+            for one in range(own.size):
+                total += _term(own[one] / size, listed[one] / drawn)
+            out[c, row] = total if size > 0 and drawn > 0 else math.nan
     return out
 
 
 @kernel
-def _bounds(total: float, inside: float, drawn: float) -> tuple[int, int]:
-    """Return between which numbers of `inside` items practically all samples lie."""
-    low, high = max(0.0, drawn - (total - inside)), min(inside, drawn)
-    share = inside / total
-    rest = (total - drawn) / max(total - 1, 1.0)
-    spread = SPREAD * math.sqrt(drawn * share * (1 - share) * rest) + FEW
-    return int(max(low, math.floor(drawn * share - spread))), int(
-        min(high, math.ceil(drawn * share + spread))
-    )
+def log_factorials(largest: int) -> F64:
+    """Return the logarithms of 0!, 1!, … largest!."""
+    table = np.empty(largest + 1)
+    for number in range(largest + 1):
+        table[number] = math.lgamma(number + 1)
+    return table
 
 
 @kernel
-def _log_ways(total: float, chosen: float) -> float:
+def _log_ways(table: F64, total: float, chosen: float) -> float:
     """Return the logarithm of the number of samples."""
-    return math.lgamma(total + 1) - math.lgamma(chosen + 1) - math.lgamma(total - chosen + 1)
+    return float(table[int(total)] - table[int(chosen)] - table[int(total - chosen)])
 
 
 @kernel
-def expected_divergence(pool: F64, drawn: float, profile: F64, is_rest: bool) -> float:
+def _expected_term(
+    table: F64,
+    total: float,
+    inside: float,
+    drawn: float,
+    size: float,
+    profile: float,
+    is_rest: bool,
+) -> float:
+    """Return the expected term of a class of which a list draws a hypergeometric number.
+
+    The probabilities start at the most likely number, so that none is lost below 1e-300.
+    """
+    low, high = max(0.0, drawn - (total - inside)), min(inside, drawn)
+    mode = min(max(math.floor((drawn + 1) * (inside + 1) / (total + 2)), low), high)
+    peak = math.exp(
+        _log_ways(table, inside, mode)
+        + _log_ways(table, total - inside, drawn - mode)
+        - _log_ways(table, total, drawn)
+    )
+    expected, chance, b = 0.0, peak, mode
+    while b <= high:
+        a = inside - b if is_rest else profile
+        expected += chance * _term(a / size, b / drawn)
+        chance *= (inside - b) * (drawn - b) / ((b + 1) * (total - inside - drawn + b + 1))
+        b += 1
+    chance, b = peak, mode
+    while b > low:
+        chance *= b * (total - inside - drawn + b) / ((inside - b + 1) * (drawn - b + 1))
+        b -= 1
+        a = inside - b if is_rest else profile
+        expected += chance * _term(a / size, b / drawn)
+    return expected
+
+
+@kernel
+def expected_divergence(table: F64, pool: F64, drawn: float, profile: F64, is_rest: bool) -> float:
     """Return the expected divergence when a list is drawn from a pool, without replacement.
 
     Its shares are compared with `profile` or, with `is_rest`, with what is left of the pool.
-    Exact: all samples of three classes, each with its probability.
+    Exact: the divergence is a sum over classes, so that each needs its own number only.
     """
-    total = pool[0] + pool[1] + pool[2]
-    size = total - drawn if is_rest else profile[0] + profile[1] + profile[2]
+    total = pool.sum()
+    size = total - drawn if is_rest else profile.sum()
     if drawn <= 0 or size <= 0:
         return math.nan
-    a, b = profile.copy(), np.empty(3)
-    ways, expected = _log_ways(total, drawn), 0.0
-    low, high = _bounds(total, pool[0], drawn)
-    for first in range(low, high + 1):
-        left = drawn - first
-        rest = pool[1] + pool[2]
-        at, end = (0, 0) if rest == 0 else _bounds(rest, pool[1], left)
-        chance = math.exp(
-            _log_ways(pool[0], first)
-            + _log_ways(pool[1], at)
-            + _log_ways(pool[2], left - at)
-            - ways
-        )
-        for second in range(at, end + 1):
-            third = left - second
-            b[0], b[1], b[2] = first, second, third
-            if is_rest:
-                for one in range(3):
-                    a[one] = pool[one] - b[one]
-            expected += chance * divergence(a, b)
-            chance *= (pool[1] - second) * third / ((second + 1) * (pool[2] - third + 1))
+    expected = 0.0
+    for one in range(pool.size):
+        expected += _expected_term(table, total, pool[one], drawn, size, profile[one], is_rest)
     return expected
 
 
 @kernel
 def null_divergences(profile: F64, counts: I64, lo: int, hi: int) -> F64:
     """Return the expected divergence if profile and list were one pool, divided at random."""
+    most = 0.0
+    for row in range(hi - lo):
+        most = max(most, profile[lo + row].sum() + counts[-1, row].sum())
+    table = log_factorials(int(most))
     out = np.empty((len(counts), hi - lo))
     pool, rest = np.empty(3), np.empty(3)
     for c in range(len(counts)):
@@ -135,17 +143,23 @@ def null_divergences(profile: F64, counts: I64, lo: int, hi: int) -> F64:
                 rest[one] = profile[lo + row, one]
                 pool[one] = rest[one] + counts[c, row, one]
                 drawn += counts[c, row, one]
-            out[c, row] = expected_divergence(pool, drawn, rest, True)
+            out[c, row] = expected_divergence(table, pool, drawn, rest, True)
     return out
 
 
 @kernel
 def chance_divergences(profile: F64, targets: F64, shown: F64) -> F64:
     """Return the expected divergence of random lists of each list's targets: cutoff x list."""
+    most = 0.0
+    for row in range(len(profile)):
+        most = max(most, targets[row].sum())
+    table = log_factorials(int(most))
     out = np.empty_like(shown)
     for c in range(len(shown)):
         for row in range(len(profile)):
-            out[c, row] = expected_divergence(targets[row], shown[c, row], profile[row], False)
+            out[c, row] = expected_divergence(
+                table, targets[row], shown[c, row], profile[row], False
+            )
     return out
 
 
@@ -184,4 +198,25 @@ def tail_counts(
             if mark[one] == row + 1:
                 out[row, 2 + int(tail[one])] += 1
                 mark[one] = 0  # an item that comes twice is one hit
+    return out
+
+
+@kernel
+def profile_sums(start: I64, item: I32, weight: F64) -> F64:
+    """Sum a weight of the items of each user's profile."""
+    out = np.zeros(start.size - 1)
+    for user in range(start.size - 1):
+        for at in range(start[user], start[user + 1]):
+            out[user] += weight[item[at]]
+    return out
+
+
+@kernel
+def profile_counts(start: I64, item: I32, classes: I8, number: int) -> F64:
+    """Count the items of each class in each user's profile; items of class -1 do not count."""
+    out = np.zeros((start.size - 1, number))
+    for user in range(start.size - 1):
+        for at in range(start[user], start[user + 1]):
+            if classes[item[at]] >= 0:
+                out[user, classes[item[at]]] += 1
     return out

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from unskew.arrays import F64, I64, Mask
+from unskew.arrays import F64, I8, Mask, frozen
 from unskew.judging.shape import Basis
 
 HEAD, MID, TAIL = 0, 1, 2
@@ -30,13 +30,14 @@ def tail_items(counts: F64, head: float) -> Mask:
     return tail
 
 
-def item_classes(counts: F64, head: float, tail: float) -> I64:
+def item_classes(counts: F64, head: float, tail: float) -> I8:
     """Return the class of each item: head, tail, or mid between them.
 
     The tail begins where the more rated items hold the share 1 - `tail` of all ratings.
     """
     before, total = ratings_before(counts), counts.sum()
-    return np.where(before < head * total, HEAD, np.where(before < (1 - tail) * total, MID, TAIL))
+    upper = np.where(before < (1 - tail) * total, MID, TAIL)
+    return np.where(before < head * total, HEAD, upper).astype(np.int8)
 
 
 def percentiles(counts: F64) -> F64:
@@ -48,29 +49,25 @@ def percentiles(counts: F64) -> F64:
     return (below + np.searchsorted(rated, counts, "right")) / (2 * rated.size)
 
 
-def profile_sizes(judged: Basis) -> F64:
-    """Return how many training ratings each list's user has."""
-    assert judged.train is not None
-    assert judged.owner is not None
-    return np.diff(judged.train.start)[judged.owner].astype(np.float64)
-
-
 def profile_means(judged: Basis, weight: F64) -> F64:
     """Return the mean weight of the items of each list's user's profile; NaN without any."""
+    from unskew.metrics import popularity_kernels
+
     train = judged.train
     assert train is not None
     assert judged.owner is not None
-    total = np.bincount(train.user, weight[train.item], len(train.users))
+    total = popularity_kernels.profile_sums(train.start, train.item, frozen(weight))
     with np.errstate(invalid="ignore"):
         mean = total / np.diff(train.start)
     return mean[judged.owner]
 
 
-def profile_classes(judged: Basis, classes: I64) -> F64:
+def profile_classes(judged: Basis, classes: I8, number: int = CLASSES) -> F64:
     """Return how many items of each class are in each list's user's profile: a row per list."""
+    from unskew.metrics import popularity_kernels
+
     train = judged.train
     assert train is not None
     assert judged.owner is not None
-    cell = train.user.astype(np.int64) * CLASSES + classes[train.item]
-    counts = np.bincount(cell, minlength=CLASSES * len(train.users)).reshape(-1, CLASSES)
-    return counts[judged.owner].astype(np.float64)
+    counts = popularity_kernels.profile_counts(train.start, train.item, frozen(classes), number)
+    return np.ascontiguousarray(counts[judged.owner])

@@ -18,14 +18,17 @@ from unskew.errors import DataError, SettingError, unknown_name
 from unskew.evaluation.scores import Scores
 from unskew.judging.judged import Judged
 from unskew.report.text import counted
-from unskew.splits.popularity import item_counts
+from unskew.splits.popularity import by_popularity, item_counts
 from unskew.stats.segment_files import UserColumn, column_of_table, is_column, read_column
 
-BY = ("activity", "popularity", "time")
+BY = ("activity", "popularity", "taste", "time")
 GROUPS = 4
 LEAST_USERS = 20
 MOST_GROUPS = 20
 """Of a text column, the largest groups that stay apart."""
+TASTES = ("niche", "diverse", "blockbuster")
+POPULAR = 0.2
+"""The share of the rated items that is popular, and of the users that is niche, or blockbuster."""
 COLD = "cold"
 UNKNOWN = "unknown"
 OTHER = "other"
@@ -84,8 +87,8 @@ def segments_of(
     users
         Whom to divide: all others do not count.
     by
-        `activity`, `popularity`, `time`, `FILE:COLUMN`, a table with a column of users and one
-        other column, or a `Segmentation` of these users.
+        `activity`, `popularity`, `taste`, `time`, `FILE:COLUMN`, a table with a column of users and
+        one other column, or a `Segmentation` of these users.
     judged
         The judged data, where they are known.
     scores
@@ -104,6 +107,10 @@ def segments_of(
             raise SettingError(
                 f"least_users=… is for the groups of a text column, not for by={by!r}: leave it out"
             )
+        if by == "taste":
+            if groups is not None:
+                raise SettingError("groups=… does nothing with by='taste', which has three")
+            return _by_taste(users, judged)
         return _by_quantity(users, QUANTITIES[by](users, judged, scores), parts)
     if isinstance(by, str):
         if not is_column(by):
@@ -233,6 +240,42 @@ def _time(users: Ids, judged: Judged | None, scores: tuple[Scores, ...]) -> Quan
         cold=None if train is None else _counts(users, train) == 0,
         missing="user has no test judgment|users have no test judgment",
     )
+
+
+def _by_taste(users: Ids, judged: Judged | None) -> Segmentation:
+    """Divide users by the share of popular items in their training ratings.
+
+    Abdollahpouri et al. 2019: the fifth of the users with the smallest share is niche, that with
+    the largest blockbuster, the rest diverse. Users with equal shares stay together, in the group
+    in which the middle of them falls.
+    """
+    if judged is None:
+        raise _needs_judged("taste")
+    if judged.train is None:
+        raise DataError("by='taste' needs the training ratings: give train=…")
+    train = _judged_part(judged.train)
+    counts = item_counts(train)
+    popular = np.zeros(counts.size)
+    popular[by_popularity(counts)[: math.ceil(POPULAR * np.count_nonzero(counts))]] = 1.0
+    share = np.append(_means(train, popular[train.item], np.ones(len(train), np.bool_)), np.nan)
+    share = share[train.users.codes(users.values)]
+    known = ~np.isnan(share)
+    distinct, of, count = np.unique(share[known], return_inverse=True, return_counts=True)
+    middle = (np.cumsum(count) - count / 2) / max(int(count.sum()), 1)
+    group = np.where(middle < POPULAR, 0, np.where(middle < 1 - POPULAR, 1, 2))
+    code = np.full(share.size, len(TASTES), np.int64)
+    code[known] = group[of] if distinct.size else 0
+    used, code = np.unique(code, return_inverse=True)
+    rule = (
+        f"segments: users by the share of popular items (the {POPULAR:.0%} most rated) in their "
+        f"training ratings: niche is the lowest {POPULAR:.0%} of users, blockbuster the highest; "
+        "users with equal shares stay together"
+    ).replace("%", " %")
+    names = tuple((*TASTES, COLD)[one] for one in used)
+    if COLD in names:
+        rule += f"; {COLD}: no training rating"
+    by = "share of popular items in training"
+    return _several(Segmentation(by, rule, users, frozen(code.astype(np.int64)), names))
 
 
 QUANTITIES: dict[str, Callable[[Ids, Judged | None, tuple[Scores, ...]], Quantity]] = {
