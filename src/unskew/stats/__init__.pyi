@@ -3,6 +3,8 @@ from .corrections import correct as correct
 from .correlation import kendall as kendall
 from .correlation import rbo as rbo
 from .correlation import tau_ap as tau_ap
+from .data_set_result import DataSetComparison as DataSetComparison
+from .data_sets import compare_data_sets as compare_data_sets
 from .design_contrasts import Contrast as Contrast
 from .design_contrasts import Contrasts as Contrasts
 from .design_contrasts import contrasts as contrasts
