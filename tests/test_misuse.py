@@ -234,6 +234,8 @@ def calls(tmp_path_factory):
         "unbiased.judgments_for": {**two_lists, "k": 5},
         "unbiased.judgments_needed": listed,
         "stats.group_gaps": {"scores": scores, "by": "activity"},
+        "stats.lexirecall": {"judged": us.judge(split.test, runs, liked=4)},
+        "stats.user_distribution": {"scores": scores},
         "stats.kendall": orders,
         "data.levels": of,
         "load": {"source": ratings},

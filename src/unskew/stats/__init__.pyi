@@ -9,10 +9,14 @@ from .design_contrasts import Contrast as Contrast
 from .design_contrasts import Contrasts as Contrasts
 from .design_contrasts import contrasts as contrasts
 from .discrimination import discriminative_power as discriminative_power
+from .distribution_of_users import user_distribution as user_distribution
+from .distribution_result import UserDistribution as UserDistribution
 from .group_comparison import group_gaps as group_gaps
 from .group_gaps_result import GroupGaps as GroupGaps
 from .incompleteness import robustness as robustness
 from .incompleteness import user_robustness as user_robustness
+from .lexicographic import LexicographicRecall as LexicographicRecall
+from .lexicographic import lexirecall as lexirecall
 from .model_ages import ModelDecay as ModelDecay
 from .model_ages import model_decay as model_decay
 from .null_errors import type_one_error as type_one_error

@@ -1,0 +1,322 @@
+"""`user_distribution`: the values of all users, not only their mean; who gains and who loses."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from itertools import combinations
+
+import numpy as np
+import polars as pl
+
+from unskew.arrays import F64
+from unskew.checks import check_share, checked
+from unskew.errors import DataError, SettingError, unknown_name
+from unskew.report.text import number
+from unskew.stats.corrections import correct
+from unskew.stats.distribution_result import UserDistribution
+from unskew.stats.dominance import Dominance, dominance
+from unskew.stats.group_values import paired_values, values_of_users
+from unskew.stats.inequality import others
+from unskew.stats.paired_shares import net_share, share_of, sign_p
+from unskew.stats.pairing import Paired, Source, known_metric
+from unskew.stats.quantile_bands import POINTS, quantile_band
+from unskew.stats.skewed_means import Estimates, group_means, intervals, of_means
+from unskew.stats.user_draws import chosen_metrics
+
+LEAST_USERS = 20
+"""With fewer users there are no bands and no tests."""
+LEAST_OTHERS = 5
+_EQUAL = 1e-12
+"""In parts of the largest value: values that differ by less are tied."""
+
+
+@dataclass(frozen=True, eq=False)
+class _Pair:
+    """Two systems on one metric."""
+
+    a: str
+    b: str
+    users: int
+    better: int
+    """Users better off with a; `worse`: with b."""
+    worse: int
+    gain: Estimates | None
+    """Mean of a less b, greater being better; None: too few users for an interval."""
+    forward: Dominance
+    backward: Dominance
+    row: dict[str, object]
+
+
+@checked
+def user_distribution(
+    scores: Source,
+    metric: str | Sequence[str] | None = None,
+    *,
+    reference: str | None = None,
+    confidence: float = 0.95,
+    threads: int | None = None,
+) -> UserDistribution:
+    """Show how values are spread over users, and compare systems by more than their means.
+
+    Of each system the quantile curve with a band that holds at all points together; of each pair
+    the shares of users better, worse and equally off, and whether one system dominates the other.
+
+    Parameters
+    ----------
+    scores
+        Judged data, which are evaluated here; what `evaluate` gave, or a list of such for several
+        folds; or values per user from elsewhere (see `paired`).
+    metric
+        One or several labels; unless given every metric with a value per user and a direction.
+    reference
+        Compare all systems with this one only; all pairs unless given.
+    confidence
+        Of each band and interval; 1 - confidence is the level of all sentences on one metric.
+    threads
+        Of the evaluation; never changes a number.
+
+    References
+    ----------
+    Ekstrand, Carterette and Diaz (arXiv 2309.05892): distributionally-informed evaluation.
+    Davidson and Duclos (Econometric Reviews 32, 2013): tests that show dominance. Tango (Statistics
+    in Medicine 17, 1998): differences of paired shares.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import unskew as us
+    >>> user = np.arange(100)
+    >>> values = {"user": user, "a": user / 100 + 0.1, "b": user / 100}
+    >>> result = us.stats.user_distribution(values)
+    >>> result.pairs().select("a", "b", "better", "worse", "dominance").row(0)
+    ('a', 'b', 1.0, 0.0, 'a, first order')
+    """
+    check_share("confidence", confidence)
+    pairing, _ = paired_values(scores, metric, threads)
+    if reference is not None and reference not in pairing.systems:
+        raise unknown_name("reference system", reference, pairing.systems)
+    labels = chosen_metrics(pairing, metric)
+    without = [label for label in labels if pairing.better[label] == "neither"]
+    if without and metric is not None:
+        raise SettingError(
+            f"{without[0]}: neither direction is better, so that users are not better or worse off"
+        )
+    labels = [label for label in labels if label not in without]
+    if not labels:
+        raise SettingError("none of these metrics has a direction that is better")
+    notes = [f"left out, as neither direction is better: {', '.join(without)}"] if without else []
+    curves, means, pairs, lines = [], [], [], []
+    for label in labels:
+        values, sign, lost = _values(pairing, label)
+        notes += [f"{label}: {lost:,} users left out because a value is undefined"] * (lost > 0)
+        curves.append(_curves(pairing, label, values, confidence))
+        means.append(_means(pairing, label, values, confidence))
+        compared = _pairs(pairing, label, sign * values, reference, confidence)
+        pairs.append(_table(compared, confidence))
+        lines += _sentences(compared, pairs[-1], label, sign, confidence)
+    return UserDistribution(
+        systems=pairing.systems,
+        metrics=tuple(labels),
+        better={label: pairing.better[label] for label in labels},
+        rows=pl.concat(curves),
+        means=pl.concat(means),
+        compared=pl.concat(pairs),
+        confidence=confidence,
+        sentences=tuple(lines),
+        notes=(*pairing.rules, *pairing.notes, *notes),
+    )
+
+
+def _values(pairing: Paired, label: str) -> tuple[F64, float, int]:
+    """Return users x systems without users that have no value, and 1, or -1 where less is better.
+
+    Values that differ by rounding become equal, so that users are tied.
+    """
+    values = values_of_users(pairing, label)
+    kept = ~np.isnan(values).any(axis=1)
+    values = values[kept]
+    if not len(values):
+        raise DataError(f"{label}: no user has a value of every system")
+    if not np.isfinite(values).all():
+        raise DataError(f"{label}: infinite values cannot be compared")
+    step = _EQUAL * max(float(np.abs(values).max()), np.finfo(np.float64).tiny)
+    distinct, at = np.unique(values, return_inverse=True)
+    first = np.concatenate([[True], np.diff(distinct) > step])
+    merged = distinct[first][np.cumsum(first) - 1]
+    sign = -1.0 if pairing.better[label] == "lower" else 1.0
+    return merged[at].reshape(values.shape), sign, int(np.count_nonzero(~kept))
+
+
+def _curves(pairing: Paired, label: str, values: F64, level: float) -> pl.DataFrame:
+    """Return a row per system and share of users."""
+    metric = known_metric(label)
+    least, most = -np.inf, np.inf
+    if metric is not None:
+        least, most = metric.definition.low, metric.definition.high
+    tables = []
+    for at, system in enumerate(pairing.systems):
+        band = quantile_band(values[:, at], level)
+        ends = np.maximum(band.low, least), np.minimum(band.high, most)
+        low, high = (
+            np.where(np.isfinite(end) & (len(values) >= LEAST_USERS), end, np.nan) for end in ends
+        )
+        columns = {"share": list(POINTS), "value": band.value, "low": low, "high": high}
+        tables.append(pl.DataFrame({"metric": label, "system": system, **columns}))
+    return pl.concat(tables).with_columns(pl.selectors.float().fill_nan(None))
+
+
+def _means(pairing: Paired, label: str, values: F64, level: float) -> pl.DataFrame:
+    """Return a row per system: the mean, and the users with the lowest value of all."""
+    n = len(values)
+    of = of_means(group_means(values, np.zeros(n, np.int64), 1))
+    low, high = intervals(of, level)
+    lowest = float(values.min())
+    rows = []
+    for at, system in enumerate(pairing.systems):
+        enough = n >= LEAST_USERS and others(values[:, at]) >= LEAST_OTHERS
+        share = share_of(int(np.count_nonzero(values[:, at] == lowest)), n, level)
+        rows.append(
+            {
+                "metric": label,
+                "system": system,
+                "users": n,
+                "mean": float(of.value[at, 0]),
+                "low": float(low[at, 0]) if enough else None,
+                "high": float(high[at, 0]) if enough else None,
+                "lowest_value": lowest,
+                "at_lowest": share.value,
+                "at_lowest_low": share.low,
+                "at_lowest_high": share.high,
+            }
+        )
+    return pl.DataFrame(rows, schema_overrides={"low": pl.Float64, "high": pl.Float64})
+
+
+def _pairs(
+    pairing: Paired, label: str, values: F64, reference: str | None, level: float
+) -> list[_Pair]:
+    """Compare pairs on values of which greater ones are better."""
+    systems = pairing.systems
+    chosen = list(combinations(range(len(systems)), 2))
+    if reference is not None:
+        at = systems.index(reference)
+        chosen = [(one, at) for one in range(len(systems)) if one != at]
+    return [
+        _pair(label, systems[i], systems[j], values[:, i], values[:, j], level) for i, j in chosen
+    ]
+
+
+def _pair(label: str, a: str, b: str, one: F64, other: F64, level: float) -> _Pair:
+    n = one.size
+    better, worse = int(np.count_nonzero(one > other)), int(np.count_nonzero(one < other))
+    row: dict[str, object] = {"metric": label, "a": a, "b": b, "users": n}
+    for name, count in (("better", better), ("worse", worse), ("tied", n - better - worse)):
+        share = share_of(count, n, level)
+        row |= {name: share.value, f"{name}_low": share.low, f"{name}_high": share.high}
+    net = net_share(better, worse, n, level)
+    row |= {"net": net.value, "net_low": net.low, "net_high": net.high}
+    row |= {"sign_p": sign_p(better, worse)}
+    difference = one - other
+    of = of_means(group_means(difference[:, None], np.zeros(n, np.int64), 1).pick((0, 0)))
+    # Welch's interval counts too: differences of two systems may have hardly any skewness.
+    of = replace(of, is_difference=True)
+    enough = n >= LEAST_USERS and others(difference) >= LEAST_OTHERS
+    ends = [float(end) for end in intervals(of, level)] if enough else [None, None]
+    row |= {"gain": float(of.value), "gain_low": ends[0], "gain_high": ends[1]}
+    return _Pair(
+        a=a,
+        b=b,
+        users=n,
+        better=better,
+        worse=worse,
+        gain=of if enough else None,
+        forward=dominance(one, other),
+        backward=dominance(other, one),
+        row=row,
+    )
+
+
+def _table(pairs: Sequence[_Pair], level: float) -> pl.DataFrame:
+    """Return a row per pair; p-values of dominance are corrected for the number of pairs (Holm).
+
+    Of both directions the smaller p counts: a false sentence about one direction needs the other
+    system to be better nearly everywhere, where the same sentence about the other is hopeless.
+    """
+    rows = [dict(pair.row) for pair in pairs]
+    columns: dict[str, list[float]] = {}
+    for order in ("first", "second"):
+        p = [min(getattr(pair.forward, order), getattr(pair.backward, order)) for pair in pairs]
+        p = [1.0 if pair.users < LEAST_USERS else one for pair, one in zip(pairs, p, strict=True)]
+        columns[order] = correct(p, "holm").tolist()
+    for at, (pair, row) in enumerate(zip(pairs, rows, strict=True)):
+        row |= {"first_p": columns["first"][at], "second_p": columns["second"][at]}
+        row["dominance"] = None
+        for order in ("second", "first"):
+            if columns[order][at] <= 1 - level + 1e-12:
+                ahead = getattr(pair.forward, order) <= getattr(pair.backward, order)
+                row["dominance"] = f"{pair.a if ahead else pair.b}, {order} order"
+    texts = {"dominance": pl.String, "gain_low": pl.Float64, "gain_high": pl.Float64}
+    if not rows:
+        return pl.DataFrame(schema={"metric": pl.String, "a": pl.String, "b": pl.String})
+    return pl.DataFrame(rows, schema_overrides=texts)
+
+
+def _sentences(
+    pairs: Sequence[_Pair], table: pl.DataFrame, label: str, sign: float, level: float
+) -> list[str]:
+    """Say what the means do not: dominance, curves that cross, more users against the mean."""
+    lines = []
+    alpha = (1 - level) / max(len(pairs), 1)
+    side = "above" if sign > 0 else "below"
+    for pair, row in zip(pairs, table.iter_rows(named=True), strict=True):
+        a, b = pair.a, pair.b
+        if row["dominance"] is not None:
+            ahead, order = row["dominance"].rsplit(", ", 1)
+            behind = b if ahead == a else a
+            count = pair.forward.thresholds.size
+            ends = [number(sign * float(x), 4) for x in pair.forward.thresholds[[0, -1]]]
+            ends = ends if sign > 0 else ends[::-1]
+            what = (
+                f"more users lie {side} it with {ahead}"
+                if order == "first order"
+                else f"users fall short of it by less with {ahead}, in the mean"
+            )
+            where = f"each of {count} values from {ends[0]} to {ends[1]}" if count > 1 else ends[0]
+            lines.append(f"{label}: {ahead} dominates {behind} ({order}): at {where}, {what}")
+        lines += _crossing(pair, label, sign, side, alpha)
+        lines += _hidden(pair, label, alpha)
+    return lines
+
+
+def _crossing(pair: _Pair, label: str, sign: float, side: str, alpha: float) -> list[str]:
+    forward, backward = pair.forward, pair.backward
+    if not forward.thresholds.size or pair.users < LEAST_USERS:
+        return []
+    # Both directions at all values together (Bonferroni).
+    limit = alpha / (2 * forward.thresholds.size)
+    one, other = int(np.argmin(forward.above)), int(np.argmin(backward.above))
+    if max(forward.above[one], backward.above[other]) > limit:
+        return []
+    here, there = (number(sign * float(forward.thresholds[at]), 4) for at in (one, other))
+    return [
+        f"{label}: the curves of {pair.a} and {pair.b} cross: more users lie {side} {here} with "
+        f"{pair.a}, and {side} {there} with {pair.b}"
+    ]
+
+
+def _hidden(pair: _Pair, label: str, alpha: float) -> list[str]:
+    """Say where the mean favours one system and most users the other."""
+    if pair.gain is None:
+        return []
+    low, high = intervals(pair.gain, 1 - alpha)
+    net = net_share(pair.better, pair.worse, pair.users, 1 - alpha)
+    for ahead, behind, against in (
+        (pair.a, pair.b, low > 0 and net.high < 0),
+        (pair.b, pair.a, high < 0 and net.low > 0),
+    ):
+        if against:
+            return [
+                f"{label}: {ahead} has the better mean, but more users are better off with {behind}"
+            ]
+    return []
