@@ -18,6 +18,7 @@ from shared.commands import (
     TABLES,
     TRAIN,
     write_annotation,
+    write_values,
 )
 
 VALUES = ("0", "-1", str(2**63), "1e308", "nan", "inf", "")
@@ -108,6 +109,7 @@ def home(tmp_path_factory):
         frame.write_csv(folder / f"{name}.csv")
     (folder / "plan.toml").write_text(PLAN)
     write_annotation(folder)
+    write_values(folder)
     pl.DataFrame(LOG, ["user", "item", "time"], orient="row").write_csv(folder / "log.csv")
     return folder
 

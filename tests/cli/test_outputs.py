@@ -20,6 +20,7 @@ from shared.commands import (
     TABLES,
     TRAIN,
     write_annotation,
+    write_values,
 )
 from unskew.cli import data_filter, formats, outputs
 from unskew.cli.options import ReportOptions
@@ -40,6 +41,7 @@ def home(tmp_path_factory):
         pl.DataFrame(rows, ["user", "item", "rank"], orient="row").write_csv(folder / f"{name}.csv")
     (folder / "plan.toml").write_text(PLAN)
     write_annotation(folder)
+    write_values(folder)
     pl.DataFrame(LOG, ["user", "item", "time"], orient="row").write_csv(folder / "log.csv")
     return folder
 

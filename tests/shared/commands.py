@@ -42,6 +42,7 @@ EXPLAINED = ["-j", "test.csv", "-r", "a.csv", "-m", "P@2", "--liked", "4"]
 TABLES = {
     "evaluate": JUDGED,
     "compare": [*JUDGED, "--permutations", "20"],
+    "ranking": ["books.csv", "films.csv", "--resamples", "5"],
     "power": [*JUDGED, "--permutations", "20", "--samples", "5"],
     "robustness": [*JUDGED, "--samples", "2"],
     "strata": [*JUDGED, "--train", "train.csv", "--strata", "2", "--bootstrap", "5"],
@@ -116,6 +117,14 @@ def write_annotation(folder):
     frame = pl.read_csv(home / "to-judge.csv", infer_schema=False)
     label = ["1", "0", "1", "?", None, None]
     frame.with_columns(pl.Series("label", label)).write_csv(home / "to-judge.csv")
+
+
+def write_values(folder):
+    """Write values per user of two systems on two data sets."""
+    for name, step in (("books", 3), ("films", 5)):
+        rows = [(u, u * step % 7 / 7, u * step % 4 / 4) for u in range(12)]
+        frame = pl.DataFrame(rows, ["user", "x", "y"], orient="row")
+        frame.write_csv(folder / f"{name}.csv")
 
 
 def run(capsys, *arguments):

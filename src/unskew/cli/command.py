@@ -23,7 +23,7 @@ PANELS = {
     "Data and splits": ("split", "intervene", "world", "data"),
     "Recommend": ("recommend", "algorithms"),
     "Judge": ("estimate", "annotate", "explain", "metrics", "bias"),
-    "Conclude": ("strata", "timeline", "power", "robustness", "study"),
+    "Conclude": ("ranking", "strata", "timeline", "power", "robustness", "study"),
     "Experiment": ("run", "plan", "store"),
 }
 """The panels of `unskew --help`, in their order, and the commands in each."""

@@ -13,9 +13,12 @@ from unskew.cli.options import (
     TEST,
     AverageOptions,
     ComputeOptions,
+    Confidence,
     FigureTableOptions,
     JudgedOptions,
     Permutations,
+    Reference,
+    Rope,
     Saved,
 )
 from unskew.cli.progress import progress
@@ -74,20 +77,12 @@ class TestOptions:
             default=True,
         ),
     ]
-    confidence: Annotated[float, option(TEST, "Confidence of the intervals.", default=0.95)]
+    confidence: Confidence
     interval: Annotated[
         str, option(TEST, "Method of the intervals: t, or bca (bootstrap).", default="t")
     ]
-    reference: Annotated[
-        str | None, option(TEST, "Compare this system with every other one, instead of all pairs.")
-    ]
-    rope: Annotated[
-        float | None,
-        option(
-            TEST,
-            "Differences up to this size do not matter; adds the probability of such a difference.",
-        ),
-    ]
+    reference: Reference
+    rope: Rope
 
 
 @bundle

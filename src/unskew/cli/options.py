@@ -183,6 +183,17 @@ Permutations = Annotated[
         max=MOST_DRAWS,
     ),
 ]
+Confidence = Annotated[float, option(TEST, "Confidence of the intervals.", default=0.95)]
+Reference = Annotated[
+    str | None, option(TEST, "Compare this system with every other one, instead of all pairs.")
+]
+Rope = Annotated[
+    float | None,
+    option(
+        TEST,
+        "Differences up to this size do not matter; adds the probability of such a difference.",
+    ),
+]
 Level = Annotated[float, option(INTERVALS, "Confidence level of the intervals.", default=0.95)]
 Bootstrap = Annotated[
     int,
