@@ -236,6 +236,10 @@ def calls(tmp_path_factory):
         "stats.group_gaps": {"scores": scores, "by": "activity"},
         "stats.lexirecall": {"judged": us.judge(split.test, runs, liked=4)},
         "stats.user_distribution": {"scores": scores},
+        "stats.item_group_gaps": {
+            "judged": us.judge(split.test, runs, liked=4),
+            "by": "popularity",
+        },
         "stats.kendall": orders,
         "data.levels": of,
         "load": {"source": ratings},

@@ -177,6 +177,7 @@ def test_shares_and_curves_are_plain_counts():
     assert row["tied"] == pytest.approx(np.mean(a == b))
     assert row["gain"] == pytest.approx(np.mean(a - b))
     assert row["dominance"] == "a, first order"
+    assert row["second_p"] < 0.001  # the least value, 0, has no shortfall and is not tested
     assert "a dominates b (first order)" in str(result)
     curve = result.table("P@10").filter(pl.col("system") == "b", pl.col("share") == 0.5)
     assert curve["value"].item() == np.sort(b)[149]

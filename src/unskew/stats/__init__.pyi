@@ -15,6 +15,8 @@ from .group_comparison import group_gaps as group_gaps
 from .group_gaps_result import GroupGaps as GroupGaps
 from .incompleteness import robustness as robustness
 from .incompleteness import user_robustness as user_robustness
+from .item_groups import item_group_gaps as item_group_gaps
+from .item_groups_result import ItemGroupGaps as ItemGroupGaps
 from .lexicographic import LexicographicRecall as LexicographicRecall
 from .lexicographic import lexirecall as lexirecall
 from .model_ages import ModelDecay as ModelDecay

@@ -69,8 +69,9 @@ def dominance(one: F64, other: F64) -> Dominance:
     down = np.array([np.count_nonzero((other > x) & (one <= x)) for x in values])
     # P(at least `up` of the users who lie above with one system only).
     above = np.where(up + down > 0, binomial_half_cdf(down, up + down), 1.0)
-    # At the largest value of all the mean shortfall is that value less the mean.
-    top = np.append(values, max(float(one.max()), float(other.max())))
+    # Nobody falls short of the least value; at the largest the mean shortfall is it less the mean.
+    least, most = (function([one, other]) for function in (np.min, np.max))
+    top = np.append(values[values > least], most)
     second = max(_shortfall_p(one, other, float(x)) for x in top)
     return Dominance(values, float(above.max()), second, above)
 

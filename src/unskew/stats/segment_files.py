@@ -16,13 +16,14 @@ from unskew.engine.remote import is_address
 from unskew.errors import DataError, Spelling, unknown_name
 from unskew.report.text import counted
 
+_WHO = {"user": "who", "item": "that"}
 _NO_FILES = ("arrays", "frame")
 """How `read_table` calls tables that are in no file."""
 
 
 @dataclass(frozen=True, eq=False)
 class UserColumn:
-    """A value per user: numbers, or texts."""
+    """A value per user (or item): numbers, or texts."""
 
     name: str
     source: str
@@ -55,28 +56,28 @@ def is_column(by: str) -> bool:
         return False
 
 
-def read_column(by: str | os.PathLike[str]) -> UserColumn:
-    """Read FILE:COLUMN."""
+def read_column(by: str | os.PathLike[str], of: str = "user") -> UserColumn:
+    """Read FILE:COLUMN; `of` says whose: `user` or `item`."""
     file, _, name = str(by).rpartition(":")
     table = read_table(file)
-    user = _user_column(table)
+    user = _user_column(table) if of == "user" else _item_column(table)
     others = [column for column in table.frame.columns if column != user]
     if name not in others:
         raise unknown_name(f"column of {table.source}", name, others)
-    return _column(table, user, name)
+    return _column(table, user, name, of)
 
 
-def column_of_table(source: object) -> UserColumn:
-    """Take a table with a column of users and one other column."""
+def column_of_table(source: object, of: str = "user") -> UserColumn:
+    """Take a table with a column of users (or, with `of`, of items) and one other column."""
     table = read_table(source)
-    user = _user_column(table)
+    user = _user_column(table) if of == "user" else _item_column(table)
     others = [column for column in table.frame.columns if column != user]
     if len(others) != 1:
         raise DataError(
-            f"by=…: a table of segments has a column of users and one other column, got: "
+            f"by=…: a table of segments has a column of {of}s and one other column, got: "
             f"{', '.join(table.frame.columns)}"
         )
-    return _column(table, user, others[0])
+    return _column(table, user, others[0], of)
 
 
 def _user_column(table: Table) -> str:
@@ -100,15 +101,25 @@ def _user_column(table: Table) -> str:
     )
 
 
-def _column(table: Table, user: str, name: str) -> UserColumn:
-    """Return the value of each user; each has one row."""
+def _item_column(table: Table) -> str:
+    item = table.pick("item", ITEM, None)
+    if item is not None:
+        return item
+    raise DataError(
+        f"by=…: {table.source} has no column of items; its columns are: "
+        f"{', '.join(table.frame.columns) or 'none'}; call the one with the ids of items item"
+    )
+
+
+def _column(table: Table, user: str, name: str, of: str) -> UserColumn:
+    """Return the value of each user or item; each has one row."""
     with naming(table.source):
         ids, codes = Ids.number(table.frame[user])
     if len(ids) < codes.size:
         again = int(np.argmax(np.bincount(codes)))
         raise DataError(
-            f"by=…: {table.source} has {counted(codes.size - len(ids), 'row')} of users who "
-            f"already have one, such as user {ids.values[again]!r}: give each user one row"
+            f"by=…: {table.source} has {counted(codes.size - len(ids), 'row')} of {of}s {_WHO[of]} "
+            f"already have one, such as {of} {ids.values[again]!r}: give each {of} one row"
         )
     order = pl.Series(np.argsort(codes, kind="stable"))
     column = table.frame[name].gather(order)

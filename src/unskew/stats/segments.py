@@ -300,7 +300,7 @@ def _by_quantity(users: Ids, quantity: Quantity, groups: int) -> Segmentation:
     values = quantity.values
     cold = np.zeros(values.size, np.bool_) if quantity.cold is None else quantity.cold
     known = ~np.isnan(values) & ~cold
-    code, names = _quantile_groups(values, known, groups, is_time=quantity.is_time)
+    code, names = quantile_groups(values, known, groups, is_time=quantity.is_time)
     notes = list(quantity.notes)
     rule = (
         f"segments: {_PARTS.get(groups, f'{groups} parts')} of the users by {quantity.by}; users "
@@ -388,7 +388,7 @@ def _several(segments: Segmentation) -> Segmentation:
     return segments
 
 
-def _quantile_groups(
+def quantile_groups(
     values: F64, known: Mask, groups: int, *, is_time: bool
 ) -> tuple[I64, list[str]]:
     """Cut the known values into groups of about as many users; equal values stay together.
