@@ -152,6 +152,8 @@ def test_no_writable_cache_still_works(files):
         "import numba.core.caching as c\n"
         "c.CacheImpl._locator_classes = []\n"
         "from unskew.cli import main\n"
+        "from unskew.engine.compiled import compile_always\n"
+        "compile_always()\n"
         "main(['evaluate', '-j', 'test.csv', '-r', 'mine.csv', '-m', 'P@2', '-q'])\n"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, cwd=files,

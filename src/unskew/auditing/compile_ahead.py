@@ -1,4 +1,4 @@
-"""Kernels compiled ahead: in a process of its own, while an audit reads its data.
+"""Kernels compiled ahead: on request, or in a process of its own while an audit reads its data.
 
 The first audit after installation spends most of its time on compiling. Compiled kernels are kept
 on disk, where every process finds them; so a second process calls, on next to no data, what the
@@ -9,14 +9,19 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from typing import TYPE_CHECKING
 
 import numpy as np
 
-from unskew.engine.compiled import is_compiled
+from unskew.engine.compiled import compile_always, is_compiled
 from unskew.engine.threads import available, python_beside
 from unskew.errors import quietly
 
+if TYPE_CHECKING:
+    from unskew.splits.split import Split
+
 USERS, ITEMS = 30, 20
+BASELINES = ("popularity", "random")
 
 
 @contextmanager
@@ -32,23 +37,38 @@ def compiling_ahead() -> Iterator[None]:
 
 
 @quietly()
+def compile_evaluation() -> None:
+    """Rank, judge and compare on next to no data, with every metric that we have."""
+    from unskew.evaluation.evaluate import evaluate
+    from unskew.judging.judged import judge
+    from unskew.judging.rank import rank
+    from unskew.metrics.registry import REGISTRY
+    from unskew.recommend.registry import algorithm
+    from unskew.stats.significance import compare
+    from unskew.targets.designs import AllItems
+
+    compile_always()
+    split = _split()
+    lists = AllItems().lists(split, liked=4)
+    runs = {name: rank(algorithm(name).fit(split.train), lists, 10) for name in BASELINES}
+    names = [f"{name}@10" for name, one in REGISTRY.items() if not one.is_user_code]
+    scores = evaluate(judge(split.test, runs, train=split.train, liked=4), names)
+    compare(scores, "P@10")
+
+
+@quietly()
 def compile_all() -> None:
     """Train, rank, judge and compare on next to no data."""
     from unskew.auditing.designs import LEVELS, METRICS
     from unskew.auditing.run import audit
-    from unskew.data.readers import read_ratings
     from unskew.engine.rng import generator
     from unskew.evaluation.evaluate import evaluate
     from unskew.judging.rank import rank
     from unskew.recommend.registry import algorithm
-    from unskew.splits.random import Random
     from unskew.targets.designs import AllItems, TestTargets
 
-    user, item = np.divmod(np.arange(USERS * ITEMS), ITEMS)
-    some = (7 * user + 3 * item) % 5 < 3
-    rating = 1 + (user + item * item) % 5
-    ratings = read_ratings({"user": user[some], "item": item[some], "rating": rating[some]})
-    split = Random(test=0.2).split(ratings)[0]
+    compile_always()
+    split = _split()
     models = {
         name: algorithm(name).fit(split.train, generator(0, name))
         for name in LEVELS["quick"].algorithms
@@ -58,6 +78,18 @@ def compile_all() -> None:
     lists = AllItems().lists(split, liked=4)
     runs = {name: rank(model, lists, 10) for name, model in models.items()}
     audit(judgments=split.test, runs=runs, train=split.train, liked=4, plan="quick")
+
+
+def _split() -> Split:
+    """Return next to no data, cut."""
+    from unskew.data.readers import read_ratings
+    from unskew.splits.random import Random
+
+    user, item = np.divmod(np.arange(USERS * ITEMS), ITEMS)
+    some = (7 * user + 3 * item) % 5 < 3
+    rating = 1 + (user + item * item) % 5
+    ratings = read_ratings({"user": user[some], "item": item[some], "rating": rating[some]})
+    return Random(test=0.2).split(ratings)[0]
 
 
 if __name__ == "__main__":

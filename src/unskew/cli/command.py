@@ -25,6 +25,7 @@ PANELS = {
     "Judge": ("estimate", "annotate", "explain", "metrics", "bias"),
     "Conclude": ("ranking", "strata", "timeline", "power", "robustness", "study"),
     "Experiment": ("run", "plan", "store"),
+    "This installation": ("warmup",),
 }
 """The panels of `unskew --help`, in their order, and the commands in each."""
 

@@ -7,11 +7,11 @@ import os
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path, PurePosixPath
-from typing import Any
+from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
 from unskew.checks import checked
-from unskew.data import download, released
+from unskew.data import released
 from unskew.data.dataset import Dataset
 from unskew.data.entries import DATASETS, Entry, keywords
 from unskew.data.parts import Parts
@@ -24,6 +24,9 @@ from unskew.engine.progress import Progress
 from unskew.engine.remote import address_name, is_address, without_credentials
 from unskew.errors import DataError, SettingError, Spelling, UnknownName, unknown_name
 from unskew.report.text import counted
+
+if TYPE_CHECKING:
+    from unskew.data import download
 
 VARIABLE = "UNSKEW_DATA"
 # Options that are about both parts, whichever files they come from.
@@ -205,6 +208,8 @@ def _found(entry: Entry, home: Path, options: dict[str, Any]) -> Parts:
                 )
             return _tables(entry, table[0], folder)
     for archive in _archives(entry, home):
+        from unskew.data import download
+
         with temporary_folder() as temporary:
             folder = temporary / "data"
             patterns = [one for group in entry.files for one in group.split("|")]
@@ -270,6 +275,8 @@ def _complete(entry: Entry, folder: Path, source: object) -> list[list[Path]]:
 
 
 def _archives(entry: Entry, home: Path) -> list[Path]:
+    from unskew.data import download
+
     names = [f"{entry.name}{ending}" for ending in download.ARCHIVES]
     if entry.archive is not None and download.is_archive(_basename(entry.archive)):
         names.insert(0, _basename(entry.archive))
@@ -339,6 +346,8 @@ def listing(data_dir: str | os.PathLike[str] | None = None) -> list[dict[str, st
 
 def receipt(folder: Path) -> download.Receipt | None:
     """Return what `get` checked when it made a folder; None where it did not make it."""
+    from unskew.data import download
+
     try:
         facts = json.loads((folder / download.RECEIPT).read_text(encoding="utf-8"))
         return download.Receipt(**{**facts, "checked": tuple(facts["checked"])})
@@ -369,6 +378,8 @@ def get(
     progress
         Called with the bytes that are there and the bytes to come.
     """
+    from unskew.data import download
+
     entry, home = named(name), data_folder(data_dir)
     if is_there(entry, home):
         return next(iter(_folders(entry, home)), home)

@@ -230,7 +230,7 @@ def sort_within(start: I64, key: NDArray[Any], tie: I64, lo: int, hi: int, order
     return changed
 
 
-@plain_kernel(passes=16)
+@plain_kernel(passes=64)
 def sort_items(
     start: I64, item: I32, value: F64, lo: int, hi: int, items: I32, values: F64, order: I64
 ) -> int:

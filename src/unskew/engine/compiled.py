@@ -17,7 +17,7 @@ import sys
 from collections.abc import Callable
 from functools import cached_property, update_wrapper
 from pathlib import Path
-from typing import Any, ParamSpec, TypeVar, cast
+from typing import Any, ClassVar, ParamSpec, TypeVar, cast
 
 import numpy as np
 
@@ -25,9 +25,9 @@ P = ParamSpec("P")
 R = TypeVar("R")
 F = TypeVar("F", bound=Callable[..., Any])
 
-PLAIN_WARM = 500_000
-"""So many entries of arrays Python walks, all calls of a process together, a tenth of them in one
-call, before compiled kernels are loaded from disk: it takes less time than loading numba."""
+PLAIN_WARM = 400_000
+"""So many entries of arrays Python walks, all calls of a process together, less than a quarter of
+them in one call, before compiled kernels are loaded from disk: that takes longer."""
 PLAIN_COLD = 4_000_000
 """The same where kernels would have to be compiled first, which takes seconds."""
 
@@ -65,6 +65,8 @@ class Kernel:
 
     walked = 0
     """Entries of arrays that Python walked so far in this process."""
+    loaded: ClassVar[list[Kernel]] = []
+    """Those that numba has."""
 
     def __init__(
         self, function: Callable[..., Any], passes: int | None = None, **options: Any
@@ -92,6 +94,7 @@ class Kernel:
         """What numba made of the function."""
         from unskew.engine.compiler import dispatcher
 
+        Kernel.loaded.append(self)
         return dispatcher(self.py_func, self.options)
 
     @property
@@ -117,10 +120,26 @@ class Kernel:
         """Tell whether Python walks through the entries sooner than a compiled kernel is there."""
         if "unskew.engine.compiler" in sys.modules and self._limit == PLAIN_WARM:
             return False
-        if 10 * entries > self._limit:
+        if 4 * entries >= self._limit:
             return False
         Kernel.walked += entries
         return Kernel.walked <= self._limit
+
+
+def compile_always() -> None:
+    """Let Python run no kernel in this process any more, however little the data."""
+    Kernel.walked = PLAIN_COLD + 1
+
+
+def compiled_kernels() -> dict[str, set[str]]:
+    """Return the kernels that this process has compiled or loaded, by the folder they are kept in.
+
+    Those that are kept nowhere are under an empty name.
+    """
+    kept: dict[str, set[str]] = {}
+    for one in Kernel.loaded:
+        kept.setdefault(one.dispatcher.stats.cache_path or "", set()).add(one._name)
+    return kept
 
 
 def is_compiled(function: Callable[..., Any]) -> bool:
