@@ -9,7 +9,7 @@ from typing import Any
 import unskew
 
 project = "unskew"
-author = "the unskew developers"
+author = "the unskew authors"
 version = release = unskew.__version__
 extensions = ["myst_parser"]
 source_suffix = {".md": "markdown", ".ipynb": "markdown"}
@@ -30,6 +30,9 @@ OUTSIDE = {
     "readme": "README.md",
     "architecture": "ARCHITECTURE.md",
     "contributing": "CONTRIBUTING.md",
+    "changelog": "CHANGELOG.md",
+    "security": "SECURITY.md",
+    "conduct": "CODE_OF_CONDUCT.md",
 }
 
 

@@ -23,7 +23,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO, cast
 
 from unskew.engine.remote import RemoteFile, check_local, is_address, open_address, restored
-from unskew.engine.system import is_running, lock, node
+from unskew.engine.system import errno_from, is_running, lock, node
 from unskew.engine.threads import check_fork
 from unskew.errors import DataError, OutputError, UnskewError, address_limit
 
@@ -242,7 +242,7 @@ def errno_of(problem: BaseException) -> int | None:
         return int(number)
     told = re.search(r"\(os error (\d+)\)", str(problem))
     if told:
-        return int(told[1])
+        return errno_from(int(told[1]))
     return errno.EISDIR if isinstance(problem, IsADirectoryError) else None
 
 

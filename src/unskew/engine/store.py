@@ -23,7 +23,15 @@ from typing import Any
 import numpy as np
 import polars as pl
 
-from unskew.engine.files import digest, digest_of_file, is_abandoned, read_sealed, replacing, sealed
+from unskew.engine.files import (
+    digest,
+    digest_of_file,
+    errno_of,
+    is_abandoned,
+    read_sealed,
+    replacing,
+    sealed,
+)
 from unskew.engine.remote import check_local
 from unskew.errors import DataError, UnskewError
 
@@ -310,8 +318,7 @@ class _Writing:
         return done
 
     def _error(self, problem: Exception) -> StoreError:
-        number = getattr(problem, "errno", None)
-        full = number in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG) or "os error 28" in str(problem)
+        full = errno_of(problem) in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
         remedy = "make room and run again" if full else "check the folder and its permissions"
         return StoreError(
             f"{self.path}: cannot be written ({getattr(problem, 'strerror', None) or problem}); "

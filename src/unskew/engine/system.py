@@ -41,6 +41,13 @@ def is_running(process: int) -> bool | None:
     return True
 
 
+def errno_from(number: int) -> int | None:
+    """Return the number of Python for an error that the system numbers itself: so does Windows."""
+    if sys.platform == "win32":
+        return OSError(0, "", None, number).errno
+    return number
+
+
 def node() -> str:
     """Return the name of this machine."""
     import platform  # at its first use: every command starts with this module
