@@ -59,7 +59,8 @@ def wrong_entries(source, package, now):
     for old, new, since, removal in renamed_names(source):
         if number(now) >= number(removal):
             yield f"{old}: remove it, this is {now}"
-        if number(removal)[:2] <= number(since)[:2]:
+        major, minor, _ = number(since)
+        if number(removal) < (major, minor + (1 if major == 0 else 2), 0):
             yield f"{old}: it must stay until a later minor version than {since}"
         if old in package.__all__:
             yield f"{old}: it is a present name"
@@ -85,6 +86,8 @@ def test_tables_of_old_names_are_right():
         ('"tau": Renamed("stats.kendall", since="0.2.0", removal="0.3.0")', "0.2.1", None),
         ('"tau": Renamed("stats.kendall", since="0.2.0", removal="0.3.0")', "0.3.0", "remove it"),
         ('"tau": Renamed("stats.kendall", since="0.2.0", removal="0.2.9")', "0.2.1", "later minor"),
+        ('"tau": Renamed("stats.kendall", since="1.1.0", removal="1.2.0")', "1.1.0", "later minor"),
+        ('"tau": Renamed("stats.kendall", since="1.1.0", removal="1.3.0")', "1.1.0", None),
         ('"kendall": Renamed("stats.correct", since="0.2.0", removal="0.3.0")', "0.2.0", "present"),
         ('"tau": Renamed("stats.kendal", since="0.2.0", removal="0.3.0")', "0.2.0", "no us.stats"),
     ],
