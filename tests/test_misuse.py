@@ -202,6 +202,7 @@ def calls(tmp_path_factory):
             "data": world,
             "plan": dataclasses.replace(plan, interventions=(us.splits.Skew(),)),
         },
+        "bias.list_popularity": {**listed, "train": split.train, "k": 3, "by": None},
         "bias.describe_bias": of,
         "stats.discriminative_power": {"pvalues": us.compare(scores, permutations=10)},
         "estimate": {**listed, "metrics": ["P@5"], "resamples": 3},

@@ -23,7 +23,8 @@ OTHER_MEANING = {
     "--ages": {"timeline"},
     "--algorithm": {"recommend"},
     "--alpha": {"gate", "intervene"},
-    "--by": {"compare", "gate", "split", "strata"},
+    "--by": {"bias lists", "compare", "gate", "split", "strata"},
+    "-k": {"bias pairs"},
     "--cluster": {"evaluate"},
     "--depth": {"recommend"},
     "--design": {"annotate extend"},
@@ -95,8 +96,9 @@ OTHER_DEFAULT = {
     **{
         (name, command): REQUIRED
         for name in ("--judgments", "--run")
-        for command in ("evaluate", "explain")
+        for command in ("bias lists", "evaluate", "explain")
     },
+    ("--train", "bias lists"): REQUIRED,
     ("--run", "annotate plan"): REQUIRED,
     ("--run", "estimate"): REQUIRED,
 }

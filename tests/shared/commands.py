@@ -51,6 +51,7 @@ TABLES = {
     "annotate read": ["judged"],
     "explain": [*EXPLAINED, "--between", "ours", "recbole"],
     "bias describe": ["test.csv", "--liked", "4"],
+    "bias lists": [*JUDGED[:6], "--liked", "4", "--train", "train.csv", "-k", "2", "--by", "none"],
     "bias pairs": ["test.csv", "--liked", "4"],
     "bias null": ["test.csv", "--liked", "4", "-a", "random", "--designs", "random",
                   "--repeats", "2"],

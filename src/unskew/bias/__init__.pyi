@@ -1,5 +1,7 @@
 from .decomposition import margins as margins
 from .describe import describe_bias as describe_bias
+from .listed_popularity import ListPopularity as ListPopularity
+from .listed_popularity import list_popularity as list_popularity
 from .optimal import optimal_rankings as optimal_rankings
 from .pairs import item_pairs as item_pairs
 from .pairs import pairs_of_systems as pairs_of_systems

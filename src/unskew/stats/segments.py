@@ -242,6 +242,24 @@ def _time(users: Ids, judged: Judged | None, scores: tuple[Scores, ...]) -> Quan
     )
 
 
+def popular_items(counts: I64) -> F64:
+    """Mark the popular ones among the rated items with 1."""
+    popular = np.zeros(counts.size)
+    popular[by_popularity(counts)[: math.ceil(POPULAR * np.count_nonzero(counts))]] = 1.0
+    return popular
+
+
+def taste_of(share: F64) -> I64:
+    """Return the taste of each user by the share of popular items; beyond the last where NaN."""
+    known = ~np.isnan(share)
+    distinct, of, count = np.unique(share[known], return_inverse=True, return_counts=True)
+    middle = (np.cumsum(count) - count / 2) / max(int(count.sum()), 1)
+    group = np.where(middle < POPULAR, 0, np.where(middle < 1 - POPULAR, 1, 2))
+    code = np.full(share.size, len(TASTES), np.int64)
+    code[known] = group[of] if distinct.size else 0
+    return code
+
+
 def _by_taste(users: Ids, judged: Judged | None) -> Segmentation:
     """Divide users by the share of popular items in their training ratings.
 
@@ -254,18 +272,10 @@ def _by_taste(users: Ids, judged: Judged | None) -> Segmentation:
     if judged.train is None:
         raise DataError("by='taste' needs the training ratings: give train=…")
     train = _judged_part(judged.train)
-    counts = item_counts(train)
-    popular = np.zeros(counts.size)
-    popular[by_popularity(counts)[: math.ceil(POPULAR * np.count_nonzero(counts))]] = 1.0
+    popular = popular_items(item_counts(train))
     share = np.append(_means(train, popular[train.item], np.ones(len(train), np.bool_)), np.nan)
     share = share[train.users.codes(users.values)]
-    known = ~np.isnan(share)
-    distinct, of, count = np.unique(share[known], return_inverse=True, return_counts=True)
-    middle = (np.cumsum(count) - count / 2) / max(int(count.sum()), 1)
-    group = np.where(middle < POPULAR, 0, np.where(middle < 1 - POPULAR, 1, 2))
-    code = np.full(share.size, len(TASTES), np.int64)
-    code[known] = group[of] if distinct.size else 0
-    used, code = np.unique(code, return_inverse=True)
+    used, code = np.unique(taste_of(share), return_inverse=True)
     rule = (
         f"segments: users by the share of popular items (the {POPULAR:.0%} most rated) in their "
         f"training ratings: niche is the lowest {POPULAR:.0%} of users, blockbuster the highest; "
