@@ -19,6 +19,7 @@ from unskew.cli.options import INPUT, INTERVALS, MEASURE, OUTPUT, RUNNING, TEST,
 from unskew.worlds.saved import save_world
 
 OTHER_MEANING = {
+    "-k": {"shuffles"},
     "--repeats": {"bias null", "split"},
     "--ages": {"timeline"},
     "--algorithm": {"recommend"},
@@ -43,7 +44,7 @@ OTHER_MEANING = {
     "--overlap": {"split"},
     "--paper": {"compare"},
     "--per-user": {"split"},
-    "--permutations": {"ranking"},
+    "--permutations": {"ranking", "shuffles"},
     "--quick": {"audit"},
     "--random": {"world"},
     "--resamples": {"ranking"},
@@ -151,6 +152,7 @@ FUNCTIONS = {
     "evaluate": us.evaluate,
     "compare": us.compare,
     "ranking": us.stats.compare_data_sets,
+    "shuffles": us.stats.order_sensitivity,
     "estimate": us.estimate,
     "power": us.stats.power,
     "robustness": us.stats.robustness,

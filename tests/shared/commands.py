@@ -42,6 +42,7 @@ EXPLAINED = ["-j", "test.csv", "-r", "a.csv", "-m", "P@2", "--liked", "4"]
 TABLES = {
     "evaluate": JUDGED,
     "compare": [*JUDGED, "--permutations", "20"],
+    "shuffles": ["-r", "a.csv", "-r", "b.csv", "--permutations", "9"],
     "ranking": ["books.csv", "films.csv", "--resamples", "5"],
     "power": [*JUDGED, "--permutations", "20", "--samples", "5"],
     "robustness": [*JUDGED, "--samples", "2"],

@@ -22,7 +22,7 @@ from unskew.stats.letters import letter_display
 from unskew.stats.rank_tests import Friedman, critical_difference
 
 LEAST_DATA_SETS = 5
-"""Of intervals of mean ranks: of fewer, all lie on one side of the truth too often."""
+"""Of intervals of mean ranks (of fewer, all lie on one side of the truth too often), and of F."""
 FIGURES = ("ranks", "differences")
 TESTS = {
     "wilcoxon": "Wilcoxon's signed ranks of the differences on data sets",
@@ -304,7 +304,8 @@ class DataSetComparison(Result):
         kind = "all orders" if test.is_exact else f"{test.permutations:,} permutations"
         text = f"Friedman's test that all systems rank alike: p = {p_value(test.p)} ({kind})"
         text = text.replace("= <", "< ")
-        if test.f is None or test.p_f is None:
+        # With fewer data sets it is false far too often: 15 to 18 % of 3 data sets, at 5 %.
+        if test.f is None or test.p_f is None or len(self.data_sets) < LEAST_DATA_SETS:
             return text
         rest = f"; Iman and Davenport's F = {test.f:.2f}, p = {p_value(test.p_f)}"
         return text + rest.replace("= <", "< ")

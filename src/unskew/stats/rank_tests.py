@@ -33,7 +33,7 @@ class Friedman:
     f: float | None
     """Iman and Davenport's F; None where all data sets agree on the order: it is infinite."""
     p_f: float | None
-    """Its p, of an F distribution: an approximation, which is poor with few data sets."""
+    """Its p, of an F distribution: an approximation, which is wrong with fewer than 5 data sets."""
     p: float
     """Of the permutations of ranks within data sets."""
     is_exact: bool
