@@ -282,6 +282,20 @@ def test_worst_group_has_the_interval_of_the_lowest_true_mean():
     assert (row["worst_low"], row["worst_high"]) == (means["low"].max(), means["high"].max())
 
 
+def test_a_group_that_hardly_varies_may_be_the_worst():
+    """It has the lowest mean and no interval: another group must not be called the worst."""
+    rng = np.random.default_rng(3)
+    values = np.concatenate([rng.random(60), np.zeros(40)])
+    values[-1] = 0.1
+    groups = {"user": np.arange(100), "country": np.repeat(["a", "b"], [60, 40])}
+    result = us.stats.group_gaps(us.stats.paired({"user": np.arange(100), "x": values}), groups)
+    row = result.summary().row(0, named=True)
+    assert result.group_means()["low"].null_count() == 1
+    assert row["worst_group"] is None
+    assert row["may_be_worst"] is None
+    assert "not told where one of these has no interval" in str(result)
+
+
 def test_every_pair_the_best_and_a_named_group():
     pairs, _ = made("pairs")
     assert pairs.table().height == 12

@@ -364,13 +364,14 @@ def _index(value: F64, is_defined: bool) -> float:
 def _worst(rows: pl.DataFrame, better: str) -> dict[str, object]:
     """Return the group with the worst mean, and the interval of the worst of all true means.
 
-    From intervals that hold together: the lowest true mean lies between the lowest of their lower
-    and the lowest of their upper ends, and a group whose interval is wholly above that is not the
-    worst.
+    Of the groups with enough users; nothing where one of these has no interval, because it may be
+    the worst. From intervals that hold together: the lowest true mean lies between the lowest of
+    their lower and the lowest of their upper ends, and a group whose interval is wholly above that
+    is not the worst.
     """
-    known = rows.filter(pl.col("low").is_not_null())
+    known = rows.filter(pl.col("users") >= LEAST_USERS)
     sign = {"higher": 1.0, "lower": -1.0}.get(better)
-    if sign is None or not known.height:
+    if sign is None or not known.height or known["low"].null_count():
         return dict.fromkeys(_SUMMARY)
     mean, low, high = (known[name].to_numpy() * sign for name in ("mean", "low", "high"))
     if sign < 0:

@@ -206,8 +206,9 @@ class GroupGaps(Result):
             f"no interval: fewer than {LEAST_USERS} users, or fewer than {LEAST_OTHERS} whose "
             f"value is not the most common one; no p: fewer than {LEAST_USERS} users",
             *self._ratio_notes(),
-            "worst group: the lowest of several estimates is too low on average (where lower is "
-            "better, the highest is too high); the interval of the worst true mean allows for it",
+            f"worst group: of those with at least {LEAST_USERS} users; not told where one of these "
+            "has no interval. The lowest of several estimates is too low on average (where lower "
+            "is better, the highest too high); the interval of the worst true mean allows for it",
             f"Gini, Atkinson: of the values of users, in which chance of the single user counts as "
             f"inequality; each interval at {100 * self.confidence:g} % (jackknife), none with "
             f"fewer than {INDEX_USERS} users or {INDEX_OTHERS} whose value is not the most common "
