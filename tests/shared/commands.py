@@ -43,6 +43,8 @@ TABLES = {
     "evaluate": JUDGED,
     "compare": [*JUDGED, "--permutations", "20"],
     "shuffles": ["-r", "a.csv", "-r", "b.csv", "--permutations", "9"],
+    "groups": [*JUDGED, "--train", "train.csv", "--by", "activity", "--groups", "2"],
+    "distribution": JUDGED,
     "ranking": ["books.csv", "films.csv", "--resamples", "5"],
     "power": [*JUDGED, "--permutations", "20", "--samples", "5"],
     "robustness": [*JUDGED, "--samples", "2"],

@@ -23,7 +23,16 @@ PANELS = {
     "Data and splits": ("split", "intervene", "world", "data"),
     "Recommend": ("recommend", "algorithms"),
     "Judge": ("estimate", "annotate", "explain", "metrics", "shuffles", "bias"),
-    "Conclude": ("ranking", "strata", "timeline", "power", "robustness", "study"),
+    "Conclude": (
+        "groups",
+        "distribution",
+        "ranking",
+        "strata",
+        "timeline",
+        "power",
+        "robustness",
+        "study",
+    ),
     "Experiment": ("run", "plan", "store"),
     "This installation": ("warmup",),
 }
