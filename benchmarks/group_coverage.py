@@ -357,14 +357,12 @@ def sentences(repeats: int) -> list[dict[str, object]]:
 
 def _population() -> tuple[dict[str, Values], NDArray[np.int64]]:
     """Return values of the users of a world, and their groups by activity."""
-    world = us.world("shop", users=4000, items=400, seed=5)
-    split = us.splits.Random(test=0.3).split(world.ratings(), seed=1)
-    split = split[0] if isinstance(split, list | tuple) else split
+    shop = us.world("shop", users=4000, items=400, seed=5)
+    (split,) = us.splits.Random(test=0.3).split(shop.ratings, seed=1)
+    lists = us.targets.AllItems().lists(split, liked=4)
     systems = {"popularity": us.recommend.Popularity(), "item-knn": us.recommend.ItemKNN(k=20)}
-    runs = {
-        name: us.rank(one.fit(split.train, seed=1), split, k=10) for name, one in systems.items()
-    }
-    scores = us.evaluate(split.test, runs, "P@10", liked=4, train=split.train)
+    runs = {name: us.rank(one.fit(split.train), lists, 10) for name, one in systems.items()}
+    scores = us.evaluate(split.test, runs, "P@10", liked=4)
     pairing = us.stats.paired(scores)
     count = np.diff(split.train.start)[split.train.users.codes(pairing.users.values)]
     group = np.searchsorted(np.quantile(count, [0.25, 0.5, 0.9]), count)
