@@ -19,13 +19,12 @@ from unskew.cli.options import INPUT, INTERVALS, MEASURE, OUTPUT, RUNNING, TEST,
 from unskew.worlds.saved import save_world
 
 OTHER_MEANING = {
-    "-k": {"shuffles"},
     "--repeats": {"bias null", "split"},
     "--ages": {"timeline"},
     "--algorithm": {"recommend"},
     "--alpha": {"gate", "intervene"},
     "--by": {"bias lists", "compare", "gate", "groups", "split", "strata"},
-    "-k": {"bias pairs"},
+    "-k": {"bias pairs", "shuffles"},
     "--cluster": {"evaluate"},
     "--correction": {"groups"},
     "--depth": {"recommend"},

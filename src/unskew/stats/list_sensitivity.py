@@ -163,7 +163,7 @@ class OrderSensitivity(Result):
         if one is None or one.p > round(1 - self.confidence, 12):
             return []
         word = "sooner" if one.slope > 0 else "later"
-        return [f"an item that is presented sooner is listed {word}"]
+        return [f"on average, an item that is presented sooner is listed {word}"]
 
     def _summary(self) -> str:
         return f"{counted(len(self.shuffles), 'shuffle')}, {counted(self.users, 'user')}"
