@@ -137,8 +137,8 @@ def coverage_of_gaps(values, users, repetitions, rng):
     """Return how often the interval of a gap between a small and a larger group holds the truth."""
     first = values.values["PopPercentile"] - values.values["PercentileShift"]
     niche = first < np.nanquantile(first, 0.3)
-    masks = [niche, ~niche]
-    rows = [np.flatnonzero(mask & ~np.isnan(first)) for mask in masks]
+    masks = [niche, ~niche & ~np.isnan(first)]  # without users who have no profile
+    rows = [np.flatnonzero(mask) for mask in masks]
     hits = dict.fromkeys(values.values, 0)
     truth = {one: values.mean(one, masks[0]) - values.mean(one, masks[1]) for one in hits}
     for _ in range(repetitions):
@@ -201,9 +201,9 @@ def main() -> None:
                 add("mean", world, users, one, share, number)
     for world in ("zipf matched", "zipf lifted", "shop ease"):
         for one, (share, number) in coverage_of_gaps(
-            worlds[world], 30, given.repetitions, rng
+            worlds[world], 50, given.repetitions, rng
         ).items():
-            add("gap", world, 30, one, share, number)
+            add("gap", world, 50, one, share, number)
     for head, tail in ((0.2, 0.2), (0.3, 0.05), (0.05, 0.05), (0.3, 0.01), (0.02, 0.02)):
         for users in (50, 200, 1000):
             share, number, mean, truth = coverage_of_parity(

@@ -16,7 +16,7 @@ from unskew.bias.list_measures import PER_USER, WHOLE, equal_recall, lorenz_poin
 
 @pytest.fixture(scope="module")
 def judged():
-    shop = us.world("shop", users=250, items=60, ratings=4000, seed=7)
+    shop = us.world("shop", users=400, items=60, ratings=6400, seed=7)
     (split,) = us.splits.Random(test=0.3).split(shop.ratings, seed=7)
     lists = us.targets.AllItems().lists(split, liked=4)
     algorithms = {"pop": us.recommend.Popularity(), "knn": us.recommend.UserKNN(k=10)}
@@ -54,7 +54,7 @@ def test_values_of_all_users_are_those_of_evaluate(judged, result):
     row = of(result, "knn", "PopRSP")
     assert 0 < row["low"] < row["value"] < row["high"] <= 1
     lost = int(judged.with_list.sum()) - of(result, "pop", "UPD")["users"]
-    assert lost >= 10
+    assert lost >= 10  # the cold users
     assert f"pop: {lost} users have no list or no training ratings" in str(result)
 
 
@@ -137,7 +137,7 @@ def test_ends_of_ratios_are_where_the_test_begins_to_reject():
 
 
 def test_few_users_few_hits_and_no_spread_have_no_interval():
-    few = np.arange(19.0)
+    few = np.arange(49.0)
     assert math.isnan(list_intervals.mean_ends(few, 0.95)[0])
     assert math.isnan(list_intervals.mean_ends(np.ones(50), 0.95)[0])
     assert math.isnan(list_intervals.ratio_ends(few, few + 1, 0.95)[0])

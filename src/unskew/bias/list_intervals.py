@@ -24,8 +24,8 @@ from unskew.stats.skewed_means import (
 )
 
 HALVINGS = 45
-LEAST_USERS = 20
-"""Groups with fewer users have no interval."""
+LEAST_USERS = 50
+"""Groups with fewer users have no interval: of 20 users it held 92 % in the worst case measured."""
 LEAST_HITS = 10
 """Head and tail must each be listed (liked and listed) for so many users: else no interval."""
 Ends = tuple[float, float]

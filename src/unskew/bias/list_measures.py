@@ -19,6 +19,8 @@ PER_USER = ("PopLift", "PopPercentile", "PercentileShift", "TailShift", "UPD", "
 WHOLE = ("PopRSP", "PopREO", "Gini")
 HEAD = 0.8
 """The share of ratings that the head holds: as in Tail, PopREO and PopRSP."""
+LEAST_FOR_LEVEL = 200
+"""PopPercentile has no interval of fewer users: lists of rare items skew it (50 users: 91 %)."""
 POINTS = 101
 
 
@@ -59,6 +61,8 @@ class UserValues:
     def ends(self, measure: str, users: Mask, level: float) -> Ends:
         """Return both ends of the interval of `mean`."""
         known = self.known(measure, users)
+        if measure == "PopPercentile" and int(known.sum()) < LEAST_FOR_LEVEL:
+            return NONE
         if measure != "PopLift":
             return list_intervals.mean_ends(self.values[measure][known], level)
         low, high = list_intervals.ratio_ends(*self._lift(known), level)

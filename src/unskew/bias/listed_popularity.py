@@ -12,9 +12,10 @@ import polars as pl
 
 from unskew.arrays import F64, I32, I64, Mask
 from unskew.bias.list_divisions import DIVISIONS, taste_nulls
-from unskew.bias.list_intervals import LEAST_HITS, LEAST_USERS, gap_ends
+from unskew.bias.list_intervals import LEAST_HITS, LEAST_USERS, NONE, gap_ends
 from unskew.bias.list_measures import (
     HEAD,
+    LEAST_FOR_LEVEL,
     PER_USER,
     WHOLE,
     Row,
@@ -136,7 +137,8 @@ class ListPopularity(Result):
     def _explanation(self) -> list[str]:
         lines = [
             "interval: of the mean over users like these, with their lists and profiles as given; "
-            f"none of the Gini index, of fewer than {LEAST_USERS} users, and of PopRSP and PopREO "
+            f"none of the Gini index, of fewer than {LEAST_USERS} users (PopPercentile: "
+            f"{LEAST_FOR_LEVEL}), and of PopRSP and PopREO "
             f"with fewer than {LEAST_HITS} users who get an item of the head, or of the tail",
             "null: what lists show that are random samples of their users' taste; of PopREO, that "
             "hit as many liked items of head and tail at random; of PopRSP, that list as much of "
@@ -368,7 +370,10 @@ def _gaps(
                  if values.known(measure, lists).any()}  # fmt: skip
         pairs = list(itertools.combinations(known, 2))
         for one, other in pairs:
-            ends = gap_ends(known[one], known[other], 1 - (1 - level) / len(pairs))
+            few = min(known[one].size, known[other].size) < LEAST_FOR_LEVEL
+            ends = NONE
+            if not (few and measure == "PopPercentile"):
+                ends = gap_ends(known[one], known[other], 1 - (1 - level) / len(pairs))
             difference = values.mean(measure, masks[one]) - values.mean(measure, masks[other])
             low, high = (None if math.isnan(end) else end for end in ends)
             null = None
