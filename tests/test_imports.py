@@ -167,8 +167,8 @@ def test_the_test_sees_wrong_arrows():
 # Importing unskew
 
 HEAVY = {
-    "altair", "dask", "distributed", "jinja2", "numba", "pandas", "polars", "pooch", "pyarrow",
-    "scipy", "threadpoolctl",
+    "altair", "dask", "distributed", "jinja2", "narwhals", "numba", "pandas", "polars", "pooch",
+    "pyarrow", "scipy", "threadpoolctl",
 }  # fmt: skip
 """Loaded at their first use, never with the package."""
 

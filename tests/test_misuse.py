@@ -242,6 +242,7 @@ def calls(tmp_path_factory):
             "by": "popularity",
         },
         "stats.kendall": orders,
+        "data.as_kind_of": {"frame": ratings.to_polars(), "result": ratings},
         "data.levels": of,
         "load": {"source": ratings},
         "recommend.load_model": {"path": "none"},

@@ -16,6 +16,7 @@ from numpy.typing import ArrayLike
 from unskew.arrays import F64, I32, I64, Mask, frozen
 from unskew.checks import checked, choose
 from unskew.data import tables
+from unskew.data.frames import as_column
 from unskew.data.ratings import Ids, write_trec
 from unskew.engine.files import write_table
 from unskew.engine.remote import address_name, is_address
@@ -203,9 +204,9 @@ def read_run(
     Parameters
     ----------
     source
-        A path (TREC run, CSV, TSV, Parquet), a polars, pandas, pyarrow or duckdb table with a row
-        per recommended item (or a column of lists), a mapping of column names to arrays, or a
-        mapping from user to a list of items, or to a mapping from item to score.
+        A path (TREC run, CSV, TSV, Parquet), a data frame of any kind, as for `read_ratings`,
+        with a row per recommended item (or a column of lists), a mapping of column names to
+        arrays, or a mapping from user to a list of items, or to a mapping from item to score.
     user, item, rank, score
         Names (or numbers) of the columns, guessed unless given. Without rank and score the rows'
         own order is the ranking. Ranks are whole numbers below 2**53.
@@ -583,9 +584,9 @@ def _from_lists(source: Mapping[Any, Any]) -> tables.Table:
     name = "score" if scored and all(scored) else "rank"
     frame = pl.DataFrame(
         [
-            tables.as_column("user", user),
-            tables.as_column("item", item),
-            tables.as_column(name, third),
+            as_column("user", user),
+            as_column("item", item),
+            as_column(name, third),
         ]
     )
     return tables.Table(frame, "lists", format="mapping")

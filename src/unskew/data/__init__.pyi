@@ -9,6 +9,7 @@ from .filters import PopularItems as PopularItems
 from .filters import SampleUsers as SampleUsers
 from .filters import Threshold as Threshold
 from .filters import apply_filters as apply_filters
+from .frames import as_kind_of as as_kind_of
 from .histories import Histories as Histories
 from .overview import summary as summary
 from .ratings import Ids as Ids

@@ -11,6 +11,7 @@ from dataclasses import replace
 import polars as pl
 
 from unskew.checks import checked, choose
+from unskew.data.frames import is_frame
 from unskew.data.ratings import FEEDBACK, Ratings, id_column
 from unskew.data.tables import (
     COUNTS,
@@ -52,9 +53,9 @@ def read_ratings(
     source
         A path or an address such as `s3://bucket/ratings.csv` (CSV, TSV, `::`-separated,
         whitespace-separated TREC qrels, each also gzipped, or Parquet, also a folder or a pattern
-        of Parquet files; pipes too), a polars, pandas, pyarrow or duckdb table, or a mapping of
-        column names to arrays. `Ratings`, and those of a `Dataset` or a `World`, are
-        returned as they are.
+        of Parquet files; pipes too), a data frame (polars, pandas, pyarrow, duckdb or any other
+        that narwhals knows), or a mapping of column names to arrays. `Ratings`, and those of a
+        `Dataset` or a `World`, are returned as they are.
     user, item, rating, time
         Names (or numbers, from 0) of the columns; guessed from common names unless given, and
         `Ratings.notes` says what was assumed. Without a header line the columns are user, item
@@ -191,7 +192,7 @@ def read_items(source: object, item: str | int | None = None) -> pl.Series:
         The name of the column, or its number (from 0). Where the first line of a file with one
         column may be a name or an item, this settles it: a name is a header line, 0 is none.
     """
-    if isinstance(source, str | os.PathLike | Mapping) or hasattr(source, "columns"):
+    if isinstance(source, str | os.PathLike | Mapping) or is_frame(source):
         table = read_table(source)
         column = _item_column(table, item, isinstance(source, str | os.PathLike))
         with naming(table.source):

@@ -9,14 +9,13 @@ import re
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
-from numbers import Real
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import polars as pl
 
 from unskew.checks import choose
+from unskew.data.frames import as_column, index_names, read_frame
 from unskew.data.parquet_files import find_parquet, is_several
 from unskew.data.ratings import CANONICAL_INTEGER
 from unskew.engine.files import InputFile, reading
@@ -135,6 +134,8 @@ class Table:
     format: str = "frame"
     notes: tuple[str, ...] = ()
     """What was left out."""
+    index: tuple[str, ...] = ()
+    """Names of a pandas index, which is no column."""
 
     def pick(
         self,
@@ -173,8 +174,15 @@ class Table:
                 f"{self.source}: no {what} column found among: {', '.join(self.frame.columns)} "
                 f"(its first line, if it is a file); name it with ",
                 column_hint(what),
+                self._index_hint(),
             )
         return column
+
+    def _index_hint(self) -> str:
+        if not self.index:
+            return ""
+        names = ", ".join(map(repr, self.index))
+        return f"; the index ({names}) is no column: .reset_index() makes it one"
 
 
 def column_hint(what: str, name: object = "…") -> Spelling:
@@ -205,16 +213,9 @@ def read_table(source: object, *, format: str | None = None) -> Table:  # noqa: 
         choose("format", format, FORMATS)
     if isinstance(source, str | os.PathLike):
         return _read_files(source, format)
-    if isinstance(source, pl.LazyFrame):
-        return Table(source.collect(), "frame")
-    if isinstance(source, pl.DataFrame):
-        return Table(source, "frame")
-    if type(source).__module__.split(".")[0] == "pandas":
-        return Table(_from_pandas(source), "frame")
-    if hasattr(source, "__arrow_c_stream__"):
-        return Table(pl.DataFrame(source), "frame")
-    if hasattr(source, "fetch_arrow_table"):  # a duckdb result
-        return Table(pl.DataFrame(source.fetch_arrow_table()), "frame")
+    frame = read_frame(source)
+    if frame is not None:
+        return Table(frame, "frame", index=index_names(source))
     if isinstance(source, Mapping):
         for name, column in source.items():
             if isinstance(column, str) or not hasattr(column, "__len__"):
@@ -227,48 +228,9 @@ def read_table(source: object, *, format: str | None = None) -> Table:  # noqa: 
         columns = [as_column(str(name), values) for name, values in source.items()]
         return Table(pl.DataFrame(columns), "arrays", format="arrays")
     raise DataError(
-        f"cannot read {type(source).__name__}: give a path, a polars, pandas, pyarrow or duckdb "
-        f"table, or a mapping of column names to arrays"
+        f"cannot read {type(source).__name__}: give a path, a data frame (polars, pandas, pyarrow, "
+        f"duckdb or another that narwhals knows) or a mapping of column names to arrays"
     )
-
-
-def as_column(name: str, values: Any, *, text: bool = False) -> pl.Series:
-    """Make a column of a sequence; refuse one that mixes kinds, such as numbers and text."""
-    if isinstance(values, np.ndarray) and values.dtype.kind == "M":
-        values = values.astype("datetime64[us]")  # polars knows no seconds
-    try:
-        return pl.Series(name, values, dtype=pl.String if text else None)
-    except (TypeError, pl.exceptions.PolarsError):
-        kinds = {type(value) for value in values if value is not None}
-        if all(issubclass(kind, Real) for kind in kinds):  # 4 and 3.5
-            return pl.Series(name, [None if v is None else float(v) for v in values])
-        names = ", ".join(sorted(kind.__name__ for kind in kinds))
-        raise DataError(
-            f"column {name!r} mixes values of several types ({names}); make them all numbers or "
-            "all text"
-        ) from None
-
-
-def _from_pandas(frame: Any) -> pl.DataFrame:
-    """Take a pandas frame column by column: without pyarrow, pandas cannot speak Arrow."""
-    if not hasattr(frame, "columns"):
-        raise DataError(f"expected a pandas DataFrame, got a {type(frame).__name__}")
-    return pl.DataFrame([_from_pandas_column(str(name), frame[name]) for name in frame.columns])
-
-
-def _from_pandas_column(name: str, column: Any) -> pl.Series:
-    if hasattr(column, "__arrow_c_stream__") and str(column.dtype) in ("str", "string"):
-        try:
-            return pl.Series(name, column)
-        except ImportError:  # no pyarrow
-            pass
-    values = column.to_numpy()
-    if values.dtype != object:
-        return as_column(name, values)
-    cells = values.copy()
-    cells[column.isna().to_numpy()] = None
-    text = {type(cell) for cell in cells[:1000]} <= {str, type(None)}
-    return as_column(name, cells if text else cells.tolist(), text=text)
 
 
 def _read_files(source: str | os.PathLike[str], kind: str | None) -> Table:

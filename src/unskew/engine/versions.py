@@ -21,7 +21,7 @@ def versions() -> dict[str, str]:
 def show_versions() -> None:
     """Print versions and machine, for a bug report."""
     facts = {**versions(), "system": platform.platform(), "machine": platform.machine()}
-    for name in ("pandas", "pyarrow", "duckdb"):
+    for name in ("narwhals", "pandas", "pyarrow", "duckdb"):
         facts[name] = _version(name)
     for name, version in facts.items():
         print(f"{name:8} {version}")

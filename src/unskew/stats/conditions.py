@@ -12,6 +12,7 @@ import polars as pl
 
 from unskew.arrays import F64
 from unskew.checks import choose
+from unskew.data.frames import is_frame
 from unskew.data.ratings import Ids
 from unskew.data.tables import Table, number_column, plain_name
 from unskew.engine.progress import Progress
@@ -97,8 +98,7 @@ def _check_known(values: F64, named: Sequence[str], systems: Sequence[str]) -> N
 def named_sources(scores: Mapping[Any, Any]) -> bool:
     """Return whether a mapping holds several sources by name, and not the columns of one table."""
     return all(
-        is_evaluated(one) or isinstance(one, Mapping) or hasattr(one, "columns")
-        for one in scores.values()
+        is_evaluated(one) or isinstance(one, Mapping) or is_frame(one) for one in scores.values()
     )
 
 

@@ -167,8 +167,8 @@ def paired(scores: Source, *, metric: str | None = None, better: str | None = No
     scores
         What `evaluate` gave, or a list of such for several folds or splits of the same systems.
         Users are those that the scores average (`users`); where systems differ in them, those
-        that all have. Or values per user from elsewhere, in a polars, pandas, pyarrow or duckdb
-        table, a file or a mapping of column names to arrays: wide, a column `user` and a column per
+        that all have. Or values per user from elsewhere, in a data frame of any kind, a
+        file or a mapping of column names to arrays: wide, a column `user` and a column per
         system; or long, columns `user` and `system` and a column per metric (as
         `Scores.per_user` gives them, whose users without test judgments are left out), or `user`,
         `system`, `metric` and `value`. Every user needs a value of every system.

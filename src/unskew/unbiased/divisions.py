@@ -11,6 +11,7 @@ import polars as pl
 
 from unskew.arrays import F64, I32, Mask, frozen
 from unskew.checks import as_count, choose
+from unskew.data.frames import read_frame
 from unskew.data.ratings import Ids, Ratings
 from unskew.errors import DataError, SettingError, unknown_name
 from unskew.evaluation.scores import Scores
@@ -44,7 +45,7 @@ class Division:
 def divide(
     judged: Judged,
     whole: Scores,
-    by: str | Mapping[Any, Any] | pl.DataFrame,
+    by: object,
     of: str | None,
     strata: int | None,
     equal: str | None,
@@ -54,6 +55,13 @@ def divide(
     `whole` are the scores over everything: of users only those who are averaged are divided.
     """
     basis = judged.basis
+    if not isinstance(by, str | Mapping):
+        frame = read_frame(by)
+        if frame is None:
+            raise SettingError(
+                f"by must be text, a mapping from ids to groups or a table, got {by!r}"
+            )
+        by = frame
     if equal is not None and not (isinstance(by, str) and by == "popularity"):
         raise SettingError("equal=… says how to cut by popularity: leave it out here")
     if not isinstance(by, str) or by in basis.judgments.tags:

@@ -12,12 +12,14 @@ from numpy.typing import NDArray
 
 from unskew.arrays import F64, I64
 from unskew.checks import as_numbers, choose
+from unskew.data.frames import is_frame
+from unskew.data.tables import read_table
 from unskew.engine.rng import draw
 from unskew.errors import DataError, SettingError
 from unskew.unbiased.bandit_logs import BanditLog, numbers_of
 
-Policy = str | Mapping[Any, float] | pl.DataFrame | NDArray[Any] | Callable[[pl.DataFrame], Any]
-"""See `policy_value`."""
+Policy = str | Mapping[Any, float] | NDArray[Any] | Callable[[pl.DataFrame], Any] | object
+"""See `policy_value`; an object is a table of any kind."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -66,8 +68,8 @@ def per_action(log: BanditLog, name: str, given: Policy) -> ActionTable | Action
         return ActionTable(log, np.full((1, actions), 1.0 / actions))
     if isinstance(given, Mapping):
         given = pl.DataFrame({"action": pl.Series(list(given)), name: list(given.values())})
-    if isinstance(given, pl.DataFrame):
-        return ActionTable(log, _from_table(log, name, given))
+    if is_frame(given):
+        return ActionTable(log, _from_table(log, name, read_table(given).frame))
     if isinstance(given, np.ndarray):
         array = np.atleast_2d(as_numbers(name, given))
         if array.shape[1] != actions or len(array) not in (1, positions, len(log)):

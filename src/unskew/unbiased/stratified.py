@@ -11,10 +11,9 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
-from typing import Any, Unpack
+from typing import Unpack
 
 import numpy as np
-import polars as pl
 
 from unskew.arrays import F64, I64, Mask
 from unskew.checks import as_count, check_share, checked, choose
@@ -48,7 +47,7 @@ def strata(
     runs: object = None,
     metrics: str | Metric | Iterable[str | Metric] = METRICS,
     *,
-    by: str | Mapping[Any, Any] | pl.DataFrame = "popularity",
+    by: object = "popularity",
     of: str | None = None,
     m: int | None = None,
     equal: str | None = None,

@@ -1,0 +1,253 @@
+"""Data frames of any library: taken as polars frames, and given back in the kind that came in."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from numbers import Real
+from typing import Any
+
+import numpy as np
+import polars as pl
+
+from unskew.engine.threads import new_lock
+from unskew.errors import DataError, SettingError
+from unskew.report.tables import as_pandas
+
+_PANDAS_LIKE = ("pandas", "modin", "cudf")
+"""Libraries whose frames have an index, which is no column."""
+_NO_FRAMES = ("builtins", "numpy", "collections", "types", "unskew")
+"""Libraries that narwhals need not be asked about."""
+_ONE_AT_A_TIME = new_lock()
+"""Runs are read on several threads, but tables of one connection share its one pending query."""
+
+
+def is_frame(source: object) -> bool:
+    """Tell whether this is a data frame, and not one column, a mapping or anything else."""
+    if isinstance(source, pl.DataFrame | pl.LazyFrame):
+        return True
+    library = _library(source)
+    if isinstance(source, type) or library in _NO_FRAMES:
+        return False
+    if library in _PANDAS_LIKE:
+        return hasattr(source, "columns")
+    if hasattr(source, "__arrow_c_stream__"):
+        return hasattr(source, "columns") or hasattr(source, "schema")
+    return _is_known_to_narwhals(source)
+
+
+def read_frame(source: Any) -> pl.DataFrame | None:
+    """Return a data frame of any library as a polars frame; None where it is no data frame.
+
+    Polars, pandas and Arrow are read directly. What else narwhals knows is collected by it.
+    """
+    if isinstance(source, pl.DataFrame):
+        return source
+    library = _library(source)
+    if library in _NO_FRAMES:
+        return None
+    with _collecting(source):
+        if library == "narwhals":
+            return read_frame(source.to_native())
+        if isinstance(source, pl.LazyFrame):
+            return source.collect()
+        if library == "pandas":
+            return _from_pandas(source)
+        with _ONE_AT_A_TIME:
+            if hasattr(source, "__arrow_c_stream__") and library not in _PANDAS_LIKE:
+                return pl.DataFrame(source)
+            if hasattr(source, "fetch_arrow_table"):  # a relation of an older duckdb
+                return pl.DataFrame(source.fetch_arrow_table())
+            return _through_narwhals(source)
+
+
+def index_names(source: Any) -> tuple[str, ...]:
+    """Return the names of the index of a frame that has one: they are no columns."""
+    if _library(source) not in _PANDAS_LIKE:
+        return ()
+    names: Sequence[object] = getattr(getattr(source, "index", None), "names", ())
+    return tuple(str(name) for name in names if name is not None)
+
+
+def as_kind_of(frame: Any, result: object) -> Any:
+    """Return the table of a result as a data frame of the kind that another one is.
+
+    Parameters
+    ----------
+    frame
+        A frame of polars (eager or lazy), pandas, pyarrow, Modin, cuDF or narwhals, such as the
+        one that the ratings came in. A table of a database (DuckDB, Ibis) is refused: its kind
+        belongs to a connection, which reads a polars frame itself.
+    result
+        What has a `to_polars`: scores, a comparison, ratings, any other result. Or a polars
+        frame, such as `scores.per_user()`.
+
+    Examples
+    --------
+    >>> import polars as pl
+    >>> import unskew as us
+    >>> mine = pl.LazyFrame({"user": [1, 1], "item": ["a", "b"], "rating": [5, 3]})
+    >>> ratings = us.read_ratings(mine)
+    >>> type(us.data.as_kind_of(mine, ratings)).__name__
+    'LazyFrame'
+    """
+    table = _table_of(result)
+    library = _library(frame)
+    if isinstance(frame, pl.LazyFrame):
+        return table.lazy()
+    if isinstance(frame, pl.DataFrame):
+        return table
+    if library == "narwhals" and hasattr(frame, "to_native"):
+        import narwhals as nw
+
+        return nw.from_native(as_kind_of(frame.to_native(), table))
+    if is_frame(frame):
+        if library == "pandas":
+            return as_pandas(table)
+        if library == "pyarrow":
+            return table.to_arrow()
+        if library in _PANDAS_LIKE:
+            import narwhals as nw
+
+            namespace: Any = nw.get_native_namespace(frame)
+            return namespace.DataFrame(as_pandas(table))
+        raise SettingError(
+            f"frame ({_kind(frame)}) belongs to a database or a cluster, which reads "
+            "result.to_polars() through Arrow (duckdb: connection.from_arrow)"
+        )
+    raise SettingError(
+        f"frame must be a data frame of polars, pandas, pyarrow, Modin, cuDF or narwhals, got "
+        f"{_kind(frame)}"
+    )
+
+
+def _table_of(result: object) -> pl.DataFrame:
+    if isinstance(result, pl.LazyFrame):
+        return result.collect()
+    if isinstance(result, pl.DataFrame):
+        return result
+    make = getattr(result, "to_polars", None)
+    table = make() if callable(make) and not isinstance(result, type) else None
+    if not isinstance(table, pl.DataFrame):
+        raise SettingError(
+            f"result must be a polars frame or a result that has to_polars(), got {_kind(result)}"
+        )
+    return table
+
+
+def _library(source: object) -> str:
+    return type(source).__module__.partition(".")[0]
+
+
+def _kind(source: object) -> str:
+    name = type(source).__name__
+    return name if _library(source) == "builtins" else f"{_library(source)}.{name}"
+
+
+@contextmanager
+def _collecting(source: object) -> Iterator[None]:
+    """Turn what a library raises while it collects a frame into an error about the data."""
+    try:
+        yield
+    except (DataError, MemoryError):
+        raise
+    except pl.exceptions.DuplicateError as problem:
+        raise DataError(
+            f"the table ({_kind(source)}) has a column name more than once "
+            f"({_first_line(problem)}): rename one of the columns"
+        ) from None
+    except (Exception, pl.exceptions.PanicException) as problem:
+        raise DataError(
+            f"the table ({_kind(source)}) cannot be collected: {type(problem).__name__}: "
+            f"{_first_line(problem)}"
+        ) from problem
+
+
+def _first_line(problem: BaseException) -> str:
+    return str(problem).strip().partition("\n")[0]
+
+
+def _is_known_to_narwhals(source: object) -> bool:
+    import narwhals as nw
+
+    known = nw.from_native(source, pass_through=True)
+    return isinstance(known, nw.DataFrame | nw.LazyFrame)
+
+
+def _through_narwhals(source: Any) -> pl.DataFrame | None:
+    import narwhals as nw
+
+    known = nw.from_native(source, pass_through=True)
+    if isinstance(known, nw.LazyFrame):
+        known = known.collect()  # into what that library is next to: pandas or Arrow
+    if not isinstance(known, nw.DataFrame):
+        return None
+    if known.implementation.is_modin():
+        return _from_pandas(known.to_pandas())
+    native = known.to_native()
+    is_pandas = _library(native) == "pandas"
+    return _from_pandas(native) if is_pandas else pl.DataFrame(known.to_arrow())
+
+
+# Columns
+
+
+def as_column(name: str, values: Any, *, text: bool = False) -> pl.Series:
+    """Make a column of a sequence; refuse one that mixes kinds, such as numbers and text."""
+    if isinstance(values, np.ndarray) and values.dtype.kind == "M":
+        values = values.astype("datetime64[us]")  # polars knows no seconds
+    try:
+        return pl.Series(name, values, dtype=pl.String if text else None)
+    except (TypeError, pl.exceptions.PolarsError):
+        kinds = {type(value) for value in values if value is not None}
+        if all(issubclass(kind, Real) for kind in kinds):  # 4 and 3.5
+            return pl.Series(name, [None if v is None else float(v) for v in values])
+        names = ", ".join(sorted(kind.__name__ for kind in kinds))
+        raise DataError(
+            f"column {name!r} mixes values of several types ({names}); make them all numbers or "
+            "all text"
+        ) from None
+
+
+def _from_pandas(frame: Any) -> pl.DataFrame:
+    """Take a pandas frame column by column: without pyarrow, pandas cannot speak Arrow."""
+    if not hasattr(frame, "columns"):
+        raise DataError(f"expected a pandas DataFrame, got a {type(frame).__name__}")
+    names = [str(name) for name in frame.columns]
+    twice = next((name for name, times in Counter(names).items() if times > 1), None)
+    if twice is not None:
+        raise DataError(
+            f"the table (pandas.DataFrame) has a column name more than once: {twice!r}; rename one "
+            "of the columns"
+        )
+    columns = zip(names, (frame.iloc[:, at] for at in range(len(names))), strict=True)
+    return pl.DataFrame([_from_pandas_column(name, column) for name, column in columns])
+
+
+def _from_pandas_column(name: str, column: Any) -> pl.Series:
+    if hasattr(column.dtype, "pyarrow_dtype"):
+        import pyarrow as pa
+
+        return pl.Series(name, pa.array(column))
+    if hasattr(column, "__arrow_c_stream__") and str(column.dtype) in ("str", "string"):
+        try:
+            return pl.Series(name, column)
+        except ImportError:  # no pyarrow
+            pass
+    if hasattr(column.dtype, "numpy_dtype") and column.isna().any():
+        return _from_masked(name, column)
+    values = column.to_numpy()
+    if values.dtype != object:
+        return as_column(name, values)
+    cells = values.copy()
+    cells[column.isna().to_numpy()] = None
+    text = {type(cell) for cell in cells[:1000]} <= {str, type(None)}
+    return as_column(name, cells if text else cells.tolist(), text=text)
+
+
+def _from_masked(name: str, column: Any) -> pl.Series:
+    """Take numbers of which some are missing: pandas would round large ones to floats."""
+    missing = pl.Series(column.isna().to_numpy())
+    filled = column.fillna(column.dtype.numpy_dtype.type(0)).to_numpy()
+    return pl.Series(name, filled).set(missing, None)
