@@ -25,13 +25,21 @@ from numpy.typing import NDArray
 
 import unskew as us
 from unskew.stats import group_shuffles
+from unskew.stats.distribution_of_users import mean_gain
 from unskew.stats.dominance import dominance
 from unskew.stats.group_contrasts import LEAST_OTHERS, LEAST_USERS
 from unskew.stats.group_shuffles import shuffle_groups
-from unskew.stats.inequality import atkinson, gini
+from unskew.stats.inequality import atkinson, gini, others
 from unskew.stats.paired_shares import net_share, share_of
 from unskew.stats.quantile_bands import POINTS, quantile_band
-from unskew.stats.skewed_means import Means, differences, group_means, of_means, p_values_of
+from unskew.stats.skewed_means import (
+    Means,
+    differences,
+    group_means,
+    intervals,
+    of_means,
+    p_values_of,
+)
 
 Values = NDArray[np.float64]
 Draw = Callable[[np.random.Generator, int, int], Values]
@@ -355,6 +363,46 @@ def sentences(repeats: int) -> list[dict[str, object]]:
     return rows
 
 
+def against_the_mean(repeats: int) -> list[dict[str, object]]:
+    """False sentences "a has the better mean, but more users are better off with b".
+
+    Differences of users are drawn as they are: either the mean is 0, or as many gain as lose.
+    """
+
+    def rare_gains(rng: np.random.Generator, n: int) -> Values:
+        return np.where(rng.random(n) < 0.2, 0.2, -0.05)
+
+    def rarer_gains(rng: np.random.Generator, n: int) -> Values:
+        return np.where(rng.random(n) < 0.05, 0.95, -0.05)
+
+    def long_tail(rng: np.random.Generator, n: int) -> Values:
+        return np.asarray(rng.exponential(0.1, n) - 0.1)
+
+    def as_many(rng: np.random.Generator, n: int) -> Values:
+        kind = rng.choice(3, n, p=[0.3, 0.4, 0.3])
+        return np.array([-0.05, 0.0, 0.5])[kind]
+
+    def half(rng: np.random.Generator, n: int) -> Values:
+        return np.where(rng.random(n) < 0.5, rng.exponential(0.5, n), -0.05)
+
+    rows = []
+    kinds = (rare_gains, rarer_gains, long_tail, as_many, half)
+    for draw in kinds:
+        for users in (20, 60, 300):
+            rng = np.random.default_rng([SEED, 8, users])
+            false = 0
+            for _ in range(repeats):
+                difference = draw(rng, users)
+                of = mean_gain(difference)
+                better, worse = int((difference > 0).sum()), int((difference < 0).sum())
+                low, high = intervals(of, 0.95)
+                net = net_share(better, worse, users, 0.95)
+                told = (low > 0 and net.high < 0) or (high < 0 and net.low > 0)
+                false += told and others(difference) >= LEAST_OTHERS
+            rows.append({"differences": draw.__name__, "users": users, "false": false / repeats})
+    return rows
+
+
 def _population() -> tuple[dict[str, Values], NDArray[np.int64]]:
     """Return values of the users of a world, and their groups by activity."""
     shop = us.world("shop", users=4000, items=400, seed=5)
@@ -440,6 +488,7 @@ PARTS = {
     "bands": bands,
     "shares": shares,
     "sentences": sentences,
+    "against the mean": against_the_mean,
     "world": world,
 }
 

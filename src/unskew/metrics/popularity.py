@@ -274,11 +274,16 @@ def parity_counts(judged: Basis, matched: Matched, head: float, cutoff: int) -> 
 
 def free_items(judged: Basis, head: float) -> F64:
     """Count the items of the catalogue that each list's user did not rate, in head and tail."""
-    assert judged.catalogue is not None
-    tail = _tail(judged, head)
-    part = np.where(judged.catalogue, tail, -1).astype(np.int8)
-    whole = np.bincount(tail[judged.catalogue].astype(np.int64), minlength=2)
-    return whole - profile_classes(judged, part, 2)
+    catalogue = judged.catalogue
+    assert catalogue is not None
+
+    def count() -> F64:
+        tail = _tail(judged, head)
+        part = np.where(catalogue, tail, -1).astype(np.int8)
+        whole = np.bincount(tail[catalogue].astype(np.int64), minlength=2)
+        return np.asarray(whole - profile_classes(judged, part, 2))
+
+    return judged.once(("free items", head), count)
 
 
 def disparity(top: F64, bottom: F64) -> float:

@@ -218,9 +218,7 @@ def _pair(label: str, a: str, b: str, one: F64, other: F64, level: float) -> _Pa
     row |= {"net": net.value, "net_low": net.low, "net_high": net.high}
     row |= {"sign_p": sign_p(better, worse)}
     difference = one - other
-    of = of_means(group_means(difference[:, None], np.zeros(n, np.int64), 1).pick((0, 0)))
-    # Welch's interval counts too: differences of two systems may have hardly any skewness.
-    of = replace(of, is_difference=True)
+    of = mean_gain(difference)
     enough = n >= LEAST_USERS and others(difference) >= LEAST_OTHERS
     ends = [float(end) for end in intervals(of, level)] if enough else [None, None]
     row |= {"gain": float(of.value), "gain_low": ends[0], "gain_high": ends[1]}
@@ -235,6 +233,14 @@ def _pair(label: str, a: str, b: str, one: F64, other: F64, level: float) -> _Pa
         backward=dominance(other, one),
         row=row,
     )
+
+
+def mean_gain(difference: F64) -> Estimates:
+    """Return the mean of differences of users, of which intervals are made."""
+    one_group = np.zeros(difference.size, np.int64)
+    of = of_means(group_means(difference[:, None], one_group, 1).pick((0, 0)))
+    # Welch's interval counts too: differences of two systems may have hardly any skewness.
+    return replace(of, is_difference=True)
 
 
 def _table(pairs: Sequence[_Pair], level: float) -> pl.DataFrame:
