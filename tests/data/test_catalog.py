@@ -108,7 +108,14 @@ def test_netflix(home):
 
 
 @pytest.mark.parametrize(
-    "text", ["1:\n5,x,2005-09-06\n", "1:\n5,3,someday\n", "5,3,2005-09-06\n1:\n", "1:\n5,3\n"]
+    "text",
+    [
+        "1:\n:,3,2005-09-06\n",
+        "1:\n5,x,2005-09-06\n",
+        "1:\n5,3,someday\n",
+        "5,3,2005-09-06\n1:\n",
+        "1:\n5,3\n",
+    ],
 )
 def test_netflix_rows_that_cannot_be_read(home, text):
     put(home, "netflix", combined_data_1__txt=text)
@@ -1262,3 +1269,53 @@ def test_a_file_that_has_the_name_of_a_data_set(coat, tmp_path, monkeypatch):
     (tmp_path / "ml-1m").mkdir()  # a folder is no file of ratings
     with pytest.raises(DataError, match="MovieLens 1M is not there"):
         load("ml-1m", data_dir=coat)
+
+
+# What changed files once did; see benchmarks/soak.py
+
+
+KUAIREC = "user_id,video_id,play_duration,video_duration,time,date,timestamp,watch_ratio\n"
+
+
+@pytest.mark.parametrize(
+    ("row", "why"),
+    [
+        ("5,2,9,8,x,20200705,5,2,9,8,x,20200705,1406342613.5,4.25", "1 line has not as many cells"),
+        ("5,2,9,8,x,20200705,1406342613.5", "1 line has not as many cells"),
+        ("1e-320,2,9,8,x,20200705,1406342613.5,4.25", "1 row cannot be read.*row 2"),
+    ],
+)
+def test_kuairec_rows_that_polars_would_take(home, row, why):
+    good = f"{KUAIREC}1,1,9,8,x,20200705,1406007298.5,1.25\n"
+    put(home, "kuairec", big_matrix__csv=f"{good}{row}\n", small_matrix__csv=good)
+    with pytest.raises(DataError, match=rf"big_matrix.csv: {why}"):
+        load("kuairec", data_dir=home)
+
+
+def test_a_play_that_is_cut_short(home):
+    text = "u\t2009-05-01T09:17:36Z\tmb-1\tA\t\tx\nu\t2009-05-01T09:17:36Z\tm"
+    put(home, "lastfm-1k", **{"userid-timestamp-artid-artname-traid-traname__tsv": text})
+    with pytest.raises(DataError, match=r"traname.tsv: 1 line has not as many cells"):
+        load("lastfm-1k", data_dir=home)
+
+
+def test_a_review_that_is_no_record(home):
+    lines = beer_records(json.dumps).splitlines()
+    put(home, "beeradvocate", beeradvocate__json="\n".join([lines[0], "x" + lines[1]]))
+    with pytest.raises(DataError, match=r"beeradvocate.json: line 2 is not a record: 'x"):
+        load("beeradvocate", data_dir=home)
+
+
+def test_errors_about_values_name_the_file(home):
+    put(home, "netflix", combined_data_1__txt="1:\n5,3,2005-09-06\n5,4,2005-09-07\n")
+    with pytest.raises(DataError, match=r"combined_data_1.txt: 1 user-item pair occurs"):
+        load("netflix", data_dir=home)
+
+
+def test_digits_of_other_scripts_and_bytes_that_are_no_ascii(home, coat):
+    put(home, "LT", UI2__txt="1 20 7 x\n1 ٣ 7 y\n")
+    with pytest.raises(DataError, match=r"UI2.txt: line 2"):
+        load("librarything", data_dir=home)
+    put(coat, "coat", test__ascii=b"5 3 0\n0 0\xa01\n2 0 4\n")
+    with pytest.raises(DataError, match=r"test.ascii: not a matrix.*no ASCII"):
+        load("coat", data_dir=coat)

@@ -809,3 +809,47 @@ def test_counts_keep_their_name_in_files(tmp_path):
 def test_stamps_that_cannot_be_read_are_counted_by_themselves(stamps, message):
     with pytest.raises(us.DataError, match=re.escape(message)):
         us.read_events({"user": [1, 2], "item": [1, 2], "time": stamps})
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "line"),
+    [
+        ("a.csv", "user,item,rating,title\n1,2,4.5,x\n1,3,4.5,y\n2,2,4", 4),
+        ("a.tsv", "user\titem\trating\ttitle\n1\t2\t4.5\tx\n2\t2\t4\n3\t2\t4\tz\n", 3),
+        ("a.dat", "1::2::3::4\n1::3::4\n", 2),
+        ("a.qrels", "1 0 2 1\n1 0 3\n", 2),
+    ],
+)
+def test_rows_that_are_cut_short_are_refused(tmp_path, name, text, line):
+    (tmp_path / name).write_text(text)
+    with pytest.raises(
+        us.DataError, match=rf"{name}: 1 line has not as many.*is line {line}, with 3"
+    ):
+        us.read_ratings(tmp_path / name)
+
+
+def test_a_run_that_is_cut_short_is_refused(tmp_path):
+    """The last score may have lost its end: 13 would be read as 1."""
+    (tmp_path / "a.run").write_text("1 Q0 2 1 13 tag\n1 Q0 3 2 1")
+    with pytest.raises(us.DataError, match=r"a.run: 1 line has not as many words as the first one"):
+        us.read_run(tmp_path / "a.run")
+
+
+def test_empty_cells_at_the_end_of_rows_are_no_short_rows(tmp_path):
+    (tmp_path / "a.csv").write_text("user,item,rating,title\n1,2,4.5,\n1,3,4.5,y\n\n")
+    assert len(us.read_ratings(tmp_path / "a.csv", tags=["title"])) == 2
+    (tmp_path / "b.csv").write_text('user,item,rating,title\n1,2,4.5,\n1,3,4.5,"a,b"\n')
+    assert len(us.read_ratings(tmp_path / "b.csv", tags=["title"])) == 2
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "why"),
+    [
+        ("a.csv", b"user;item;rat\xc3ing\n1;2;3.5\n", "cannot be read as UTF-8"),
+        ("a.dat", b"1::2\x1f3::4\n1::3::4\n", "control character"),
+    ],
+)
+def test_bytes_that_polars_would_take(tmp_path, name, content, why):
+    (tmp_path / name).write_bytes(content)
+    with pytest.raises(us.DataError, match=rf"{name}: .*{why}"):
+        us.read_ratings(tmp_path / name)

@@ -1040,3 +1040,23 @@ def test_overlap_of_coat():
         assert split.facts["overlap"] == 366
         sizes[overlap] = (len(split.train), len(split.test))
     assert sizes == {"to-training": (6960, 4274), "to-test": (6594, 4640), "keep": (6960, 4640)}
+
+
+@pytest.mark.parametrize("file", ["card.json", "train.parquet", "test.parquet"])
+def test_a_saved_split_that_was_changed_is_refused(tmp_path, file):
+    data = ratings([(u, i, 1 + (u + i) % 5) for u in range(8) for i in range(6)])
+    save_splits(Random(test=0.4), data, tmp_path)
+    content = bytearray((tmp_path / file).read_bytes())
+    content[len(content) // 2] ^= 1
+    (tmp_path / file).write_bytes(content)
+    with pytest.raises(DataError, match=file):
+        load_splits(tmp_path)
+
+
+def test_a_split_of_the_format_before_digests_is_read(tmp_path):
+    data = ratings([(u, i, 1 + (u + i) % 5) for u in range(8) for i in range(6)])
+    card = save_splits(Random(test=0.4), data, tmp_path)
+    before = load_splits(tmp_path)
+    del card["digests"]
+    (tmp_path / "card.json").write_text(json.dumps({**card, "format": 2}))
+    assert as_tables(load_splits(tmp_path)) == as_tables(before)

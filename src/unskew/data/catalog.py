@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING, Any
@@ -197,7 +198,8 @@ def _found(entry: Entry, home: Path, options: dict[str, Any]) -> Parts:
     for folder in places:
         files = _files(entry, folder)
         if all(files):
-            return entry.reader(*files, **of_reader)
+            with _naming(files, folder):
+                return entry.reader(*files, **of_reader)
     for folder in places:
         table = find(folder, "ratings.parquet|ratings.csv", deep=False)
         if table:
@@ -214,8 +216,22 @@ def _found(entry: Entry, home: Path, options: dict[str, Any]) -> Parts:
             folder = temporary / "data"
             patterns = [one for group in entry.files for one in group.split("|")]
             download.unpack(archive, folder, wanted=patterns)
-            return entry.reader(*_complete(entry, folder, archive), **of_reader)
+            with _naming([], archive):
+                return entry.reader(*_complete(entry, folder, archive), **of_reader)
     raise _missing(entry, home)
+
+
+@contextmanager
+def _naming(groups: Sequence[Sequence[Path]], home: Path) -> Iterator[None]:
+    """Let an error that names no file of a data set say which file, or folder, it is about."""
+    try:
+        yield
+    except DataError as problem:
+        files = [path for group in groups for path in group]
+        message = str(problem)
+        if str(home) not in message and not any(path.name in message for path in files):
+            problem.args = (f"{files[0] if len(files) == 1 else home}: ", *problem.args)
+        raise
 
 
 def _tables(entry: Entry, ratings: Path, folder: Path) -> Parts:

@@ -10,6 +10,7 @@ from typing import IO, Any
 
 import polars as pl
 
+from unskew.data.tables import check_widths
 from unskew.engine.files import InputFile, reading
 from unskew.errors import DataError
 from unskew.report.text import counted
@@ -19,6 +20,9 @@ Files = Sequence[Path]
 
 def csv_columns(path: Path, columns: Mapping[str, str]) -> pl.DataFrame:
     """Read some columns of a file with a header line, under new names."""
+    # polars does not look at cells beyond the columns that it is asked for.
+    with reading(path):
+        check_widths(InputFile.of(path), ",")
     frame = read_text_table(path, columns=list(columns.values()), infer_schema_length=10_000)
     return frame.select(pl.col(old).alias(new) for new, old in columns.items())
 
@@ -27,6 +31,8 @@ def text_columns(
     path: Path, names: Sequence[str], separator: str, *, quote: bool = True
 ) -> pl.DataFrame:
     """Read a file without a header line, all columns as text."""
+    with reading(path):
+        check_widths(InputFile.of(path), separator)
     return read_text_table(
         path,
         has_header=False,

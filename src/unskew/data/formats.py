@@ -55,7 +55,8 @@ def _under_heads(path: Path) -> pl.DataFrame:
     with reading(path):
         text = b"user,rating,date\n" + path.read_bytes()
     lines = read_text_table(path, text, schema=dict.fromkeys(("user", "rating", "date"), pl.String))
-    head = pl.col("user").str.ends_with(":")
+    alone = pl.col("rating").is_null() & pl.col("date").is_null()
+    head = pl.col("user").str.ends_with(":") & alone
     movie = pl.when(head).then(pl.col("user").str.strip_suffix(":")).forward_fill()
     frame = lines.with_columns(movie.alias("item")).filter(~head)
     typed = frame.select(
@@ -102,6 +103,8 @@ def _matrix(path: Path, separator: str | None) -> F64:
         text = file.read()
     if not text.strip():
         raise DataError(f"{path}: the file is empty")
+    if not text.isascii():  # numpy takes Latin-1, where some bytes are blanks
+        raise DataError(f"{path}: not a matrix of numbers: a byte is no ASCII character")
     try:
         dense: F64 = np.loadtxt(io.BytesIO(text), delimiter=separator, ndmin=2)
     except ValueError as problem:
@@ -206,7 +209,7 @@ def librarything(ratings: Files) -> Parts:
     with text_of(path) as file:
         for number, line in enumerate(file, 1):
             words = line.split(maxsplit=3)
-            if len(words) < 3 or not all(word.isdecimal() for word in words[:3]):
+            if len(words) < 3 or not all(map(_is_whole, words[:3])):
                 raise DataError(
                     f"{path}: line {number:,} is {line.strip()[:80]!r}; expected "
                     f"'user work rating tag', the rating times two"
@@ -222,6 +225,10 @@ def librarything(ratings: Files) -> Parts:
     )
     result = Ratings.of(single["user"], single["item"], single["rating"] / 2, duplicates="last")
     return Parts(result, notes=tuple(notes))
+
+
+def _is_whole(word: str) -> bool:
+    return word.isascii() and word.isdecimal()
 
 
 def beeradvocate(reviews: Files, *, duplicates: str = "last") -> Parts:
@@ -271,11 +278,16 @@ def _reviews(path: Path, names: Mapping[str, str], duplicates: str) -> Parts:
 def _records(path: Path, file: IO[str], keys: Sequence[str]) -> Iterator[tuple[Any, ...]]:
     """Yield some fields of every review."""
     block: dict[str, str] = {}
+    # A file of records holds nothing else; before the first one there may be a heading.
+    only_records = ".json" in path.name
     for number, line in enumerate(file, 1):
         text = line.strip()
         if text.startswith(("{", "reviews[")):
-            record = _record(path, number, text[text.index("{") :])
+            only_records = True
+            record = _record(path, number, text[text.find("{") :])
             yield tuple(record.get(key) for key in keys)
+        elif text and only_records:
+            raise DataError(f"{path}: line {number:,} is not a record: {text[:80]!r}")
         elif text:
             key, colon, value = text.partition(":")
             if colon and key in keys:

@@ -117,13 +117,21 @@ def _marked(
 def _rows(path: Path, names: Mapping[str, str], further: Sequence[str] = ()) -> pl.DataFrame:
     """Read the columns of a log as numbers; only a time stamp may be missing."""
     raw = csv_columns(path, names)
-    kinds = {"user": pl.Int64, "item": pl.Int64}
     typed = raw.select(
-        pl.col(name).cast(kinds.get(name, pl.Float64), strict=False) for name in names
+        _whole(raw[name]) if name in ("user", "item") else raw[name].cast(pl.Float64, strict=False)
+        for name in names
     )
     needed = ["user", "item", "rating", *further]
     check_rows(path, typed.select(needed), raw, f"numbers in {', '.join(names.values())}")
     return typed
+
+
+def _whole(ids: pl.Series) -> pl.Series:
+    """Return ids as whole numbers; where they are none, nothing, and not the nearest number."""
+    whole = ids.cast(pl.Int64, strict=False)
+    if not ids.dtype.is_float():
+        return whole
+    return pl.select(pl.when(whole.cast(ids.dtype) == ids).then(whole)).to_series().rename(ids.name)
 
 
 def _joined(logs: Sequence[pl.DataFrame]) -> pl.DataFrame:

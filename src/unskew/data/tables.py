@@ -9,11 +9,14 @@ import re
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import polars as pl
 
+from unskew.arrays import I64
 from unskew.checks import choose
 from unskew.data.frames import as_column, index_names, read_frame
 from unskew.data.parquet_files import find_parquet, is_several
@@ -301,20 +304,26 @@ def _read_text(file: InputFile, name: str, kind: str | None) -> Table:
         kind = _guess_format(name, lines)
     source = file.path.name
     if kind == "trec":
-        return _without_empty_end(Table(_read_spaced(file), source, header=False, format="trec"))
+        table = _without_empty_end(Table(_read_spaced(file), source, header=False, format="trec"))
+        _check_spaced(file, table.frame)
+        return table
     separator = {"tsv": "\t", "::": "\x1f", "csv": _csv_separator(lines[0])}[kind]
     if kind == "::":
         fields = lines[0].split("::")
-        data: Any = _rewrite(file, lambda block: block.replace(b"::", b"\x1f"))
+        data: Any = _rewrite(file, partial(_one_byte, file))
     else:
         fields = _fields(file, lines[0], separator)
         data = file.whole()
     header = not any(_is_number(field) for field in fields)
     frame = _parse(data, file, separator, header, quote=kind != "::")
+    table = _without_empty_end(Table(frame, source, header))
+    # A row that is cut short has nothing in the last column: else no line has to be looked at.
+    if table.frame.width > 1 and table.frame[:, -1].null_count():
+        check_widths(file, "::" if kind == "::" else separator)
     label = {"csv": "comma-separated", "tsv": "tab-separated", "::": "::-separated"}[kind]
     if kind == "csv" and separator != ",":
         label = f"{separator!r}-separated"
-    return _without_empty_end(Table(frame, source, header, label))
+    return replace(table, format=label)
 
 
 def _fields(path: InputFile, line: str, separator: str) -> list[str]:
@@ -347,6 +356,9 @@ def _first_lines(file: InputFile) -> list[str]:
         text = opened.read(1 << 16)
     if b"\x00" in text:
         raise DataError(f"{file}: this is not a text file, and not a whole Parquet file either")
+    first, end, _ = text.partition(b"\n")
+    if end:
+        first.decode()  # polars would take a header line that is not UTF-8
     lines = text.decode("utf-8-sig", errors="replace").splitlines()
     return [line for line in lines if line.strip()][:100]
 
@@ -378,6 +390,13 @@ def _is_number(text: str) -> bool:
     return True
 
 
+def _one_byte(file: InputFile, block: bytes) -> bytes:
+    """Write one byte for each `::`; refuse text that has that byte already."""
+    if b"\x1f" in block:
+        raise DataError(f"{file}: holds a control character (1F in hexadecimal); remove it")
+    return block.replace(b"::", b"\x1f")
+
+
 def _rewrite(file: InputFile, change: Callable[[bytes], bytes]) -> io.BytesIO:
     """Rewrite a text file block by block into the one-byte separators that polars reads."""
     out = io.BytesIO()
@@ -398,6 +417,58 @@ def _read_spaced(file: InputFile) -> pl.DataFrame:
         return re.sub(rb"[ \t]+", b"\t", lines)
 
     return _parse(_rewrite(file, squeeze), file, "\t", header=False, quote=False)
+
+
+def _check_spaced(file: InputFile, frame: pl.DataFrame) -> None:
+    """Refuse lines with fewer words than the first: blanks cannot stand for an empty cell."""
+    short = frame.select(pl.any_horizontal(pl.all().is_null())).to_series()
+    if short.any():
+        row = int(short.arg_true()[0])
+        words = sum(cell is not None for cell in frame.row(row))
+        raise _narrow(file, int(short.sum()), row + 1, words, frame.width, "words")
+
+
+def check_widths(file: InputFile, separator: str) -> None:
+    """Refuse lines with more or fewer cells than the first one, as a file cut short has.
+
+    A file with quotation marks is not looked at: a separator may stand between them.
+    """
+    width, seen = 0, 0
+    first, cells, wrong = 0, 0, 0
+    with file.open() as opened:
+        while lines := opened.readlines(_BLOCK):
+            block = b"".join(lines)
+            if b'"' in block:
+                break
+            counts = _cells(block, separator.encode())
+            width = width or int(counts[0])
+            for at in np.flatnonzero(counts != width):
+                if lines[at].strip():  # empty lines are told of elsewhere
+                    wrong += 1
+                    first, cells = first or seen + int(at) + 1, cells or int(counts[at])
+            seen += len(lines)
+    if wrong:
+        raise _narrow(file, wrong, first, cells, width, "cells")
+
+
+def _cells(block: bytes, mark: bytes) -> I64:
+    """Return how many cells each line has."""
+    if len(mark) > 1:
+        block, mark = block.replace(mark, b"\x1f"), b"\x1f"
+    text = np.frombuffer(block, np.uint8)
+    ends = np.flatnonzero(text == ord("\n"))
+    if not block.endswith(b"\n"):
+        ends = np.append(ends, text.size)
+    before = np.searchsorted(np.flatnonzero(text == mark[0]), ends)
+    return np.diff(before, prepend=0) + 1
+
+
+def _narrow(file: InputFile, count: int, line: int, cells: int, width: int, what: str) -> DataError:
+    lines = counted(count, "line has", "lines have")
+    return DataError(
+        f"{file}: {lines} not as many {what} as the first one ({width:,}); the first of them is "
+        f"line {line:,}, with {cells:,}: is the file cut short?"
+    )
 
 
 def _parse(source: Any, path: InputFile, separator: str, header: bool, quote: bool) -> pl.DataFrame:

@@ -137,6 +137,7 @@ _DAMAGED = (
     RecursionError,
     NotImplementedError,
     RuntimeError,
+    OSError,  # a place before the start of the file
     struct.error,
 )
 

@@ -19,7 +19,14 @@ from unskew.data.events import Events, read_events
 from unskew.data.ratings import COUNT, WEIGHT, Ids, Ratings, recoded
 from unskew.data.relevance import Relevance
 from unskew.data.steps import Step
-from unskew.engine.files import replacing_folder, write_table
+from unskew.engine.files import (
+    digest_of_file,
+    reading,
+    replacing_folder,
+    sealed,
+    unsealed,
+    write_table,
+)
 from unskew.engine.versions import versions
 from unskew.errors import DataError, SettingError
 from unskew.report.text import finite
@@ -28,7 +35,9 @@ from unskew.splits.interventions import Intervened
 from unskew.splits.registry import protocol
 from unskew.splits.split import Split, Splitter
 
-FORMAT = 2
+FORMAT = 3
+UNSEALED = 2
+"""The format before files and card had digests; still read, as it is."""
 CARD = "card.json"
 FURTHER = "further_files"
 """Of a split on a card: files beside those of ratings that train or judge, and their rows."""
@@ -90,6 +99,13 @@ def _write_splits(
     more: Mapping[str, Any],
 ) -> dict[str, Any]:
     entries: list[dict[str, Any]] = []
+    digests: dict[str, str] = {}
+
+    def write(frame: pl.DataFrame, place: str, name: str) -> None:
+        file = home / place / f"{name}.parquet"
+        write_table(frame, file, "parquet")
+        digests[file.relative_to(home).as_posix()] = digest_of_file(file)
+
     for split in splitter.each(ratings, seed):
         place = "." if split.label == splitter.title else split.label
         parts = {"train": split.train, "test": split.test, **split.judgments}
@@ -97,9 +113,9 @@ def _write_splits(
         for name, rows in parts.items():
             if not re.fullmatch(r"[\w-]+", name) or name.startswith((KNOWN, LOG, JUDGED)):
                 raise DataError(f"{name!r} cannot name a file: rename it, such as valid")
-            write_table(rows.to_file_table(), home / place / f"{name}.parquet", "parquet")
+            write(rows.to_file_table(), place, name)
         for name, frame in more_files.items():
-            write_table(frame, home / place / f"{name}.parquet", "parquet")
+            write(frame, place, name)
         facts = dict(split.facts)
         if liked is not None:
             facts |= _count_liked(parts, liked)
@@ -124,6 +140,7 @@ def _write_splits(
         **more,
         **_common([entry["facts"] for entry in entries]),
         "splits": entries,
+        "digests": digests,
         "versions": versions(),
     }
     _write_card(card, home)
@@ -132,11 +149,15 @@ def _write_splits(
 
 @checked
 def load_splits(folder: str | os.PathLike[str]) -> list[Split]:
-    """Read what `save_splits` wrote."""
+    """Read what `save_splits` wrote; DataError if any of it was changed since."""
     home = Path(folder)
     if not (home / CARD).is_file():
         raise DataError(f"{home}: holds no {CARD}, so it is not a folder of a saved split")
     card = read_card(home / CARD)
+    for file, digest in card.get("digests", {}).items():
+        with reading(home / file):
+            if digest_of_file(home / file) != digest:
+                raise DataError(f"{home / file}: changed since it was written; split again")
     return list(_loaded(home, card))
 
 
@@ -233,18 +254,24 @@ def _under_one_numbering(
 
 
 def read_card(path: str | os.PathLike[str]) -> dict[str, Any]:
-    """Read the card of a split."""
+    """Read the card of a split; DataError if it was changed since it was written."""
     try:
-        card = json.loads(Path(path).read_text(encoding="utf-8"))
+        content = Path(path).read_bytes()
+        card = json.loads(content.decode("utf-8"))
         number = card["format"]
         there = "splits" in card and "settings" in card
     except (OSError, ValueError, KeyError, TypeError) as problem:
         raise DataError(f"{path}: this is not a card of a split ({problem})") from None
     if not there:
         raise DataError(f"{path}: this is not a card of a split")
-    if number != FORMAT:
+    if number not in (FORMAT, UNSEALED):
         raise DataError(f"{path}: written in format {number}, this version reads {FORMAT}")
-    return dict(card)
+    if number == UNSEALED and "digest" not in card:
+        return dict(card)
+    try:
+        return unsealed(content, str(path))
+    except ValueError as problem:
+        raise DataError(f"{problem}; split again, or take the card that was written") from None
 
 
 def from_card(
@@ -359,8 +386,7 @@ def _read(path: Path) -> Ratings:
 
 
 def _write_card(card: Mapping[str, Any], home: Path) -> None:
-    text = json.dumps(card, indent=1, ensure_ascii=False, allow_nan=False)
-    (home / CARD).write_text(text + "\n", encoding="utf-8")
+    (home / CARD).write_bytes(sealed(dict(card)))
 
 
 def _data_of(data: Ratings | Events) -> dict[str, Any]:

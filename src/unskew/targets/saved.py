@@ -15,7 +15,14 @@ from unskew.checks import checked
 from unskew.data.ratings import Ids, Ratings
 from unskew.data.relevance import Relevance
 from unskew.data.tables import Table, number_column, read_table
-from unskew.engine.files import replacing_folder, write_table
+from unskew.engine.files import (
+    digest_of_file,
+    reading,
+    replacing_folder,
+    unsealed,
+    write_sealed,
+    write_table,
+)
 from unskew.engine.versions import versions
 from unskew.errors import DataError
 from unskew.report.text import counted
@@ -23,7 +30,9 @@ from unskew.splits.split import Split
 from unskew.targets.designs import relevance_of
 from unskew.targets.lists import Kept, TargetLists
 
-FORMAT = 1
+FORMAT = 2
+UNSEALED = 1
+"""The format before files and card had digests; still read, as it is."""
 CARD = "card.json"
 _MOST_STRATA = 1_000_000
 
@@ -51,14 +60,15 @@ def save_targets(lists: TargetLists, folder: str | os.PathLike[str]) -> Path:
 
 
 def _write(lists: TargetLists, home: Path) -> None:
-    files = []
+    digests = {}
     for number, (lo, hi) in enumerate(lists.blocks()):
         name = f"part-{number:05d}.parquet"
         write_table(lists.to_polars(lo, hi), home / name, "parquet")
-        files.append(name)
+        digests[name] = digest_of_file(home / name)
     card = {
         "format": FORMAT,
-        "files": files,
+        "files": list(digests),
+        "digests": digests,
         "lists": int(np.count_nonzero(lists.size)),
         "without_targets": int(np.count_nonzero(lists.size == 0)),
         "targets": dict(lists.design),
@@ -68,7 +78,7 @@ def _write(lists: TargetLists, home: Path) -> None:
         "facts": dict(lists.facts),
         "versions": versions(),
     }
-    (home / CARD).write_text(json.dumps(card, indent=1, default=str) + "\n")
+    write_sealed(home / CARD, json.loads(json.dumps(card, default=str)))
 
 
 @checked
@@ -158,17 +168,12 @@ def _table(source: object) -> tuple[pl.DataFrame, dict[str, Any], tuple[str, ...
             )
         return frame, {"given": True}, ()
     home = Path(source)
-    try:
-        card = json.loads((home / CARD).read_text(encoding="utf-8"))
-        number = card["format"]
-    except (OSError, ValueError, KeyError) as problem:
-        raise DataError(f"{home}: no saved targets here ({problem})") from None
-    if number != FORMAT:
-        raise DataError(f"{home}: saved in format {number}, this version reads {FORMAT}")
-    try:
+    card = _read_card(home)
+    with reading(home):
+        for name in card["files"]:
+            if "digests" in card and digest_of_file(home / name) != card["digests"][name]:
+                raise DataError(f"{home / name}: changed since it was written; save them again")
         frame = pl.concat([pl.read_parquet(home / name, glob=False) for name in card["files"]])
-    except (OSError, pl.exceptions.PolarsError) as problem:
-        raise DataError(f"{home}: a part of the targets cannot be read ({problem})") from None
     if frame["list"].n_unique() != card["lists"]:
         raise DataError(
             f"{home}: {counted(frame['list'].n_unique(), 'list is', 'lists are')} left of "
@@ -179,6 +184,24 @@ def _table(source: object) -> tuple[pl.DataFrame, dict[str, Any], tuple[str, ...
         (f"targets: {counted(empty, 'list')} without any target not in the file",) if empty else ()
     )
     return frame, dict(card["targets"]), notes
+
+
+def _read_card(home: Path) -> dict[str, Any]:
+    """Read the card of saved targets; DataError if it was changed since it was written."""
+    try:
+        content = (home / CARD).read_bytes()
+        card: dict[str, Any] = json.loads(content.decode("utf-8"))
+        number = card["format"]
+    except (OSError, ValueError, KeyError, TypeError) as problem:
+        raise DataError(f"{home}: no saved targets here ({problem})") from None
+    if number not in (FORMAT, UNSEALED):
+        raise DataError(f"{home}: saved in format {number}, this version reads {FORMAT}")
+    if number == UNSEALED and "digest" not in card:
+        return card
+    try:
+        return unsealed(content, str(home / CARD))
+    except ValueError as problem:
+        raise DataError(f"{problem}; save the targets again") from None
 
 
 def _codes(frame: pl.DataFrame, name: str, ids: Ids) -> I32:

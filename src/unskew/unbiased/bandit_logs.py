@@ -12,7 +12,7 @@ import polars as pl
 from unskew.arrays import F64, I32, I64, frozen
 from unskew.checks import checked
 from unskew.data.ratings import Ids
-from unskew.data.tables import read_table
+from unskew.data.tables import naming, read_table
 from unskew.errors import DataError
 from unskew.report.text import counted
 from unskew.unbiased.propensities import LEAST
@@ -121,17 +121,18 @@ def read_log(
         if column is not None:
             columns[name] = column
     notes = []
-    ids, code = Ids.number(frame[columns["action"]])
-    if actions is not None:
-        ids, code = _all_actions(frame[columns["action"]], pl.Series(list(actions)))
-    if "position" in columns:
-        places, place = Ids.number(frame[columns["position"]])
-    else:
-        places, place = Ids(pl.Series([1])), np.zeros(frame.height, np.int32)
-        notes.append("no position column: all rows have the same position")
-    rounds = np.arange(frame.height)
-    if "round" in columns:
-        rounds = Ids.number(frame[columns["round"]])[1].astype(np.int64)
+    with naming(table.source):
+        ids, code = Ids.number(frame[columns["action"]])
+        if actions is not None:
+            ids, code = _all_actions(frame[columns["action"]], pl.Series(list(actions)))
+        if "position" in columns:
+            places, place = Ids.number(frame[columns["position"]])
+        else:
+            places, place = Ids(pl.Series([1])), np.zeros(frame.height, np.int32)
+            notes.append("no position column: all rows have the same position")
+        rounds = np.arange(frame.height)
+        if "round" in columns:
+            rounds = Ids.number(frame[columns["round"]])[1].astype(np.int64)
     used = set(columns.values())
     earned = numbers_of(frame, columns["reward"], table.source)
     chance = numbers_of(frame, columns["propensity"], table.source)

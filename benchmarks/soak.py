@@ -1,0 +1,56 @@
+"""Load and faults: changed files, killed processes, random commands under faults; counted.
+
+Every case has a seed and can be repeated by it. Counts go to a JSON file, from which
+docs/reliability.py writes the section *Load and faults*::
+
+    python benchmarks/soak.py --mutations 10000 -o benchmarks/soak_counts.json
+    python benchmarks/soak.py --kills 200 -o benchmarks/soak_counts.json
+    python benchmarks/soak.py --minutes 60 -o benchmarks/soak_counts.json
+    python benchmarks/soak.py --mutations 1 --first 2605    # one case again
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import platform
+import sys
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any
+
+from soak_mutations import count_mutations
+
+
+def main() -> None:
+    """Run what was asked for; exit 1 when anything was lost, wrong, or not explained."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--mutations", type=int, default=0, help="changed files to read")
+    parser.add_argument("--first", type=int, default=0, help="the seed of the first case")
+    parser.add_argument("-o", "--output", type=Path, help="a JSON file of the counts")
+    asked = parser.parse_args()
+    counts: dict[str, Any] = {}
+    if asked.mutations:
+        counts["mutations"] = count_mutations(asked.mutations, asked.first)
+    problems = [one for part in counts.values() for one in part["problems"]]
+    if asked.output:
+        write(asked.output, counts)
+    print(json.dumps({name: summary(part) for name, part in counts.items()}, indent=1))
+    sys.exit(bool(problems))
+
+
+def summary(part: dict[str, Any]) -> dict[str, Any]:
+    """Return the counts of a part without its tables."""
+    return {name: value for name, value in part.items() if name not in ("problems", "by_file")}
+
+
+def write(path: Path, counts: dict[str, Any]) -> None:
+    """Put counts into a file beside those of other parts."""
+    before = json.loads(path.read_text()) if path.exists() else {}
+    versions = {"Python": platform.python_version()}
+    versions |= {name: version(name) for name in ("unskew", "numpy", "polars", "numba")}
+    path.write_text(json.dumps({**before, **counts, "versions": versions}, indent=1) + "\n")
+
+
+if __name__ == "__main__":
+    main()
