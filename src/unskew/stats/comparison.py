@@ -256,7 +256,7 @@ class Comparison(Result):
     def _explanation(self) -> list[str]:
         lines = [self._interval_note(), self._test_note()]
         if self.reference is None:
-            lines.append(f"systems that share a letter do not differ at {self.alpha:g}")
+            lines.append(f"systems that share a letter are not told apart at {self.alpha:g}")
         return lines
 
     def _interval_note(self) -> str:

@@ -272,7 +272,7 @@ class DataSetComparison(Result):
         lines = [f"users: {sizes}; every data set counts once", self._friedman_note()]
         lines.append(self._test_note())
         if self.reference is None:
-            lines.append(f"systems that share a letter do not differ at {self.alpha:g}")
+            lines.append(f"systems that share a letter are not told apart at {self.alpha:g}")
         if self.resamples and not self.has_rank_intervals:
             lines.append(f"intervals of mean ranks need at least {LEAST_DATA_SETS} data sets")
         elif self.resamples:

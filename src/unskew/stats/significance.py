@@ -189,7 +189,7 @@ def compare(
     <BLANKLINE>
     difference to the best, t interval
     randomisation test (sign flips per user), all 32 sign patterns; p corrected by Holm over 1 pair
-    systems that share a letter do not differ at 0.05
+    systems that share a letter are not told apart at 0.05
     liked: rating >= 4; gain rating; loss levels
     undefined values count as 0
     arrays: arrays, 5 rows; user = user, item = item, rating = rating
