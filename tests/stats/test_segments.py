@@ -419,7 +419,8 @@ def test_files_that_cannot_be_used(tmp_path, content, by, says):
     ("settings", "says"),
     [
         ({"by": "activty"}, "unknown by 'activty'. Did you mean 'activity'? Allowed: activity"),
-        ({"by": "none.csv:land"}, "Allowed: activity, popularity, taste, time, FILE:COLUMN"),
+        ({"by": "none.csv:land"}, "none.csv: no such file"),
+        ({"by": "none:land"}, "Allowed: activity, popularity, taste, time, FILE:COLUMN"),
         ({"by": "activity"}, "by='activity' needs the ratings behind the values"),
         ({"by": "time"}, "by='time' needs the ratings behind the values"),
         ({"by": {"user": [1], "a": [1], "b": [2]}}, "a column of users and one other column, got"),

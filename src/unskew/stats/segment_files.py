@@ -46,12 +46,15 @@ class UserColumn:
 
 
 def is_column(by: str) -> bool:
-    """Tell whether a text names a column of a file that is there: FILE:COLUMN."""
+    """Tell whether a text names a column of a file: FILE:COLUMN.
+
+    A file that is not there counts if its name has an ending: reading it names it.
+    """
     file, colon, column = by.rpartition(":")
     if not colon or not column:
         return False
     try:
-        return is_address(file) or Path(file).exists()
+        return is_address(file) or bool(Path(file).suffix) or Path(file).exists()
     except OSError:  # such as a name that is too long
         return False
 
