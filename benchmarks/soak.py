@@ -19,6 +19,8 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
+from soak_commands import count_commands
+from soak_kills import count_kills
 from soak_mutations import count_mutations
 
 
@@ -26,12 +28,18 @@ def main() -> None:
     """Run what was asked for; exit 1 when anything was lost, wrong, or not explained."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--mutations", type=int, default=0, help="changed files to read")
+    parser.add_argument("--kills", type=int, default=0, help="processes to kill")
+    parser.add_argument("--minutes", type=float, default=0, help="how long to run random commands")
     parser.add_argument("--first", type=int, default=0, help="the seed of the first case")
     parser.add_argument("-o", "--output", type=Path, help="a JSON file of the counts")
     asked = parser.parse_args()
     counts: dict[str, Any] = {}
     if asked.mutations:
         counts["mutations"] = count_mutations(asked.mutations, asked.first)
+    if asked.kills:
+        counts["kills"] = count_kills(asked.kills, asked.first)
+    if asked.minutes:
+        counts["commands"] = count_commands(asked.minutes, asked.first)
     problems = [one for part in counts.values() for one in part["problems"]]
     if asked.output:
         write(asked.output, counts)
@@ -41,7 +49,11 @@ def main() -> None:
 
 def summary(part: dict[str, Any]) -> dict[str, Any]:
     """Return the counts of a part without its tables."""
-    return {name: value for name, value in part.items() if name not in ("problems", "by_file")}
+    return {
+        name: value
+        for name, value in part.items()
+        if name not in ("problems", "by_file", "by_command")
+    }
 
 
 def write(path: Path, counts: dict[str, Any]) -> None:

@@ -9,6 +9,8 @@ from shared import ROOT
 
 sys.path.insert(0, str(ROOT / "benchmarks"))
 
+import soak_commands
+import soak_kills
 import soak_mutations
 from soak_inputs import Read, Subject
 from unskew.errors import DataError
@@ -31,6 +33,53 @@ def test_many_changed_files():
     counts = soak_mutations.count_mutations(330, 60_000)
     assert counts["cases"] == 330
     assert not counts["problems"]
+
+
+@pytest.mark.slow
+def test_killed_commands_lose_nothing():
+    counts = soak_kills.count_kills(6, 1)
+    assert counts["kills"] == 6
+    assert not counts["problems"]
+
+
+@pytest.mark.slow
+def test_random_commands_under_faults():
+    counts = soak_commands.count_commands(minutes=10, first=0, most=8)
+    assert counts["cases"] == 8
+    assert not counts["problems"]
+
+
+def test_the_soak_tells_a_command_that_ends_badly():
+    command = soak_commands.Command("split", ("split", "test.csv"), ())
+
+    def problems(code, err, fault):
+        return soak_commands.judged(command, soak_commands.Outcome(code, "", err, {}), fault)
+
+    assert not problems(1, "error: unskew: the disk is full", "file size")
+    assert problems(3, "", "none")  # an answer of unskew gate alone
+    assert problems(-11, "", "memory")
+    assert problems(-6, "unskew: no reason", "memory")
+    assert not problems(-6, "memory allocation of 256 bytes failed", "memory")
+    assert problems(1, "Traceback (most recent call last): unskew", "interrupt")
+    assert problems(0, "error: this is a defect of unskew", "none")
+    assert problems(-9, "", "interrupt")
+
+
+def test_the_soak_tells_what_a_kill_left_half_written(tmp_path):
+    kills = soak_kills.Kills.__new__(soak_kills.Kills)
+    job = soak_kills.Job("split", (), ("parts",))
+    whole = tmp_path / "whole" / "parts"
+    whole.mkdir(parents=True)
+    (whole / "train.parquet").write_text("rows")
+    (whole / ".card.json.x-1.part").write_text("left by a writer")
+    written = {"parts": soak_kills.contents(whole)}
+    assert list(written["parts"]) == ["train.parquet"]
+    assert not kills.whole(job, whole.parent, written, {})
+    assert not kills.equal(job, whole.parent, written, {})
+    (whole / "train.parquet").write_text("row")
+    assert kills.whole(job, whole.parent, written, {}) == ["parts: half written"]
+    assert kills.equal(job, whole.parent, written, {})
+    assert kills.equal(job, tmp_path, written, {})  # nothing is there at all
 
 
 def write(folder, rng):

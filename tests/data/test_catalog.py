@@ -1319,3 +1319,10 @@ def test_digits_of_other_scripts_and_bytes_that_are_no_ascii(home, coat):
     put(coat, "coat", test__ascii=b"5 3 0\n0 0\xa01\n2 0 4\n")
     with pytest.raises(DataError, match=r"test.ascii: not a matrix.*no ASCII"):
         load("coat", data_dir=coat)
+
+
+def test_items_of_reviews_that_begin_with_zeros_stay_apart(home):
+    text = beer_records(json.dumps).replace("47986", "7", 1).replace("47986", "007", 1)
+    put(home, "beeradvocate", beeradvocate__json=text)
+    items = set(load("beeradvocate", data_dir=home).ratings.items.values)
+    assert {"7", "007"} <= items

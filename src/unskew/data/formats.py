@@ -23,7 +23,7 @@ from unskew.data.format_files import (
     text_of,
 )
 from unskew.data.parts import Parts
-from unskew.data.ratings import Ratings
+from unskew.data.ratings import CANONICAL_INTEGER, Ratings
 from unskew.data.readers import read_ratings
 from unskew.data.tables import naming
 from unskew.data.times import microseconds
@@ -335,8 +335,7 @@ def _of_reviews(path: Path, frame: pl.DataFrame, duplicates: str) -> Parts:
         with naming(path.name):
             time = microseconds(whole["time"].cast(pl.Float64).to_numpy(), 1e6)
     item = whole["item"].cast(pl.String)
-    number = item.cast(pl.Int64, strict=False)
-    if not number.null_count():
-        item = number
+    if bool(item.str.contains(CANONICAL_INTEGER).all()):  # 7 and 007 are two items
+        item = item.cast(pl.Int64)
     result = Ratings.of(whole["user"], item, whole["rating"], time, duplicates=duplicates)
     return Parts(result, notes=tuple(notes))
