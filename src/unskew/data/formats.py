@@ -267,6 +267,7 @@ def _reviews(path: Path, names: Mapping[str, str], duplicates: str) -> Parts:
     frame = pl.DataFrame(
         [
             pl.Series(name, [None if x is None else str(x) for x in column], pl.String)
+            .str.strip_chars()
             .replace("", None)
             .cast(kind, strict=False)
             for name, column, kind in zip(names, columns, kinds, strict=True)
