@@ -43,6 +43,7 @@ docs: $(DOCS_READY) ## build the pages into build/docs
 	$(BIN)/python docs/libraries.py
 	$(BIN)/python docs/figures.py
 	$(BIN)/python docs/cli.py
+	$(BIN)/python docs/llms.py
 	$(BIN)/python docs/api.py
 	$(BIN)/python docs/architecture.py
 	$(BIN)/python docs/reliability.py

@@ -22,16 +22,18 @@ encoding lacks are written in ASCII. Files and folders get their names only when
 | exit code | what happened |
 |---|---|
 | 0 | done |
-| 1 | data that cannot be used, or another failure: a full disk, too little memory |
+| 1 | data that cannot be used, or another failure: a full disk, too little memory, a failed task |
 | 2 | a wrong command or setting |
-| 3 | of `unskew gate` alone: not settled; there 0 is promote, 1 is hold, and any failure is 2 |
+| 3 | of `unskew gate`: not settled; there 0 is promote, 1 is hold, and any failure is 2 |
+| 3 | of `unskew split --audit --fail-on`: a light of that kind is on |
 | 130 | stopped with Ctrl-C; with `--store` the finished part is kept |
 | 141 | the reader of the output has closed it, as in `unskew metrics \| head -1` |
 
 `-o FILE` writes the output of a command to a file; the ending selects the format. `--format`
-chooses the format of what is printed. `--figure FILE` draws the command's main figure,
-`--figure NAME=FILE` another one, `--figures DIR` all of them. The name of a data set (`ml-1m`,
-`cm100k:observed=familiar`) can be given instead of a file of ratings.
+chooses the format of what is printed; `--format json` is for programs, and `unskew schema COMMAND`
+prints what that holds ([agents and pipelines](agents.md)). `--figure FILE` draws the command's
+main figure, `--figure NAME=FILE` another one, `--figures DIR` all of them. The name of a data set
+(`ml-1m`, `cm100k:observed=familiar`) can be given instead of a file of ratings.
 
 An error is one line. With the environment variable `UNSKEW_DEBUG=1` the lines above it show where
 the error came from.

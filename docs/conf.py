@@ -64,6 +64,15 @@ def to_the_site(app: Any, name: str, source: list[str]) -> None:
     source[0] = text.replace("```mermaid", "```text")
 
 
+def write_llms(app: Any, problem: Exception | None) -> None:
+    """Put llms.txt at the root of the site, with links to its pages."""
+    if problem is None and app.builder.format == "html":
+        text = (Path(__file__).parent / "llms.txt").read_text(encoding="utf-8")
+        linked = re.sub(r"\]\(([\w/-]+)\.(?:md|ipynb)\)", r"](\1.html)", text)
+        (Path(app.outdir) / "llms.txt").write_text(linked, encoding="utf-8")
+
+
 def setup(app: Any) -> None:
-    """Connect what is done with every page before it is read."""
+    """Connect what is done with every page before it is read, and after all are written."""
     app.connect("source-read", to_the_site)
+    app.connect("build-finished", write_llms)

@@ -6,6 +6,7 @@ import shlex
 import subprocess
 import sys
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
@@ -171,3 +172,29 @@ def test_the_site_builds_without_warnings(tmp_path):
     assert 'href="audit.html"' in shown
     index = (tmp_path / "site" / "index.html").read_text()
     assert 'href="readme.html#what-only-unskew-does"' in index
+
+
+# llms.txt
+
+
+def test_llms_is_up_to_date():
+    assert (DOCS / "llms.txt").read_text() == written_by("llms").page(), "run: make docs"
+
+
+def test_llms_names_every_command_and_every_page():
+    text = (DOCS / "llms.txt").read_text()
+    named = re.findall(r"^- `unskew ([a-z -]+)`: \S", text, re.M)
+    assert sorted(named) == sorted(COMMANDS)
+    linked = re.findall(r"^- \[[^\]]+\]\(([^)]+)\)$", text, re.M)
+    files = [*PAGES[1:], *DOCS.glob("notebooks/*.ipynb")]
+    pages = [page.relative_to(DOCS).as_posix() for page in files]
+    assert sorted([*linked, "index.md"]) == sorted(pages)
+
+
+def test_llms_on_the_site_links_to_its_pages(tmp_path):
+    app = SimpleNamespace(outdir=tmp_path, builder=SimpleNamespace(format="html"))
+    written_by("conf").write_llms(app, None)
+    text = (tmp_path / "llms.txt").read_text()
+    assert "](install.html)" in text
+    assert "](notebooks/judge-my-lists.html)" in text
+    assert ".md)" not in text

@@ -88,6 +88,8 @@ OTHER_MEANING = {
         *("audit", "study run", "timeline", "world"),
         *("bias describe", "bias null", "bias pairs", "bias standing", "bias truth", "data info"),
         "annotate status",
+        *("algorithms", "data get", "metrics", "plan check", "schema", "split", "warmup"),
+        *("store gc", "store ls", "store verify"),
     },
 }
 """Commands in which an option means something else, or takes other values, than in the rest."""

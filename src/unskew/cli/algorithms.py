@@ -7,12 +7,14 @@ from typing import Annotated
 
 from unskew.cli import outputs
 from unskew.cli.bundles import argument
+from unskew.cli.options import PlainFormat
 
 
 def command(
     name: Annotated[
         str | None, argument("Name of an algorithm, to print its definition.", default=None)
     ],
+    format: PlainFormat,  # noqa: A002 - the option's name
 ) -> None:
     """List the recommenders, or explain one.
 
@@ -21,6 +23,8 @@ def command(
       unskew algorithms
 
       unskew algorithms slim
+
+      unskew algorithms --format json
     """
     from unskew.errors import unknown_name
     from unskew.recommend.registry import ALGORITHMS, settings_of
@@ -30,15 +34,21 @@ def command(
         key: ", ".join(f"{setting}={value}" for setting, value in settings_of(kind).items())
         for key, kind in ALGORITHMS.items()
     }
-    if name is None:
+    if name is not None and name not in ALGORITHMS:
+        raise unknown_name("algorithm", name, ALGORITHMS)
+    if format == "json":
+        entries = [
+            {"name": key, "text": text, "settings": settings_of(ALGORITHMS[key])}
+            for key, text in texts.items()
+        ]
+        outputs.print_json([one for one in entries if name in (None, one["name"])])
+    elif name is None:
         rows = [(key, text.splitlines()[0], settings[key]) for key, text in texts.items()]
         outputs.print_list(("name", "what it is", "settings"), rows)
         outputs.say(
             "unskew algorithms NAME prints the formula, the settings and the reference of one "
             "algorithm."
         )
-    elif name not in ALGORITHMS:
-        raise unknown_name("algorithm", name, ALGORITHMS)
     else:
         outputs.say(f"{name}: {texts[name]}")
         outputs.say(f"\nDefaults: {settings[name] or 'no settings'}.")

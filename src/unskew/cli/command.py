@@ -34,7 +34,7 @@ PANELS = {
         "study",
     ),
     "Experiment": ("run", "plan", "store"),
-    "This installation": ("warmup",),
+    "This installation": ("warmup", "schema"),
 }
 """The panels of `unskew --help`, in their order, and the commands in each."""
 

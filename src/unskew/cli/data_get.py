@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from dataclasses import asdict
 from typing import Annotated
 
 import typer
@@ -10,7 +11,7 @@ import typer
 from unskew.cli import outputs
 from unskew.cli.bundles import argument, option
 from unskew.cli.console import messages
-from unskew.cli.options import INPUT, DataDir, Quiet
+from unskew.cli.options import INPUT, DataDir, PlainFormat, Quiet
 from unskew.cli.progress import progress
 from unskew.errors import SettingError
 
@@ -21,6 +22,7 @@ def command(
     yes: Annotated[
         bool, option(INPUT, "Accept the licence without asking.", "--yes", default=False)
     ],
+    format: PlainFormat,  # noqa: A002 - the option's name
     quiet: Quiet,
 ) -> None:
     """Download a data set, check it and unpack it; a failed download leaves nothing behind.
@@ -48,8 +50,14 @@ def command(
         _accept(yes)
     with progress(f"downloading {entry.name}", quiet) as move:
         folder = catalog.get(name, data_dir, progress=move)
-    outputs.say(f"{entry.title} is there {'already' if there else 'now'}: {folder}")
     receipt = catalog.receipt(folder)
+    if format == "json":
+        facts = None if receipt is None else asdict(receipt)
+        outputs.print_json(
+            {"name": entry.name, "folder": str(folder), "was_there": there, "receipt": facts}
+        )
+        return
+    outputs.say(f"{entry.title} is there {'already' if there else 'now'}: {folder}")
     if receipt is not None:
         outputs.say(str(receipt))
 

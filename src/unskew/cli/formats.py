@@ -33,6 +33,8 @@ FORMATS = ("table", "csv", "json", "markdown", "latex", "html")
 """What a table is printed as."""
 TEXT_FORMATS = ("text", *FORMATS[1:])
 """What a result is printed as that says in words what it is of."""
+PLAIN_FORMATS = ("text", "json")
+"""What is printed that is no table: for people, or for programs."""
 
 STANDARD_OUTPUT = "-"
 
@@ -117,6 +119,11 @@ def check_format(kind: str) -> str:
 def check_text_format(kind: str) -> str:
     """Check `--format` of a command that prints text."""
     return choose("format", kind, TEXT_FORMATS)
+
+
+def check_plain_format(kind: str) -> str:
+    """Check `--format` of a command that prints lines."""
+    return choose("format", kind, PLAIN_FORMATS)
 
 
 def check_figure_files(texts: list[str] | None) -> list[str] | None:

@@ -7,7 +7,7 @@ from typing import Annotated
 
 from unskew.cli import outputs
 from unskew.cli.bundles import argument, option
-from unskew.cli.options import MEASURE
+from unskew.cli.options import MEASURE, PlainFormat
 
 
 def command(
@@ -21,6 +21,7 @@ def command(
             "List the metrics of another library and its conventions; all: list the libraries.",
         ),
     ],
+    format: PlainFormat,  # noqa: A002 - the option's name
 ) -> None:
     """List the metrics, or explain one.
 
@@ -38,7 +39,11 @@ def command(
     from unskew.metrics.registry import REGISTRY
 
     if library is not None:
-        _print_library(library)
+        _print_library(library, format == "json")
+        return
+    if format == "json":
+        chosen = REGISTRY if name is None else [str(parse(name))]
+        outputs.print_json(list(map(_entry, chosen)))
         return
     if name is not None:
         metric = parse(name)
@@ -66,7 +71,26 @@ def command(
     )
 
 
-def _print_library(name: str) -> None:
+def _entry(name: str) -> dict[str, object]:
+    """Return what is known of a metric, for programs."""
+    from unskew.metrics.names import aliases, parse
+
+    metric = parse(name)
+    definition = metric.definition
+    return {
+        "name": name,
+        "summary": definition.summary,
+        "text": inspect.cleandoc(definition.compute.__doc__ or ""),
+        "settings": {
+            key: {"default": param.default, "words": list(param.words or ())}
+            for key, param in definition.params.items()
+        },
+        "better": metric.better,
+        "also_called": [alias for alias, of in aliases().items() if parse(of).name == metric.name],
+    }
+
+
+def _print_library(name: str, as_json: bool) -> None:
     """Print the libraries, or the metrics of one and what differs from our defaults."""
     from unskew.conventions.collection import known_libraries
     from unskew.conventions.collection import library as library_of
@@ -74,6 +98,9 @@ def _print_library(name: str) -> None:
 
     if name == "all":
         table = known_libraries()
+        if as_json:
+            outputs.print_json(table.to_dicts())
+            return
         outputs.print_list(table.columns, [tuple(map(str, row)) for row in table.iter_rows()])
         return
     source = library_of(name)
@@ -81,7 +108,12 @@ def _print_library(name: str) -> None:
         (row.name, row.option, row.given, row.ours or row.metric, differences([(row, None)]))
         for row in source.metrics
     ]
-    outputs.print_list(("its name", "its option", "given", "metric", "other than ours"), rows)
+    header = ("its name", "its option", "given", "metric", "other than ours")
+    if as_json:
+        keys = ("name", "option", "given", "metric", "differences")
+        outputs.print_json([dict(zip(keys, row, strict=True)) for row in rows])
+        return
+    outputs.print_list(header, rows)
     reasons: dict[str, list[str]] = {}
     for gap in source.missing:
         name = f"{gap.name} [{gap.option}]" if gap.option else gap.name

@@ -347,6 +347,16 @@ TextFormat = Annotated[
         callback=formats.check_text_format,
     ),
 ]
+PlainFormat = Annotated[
+    str,
+    option(
+        OUTPUT,
+        f"Output format: {' or '.join(formats.PLAIN_FORMATS)}.",
+        "--format",
+        default="text",
+        callback=formats.check_plain_format,
+    ),
+]
 ReportFormat = Annotated[
     str | None,
     option(OUTPUT, "Format of the report without a file: html, markdown or json. Default: html."),

@@ -170,7 +170,7 @@ def write_report(
 
     path, figures, kind = options.output, options.figures, report_kind(options)
     if path is not None and str(path) == STANDARD_OUTPUT:
-        show()
+        # The report alone: lines before it would be no JSON. It begins with the answer.
         sys.stdout.write(document_bytes(result.document(), kind, figures).decode())
         return
     ending = next(ending for ending, of in REPORTS.items() if of == kind)
@@ -216,6 +216,13 @@ def print_list(header: Sequence[str], rows: Iterable[Sequence[str]]) -> None:
     from unskew.report.tables import Table
 
     output().print(Table.of_rows(header, rows).to_rich())
+
+
+def print_json(content: object, indent: int | None = None) -> None:
+    """Print a nest of plain values as JSON, for programs."""
+    from unskew.report.text import as_json
+
+    print(_encodable(as_json(content, indent), "json"))
 
 
 def _page(title: str, tables: str, footer: Sequence[str]) -> str:

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import asdict
 from pathlib import Path
 from typing import Annotated
 
 from unskew.cli import inputs, outputs
 from unskew.cli.bundles import option
-from unskew.cli.options import INPUT, RUNNING, PlanArgument, PlanData
+from unskew.cli.options import INPUT, RUNNING, PlainFormat, PlanArgument, PlanData
 
 
 def command(
@@ -20,6 +21,7 @@ def command(
         bool,
         option(RUNNING, "Estimate time and memory.", default=True),
     ],
+    format: PlainFormat,  # noqa: A002 - the option's name
 ) -> None:
     """Explain what a plan will do: splits, designs, systems, tasks, time and memory.
 
@@ -32,4 +34,8 @@ def command(
     from unskew.experiment.plan_outline import outline
 
     wanted, ratings = inputs.read_plan_and_data(plan, data)
-    outputs.say(str(outline(wanted, ratings, store=store, estimate=estimate)))
+    result = outline(wanted, ratings, store=store, estimate=estimate)
+    if format == "json":
+        outputs.print_json(asdict(result))
+    else:
+        outputs.say(str(result))

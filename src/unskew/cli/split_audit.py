@@ -12,7 +12,7 @@ from unskew.checks import choose
 from unskew.cli import formats, outputs
 from unskew.cli.bundles import bundle, option
 from unskew.cli.console import in_option_words
-from unskew.cli.options import OUTPUT, Force, Quiet
+from unskew.cli.options import OUTPUT, Force, PlainFormat, Quiet
 from unskew.errors import SettingError
 
 if TYPE_CHECKING:
@@ -74,6 +74,7 @@ class SplitOutput:
         ),
     ]
     force: Force
+    format: PlainFormat
     quiet: Quiet
 
     @property
@@ -97,6 +98,8 @@ def check_options(options: AuditOptions, output: SplitOutput) -> None:
     if output.output is None:
         raise SettingError("Missing option '--output' / '-o': the folder that gets the parts")
     formats.check_folder_name(output.output)
+    if output.format != "text":
+        raise SettingError(f"--format {output.format} is for --audit: give that too")
     for name, value in (("--feature", options.feature), ("--fail-on", options.fail_on)):
         if value:
             raise SettingError(f"{name} is for --audit: give that too, or leave {name} out")
@@ -128,7 +131,10 @@ def diagnosed(splits: Iterable[Split], log: Any = None) -> Diagnosis:
 
 def deliver(diagnosis: Diagnosis, options: AuditOptions, output: SplitOutput) -> None:
     """Print a diagnosis, write its file where one is named, and end with its exit code."""
-    outputs.say(in_option_words(str(diagnosis)))
+    if output.format == "json":
+        outputs.print_json(diagnosis.to_dict())
+    else:
+        outputs.say(in_option_words(str(diagnosis)))
     if output.is_file and output.output is not None:
         diagnosis.save(output.output)
     if output.output is not None and not output.quiet:

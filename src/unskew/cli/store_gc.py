@@ -8,7 +8,7 @@ from typing import Annotated
 
 from unskew.cli import inputs, outputs
 from unskew.cli.bundles import option
-from unskew.cli.options import INPUT, PlanData, StoreArgument
+from unskew.cli.options import INPUT, PlainFormat, PlanData, StoreArgument
 from unskew.report.text import counted
 
 
@@ -18,6 +18,7 @@ def command(
         Path | None, option(INPUT, "Also remove results that this plan does not need.")
     ],
     data: PlanData,
+    format: PlainFormat,  # noqa: A002 - the option's name
 ) -> None:
     """Remove the remains of stopped runs and, with --plan, results that the plan does not need.
 
@@ -33,4 +34,7 @@ def command(
     keep = None if plan is None else keys_of(*inputs.read_plan_and_data(plan, data))
     start = time.perf_counter()
     removed = store.gc(keep)
+    if format == "json":
+        outputs.print_json({"removed": removed})
+        return
     outputs.say(f"removed {counted(removed, 'file')} in {time.perf_counter() - start:.1f} s")

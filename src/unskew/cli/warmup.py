@@ -8,7 +8,7 @@ from typing import Annotated
 
 from unskew.cli import outputs
 from unskew.cli.bundles import option
-from unskew.cli.options import RUNNING, Quiet
+from unskew.cli.options import RUNNING, PlainFormat, Quiet
 from unskew.report.text import counted
 
 
@@ -23,6 +23,7 @@ def command(
             default=False,
         ),
     ],
+    format: PlainFormat,  # noqa: A002 - the option's name
     quiet: Quiet,
 ) -> None:
     """Compile now what the first commands would compile: half a minute, once per installation.
@@ -45,12 +46,18 @@ def command(
     if everything:
         compile_all()
     spent = perf_counter() - begin
-    if quiet:
-        return
     kept = compiled_kernels()
     lost = kept.pop("", set())
+    number = sum(map(len, kept.values()))
+    folder = os.path.commonpath(kept) if kept else None
+    if format == "json":
+        outputs.print_json(
+            {"kernels": number, "folder": folder, "kept_nowhere": len(lost), "seconds": spent}
+        )
+        return
+    if quiet:
+        return
     if kept:
-        number, folder = sum(map(len, kept.values())), os.path.commonpath(kept)
         outputs.say(f"{counted(number, 'kernel')} ready in {spent:.0f} s, kept under {folder}")
     if lost:
         outputs.say(f"{counted(len(lost), 'kernel')} kept nowhere: each process compiles again")
