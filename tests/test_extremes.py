@@ -33,6 +33,7 @@ OTHERS = {
     "store ls": ["store"],
     "store verify": ["store"],
     "store gc": ["store"],
+    "schema": ["evaluate"],
     "warmup": ["-q"],
     "audit": [
         "test.csv",
