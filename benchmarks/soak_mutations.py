@@ -19,6 +19,8 @@ from typing import Any
 import numpy as np
 
 CHUNK, SECONDS, TEMPLATES = 250, 60.0, 6
+PREPARE = 600.0
+"""Seconds for a valid file to be written and read: kernels are compiled then."""
 GOOD = ("refused", "unchanged", "as the twin")
 BAD = ("traceback", "unnamed", "wrong", "crash", "hang")
 OUTCOMES = {
@@ -191,13 +193,17 @@ class Cases:
             self.originals[folder] = read
         return folder, self.originals[folder]
 
+    def prepare(self, seed: int) -> tuple[Any, Path, Any, np.random.Generator]:
+        """Return what a seed means: the kind of file, valid files, what they hold, the draws."""
+        number, rng = seed % len(self.subjects), np.random.default_rng([5, seed])
+        source, before = self.template(number, int(rng.integers(TEMPLATES)))
+        return self.subjects[number], source, before, rng
+
     def run(self, seed: int) -> dict[str, Any]:
         """Change a file by its seed, read it, and say what came of it."""
         from soak_inputs import same
 
-        number, rng = seed % len(self.subjects), np.random.default_rng([5, seed])
-        subject = self.subjects[number]
-        source, before = self.template(number, int(rng.integers(TEMPLATES)))
+        subject, source, before, rng = self.prepare(seed)
         folder = self.home / "case"
         shutil.rmtree(folder, ignore_errors=True)
         shutil.copytree(source, folder)
@@ -249,6 +255,8 @@ def work(first: int, count: int) -> None:
     with tempfile.TemporaryDirectory() as home:
         cases = Cases(Path(home))
         for seed in range(first, first + count):
+            print(f"prepare {seed}", flush=True)
+            cases.prepare(seed)
             print(f"begin {seed}", flush=True)
             print(json.dumps(cases.run(seed)), flush=True)
 
@@ -269,14 +277,14 @@ def results(first: int, count: int) -> Iterator[dict[str, Any]]:
             event.set()
             running.kill()
 
-        timer, begun = threading.Timer(5 * SECONDS, stop), seed  # the first start compiles
+        timer, begun = threading.Timer(PREPARE, stop), seed
         timer.start()
         done = seed
         for line in process.stdout:
             timer.cancel()
-            timer = threading.Timer(SECONDS, stop)
+            timer = threading.Timer(PREPARE if line.startswith("prepare ") else SECONDS, stop)
             timer.start()
-            if line.startswith("begin "):
+            if line.startswith(("prepare ", "begin ")):
                 begun = int(line.split()[1])
             else:
                 yield json.loads(line)

@@ -1280,8 +1280,11 @@ KUAIREC = "user_id,video_id,play_duration,video_duration,time,date,timestamp,wat
 @pytest.mark.parametrize(
     ("row", "why"),
     [
-        ("5,2,9,8,x,20200705,5,2,9,8,x,20200705,1406342613.5,4.25", "1 line has not as many cells"),
-        ("5,2,9,8,x,20200705,1406342613.5", "1 line has not as many cells"),
+        (
+            "5,2,9,8,x,20200705,5,2,9,8,x,20200705,1406342613.5,4.25",
+            "1 line has another number of cells",
+        ),
+        ("5,2,9,8,x,20200705,1406342613.5", "1 line has another number of cells"),
         ("1e-320,2,9,8,x,20200705,1406342613.5,4.25", "1 row cannot be read.*row 2"),
     ],
 )
@@ -1295,7 +1298,7 @@ def test_kuairec_rows_that_polars_would_take(home, row, why):
 def test_a_play_that_is_cut_short(home):
     text = "u\t2009-05-01T09:17:36Z\tmb-1\tA\t\tx\nu\t2009-05-01T09:17:36Z\tm"
     put(home, "lastfm-1k", **{"userid-timestamp-artid-artname-traid-traname__tsv": text})
-    with pytest.raises(DataError, match=r"traname.tsv: 1 line has not as many cells"):
+    with pytest.raises(DataError, match=r"traname.tsv: 1 line has another number of cells"):
         load("lastfm-1k", data_dir=home)
 
 

@@ -823,7 +823,7 @@ def test_stamps_that_cannot_be_read_are_counted_by_themselves(stamps, message):
 def test_rows_that_are_cut_short_are_refused(tmp_path, name, text, line):
     (tmp_path / name).write_text(text)
     with pytest.raises(
-        us.DataError, match=rf"{name}: 1 line has not as many.*is line {line}, with 3"
+        us.DataError, match=rf"{name}: 1 line has another number.*line {line}, which has 3"
     ):
         us.read_ratings(tmp_path / name)
 
@@ -831,7 +831,9 @@ def test_rows_that_are_cut_short_are_refused(tmp_path, name, text, line):
 def test_a_run_that_is_cut_short_is_refused(tmp_path):
     """The last score may have lost its end: 13 would be read as 1."""
     (tmp_path / "a.run").write_text("1 Q0 2 1 13 tag\n1 Q0 3 2 1")
-    with pytest.raises(us.DataError, match=r"a.run: 1 line has not as many words as the first one"):
+    with pytest.raises(
+        us.DataError, match=r"a.run: 1 line has another number of words than the first"
+    ):
         us.read_run(tmp_path / "a.run")
 
 

@@ -578,3 +578,19 @@ def test_command_on_errors_of_tests(saved):
 
 def test_help_has_examples():
     assert "unskew power" in call("--help").stdout
+
+
+def test_swap_rate_of_systems_with_equal_means():
+    """One leads for some users by what it loses for the others: every half may say otherwise."""
+    test = {"user": [*range(8)], "item": ["x"] * 8, "rating": [5] * 8}
+    hit = ["x", "x", "x", "x", "y", "y", "y", "y"]
+    runs = {
+        "a": {user: [item] for user, item in enumerate(hit)},
+        "b": {user: [item] for user, item in enumerate(reversed(hit))},
+    }
+    scores = us.evaluate(test, runs, "P@1", liked=4)
+    assert len(set(scores.mean("P@1").values())) == 1
+    result = swap_rate(scores, "P@1", samples=20, bins=4, seed=1)
+    assert result.comparisons.sum() + result.ties.sum() == 20
+    assert result.comparisons[0, :3].tolist() == [0, 0, 0]  # all in the last, open bin
+    assert result.swaps.sum() == result.comparisons.sum()  # a half leads by what the other loses

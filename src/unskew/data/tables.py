@@ -466,8 +466,8 @@ def _cells(block: bytes, mark: bytes) -> I64:
 def _narrow(file: InputFile, count: int, line: int, cells: int, width: int, what: str) -> DataError:
     lines = counted(count, "line has", "lines have")
     return DataError(
-        f"{file}: {lines} not as many {what} as the first one ({width:,}); the first of them is "
-        f"line {line:,}, with {cells:,}: is the file cut short?"
+        f"{file}: {lines} another number of {what} than the first one ({width:,}), beginning with "
+        f"line {line:,}, which has {cells:,}: is the file cut short?"
     )
 
 

@@ -206,7 +206,8 @@ def swap_rate(
         edges[at] = np.arange(bins) * width
         apart = one != 0
         ties[at] = int((~apart).sum())
-        bin_of = np.minimum((np.abs(one[apart]) / width).astype(np.int64), bins - 1)
+        # The smaller number first: where all means are equal, the width is next to nothing.
+        bin_of = np.minimum(np.abs(one[apart]) / width, bins - 1).astype(np.int64)
         swapped = np.sign(one[apart]) * np.sign(other[apart]) < 0
         comparisons[at] = np.bincount(bin_of, minlength=bins)
         swaps[at] = np.bincount(bin_of[swapped], minlength=bins)
