@@ -19,6 +19,7 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
+import unskew as us
 from soak_commands import count_commands
 from soak_kills import count_kills
 from soak_mutations import count_mutations
@@ -59,8 +60,8 @@ def summary(part: dict[str, Any]) -> dict[str, Any]:
 def write(path: Path, counts: dict[str, Any]) -> None:
     """Put counts into a file beside those of other parts."""
     before = json.loads(path.read_text()) if path.exists() else {}
-    versions = {"Python": platform.python_version()}
-    versions |= {name: version(name) for name in ("unskew", "numpy", "polars", "numba")}
+    versions = {"Python": platform.python_version(), "unskew": us.__version__}
+    versions |= {name: version(name) for name in ("numpy", "polars", "numba")}
     path.write_text(json.dumps({**before, **counts, "versions": versions}, indent=1) + "\n")
 
 

@@ -184,6 +184,8 @@ class Commands:
             ending = "killed" if fault == "kill" else "stopped with a message"
         if any(one.code == ABORTED for one in ends):
             ending = "ended by a library without memory"
+        if any(one.code == -99 for one in ends):
+            ending = "no answer"
         if command.name not in FOLDERS or not any(one.written for one in ends):
             again = self.end(self.start(folder, command.arguments), folder, command)
             problems += judged(command, again, "again")

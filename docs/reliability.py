@@ -96,7 +96,7 @@ CHANGED = """### Changed files
 Small valid files of every kind are changed (bits flipped, parts cut, doubled, swapped or removed,
 odd bytes, separators and numbers) and read. Allowed is an error that names the file, or the right
 result: of a saved format the one that was saved; of an input the rows that plain Python (the csv
-module, `str.split`, pyarrow, tomllib) reads from the same bytes.
+module, `str.split`, pyarrow or duckdb, tomllib) reads from the same bytes.
 """
 CHANGED_LIMITS = """\
 A changed value that is still valid is what the file says: nobody can tell. A cut row is not noticed
@@ -107,10 +107,11 @@ yambda.
 """
 KILLED = """### Killed processes
 
-A command is killed (SIGKILL) at a random moment and run again. Nothing is lost: what is there
-after the kill is whole, every result in a store is the one that belongs there, and after the second
-run files and store are the same bytes as those of a command that was never killed. *Two at once*:
-the other process goes on.
+A command is killed (SIGKILL) at a random moment and run again. Checked: what is there after the
+kill is whole, every result in a store is the one that belongs there, and after the second run files
+and store are the same bytes as those of a command that was never killed. *Two at once*: the other
+process goes on. Hidden `.part` files of the killed process may stay; `unskew store gc` removes
+those of a store.
 """
 COMMANDS = """### Random commands
 
@@ -120,7 +121,8 @@ whole or absent, and the same printed and written without the fault as where not
 """
 COMMANDS_LIMITS = """\
 Without memory polars ends the process at once (SIGABRT) where it cannot allocate: no message of
-unskew, and nothing half-written. `demo`, `study run` and `audit` are not among these commands: they
+unskew, and nothing half-written. Where its threads cannot start, it may wait for them without end:
+a command without an answer in five minutes is counted as bad. `demo`, `study run` and `audit` are not among these commands: they
 take too long.
 """
 
@@ -202,13 +204,22 @@ _FAULT_NAMES = {
 
 def _commands(counts: Mapping[str, Any]) -> str:
     ends = ("ended as undisturbed", "stopped with a message", "ended by a library without memory",
-            "killed", "problems")  # fmt: skip
+            "killed", "no answer", "problems")  # fmt: skip
     rows = [
         [_FAULT_NAMES[fault], f"{one.get('cases', 0):,}",
          *(f"{one.get(end, 0):,}" for end in ends)]
         for fault, one in counts["by_fault"].items()
     ]  # fmt: skip
-    head = ("fault", "cases", "no effect", "stopped, said why", "ended by polars", "killed", "bad")
+    head = (
+        "fault",
+        "cases",
+        "no effect",
+        "stopped, said why",
+        "ended by polars",
+        "killed",
+        "no answer",
+        "bad",
+    )
     bad = sum(one.get("problems", 0) for one in counts["by_fault"].values())
     text = f"{counts['cases']:,} cases of {len(counts['commands'])} commands in "
     text += f"{counts['minutes']} minutes (seeds from {counts['first']:,}), {bad} bad.\n"
