@@ -122,8 +122,8 @@ whole or absent, and the same printed and written without the fault as where not
 COMMANDS_LIMITS = """\
 Without memory polars ends the process at once (SIGABRT) where it cannot allocate: no message of
 unskew, and nothing half-written. Where its threads cannot start, it may wait for them without end:
-a command without an answer in five minutes is counted as bad. `demo`, `study run` and `audit` are not among these commands: they
-take too long.
+a command without an answer in five minutes is counted as bad. `demo`, `study run` and `audit` are
+not among these commands: they take too long.
 """
 
 
