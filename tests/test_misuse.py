@@ -194,7 +194,11 @@ def calls(tmp_path_factory):
         },
         "stats.correct": {"p": [0.1, 0.2]},
         "compare": {"scores": scores, "permutations": 10, "resamples": 5},
-        "stats.compare_data_sets": {"scores": {"x": scores, "y": scores}, "resamples": 5},
+        "stats.compare_data_sets": {
+            "scores": {"x": scores, "y": scores},
+            "metric": "P@5",
+            "resamples": 5,
+        },
         "unbiased.correct_sampled": {"lists": one, "models": models, "bootstrap": 3},
         "unbiased.corrected_values": {"metrics": ["P@5"], "items": 20, "n": 5},
         "bias.count_items": of,
