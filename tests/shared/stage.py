@@ -74,8 +74,9 @@ TABLES = {
     **dict.fromkeys(("a.csv", "mine.csv", "mine.parquet", "new.parquet", "new.csv"), "a"),
     **dict.fromkeys(("b.csv", "base.csv", "recs/ItemKNN.tsv", "old.parquet", "old.csv"), "b"),
     **dict.fromkeys(("order1.csv", "run1.csv"), "a"),
-    **dict.fromkeys(("order2.csv", "run2.csv"), "b"),
-    **{"shown1.csv": "forward", "shown2.csv": "backward"},
+    **dict.fromkeys(("order2.csv", "run2.csv", "theirs.csv"), "b"),
+    "shown1.csv": "forward",
+    "shown2.csv": "backward",
     **dict.fromkeys(("c.csv", "order3.csv"), "c"),
 }
 """Files of ratings and lists, by their names: which table they hold."""
@@ -201,6 +202,7 @@ MAKERS = {
     "fold-1/": lambda path: _scores(path, "ab"),
     "fold-2/": lambda path: _scores(path, "ab"),
     "saved/": lambda path: _scores(path, "abc"),
+    **dict.fromkeys(("books/", "films/", "games/"), lambda path: _scores(path, "abc")),
     "qrels.txt": _qrels,
     "plays.tsv": _events,
     "events.csv": _events,

@@ -93,13 +93,14 @@ def command(
 
     [bold]Examples[/bold]
 
-      unskew evaluate -j books/test.csv -r books/a.csv -r books/b.csv -m nDCG@10 --save books/scores
+      unskew evaluate -j test.csv -r a.csv -r b.csv --liked 4 -m nDCG@10 --save books/
 
-      unskew ranking books=books/scores films=films/scores games=games/scores -m nDCG@10
+      unskew ranking books/ films/ games/ -m nDCG@10
 
-      unskew ranking books=books/scores films=films/scores --reference popularity --rope 0.005
+      unskew ranking read=books/ seen=films/ -m nDCG@10 --reference b --rope 0.005
 
-      unskew ranking scores/* -m P@10 --test nemenyi --figure ranks.svg --figure differences=d.svg
+      unskew ranking books/ films/ games/ -m P@10 --test nemenyi --figure ranks.svg
+      --figure differences=d.svg
 
     Every data set counts once, however many users it has. What holds on these data sets and what
     holds on data sets like these are kept apart: about other data sets nothing is concluded with
