@@ -202,7 +202,7 @@ MAKERS = {
     "fold-1/": lambda path: _scores(path, "ab"),
     "fold-2/": lambda path: _scores(path, "ab"),
     "saved/": lambda path: _scores(path, "abc"),
-    **dict.fromkeys(("books/", "films/", "games/"), lambda path: _scores(path, "abc")),
+    **dict.fromkeys(("books/", "films/", "games/"), lambda path: _scores(path, "ab")),
     "qrels.txt": _qrels,
     "plays.tsv": _events,
     "events.csv": _events,

@@ -93,7 +93,7 @@ def command(
 
     [bold]Examples[/bold]
 
-      unskew evaluate -j test.csv -r a.csv -r b.csv --liked 4 -m nDCG@10 --save books/
+      unskew evaluate -j test.csv -r a.csv -r b.csv --liked 4 -m nDCG@10,P@10 --save books/
 
       unskew ranking books/ films/ games/ -m nDCG@10
 

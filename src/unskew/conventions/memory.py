@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Any, TypeVar
+from typing import Any, TypeVar, cast
 
 import numpy as np
 
@@ -21,22 +21,23 @@ class Memory:
 
     budget: int = BUDGET
     size: int = 0
-    _kept: dict[object, Any] = field(default_factory=dict)
+    _kept: dict[object, tuple[Any, int]] = field(default_factory=dict)
+    """Results, and their sizes when they came: an object may keep more later."""
     _lock: Any = field(default_factory=new_lock)
 
     def once(self, key: object, compute: Callable[[], T]) -> T:
         """Return what is kept under a key; compute it where it is not."""
-        result: T | None = self._kept.get(key)
-        if result is not None:
-            return result
+        known = self._kept.get(key)
+        if known is not None:
+            return cast("T", known[0])
         result = compute()
+        size = bytes_of(result)
         with self._lock:
             if key not in self._kept:
-                self._kept[key] = result
-                self.size += bytes_of(result)
+                self._kept[key] = result, size
+                self.size += size
             while self.size > self.budget and len(self._kept) > 1:
-                oldest = next(iter(self._kept))
-                self.size -= bytes_of(self._kept.pop(oldest))
+                self.size -= self._kept.pop(next(iter(self._kept)))[1]
         return result
 
     def __len__(self) -> int:
@@ -53,5 +54,6 @@ def bytes_of(value: object) -> int:
     """Return the size of an array, or of all arrays in a tuple or an object."""
     if isinstance(value, np.ndarray):
         return int(value.nbytes)
-    parts = value if isinstance(value, tuple) else vars(value).values()
+    # A copy: another thread may use the object at the same time, and add what it caches.
+    parts = value if isinstance(value, tuple) else list(vars(value).values())
     return sum(bytes_of(part) for part in parts if isinstance(part, np.ndarray))
