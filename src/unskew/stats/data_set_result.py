@@ -383,7 +383,7 @@ class DataSetComparison(Result):
         )
         notes = [
             f"{self.metric} on {counted(len(self.data_sets), 'data set')}; a bar joins systems "
-            f"that do not differ at {self.alpha:g}",
+            f"that are not told apart at {self.alpha:g}",
             self._test_note(),
         ]
         return charts.critical_differences(systems, notes)
