@@ -268,7 +268,7 @@ def test_damaged_lists_are_refused(files, tmp_path):
         us.targets.OneRelevant(others=5).lists(split, liked=4), tmp_path / "lists"
     )
     (tmp_path / "lists" / "part-00000.parquet").write_bytes(b"PAR1")
-    with pytest.raises(us.DataError, match="cannot be read"):
+    with pytest.raises(us.DataError, match="changed since it was written"):
         us.targets.read_targets(tmp_path / "lists", split, liked=4)
     (tmp_path / "lists" / "card.json").unlink()
     with pytest.raises(us.DataError, match="no saved targets here"):
