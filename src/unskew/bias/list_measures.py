@@ -187,7 +187,7 @@ def equal_recall(hits: int, head: int, tail: int) -> float:
     Examples
     --------
     >>> from unskew.bias.list_measures import equal_recall
-    >>> equal_recall(1, 5, 5)
+    >>> round(equal_recall(1, 5, 5), 9)
     1.0
     >>> round(equal_recall(2, 5, 5), 4)  # both in one part with 4/9
     0.4444
