@@ -9,12 +9,11 @@ from typing import Any, ClassVar
 import polars as pl
 
 from unskew.checks import choose
-from unskew.errors import unknown_name
 from unskew.report.charts import Figure
 from unskew.report.result import Result
 from unskew.report.tables import Table
 from unskew.report.text import counted, number, p_value
-from unskew.stats.pairing import known_metric
+from unskew.stats.pairing import label_of
 
 FIGURES = ("quantiles",)
 SHOWN = (0.1, 0.25, 0.5, 0.75, 0.9)
@@ -72,15 +71,7 @@ class UserDistribution(Result):
         return table if metric is None else table.filter(pl.col("metric") == self._label(metric))
 
     def _label(self, metric: str | None) -> str:
-        if metric is None:
-            return self.metrics[0]
-        if metric in self.metrics:
-            return metric
-        wanted = known_metric(metric)
-        for label in self.metrics:
-            if wanted is not None and known_metric(label) == wanted:
-                return label
-        raise unknown_name("metric of this distribution", metric, self.metrics)
+        return label_of(metric, self.metrics, "metric of this distribution")
 
     # Text
 

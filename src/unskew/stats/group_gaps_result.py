@@ -9,7 +9,6 @@ from typing import Any, ClassVar
 import polars as pl
 
 from unskew.checks import choose
-from unskew.errors import unknown_name
 from unskew.report.charts import Figure
 from unskew.report.result import Result
 from unskew.report.tables import Table
@@ -18,7 +17,7 @@ from unskew.stats.comparison import CORRECTIONS
 from unskew.stats.group_contrasts import LEAST_OTHERS, LEAST_USERS, RATIO, SMALL
 from unskew.stats.inequality import LEAST_OTHERS as INDEX_OTHERS
 from unskew.stats.inequality import LEAST_USERS as INDEX_USERS
-from unskew.stats.pairing import known_metric
+from unskew.stats.pairing import label_of
 
 FIGURES = ("groups",)
 _DIRECTION = {"higher": "higher is better", "lower": "lower is better"}
@@ -90,15 +89,7 @@ class GroupGaps(Result):
         return table.filter(pl.col("metric") == self._label(metric))
 
     def _label(self, metric: str | None) -> str:
-        if metric is None:
-            return self.metrics[0]
-        if metric in self.metrics:
-            return metric
-        wanted = known_metric(metric)
-        for label in self.metrics:
-            if wanted is not None and known_metric(label) == wanted:
-                return label
-        raise unknown_name("metric of these gaps", metric, self.metrics)
+        return label_of(metric, self.metrics, "metric of these gaps")
 
     # Text
 

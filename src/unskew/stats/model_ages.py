@@ -17,14 +17,14 @@ import polars as pl
 
 from unskew.arrays import F64
 from unskew.checks import as_count, check_share, checked
-from unskew.errors import DataError, SettingError, unknown_name
+from unskew.errors import DataError, SettingError
 from unskew.evaluation.scores import Scores
 from unskew.report.charts import Figure
 from unskew.report.result import Result
 from unskew.report.tables import Table
 from unskew.report.text import counted, number
 from unskew.stats.distributions import student_t_quantile
-from unskew.stats.pairing import known_metric
+from unskew.stats.pairing import label_of
 from unskew.stats.window_tests import simultaneous
 from unskew.stats.window_values import (
     Windows,
@@ -75,13 +75,7 @@ class ModelDecay(Result):
         return self.rows if metric is None else self.rows.filter(metric=self._label(metric))
 
     def _label(self, metric: str | None) -> str:
-        if metric is None:
-            return self.metrics[0]
-        wanted = known_metric(metric)
-        for label in self.metrics:
-            if label == metric or (wanted is not None and known_metric(label) == wanted):
-                return label
-        raise unknown_name("metric of this result", metric, self.metrics)
+        return label_of(metric, self.metrics, "metric of this result")
 
     def display_tables(self, digits: int | None = None) -> list[Table]:
         """Return, of each metric, a row per system and age."""

@@ -277,6 +277,27 @@ def known_metric(name: str) -> Metric | None:
         return None
 
 
+def label_of(metric: str | None, labels: Sequence[str], what: str) -> str:
+    """Return the label of a metric, however it is spelt; the first one unless given.
+
+    Parameters
+    ----------
+    metric
+        What was asked for.
+    labels
+        Those that there are.
+    what
+        How an error calls them, such as "metric of this result".
+    """
+    if metric is None:
+        return labels[0]
+    wanted = known_metric(metric)
+    for label in labels:
+        if label == metric or (wanted is not None and known_metric(label) == wanted):
+            return label
+    raise unknown_name(what, metric, labels)
+
+
 def _side(name: str) -> str:
     metric = known_metric(name)
     return "higher" if metric is None else metric.better

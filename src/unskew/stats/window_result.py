@@ -10,13 +10,13 @@ import numpy as np
 import polars as pl
 
 from unskew.checks import choose
-from unskew.errors import SettingError, unknown_name
+from unskew.errors import SettingError
 from unskew.report.charts import Figure
 from unskew.report.result import Result
 from unskew.report.tables import Table
 from unskew.report.text import counted, number, p_value
 from unskew.stats.order_agreement import Agreement
-from unskew.stats.pairing import known_metric
+from unskew.stats.pairing import label_of
 from unskew.stats.window_tests import TauByChance
 
 FIGURES = ("curves", "differences", "tau")
@@ -99,15 +99,7 @@ class OrderOverTime(Result):
         return table if metric is None else table.filter(pl.col("metric") == self._label(metric))
 
     def _label(self, metric: str | None) -> str:
-        if metric is None:
-            return self.metrics[0]
-        if metric in self.metrics:
-            return metric
-        wanted = known_metric(metric)
-        for label in self.metrics:
-            if wanted is not None and known_metric(label) == wanted:
-                return label
-        raise unknown_name("metric of this result", metric, self.metrics)
+        return label_of(metric, self.metrics, "metric of this result")
 
     # Text
 
