@@ -14,7 +14,9 @@ from __future__ import annotations
 import argparse
 import json
 import platform
+import signal
 import sys
+from collections.abc import Iterator
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
@@ -34,18 +36,30 @@ def main() -> None:
     parser.add_argument("--first", type=int, default=0, help="the seed of the first case")
     parser.add_argument("-o", "--output", type=Path, help="a JSON file of the counts")
     asked = parser.parse_args()
+    signal.signal(signal.SIGTERM, signal.default_int_handler)
+    wanted = {
+        "mutations": (count_mutations, asked.mutations),
+        "kills": (count_kills, asked.kills),
+        "commands": (count_commands, asked.minutes),
+    }
     counts: dict[str, Any] = {}
-    if asked.mutations:
-        counts["mutations"] = count_mutations(asked.mutations, asked.first)
-    if asked.kills:
-        counts["kills"] = count_kills(asked.kills, asked.first)
-    if asked.minutes:
-        counts["commands"] = count_commands(asked.minutes, asked.first)
-    problems = [one for part in counts.values() for one in part["problems"]]
-    if asked.output:
-        write(asked.output, counts)
+    for name, (count, amount) in wanted.items():
+        if amount:
+            counts[name] = last(count(amount, asked.first), name, asked.output)
     print(json.dumps({name: summary(part) for name, part in counts.items()}, indent=1))
-    sys.exit(bool(problems))
+    sys.exit(any(part["problems"] for part in counts.values()))
+
+
+def last(running: Iterator[dict[str, Any]], name: str, output: Path | None) -> dict[str, Any]:
+    """Return the counts of all cases; what was counted is kept when the run is stopped."""
+    counts: dict[str, Any] = {}
+    try:
+        for counts in running:  # noqa: B007 - the last ones count
+            pass
+    finally:
+        if output and counts:
+            write(output, {name: counts})
+    return counts
 
 
 def summary(part: dict[str, Any]) -> dict[str, Any]:

@@ -17,7 +17,7 @@ import sys
 import tempfile
 import time
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -243,8 +243,8 @@ def judged(command: Command, outcome: Outcome, fault: str) -> list[str]:
     return problems
 
 
-def count_commands(minutes: float, first: int, most: int | None = None) -> dict[str, Any]:
-    """Run random commands for some minutes and count how they end."""
+def count_commands(minutes: float, first: int, most: int | None = None) -> Iterator[dict[str, Any]]:
+    """Run random commands for some minutes; yield after each one how all so far ended."""
     begin, seed = time.perf_counter(), first
     by_fault: dict[str, Counter[str]] = {fault: Counter() for fault in FAULTS}
     by_command: Counter[str] = Counter()
@@ -262,11 +262,11 @@ def count_commands(minutes: float, first: int, most: int | None = None) -> dict[
                 counts["problems"] += 1
                 problems.append(case)
                 print(json.dumps(case), flush=True)
-    return {
-        "cases": seed - first,
-        "first": first,
-        "minutes": round((time.perf_counter() - begin) / 60),
-        "by_fault": {fault: dict(counts) for fault, counts in by_fault.items()},
-        "commands": dict(sorted(by_command.items())),
-        "problems": problems[:20],
-    }
+            yield {
+                "cases": seed - first,
+                "first": first,
+                "minutes": round((time.perf_counter() - begin) / 60),
+                "by_fault": {fault: dict(counts) for fault, counts in by_fault.items()},
+                "commands": dict(sorted(by_command.items())),
+                "problems": problems[:20],
+            }

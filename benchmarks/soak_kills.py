@@ -12,6 +12,7 @@ import sys
 import tempfile
 import time
 from collections import Counter
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -255,8 +256,8 @@ class Kills:
         return problems
 
 
-def count_kills(count: int, first: int) -> dict[str, Any]:
-    """Kill commands and count what came of it."""
+def count_kills(count: int, first: int) -> Iterator[dict[str, Any]]:
+    """Kill commands; yield after each kill what came of all so far."""
     by_job: dict[str, Counter[str]] = {}
     problems = []
     with tempfile.TemporaryDirectory() as home:
@@ -272,10 +273,10 @@ def count_kills(count: int, first: int) -> dict[str, Any]:
                 counts["lost or changed"] += 1
                 problems.append(case)
                 print(json.dumps(case), flush=True)
-    return {
-        "kills": done,
-        "first": first,
-        "lost_or_changed": len(problems),
-        "by_command": {name: dict(counts) for name, counts in sorted(by_job.items())},
-        "problems": problems[:20],
-    }
+            yield {
+                "kills": done,
+                "first": first,
+                "lost_or_changed": len(problems),
+                "by_command": {name: dict(counts) for name, counts in sorted(by_job.items())},
+                "problems": problems[:20],
+            }

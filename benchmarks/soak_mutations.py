@@ -306,32 +306,28 @@ def results(first: int, count: int) -> Iterator[dict[str, Any]]:
         seed = done
 
 
-def count_mutations(count: int, first: int, log: Path | None = None) -> dict[str, Any]:
-    """Run cases and count outcomes by kind of file."""
+def count_mutations(count: int, first: int) -> Iterator[dict[str, Any]]:
+    """Run cases; yield after each one the outcomes of all so far, by kind of file."""
     by_subject: dict[str, Counter[str]] = {}
-    problems, unique = [], Counter[str]()
+    problems, ways = [], Counter[str]()
     for case in results(first, count):
         by_subject.setdefault(case["subject"], Counter())[case["outcome"]] += 1
-        unique[case["way"].partition("+")[0]] += 1
+        ways[case["way"].partition("+")[0]] += 1
         if case["outcome"] in BAD:
             problems.append(case)
-            line = json.dumps(case)
-            print(line, flush=True)
-            if log is not None:
-                with log.open("a") as file:
-                    file.write(line + "\n")
-    total = sum(by_subject.values(), Counter())
-    return {
-        "cases": sum(total.values()),
-        "first": first,
-        "outcomes": {name: total[name] for name in OUTCOMES},
-        "ways": dict(sorted(unique.items())),
-        "by_file": {
-            name: {outcome: counts[outcome] for outcome in OUTCOMES if counts[outcome]}
-            for name, counts in sorted(by_subject.items())
-        },
-        "problems": problems[:20],
-    }
+            print(json.dumps(case), flush=True)
+        total = sum(by_subject.values(), Counter())
+        yield {
+            "cases": sum(total.values()),
+            "first": first,
+            "outcomes": {name: total[name] for name in OUTCOMES},
+            "ways": dict(sorted(ways.items())),
+            "by_file": {
+                name: {outcome: counts[outcome] for outcome in OUTCOMES if counts[outcome]}
+                for name, counts in sorted(by_subject.items())
+            },
+            "problems": problems[:20],
+        }
 
 
 if __name__ == "__main__":

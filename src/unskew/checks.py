@@ -12,13 +12,14 @@ import sys
 import types
 import typing
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from fractions import Fraction
 from numbers import Integral, Real
 from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar
 
 from unskew.errors import SettingError, unknown_name
 
-if TYPE_CHECKING:  # the command line takes its limits from here before it needs numpy
+if TYPE_CHECKING:  # the command line takes its limits from here before it needs these
+    from fractions import Fraction
+
     from unskew.arrays import F64, I64
 
 P = ParamSpec("P")
@@ -83,6 +84,8 @@ def as_share(name: str, value: object, *, one: bool = False) -> Fraction:
     >>> as_share("test", 0.29)
     Fraction(29, 100)
     """
+    from fractions import Fraction
+
     if isinstance(value, Real) and not isinstance(value, bool) and math.isfinite(value):
         part = Fraction(float(value)).limit_denominator(_FINEST)
         if 0 < part < 1 or (one and part == 1):

@@ -29,6 +29,8 @@ from unskew.data.ratings import Ids
 from unskew.engine.rng import draw
 
 TIES = ("id", "trec", "random", "input")
+MODEL_TIES = ("id", "random")
+"""Those for equal scores that a model gives: no file has an order of them."""
 EXPECTED = "expected"
 """No order of equal scores: the mean over all of them."""
 

@@ -208,6 +208,29 @@ def test_many_shuffled_rows_are_in_order(data):
     np.testing.assert_array_equal(made.value, expected[:, 0] * 1000 + expected[:, 1])
 
 
+@pytest.mark.parametrize("duplicates", ["error", "first", "last", "sum"])
+@pytest.mark.parametrize("more", [False, True])
+def test_numpy_and_the_kernel_sort_alike(monkeypatch, duplicates, more):
+    """numpy sorts few rows where no kernel is loaded yet; equal pairs stay in their order."""
+    rng = np.random.default_rng(5)
+    n, items = 900, 60
+    grid = rng.permutation(20 * items)[:n] if duplicates == "error" else rng.integers(0, 20, n) ** 2
+    user, item = pl.Series(grid // items), pl.Series(grid % items)
+    value = pl.Series(np.arange(n, dtype=float))
+    time = value.cast(pl.Int64) if more else None
+    tags = {"row": value.cast(pl.Int32)} if more else {}
+    sorted_ = {}
+    for loaded in (False, True):
+        monkeypatch.setattr("unskew.data.ratings.are_kernels_loaded", lambda loaded=loaded: loaded)
+        sorted_[loaded] = Ratings.of(user, item, value, time, tags=tags, duplicates=duplicates)
+    by_numpy, by_kernel = sorted_[False], sorted_[True]
+    assert by_numpy.notes == by_kernel.notes
+    for name in ("user", "item", "value", *(["time"] if more else [])):
+        assert getattr(by_numpy, name).tobytes() == getattr(by_kernel, name).tobytes()
+    for name in tags:
+        assert by_numpy.tags[name].to_list() == by_kernel.tags[name].to_list()
+
+
 def test_fingerprint_tells_values_and_ids_apart():
     prints = {
         ratings(ROWS).fingerprint,

@@ -67,7 +67,6 @@ def arguments():
         "data.kernels.ascending_runs",
         (np.sort(values), np.zeros(n, np.int64), np.zeros(n + 1, np.int64)),
     )
-    yield "data.kernels.range_of", (values + 2**60,)
     yield "data.kernels.mark_present", (values, -50, np.zeros(100, np.uint8))
     places = np.concatenate([np.arange(b - a) for a, b in itertools.pairwise(start)])
     yield "data.kernels.are_places", (start, places.astype(np.int64), 0)
@@ -82,11 +81,6 @@ def arguments():
     yield "data.kernels.is_sorted", (start, item)
     yield "data.kernels.is_sorted", (start, rising(start, 20))
     yield "data.kernels.repeated", (start, np.sort(item))
-    for largest in (9, 100):  # groups that are counted, and that are sorted
-        many = starts(6, largest)
-        rows = int(many[-1])
-        new = np.zeros(rows, np.int32), np.zeros(rows), np.zeros(rows, np.int64)
-        yield "data.kernels.sort_items", (many, whole(rows), RNG.random(rows), 1, 6, *new)
     judged = starts(users, 7)
     labels = whole(int(judged[-1]), high=4, dtype=np.int8)
     lists = np.sort(RNG.permutation(users)[:10]).astype(np.int32)

@@ -121,6 +121,8 @@ def threshold(liked: float | None, data: Any) -> float:
 
 def is_named(source: str | Path) -> bool:
     """Tell whether a data set of the catalogue is meant: NAME or NAME:OPTION=VALUE."""
+    if Path(source).is_file():
+        return False
     from unskew.data.catalog import read_name
 
     return read_name(str(source)) is not None

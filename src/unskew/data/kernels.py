@@ -18,16 +18,6 @@ LARGEST = np.int32(2**31 - 1)
 
 
 @plain_kernel()
-def range_of(values: I64) -> tuple[int, int]:
-    """Return the least and the largest value."""
-    low, high = values[0], values[0]
-    for i in range(values.size):
-        low = min(low, values[i])
-        high = max(high, values[i])
-    return low, high
-
-
-@plain_kernel()
 def mark_present(values: I64, low: int, present: U8) -> None:
     """Mark which of low, low+1, … occur."""
     for i in range(values.size):
@@ -230,7 +220,7 @@ def sort_within(start: I64, key: NDArray[Any], tie: I64, lo: int, hi: int, order
     return changed
 
 
-@plain_kernel(passes=64)
+@kernel
 def sort_items(
     start: I64, item: I32, value: F64, lo: int, hi: int, items: I32, values: F64, order: I64
 ) -> int:

@@ -16,6 +16,7 @@ from unskew.arrays import F64, I32, I64, Mask, frozen
 from unskew.checks import choose
 from unskew.data.groups import GROUPS_PER_TASK, grouped_order
 from unskew.data.steps import Step
+from unskew.engine.compiled import are_kernels_loaded
 from unskew.engine.files import write_table
 from unskew.engine.threads import check_fork, map_blocks
 from unskew.errors import DataError, Spelling
@@ -30,6 +31,8 @@ COUNT, WEIGHT = "count", "weight"
 
 LARGEST = 1e100
 """Ratings beyond this are refused: squares and sums of many of them stay within floats."""
+NUMPY_SORTS = 1_000_000
+"""So many rows numpy sorts sooner than a kernel that sorts each user's rows is loaded."""
 # Beyond this not every whole number is a float, so ids that differ may have become the same.
 _WHOLE = 2.0**53
 
@@ -89,7 +92,7 @@ class Ids:
 
         if values.size == 0:
             return cls(pl.Series([], dtype=pl.Int64)), np.empty(0, np.int32)
-        low, high = kernels.range_of(values)
+        low, high = int(values.min()), int(values.max())
         span = high - low + 1
         if span <= max(4 * values.size, 1 << 16):
             present = np.zeros(span, np.uint8)
@@ -489,6 +492,8 @@ class Ratings:
 
         if kernels.is_sorted(start, self.item):
             return self, False
+        if len(self) <= NUMPY_SORTS and not are_kernels_loaded():
+            return self.take(np.lexsort((self.item, self.user))), False
         item, value = np.empty_like(self.item), np.empty_like(self.value)
         more = self.time is not None or bool(self.tags)
         order = np.empty(len(self) if more else 0, np.int64)

@@ -118,12 +118,17 @@ class Kernel:
 
     def _is_little(self, entries: int) -> bool:
         """Tell whether Python walks through the entries sooner than a compiled kernel is there."""
-        if "unskew.engine.compiler" in sys.modules and self._limit == PLAIN_WARM:
+        if are_kernels_loaded() and self._limit == PLAIN_WARM:
             return False
         if 4 * entries >= self._limit:
             return False
         Kernel.walked += entries
         return Kernel.walked <= self._limit
+
+
+def are_kernels_loaded() -> bool:
+    """Tell whether numba is at hand in this process: loading it takes a third of a second."""
+    return "unskew.engine.compiler" in sys.modules
 
 
 def compile_always() -> None:

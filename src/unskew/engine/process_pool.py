@@ -8,6 +8,8 @@ import pickle
 import signal
 import warnings
 from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ProcessPoolExecutor, as_completed
+from concurrent.futures.process import BrokenProcessPool as BrokenPool
 from contextlib import ExitStack
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -19,13 +21,9 @@ from unskew.engine.outcomes import Outcome, Outcomes, WorkersError, attempt
 from unskew.engine.store import StoreError
 from unskew.engine.system import without_interrupts
 from unskew.engine.threads import (
-    BrokenPool,
-    ProcessPoolExecutor,
-    as_completed,
     available,
     die_with_parent,
     limit,
-    processes,
     safe_path,
     usual_path,
 )
@@ -119,8 +117,13 @@ class ProcessPool:
         """Return the processes; they begin with their first task."""
         if self._pool is None:
             self._folder = self._stack.enter_context(temporary_folder())
-            context = multiprocessing.get_context("spawn")
-            self._pool = processes(count, context, _begin, (str(self._folder),))
+            with safe_path():  # multiprocessing has a process of its own that starts here
+                self._pool = ProcessPoolExecutor(
+                    count,
+                    mp_context=multiprocessing.get_context("spawn"),
+                    initializer=_begin,
+                    initargs=(str(self._folder),),
+                )
         return self._pool
 
     def _note_break(self, last: bool, lost: int) -> None:

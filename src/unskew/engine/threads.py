@@ -1,4 +1,4 @@
-"""The only place that starts threads and processes. Blocks of work have results of their own.
+"""The only place that starts threads. Blocks of work have results of their own.
 
 BLAS runs on one thread: with several it gives other bits. Parallel work is our own blocks.
 """
@@ -11,8 +11,6 @@ import subprocess
 import sys
 import threading
 from collections.abc import Callable, Iterable, Iterator
-from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor, as_completed
-from concurrent.futures.process import BrokenProcessPool as BrokenPool
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from threading import Lock
@@ -21,10 +19,7 @@ from typing import Any, TypeVar
 from unskew.errors import ForkError, SettingError
 
 __all__ = [
-    "BrokenPool",
     "Lock",
-    "ProcessPoolExecutor",
-    "as_completed",
     "available",
     "check_fork",
     "die_with_parent",
@@ -32,7 +27,6 @@ __all__ = [
     "limit",
     "map_blocks",
     "one_blas_thread",
-    "processes",
     "python_beside",
     "resolve",
     "safe_path",
@@ -108,17 +102,6 @@ def usual_path() -> None:
     """
     if not {"-P", "-I"} & set(sys.orig_argv):
         os.environ.pop(_SAFE_PATH, None)
-
-
-def processes(
-    count: int, context: Any, begin: Callable[..., None], arguments: tuple[Any, ...]
-) -> ProcessPoolExecutor:
-    """Return a pool of processes, each of which first calls `begin`.
-
-    They start with the first tasks: submit those under `safe_path`.
-    """
-    with safe_path():  # multiprocessing has a process of its own that starts here
-        return ProcessPoolExecutor(count, mp_context=context, initializer=begin, initargs=arguments)
 
 
 def die_with_parent() -> None:
@@ -256,6 +239,7 @@ def map_blocks(
     workers = min(resolve(threads), len(work)) if size >= SMALL else 1
     if workers <= 1 or getattr(_here, "busy", False):
         return [function(block) for block in work]
+    from concurrent.futures import ThreadPoolExecutor  # small commands need none
 
     def start() -> None:
         _here.busy = True

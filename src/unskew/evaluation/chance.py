@@ -29,7 +29,7 @@ from unskew.judging.judged import Judged
 from unskew.judging.rank import Ranks, tile_users
 from unskew.judging.shape import Basis, Hits, Ranked, Scratch
 from unskew.metrics.block import Block
-from unskew.metrics.chance import ChanceBlock
+from unskew.metrics.chance import DRAWS, ChanceBlock
 from unskew.metrics.definition import OWN_FORMULA
 from unskew.metrics.names import Metric
 from unskew.recommend.simple import Random
@@ -38,10 +38,8 @@ from unskew.splits.split import Split
 from unskew.targets.designs import relevance_of
 from unskew.targets.lists import TargetLists
 
-DRAWS = 10
-"""Random orders that are averaged for metrics whose definition has no chance value."""
 WHOLE_DRAWS = 2
-"""The same for metrics of items and of a whole run: all users enter each, so few are enough."""
+"""The same as `DRAWS` for metrics of items and of a whole run: all users enter each."""
 
 
 def chance_scores(

@@ -8,7 +8,6 @@ from dataclasses import replace
 from typing import Any
 
 from unskew.checks import checked, choose
-from unskew.conventions.laying import lay
 from unskew.data.ratings import Ratings
 from unskew.data.relevance import Relevance, Rule
 from unskew.engine.notebook_progress import notebook_progress
@@ -16,11 +15,10 @@ from unskew.engine.progress import Progress
 from unskew.engine.threads import resolve
 from unskew.engine.versions import versions
 from unskew.errors import SettingError, Spelling
-from unskew.evaluation.chance import DRAWS, chance_scores
-from unskew.evaluation.compat import check_free, evaluate_as
 from unskew.evaluation.scores import UNDEFINED, USERS, Scores, System
 from unskew.evaluation.scoring import list_columns, prepare, remarks, score
 from unskew.judging.judged import Judged, as_judged, second_argument
+from unskew.metrics.chance import DRAWS
 from unskew.metrics.names import Metric, parse
 from unskew.targets.designs import Targets
 
@@ -116,7 +114,10 @@ def evaluate(
         "items": items,
         "depth": depth,
     }
-    if compat is not None:
+    if compat is not None:  # what few evaluations need is imported where they do
+        from unskew.conventions.laying import lay
+        from unskew.evaluation.compat import check_free, evaluate_as
+
         check_free(compat, gain=gain, users=users, undefined=undefined, ties=ties, targets=targets)
         if unranked is not None:
             raise SettingError("compat takes the lists as the library does: leave unranked=… out")
@@ -199,6 +200,8 @@ def _chance(
     """Return what a random order of the targets is expected to score, where they are known."""
     if judged.targets is None:
         return None, {}
+    from unskew.evaluation.chance import chance_scores
+
     depth = judged.depth
     if not any(matched.is_full for matched in judged.matched.values()):
         # Chance stops too at the end of the longest list of a ready-made run.

@@ -19,7 +19,6 @@ from unskew.errors import DataError, SettingError
 from unskew.evaluation.evaluate import labelled
 from unskew.evaluation.one_relevant import of_rank
 from unskew.evaluation.scores import Scores, System
-from unskew.judging.rank import TIES
 from unskew.judging.reading import name_systems
 from unskew.judging.step_ranks import StepRanks, rank_steps
 from unskew.judging.step_tables import read_step_ranks
@@ -27,6 +26,7 @@ from unskew.metrics.names import Metric
 from unskew.recommend.model import Algorithm, can_score
 from unskew.report.text import counted
 from unskew.targets.step_lists import StepLists
+from unskew.ties import MODEL_TIES
 
 METRICS = ("HitRate@10", "nDCG@10", "RR@10")
 """What is computed when no metrics are named."""
@@ -91,7 +91,7 @@ def evaluate_steps(
     {'markov': 1.0}
     """
     choose("over", over, OVER)
-    choose("ties", ties, TIES)
+    choose("ties", ties, MODEL_TIES)
     wanted = labelled(metrics)
     for label, metric in wanted.items():
         if metric.definition.of != "judged":

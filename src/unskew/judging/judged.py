@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 import polars as pl
@@ -16,10 +16,7 @@ from unskew.data.ratings import Ids, Ratings
 from unskew.data.readers import read_items, read_ratings
 from unskew.data.relevance import Relevance, Rule
 from unskew.errors import SettingError, Spelling
-from unskew.judging.anchors import anchors_of, full_job
 from unskew.judging.numbering import Numbering, judged_part, match_targets
-from unskew.judging.rank import Ranking, rank_designs
-from unskew.judging.rank_tiles import RankJob
 from unskew.judging.reading import (
     DEFAULTS,
     ReadingNotes,
@@ -39,6 +36,10 @@ from unskew.runs import Run
 from unskew.targets.designs import Targets
 from unskew.targets.lists import TargetLists
 from unskew.ties import EXPECTED, TIES
+
+if TYPE_CHECKING:  # lists that are given need nobody to rank
+    from unskew.judging.rank import Ranking
+    from unskew.judging.rank_tiles import RankJob
 
 T = TypeVar("T")
 
@@ -309,6 +310,9 @@ class Judged(Result):
     @cached_property
     def job(self) -> RankJob:
         """What a model is asked for on the target lists."""
+        from unskew.judging.anchors import full_job
+        from unskew.judging.rank_tiles import RankJob
+
         assert self.targets is not None
         if self.targets.exact:
             return full_job(self.targets)
@@ -324,6 +328,8 @@ class Judged(Result):
 
     def _rank(self, name: str, model: Model) -> Ranking:
         """Let a model rank, once for all that needs no more of its lists."""
+        from unskew.judging.rank import rank_designs
+
         if name not in self._ranked or not self._ranked[name].job.covers(self.job):
             settings: Any = {"ties": self.ties or "id", "seed": self.seed, "threads": self.threads}
             self.ranked_by(name, rank_designs(model, [self.job], **settings)[0])
@@ -336,6 +342,8 @@ class Judged(Result):
                 f"{name}: exact=True needs the number of candidates ranked above the relevant "
                 "item, which a ready-made run does not contain: give a model, or leave exact out"
             )
+        from unskew.judging.anchors import anchors_of
+
         ranking = self._rank(name, system)
         rank, scored = anchors_of(lists, ranking.job.lists, ranking.ranks)
         return Undrawn.of_ranks(rank, scored, lists, self._lists)

@@ -17,9 +17,8 @@ from unskew.judging.rank_tiles import Block, RankJob, ScoredTile, Ties, group
 from unskew.recommend.model import Model, SameForAll, as_model
 from unskew.runs import Run
 from unskew.targets.lists import TargetLists
-from unskew.ties import EXPECTED, own_number
+from unskew.ties import EXPECTED, MODEL_TIES, own_number
 
-TIES = ("id", "random")
 TILE = 256
 """Users scored at a time. Fixed, because products of other shapes have other bits."""
 TILE_CELLS = 1 << 25
@@ -83,7 +82,7 @@ def rank(
     >>> us.rank(us.recommend.Popularity().fit(split.train), lists, depth=2)
     Run(3 lists, 3 items, depth up to 2)
     """
-    choose("ties", ties, TIES)
+    choose("ties", ties, MODEL_TIES)
     if depth < 1:
         raise SettingError(f"depth must be at least 1, got {depth}")
     job = RankJob(lists, depth, judged=False)
@@ -100,7 +99,7 @@ def ranks_of(
     threads: int | None = None,
 ) -> Ranks:
     """Return the exact rank of every judged item among all targets of its list; see `rank`."""
-    choose("ties", ties, TIES)
+    choose("ties", ties, MODEL_TIES)
     job = RankJob(lists)
     return rank_designs(model, [job], ties=ties, seed=seed, threads=threads)[0].ranks
 
@@ -188,7 +187,7 @@ def rank_designs(
     >>> [ranking.run for ranking in rank_designs(model, jobs)]
     [Run(3 lists, 3 items, depth up to 2), Run(3 lists, 3 items, depth up to 1)]
     """
-    choose("ties", ties, (*TIES, EXPECTED))
+    choose("ties", ties, (*MODEL_TIES, EXPECTED))
     if not designs:
         return []
     train = designs[0].lists.train

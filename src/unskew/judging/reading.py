@@ -14,13 +14,12 @@ from unskew.data.ratings import Ids, Ratings, under_one_numbering
 from unskew.data.relevance import Relevance, Rule, stated_relevance
 from unskew.engine.threads import map_blocks
 from unskew.errors import DataError, SettingError, Spelling
-from unskew.judging.rank import TIES as RANK_TIES
 from unskew.recommend.model import Algorithm, Model, as_model, can_score
 from unskew.runs import Run, read_run, system_name
 from unskew.splits.split import Split
 from unskew.targets.designs import BY_NAME, Targets
 from unskew.targets.lists import TargetLists
-from unskew.ties import EXPECTED
+from unskew.ties import EXPECTED, MODEL_TIES
 
 DEFAULTS = {"gain": "rating", "loss": "levels"}
 """What `judge` takes where nothing is given; None for all other options."""
@@ -164,7 +163,7 @@ def read_systems(
         name: runs[name] if name in runs else as_model(models[name], lists.train) for name in named
     }
     if models:
-        choose("ties", ties or "id", (*RANK_TIES, EXPECTED))
+        choose("ties", ties or "id", (*MODEL_TIES, EXPECTED))
     return fitted
 
 

@@ -17,7 +17,6 @@ import polars as pl
 from unskew.arrays import Mask
 from unskew.data.ratings import Ids, Ratings
 from unskew.errors import DataWarning
-from unskew.judging.rank import say_unscored
 from unskew.judging.shape import Basis, Matched, Ranked, Undrawn
 from unskew.report.text import counted
 from unskew.targets.lists import TargetLists
@@ -152,6 +151,8 @@ def unscored_notes(systems: Mapping[str, Matched], targets: TargetLists | None) 
                     "counts as 0"
                 )
         elif isinstance(matched, Ranked):
+            from unskew.judging.rank import say_unscored  # lists that are given need no ranking
+
             assert targets is not None
             unscored = int(matched.ranks.unscored.sum())
             yield from (f"{name}: {text}" for text in say_unscored(targets, unscored))

@@ -10,7 +10,7 @@ import math
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
@@ -20,9 +20,11 @@ from unskew.data.ratings import Ids, Ratings
 from unskew.data.relevance import Relevance
 from unskew.engine.threads import map_blocks
 from unskew.errors import SettingError
-from unskew.judging.rank import Ranks
 from unskew.runs import Run
 from unskew.targets.lists import TargetLists
+
+if TYPE_CHECKING:  # lists that are given need nobody to rank
+    from unskew.judging.rank import Ranks
 
 BLOCK = 8192
 """Lists per block at the most: small enough that what a block needs stays in the cache."""
@@ -306,6 +308,8 @@ class Undrawn(Ranked):
     @classmethod
     def of_ranks(cls, rank: F64, scored: I64, targets: TargetLists, lists: Lists) -> Undrawn:
         """Lay the ranks of relevant items over target lists; `scored` candidates have a score."""
+        from unskew.judging.rank import Ranks
+
         none = frozen(np.zeros(0, np.int32))
         length = np.where(scored > 0, targets.size, 0)  # nothing scored: no list at all
         ranks = Ranks(frozen(np.zeros(len(targets) + 1, np.int64)), none, none, length, none)

@@ -20,14 +20,14 @@ from unskew.engine.progress import Progress, Steps
 from unskew.engine.rng import key_of
 from unskew.engine.threads import map_blocks, one_blas_thread
 from unskew.errors import DataError
-from unskew.judging.rank import TIES, rank_designs, tile_users
+from unskew.judging.rank import rank_designs, tile_users
 from unskew.judging.rank_tiles import RankJob, Ties
 from unskew.recommend.model import as_model
 from unskew.recommend.sequential import NextModel
 from unskew.splits.split import Split
 from unskew.targets.designs import Targets
 from unskew.targets.step_lists import StepLists
-from unskew.ties import own_number
+from unskew.ties import MODEL_TIES, own_number
 
 USERS = 4_096
 """Users per block of the count of met items."""
@@ -93,7 +93,7 @@ def rank_steps(
     >>> us.judging.rank_steps(model, steps).rank.tolist()  # 9 comes first once 8 was met
     [1, 1]
     """
-    choose("ties", ties, TIES)
+    choose("ties", ties, MODEL_TIES)
     if deepest is not None:
         as_count("deepest", deepest)
     if callable(getattr(model, "score_next", None)):

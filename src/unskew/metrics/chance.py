@@ -19,6 +19,9 @@ from unskew.metrics.settings import Params
 if TYPE_CHECKING:  # names of metrics need no targets
     from unskew.targets.lists import TargetLists
 
+DRAWS = 10
+"""Random orders that are averaged for metrics whose definition has no chance value."""
+
 
 @dataclass(eq=False)
 class ChanceBlock(Block):
