@@ -1286,6 +1286,7 @@ KUAIREC = "user_id,video_id,play_duration,video_duration,time,date,timestamp,wat
         ),
         ("5,2,9,8,x,20200705,1406342613.5", "1 line has another number of cells"),
         ("1e-320,2,9,8,x,20200705,1406342613.5,4.25", "1 row cannot be read.*row 2"),
+        ("1e5,2,9,8,x,20200705,1406342613.5,4.25", "1 row cannot be read.*row 2: .'1e5'"),
     ],
 )
 def test_kuairec_rows_that_polars_would_take(home, row, why):
@@ -1293,6 +1294,17 @@ def test_kuairec_rows_that_polars_would_take(home, row, why):
     put(home, "kuairec", big_matrix__csv=f"{good}{row}\n", small_matrix__csv=good)
     with pytest.raises(DataError, match=rf"big_matrix.csv: {why}"):
         load("kuairec", data_dir=home)
+
+
+def test_a_named_data_set_without_its_ratings_is_refused(home):
+    """As any file, two columns are implicit feedback; of a data set of ratings they are not."""
+    names = {f"ydata-ymusic-rating-study-v1_0-{part}__txt": "1\t14\n" for part in ("train", "test")}
+    put(home, "yahoo-r3", **names)
+    with pytest.raises(DataError, match=r"train.txt: rating column 2 does not exist"):
+        load("yahoo-r3", data_dir=home)
+    put(home, "ml-latest-small", ratings__csv="userId,movieId,ratin_\n1,14,5\n")
+    with pytest.raises(DataError, match=r"ratings.csv: explicit feedback needs a column of rat"):
+        load("ml-latest-small", data_dir=home)
 
 
 def test_a_play_that_is_cut_short(home):

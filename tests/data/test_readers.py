@@ -521,6 +521,11 @@ def test_qrels_need_numbers(tmp_path):
         ('"user,item\n1,2\n', r"a quotation mark is left open in the first line: '\"user,item'"),
         ('user,item\n1,2\n"3,4\n5,6\n', r"cannot be read .* is a quotation mark left open\?"),
         ('"', "a quotation mark is left open in the first line"),
+        # From there on polars reads up to the next one, and what lies between is in no row.
+        (
+            'user,ite"m\n1,2\n3,4"4\n5,6\n',
+            "quotation mark stands inside the name of a column: 'ite",
+        ),
         ("who,item,rating\n1,2,3\n", "no user column found among: who, item, rating"),
         ("user,what,rating\n1,2,3\n", "no item column found among: user, what, rating"),
         (

@@ -18,12 +18,19 @@ from unskew.report.text import counted
 Files = Sequence[Path]
 
 
-def csv_columns(path: Path, columns: Mapping[str, str]) -> pl.DataFrame:
-    """Read some columns of a file with a header line, under new names."""
+def csv_columns(
+    path: Path, columns: Mapping[str, str], *, text: Sequence[str] = ()
+) -> pl.DataFrame:
+    """Read some columns of a file with a header line, under new names; some of them as text."""
     # polars does not look at cells beyond the columns that it is asked for.
     with reading(path):
         check_widths(InputFile.of(path), ",")
-    frame = read_text_table(path, columns=list(columns.values()), infer_schema_length=10_000)
+    frame = read_text_table(
+        path,
+        columns=list(columns.values()),
+        infer_schema_length=10_000,
+        schema_overrides={columns[name]: pl.String for name in text},
+    )
     return frame.select(pl.col(old).alias(new) for new, old in columns.items())
 
 

@@ -37,7 +37,7 @@ def movielens(ratings: Files) -> Parts:
     (path,) = ratings
     format_ = {".data": "tsv", ".dat": "::"}.get(path.suffix, "csv")
     if format_ == "csv":
-        return Parts(read_ratings(path, format=format_))
+        return Parts(read_ratings(path, format=format_, feedback="explicit"))
     return Parts(read_ratings(path, format=format_, user=0, item=1, rating=2, time=3))
 
 
@@ -120,7 +120,9 @@ def _of_matrix(dense: F64, rated: Mask) -> Ratings:
 
 def yahoo_r3(train: Files, test: Files) -> Parts:
     """Read the ratings users gave while they listened, and those they were asked for at random."""
-    chosen, random = (read_ratings(path, format="tsv") for (path,) in (train, test))
+    chosen, random = (
+        read_ratings(path, format="tsv", user=0, item=1, rating=2) for (path,) in (train, test)
+    )
     return Parts(chosen, random).over_same_ids()
 
 

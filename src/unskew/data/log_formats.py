@@ -116,22 +116,15 @@ def _marked(
 
 def _rows(path: Path, names: Mapping[str, str], further: Sequence[str] = ()) -> pl.DataFrame:
     """Read the columns of a log as numbers; only a time stamp may be missing."""
-    raw = csv_columns(path, names)
+    # Ids as text: `1e5` is no id, but a number like any other where a column is read as numbers.
+    raw = csv_columns(path, names, text=("user", "item"))
     typed = raw.select(
-        _whole(raw[name]) if name in ("user", "item") else raw[name].cast(pl.Float64, strict=False)
+        raw[name].cast(pl.Int64 if name in ("user", "item") else pl.Float64, strict=False)
         for name in names
     )
     needed = ["user", "item", "rating", *further]
     check_rows(path, typed.select(needed), raw, f"numbers in {', '.join(names.values())}")
     return typed
-
-
-def _whole(ids: pl.Series) -> pl.Series:
-    """Return ids as whole numbers; where they are none, nothing, and not the nearest number."""
-    whole = ids.cast(pl.Int64, strict=False)
-    if not ids.dtype.is_float():
-        return whole
-    return pl.select(pl.when(whole.cast(ids.dtype) == ids).then(whole)).to_series().rename(ids.name)
 
 
 def _joined(logs: Sequence[pl.DataFrame]) -> pl.DataFrame:

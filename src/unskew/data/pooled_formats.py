@@ -74,7 +74,7 @@ def ml_32m_ext(
     part = as_user_share(share)
     (path,), (judged,) = ratings, answers
     pooled, notes = _pool(judged, labels, seen)
-    observed = read_ratings(path, format="csv")
+    observed = read_ratings(path, format="csv", feedback="explicit")
     observed, counts = of_sampled_users(observed, part, keep=pooled.users)
     liked, scale = LABELS[labels]
     absent = int((observed.users.codes(pooled.users.values) < 0).sum())

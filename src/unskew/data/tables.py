@@ -316,6 +316,8 @@ def _read_text(file: InputFile, name: str, kind: str | None) -> Table:
         data = file.whole()
     header = not any(_is_number(field) for field in fields)
     frame = _parse(data, file, separator, header, quote=kind != "::")
+    if header and kind != "::":
+        _check_header(file, lines[0], separator)
     table = _without_empty_end(Table(frame, source, header))
     # A row that is cut short has nothing in the last column: else no line has to be looked at.
     if table.frame.width > 1 and table.frame[:, -1].null_count():
@@ -335,6 +337,19 @@ def _fields(path: InputFile, line: str, separator: str) -> list[str]:
                 f"{path}: a quotation mark is left open in the first line: {line[:80]!r}"
             ) from None
         return line.split(separator)
+
+
+def _check_header(file: InputFile, line: str, separator: str) -> None:
+    """Refuse names of columns with a quotation mark inside, from which polars reads on to the next.
+
+    All rows up to that one would be lost.
+    """
+    for cell in line.split(separator):
+        if '"' in cell.strip().strip('"').replace('""', ""):
+            raise DataError(
+                f"{file}: a quotation mark stands inside the name of a column: {cell[:80]!r}; "
+                "write names without it, or double it inside a name in quotation marks"
+            )
 
 
 def _without_empty_end(table: Table) -> Table:
