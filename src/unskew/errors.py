@@ -117,19 +117,25 @@ def unknown_name(what: str, given: object, allowed: Iterable[object]) -> Unknown
     return UnknownName(f"unknown {what} {str(given)!r}.{hint} Allowed: {', '.join(names)}.")
 
 
+def most_addresses() -> int | None:
+    """Return how many bytes of addresses this process may use, where that is limited."""
+    try:
+        import resource
+    except ImportError:  # Windows has no such limit
+        return None
+
+    limit, _ = resource.getrlimit(resource.RLIMIT_AS)
+    return None if limit == resource.RLIM_INFINITY else limit
+
+
 def address_limit() -> str:
     """Return a clause on the limit of addresses, where this process has one, else ''.
 
     Under `ulimit -v` libraries fail in ways that do not tell why: one "cannot be found", another
     takes a file for damaged.
     """
-    try:
-        import resource
-    except ImportError:  # Windows has no such limit
-        return ""
-
-    limit, _ = resource.getrlimit(resource.RLIMIT_AS)
-    if limit == resource.RLIM_INFINITY:
+    limit = most_addresses()
+    if limit is None:
         return ""
     return (
         f"; this process may use only {limit >> 20:,} MiB of addresses (ulimit -v), and "

@@ -133,6 +133,30 @@ def test_a_world_on_a_full_disk_leaves_nothing(tmp_path, tmp_path_factory, kind)
     assert list(tmp_path.iterdir()) == []
 
 
+@pytest.mark.skipif(sys.platform != "linux", reason="elsewhere addresses cannot be limited")
+def test_few_addresses(tmp_path):
+    """What libraries reserve for threads that do nothing does not stop a small command."""
+    test, run = tmp_path / "test.csv", tmp_path / "run.csv"
+    test.write_text("user,item,rating\n1,2,5\n1,3,1\n2,3,4\n")
+    run.write_text("user,item,rank\n1,2,1\n1,3,2\n2,2,1\n")
+    command = (
+        f"{sys.executable} -m unskew evaluate -j {test} -r {run} -m P@2 --liked 4 --format csv"
+    )
+
+    def run_with(mebibytes):
+        script = f"ulimit -v {mebibytes << 10}; exec {command}"
+        return subprocess.run(["bash", "-c", script], capture_output=True, text=True, timeout=120)
+
+    done = run_with(800)
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.splitlines()[1].startswith("run,P@2,0.25,")
+    refused = run_with(400)
+    assert refused.returncode == 1
+    assert refused.stderr.startswith(
+        "error: 640 MiB are needed to start; this process may use only 400 MiB of addresses"
+    )
+
+
 def test_a_failure_leaves_the_older_folder_alone(tmp_path, monkeypatch):
     small = world("null", users=20, items=10)
     home = tmp_path / "world"

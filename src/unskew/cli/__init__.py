@@ -12,6 +12,7 @@ import typer
 from unskew.cli.boundary import boundary
 from unskew.cli.command import Group
 from unskew.cli.console import in_option_words, safe_streams
+from unskew.engine.system import spare_addresses
 from unskew.errors import DataWarning
 from unskew.report.text import visible
 
@@ -61,6 +62,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     warnings.showwarning = _show
     warnings.simplefilter("always", DataWarning)
     with boundary():
+        spare_addresses()
         try:
             app(arguments, standalone_mode=True)
         finally:

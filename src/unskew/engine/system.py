@@ -10,8 +10,10 @@ import os
 import signal
 import sys
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import IO, Any
+
+from unskew.errors import UnskewError, address_limit, most_addresses
 
 if sys.platform == "win32":
     import msvcrt
@@ -53,6 +55,34 @@ def node() -> str:
     import platform  # at its first use: every command starts with this module
 
     return platform.node()
+
+
+LEAST_ADDRESSES = 640 << 20
+"""Fewer bytes of addresses than Python, numpy, polars and numba take when they are loaded."""
+AMPLE_ADDRESSES = 8 << 30
+"""From here on, what libraries reserve for each thread does not matter."""
+_ARENAS = -8
+"""The number by which glibc knows the setting MALLOC_ARENA_MAX."""
+
+
+def spare_addresses() -> None:
+    """Under a limit of addresses, keep libraries from reserving what they never use.
+
+    Each thread reserves 64 MiB for its allocations, and polars one thread per processor. A thread
+    that cannot start may leave polars waiting for it without end, so it must not come to that.
+    Called before anything large is imported; for processes that are started, too.
+    """
+    limit = most_addresses()
+    if limit is None or limit >= AMPLE_ADDRESSES:
+        return
+    if limit < LEAST_ADDRESSES:
+        raise UnskewError(f"{LEAST_ADDRESSES >> 20:,} MiB are needed to start{address_limit()}")
+    for variable in ("MALLOC_ARENA_MAX", "OPENBLAS_NUM_THREADS", "POLARS_MAX_THREADS"):
+        os.environ.setdefault(variable, "1")
+    import ctypes
+
+    with suppress(AttributeError, OSError):  # a C library other than glibc
+        ctypes.CDLL(None).mallopt(_ARENAS, int(os.environ["MALLOC_ARENA_MAX"]))
 
 
 @contextmanager
