@@ -546,6 +546,27 @@ def test_unreadable_files(tmp_path, content, message):
         us.read_ratings(path)
 
 
+@pytest.mark.parametrize(
+    ("rows", "message"),
+    [
+        ('"b, c",x,3\nd,"y\n1"', "1 line has another number of cells .*line 3, which has 2"),
+        ('a,b,2\n"c"\nd,e\n', "2 lines have another number of cells .*line 3, which has 1"),
+    ],
+)
+def test_a_row_that_is_cut_short_between_quotation_marks(tmp_path, rows, message):
+    path = tmp_path / "ratings.csv"
+    path.write_text(f"user,item,rating\n{rows}")
+    with pytest.raises(us.DataError, match=message):
+        us.read_ratings(path)
+
+
+def test_separators_and_lines_between_quotation_marks_are_text(tmp_path):
+    path = tmp_path / "ratings.csv"
+    path.write_text('user,item,rating,note\na,"b, c",3,\n"d\ne",f,4,"x,y"\n\n')
+    table = us.read_ratings(path).to_polars()
+    assert table.select("user", "item", "rating").rows() == [("a", "b, c", 3.0), ("d\ne", "f", 4.0)]
+
+
 @pytest.mark.parametrize("name", ["r.csv", "r.dat", "r.qrels"])
 def test_gzip_files_cut_short_anywhere_are_refused(tmp_path, name):
     separator = {"r.csv": ",", "r.dat": "::", "r.qrels": " "}[name]

@@ -39,7 +39,7 @@ def text_columns(
 ) -> pl.DataFrame:
     """Read a file without a header line, all columns as text."""
     with reading(path):
-        check_widths(InputFile.of(path), separator)
+        check_widths(InputFile.of(path), separator, quote=quote)
     return read_text_table(
         path,
         has_header=False,

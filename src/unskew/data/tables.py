@@ -6,10 +6,11 @@ import csv
 import io
 import os
 import re
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from functools import partial
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -321,7 +322,7 @@ def _read_text(file: InputFile, name: str, kind: str | None) -> Table:
     table = _without_empty_end(Table(frame, source, header))
     # A row that is cut short has nothing in the last column: else no line has to be looked at.
     if table.frame.width > 1 and table.frame[:, -1].null_count():
-        check_widths(file, "::" if kind == "::" else separator)
+        check_widths(file, "::" if kind == "::" else separator, quote=kind != "::")
     label = {"csv": "comma-separated", "tsv": "tab-separated", "::": "::-separated"}[kind]
     if kind == "csv" and separator != ",":
         label = f"{separator!r}-separated"
@@ -443,27 +444,58 @@ def _check_spaced(file: InputFile, frame: pl.DataFrame) -> None:
         raise _narrow(file, int(short.sum()), row + 1, words, frame.width, "words")
 
 
-def check_widths(file: InputFile, separator: str) -> None:
-    """Refuse lines with more or fewer cells than the first one, as a file cut short has.
+def check_widths(file: InputFile, separator: str, *, quote: bool = True) -> None:
+    """Refuse lines with more or fewer cells than the first one, as a file cut short has."""
+    width = 0
+    first, cells, wrong = 0, 0, 0
+    for line, count in _odd_lines(file, separator, quote):
+        if not width:
+            width = count
+        else:
+            wrong += 1
+            first, cells = first or line, cells or count
+    if wrong:
+        raise _narrow(file, wrong, first, cells, width, "cells")
 
-    A file with quotation marks is not looked at: a separator may stand between them.
+
+def _odd_lines(file: InputFile, separator: str, quote: bool) -> Iterator[tuple[int, int]]:
+    """Yield the first line, and those with another number of cells: where, and how many.
+
+    Empty lines, which are told of elsewhere, do not count.
     """
     width, seen = 0, 0
-    first, cells, wrong = 0, 0, 0
     with file.open() as opened:
         while lines := opened.readlines(_BLOCK):
             block = b"".join(lines)
-            if b'"' in block:
-                break
+            if quote and b'"' in block:  # a separator may stand between quotation marks
+                rest = chain(lines, opened)
+                yield from _odd_rows(rest, separator, width, seen)
+                return
             counts = _cells(block, separator.encode())
-            width = width or int(counts[0])
+            if not width:
+                width = int(counts[0])
+                yield 1, width
             for at in np.flatnonzero(counts != width):
-                if lines[at].strip():  # empty lines are told of elsewhere
-                    wrong += 1
-                    first, cells = first or seen + int(at) + 1, cells or int(counts[at])
+                if lines[at].strip():
+                    yield seen + int(at) + 1, int(counts[at])
             seen += len(lines)
-    if wrong:
-        raise _narrow(file, wrong, first, cells, width, "cells")
+
+
+def _odd_rows(
+    lines: Iterable[bytes], separator: str, width: int, seen: int
+) -> Iterator[tuple[int, int]]:
+    """Yield the same of lines with quotation marks, which take longer to read."""
+    text = (line.decode("utf-8", errors="replace") for line in lines)
+    rows = csv.reader(text, delimiter=separator)
+    line = seen
+    with suppress(csv.Error):  # a cell of megabytes: polars says what it cannot read
+        for row in rows:
+            begin, line = line + 1, seen + rows.line_num
+            if not width:
+                width = len(row)
+                yield begin, width
+            elif row and len(row) != width:
+                yield begin, len(row)
 
 
 def _cells(block: bytes, mark: bytes) -> I64:
