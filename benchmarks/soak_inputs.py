@@ -342,16 +342,20 @@ def write_parquet(folder: Path, rng: np.random.Generator) -> None:
     frame.write_parquet(folder / "ratings.parquet", statistics=bool(rng.integers(2)))
 
 
+def parquet_columns(path: Path) -> dict[str, list[Any]]:
+    """Read a file with Arrow's own reader, or with duckdb where that one refuses it."""
+    try:
+        return pq.read_table(path).to_pydict()
+    except (OSError, pa.ArrowException):
+        return duckdb.connect().read_parquet(str(path)).to_arrow_table().to_pydict()
+
+
 def twin_parquet(folder: Path, _: Read) -> Rows:
-    """Read the same file with Arrow's own reader, or with duckdb where that one refuses it.
+    """Read the same file with other libraries.
 
     Parquet files as they come have no checksum: a changed value is what the file says.
     """
-    path = folder / "ratings.parquet"
-    try:
-        data = pq.read_table(path).to_pydict()
-    except (OSError, pa.ArrowException):
-        data = duckdb.connect().read_parquet(str(path)).to_arrow_table().to_pydict()
+    data = parquet_columns(folder / "ratings.parquet")
     names = list(data)
     user, item = (data[next(n for n in names if n.lower() == what)] for what in ("user", "item"))
     value = data.get("rating", [1.0] * len(user))

@@ -7,13 +7,27 @@ import csv
 import gzip
 import io
 import json
+from collections import Counter
 from collections.abc import Callable
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+import polars as pl
 
-from soak_inputs import BLANK, Read, Rows, Subject, number, table
+from soak_inputs import (
+    BLANK,
+    CARRIAGE,
+    Read,
+    Rows,
+    Subject,
+    number,
+    of_ratings,
+    parquet_columns,
+    table,
+    twin_ratings,
+)
 from unskew.data.catalog import load
 
 Pair = tuple[str, str, float]
@@ -66,13 +80,20 @@ def split_rows(path: Path, mark: str | None, width: int) -> list[list[str]]:
 
 def csv_rows(path: Path) -> list[dict[str, str]]:
     """Return the rows of a CSV file with a header line."""
-    text = io.StringIO(path.read_bytes().decode("utf-8-sig"), newline="")
-    head, *rows = csv.reader(text, strict=True)
+    head, *rows = csv_table(path)
+    return [dict(zip(head, row, strict=True)) for row in rows]
+
+
+def csv_table(path: Path) -> list[list[str]]:
+    """Return the rows of a CSV file, its header line first."""
+    text = path.read_bytes().decode("utf-8-sig", "surrogateescape").replace("\r\n", "\n")
+    text = text.replace("\r", CARRIAGE)  # within a line, as in `cells`
+    rows = list(csv.reader(io.StringIO(text, newline=""), strict=True))
     while rows and not any(rows[-1]):
         rows.pop()
-    if any(len(row) != len(head) for row in rows):
+    if any(len(row) != len(rows[0]) for row in rows):
         raise ValueError("rows differ in width")
-    return [dict(zip(head, row, strict=True)) for row in rows]
+    return rows
 
 
 def numbered(rng: np.random.Generator) -> list[tuple[str, str, str, str]]:
@@ -296,6 +317,236 @@ def twin_kuairec(folder: Path, _: Read) -> Rows:
     return parts
 
 
+KUAIRAND = "kuairand-pure/data/log_{}_pure.csv"
+LOGS = {"standard_4_08_to_4_21": 0, "standard_4_22_to_5_08": 0, "random_4_22_to_5_08": 1}
+"""Logs of KuaiRand, and whether they hold what was shown at random."""
+
+
+def write_kuairand(folder: Path, rng: np.random.Generator) -> None:
+    head = "user_id,video_id,date,hourmin,time_ms,is_click,is_like,long_view,is_rand\n"
+    for part, flag in LOGS.items():
+        text = "".join(
+            f"{u},{i},20220408,400,{t}301,{int(r) % 2},0,1,{flag}\n" for u, i, r, t in numbered(rng)
+        )
+        put(folder, KUAIRAND.format(part), head + text)
+
+
+def read_kuairand(folder: Path) -> Read:
+    """Read both parts, with their times."""
+    data = load("kuairand-pure", data_dir=folder)
+    return Read([of_ratings(data.ratings), of_ratings(data.random)])
+
+
+def twin_kuairand(folder: Path, _: Read) -> Rows:
+    """Read logs; only a time stamp may be missing, and without one a part has no times."""
+    parts: dict[float, list[tuple[str, str, float, int | None]]] = {0.0: [], 1.0: []}
+    for part, flag in LOGS.items():
+        for row in csv_rows(folder / KUAIRAND.format(part)):
+            time = int(np.round(number(row["time_ms"]) * 1e3)) if row["time_ms"] else None
+            parts[number(row.get("is_rand", str(flag)))].append(
+                (whole(row["user_id"]), whole(row["video_id"]), number(row["is_click"]), time)
+            )
+    return [largest(rows) for rows in parts.values()]
+
+
+def largest(rows: list[tuple[str, str, float, int | None]]) -> Rows:
+    """Return the largest value of each pair, and its first time."""
+    values = once([row[:3] for row in rows], max)
+    if any(row[3] is None for row in rows):
+        return [(*row, None) for row in values]
+    first = {(u, i): t for u, i, _, t in sorted(rows, key=lambda row: -(row[3] or 0))}
+    return [(u, i, v, first[u, i]) for u, i, v in values]
+
+
+FEATURES = [f"user_feature_{n}" for n in range(4)]
+POLICIES = ("bts", "random")
+
+
+def write_open_bandit(folder: Path, rng: np.random.Generator) -> None:
+    head = f",timestamp,item_id,position,click,propensity_score,{','.join(FEATURES)},affinity\n"
+    for policy in POLICIES:
+        rows = [
+            f"{n},2019-11-24 00:{u:0>2}:2{n % 10}.004101+00:00,{i},{rng.integers(1, 4)},"
+            f"{int(r) % 2},0.0{rng.integers(1, 99)},{u}ce1,{u}870b,c,0{u}d,0.0\n"
+            for n, (u, i, r, _) in enumerate(numbered(rng))
+        ]
+        put(folder, f"open-bandit/{policy}/all/all.csv", head + "".join(rows))
+    items = "".join(f"{n},{n + 1},-0.4{n},4e{n}c\n" for n in range(5))
+    head = ",item_id,item_feature_0,item_feature_1\n"
+    put(folder, "open-bandit/bts/all/item_context.csv", head + items)
+
+
+def read_open_bandit(folder: Path) -> Read:
+    """Read the ratings of both policies, their logs row by row, and the items."""
+    data = load("open-bandit", data_dir=folder)
+    logs = [
+        [(str(time), *row) for time, *row in data.features[name].rows()]
+        for name in ("log", "log_random")
+    ]
+    items = data.features["items"]
+    table_of_items = [items.columns, *([cell(one) for one in row] for row in items.rows())]
+    return Read([rows_of(data.ratings), rows_of(data.random), *logs, table_of_items])
+
+
+def cell(value: object) -> float | str:
+    """Return a cell as a number where it is one, whatever type its column has."""
+    text = "" if value is None else str(value)
+    as_number = float_or_none(text)
+    return text if as_number is None else as_number
+
+
+def twin_open_bandit(folder: Path, _: Read) -> Rows:
+    ratings, logs = [], []
+    for policy in POLICIES:
+        log = [logged(row) for row in csv_rows(folder / f"open-bandit/{policy}/all/all.csv")]
+        clicks = [(" ".join(row[5:]), str(row[1]), float(row[3])) for row in log]
+        ratings.append(once(clicks, max))
+        logs.append(log)
+    head, *items = csv_table(folder / "open-bandit/bts/all/item_context.csv")
+    places = [n for n, name in enumerate(head) if name]
+    columns = ["item" if head[n] == "item_id" else head[n] for n in places]
+    return [*ratings, *logs, [columns, *([cell(row[n]) for n in places] for row in items)]]
+
+
+def logged(row: dict[str, str]) -> tuple[Any, ...]:
+    """Return a row of a log: nothing may be missing."""
+    if not all(row[name] for name in FEATURES):
+        raise ValueError("a feature is missing")
+    time = datetime.fromisoformat(row["timestamp"]).astimezone(UTC)
+    item, position = (int(whole(row[name])) for name in ("item_id", "position"))
+    click, propensity = (number(row[name]) for name in ("click", "propensity_score"))
+    return str(time), item, position, int(click), propensity, *(row[name] for name in FEATURES)
+
+
+# Pools
+
+
+EXTENSION = "ml-32m-ext/{}-ratings.csv"
+INTEREST = ("Not interested", "Somewhat interested", "Interested", "Very interested",
+            "Extremely interested")  # fmt: skip
+
+
+def write_extension(folder: Path, rng: np.random.Generator) -> None:
+    rows = table(rng, text_ids=False)
+    text = "".join(",".join(row) + "\n" for row in rows)
+    put(folder, EXTENSION.format("explicit"), f"userId,movieId,rating,timestamp\n{text}")
+    head = "participant_id,dataset_id,movie_id,seen_status,familiarity,p1_check,p2_check,"
+    head += "interest_level,rating,rank_p2,movielens_rating\n"
+    answers = [
+        f"9,{u},{i},{rng.choice(['t', 'f'])},{rng.choice(['', 'Seen', 'Never'])},"
+        f"{rng.choice(['P1', '', '', '']) if n else ''},,{rng.choice(INTEREST)},{r},,\n"
+        for n, (u, i, r, _) in enumerate(rows)
+    ]
+    put(folder, EXTENSION.format("p2"), head + "".join(answers))
+
+
+def read_extension(folder: Path) -> Read:
+    """Read the ratings, and the judgments of the pools with their tags."""
+    data = load("ml-32m-ext", data_dir=folder)
+    pool = data.truth.ratings
+    tags = zip(pool.tags["seen"].to_list(), pool.tags["familiarity"].to_list(), strict=True)
+    frame = pool.to_polars()
+    rows = zip(frame["user"].to_list(), frame["item"].to_list(), pool.value.tolist(), strict=True)
+    judged = [(str(u), str(i), v, *t) for (u, i, v), t in zip(rows, tags, strict=True)]
+    return Read([of_ratings(data.ratings), sorted(judged, key=str)], data.ratings.notes[0])
+
+
+def twin_extension(folder: Path, read: Read) -> Rows:
+    """Read the same; movies that were shown again as a check leave."""
+    observed = twin_ratings(EXTENSION.format("explicit"))(folder, read)
+    judged = [
+        (whole(r["dataset_id"]), whole(r["movie_id"]), float(INTEREST.index(r["interest_level"])),
+         {"t": True, "f": False}[r["seen_status"]], r["familiarity"] or None)
+        for r in csv_rows(folder / EXTENSION.format("p2"))
+        if not (r["p1_check"] or r["p2_check"])
+    ]  # fmt: skip
+    return [observed, sorted(judged, key=str)]
+
+
+# Yambda
+
+
+YAMBDA = "yambda-50m/flat/50m/{}.parquet"
+EVENT = {"uid": pl.UInt32, "timestamp": pl.UInt32, "item_id": pl.UInt32, "is_organic": pl.UInt8}
+PLAYED = {"played_ratio_pct": pl.UInt16}
+
+
+def write_yambda(folder: Path, rng: np.random.Generator) -> None:
+    for kind in ("likes", "dislikes", "unlikes", "undislikes", "listens"):
+        size = int(rng.integers(3, 15))
+        columns = [rng.integers(1, high, size) for high in (4, 9, 6, 3, 99)]
+        rows = [(u, 5 * t, i, flag - 1, p) for u, t, i, flag, p in zip(*columns, strict=True)]
+        rows += [(9, 500, 9, 1, 80)] if kind in ("likes", "listens") else []
+        schema = {**EVENT, **PLAYED}
+        frame = pl.DataFrame(rows, schema=schema, orient="row").sort("uid", "timestamp")
+        frame = frame if kind == "listens" else frame.drop(*PLAYED)
+        path = folder / YAMBDA.format(kind)
+        path.parent.mkdir(parents=True, exist_ok=True)
+        frame.write_parquet(path, statistics=bool(rng.integers(2)))
+
+
+def read_yambda(folder: Path) -> Read:
+    """Read likes and dislikes, then listens, with times and tags."""
+    parts = []
+    for signal in ("explicit", "listens"):
+        ratings = load("yambda-50m", data_dir=folder, signal=signal).ratings
+        tags = (ratings.tags[name].to_list() for name in ("organic", "plays")
+                if name in ratings.tags)  # fmt: skip
+        frame = ratings.to_polars()
+        columns = (frame["user"].to_list(), frame["item"].to_list(), ratings.value.tolist(),
+                   ratings.time.tolist(), *tags)  # fmt: skip
+        parts.append(sorted(zip(*columns, strict=True)))
+    return Read(parts)
+
+
+def twin_yambda(folder: Path, _: Read) -> Rows:
+    """Go through the events one by one."""
+    last = {kind: latest(folder, kind) for kind in ("likes", "dislikes", "unlikes", "undislikes")}
+    stated = []
+    for pair in {**last["likes"], **last["dislikes"]}:
+        events = []
+        for value, kind in enumerate(("dislikes", "likes")):
+            time, organic = last[kind].get(pair, (-1, 0))
+            if time > last[f"un{kind}"].get(pair, (-1, 0))[0]:
+                events.append((time, organic, float(value)))
+        if events and (len(events) == 1 or events[0][0] != events[1][0]):
+            time, organic, score = max(events)
+            stated.append((*pair, score, time * 10**6, organic == 1))
+    return [sorted(stated), twin_listens(folder)]
+
+
+def latest(folder: Path, kind: str) -> dict[tuple[int, int], tuple[int, int]]:
+    """Return the last event of each pair, the organic one of two at once."""
+    pairs: dict[tuple[int, int], tuple[int, int]] = {}
+    for user, time, item, organic in events_of(folder, kind, [*EVENT]):
+        pairs[user, item] = max(pairs.get((user, item), (-1, 0)), (time, organic))
+    return pairs
+
+
+def twin_listens(folder: Path) -> Rows:
+    """Return the largest share that was played, the first event, and how many there are."""
+    first: dict[tuple[int, int], tuple[int, int]] = {}
+    played: dict[tuple[int, int], int] = {}
+    plays: Counter[tuple[int, int]] = Counter()
+    for user, time, item, organic, percent in events_of(folder, "listens", [*EVENT, *PLAYED]):
+        pair = user, item
+        plays[pair] += 1
+        first[pair] = min(first.get(pair, (time, 1 - organic)), (time, 1 - organic))
+        if percent is not None:
+            played[pair] = max(played.get(pair, percent), percent)
+    return sorted((*pair, float(percent), first[pair][0] * 10**6, first[pair][1] == 0, plays[pair])
+                  for pair, percent in played.items())  # fmt: skip
+
+
+def events_of(folder: Path, kind: str, names: list[str]) -> list[tuple[Any, ...]]:
+    """Return events as other libraries read them; nothing of an event may be missing."""
+    data = parquet_columns(folder / YAMBDA.format(kind))
+    events = list(zip(*(data[name] for name in names), strict=True))
+    if any(None in event[:4] or event[3] not in (0, 1) for event in events):
+        raise ValueError("an event with something missing")
+    return events
+
+
 NAMED = (
     Subject("ml-100k", write_ml_100k, read_named("ml-100k"), twin_ml_100k),
     Subject("ml-1m", write_ml_1m, read_named("ml-1m"), twin_ml_1m),
@@ -308,4 +559,8 @@ NAMED = (
     Subject("beeradvocate", write_beer, read_named("beeradvocate"), twin_beer, packed=True),
     Subject("lastfm-1k", write_lastfm, read_named("lastfm-1k"), twin_lastfm),
     Subject("kuairec", write_kuairec, read_named("kuairec", duplicates="error"), twin_kuairec),
+    Subject("kuairand-pure", write_kuairand, read_kuairand, twin_kuairand),
+    Subject("open-bandit", write_open_bandit, read_open_bandit, twin_open_bandit),
+    Subject("ml-32m-ext", write_extension, read_extension, twin_extension),
+    Subject("yambda-50m", write_yambda, read_yambda, twin_yambda),
 )

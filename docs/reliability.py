@@ -103,10 +103,9 @@ Cases of these seeds had shown faults before, and all were run again when those 
 counts are those of files that the readers were mended on. Of 10,000 others (seeds from 100,000) 14
 were bad then; after further mending one of these is.
 
-A changed value that is still valid is what the file says: nobody can tell. A cut row is not noticed
-in a file with quotation marks. Where a Parquet file of yours has no checksums, and polars reads it,
-so does unskew: that one has a damaged footer, which pyarrow and duckdb refuse. Not among the files:
-kuairand, open-bandit, ml-32m-ext and yambda.
+A changed value that is still valid is what the file says: nobody can tell. Where a Parquet file of
+yours has no checksums, and polars reads it, so does unskew: that one has a damaged footer, which
+pyarrow and duckdb refuse.
 """
 KILLED = """### Killed processes
 

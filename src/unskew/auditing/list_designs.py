@@ -15,12 +15,13 @@ from unskew.auditing.design_checks import LeftOut, left_out_designs
 from unskew.checks import choose
 from unskew.data.ratings import Ratings
 from unskew.errors import SettingError
-from unskew.evaluation.chance import DRAWS, chance_scores
+from unskew.evaluation.chance import chance_scores
 from unskew.evaluation.evaluate import evaluate, labelled
 from unskew.evaluation.scores import Scores, System
 from unskew.judging.judged import Judged
 from unskew.judging.numbering import judged_part
 from unskew.judging.reading import lists_of_design
+from unskew.metrics.chance import DRAWS
 from unskew.report.text import counted
 from unskew.runs import Run
 from unskew.splits.interventions import Skew, WtdH

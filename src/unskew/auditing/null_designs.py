@@ -7,6 +7,7 @@ from dataclasses import dataclass, field, replace
 from typing import ClassVar
 
 from unskew.checks import as_count, as_finite, as_share, checked, choose
+from unskew.data.popularity import item_counts
 from unskew.data.ratings import Ratings
 from unskew.data.relevance import Relevance
 from unskew.errors import SettingError
@@ -15,7 +16,7 @@ from unskew.recommend.model import Algorithm
 from unskew.recommend.neighbours import UserKNN
 from unskew.recommend.simple import Popularity, PositivePopularity, Random, SmoothedAverage
 from unskew.splits.familiar import FamiliarTraining
-from unskew.splits.popularity import Flat, item_counts
+from unskew.splits.popularity import Flat
 from unskew.splits.random import Random as RandomSplit
 from unskew.splits.split import Split, Splitter
 from unskew.splits.strata import Strata, judgment_bins, percentiles

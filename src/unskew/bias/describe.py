@@ -17,11 +17,11 @@ from unskew.bias.popularity import ItemCounts, counts_of
 from unskew.bias.reliability import Reliability
 from unskew.checks import checked, choose
 from unskew.data.distribution import gini
+from unskew.data.popularity import by_popularity
 from unskew.errors import SettingError
 from unskew.report.result import Result
 from unskew.report.tables import Table
 from unskew.report.text import counted, number
-from unskew.splits.popularity import by_popularity
 from unskew.stats.distributions import wilson
 
 if TYPE_CHECKING:

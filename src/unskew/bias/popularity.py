@@ -14,6 +14,7 @@ from numpy.typing import ArrayLike, NDArray
 from unskew.arrays import F64, I64, Mask, frozen
 from unskew.checks import checked
 from unskew.data.dataset import Dataset
+from unskew.data.popularity import item_counts
 from unskew.data.ratings import Ids, Ratings, under_one_numbering
 from unskew.data.readers import read_ratings
 from unskew.data.relevance import Relevance
@@ -21,7 +22,6 @@ from unskew.errors import DataError, SettingError
 from unskew.judging.reading import relevance_for
 from unskew.report.result import Result
 from unskew.report.text import counted
-from unskew.splits.popularity import item_counts
 from unskew.splits.split import shared_rows
 from unskew.worlds.worlds import World
 

@@ -8,6 +8,7 @@ whose parameters are options and bundles; `with_options` writes them all out for
 from __future__ import annotations
 
 import dataclasses
+import functools
 import inspect
 from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple, TypeVar, dataclass_transform, get_type_hints
@@ -40,8 +41,12 @@ def _with_default(declaration: Any, default: Any) -> Any:
 @dataclass_transform(kw_only_default=True, frozen_default=True)
 def bundle(class_: type[Class]) -> type[Class]:
     """Make a class whose fields are options, or bundles of them."""
-    # Only `__init__` is made: each further method takes a tenth of a millisecond of every command.
-    return dataclasses.dataclass(kw_only=True, eq=False, repr=False)(class_)
+    # Not frozen, no `repr`: each method takes a tenth of a millisecond of every command.
+    return dataclasses.dataclass(kw_only=True, repr=False)(class_)
+
+
+def _is_bundle(type_: Any) -> bool:
+    return dataclasses.is_dataclass(type_)
 
 
 class _Slot(NamedTuple):
@@ -55,7 +60,7 @@ class _Slot(NamedTuple):
 
 def with_options(function: Callable[..., None]) -> Callable[..., None]:
     """Return a command with one parameter per option, for one that takes bundles."""
-    slots = list(_slots_of(function))
+    slots = _slots_of(function)
 
     def command(**values: Any) -> None:
         function(**{slot.name: _filled(slot, values) for slot in slots})
@@ -67,15 +72,18 @@ def with_options(function: Callable[..., None]) -> Callable[..., None]:
     return command
 
 
-def _slots_of(owner: Any) -> Iterator[_Slot]:
-    """Give the parameters of a function, or the fields of a bundle."""
+@functools.cache  # bundles stand in one another, so that each is asked for several times
+def _slots_of(owner: Any) -> tuple[_Slot, ...]:
+    """Return the parameters of a function, or the fields of a bundle."""
     types = get_type_hints(owner, include_extras=True)
-    for name, parameter in inspect.signature(owner).parameters.items():
-        yield _Slot(name, types[name], parameter.default)
+    return tuple(
+        _Slot(name, types[name], parameter.default)
+        for name, parameter in inspect.signature(owner).parameters.items()
+    )
 
 
 def _parameters(slot: _Slot) -> Iterator[inspect.Parameter]:
-    if dataclasses.is_dataclass(slot.type):
+    if _is_bundle(slot.type):
         for inner in _slots_of(slot.type):
             yield from _parameters(inner)
         return
@@ -89,7 +97,7 @@ def _parameters(slot: _Slot) -> Iterator[inspect.Parameter]:
 
 
 def _filled(slot: _Slot, values: dict[str, Any]) -> Any:
-    if not dataclasses.is_dataclass(slot.type):
+    if not _is_bundle(slot.type):
         return values[slot.name]
     bundle_class: Any = slot.type
     return bundle_class(**{inner.name: _filled(inner, values) for inner in _slots_of(bundle_class)})
@@ -103,13 +111,13 @@ def given_options(*bundles: Any) -> list[str]:
     return [
         name
         for one in bundles
-        for slot in _slots_of(type(one))
+        for slot in _slots_of(one.__class__)
         for name in _given(slot, getattr(one, slot.name))
     ]
 
 
 def _given(slot: _Slot, value: Any) -> list[str]:
-    if dataclasses.is_dataclass(value) and not isinstance(value, type):
+    if _is_bundle(slot.type):
         return given_options(value)
     (parameter,) = _parameters(slot)
     return [] if value in (parameter.default, None) else [f"--{slot.name.replace('_', '-')}"]

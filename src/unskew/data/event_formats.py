@@ -28,6 +28,8 @@ MOST_EVENTS = 150_000_000
 PAIR = ["uid", "item_id"]
 EVENT = (*PAIR, "timestamp", "is_organic")
 PLAYED = "played_ratio_pct"
+LATEST = 10**11
+"""Seconds: no event is so late."""
 TIMES = (
     "time stamps are seconds since the first event, in steps of 5 s; its date is not published, so "
     "dates start in 1970"
@@ -134,32 +136,37 @@ def _by_pair(path: Path, events: pl.LazyFrame, aggregates: Mapping[str, pl.Expr]
     """Return a row per user and track; refuse events with something missing or impossible."""
     table = _collected(
         path,
-        events.group_by(PAIR).agg(
+        events.group_by(PAIR)
+        .agg(
             *(expression.alias(name) for name, expression in aggregates.items()),
-            pl.col("timestamp").null_count().alias("no time"),
-            pl.col("is_organic").null_count().alias("no flag"),
-            pl.col("is_organic").max().alias("flag"),
-        ),
+            _is_wrong(EVENT[2:]).any().alias("wrong"),
+        )
+        # The files may differ in the size of their numbers.
+        .with_columns(pl.col(PAIR).cast(pl.Int64)),
     )
-    bad = table.select(
-        pl.any_horizontal(pl.col(name).is_null() for name in PAIR)
-        | (pl.col("no time") + pl.col("no flag") > 0)
-        | (pl.col("flag") > 1)
-    ).to_series()
-    if bad.any():
+    missing = pl.any_horizontal(pl.col(name).is_null() for name in PAIR)
+    if table.select((missing | pl.col("wrong")).any()).item():
         raise _bad_event(path)
-    return table.drop("no time", "no flag", "flag")
+    return table.drop("wrong")
+
+
+def _is_wrong(columns: Sequence[str]) -> pl.Expr:
+    """Tell whether something is missing in an event, or impossible."""
+    return (
+        pl.any_horizontal(pl.col(name).is_null() for name in columns)
+        | ~pl.col("is_organic").is_between(0, 1)
+        | ~pl.col("timestamp").is_between(0, LATEST)
+    )
 
 
 def _bad_event(path: Path) -> DataError:
     """Say which event of a file is the first that cannot be taken."""
-    wrong = pl.any_horizontal(pl.col(name).is_null() for name in EVENT) | (pl.col("is_organic") > 1)
-    first = _scan(path, EVENT).with_row_index("row").filter(wrong).head(1)
+    first = _scan(path, EVENT).with_row_index("row").filter(_is_wrong(EVENT)).head(1)
     row = _collected(path, first).row(0, named=True)
     shown = ", ".join(f"{name} = {row[name]}" for name in EVENT)
     return DataError(
-        f"{path}: row {row['row'] + 1} cannot be read: {shown}; expected whole numbers, and "
-        "is_organic 0 or 1"
+        f"{path}: row {row['row'] + 1} cannot be read: {shown}; expected whole numbers, a "
+        "timestamp in seconds, and is_organic 0 or 1"
     )
 
 
@@ -250,8 +257,8 @@ def _rated(
     seconds = (table["code"] // 2).to_numpy()
     organic = (table["code"] % 2 == 1).alias("organic")
     return Ratings.of(
-        table["uid"].cast(pl.Int64),
-        table["item_id"].cast(pl.Int64),
+        table["uid"],
+        table["item_id"],
         value.cast(pl.Float64),
         seconds * 1_000_000,
         tags={"organic": organic, **(tags or {})},

@@ -17,6 +17,7 @@ import numpy as np
 from unskew.arrays import I32, I64, Mask, frozen
 from unskew.checks import checked, choose
 from unskew.data.events import Events
+from unskew.data.popularity import item_counts
 from unskew.data.ratings import Ids, Ratings, recoded
 from unskew.data.steps import Size, Step
 from unskew.data.times import moment, written
@@ -156,7 +157,7 @@ class PopularItems(Filter):
 
     def keep(self, data: Any) -> tuple[Mask, Mapping[str, Any]]:
         """Mark rows of the items with the most rows."""
-        counts = np.bincount(data.item, minlength=len(data.items))
+        counts = item_counts(data)
         stays = np.zeros(counts.size, np.bool_)
         stays[np.argsort(-counts, kind="stable")[: self.number]] = True
         return stays[data.item], {}

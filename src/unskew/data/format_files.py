@@ -22,16 +22,24 @@ def csv_columns(
     path: Path, columns: Mapping[str, str], *, text: Sequence[str] = ()
 ) -> pl.DataFrame:
     """Read some columns of a file with a header line, under new names; some of them as text."""
-    # polars does not look at cells beyond the columns that it is asked for.
-    with reading(path):
-        check_widths(InputFile.of(path), ",")
-    frame = read_text_table(
+    frame = csv_table(
         path,
         columns=list(columns.values()),
         infer_schema_length=10_000,
         schema_overrides={columns[name]: pl.String for name in text},
     )
     return frame.select(pl.col(old).alias(new) for new, old in columns.items())
+
+
+def csv_table(path: Path, **options: Any) -> pl.DataFrame:
+    """Read a file with a header line; refuse rows of another width than that line."""
+    # polars does not look at cells beyond the columns that it is asked for, nor at the names.
+    with reading(path):
+        file = InputFile.of(path)
+        with file.open() as opened:
+            opened.readline().decode()
+        check_widths(file, ",")
+    return read_text_table(path, **options)
 
 
 def text_columns(

@@ -8,9 +8,9 @@ from pathlib import Path
 import polars as pl
 
 from unskew.checks import choose
-from unskew.data.format_files import Files, check_rows, csv_columns, read_text_table
+from unskew.data.format_files import Files, check_rows, csv_columns, csv_table, read_text_table
 from unskew.data.parts import Parts
-from unskew.data.ratings import Ratings
+from unskew.data.ratings import Ratings, value_column
 from unskew.data.tables import naming
 from unskew.data.times import microseconds
 from unskew.errors import DataError
@@ -28,6 +28,10 @@ SIGNALS = (
 CAMPAIGNS = ("all", "men", "women")
 IS_RANDOM = "is_rand"
 """The column of KuaiRand that says whether a video was shown at random."""
+SECOND, MILLISECOND = 1e6, 1e3
+"""Units of time stamps, in microseconds."""
+ISO = r"^\d{4}-\d{2}-\d{2}[ T]\d{2}:\d{2}:\d{2}"
+"""How a moment begins; polars takes `209-1-2` too."""
 
 
 def kuairec(big: Files, small: Files, *, duplicates: str = "first") -> Parts:
@@ -42,7 +46,7 @@ def kuairec(big: Files, small: Files, *, duplicates: str = "first") -> Parts:
     """
     names = {"user": "user_id", "item": "video_id", "rating": "watch_ratio", "time": "timestamp"}
     observed, every = (
-        _ratings(_joined([_rows(path, names) for path in paths]), paths, 1e6, duplicates)
+        _ratings(_joined([_rows(path, names, SECOND) for path in paths]), paths, SECOND, duplicates)
         for paths in (big, small)
     )
     pairs = len(every.users) * len(every.items)
@@ -81,7 +85,7 @@ def kuairand(
     ]
     every = _joined(logs)
     usual, drawn = (
-        _ratings(every.filter(pl.col(IS_RANDOM) == drawn).drop(IS_RANDOM), paths, 1e3, duplicates)
+        _ratings(every.filter(pl.col(IS_RANDOM) == drawn), paths, MILLISECOND, duplicates)
         for paths, drawn in ((standard, False), (random, True))
     )
     return Parts(usual, drawn, notes=tuple(notes)).over_same_ids()
@@ -95,8 +99,9 @@ def _marked(
         notes.append(
             f"{path.name}: no column {IS_RANDOM!r}: its name says what was shown at random"
         )
-        return _rows(path, names).with_columns(pl.lit(is_random).alias(IS_RANDOM))
-    log = _rows(path, {**names, IS_RANDOM: IS_RANDOM}, (IS_RANDOM,))
+        log = _rows(path, names, MILLISECOND)
+        return log.with_columns(pl.lit(is_random).alias(IS_RANDOM))
+    log = _rows(path, {**names, IS_RANDOM: IS_RANDOM}, MILLISECOND)
     odd = ~log[IS_RANDOM].is_in([0.0, 1.0])
     if odd.any():
         row = int(odd.arg_true()[0])
@@ -114,7 +119,7 @@ def _marked(
     return log
 
 
-def _rows(path: Path, names: Mapping[str, str], further: Sequence[str] = ()) -> pl.DataFrame:
+def _rows(path: Path, names: Mapping[str, str], unit: float) -> pl.DataFrame:
     """Read the columns of a log as numbers; only a time stamp may be missing."""
     # Ids as text: `1e5` is no id, but a number like any other where a column is read as numbers.
     raw = csv_columns(path, names, text=("user", "item"))
@@ -122,8 +127,12 @@ def _rows(path: Path, names: Mapping[str, str], further: Sequence[str] = ()) -> 
         raw[name].cast(pl.Int64 if name in ("user", "item") else pl.Float64, strict=False)
         for name in names
     )
-    needed = ["user", "item", "rating", *further]
-    check_rows(path, typed.select(needed), raw, f"numbers in {', '.join(names.values())}")
+    time = pl.when(raw["time"].is_null()).then(0.0).otherwise(typed["time"])
+    needed = typed.with_columns(time.alias("time"))
+    check_rows(path, needed, raw, f"numbers in {', '.join(names.values())}")
+    with naming(str(path)):
+        value_column(typed["rating"].alias(names["rating"]), typed.height)
+        microseconds(needed["time"].to_numpy(), unit)
     return typed
 
 
@@ -132,7 +141,7 @@ def _joined(logs: Sequence[pl.DataFrame]) -> pl.DataFrame:
     return pl.concat(logs).sort("time", nulls_last=True, maintain_order=True)
 
 
-def _ratings(log: pl.DataFrame, files: Files, factor: float, duplicates: str) -> Ratings:
+def _ratings(log: pl.DataFrame, files: Files, unit: float, duplicates: str) -> Ratings:
     """Make ratings of a log; time stamps that are missing for some rows are given up."""
     if not log.height:
         raise DataError(f"{files[0].parent}: no rows for the part of {files[0].name}")
@@ -144,8 +153,7 @@ def _ratings(log: pl.DataFrame, files: Files, factor: float, duplicates: str) ->
             "without times"
         )
     else:
-        with naming(files[0].name):
-            time = microseconds(log["time"].to_numpy(), factor)
+        time = microseconds(log["time"].to_numpy(), unit)
     return Ratings.of(
         log["user"],
         log["item"],
@@ -178,11 +186,7 @@ def open_bandit(bts: Files, random: Files, *, campaign: str = "all") -> Parts:
     features = {"log": log, "log_random": log_random}
     context = paths[0].with_name("item_context.csv")
     if context.is_file():
-        features["items"] = (
-            read_text_table(context)
-            .select(pl.exclude(""))
-            .rename({"item_id": "item"}, strict=False)
-        )
+        features["items"] = _items(context)
     shown, drawn = _clicked(log), _clicked(log_random)
     note = (
         f"the data name no users: {counted(len(shown.users), 'group')} of equal user features "
@@ -199,6 +203,13 @@ def _of_campaign(files: Files, campaign: str) -> Path:
     return named[0]
 
 
+def _items(path: Path) -> pl.DataFrame:
+    items = csv_table(path).select(pl.exclude(""))
+    if "item_id" not in items.columns:
+        raise DataError(f"{path}: no column 'item_id' but {', '.join(items.columns)}")
+    return items.rename({"item_id": "item"})
+
+
 def _log(path: Path) -> pl.DataFrame:
     there = read_text_table(path, n_rows=1).columns
     propensity = "propensity_score" if "propensity_score" in there else "action_prob"
@@ -213,12 +224,16 @@ def _log(path: Path) -> pl.DataFrame:
             "propensity": propensity,
             **features,
         },
+        text=("item", "position", *features),
+    )
+    typed = log.with_columns(
+        *(pl.col(name).cast(pl.Int64, strict=False) for name in ("item", "position")),
+        *(pl.col(name).cast(pl.Float64, strict=False) for name in ("click", "propensity")),
     )
     if log["time"].dtype == pl.String:
         stamp = log["time"].str.to_datetime(time_unit="us", time_zone="UTC", strict=False)
-        log = log.with_columns(stamp.alias("time"))
-    numbers = [pl.col(name).cast(pl.Float64, strict=False) for name in ("click", "propensity")]
-    typed = log.with_columns(numbers)
+        is_date = log["time"].str.contains(ISO)
+        typed = typed.with_columns(pl.when(is_date).then(stamp).alias("time"))
     check_rows(path, typed, log, "timestamp, item_id, position, click, propensity and features")
     within = (
         typed["click"].is_in([0.0, 1.0]) & (typed["propensity"] > 0) & (typed["propensity"] <= 1)
@@ -229,7 +244,7 @@ def _log(path: Path) -> pl.DataFrame:
             f"{path}: a click is 0 or 1 and a propensity above 0 and at most 1, but row {row + 1} "
             f"has click {log['click'][row]} and propensity {log['propensity'][row]}"
         )
-    return log
+    return typed.with_columns(pl.col("click").cast(pl.Int64))
 
 
 def _clicked(log: pl.DataFrame) -> Ratings:

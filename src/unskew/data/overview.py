@@ -13,6 +13,7 @@ from unskew.arrays import I64
 from unskew.checks import checked
 from unskew.data.dataset import Dataset
 from unskew.data.distribution import gini
+from unskew.data.popularity import item_counts
 from unskew.data.ratings import Ratings
 from unskew.data.true_judgments import RANDOM
 from unskew.report.result import Result
@@ -150,7 +151,7 @@ def summary(data: Dataset | Ratings) -> Summary:
             del given[RANDOM]
         given[truth.kind] = truth.ratings, whole.liked if truth.liked is None else truth.liked
     parts = {name: one for name, one in given.items() if len(one[0])}
-    counts = tuple(np.bincount(part.item, minlength=len(part.items)) for part, _ in parts.values())
+    counts = tuple(item_counts(part) for part, _ in parts.values())
     summaries = tuple(
         _part(name, part, count, liked)
         for (name, (part, liked)), count in zip(parts.items(), counts, strict=True)

@@ -8,10 +8,11 @@ from pathlib import Path
 import polars as pl
 
 from unskew.checks import choose
-from unskew.data.format_files import Files, check_rows, read_text_table
+from unskew.data.format_files import Files, check_rows, csv_table
 from unskew.data.parts import Parts
 from unskew.data.ratings import Ratings
 from unskew.data.readers import read_ratings
+from unskew.data.tables import naming
 from unskew.data.user_samples import as_user_share, of_sampled_users
 from unskew.errors import DataError
 from unskew.report.text import counted
@@ -96,7 +97,7 @@ def ml_32m_ext(
 
 def _pool(path: Path, labels: str, seen: str) -> tuple[Ratings, list[str]]:
     """Return the judgments of the pools, and how many rows were left out and why."""
-    raw = read_text_table(path, infer_schema=False)
+    raw = csv_table(path, infer_schema=False)
     missing = [name for name in NEEDED if name not in raw.columns]
     if missing:
         raise DataError(
@@ -138,4 +139,5 @@ def _pool(path: Path, labels: str, seen: str) -> tuple[Ratings, list[str]]:
     if not kept.height:
         raise DataError(f"{path}: no judgment of a pooled movie is left")
     tags = {"seen": kept["seen"], "familiarity": kept["familiarity"]}
-    return Ratings.of(kept["user"], kept["item"], kept["value"], tags=tags), notes
+    with naming(str(path)):
+        return Ratings.of(kept["user"], kept["item"], kept["value"], tags=tags), notes

@@ -18,6 +18,7 @@ from numpy.typing import ArrayLike
 
 from unskew.arrays import F64, I32, I64, U8, frozen
 from unskew.checks import as_count, as_numbers, as_share, checked, choose
+from unskew.data.popularity import by_popularity, item_counts
 from unskew.data.ratings import Ratings
 from unskew.data.relevance import Relevance
 from unskew.engine.rng import key_of
@@ -33,7 +34,6 @@ from unskew.metrics.chance import DRAWS, ChanceBlock
 from unskew.metrics.definition import OWN_FORMULA
 from unskew.metrics.names import Metric
 from unskew.recommend.simple import Random
-from unskew.splits.popularity import by_popularity, item_counts
 from unskew.splits.split import Split
 from unskew.targets.designs import relevance_of
 from unskew.targets.lists import TargetLists

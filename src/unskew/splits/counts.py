@@ -10,9 +10,9 @@ import polars as pl
 
 from unskew.arrays import I64, frozen
 from unskew.data.distribution import gini
+from unskew.data.popularity import item_counts
 from unskew.errors import DataError
 from unskew.report.result import Result
-from unskew.splits.popularity import item_counts
 from unskew.splits.split import Split, shared_rows
 
 if TYPE_CHECKING:

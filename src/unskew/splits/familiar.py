@@ -10,11 +10,11 @@ import numpy as np
 import polars as pl
 
 from unskew.arrays import F64, Mask
+from unskew.data.popularity import item_counts
 from unskew.data.ratings import Ratings
 from unskew.errors import DataError, SettingError
 from unskew.settings import count, declare, flag, number, share
 from unskew.splits import draws
-from unskew.splits.popularity import item_counts
 from unskew.splits.split import Split, Splitter, assemble, empty, tag_of, truth
 
 TAGS = ("familiar", "known")

@@ -12,6 +12,7 @@ import numpy as np
 
 from unskew.arrays import I64, Mask
 from unskew.checks import as_share, portion
+from unskew.data.popularity import by_popularity, item_counts
 from unskew.data.ratings import Ratings
 from unskew.errors import DataError, SettingError
 from unskew.report.text import counted
@@ -24,16 +25,6 @@ ROUNDING = ("floor", "nearest")
 BY = ("items", "ratings")
 COUNTS = ("all", "training")
 KEEP = ("tail", "head")
-
-
-def item_counts(ratings: Ratings) -> I64:
-    """Return the number of ratings of each item, |R(i)|."""
-    return np.bincount(ratings.item, minlength=len(ratings.items))
-
-
-def by_popularity(counts: I64) -> I64:
-    """Return the items, most rated first, ties by ascending id."""
-    return np.argsort(-counts, kind="stable")
 
 
 @dataclass(frozen=True)

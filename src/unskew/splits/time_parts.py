@@ -10,11 +10,11 @@ import numpy as np
 
 from unskew.arrays import I64, frozen
 from unskew.data.events import Events
+from unskew.data.popularity import item_counts
 from unskew.data.ratings import Ratings
 from unskew.errors import DataError, Spelling
 from unskew.report.text import counted
 from unskew.splits.picks import Picked, pick_rows, steps_in, tagged
-from unskew.splits.popularity import item_counts
 from unskew.splits.split import VALIDATION, Split, Splitter, assemble, empty, shared_rows
 from unskew.splits.timeline import Rows, Span, Timeline, places_of
 

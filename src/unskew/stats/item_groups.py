@@ -11,12 +11,12 @@ import polars as pl
 
 from unskew.arrays import F64, I32, I64, Mask
 from unskew.checks import as_count, check_share, checked, choose
+from unskew.data.popularity import item_counts
 from unskew.data.ratings import Ids
 from unskew.errors import DataError, SettingError, unknown_name
 from unskew.judging.judged import Judged, Need
 from unskew.judging.shape import BLOCK, LIKED, Matched, Scratch
 from unskew.report.text import counted
-from unskew.splits.popularity import item_counts
 from unskew.stats.corrections import CORRECTIONS, correct
 from unskew.stats.group_contrasts import LEAST_OTHERS, LEAST_USERS
 from unskew.stats.inequality import others

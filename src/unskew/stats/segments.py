@@ -13,12 +13,12 @@ import polars as pl
 
 from unskew.arrays import F64, I64, Mask, frozen
 from unskew.checks import as_count
+from unskew.data.popularity import by_popularity, item_counts
 from unskew.data.ratings import Ids, Ratings
 from unskew.errors import DataError, SettingError, unknown_name
 from unskew.evaluation.scores import Scores
 from unskew.judging.judged import Judged
 from unskew.report.text import counted
-from unskew.splits.popularity import by_popularity, item_counts
 from unskew.stats.segment_files import UserColumn, column_of_table, is_column, read_column
 
 BY = ("activity", "popularity", "taste", "time")

@@ -11,9 +11,10 @@ import numpy as np
 
 from unskew.arrays import I32, I64, U8, frozen
 from unskew.checks import portion
+from unskew.data.popularity import item_counts
 from unskew.engine.rng import key_of
 from unskew.judging.shape import Basis
-from unskew.splits.popularity import head, item_counts
+from unskew.splits.popularity import head
 
 
 class SmallerTest(Protocol):

@@ -16,13 +16,13 @@ import numpy as np
 
 from unskew.arrays import I32, I64, U8, Mask, frozen
 from unskew.checks import as_count, check, checked, choose
+from unskew.data.popularity import item_counts
 from unskew.data.ratings import Ratings
 from unskew.data.relevance import Relevance, as_relevance
 from unskew.engine.rng import DrawKeyed, key_of
 from unskew.errors import DataError, SettingError
 from unskew.report.text import counted
 from unskew.settings import choice, declare, flag
-from unskew.splits.popularity import item_counts
 from unskew.splits.split import Split, shared_rows, union
 from unskew.splits.strata import Strata, judgment_bins, percentiles
 from unskew.targets.lists import Drawn, Pool, TargetLists

@@ -11,9 +11,9 @@ import numpy as np
 
 from unskew.arrays import F64, I32
 from unskew.checks import is_number
+from unskew.data.popularity import item_counts
 from unskew.data.ratings import Ratings
 from unskew.errors import SettingError
-from unskew.splits.popularity import item_counts
 
 STEPS = 50
 

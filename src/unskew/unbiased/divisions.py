@@ -12,13 +12,13 @@ import polars as pl
 from unskew.arrays import F64, I32, Mask, frozen
 from unskew.checks import as_count, choose
 from unskew.data.frames import read_frame
+from unskew.data.popularity import item_counts
 from unskew.data.ratings import Ids, Ratings
 from unskew.errors import DataError, SettingError, unknown_name
 from unskew.evaluation.scores import Scores
 from unskew.judging.judged import Judged
 from unskew.judging.shape import Basis
 from unskew.report.text import counted
-from unskew.splits.popularity import item_counts
 from unskew.splits.strata import judgment_bins
 
 BY = ("popularity", "activity", "mainstreamness")

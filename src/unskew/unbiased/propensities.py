@@ -23,6 +23,7 @@ import polars as pl
 
 from unskew.arrays import F64, I32, frozen
 from unskew.checks import checked, choose, is_number
+from unskew.data.popularity import item_counts
 from unskew.data.ratings import Ratings, under_one_numbering
 from unskew.data.readers import read_ratings
 from unskew.data.relevance import Relevance
@@ -32,7 +33,6 @@ from unskew.judging.reading import relevance_for
 from unskew.report.charts import BLUE, GREY, Figure, as_figure
 from unskew.report.result import Result
 from unskew.report.text import counted
-from unskew.splits.popularity import item_counts
 from unskew.splits.split import shared_rows
 from unskew.stats.distributions import wilson
 from unskew.unbiased.chance_models import ChanceModel, RatingEvidence

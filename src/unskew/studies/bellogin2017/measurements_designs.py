@@ -9,12 +9,12 @@ import numpy as np
 import polars as pl
 
 from unskew.arrays import I64
+from unskew.data.popularity import item_counts
 from unskew.data.relevance import Relevance
 from unskew.evaluation.chance import one_relevant_bounds
 from unskew.evaluation.scores import Scores
 from unskew.judging.rank import ranks_of
 from unskew.report.text import counted
-from unskew.splits.popularity import item_counts
 from unskew.splits.split import Split
 from unskew.splits.subsample import sparsity_sample
 from unskew.stats.significance import compare

@@ -8,11 +8,12 @@ import numpy as np
 import polars as pl
 
 from unskew.arrays import F64, I64
+from unskew.data.popularity import by_popularity, item_counts
 from unskew.data.ratings import Ratings
 from unskew.data.relevance import Relevance
 from unskew.evaluation.chance import expected_precision, sparsity
 from unskew.recommend.simple import Popularity, PositivePopularity, Random
-from unskew.splits.popularity import Uniform, by_popularity, item_counts
+from unskew.splits.popularity import Uniform
 from unskew.splits.random import Random as RandomSplit
 from unskew.splits.strata import popularity_percentiles
 from unskew.studies.bellogin2017.measurements import (

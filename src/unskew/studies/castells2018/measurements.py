@@ -14,6 +14,7 @@ from unskew.arrays import F64, I64, frozen
 from unskew.auditing.null import null_experiment_by
 from unskew.auditing.null_designs import published_designs, simple_systems
 from unskew.auditing.null_repeats import RepeatRule
+from unskew.data.popularity import by_popularity, item_counts
 from unskew.data.ratings import Ratings
 from unskew.data.relevance import Relevance
 from unskew.errors import DataError
@@ -27,7 +28,7 @@ from unskew.recommend.neighbours import UserKNN
 from unskew.recommend.presets import preset
 from unskew.recommend.simple import PositivePopularity, SmoothedAverage
 from unskew.splits.familiar import FamiliarTraining
-from unskew.splits.popularity import Flat, by_popularity, item_counts
+from unskew.splits.popularity import Flat
 from unskew.splits.random import Random
 from unskew.splits.strata import Strata, judgment_bins, percentiles
 from unskew.splits.time import Temporal

@@ -13,6 +13,7 @@ from unskew.auditing.null import null_experiment_by
 from unskew.auditing.null_designs import published_designs, simple_systems
 from unskew.auditing.null_repeats import RepeatRule
 from unskew.auditing.true_scores import truth_by
+from unskew.data.popularity import item_counts
 from unskew.data.relevance import Relevance
 from unskew.evaluation.chance import fairness
 from unskew.evaluation.evaluate import evaluate
@@ -22,7 +23,7 @@ from unskew.recommend.model import Algorithm
 from unskew.recommend.neighbours import UserKNN
 from unskew.recommend.simple import AverageRating, Popularity, Random
 from unskew.splits.given import Forced as ForcedTest
-from unskew.splits.popularity import Flat, item_counts
+from unskew.splits.popularity import Flat
 from unskew.splits.random import Random as RandomSplit
 from unskew.splits.split import Split, shared_rows
 from unskew.splits.time import Temporal

@@ -15,6 +15,7 @@ from unskew.arrays import F64, I32, I64, Mask
 from unskew.auditing.true_scores import Truth, truth_by
 from unskew.bias.describe import BiasReport, describe_bias, pearson
 from unskew.bias.steepness import dense_ranks
+from unskew.data.popularity import item_counts
 from unskew.data.ratings import Ratings
 from unskew.data.relevance import Relevance, levels
 from unskew.engine.store import digest_of
@@ -27,7 +28,6 @@ from unskew.recommend.presets import preset
 from unskew.recommend.simple import OptimalAntiPrecision, OptimalPrecision, OptimalTrue, Random
 from unskew.splits.familiar import FamiliarTraining
 from unskew.splits.given import Given
-from unskew.splits.popularity import item_counts
 from unskew.splits.random import Random as RandomSplit
 from unskew.splits.split import Splitter, shared_rows
 from unskew.splits.time import Temporal
