@@ -93,7 +93,7 @@ def csv_table(path: Path) -> list[list[str]]:
         rows.pop()
     if any(len(row) != len(rows[0]) for row in rows):
         raise ValueError("rows differ in width")
-    return rows
+    return [[one.replace(CARRIAGE, "\r") for one in row] for row in rows]
 
 
 def numbered(rng: np.random.Generator) -> list[tuple[str, str, str, str]]:
@@ -351,11 +351,11 @@ def twin_kuairand(folder: Path, _: Read) -> Rows:
 
 def largest(rows: list[tuple[str, str, float, int | None]]) -> Rows:
     """Return the largest value of each pair, and its first time."""
-    values = once([row[:3] for row in rows], max)
-    if any(row[3] is None for row in rows):
-        return [(*row, None) for row in values]
-    first = {(u, i): t for u, i, _, t in sorted(rows, key=lambda row: -(row[3] or 0))}
-    return [(u, i, v, first[u, i]) for u, i, v in values]
+    rows = sorted(rows, key=lambda row: (row[3] is None, row[3] or 0))
+    first = {(u, i): t for u, i, _, t in reversed(rows)}
+    is_timed = all(row[3] is not None for row in rows)
+    values = once([row[:3] for row in rows], lambda old, new: max(new, old))
+    return [(u, i, v, first[u, i] if is_timed else None) for u, i, v in values]
 
 
 FEATURES = [f"user_feature_{n}" for n in range(4)]

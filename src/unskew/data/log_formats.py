@@ -204,9 +204,12 @@ def _of_campaign(files: Files, campaign: str) -> Path:
 
 
 def _items(path: Path) -> pl.DataFrame:
-    items = csv_table(path).select(pl.exclude(""))
-    if "item_id" not in items.columns:
-        raise DataError(f"{path}: no column 'item_id' but {', '.join(items.columns)}")
+    """Read the features of the items."""
+    raw = csv_table(path, schema_overrides={"item_id": pl.String}).select(pl.exclude(""))
+    if "item_id" not in raw.columns:
+        raise DataError(f"{path}: no column 'item_id' but {', '.join(raw.columns)}")
+    items = raw.with_columns(pl.col("item_id").cast(pl.Int64, strict=False))
+    check_rows(path, items.select("item_id"), raw, "a whole number in item_id")
     return items.rename({"item_id": "item"})
 
 

@@ -59,8 +59,10 @@ def node() -> str:
 
 LEAST_ADDRESSES = 640 << 20
 """Fewer bytes of addresses than Python, numpy, polars and numba take when they are loaded."""
-AMPLE_ADDRESSES = 8 << 30
-"""From here on, what libraries reserve for each thread does not matter."""
+AMPLE_ADDRESSES = 2 << 30
+"""From here on, and as many more as threads reserve, what is reserved does not matter."""
+THREAD_ADDRESSES = 128 << 20
+"""Of each processor: a thread of polars and one of ours, each with an arena of 64 MiB."""
 _ARENAS = -8
 """The number by which glibc knows the setting MALLOC_ARENA_MAX."""
 
@@ -68,12 +70,13 @@ _ARENAS = -8
 def spare_addresses() -> None:
     """Under a limit of addresses, keep libraries from reserving what they never use.
 
-    Each thread reserves 64 MiB for its allocations, and polars one thread per processor. A thread
-    that cannot start may leave polars waiting for it without end, so it must not come to that.
+    Each thread has an arena of its own, and polars one thread per processor. A thread that cannot
+    start may leave polars waiting for it without end, so it must not come to that.
     Called before anything large is imported; for processes that are started, too.
     """
     limit = most_addresses()
-    if limit is None or limit >= AMPLE_ADDRESSES:
+    ample = AMPLE_ADDRESSES + THREAD_ADDRESSES * (os.cpu_count() or 1)
+    if limit is None or limit >= ample:
         return
     if limit < LEAST_ADDRESSES:
         raise UnskewError(f"{LEAST_ADDRESSES >> 20:,} MiB are needed to start{address_limit()}")
@@ -81,7 +84,7 @@ def spare_addresses() -> None:
         os.environ.setdefault(variable, "1")
     import ctypes
 
-    with suppress(AttributeError, OSError):  # a C library other than glibc
+    with suppress(AttributeError, OSError, ValueError):  # no glibc, or a variable of no number
         ctypes.CDLL(None).mallopt(_ARENAS, int(os.environ["MALLOC_ARENA_MAX"]))
 
 
