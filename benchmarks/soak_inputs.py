@@ -69,10 +69,12 @@ def same(one: Rows, other: Rows) -> bool:
 def table(
     rng: np.random.Generator, text_ids: bool | None = None
 ) -> list[tuple[str, str, str, str]]:
-    """Draw rows of user, item, rating and time as text."""
+    """Draw rows of user, item, rating and time as text: enough of them to be split."""
     text_ids = bool(rng.integers(2)) if text_ids is None else text_ids
-    users, items = int(rng.integers(2, 9)), int(rng.integers(3, 12))
-    pairs = [(u, i) for u in range(users) for i in range(items) if rng.random() < 0.6] or [(0, 0)]
+    pairs: list[tuple[int, int]] = []
+    while len(pairs) < 6:
+        users, items = int(rng.integers(2, 9)), int(rng.integers(3, 12))
+        pairs = [(u, i) for u in range(users) for i in range(items) if rng.random() < 0.6]
 
     def name(kind: str, n: int) -> str:
         return f"{kind}{n} é" if text_ids else str(n + 1)

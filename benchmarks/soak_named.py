@@ -332,9 +332,10 @@ def write_kuairand(folder: Path, rng: np.random.Generator) -> None:
 
 
 def read_kuairand(folder: Path) -> Read:
-    """Read both parts, with their times."""
+    """Read both parts, with their times; -0 is 0, as in a column of whole numbers."""
     data = load("kuairand-pure", data_dir=folder)
-    return Read([of_ratings(data.ratings), of_ratings(data.random)])
+    parts = (of_ratings(part) for part in (data.ratings, data.random))
+    return Read([[(u, i, v + 0.0, t) for u, i, v, t in part] for part in parts])
 
 
 def twin_kuairand(folder: Path, _: Read) -> Rows:
@@ -344,7 +345,7 @@ def twin_kuairand(folder: Path, _: Read) -> Rows:
         for row in csv_rows(folder / KUAIRAND.format(part)):
             time = int(np.round(number(row["time_ms"]) * 1e3)) if row["time_ms"] else None
             parts[number(row.get("is_rand", str(flag)))].append(
-                (whole(row["user_id"]), whole(row["video_id"]), number(row["is_click"]), time)
+                (whole(row["user_id"]), whole(row["video_id"]), number(row["is_click"]) + 0.0, time)
             )
     return [largest(rows) for rows in parts.values()]
 
@@ -354,7 +355,7 @@ def largest(rows: list[tuple[str, str, float, int | None]]) -> Rows:
     rows = sorted(rows, key=lambda row: (row[3] is None, row[3] or 0))
     first = {(u, i): t for u, i, _, t in reversed(rows)}
     is_timed = all(row[3] is not None for row in rows)
-    values = once([row[:3] for row in rows], lambda old, new: max(new, old))
+    values = once([row[:3] for row in rows], max)
     return [(u, i, v, first[u, i] if is_timed else None) for u, i, v in values]
 
 
@@ -389,10 +390,10 @@ def read_open_bandit(folder: Path) -> Read:
 
 
 def cell(value: object) -> float | str:
-    """Return a cell as a number where it is one, whatever type its column has."""
+    """Return a cell as a number where it is one, whatever type its column has; -0 is 0."""
     text = "" if value is None else str(value)
     as_number = float_or_none(text)
-    return text if as_number is None else as_number
+    return text if as_number is None else as_number + 0.0
 
 
 def twin_open_bandit(folder: Path, _: Read) -> Rows:

@@ -1341,3 +1341,106 @@ def test_items_of_reviews_that_begin_with_zeros_stay_apart(home):
     put(home, "beeradvocate", beeradvocate__json=text)
     items = set(load("beeradvocate", data_dir=home).ratings.items.values)
     assert {"7", "007"} <= items
+
+
+KUAIRAND = "user_id,video_id,time_ms,is_click,is_rand\n"
+
+
+@pytest.mark.parametrize(
+    ("row", "why"),
+    [
+        ("1,6,16503#1301,0,0", "1 row cannot be read.*row 1"),
+        ("1,6,1e99,0,0", "1 time stamp is not a date.* row 1"),
+        ("1,6,1650571401301,nan,0", "column 'is_click': 1 rating is missing.* row 1"),
+    ],
+)
+def test_a_log_in_several_files_says_which_one_is_wrong(home, row, why):
+    """A time stamp that is no number is not a missing one."""
+    put(
+        home, "kuairand-pure", log_standard_1__csv=f"{KUAIRAND}0,5,1649361801301,0,0\n",
+        log_standard_2__csv=f"{KUAIRAND}{row}\n", log_random_1__csv=f"{KUAIRAND}1,5,,0,1\n",
+    )  # fmt: skip
+    with pytest.raises(DataError, match=rf"log_standard_2.csv: {why}"):
+        load("kuairand-pure", data_dir=home)
+
+
+BANDIT = "timestamp,item_id,position,click,propensity_score," + ",".join(
+    f"user_feature_{n}" for n in range(4)
+)
+SHOWN = "2019-11-24 00:00:20.004101+00:00,7,3,1,0.5,007,b,c,d"
+
+
+def put_bandit(home, row=SHOWN, items="item_id,x\n7,0.5\n", head=BANDIT):
+    for policy in ("bts", "random"):
+        put(home / "open-bandit", f"{policy}/all", all__csv=f"{head}\n{row}\n",
+            item_context__csv=items)  # fmt: skip
+
+
+def test_features_of_users_stay_text(home):
+    put_bandit(home)
+    data = load("open-bandit", data_dir=home)
+    assert rows(data.ratings) == [("007 b c d", 7, 1.0)]
+    assert data.features["log"].row(0)[1:] == (7, 3, 1, 0.5, "007", "b", "c", "d")
+
+
+@pytest.mark.parametrize(
+    ("changed", "why"),
+    [
+        ({"row": SHOWN.replace("2019", "209")}, "all.csv: 1 row cannot be read"),
+        ({"row": SHOWN.replace("-24", "-4")}, "all.csv: 1 row cannot be read"),
+        ({"row": SHOWN.replace("+00:", "+00::")}, "all.csv: 1 row cannot be read"),
+        ({"row": SHOWN.replace(",7,", ",1e5,")}, "all.csv: 1 row cannot be read"),
+        ({"row": SHOWN.replace(",3,", ",null,")}, "all.csv: 1 row cannot be read"),
+        ({"items": "item_id,x\n7,0.5\n8\n"}, "item_context.csv: 1 line has another number of"),
+        ({"items": "item_id,x\n7,0.5\n\n8,0.5\n"}, "item_context.csv: 1 row cannot be read"),
+        ({"items": b"item_id,\xe9\n7,0.5\n"}, "item_context.csv: cannot be read as UTF-8"),
+        ({"items": "item,x\n7,0.5\n"}, "item_context.csv: no column 'item_id' but item, x"),
+    ],
+)
+def test_open_bandit_that_polars_would_take(home, changed, why):
+    put_bandit(home, **changed)
+    with pytest.raises(DataError, match=why):
+        load("open-bandit", data_dir=home)
+
+
+def test_answers_that_are_cut_short(home):
+    head = (
+        "dataset_id,movie_id,seen_status,familiarity,p1_check,p2_check,interest_level,rating,last\n"
+    )
+    row = "1,5,t,Seen,,,Interested,4,x\n"
+    files = {"explicit-ratings__csv": "userId,movieId,rating\n1,9,4\n"}
+    for answers, why in (
+        (f"{head}{row}1,6,t,Seen,,,Interested", "1 line has another number of cells"),
+        (f"{head}{row}{row}", "1 user-item pair occurs more than once"),
+    ):
+        put(home, "ml-32m-ext", **files, **{"p2-ratings__csv": answers})
+        with pytest.raises(DataError, match=rf"p2-ratings.csv: {why}"):
+            load("ml-32m-ext", data_dir=home)
+
+
+def put_events(home, **columns):
+    """Write a like by user 1, with other columns than usual."""
+    event = {"uid": [1], "timestamp": [5], "item_id": [2], "is_organic": [1]}
+    folder = home / "yambda" / "flat" / "50m"
+    folder.mkdir(parents=True, exist_ok=True)
+    for kind in ("dislikes", "unlikes", "undislikes"):
+        pl.DataFrame(event).clear().write_parquet(folder / f"{kind}.parquet")
+    pl.DataFrame({**event, **columns}).write_parquet(folder / "likes.parquet")
+
+
+def test_events_whose_files_differ_in_the_size_of_numbers(home):
+    put_events(home, uid=pl.Series([1], dtype=pl.UInt32))
+    for share in (1, 0.9999):
+        assert rows(load("yambda-50m", data_dir=home, share=share).ratings) == [(1, 2, 1.0)]
+
+
+@pytest.mark.parametrize(
+    "columns",
+    [{"is_organic": [-1]}, {"timestamp": [-5]}, {"timestamp": [10**13]},
+     {"uid": pl.Series([2**63], dtype=pl.UInt64)}],
+)  # fmt: skip
+def test_events_that_cannot_be(home, columns):
+    put_events(home, **columns)
+    for share in (1, 0.9999):
+        with pytest.raises(DataError, match=r"likes.parquet: (row 1 )?cannot be read"):
+            load("yambda-50m", data_dir=home, share=share)

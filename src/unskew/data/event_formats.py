@@ -26,6 +26,8 @@ LISTENED = 50.0
 MOST_EVENTS = 150_000_000
 """Events that are counted at a time; more are refused, with the share of users that fits."""
 PAIR = ["uid", "item_id"]
+USER = pl.col("uid").cast(pl.Int64)
+"""Files may differ in the size of their numbers."""
 EVENT = (*PAIR, "timestamp", "is_organic")
 PLAYED = "played_ratio_pct"
 LATEST = 10**11
@@ -83,17 +85,15 @@ class _Sample:
     def of(cls, paths: Sequence[Path], share: Fraction) -> _Sample:
         if share == 1:
             return cls(None)
-        ids = [_collected(path, _scan(path, EVENT).select("uid").unique()) for path in paths]
+        ids = [_collected(path, _scan(path, EVENT).select(USER).unique()) for path in paths]
         users = pl.concat(ids)["uid"].drop_nulls().unique().sort()
-        kept = users.filter(pl.Series(sampled(users.cast(pl.Int64), share)))
+        kept = users.filter(pl.Series(sampled(users, share)))
         return cls(kept, (sample_note(len(kept), len(users), share),))
 
     def events(self, path: Path, columns: Sequence[str]) -> pl.LazyFrame:
         """Return the events of these users."""
         events = _scan(path, columns)
-        return (
-            events if self.kept is None else events.filter(pl.col("uid").is_in(self.kept.implode()))
-        )
+        return events if self.kept is None else events.filter(USER.is_in(self.kept.implode()))
 
 
 def _scan(path: Path, columns: Sequence[str]) -> pl.LazyFrame:
@@ -141,7 +141,6 @@ def _by_pair(path: Path, events: pl.LazyFrame, aggregates: Mapping[str, pl.Expr]
             *(expression.alias(name) for name, expression in aggregates.items()),
             _is_wrong(EVENT[2:]).any().alias("wrong"),
         )
-        # The files may differ in the size of their numbers.
         .with_columns(pl.col(PAIR).cast(pl.Int64)),
     )
     missing = pl.any_horizontal(pl.col(name).is_null() for name in PAIR)

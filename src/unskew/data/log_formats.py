@@ -30,8 +30,9 @@ IS_RANDOM = "is_rand"
 """The column of KuaiRand that says whether a video was shown at random."""
 SECOND, MILLISECOND = 1e6, 1e3
 """Units of time stamps, in microseconds."""
-ISO = r"^\d{4}-\d{2}-\d{2}[ T]\d{2}:\d{2}:\d{2}"
-"""How a moment begins; polars takes `209-1-2` too."""
+_DAY, _TIME = "[0-9]{4}-[0-9]{2}-[0-9]{2}", r"[0-9]{2}:[0-9]{2}:[0-5][0-9](\.[0-9]+)?"
+MOMENT = rf"^{_DAY}[ T]{_TIME}(Z|[+-][0-9]{{2}}:?[0-9]{{2}})?$"
+"""A date and time as ISO 8601 has it; polars takes `209-1-2` and `+00::00` too."""
 
 
 def kuairec(big: Files, small: Files, *, duplicates: str = "first") -> Parts:
@@ -235,7 +236,7 @@ def _log(path: Path) -> pl.DataFrame:
     )
     if log["time"].dtype == pl.String:
         stamp = log["time"].str.to_datetime(time_unit="us", time_zone="UTC", strict=False)
-        is_date = log["time"].str.contains(ISO)
+        is_date = log["time"].str.contains(MOMENT)
         typed = typed.with_columns(pl.when(is_date).then(stamp).alias("time"))
     check_rows(path, typed, log, "timestamp, item_id, position, click, propensity and features")
     within = (
