@@ -1370,9 +1370,10 @@ BANDIT = "timestamp,item_id,position,click,propensity_score," + ",".join(
 SHOWN = "2019-11-24 00:00:20.004101+00:00,7,3,1,0.5,007,b,c,d"
 
 
-def put_bandit(home, row=SHOWN, items="item_id,x\n7,0.5\n", head=BANDIT):
+def put_bandit(home, row="", items="item_id,x\n7,0.5\n"):
+    """Write logs of a row, and of another one."""
     for policy in ("bts", "random"):
-        put(home / "open-bandit", f"{policy}/all", all__csv=f"{head}\n{row}\n",
+        put(home / "open-bandit", f"{policy}/all", all__csv=f"{BANDIT}\n{SHOWN}\n{row}",
             item_context__csv=items)  # fmt: skip
 
 
