@@ -24,7 +24,7 @@ import polars as pl
 
 from unskew.arrays import F64, I32, I64, frozen
 from unskew.checks import choose
-from unskew.data.groups import sort_groups
+from unskew.data.groups import does_numpy_sort, sort_groups
 from unskew.data.ratings import Ids
 from unskew.engine.rng import draw
 
@@ -114,7 +114,7 @@ def order_by_rank(start: I64, rank: I64) -> I64:
     from unskew.data import kernels
 
     order = np.empty(rank.size, np.int64)
-    if not kernels.place_ranks(frozen(start), frozen(rank), order):
+    if does_numpy_sort(rank.size) or not kernels.place_ranks(frozen(start), frozen(rank), order):
         order, _ = sort_groups(start, frozen(rank), frozen(np.empty(0, np.int64)))
     return order
 

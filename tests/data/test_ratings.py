@@ -8,7 +8,10 @@ from hypothesis import strategies as st
 
 import unskew as us
 from unskew import Ratings
+from unskew.arrays import frozen
 from unskew.data import Ids
+from unskew.data.groups import grouped_order, sort_groups
+from unskew.ties import order_by_rank
 
 SMALL, LARGE = -(2**63), 2**63 - 1
 
@@ -221,7 +224,7 @@ def test_numpy_and_the_kernel_sort_alike(monkeypatch, duplicates, more):
     tags = {"row": value.cast(pl.Int32)} if more else {}
     sorted_ = {}
     for loaded in (False, True):
-        monkeypatch.setattr("unskew.data.ratings.are_kernels_loaded", lambda loaded=loaded: loaded)
+        monkeypatch.setattr("unskew.data.groups.are_kernels_loaded", lambda loaded=loaded: loaded)
         sorted_[loaded] = Ratings.of(user, item, value, time, tags=tags, duplicates=duplicates)
     by_numpy, by_kernel = sorted_[False], sorted_[True]
     assert by_numpy.notes == by_kernel.notes
@@ -229,6 +232,28 @@ def test_numpy_and_the_kernel_sort_alike(monkeypatch, duplicates, more):
         assert getattr(by_numpy, name).tobytes() == getattr(by_kernel, name).tobytes()
     for name in tags:
         assert by_numpy.tags[name].to_list() == by_kernel.tags[name].to_list()
+
+
+@pytest.mark.parametrize("kind", [np.int64, np.uint64, np.float64])
+@pytest.mark.parametrize("ties", ["none", "some", "all"])
+def test_numpy_and_the_kernels_sort_groups_alike(monkeypatch, kind, ties):
+    rng = np.random.default_rng(9)
+    start = np.append(0, np.cumsum(rng.integers(0, 40, 50)))
+    n = int(start[-1])
+    key = rng.integers(0, 9, n).astype(kind)
+    key[start[3] : start[4]].sort()  # a group that is in order
+    tie = {"none": np.zeros(0, np.int64), "some": rng.integers(0, 3, n), "all": rng.permutation(n)}
+    group = rng.integers(0, 30, n).astype(np.int32)
+    starts = np.append(0, np.cumsum(np.bincount(group, minlength=30)))
+    places = np.concatenate([rng.permutation(size) for size in np.diff(start)])
+    ranks = places, key.astype(np.int64)  # permutations, and with equal ones
+    results = []
+    for loaded in (False, True):
+        monkeypatch.setattr("unskew.data.groups.are_kernels_loaded", lambda loaded=loaded: loaded)
+        order, changed = sort_groups(start, frozen(key), frozen(tie[ties]))
+        results.append((order.tolist(), changed, grouped_order(group, starts).tolist()))
+        results[-1] += tuple(order_by_rank(start, frozen(one)).tolist() for one in ranks)
+    assert results[0] == results[1]
 
 
 def test_fingerprint_tells_values_and_ids_apart():

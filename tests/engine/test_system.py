@@ -65,6 +65,8 @@ def test_nothing_needs_what_windows_lacks(tmp_path):
     done = subprocess.run(
         [sys.executable, "-c", ON_WINDOWS],
         cwd=tmp_path,
+        # Its locks keep nobody out: folders that others use would look abandoned.
+        env={**os.environ, "TMPDIR": str(tmp_path)},
         capture_output=True,
         text=True,
         check=False,

@@ -838,7 +838,7 @@ def test_a_worker_killed_while_tasks_are_submitted(monkeypatch):
                 raise BrokenProcessPool("A child process terminated abruptly")
             return super().submit(*arguments)
 
-    monkeypatch.setattr("unskew.engine.threads.ProcessPoolExecutor", Pool)
+    monkeypatch.setattr("unskew.engine.process_pool.ProcessPoolExecutor", Pool)
     with (
         pytest.warns(DataWarning, match=r"a worker process was killed.* are done again"),
         pytest.raises(DataError, match=r"a worker process was killed.* run again with fewer"),
@@ -854,7 +854,7 @@ def test_tasks_that_vanish_are_not_called_want_of_memory(tmp_path, monkeypatch):
             super().__init__(*arguments, **more)
             next(tmp_path.glob("unskew-*/tasks")).unlink()
 
-    monkeypatch.setattr("unskew.engine.threads.ProcessPoolExecutor", Pool)
+    monkeypatch.setattr("unskew.engine.process_pool.ProcessPoolExecutor", Pool)
     with pytest.raises(StoreError, match=r"cannot read its tasks: .*No such file.*TMPDIR"):
         list(Executor(2).do(double, range(10)))
 

@@ -8,14 +8,24 @@ import numpy as np
 from numpy.typing import NDArray
 
 from unskew.arrays import I32, I64, frozen
+from unskew.engine.compiled import are_kernels_loaded
 from unskew.engine.threads import map_blocks
 
 GROUPS_PER_TASK = 4096
 """Groups per task: enough to hide the call, few enough to share the work."""
+NUMPY_SORTS = 1_000_000
+"""So many rows numpy sorts sooner than a kernel that sorts group by group is loaded."""
+
+
+def does_numpy_sort(rows: int) -> bool:
+    """Tell whether numpy sorts rows, in the same order as the kernels: none of them is at hand."""
+    return rows <= NUMPY_SORTS and not are_kernels_loaded()
 
 
 def grouped_order(group: I32, start: I64) -> I64:
     """Return the rows group by group, in their input order inside each."""
+    if does_numpy_sort(group.size):
+        return np.argsort(group, kind="stable")
     from unskew.data import kernels
 
     order = np.empty(group.size, np.int64)
@@ -35,6 +45,11 @@ def sort_groups(start: I64, key: NDArray[Any], tie: I64) -> tuple[I64, int]:
     tie
         What decides between equal keys; empty = their order as given.
     """
+    if does_numpy_sort(key.size):
+        group = np.repeat(np.arange(start.size - 1), np.diff(start))
+        order = np.lexsort((tie, key, group) if tie.size else (key, group))
+        moved = group[order != np.arange(order.size)]
+        return order, np.unique(moved).size
     from unskew.data import kernels
 
     groups = start.size - 1

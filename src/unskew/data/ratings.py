@@ -14,9 +14,8 @@ import polars as pl
 
 from unskew.arrays import F64, I32, I64, Mask, frozen
 from unskew.checks import choose
-from unskew.data.groups import GROUPS_PER_TASK, grouped_order
+from unskew.data.groups import GROUPS_PER_TASK, does_numpy_sort, grouped_order
 from unskew.data.steps import Step
-from unskew.engine.compiled import are_kernels_loaded
 from unskew.engine.files import write_table
 from unskew.engine.threads import check_fork, map_blocks
 from unskew.errors import DataError, Spelling
@@ -31,8 +30,6 @@ COUNT, WEIGHT = "count", "weight"
 
 LARGEST = 1e100
 """Ratings beyond this are refused: squares and sums of many of them stay within floats."""
-NUMPY_SORTS = 1_000_000
-"""So many rows numpy sorts sooner than a kernel that sorts each user's rows is loaded."""
 # Beyond this not every whole number is a float, so ids that differ may have become the same.
 _WHOLE = 2.0**53
 
@@ -492,7 +489,7 @@ class Ratings:
 
         if kernels.is_sorted(start, self.item):
             return self, False
-        if len(self) <= NUMPY_SORTS and not are_kernels_loaded():
+        if does_numpy_sort(len(self)):
             return self.take(np.lexsort((self.item, self.user))), False
         item, value = np.empty_like(self.item), np.empty_like(self.value)
         more = self.time is not None or bool(self.tags)

@@ -1,4 +1,4 @@
-"""Where a model ranks the one relevant item of each list, its anchor."""
+"""What a model is asked for, and where it ranks the one relevant item of each list, its anchor."""
 
 from __future__ import annotations
 
@@ -8,12 +8,21 @@ from typing import Any
 import numpy as np
 
 from unskew.arrays import F64, I64, frozen
-from unskew.judging.rank import Ranks, rank_designs
+from unskew.judging.rank import Ranking, Ranks, rank_designs
 from unskew.judging.rank_tiles import RankJob
 from unskew.recommend.model import Model
 from unskew.splits.split import Split
 from unskew.targets.designs import Targets
 from unskew.targets.lists import TargetLists
+
+
+def job_on(lists: TargetLists, shown: int, scan: int | None, depth: int | None) -> RankJob:
+    """Return what a model is asked for on target lists, down to a depth."""
+    if lists.exact:
+        return full_job(lists)
+    if depth is not None:
+        shown, scan = min(shown, depth), min(depth, scan or depth)
+    return RankJob(lists, shown, limit=scan)
 
 
 def full_job(lists: TargetLists) -> RankJob:
@@ -33,7 +42,7 @@ def full_job(lists: TargetLists) -> RankJob:
     return RankJob(design.lists(split, lists.relevance, seed=lists.seed))
 
 
-def anchors_of(lists: TargetLists, whole: TargetLists, ranks: Ranks) -> tuple[F64, I64]:
+def anchors_of(lists: TargetLists, ranking: Ranking) -> tuple[F64, I64]:
     """Return where each list's relevant item would stand among all its candidates.
 
     Less the test items that are in no list together with it and stand above it, that is its rank
@@ -44,11 +53,10 @@ def anchors_of(lists: TargetLists, whole: TargetLists, ranks: Ranks) -> tuple[F6
     ----------
     lists
         One relevant item each.
-    whole
-        The lists of `full_job`.
-    ranks
-        Of the model on these.
+    ranking
+        What the model gave on the lists of `full_job`.
     """
+    whole, ranks = ranking.job.lists, ranking.ranks
     if lists.strata:
         return anchor_ranks(whole, ranks), ranks.scored
     tests = lists.tests
@@ -70,7 +78,7 @@ def full_ranks(
     """Let a model rank, and return what `anchors_of` tells."""
     job = full_job(lists)
     ranking = rank_designs(model, [job], ties=ties, seed=seed, threads=threads)[0]
-    return anchors_of(lists, job.lists, ranking.ranks)
+    return anchors_of(lists, ranking)
 
 
 def anchor_ranks(lists: TargetLists, ranks: Ranks) -> F64:

@@ -310,16 +310,10 @@ class Judged(Result):
     @cached_property
     def job(self) -> RankJob:
         """What a model is asked for on the target lists."""
-        from unskew.judging.anchors import full_job
-        from unskew.judging.rank_tiles import RankJob
+        from unskew.judging.anchors import job_on
 
         assert self.targets is not None
-        if self.targets.exact:
-            return full_job(self.targets)
-        shown, scan = self.need.shown, self.need.scan
-        if self.depth is not None:
-            shown, scan = min(shown, self.depth), min(self.depth, scan or self.depth)
-        return RankJob(self.targets, shown, limit=scan)
+        return job_on(self.targets, self.need.shown, self.need.scan, self.depth)
 
     def ranked_by(self, name: str, ranking: Ranking) -> Judged:
         """Take what a model gave on these lists: see `rank_designs`."""
@@ -332,7 +326,7 @@ class Judged(Result):
 
         if name not in self._ranked or not self._ranked[name].job.covers(self.job):
             settings: Any = {"ties": self.ties or "id", "seed": self.seed, "threads": self.threads}
-            self.ranked_by(name, rank_designs(model, [self.job], **settings)[0])
+            (self._ranked[name],) = rank_designs(model, [self.job], **settings)
         return self._ranked[name]
 
     def _undrawn(self, name: str, system: Run | Model, lists: TargetLists) -> Undrawn:
@@ -344,9 +338,7 @@ class Judged(Result):
             )
         from unskew.judging.anchors import anchors_of
 
-        ranking = self._rank(name, system)
-        rank, scored = anchors_of(lists, ranking.job.lists, ranking.ranks)
-        return Undrawn.of_ranks(rank, scored, lists, self._lists)
+        return Undrawn.of_ranks(*anchors_of(lists, self._rank(name, system)), lists, self._lists)
 
     @cached_property
     def with_list(self) -> Mask:

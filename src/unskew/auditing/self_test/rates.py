@@ -9,7 +9,6 @@ from __future__ import annotations
 import ast
 import hashlib
 import json
-import sys
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from functools import cache
@@ -172,15 +171,33 @@ def code_fingerprint(files: Sequence[str] = RULES) -> str:
     worded better without a new count.
     """
     sources = [(PACKAGE / name).read_text(encoding="utf-8") for name in files]
-    key = {"python": sys.version, "sources": sources}
-    return cached("rules", key, lambda: _fingerprint(sources))
+    return cached("rules", {"sources": sources}, lambda: _fingerprint(sources))
 
 
 def _fingerprint(sources: Iterable[str]) -> str:
     digest = hashlib.sha256()
     for source in sources:
-        digest.update(ast.dump(_without_texts(ast.parse(source))).encode())
+        digest.update(_described(_without_texts(ast.parse(source))).encode())
     return digest.hexdigest()[:16]
+
+
+def _described(node: object) -> str:
+    """Return code as text that is the same for every version of Python.
+
+    What `ast.dump` gives is not: versions differ in fields that are empty.
+    """
+    if isinstance(node, list):
+        return f"[{', '.join(map(_described, node))}]"
+    if isinstance(node, ast.Constant):
+        return f"Constant({node.value!r})"
+    if not isinstance(node, ast.AST):
+        return repr(node)
+    fields = ", ".join(
+        f"{name}={_described(value)}"
+        for name, value in ast.iter_fields(node)
+        if value is not None and value != []
+    )
+    return f"{type(node).__name__}({fields})"
 
 
 def _without_texts(tree: ast.Module) -> ast.AST:
