@@ -122,10 +122,10 @@ again without it. Checked: an exit code of the [documented ones](cli.md), no tra
 whole or absent, and the same printed and written without the fault as where nothing ever failed.
 """
 COMMANDS_LIMITS = """\
-Without memory polars ends the process at once (SIGABRT) where it cannot allocate: no message of
-unskew, and nothing half-written. Where its threads cannot start, it may wait for them without end:
-a command without an answer in five minutes is counted as bad. `demo`, `study run` and `audit` are
-not among these commands: they take too long.
+A command without an answer in five minutes is counted as bad. With fewer than 640 MiB of addresses
+a command says so and stops. These data are small: on large ones polars may end the process at once
+(SIGABRT) where it cannot allocate, with no message of unskew, and nothing half-written. `demo`,
+`study run` and `audit` are not among these commands: they take too long.
 """
 
 
