@@ -20,7 +20,7 @@ import sizes
 ROUNDS = 15
 METRICS = "P@10,Recall@10,AP@10,nDCG@10,RR@10,bpref,infAP"
 WARM, COLD = 0.8, 4.0
-"""Bars in seconds, on an idle machine."""
+"""Bars in seconds, on an idle machine: of the small command, and of both."""
 
 PARTS = {
     "interpreter": "pass",
@@ -100,7 +100,7 @@ def main() -> None:
     print(f"| of which `import numba` | {best['numba'] - best['numpy']:.2f} |")
     print(f"| 60 users, nothing compiled | {cold['small']:.2f} |")
     print(f"| 1,000 users, nothing compiled | {cold['large']:.2f} |")
-    if max(best["small"], best["large"]) > WARM or max(cold.values()) > COLD:
+    if best["small"] > WARM or max(cold.values()) > COLD:
         sys.exit("a bar was missed (is the machine idle?)")
 
 
