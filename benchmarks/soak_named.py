@@ -177,6 +177,8 @@ def write_netflix(folder: Path, rng: np.random.Generator) -> None:
 def twin_netflix(folder: Path, _: Read) -> Rows:
     rows, item = [], None
     for line in lines_of(folder / "netflix/combined_data_1.txt"):
+        if not line.strip(BLANK):
+            continue
         if line.endswith(":") and "," not in line:
             item = whole(line[:-1])
             continue

@@ -99,13 +99,14 @@ result: of a saved format the one that was saved; of an input the rows that plai
 module, `str.split`, pyarrow or duckdb, tomllib) reads from the same bytes.
 """
 CHANGED_LIMITS = """\
-Cases of these seeds had shown faults before, and all were run again when those were mended: the
-counts are those of files that the readers were mended on. Of 10,000 others (seeds from 100,000) 14
-were bad then; after further mending one of these is.
+None of these seeds had been run before. The readers had been mended on others: of 10,000 with seeds
+from 200,000, five were bad, and of the first 3,000 of KuaiRand, Open Bandit, ML-32M-ext and Yambda
+136. The one that differs here is a file of Netflix with an empty line, at which plain Python stops:
+unskew reads all rows around it. One case was interrupted from outside, and run again.
 
 A changed value that is still valid is what the file says: nobody can tell. Where a Parquet file of
-yours has no checksums, and polars reads it, so does unskew: that one has a damaged footer, which
-pyarrow and duckdb refuse.
+yours has no checksums, and polars reads it, so does unskew: of 3,900 changed files of Yambda four
+had damaged page headers or footers, which pyarrow and duckdb refuse.
 """
 KILLED = """### Killed processes
 
@@ -177,8 +178,8 @@ def _changed(counts: Mapping[str, Any]) -> str:
     of = counts["outcomes"]
     text = f"{counts['cases']:,} changed files (seeds from {counts['first']:,}): "
     text += f"{of['traceback']} tracebacks, {of['unnamed']} errors that name no file, "
-    text += f"{of['wrong']} silent wrong answers, {of['crash']} crashes, {of['hang']} without an "
-    return f"{text}answer in a minute.\n\n{_table(head, rows)}"
+    text += f"{of['wrong']} read otherwise than by plain Python, {of['crash']} crashes, "
+    return f"{text}{of['hang']} without an answer in a minute.\n\n{_table(head, rows)}"
 
 
 def _killed(counts: Mapping[str, Any]) -> str:
