@@ -29,7 +29,7 @@ def plain_kernels():
         f"{name}.{kernel._name}".removeprefix("unskew."): kernel
         for name in names
         for kernel in vars(importlib.import_module(name)).values()
-        if isinstance(kernel, Kernel) and kernel.passes is not None and kernel.__module__ == name
+        if isinstance(kernel, Kernel) and kernel.is_plain and kernel.__module__ == name
     }
 
 

@@ -37,7 +37,7 @@ def csv_table(path: Path, **options: Any) -> pl.DataFrame:
     with reading(path):
         file = InputFile.of(path)
         with file.open() as opened:
-            opened.readline().decode()
+            opened.readline().decode()  # fails where a name is not UTF-8
         check_widths(file, ",")
     return read_text_table(path, **options)
 

@@ -14,11 +14,14 @@ from unskew.engine.threads import map_blocks
 GROUPS_PER_TASK = 4096
 """Groups per task: enough to hide the call, few enough to share the work."""
 NUMPY_SORTS = 1_000_000
-"""So many rows numpy sorts sooner than a kernel that sorts group by group is loaded."""
+"""Up to so many rows, numpy has sorted before a kernel is loaded."""
 
 
 def does_numpy_sort(rows: int) -> bool:
-    """Tell whether numpy sorts rows, in the same order as the kernels: none of them is at hand."""
+    """Tell whether numpy should sort so many rows: no kernel is loaded, and loading takes longer.
+
+    The order is the same.
+    """
     return rows <= NUMPY_SORTS and not are_kernels_loaded()
 
 

@@ -17,7 +17,7 @@ FEW = 64  # rows of a group that are sorted by counting
 LARGEST = np.int32(2**31 - 1)
 
 
-@plain_kernel()
+@plain_kernel
 def mark_present(values: I64, low: int, present: U8) -> None:
     """Mark which of low, low+1, … occur."""
     for i in range(values.size):
@@ -61,14 +61,14 @@ def number_by_hash(values: I64) -> tuple[I32, I64]:
     return codes, distinct[:count].copy()
 
 
-@plain_kernel()
+@plain_kernel
 def recode(codes: I32, table: I32, result: I32) -> None:
     """Give every code its new number; -1 stays."""
     for i in range(codes.size):
         result[i] = table[codes[i]] if codes[i] >= 0 else -1
 
 
-@plain_kernel()
+@plain_kernel
 def group_starts(group: I32, groups: int) -> tuple[I64, bool]:
     """Return where each group's rows start (and the last end), and whether groups never go down."""
     start = np.zeros(groups + 1, np.int64)
@@ -88,7 +88,7 @@ def group_starts(group: I32, groups: int) -> tuple[I64, bool]:
     return start, falls == 0
 
 
-@plain_kernel()
+@plain_kernel
 def count_ascending(values: I64) -> int:
     """Count the distinct values if they never go down, else return -1."""
     count = 0
@@ -100,7 +100,7 @@ def count_ascending(values: I64) -> int:
     return count
 
 
-@plain_kernel()
+@plain_kernel
 def ascending_runs(values: I64, distinct: I64, start: I64) -> None:
     """Write the distinct values, which never go down, and where each one's rows start."""
     run = 0
@@ -122,7 +122,7 @@ def group_order(group: I32, start: I64, order: I64) -> None:
         at[g] += 1
 
 
-@plain_kernel()
+@plain_kernel
 def are_places(start: I64, rank: I64, base: int) -> bool:
     """Tell whether every group's ranks are base, base + 1, … as they stand."""
     for g in range(start.size - 1):
@@ -283,7 +283,7 @@ def sort_items(
     return repeats
 
 
-@plain_kernel()
+@plain_kernel
 def is_sorted(start: I64, item: I32) -> bool:
     """Tell whether the items of every group never go down."""
     for g in range(start.size - 1):
@@ -307,7 +307,7 @@ def digest(user: I32, item: I32, value: I64) -> int:
     return int(h >> np.uint64(1))
 
 
-@plain_kernel()
+@plain_kernel
 def repeated(start: I64, item: I32) -> tuple[int, int]:
     """Count rows that equal the row before them in their group; return the first one's row too."""
     count, example = 0, -1
@@ -320,7 +320,7 @@ def repeated(start: I64, item: I32) -> tuple[int, int]:
     return count, example
 
 
-@plain_kernel()
+@plain_kernel
 def seen_before(start: I64, item: I32, items: int, keep: U8) -> tuple[int, int]:
     """Find items that stand twice in a list (empty slots aside).
 

@@ -37,22 +37,13 @@ def kernel(function: Callable[P, R]) -> Callable[P, R]:
     return cast("Callable[P, R]", Kernel(function))
 
 
-def plain_kernel(passes: int = 1) -> Callable[[F], F]:
+def plain_kernel(function: F) -> F:
     """Mark a kernel that gives the same bits when Python runs it, and let it where data is little.
 
     Python must see what numba sees: no sum of small integers grows beyond their dtype, nothing is
     divided by zero, no logarithm or power is taken. The tests run each both ways.
-
-    Parameters
-    ----------
-    passes
-        How often it walks through its arrays.
     """
-
-    def mark(function: F) -> F:
-        return cast("F", Kernel(function, passes))
-
-    return mark
+    return cast("F", Kernel(function, is_plain=True))
 
 
 def training_kernel(function: Callable[P, R]) -> Callable[P, R]:
@@ -69,20 +60,20 @@ class Kernel:
     """Those that numba has."""
 
     def __init__(
-        self, function: Callable[..., Any], passes: int | None = None, **options: Any
+        self, function: Callable[..., Any], *, is_plain: bool = False, **options: Any
     ) -> None:
         update_wrapper(self, function)
         self.py_func = function
         self._name = function.__qualname__
-        self.passes = passes
-        """How often Python would walk through the arrays; None: it must not."""
+        self.is_plain = is_plain
+        """Whether Python may run it as it stands."""
         self.options: dict[str, Any] = {"nogil": True, "error_model": "numpy", **options}
 
     def __call__(self, *arguments: Any, **named: Any) -> Any:
         """Run the function."""
-        if self.passes is not None and "dispatcher" not in self.__dict__:
+        if self.is_plain and "dispatcher" not in self.__dict__:
             size = max(one.size for one in (*arguments, *named.values()) if hasattr(one, "size"))
-            if self._is_little(self.passes * size):
+            if self._is_little(size):
                 return _as_compiled(self.py_func(*arguments, **named))
         return self.dispatcher(*arguments, **named)
 

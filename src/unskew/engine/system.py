@@ -58,7 +58,7 @@ def node() -> str:
 
 
 LEAST_ADDRESSES = 640 << 20
-"""Fewer bytes of addresses than Python, numpy, polars and numba take when they are loaded."""
+"""With fewer bytes of addresses, numpy, polars and numba cannot be counted on to load."""
 AMPLE_ADDRESSES = 2 << 30
 """From here on, and as many more as threads reserve, what is reserved does not matter."""
 THREAD_ADDRESSES = 128 << 20
@@ -70,9 +70,9 @@ _ARENAS = -8
 def spare_addresses() -> None:
     """Under a limit of addresses, keep libraries from reserving what they never use.
 
-    Each thread has an arena of its own, and polars one thread per processor. A thread that cannot
-    start may leave polars waiting for it without end, so it must not come to that.
-    Called before anything large is imported; for processes that are started, too.
+    Each thread reserves an arena, and polars starts one thread per processor. Where a thread cannot
+    start, polars may wait for it without end. Called before anything large is imported; processes
+    that are started later take the settings from the environment.
     """
     limit = most_addresses()
     ample = AMPLE_ADDRESSES + THREAD_ADDRESSES * (os.cpu_count() or 1)

@@ -9,7 +9,7 @@ from unskew.engine.compiled import kernel, plain_kernel
 from unskew.engine.sort import first_from
 
 
-@plain_kernel()
+@plain_kernel
 def meet(
     user: I32,
     list_start: I64,
@@ -70,7 +70,7 @@ def condense(start: I64, judgment: I32, label: I8) -> tuple[I64, I32, I32]:
     return new_start, rank[:hit], kept[:hit]
 
 
-@plain_kernel()
+@plain_kernel
 def count_labels(user: I32, judged_start: I64, label: I8) -> tuple[I32, I32]:
     """Count the liked and the disliked judgments of each list's user."""
     liked = np.zeros(user.size, np.int32)

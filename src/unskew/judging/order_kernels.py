@@ -9,7 +9,7 @@ from unskew.engine.compiled import kernel, plain_kernel
 from unskew.engine.sort import sort_by, sort_rising
 
 
-@plain_kernel()
+@plain_kernel
 def top_of_order(
     order: I32,
     items: int,
@@ -38,7 +38,7 @@ def top_of_order(
             item[empty] = -1
 
 
-@plain_kernel()
+@plain_kernel
 def count_missing(
     missing: U8, user: I32, lo: int, hi: int, train_start: I64, train_item: I32, count: I64
 ) -> None:

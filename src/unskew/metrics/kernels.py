@@ -17,7 +17,7 @@ NEVER = (1 << 62) + 1  # a rank beyond every cutoff, "the whole list" included
 EPSILON = 1e-5  # infAP's smoothing, as in trec_eval
 
 
-@plain_kernel()
+@plain_kernel
 def walk(
     start: I64,
     rank: I32,
@@ -124,7 +124,7 @@ def discounted(
             c += 1
 
 
-@plain_kernel()
+@plain_kernel
 def ideal(
     user: I32,
     judged_start: I64,
@@ -182,7 +182,7 @@ def ideal(
     return out
 
 
-@plain_kernel()
+@plain_kernel
 def _sort_down(keys: F64, weights: F64, size: int) -> None:
     """Sort keys descending, and weights with them (Shell's sort)."""
     gap = 1
@@ -269,7 +269,7 @@ def sum_judged(user: I32, judged_start: I64, weight: F64, lo: int, hi: int) -> F
     return out
 
 
-@plain_kernel()
+@plain_kernel
 def exact_sums(bits: I64) -> tuple[I64, I64]:
     """Add doubles without rounding, row by row; count those that are NaN.
 
@@ -307,7 +307,7 @@ def exact_sums(bits: I64) -> tuple[I64, I64]:
     return limbs, missing
 
 
-@plain_kernel()
+@plain_kernel
 def _carry(limbs: I64, mantissas: int, exponent: int) -> None:
     """Add a sum of mantissas of one exponent to the limbs."""
     low = np.uint64(0xFFFFFFFF)

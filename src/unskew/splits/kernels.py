@@ -76,7 +76,7 @@ def count_tied(start: I64, order: I64, time: I64, size: I64) -> int:
     return tied
 
 
-@plain_kernel()
+@plain_kernel
 def shared(start: I64, item: I32, other_start: I64, other_item: I32) -> U8:
     """Mark the rows whose user and item stand in the other set too; both sorted by item."""
     mark = np.zeros(item.size, np.uint8)

@@ -37,7 +37,7 @@ def bar(
             barred[test_item[j]] = user
 
 
-@plain_kernel()
+@plain_kernel
 def count_others(
     user: I32,
     stratum: I32,
