@@ -52,7 +52,7 @@ OTHERS = {
     "demo": ["-q", "-o", "demo.json"],
     "timeline": [
         "log.csv",
-        "--events",
+        "--event-log",
         "-a",
         "random",
         "-a",

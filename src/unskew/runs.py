@@ -17,6 +17,7 @@ from unskew.arrays import F64, I32, I64, Mask, frozen
 from unskew.checks import checked, choose
 from unskew.data import tables
 from unskew.data.frames import as_column
+from unskew.data.rating_columns import check_no_ratings
 from unskew.data.ratings import Ids, write_trec
 from unskew.engine.files import write_table
 from unskew.engine.remote import address_name, is_address
@@ -279,6 +280,8 @@ def read_run(
     scores = (
         None if names["score"] is None else tables.number_column(table, names["score"], "scores")
     )
+    if scores is not None and ranks is None and score is None and table.format != "trec":
+        check_no_ratings(table, names["score"], scores)
     notes = _say_columns(table, names)
     lost = frame.height
     if scores is not None and by == "score":

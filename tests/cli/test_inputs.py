@@ -238,7 +238,7 @@ def test_columns_that_no_file_has_are_refused(shop, call):
         (["-j", "twice.csv"], "twice.csv: 1 user-item pair occurs more than once", "read_events"),
         (
             ["-j", "twice.csv"],
-            "with unskew split --events or unskew timeline --events",
+            "with unskew split --event-log or unskew timeline --event-log",
             "read_events",
         ),
         (["-r", "again.csv"], "again.csv: 1 item occurs twice", "duplicates="),
@@ -432,7 +432,7 @@ def test_filters_are_recorded_on_the_card_of_a_split(shop, call):
         (["--filter", "k-core:users=900"], "no row is left"),
         ([], "name at least one filter"),
         (["--filter", "drop-repeats"], "works on an event log"),
-        (["--filter", "k-core", "--events", "--duplicates", "sum"], "keeps every event"),
+        (["--filter", "k-core", "--event-log", "--duplicates", "sum"], "keeps every event"),
     ],
 )
 def test_bad_filters(shop, call, words, message):
@@ -450,7 +450,7 @@ def test_filtered_data_are_written(shop, call):
     assert code == 2
     assert "use one of .csv, .parquet" in err
     (shop / "log.csv").write_text("user,item,time\n1,a,10\n1,a,20\n2,b,30\n")
-    words = ["--events", "--filter", "drop-repeats", "-o", "left.csv"]
+    words = ["--event-log", "--filter", "drop-repeats", "-o", "left.csv"]
     code, out, err = call("data", "filter", "log.csv", *words)
     assert code == 0, err
     assert "repeats: 1" in out + err

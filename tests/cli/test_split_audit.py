@@ -62,7 +62,7 @@ def test_a_split_of_somebody_else(logs, call):
 def test_parts_are_written_and_audited_again(logs, call, tmp_path):
     parts = tmp_path / "parts"
     code, first, _ = call(
-        "split", logs / "events.csv", "--events", "-p", "windows", "--number", "3", "--audit",
+        "split", logs / "events.csv", "--event-log", "-p", "windows", "--number", "3", "--audit",
         "-o", parts,
     )  # fmt: skip
     assert code == 0
@@ -97,7 +97,7 @@ def test_a_saved_split_knows_its_filters(logs, call, tmp_path):
         (["parts", "--audit", "--protocol", "user"], "leave out --protocol"),
         (["parts", "--audit", "--seed", "3"], "leave out --seed"),
         (["parts", "--audit", "--feature", "f"], "leave out --feature"),
-        (["parts", "--audit", "--events"], "leave out --events"),
+        (["parts", "--audit", "--event-log"], "leave out --event-log"),
         (["parts", "--audit", "--columns", "user=u"], "leave out --columns"),
         (["parts", "--audit", "-o", "more"], "give a file for the diagnosis"),
         (["empty", "--audit"], "holds no card.json"),

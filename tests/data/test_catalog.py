@@ -1303,7 +1303,7 @@ def test_a_named_data_set_without_its_ratings_is_refused(home):
     with pytest.raises(DataError, match=r"train.txt: rating column 2 does not exist"):
         load("yahoo-r3", data_dir=home)
     put(home, "ml-latest-small", ratings__csv="userId,movieId,ratin_\n1,14,5\n")
-    with pytest.raises(DataError, match=r"ratings.csv: explicit feedback needs a column of rat"):
+    with pytest.raises(DataError, match=r"ratings.csv: is this column the rating"):
         load("ml-latest-small", data_dir=home)
 
 

@@ -100,9 +100,11 @@ def test_kinds_of_events_have_weights():
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"weights": {"view": 1}}, "give event="),
+        ({"weights": {"view": 1}}, "without a weight: 'buy', 'cart'"),
+        ({"events": "sell"}, "no event of the kind 'sell' in column 'kind'"),
+        ({"events": "buy", "weights": {"buy": 1}}, "not both"),
         ({"event": "kind", "weights": {"view": 1, "buy": 2}}, "without a weight: 'cart'"),
-        ({"event": "type", "weights": {"view": 1}}, "no column 'type' for kinds of events"),
+        ({"event": "type", "weights": {"view": 1}}, "no column 'type' for event"),
         ({"event": "kind", "weights": {"view": -1}}, "must count 0 or more"),
         ({"event": "kind", "weights": {"view": 1}, "rating": "value"}, "either weights"),
         ({"event": "kind", "weights": dict.fromkeys(["view", "cart", "buy"], 0)}, "weighs 0"),

@@ -786,8 +786,8 @@ def test_time_stamps_with_and_without_a_zone_are_refused():
 @pytest.mark.parametrize(
     ("column", "feedback", "implicit", "note"),
     [
-        ("plays", None, True, "column 'plays' counts events (implicit feedback)"),
-        ("count", None, True, "counts events"),
+        ("plays", None, True, "column 'plays' counts use (implicit feedback)"),
+        ("count", None, True, "counts use"),
         ("count", "explicit", False, ""),
         ("rating", None, False, ""),
         ("rating", "implicit", True, ""),
@@ -798,7 +798,7 @@ def test_the_kind_of_feedback_is_detected_or_declared(column, feedback, implicit
     data = us.read_ratings({"user": [1, 2], "item": [1, 2], column: [3, 1]}, feedback=feedback)
     assert data.implicit is implicit
     assert note in " ".join(data.notes)
-    assert ("counts events" in " ".join(data.notes)) == bool(note)
+    assert ("counts use" in " ".join(data.notes)) == bool(note)
 
 
 def test_counts_of_nothing_are_no_implicit_feedback():

@@ -125,7 +125,7 @@ def test_what_cannot_be_shown_is_refused(log):
 def test_the_command(tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
     events().write_csv("log.csv")
-    given = ["timeline", "log.csv", "--events", "-a", "popularity", "-a", "item-knn:k=5", "-m",
+    given = ["timeline", "log.csv", "--event-log", "-a", "popularity", "-a", "item-knn:k=5", "-m",
              "RR", "--windows", "3", "--bootstrap", "10"]  # fmt: skip
     code, out = run(capsys, *given, "--ages", "0d,10d", "-o", "t.html")
     assert code == 0
@@ -146,7 +146,7 @@ def test_the_command(tmp_path, monkeypatch, capsys):
     assert code == 1
     assert "--columns time=…" in out
     (tmp_path / "broken.csv").write_text("user,item,time\n1,2,yesterday\n")
-    code, out = run(capsys, "timeline", "broken.csv", "--events")
+    code, out = run(capsys, "timeline", "broken.csv", "--event-log")
     assert code == 1
     assert "yesterday" in out
     assert "Traceback" not in out

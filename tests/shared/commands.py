@@ -82,7 +82,7 @@ REPORTS = {
     "audit": ["test.csv"],
     "demo": [],
     "study run": ["mena2021", "--stand-in"],
-    "timeline": ["log.csv", "--events"],
+    "timeline": ["log.csv", "--event-log"],
 }
 
 

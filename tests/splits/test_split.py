@@ -889,7 +889,7 @@ COMMAND_LINES = [
     ["windows", "--number", 2, "--length", "20s", "--train-length", "30s", "--step", "10s"],
     ["windows", "--test", 0.4, "--gap", 3, "--pick", "next"],
     ["ages", "--ages", "0,10s,20s", "--at", 120],
-    ["ages", "--number", 3, "--step", "10s", "--events", "--repeats", "last", "--seen", "keep"],
+    ["ages", "--number", 3, "--step", "10s", "--event-log", "--repeats", "last", "--seen", "keep"],
     ["sessions", "--pause", "20s", "--pick", "last", "--least", 2],
     ["flat", "--test", 0.2],
     ["flat", "--per-item", 3, "--repetitions", 2],

@@ -68,8 +68,6 @@ class Rules:
         return rule, [*assumed, implicit_note(ratings, rule)]
 
 
-LONG_TAIL = 10
-"""Counts have a maximum above this, and of at least so many times their median."""
 WITHOUT_DISLIKES = (
     "no rating is a dislike, so anti-metrics, the liked share of judged items, margins and the "
     "null experiment (which redraws opinions) have no meaning here"
@@ -78,14 +76,11 @@ WITHOUT_DISLIKES = (
 
 
 def _are_events(ratings: Ratings) -> bool:
-    """Tell whether values are no opinions: all the same, or counts of events such as plays."""
+    """Tell whether values are no opinions: implicit feedback, or all the same."""
     value = ratings.value
     if not value.size or value.min() <= 0:
         return False
-    if ratings.implicit or value.min() == value.max():
-        return True
-    whole = bool((value == np.floor(value)).all())
-    return whole and bool(value.max() > LONG_TAIL and value.max() >= LONG_TAIL * np.median(value))
+    return ratings.implicit or bool(value.min() == value.max())
 
 
 def implicit_note(ratings: Ratings, rule: Relevance) -> str:

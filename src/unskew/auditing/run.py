@@ -94,6 +94,8 @@ def audit(
     gain: Rule = "rating",
     loss: Rule = "levels",
     relevance: Relevance | str | None = None,
+    events: str | Sequence[str] | None = None,
+    weights: Mapping[str, float] | None = None,
     algorithms: Sequence[Algorithm | str] | Mapping[str, Algorithm] | None = None,
     designs: Sequence[str] | None = None,
     metric: str | None = None,
@@ -134,6 +136,9 @@ def audit(
     liked, above, gain, loss, relevance
         How a rating is taken, as in `evaluate`; 4 and more are liked on a 1-5 scale unless given.
         Ratings below 0 need a gain that is not the rating itself, such as `gain="binary"`.
+    events, weights
+        Of an event log: the kinds of events that count, or what each kind counts; see
+        `read_ratings`.
     algorithms
         Systems to run, as objects or by name, instead of those of the level.
     designs
@@ -228,6 +233,8 @@ def audit(
                 gain=gain,
                 loss=loss,
                 relevance=relevance,
+                events=events,
+                weights=weights,
             )
             return audit_lists(judged, request, random, references)
         if data is None:
@@ -245,7 +252,19 @@ def audit(
             store=Store.open(folder),
             executor=stack.enter_context(executor(workers, cluster)),
         )
-        return RatingsAudit.of(data, plan, request, training).carry_out()
+        source = _read(data, events, weights)
+        return RatingsAudit.of(source, plan, request, training).carry_out()
+
+
+def _read(
+    data: object, events: str | Sequence[str] | None, weights: Mapping[str, float] | None
+) -> object:
+    """Return data as they are, or an event log of which kinds of events were chosen."""
+    if events is None and weights is None:
+        return data
+    # Ratings that were read already are refused there.
+    rows = getattr(data, "ratings", data)
+    return load(rows, events=events, weights=weights)
 
 
 def _filtered(source: World | Dataset, filters: Sequence[Filter]) -> Dataset:

@@ -357,7 +357,7 @@ def _with_files(result: Audit, ratings: str | None, sources: SourceOptions) -> A
     }
     options = sources.files
     more = [] if options.columns is None else ["--columns", options.columns]
-    more += [] if options.duplicates == "error" else ["--duplicates", options.duplicates]
+    more += [] if options.duplicates is None else ["--duplicates", options.duplicates]
     more += [] if options.feedback is None else ["--feedback", options.feedback]
     for text in sources.filters or ():
         more += ["--filter", text]

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 from unskew.cli import formats, inputs, outputs
 from unskew.cli.bundles import REQUIRED, bundle, option
-from unskew.cli.options import INPUT, OUTPUT, Filters, NamedFileOptions, Quiet, RatingsArgument
-from unskew.cli.sources import RATING_COLUMNS, file_columns
+from unskew.cli.options import OUTPUT, EventLog, Filters, NamedFileOptions, Quiet, RatingsArgument
 from unskew.errors import SettingError
 
 ENDINGS = {".csv": "csv", ".parquet": "parquet"}
@@ -21,15 +20,7 @@ class FilterOptions:
     source: RatingsArgument
     files: NamedFileOptions
     filters: Filters
-    events: Annotated[
-        bool,
-        option(
-            INPUT,
-            "The file is an event log: a pair may occur any number of times.",
-            "--events",
-            default=False,
-        ),
-    ]
+    event_log: EventLog
 
 
 def command(
@@ -53,7 +44,7 @@ def command(
 
       unskew data filter ratings.csv --filter k-core:users=5,items=5 -o core.parquet
 
-      unskew data filter plays.tsv --events --columns user=0,time=1,item=2 --filter
+      unskew data filter plays.tsv --event-log --columns user=0,time=1,item=2 --filter
       drop-repeats:within=60 --filter max-counts:users=1000 -o clean.csv
 
     [bold]Filters[/bold]
@@ -82,7 +73,8 @@ def command(
     chosen = inputs.read_filters(options.filters)
     if not chosen:
         raise SettingError("name at least one filter, such as --filter k-core:users=5,items=5")
-    kept = apply_filters(_read(options), chosen)
+    read = inputs.read_log if options.event_log else inputs.read_rating_file
+    kept = apply_filters(read(options.source, options.files), chosen)
     table = kept.to_polars() if isinstance(kept, Events) else kept.to_file_table()
     write_table(table, output, ENDINGS[output.suffix.lower()])
     if quiet:
@@ -92,18 +84,3 @@ def command(
     outputs.say(f"written to {output}", dim=True)
     for line in kept.notes:
         outputs.note(line)
-
-
-def _read(options: FilterOptions) -> Any:
-    """Read ratings, or an event log."""
-    from unskew.data.events import read_events
-
-    source, files = options.source, options.files
-    if not options.events:
-        return inputs.read_rating_file(source, files)
-    if inputs.is_named(source):
-        return read_events(inputs.read_rating_file(source, files))
-    if files.duplicates != "error":
-        raise SettingError("--duplicates is for ratings: an event log keeps every event")
-    path, columns = file_columns(source, files.columns, RATING_COLUMNS)
-    return read_events(path, feedback=files.feedback or "implicit", **columns)

@@ -70,7 +70,7 @@ def _read(options: InfoOptions) -> Any:
     named = read_name(source)
     if named is None and settings:
         raise SettingError(f"--option is for named data sets, but {source} is a file")
-    if named is not None and (files.columns is not None or files.duplicates != "error"):
+    if named is not None and (files.columns is not None or files.duplicates is not None):
         raise SettingError(
             f"--columns and --duplicates are for files, but {source} is a named data set"
         )
@@ -93,7 +93,7 @@ def _show_released(table: Any, options: InfoOptions, output: TextOptions) -> Non
         liked=options.liked,
         columns=files.columns,
         figure=output.figure,
-        duplicates=None if files.duplicates == "error" else files.duplicates,
+        duplicates=files.duplicates,
         feedback=files.feedback,
     )
     if refused:

@@ -362,7 +362,7 @@ def _evaluate_on_disk(options: EvaluateOptions, folder: Path, quiet: bool) -> Fi
             inputs.metric_names(judged.metric) or METRICS,
             output=folder,
             columns=column_names(judged.files.columns),
-            duplicates=judged.files.duplicates,
+            duplicates=judged.files.duplicates or "error",
             feedback=judged.files.feedback,
             repeated=options.lists.repeated,
             nan=options.lists.nan,

@@ -5,9 +5,11 @@ from __future__ import annotations
 import difflib
 import re
 from collections.abc import Callable, Sequence
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from unskew.cli import outputs
 from unskew.cli.options import (
     AverageOptions,
     ComputeOptions,
@@ -110,10 +112,13 @@ def _rule(text: str | None) -> Any:
 
 
 def threshold(liked: float | None, data: Any) -> float:
-    """Return the smallest rating that is liked: as given, as the data set says, or 4."""
-    if liked is not None:
-        return liked
-    return 4.0 if data.liked is None else float(data.liked)
+    """Return the smallest liked rating: as given, as the data set or its scale says."""
+    from unskew.judging.reading import relevance_for
+
+    rule, notes = relevance_for(data.ratings, liked, usual=data.liked)
+    for line in notes:
+        outputs.note(line)
+    return rule.threshold
 
 
 # Ratings
@@ -157,20 +162,20 @@ def load_data(
     from unskew.data.catalog import load, read_name
 
     data_dir = files.data_dir if isinstance(files, NamedFileOptions) else None
-    if files.duplicates != "error":
-        settings["duplicates"] = files.duplicates
+    settings |= given(duplicates=files.duplicates)
     named = read_name(str(source))
     if named is None:
-        settings |= given(feedback=files.feedback)
+        settings |= given(feedback=files.feedback, **chosen_events(files))
         path, columns = file_columns(source, files.columns, RATING_COLUMNS, other_columns)
         _check_name(str(path))
         file = path if is_address(path) else Path(path)
         return load(file, data_dir=data_dir, **settings, **columns)
-    takes_duplicates = files.duplicates == "error" or "duplicates" in named[0].options
+    takes_duplicates = files.duplicates is None or "duplicates" in named[0].options
     refused = given(
         columns=files.columns,
         feedback=files.feedback,
         duplicates=None if takes_duplicates else files.duplicates,
+        **chosen_events(files),
     )
     for name in refused:
         raise SettingError(f"--{name} is for files, but {source} is a named data set")
@@ -197,9 +202,43 @@ def read_rating_file(
     if is_named(source):
         return load_data(source, files).ratings
     path, columns = file_columns(source, files.columns, RATING_COLUMNS, other_columns)
-    return read_ratings(
-        path, duplicates=files.duplicates, feedback=files.feedback, **columns, **more
-    )
+    settings = {"duplicates": files.duplicates, "feedback": files.feedback, **chosen_events(files)}
+    return read_ratings(path, **columns, **{**settings, **more})
+
+
+def chosen_events(files: FileOptions) -> dict[str, Any]:
+    """Return which kinds of events count, and how much, as `read_ratings` takes it."""
+    chosen = [kind for text in files.events or [] for kind in between_commas(text) or []]
+    return {"events": chosen or None, "weights": _weights(files.weights)}
+
+
+def _weights(text: str | None) -> dict[str, float] | None:
+    """Read view=1,purchase=5."""
+    if text is None:
+        return None
+    pairs = [part.rpartition("=") for part in between_commas(text) or []]
+    try:
+        weights = {kind.strip(): float(number) for kind, _, number in pairs}
+    except ValueError:
+        weights = {}
+    if not weights or "" in weights:
+        raise SettingError(
+            f"--weights: write KIND=NUMBER,… such as view=1,purchase=5, got {text!r}"
+        )
+    return weights
+
+
+def read_log(source: str, files: NamedFileOptions) -> Any:
+    """Read an event log, in which a pair may occur any number of times."""
+    from unskew.data.events import read_events
+
+    if is_named(source):
+        return read_events(read_rating_file(source, files))
+    if files.duplicates is not None:
+        raise SettingError("--duplicates is for ratings: an event log keeps every event")
+    path, columns = file_columns(source, files.columns, RATING_COLUMNS)
+    feedback = files.feedback or "implicit"
+    return read_events(path, feedback=feedback, **chosen_events(files), **columns)
 
 
 def read_filters(texts: Sequence[str] | None) -> list[Filter]:
@@ -282,11 +321,20 @@ def read_judged(
         name: read_run_file(source, files.columns, keep_scores=False, **run_settings)
         for name, source in named_runs(runs).items()
     }
-    test, trained = (
-        None if path is None else read_rating_file(path, files, other_columns=LIST_COLUMNS)
-        for path in (judgments, train)
-    )
-    return {"judgments": test, "runs": lists, "train": trained}
+    return {"runs": lists, **_test_and_train(judgments, train, files)}
+
+
+def _test_and_train(judgments: str, train: str | None, files: FileOptions) -> dict[str, Any]:
+    """Read test ratings and training ratings; kinds of events are chosen where a file has them."""
+    from unskew.data.readers import read_parts
+
+    named = {"judgments": judgments, "train": train}
+    readers = {
+        part: partial(read_rating_file, path, files, other_columns=LIST_COLUMNS)
+        for part, path in named.items()
+        if path is not None
+    }
+    return {"train": None, **read_parts(readers)}
 
 
 def judge_files(
@@ -349,15 +397,10 @@ def read_for_conventions(
         lists[name] = read_lists(
             path, ties=options.ties, seed=seed, depth=options.depth, **run_settings, **names
         )
-    test, trained = (
-        None if path is None else read_rating_file(path, options.files, other_columns=LIST_COLUMNS)
-        for path in (options.judgments, options.train)
-    )
     rules = relevance_settings(options.relevance)
     return {
-        "judgments": test,
+        **_test_and_train(options.judgments, options.train, options.files),
         "runs": lists,
-        "train": trained,
         "items": read_item_file(items),
         "seed": seed,
         **rules,

@@ -79,11 +79,37 @@ Columns = Annotated[
     ),
 ]
 Duplicates = Annotated[
-    str,
+    str | None,
     option(
         INPUT,
-        "Duplicate user-item pairs: error, first, last, mean, sum, max; count for an event log.",
-        default="error",
+        "Duplicate user-item pairs: error, first, last, mean, sum, max; count for an event log. "
+        "Default: error; count where a column says the kind of each event.",
+    ),
+]
+EventKinds = Annotated[
+    list[str] | None,
+    option(
+        INPUT,
+        "Kinds of events of a log that count, such as purchase. Repeatable, or between commas. "
+        "Default: all alike.",
+        "--events",
+    ),
+]
+EventWeights = Annotated[
+    str | None,
+    option(
+        INPUT,
+        "What an event of each kind counts, such as view=1,purchase=5; 0 leaves it out.",
+        "--weights",
+    ),
+]
+EventLog = Annotated[
+    bool,
+    option(
+        INPUT,
+        "The file is an event log: a pair may occur any number of times.",
+        "--event-log",
+        default=False,
     ),
 ]
 Feedback = Annotated[
@@ -379,6 +405,8 @@ class FileOptions:
     columns: Columns
     duplicates: Duplicates
     feedback: Feedback
+    events: EventKinds
+    weights: EventWeights
 
 
 @bundle

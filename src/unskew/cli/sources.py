@@ -12,7 +12,7 @@ from unskew.checks import choose
 from unskew.engine.remote import RemoteFile, is_address, open_address
 from unskew.errors import DataError, SettingError
 
-RATING_COLUMNS = ("user", "item", "rating", "time")
+RATING_COLUMNS = ("user", "item", "rating", "time", "event")
 """The columns of ratings that can be named."""
 LIST_COLUMNS = ("user", "item", "rank", "score")
 """The columns of ranked lists that can be named."""

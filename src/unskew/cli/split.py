@@ -11,6 +11,7 @@ from unskew.cli import inputs, outputs
 from unskew.cli.bundles import bundle, option
 from unskew.cli.options import (
     INPUT,
+    EventLog,
     Filters,
     Liked,
     NamedFileOptions,
@@ -93,15 +94,7 @@ class ProtocolOptions:
             "or every next.",
         ),
     ]
-    events: Annotated[
-        bool,
-        option(
-            TIME,
-            "The file is an event log: a pair may occur any number of times.",
-            "--events",
-            default=False,
-        ),
-    ]
+    event_log: EventLog
     at: Annotated[str | None, option(TIME, "Time of the cut, such as 2003-01-01.")]
     ties: Annotated[
         str | None, option(TIME, "Part that ratings at the time of the cut go to: test or train.")
@@ -263,7 +256,7 @@ def command(
 
       unskew split ratings.csv --filter k-core:users=5,items=5 --protocol temporal -o parts/
 
-      unskew split plays.csv --events --protocol windows --length 7d --number 4 -o weeks/
+      unskew split plays.csv --event-log --protocol windows --length 7d --number 4 -o weeks/
 
       unskew split ratings.csv --card parts/card.json -o again/
 
@@ -303,11 +296,16 @@ def command(
     from unskew.splits.saved import check_folder, from_card, read_card, save_splits
 
     settings = inputs.given(**vars(options))
-    as_events = settings.pop("events", False) or protocol == "events"
+    as_events = settings.pop("event_log", False) or protocol == "events"
     check_options(audit, output)
     if audit.audit and is_saved_split(ratings):
         given = {"card": card, "test_ratings": test_ratings, "liked": liked, "filter": filters}
-        reads = {"feature": audit.feature, "protocol": protocol, "seed": seed, "events": as_events}
+        reads = {
+            "feature": audit.feature,
+            "protocol": protocol,
+            "seed": seed,
+            "event_log": as_events,
+        }
         _refuse_settings(ratings, settings | given | reads | vars(files))
         audit_saved(ratings, audit, output)
         return
@@ -358,7 +356,7 @@ def command(
 
 def _refuse_settings(folder: str, settings: dict[str, Any]) -> None:
     """Refuse settings of a split that is made already."""
-    default = {"protocol": "random", "seed": 0, "duplicates": "error"}
+    default = {"protocol": "random", "seed": 0, "duplicates": None}
     for name, value in settings.items():
         if value not in (None, []) and value is not False and value != default.get(name):
             raise SettingError(f"{folder}: is split already; leave out {_option(name)}")
@@ -381,6 +379,7 @@ class _Reading:
     ) -> None:
         self._source, self._test, self._files = ratings, test, files
         self._duplicates, self._feedback = files.duplicates, files.feedback
+        self._events = inputs.chosen_events(files)
         self._filters, self._features = list(filters or []), list(features or [])
         if self._features and any(one and inputs.is_named(one) for one in (ratings, test)):
             raise SettingError("--feature names a column of a file; named data sets keep theirs")
@@ -400,6 +399,7 @@ class _Reading:
             )
         self._columns, self._duplicates = reading["columns"], reading["duplicates"]
         self._feedback = reading.get("feedback")
+        self._events = reading.get("kinds", {})
         self._filters = reading.get("filters", [])
         self._test_columns = reading.get("test_columns", self._columns)
 
@@ -411,7 +411,7 @@ class _Reading:
         self._as_events = as_events
         if inputs.is_named(self._source):
             if as_events:
-                option = "--protocol events" if protocol == "events" else "--events"
+                option = "--protocol events" if protocol == "events" else "--event-log"
                 raise SettingError(
                     f"{option} reads a log from a file, but {self._source} is a named data set"
                 )
@@ -422,6 +422,7 @@ class _Reading:
                 self.path,
                 feedback=self._feedback or "implicit",
                 tags=self._features,
+                **self._events,
                 **self._columns,
             )
         tag = "familiar" if protocol == "familiar" and column is None else column
@@ -431,6 +432,7 @@ class _Reading:
             duplicates=self._duplicates,
             feedback=self._feedback,
             tags=tags,
+            **self._events,
             **self._columns,
         )
 
@@ -451,6 +453,7 @@ class _Reading:
                 duplicates=self._duplicates,
                 feedback=self._feedback,
                 tags=self._features,
+                **self._events,
                 **self._test_columns,
             )
         if protocol == "forced":
@@ -461,8 +464,8 @@ class _Reading:
         """Return what the card keeps, to read the same again."""
         reading: dict[str, Any] = {"columns": self._columns, "duplicates": self._duplicates}
         reading |= inputs.given(feedback=self._feedback, filters=self._filters or None)
-        if self._as_events:
-            reading["events"] = True
+        kinds = inputs.given(**self._events)
+        reading |= inputs.given(events=self._as_events, kinds=kinds or None)
         if self._test_columns != self._columns:
             reading["test_columns"] = self._test_columns
         return reading
@@ -475,7 +478,7 @@ def _check_takes_events(name: str) -> None:
     takes = [key for key, kind in PROTOCOLS.items() if kind.takes_events]
     if name not in takes:
         raise SettingError(
-            f"--events is for splits by time ({', '.join(takes)}); {name} splits ratings, of "
+            f"--event-log is for splits by time ({', '.join(takes)}); {name} splits ratings, of "
             "which a pair has one: count them first, with --duplicates count"
         )
 

@@ -144,7 +144,7 @@ def read_data(source: str, files: NamedFileOptions) -> str | Dataset:
     named = read_name(source)
     if named is not None:
         stated = files.columns is not None or files.feedback is not None
-        if stated or files.duplicates != "error":
+        if stated or files.duplicates is not None:
             raise SettingError(
                 "--columns, --duplicates and --feedback are for files, not named data sets"
             )

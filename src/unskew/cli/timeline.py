@@ -8,9 +8,9 @@ from unskew.checks import MOST_REPEATS
 from unskew.cli import inputs, outputs
 from unskew.cli.bundles import bundle, option
 from unskew.cli.options import (
-    INPUT,
     Algorithms,
     Bootstrap,
+    EventLog,
     ExecutorOptions,
     Level,
     Liked,
@@ -21,8 +21,6 @@ from unskew.cli.options import (
     Seed,
 )
 from unskew.cli.progress import tasks_progress
-from unskew.cli.sources import RATING_COLUMNS, file_columns
-from unskew.errors import SettingError
 
 if TYPE_CHECKING:
     from unskew.splits.windows import Windows
@@ -72,15 +70,7 @@ class WindowOptions:
 def command(
     ratings: RatingsArgument,
     files: NamedFileOptions,
-    events: Annotated[
-        bool,
-        option(
-            INPUT,
-            "The file is an event log: a pair may occur any number of times.",
-            "--events",
-            default=False,
-        ),
-    ],
+    event_log: EventLog,
     algorithm: Algorithms,
     metric: Metrics,
     liked: Liked,
@@ -107,7 +97,7 @@ def command(
 
       unskew timeline ratings.csv --liked 4 -a popularity -a recent-popularity -a item-knn
 
-      unskew timeline log.csv --events --windows 6 --length 30d --ages 0d,30d,60d
+      unskew timeline log.csv --event-log --windows 6 --length 30d --ages 0d,30d,60d
 
       unskew timeline ml-100k --windows 5 -m nDCG@10 -m RR -o timeline.html
 
@@ -124,7 +114,8 @@ def command(
     """
     from unskew.experiment.over_time import METRIC, SYSTEMS, timeline
 
-    data = _read(ratings, files, events)
+    read = inputs.read_log if event_log else inputs.read_rating_file
+    data = read(ratings, files)
     arguments: dict[str, Any] = executor.arguments()
     with tasks_progress(output.quiet, 1) as move:
         result = timeline(
@@ -149,20 +140,6 @@ def command(
 def show(result: Any, quiet: bool) -> None:
     """Print the result; quietly, what follows from it alone."""
     outputs.say("\n".join(result._conclusion()) if quiet else result.brief())
-
-
-def _read(source: str, files: NamedFileOptions, events: bool) -> Any:
-    """Read ratings, or an event log."""
-    from unskew.data.events import read_events
-
-    if not events:
-        return inputs.read_rating_file(source, files)
-    if inputs.is_named(source):
-        return read_events(inputs.read_rating_file(source, files))
-    if files.duplicates != "error":
-        raise SettingError("--duplicates is for ratings: an event log keeps every event")
-    path, columns = file_columns(source, files.columns, RATING_COLUMNS)
-    return read_events(path, feedback=files.feedback or "implicit", **columns)
 
 
 def _windows(options: WindowOptions) -> Windows | None:

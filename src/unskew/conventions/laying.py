@@ -8,7 +8,7 @@ Nothing here is larger than the judgments and the lists themselves.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
@@ -21,7 +21,7 @@ from unskew.checks import choose
 from unskew.conventions.convention import AXES, Convention
 from unskew.data.groups import sort_groups
 from unskew.data.ratings import Ids, Ratings
-from unskew.data.readers import read_items, read_ratings
+from unskew.data.readers import read_items, read_test_and_train
 from unskew.data.relevance import Relevance
 from unskew.engine.threads import map_blocks
 from unskew.errors import DataError, SettingError
@@ -458,6 +458,8 @@ def lay(
     ties: str | None = None,
     seed: int = 0,
     depth: int | None = None,
+    events: str | Sequence[str] | None = None,
+    weights: Mapping[str, float] | None = None,
 ) -> Laid:
     """Lay raw or judged data; duplicates in raw lists are kept. Options as those of `judge`."""
     if isinstance(judgments, Judged):
@@ -469,8 +471,7 @@ def lay(
         return _of_judged(judgments)
     if runs is None:
         raise SettingError("runs are missing: give ranked lists by system")
-    tests = read_ratings(judgments)
-    training = None if train is None else read_ratings(train)
+    tests, training = read_test_and_train(judgments, train, events, weights)
     catalogue = None if items is None else read_items(items)
     rule, assumed = relevance_for(tests, liked, above, relevance=relevance)
     systems = _read_systems(runs, ties, seed, depth, (tests.users, tests.items))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
@@ -15,12 +15,14 @@ from numpy.typing import NDArray
 from unskew.arrays import F64, I32, I64, Mask, frozen
 from unskew.checks import checked, choose
 from unskew.data import tables, times
+from unskew.data.event_kinds import busy_users, choose_events, find_event_column
 from unskew.data.groups import sort_groups
 from unskew.data.pair_order import PairOrder, Pairs
+from unskew.data.rating_columns import find_rating_column, rating_values, stated_columns
 from unskew.data.ratings import FEEDBACK, Ids, Ratings, id_column, value_column
 from unskew.data.steps import Size, Step
 from unskew.engine.threads import map_blocks
-from unskew.errors import DataError, SettingError, Spelling
+from unskew.errors import DataError, SettingError
 from unskew.report.text import counted
 
 REPEATS = ("count", "sum", "mean", "max", "first", "last")
@@ -226,7 +228,8 @@ def read_events(
     item: str | int | None = None,
     rating: str | int | None = None,
     time: str | int | None = None,
-    event: str | None = None,
+    event: str | int | None = None,
+    events: str | Sequence[str] | None = None,
     weights: Mapping[str, float] | None = None,
     tags: tuple[str, ...] | list[str] = (),
     feedback: str = "implicit",
@@ -243,8 +246,10 @@ def read_events(
         Names (or numbers, from 0) of the columns, guessed from common names unless given. Without
         a rating column every event counts as 1; the time is needed.
     event
-        The column that says what kind of event a row is, such as view, cart or buy. It is kept
-        as a tag.
+        The column that says what kind of event a row is, such as view, cart or buy; recognised
+        by its name or its words unless given. A column that is named is kept as a tag.
+    events
+        The kinds of events that count, such as ``"buy"``; other rows are left out and counted.
     weights
         What an event of each kind counts, such as ``{"view": 1, "buy": 5}``; events of weight 0 are
         left out and counted, a kind without a weight is refused. Instead of a rating column.
@@ -271,13 +276,20 @@ def read_events(
         table.need("item", tables.ITEM, item),
         table.need("time", tables.TIME, time),
     ]
-    _check_weights(table, event, weights, rating)
-    worth = None
+    if weights is not None and rating is not None:
+        raise SettingError("give either weights of kinds of events or a rating column, not both")
+    kind = find_event_column(table, event, {*names, *tags, *stated_columns(table, rating=rating)})
+    log = choose_events(table, kind, (names[0], names[1]), events, weights)
+    table, value, worth = log.table, log.weights, None
+    further: tuple[str, ...] = ()
     if weights is None:
-        worth = table.pick("rating", tables.RATING, rating, taken=names)
-    value = None if worth is None else tables.number_column(table, worth, "values")
+        used = {*names, kind, *tags}
+        rated = find_rating_column(table, rating, used, feedback, is_log=log.is_log)
+        if rated is not None:
+            worth = rated.name
+            value, further = rating_values(table, worth)
     stamps, unit = times.time_column(table, names[2])
-    kept = [*tags, *([event] if event is not None and event not in tags else [])]
+    kept = list(dict.fromkeys([*tags, *([] if event is None else [str(kind)])]))
     for tag in kept:
         if tag not in table.frame.columns:
             raise DataError(f"{table.source}: no column {tag!r} to keep as a tag")
@@ -288,16 +300,16 @@ def read_events(
     taken = zip(roles, (*names[:2], f"{names[2]} ({unit})", worth), strict=True)
     assumed = ", ".join(f"{role} = {name}" for role, name in taken if name is not None)
     note = f"{table.source}: {table.format}, {table.frame.height:,} events; {assumed}"
-    log = _in_order(
+    read = _in_order(
         users,
         items,
         values,
         stamps,
         tags={tag: table.frame[tag] for tag in kept},
-        notes=(note, *table.notes),
+        notes=(*log.notes, note, *table.notes, *further, *busy_users(users, table.source)),
         implicit=feedback == "implicit",
     )
-    return log if weights is None else _weighted(log, str(event), weights, table.source)
+    return replace(read, steps=log.steps)
 
 
 def _of_ratings(ratings: Ratings) -> Events:
@@ -373,49 +385,3 @@ def _sortable(value: F64) -> I64:
     """Return whole numbers that sort as the values do."""
     bits = (value + 0.0).view(np.int64)  # -0 becomes 0
     return np.where(bits < 0, np.int64(-(2**63)) - bits - 1, bits)
-
-
-def _check_weights(
-    table: tables.Table,
-    event: str | None,
-    weights: Mapping[str, float] | None,
-    rating: str | int | None,
-) -> None:
-    """Refuse weights that cannot be given to events."""
-    if weights is None:
-        return
-    if event is None:
-        raise SettingError(
-            "weights need the column that says what kind of event a row is: give ",
-            Spelling("event=…", "--event"),
-        )
-    if rating is not None:
-        raise SettingError("give either weights of kinds of events or a rating column, not both")
-    for kind, weight in weights.items():
-        if not (np.isfinite(weight) and weight >= 0):
-            raise SettingError(f"weights: {kind!r} must count 0 or more, got {weight!r}")
-    if event not in table.frame.columns:
-        raise DataError(
-            f"{table.source}: no column {event!r} for kinds of events; there are: "
-            f"{', '.join(table.frame.columns)}"
-        )
-
-
-def _weighted(log: Events, event: str, weights: Mapping[str, float], source: str) -> Events:
-    """Give every event the weight of its kind; leave those out that weigh nothing."""
-    kinds = log.tags[event].cast(pl.String)
-    unknown = sorted(set(kinds.unique().drop_nulls()) - set(weights))
-    if unknown or kinds.null_count():
-        shown = ", ".join(map(repr, unknown[:5])) or "missing"
-        raise DataError(
-            f"{source}: column {event!r} has kinds of events without a weight: {shown}; give each "
-            "a weight, 0 to leave it out"
-        )
-    value = kinds.replace_strict(dict(weights), return_dtype=pl.Float64).to_numpy()
-    weighted = replace(log, value=frozen(value))
-    kept = weighted.take(value > 0)
-    if not len(kept):
-        raise DataError(f"{source}: every event weighs 0, so none is left")
-    counts = {f"events of kind {kind}": int((kinds == kind).sum()) for kind in weights}
-    step = Step("weights", {"event": event, **weights}, Size.of(log), Size.of(kept), facts=counts)
-    return replace(kept, steps=(*log.steps, step))

@@ -476,7 +476,7 @@ class Ratings:
                 "; events are counted with ",
                 Spelling("duplicates='count'", "--duplicates count"),
                 ", and a log is split by time with ",
-                Spelling("read_events", "unskew split --events or unskew timeline --events"),
+                Spelling("read_events", "unskew split --event-log or unskew timeline --event-log"),
             )
         return ready._merge(duplicates, count)
 

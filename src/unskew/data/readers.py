@@ -5,18 +5,31 @@ from __future__ import annotations
 import os
 import re
 import warnings
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import replace
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
 
 import polars as pl
 
 from unskew.checks import checked, choose
+from unskew.data.event_kinds import (
+    ChosenEvents,
+    NoEventColumn,
+    busy_users,
+    choose_events,
+    find_event_column,
+)
 from unskew.data.frames import is_frame
+from unskew.data.rating_columns import (
+    check_no_scores,
+    find_rating_column,
+    rating_values,
+    stated_columns,
+    why_implicit,
+)
 from unskew.data.ratings import FEEDBACK, Ratings, id_column
 from unskew.data.tables import (
-    COUNTS,
     ITEM,
-    RATING,
     TIME,
     USER,
     Table,
@@ -42,7 +55,10 @@ def read_ratings(
     time: str | int | None = None,
     tags: Sequence[str] = (),
     optional_tags: Sequence[str] = (),
-    duplicates: str = "error",
+    event: str | int | None = None,
+    events: str | Sequence[str] | None = None,
+    weights: Mapping[str, float] | None = None,
+    duplicates: str | None = None,
     feedback: str | None = None,
     format: str | None = None,  # noqa: A002 - the word users expect
 ) -> Ratings:
@@ -59,22 +75,34 @@ def read_ratings(
     user, item, rating, time
         Names (or numbers, from 0) of the columns; guessed from common names unless given, and
         `Ratings.notes` says what was assumed. Without a header line the columns are user, item
-        and rating; a fourth one is kept as a tag, and holds times only if `time=3` says so.
-        Without a rating column the data is implicit: every pair counts as 1. Ratings may be up to
-        ±1e100. Times are ISO text, dates, or seconds, milli-, micro- or nanoseconds since 1970,
+        and rating; a fourth one is kept as a tag, and holds times only if `time=3` says so. A
+        column that may be a rating is never left out in silence: where its name does not tell,
+        the table is refused. Words such as like and dislike, true and false are 1 and 0. Without
+        a rating column the data is implicit: every pair counts as 1. Ratings may be up to ±1e100.
+        Times are ISO text, dates, or seconds, milli-, micro- or nanoseconds since 1970,
         told by their size; a column with several units is refused.
     tags
         Names of further columns to keep.
     optional_tags
         Names of columns to keep where they exist.
+    event
+        The column of an event log that says what kind of event a row is, such as view or
+        purchase; recognised by its name or its words unless given.
+    events
+        The kinds of events that count, such as ``"purchase"``; other rows are left out and counted.
+        Without it every event counts, and the first note lists the kinds.
+    weights
+        What an event of each kind counts, such as ``{"view": 1, "purchase": 5}``, 0 to leave it
+        out; the value of a pair is the sum.
     duplicates
         For pairs that occur more than once: `error`, `first`, `last`, `mean`, `sum` or `max`; or
-        `count` for an event log: how often each pair occurs, as implicit feedback.
+        `count` for an event log: how often each pair occurs, as implicit feedback. Default:
+        `error`; `count` where a column says the kind of an event, `sum` with `weights`.
     feedback
         `explicit`: a rating is an opinion. `implicit`: a pair that occurs is liked, nothing is
         known of dislikes, and a value counts events. Default: implicit where there is no rating
-        column, or where its name says that it counts (`count`, `plays`, `clicks` …) and all values
-        are 1 and more; the notes say so.
+        column, where its name says that it counts use (`count`, `plays`, `hours` …) and all values
+        are above 0, or where all values are 1; the notes say so.
     format
         `csv`, `tsv`, `::`, `parquet` or `trec`; guessed from the file unless given. In a TREC
         qrels file a negative grade means *in the pool but not judged*.
@@ -85,82 +113,162 @@ def read_ratings(
     >>> us.read_ratings({"user": [1, 1, 2], "item": ["a", "b", "a"], "rating": [5, 3, 4]})
     Ratings(3 explicit, 2 users, 2 items)
     """
-    if isinstance(source, Ratings):
-        return source
-    held = getattr(source, "ratings", None)
-    if isinstance(held, Ratings):  # a Dataset or a World
+    held = source if isinstance(source, Ratings) else getattr(source, "ratings", None)
+    if isinstance(held, Ratings):  # of a Dataset or a World
+        _check_unread(event=event, events=events, weights=weights)
         return held
     if feedback is not None:
         choose("feedback", feedback, FEEDBACK)
     table = read_table(source, format=format)
     if table.format == "trec":
-        return _qrels(table, duplicates)
+        return _qrels(table, duplicates or "error")
     by_number = isinstance(user, int) and isinstance(item, int)
     by_place = not table.header and not (by_number and table.frame.width > 4)
     if by_place:
         table = name_columns(table, ("user", "item", "rating"), extra=True)
-    taken = {table.pick(w, (), g) for w, g in (("user", user), ("item", item)) if g is not None}
-    names = {
-        "user": table.need("user", USER, user),
-        "item": table.need("item", ITEM, item),
-        "rating": table.pick("rating", RATING, rating, taken),
-        "time": table.pick("time", TIME, time, taken),
-    }
-    frame = table.frame
-    if frame.height == 0:
+    if table.frame.height == 0:
         raise DataError(f"{table.source}: there are no rows")
-    value = None
-    if names["rating"] is not None:
-        value = number_column(table, names["rating"], "ratings")
-    columns = {what: name for what, name in names.items() if name is not None}
-    stamps = None
-    if names["time"] is not None:
-        stamps, unit = time_column(table, names["time"])
-        columns["time"] += f" ({unit})"
-    assumed = ", ".join(f"{what} = {name}" for what, name in columns.items())
-    notes = [
-        f"{table.source}: {table.format}, {counted(frame.height, 'row')}; {assumed}",
-        *table.notes,
-    ]
-    implicit, note = _kind_of_feedback(table.source, names["rating"], value, feedback)
-    if duplicates == "count":
-        implicit, note = feedback != "explicit", []
-    notes += note
     tags = _tags(table, tags, optional_tags)
-    used = (*names.values(), *tags)
-    further = [name for name in frame.columns[3:] if by_place and name not in used]
-    notes += [_tag_note(table, name) for name in further]
-    kept = (*tags, *further)
+    who, what = table.need("user", USER, user), table.need("item", ITEM, item)
+    when = table.pick(
+        "time", TIME, time, stated_columns(table, user=user, item=item, rating=rating)
+    )
+    kind = find_event_column(
+        table, event, {who, what, when, *stated_columns(table, rating=rating), *tags}
+    )
+    log = choose_events(table, kind, (who, what), events, weights)
+    said = _find_feedback(log, rating, {who, what, when, kind, *tags}, feedback, duplicates)
+    names = {"user": who, "item": what, "rating": said.column, "time": when}
+    stamps = None
+    if when is not None:
+        stamps, unit = time_column(log.table, when)
+        names["time"] = f"{when} ({unit})"
+    frame = log.table.frame
+    unused = [name for name in frame.columns if name not in {who, what, when, kind, said.column}]
+    further = [name for name in unused if by_place and name not in tags]
+    notes = [
+        *log.notes,
+        _columns_note(log.table, names),
+        *table.notes,
+        *said.notes,
+        *(busy_users(frame[who], table.source) if said.implicit else ()),
+        *(_tag_note(log.table, name) for name in further),
+    ]
     with naming(table.source):
         ratings = Ratings.of(
-            frame[str(names["user"])],
-            frame[str(names["item"])],
-            value,
+            frame[who],
+            frame[what],
+            said.value,
             stamps,
-            tags={tag: frame[tag] for tag in kept},
-            duplicates=duplicates,
+            tags={tag: frame[tag] for tag in (*tags, *further)},
+            duplicates=said.duplicates,
             notes=tuple(notes),
         )
-    return ratings if ratings.implicit == implicit else replace(ratings, implicit=implicit)
+    return replace(ratings, implicit=said.implicit, steps=log.steps)
 
 
-def _kind_of_feedback(
-    source: str, name: str | None, value: pl.Series | None, feedback: str | None
-) -> tuple[bool, list[str]]:
-    """Tell whether the feedback is implicit, and say so where that is not plain from the data."""
-    if value is None or name is None:
+def read_parts(readers: Mapping[str, Callable[..., Ratings]]) -> dict[str, Ratings]:
+    """Read several parts; kinds of events are chosen in those that have them, at least in one.
+
+    Parameters
+    ----------
+    readers
+        By part, what reads it; it takes `events` and `weights`, which None takes back.
+    """
+    parts: dict[str, Ratings] = {}
+    missing: list[NoEventColumn] = []
+    for part, read in readers.items():
+        try:
+            parts[part] = read()
+        except NoEventColumn as problem:
+            missing.append(problem)
+            parts[part] = read(events=None, weights=None)
+    if missing and len(missing) == len(readers):
+        raise missing[0]
+    return parts
+
+
+def read_test_and_train(
+    judgments: object,
+    train: object,
+    events: str | Sequence[str] | None,
+    weights: Mapping[str, float] | None,
+) -> tuple[Ratings, Ratings | None]:
+    """Read test ratings, and training ratings where there are some; see `read_parts`."""
+    named = {"test": judgments} if train is None else {"test": judgments, "train": train}
+    parts = read_parts(
+        {
+            part: partial(read_ratings, source, events=events, weights=weights)
+            for part, source in named.items()
+        }
+    )
+    return parts["test"], parts.get("train")
+
+
+def _check_unread(**options: object) -> None:
+    """Refuse what is for files and tables where ratings were read already."""
+    for name, value in options.items():
+        if value is not None:
+            raise NoEventColumn(
+                f"{name}=… is for files and tables, but these ratings were read already: give it "
+                "to read_ratings"
+            )
+
+
+def _columns_note(table: Table, names: Mapping[str, str | None]) -> str:
+    """Say which columns were read as what."""
+    assumed = ", ".join(f"{role} = {name}" for role, name in names.items() if name is not None)
+    return f"{table.source}: {table.format}, {counted(table.frame.height, 'row')}; {assumed}"
+
+
+@dataclass(frozen=True)
+class _Feedback:
+    """What the rows of a table say of their items."""
+
+    column: str | None
+    value: pl.Series | None
+    implicit: bool
+    duplicates: str
+    notes: tuple[str, ...] = ()
+
+
+def _find_feedback(
+    log: ChosenEvents,
+    rating: str | int | None,
+    used: Collection[str | None],
+    feedback: str | None,
+    duplicates: str | None,
+) -> _Feedback:
+    """Find what the rows say: the weights of events, a column of ratings, or that they occur."""
+    table = log.table
+    if log.weights is not None:
+        implicit = feedback != "explicit"
+        return _Feedback(None, log.weights, implicit, duplicates or "sum")
+    rated = find_rating_column(table, rating, used, feedback, is_log=log.is_log)
+    if rated is None:
         if feedback == "explicit":
             raise DataError(
-                f"{source}: explicit feedback needs a column of ratings; name it with ",
+                f"{table.source}: explicit feedback needs a column of ratings; name it with ",
                 column_hint("rating"),
             )
-        return True, [f"{source}: no rating column, so every pair counts as 1 (implicit feedback)"]
-    if feedback is not None:
-        return feedback == "implicit", []
-    if plain_name(name) not in COUNTS or bool((value < 1).any()):
-        return False, []
-    note = f"{source}: column {name!r} counts events (implicit feedback): every pair is liked"
-    return True, [note]
+        ignored = [name for name in table.frame.columns if name not in used]
+        rule = "no rating column, so every pair counts as 1 (implicit feedback)"
+        if log.is_log:
+            rule = "implicit feedback: a pair is liked if it has an event, and counts its events"
+        note = f"{table.source}: {rule}"
+        if ignored:
+            note += f"; not used: {', '.join(map(repr, ignored))}"
+        usual = "count" if log.is_log else "error"
+        return _Feedback(None, None, True, duplicates or usual, (note,))
+    value, notes = rating_values(table, rated.name)
+    if rating is None:
+        check_no_scores(table, rated.name, value)
+    reason = None if feedback else why_implicit(rated, value)
+    implicit = feedback == "implicit" or reason is not None
+    if duplicates == "count":
+        implicit, reason = feedback != "explicit", None
+    notes = (*rated.notes, *notes, *([f"{table.source}: {reason}"] if reason else []))
+    return _Feedback(rated.name, value, implicit, duplicates or "error", notes)
 
 
 def _tags(table: Table, tags: Sequence[str], optional: Sequence[str]) -> tuple[str, ...]:

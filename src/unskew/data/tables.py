@@ -86,31 +86,29 @@ ITEM = (
     "jokeid",
     "i",
 )
-RATING = (
-    "rating",
-    "ratings",
-    "value",
-    "score",
-    "count",
-    "stars",
-    "relevance",
-    "rel",
-    "label",
-    "grade",
-    "weight",
-    "plays",
-    "playcount",
-    "clicks",
-    "views",
-    "listens",
-    "purchases",
-    "events",
-    "preference",
-    "r",
+TIME = (
+    "timestamp",
+    "time",
+    "ts",
+    "date",
+    "datetime",
+    "unixtime",
+    "unixreviewtime",
+    "eventtime",
+    "eventtimestamp",
+    "eventdate",
+    "timems",
+    "timestampms",
+    "createdat",
+    "created",
+    "ratedat",
+    "reviewtime",
+    "reviewdate",
+    "dateadded",
+    "orderdate",
+    "purchasedate",
+    "t",
 )
-COUNTS = ("count", "plays", "playcount", "clicks", "views", "listens", "purchases", "events")
-"""Names of columns that count events: implicit feedback."""
-TIME = ("timestamp", "time", "ts", "date", "datetime", "unixtime", "unixreviewtime", "t")
 RANK = ("rank", "ranking", "position", "pos")
 SCORE = (
     "score",

@@ -10,11 +10,12 @@ from typing import Any
 from unskew.checks import checked, choose
 from unskew.data.ratings import Ratings
 from unskew.data.relevance import Relevance, Rule
+from unskew.data.scales import described
 from unskew.engine.notebook_progress import notebook_progress
 from unskew.engine.progress import Progress
 from unskew.engine.threads import resolve
 from unskew.engine.versions import versions
-from unskew.errors import SettingError, Spelling
+from unskew.errors import DataError, SettingError, Spelling
 from unskew.evaluation.scores import UNDEFINED, USERS, Scores, System
 from unskew.evaluation.scoring import list_columns, prepare, remarks, score
 from unskew.judging.judged import Judged, as_judged, second_argument
@@ -140,6 +141,8 @@ def evaluate(
     if seed not in (0, judged.seed):
         raise SettingError("seed is part of the judged data already: give it to judge(…)")
     wanted, left_out = without_dislikes(wanted, judged.tests.implicit)
+    wanted, more = with_dislikes(wanted, judged.tests, judged.relevance, metrics != METRICS)
+    left_out += more
     if judged.targets is not None and judged.targets.shortfall == "forgive":
         wanted = {label: forgiving(metric) for label, metric in wanted.items()}
     judged = prepare(judged, wanted, workers)
@@ -185,6 +188,31 @@ def without_dislikes(
             Spelling("feedback='explicit'", "--feedback explicit"),
         )
     return kept, [f"{reason}: {', '.join(lost)} left out"]
+
+
+def with_dislikes(
+    wanted: Mapping[str, Metric], tests: Ratings, relevance: Relevance, asked: bool
+) -> tuple[dict[str, Metric], list[str]]:
+    """Leave out metrics of dislikes where every opinion is a like; refuse those asked for.
+
+    All their values would be 0, and look like a result. In TREC qrels that is usual, and stays.
+    """
+    needing = [label for label, metric in wanted.items() if metric.needs_dislikes]
+    value = tests.value
+    usual = tests.implicit or "pooled" in tests.tags or not value.size
+    if not needing or usual or not relevance.is_liked(value).all():
+        return dict(wanted), []
+    border = "from" if relevance.liked is not None else "above"
+    reason = (
+        f"no rating is disliked: ratings are {described(value)}, liked are those {border} "
+        f"{relevance.threshold:g}"
+    )
+    if asked:
+        raise DataError(
+            f"{', '.join(needing)}: {reason}; raise the threshold, or leave these metrics out"
+        )
+    kept = {label: metric for label, metric in wanted.items() if label not in needing}
+    return kept, [f"{reason}; {', '.join(needing)} left out"]
 
 
 def forgiving(metric: Metric) -> Metric:

@@ -282,14 +282,14 @@ def tasks_of(
 def data_of(settings: Mapping[str, Any], folder: Path) -> Ratings | Events:
     """Read the data that a plan names: a file, relative to the plan's, an address, or a name.
 
-    With `events = true` the file is an event log.
+    With `log = true` the file is an event log.
     """
     if "file" not in settings:
         raise SettingError('the plan names no data: write [data] and file = "ratings.parquet"')
-    more = {key: value for key, value in settings.items() if key not in ("file", "events")}
-    is_log = settings.get("events", False)
+    more = {key: value for key, value in settings.items() if key not in ("file", "log")}
+    is_log = settings.get("log", False)
     if not isinstance(is_log, bool):
-        raise SettingError(f"[data] events must be true or false, got {is_log!r}")
+        raise SettingError(f"[data] log must be true or false, got {is_log!r}")
     if is_log and "duplicates" in more:
         raise SettingError("[data] an event log has no duplicates: leave duplicates out")
     read = read_events if is_log else read_ratings

@@ -89,7 +89,10 @@ _DATA = (
     "tags",
     "duplicates",
     "feedback",
+    "log",
+    "event",
     "events",
+    "weights",
     "format",
 )
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -13,7 +13,7 @@ import polars as pl
 from unskew.arrays import F64, I32, Mask, frozen
 from unskew.checks import as_count, checked, choose
 from unskew.data.ratings import Ids, Ratings
-from unskew.data.readers import read_items, read_ratings
+from unskew.data.readers import read_items, read_test_and_train
 from unskew.data.relevance import Relevance, Rule
 from unskew.errors import SettingError, Spelling
 from unskew.judging.numbering import Numbering, judged_part, match_targets
@@ -432,6 +432,8 @@ def judge(
     seed: int = 0,
     depth: int | None = None,
     unranked: str | None = None,
+    events: str | Sequence[str] | None = None,
+    weights: Mapping[str, float] | None = None,
 ) -> Judged:
     """Lay judgments and ranked lists over one numbering, once for every analysis.
 
@@ -473,6 +475,8 @@ def judge(
         a list does not hold: `out` (default), they have no place; `last`, with
         `ties="expected"`, they follow the list in random order. A user without a list scores 0
         either way.
+    events, weights
+        Of event logs: the kinds of events that count, or what each kind counts; see `read_ratings`.
 
     Returns
     -------
@@ -510,8 +514,7 @@ def judge(
             if value is not None:
                 raise SettingError(f"target lists already contain their {name}: leave {name}=… out")
         return _judge_lists(judgments, runs, ties, seed, depth, rest)
-    tests = read_ratings(judgments)
-    training = None if train is None else read_ratings(train)
+    tests, training = read_test_and_train(judgments, train, events, weights)
     catalogue = None if items is None else read_items(items)
     rule, assumed = relevance_for(tests, liked, above, gain, loss, relevance)
     read = ReadingNotes(

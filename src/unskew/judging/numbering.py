@@ -13,6 +13,7 @@ from unskew.data.ratings import Ids, Ratings
 from unskew.errors import DataError
 from unskew.judging.remarks import strangers, warn
 from unskew.judging.shape import Lists, Matched
+from unskew.judging.swapped import check_not_swapped
 from unskew.runs import Run
 from unskew.targets.lists import TargetLists
 
@@ -54,6 +55,7 @@ class Numbering:
         notes: tuple[str, ...] = ()
         if must_meet:
             notes = _meet(runs, tests, user_tables, item_tables, offset=len(ratings))
+            _check_order(tests, runs, item_tables, offset=len(ratings))
         tables = list(zip(user_tables, item_tables, strict=False))
         recoded = [
             source.recode(users, user_table, all_items, item_table)
@@ -145,6 +147,19 @@ def _meet(
         if not items[item_tables[place]].any():
             notes.append(warn(f"{name}: {strangers('items', run.items, tests.items)}"))
     return tuple(notes)
+
+
+def _check_order(
+    tests: Ratings, runs: Mapping[str, Run], item_tables: Sequence[I32], offset: int
+) -> None:
+    """Refuse test ratings and lists that stand in each other's place."""
+    systems = item_tables[offset : offset + len(runs)]
+    rest = [*item_tables[:offset], *item_tables[offset + len(runs) :]]
+    known = np.zeros(1 + max(int(table.max(initial=-1)) for table in item_tables), np.bool_)
+    for table in rest:
+        known[table] = True
+    unknown = {name: ~known[table] for name, table in zip(runs, systems, strict=True)}
+    check_not_swapped(tests, runs, unknown)
 
 
 def _marked(tables: Sequence[I32]) -> Mask:

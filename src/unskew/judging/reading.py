@@ -3,17 +3,16 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, TypedDict
-
-import numpy as np
 
 from unskew.checks import choose
 from unskew.data.ratings import Ids, Ratings, under_one_numbering
 from unskew.data.relevance import Relevance, Rule, stated_relevance
+from unskew.data.scales import check_some_liked, usual_threshold
 from unskew.engine.threads import map_blocks
-from unskew.errors import DataError, SettingError, Spelling
+from unskew.errors import DataError, SettingError
 from unskew.recommend.model import Algorithm, Model, as_model, can_score
 from unskew.runs import Run, read_run, system_name
 from unskew.splits.split import Split
@@ -43,7 +42,7 @@ class ReadingNotes:
         return (note for part in parts for note in part)
 
 
-class DataOptions(TypedDict, total=False):
+class RawOptions(TypedDict, total=False):
     """What may be said about raw data, wherever they are taken; see `judge`."""
 
     liked: float | None
@@ -55,6 +54,13 @@ class DataOptions(TypedDict, total=False):
     items: object
     ties: str | None
     depth: int | None
+    events: str | Sequence[str] | None
+
+
+class DataOptions(RawOptions, total=False):
+    """The same with the weights of events, where `weights` are not those of judgments."""
+
+    weights: Mapping[str, float] | None
 
 
 def relevance_for(
@@ -69,33 +75,37 @@ def relevance_for(
     """Return the relevance rule, and a note where the threshold had to be assumed.
 
     `relevance` is for those who give the rule as a whole; `usual` is the threshold of a data set
-    that has one. Ratings that are costly to read can be given as a function: it is called only
-    where the threshold has to be assumed. On implicit feedback the gain is binary where nothing
-    else is stated: a pair counts once, however often it occurs.
+    that has one. Ratings that are costly to read can be given as a function. Where no rating is
+    liked, every score would be 0: the rule is refused. On implicit feedback the gain is binary
+    where nothing else is stated: a pair counts once, however often it occurs.
     """
     stated = stated_relevance(liked, above, gain, loss, relevance)
     if isinstance(tests, Ratings) and tests.implicit and relevance is None:
-        return _of_implicit(stated or Relevance(1, None, gain, loss), stated is not None)
+        least = float(tests.value.min(initial=1))
+        rule, notes = _of_implicit(stated or Relevance(least, None, gain, loss), stated is not None)
+        return _with_likes(rule, tests), notes
     if stated is not None:
-        return stated, []
+        return _with_likes(stated, tests), []
     if usual is not None:
         rule = Relevance(usual, None, gain, loss)
-        return rule, [f"liked: ratings from {usual:g} up (usual for these data)"]
-    tests = tests if isinstance(tests, Ratings) else tests()
-    values = tests.value
-    if "pooled" in tests.tags or bool(np.isin(values, (0.0, 1.0)).all()):
-        return Relevance(1, None, gain, loss), ["liked: every value from 1 up (assumed)"]
-    low, high = float(values.min()), float(values.max())
-    if low >= 0.5 and 3 < high <= 5:
-        return Relevance(4, None, gain, loss), [
-            "liked: ratings from 4 up (assumed from the 1-5 scale; set it with liked=…)"
+        return _with_likes(rule, tests), [
+            f"liked: ratings from {usual:g} up (usual for these data)"
         ]
-    raise SettingError(
-        f"what counts as liked? Ratings go from {low:g} to {high:g}; give ",
-        Spelling("liked=…", "--liked"),
-        " (the smallest liked rating) or ",
-        Spelling("above=…", "--above"),
-    )
+    tests = tests if isinstance(tests, Ratings) else tests()
+    if "pooled" in tests.tags:
+        liked, note = 1.0, "liked: every grade from 1 up (assumed)"
+    else:
+        liked, note = usual_threshold(tests.value)
+    rule = Relevance(liked, None, gain, loss)
+    return _with_likes(rule, tests), [note]
+
+
+def _with_likes(rule: Relevance, tests: Ratings | Callable[[], Ratings]) -> Relevance:
+    """Return a rule by which some rating is liked, or refuse it: every score would be 0."""
+    value = (tests if isinstance(tests, Ratings) else tests()).value
+    words = f"{'from' if rule.liked is not None else 'above'} {rule.threshold:g}"
+    check_some_liked(value, rule.is_liked(value), words)
+    return rule
 
 
 def _of_implicit(rule: Relevance, is_stated: bool) -> tuple[Relevance, list[str]]:

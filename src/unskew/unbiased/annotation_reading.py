@@ -11,17 +11,16 @@ import numpy as np
 import polars as pl
 
 from unskew.arrays import F64, I64, Mask, frozen
+from unskew.data.column_names import column_names
 from unskew.data.ratings import Ids
 from unskew.data.relevance import Relevance
-from unskew.data.tables import ITEM, RATING, USER, Table, read_table
+from unskew.data.tables import ITEM, USER, Table, read_table
 from unskew.engine.files import digest_of_file, read_sealed, reading
 from unskew.errors import DataError
 from unskew.report.text import counted
 from unskew.unbiased.annotation_designs import Wave
 from unskew.unbiased.annotation_files import CARD, FORMAT, LABEL, PAIRS, TO_JUDGE, UNCLEAR
 from unskew.unbiased.annotation_plan import AnnotationPlan, Labels
-
-_LABEL_NAMES = (LABEL, *(name for name in RATING if name != LABEL))
 
 
 def load_plan(folder: str | os.PathLike[str]) -> AnnotationPlan:
@@ -51,7 +50,11 @@ def read_labels(plan: AnnotationPlan, source: object) -> tuple[Labels, list[str]
     table = read_table(source)
     user, item, label = (
         _column(table, what, names)
-        for what, names in (("user", USER), ("item", ITEM), (LABEL, _LABEL_NAMES))
+        for what, names in (
+            ("user", USER),
+            ("item", ITEM),
+            (LABEL, (LABEL, *column_names()["opinions"])),
+        )
     )
     place = _places(plan, table, user, item)
     value, unclear = _parsed(plan, table, label)

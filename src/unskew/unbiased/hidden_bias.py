@@ -17,7 +17,7 @@ from unskew.engine.rng import key_of
 from unskew.engine.threads import map_blocks, one_blas_thread
 from unskew.errors import DataError, SettingError
 from unskew.judging.judged import Judged, second_argument
-from unskew.judging.reading import DataOptions
+from unskew.judging.reading import RawOptions
 from unskew.judging.shape import BLOCK, Basis, Matched, Scratch
 from unskew.metrics.definition import missing
 from unskew.metrics.weighted import Columns, Linear
@@ -261,7 +261,7 @@ def sensitivity(
     level: float = LEVEL,
     seed: int = 0,
     threads: int | None = None,
-    **data: Unpack[DataOptions],
+    **data: Unpack[RawOptions],
 ) -> Sensitivity:
     """Find how wrong propensities must be for the better of two systems to be the worse.
 

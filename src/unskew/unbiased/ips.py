@@ -19,7 +19,7 @@ from unskew.checks import check_share, checked, choose
 from unskew.engine.threads import resolve
 from unskew.evaluation.evaluate import MEMORY, memory_bytes
 from unskew.judging.judged import second_argument
-from unskew.judging.reading import DataOptions
+from unskew.judging.reading import RawOptions
 from unskew.judging.remarks import warn
 from unskew.metrics.names import Metric
 from unskew.report.text import counted
@@ -58,7 +58,7 @@ def estimate(
     seed: int = 0,
     threads: int | None = None,
     memory: int | str = MEMORY,
-    **data: Unpack[DataOptions],
+    **data: Unpack[RawOptions],
 ) -> Estimates:
     r"""Estimate what systems would score were everything judged.
 

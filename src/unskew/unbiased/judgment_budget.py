@@ -16,7 +16,7 @@ from unskew.arrays import F64, I64
 from unskew.checks import check_share, checked, is_number
 from unskew.errors import DataError, SettingError
 from unskew.judging.judged import Judged, second_argument
-from unskew.judging.reading import DataOptions
+from unskew.judging.reading import RawOptions
 from unskew.report.charts import Figure, as_figure
 from unskew.report.result import Result
 from unskew.report.text import counted
@@ -105,7 +105,7 @@ def judgments_needed(
     level: float = LEVEL,
     seed: int = 0,
     threads: int | None = None,
-    **data: Unpack[DataOptions],
+    **data: Unpack[RawOptions],
 ) -> JudgmentsNeeded:
     r"""Say how many slots, drawn at random and judged, would tell systems apart.
 

@@ -10,10 +10,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
 import polars as pl
 
 from unskew.checks import checked, choose
 from unskew.data import tables
+from unskew.data.column_names import column_names
 from unskew.data.ratings import DUPLICATES, FEEDBACK, Ratings
 from unskew.data.relevance import Relevance, Rule
 from unskew.engine.files import digest_of_file, read_sealed, write_sealed, write_table
@@ -46,6 +48,7 @@ OWN = 320 << 20
 """What a process holds before it reads anything: the interpreter, polars, compiled kernels."""
 LEAST = 32 << 20
 """The least room that a worker can work in."""
+_MOST_KINDS = 10_000
 
 
 @dataclass(frozen=True)
@@ -339,7 +342,7 @@ def evaluate_files(
     labels = _supported(metrics)
     if ties == EXPECTED:
         check_tied(labelled(labels), depth, "out")
-    reading = Reading(duplicates, repeated, nan, by, ties, seed)
+    reading = Reading(duplicates, repeated, nan, by, ties, seed, feedback)
     check_folder(output)
     tests = parquet.judgments_source(with_copies("judgments", judgments, output), names, reading)
     systems = tuple(
@@ -412,9 +415,10 @@ def _is_implicit(tests: Source, feedback: str | None) -> bool:
         return choose("feedback", feedback, FEEDBACK) == "implicit"
     if name is None or tests.reading.duplicates == "count":
         return True
-    if tables.plain_name(str(name)) not in tables.COUNTS:
-        return False
-    return not any(bool((part.cast(pl.Float64) < 1).any()) for part in tests.values("rating"))
+    numbers = (part.cast(pl.Float64) for part in tests.values("rating"))
+    if tables.plain_name(name) in column_names()["counts"]:
+        return all(bool((part > 0).all()) for part in numbers)
+    return all(bool((part == 1).all()) for part in numbers)
 
 
 def _relevance(
@@ -445,18 +449,14 @@ def _without_values() -> Ratings:
 
 
 def _examples(tests: Source) -> Ratings:
-    """Return the least and the largest rating, and one that is neither 0 nor 1, if any is."""
-    seen: list[float] = []
+    """Return the different ratings; of very many some, with the least and the largest."""
+    kinds = np.empty(0)
     for values in tests.values("rating"):
-        numbers = values.cast(pl.Float64)
-        other = numbers.filter(~numbers.is_in([0.0, 1.0]))
-        some = [*seen, numbers.min(), numbers.max(), other.min()]
-        real = [float(v) for v in some if isinstance(v, float)]
-        others = [v for v in real if v not in (0.0, 1.0)]
-        seen = [*([min(real), max(real)] if real else []), *([min(others)] if others else [])]
-    one = pl.Series("user", [0] * len(seen), dtype=pl.Int64)
-    number = pl.Series("item", range(len(seen)), dtype=pl.Int64)
-    return Ratings.of(one, number, pl.Series("rating", seen, dtype=pl.Float64))
+        kinds = np.unique(np.append(kinds, values.drop_nulls().cast(pl.Float64).unique()))
+        if kinds.size > _MOST_KINDS:
+            kinds = kinds[np.linspace(0, kinds.size - 1, _MOST_KINDS // 2).astype(np.int64)]
+    user = pl.Series("user", np.zeros(kinds.size, np.int64))
+    return Ratings.of(user, pl.Series("item", np.arange(kinds.size)), pl.Series("rating", kinds))
 
 
 def _share(memory: int | str, hands: Workers, sources: Iterable[Source]) -> int:

@@ -16,7 +16,9 @@ import polars as pl
 from unskew.arrays import frozen
 from unskew.checks import choose
 from unskew.data import readers, tables
+from unskew.data.event_kinds import find_event_column
 from unskew.data.parquet_files import find_parquet
+from unskew.data.rating_columns import find_rating_column, stated_columns
 from unskew.data.ratings import CANONICAL_INTEGER, LARGEST, Ids, Ratings
 from unskew.engine.remote import RemoteFile, is_address, shown_address
 from unskew.errors import DataError, SettingError, Spelling
@@ -37,6 +39,7 @@ class Reading:
     by: str | None = None
     ties: str | None = None
     seed: int = 0
+    feedback: str | None = None
 
 
 @dataclass(frozen=True)
@@ -86,7 +89,11 @@ class Source:
             implicit = "rating" not in self.columns
             return Ratings(*empty, nothing, nothing, frozen(np.zeros(0)), implicit=implicit)
         given: dict[str, Any] = dict(self.columns)
-        return readers.read_ratings(frame, **given, duplicates=self.reading.duplicates)
+        # Whether feedback is implicit is told from all rows, never from these alone.
+        feedback = "explicit" if "rating" in given else "implicit"
+        return readers.read_ratings(
+            frame, **given, duplicates=self.reading.duplicates, feedback=feedback
+        )
 
     def run(self, frame: pl.DataFrame) -> Run:
         """Make ranked lists of rows."""
@@ -227,9 +234,17 @@ def judgments_source(given: object, names: Mapping[str, str | int], reading: Rea
     table = _table(files[0])
     user = table.need("user", tables.USER, names.get("user"))
     item = table.need("item", tables.ITEM, names.get("item"))
-    taken = {column for role, column in (("user", user), ("item", item)) if role in names}
-    rating = table.pick("rating", tables.RATING, names.get("rating"), taken)
-    columns = {"user": user, "item": item, "rating": rating}
+    sample = replace(table, frame=scan(files[:1]).head(_SAMPLE).collect())
+    rating, time = names.get("rating"), table.pick("time", tables.TIME, None, {user, item})
+    used = {user, item, time}
+    kind = find_event_column(sample, None, used | stated_columns(sample, rating=rating))
+    if kind is not None and sample.frame[kind].n_unique() > 1:
+        raise DataError(
+            f"{table.source}: an event log in which a column says the kind of each event; choose "
+            "kinds with read_ratings(…, events=…), and write the ratings to Parquet first"
+        )
+    rated = find_rating_column(sample, rating, used | {kind}, reading.feedback)
+    columns = {"user": user, "item": item, "rating": None if rated is None else rated.name}
     return _source("judgments", False, files, columns, reading)
 
 
