@@ -131,9 +131,16 @@ def _holds_kinds(column: pl.Series) -> bool:
     distinct = column.drop_nulls().unique()
     if not 0 < len(distinct) <= _MOST_KINDS:
         return False
-    if plain_name(column.name) in column_names()["event_kinds"]:
+    words = column_names()
+    name = plain_name(column.name)
+    if name in words["event_kinds"]:
         return True
-    return is_text and all(plain_name(str(word)) in column_names()["events"] for word in distinct)
+    kinds = {plain_name(str(word)) for word in distinct}
+    is_opinion = name in (*words["opinions"], *words["likes"]) or kinds <= {
+        *words["yes"],
+        *words["no"],
+    }
+    return is_text and not is_opinion and kinds <= {*words["events"]}
 
 
 def _counts(table: Table, column: str, kinds: pl.Series) -> dict[str, int]:
