@@ -17,6 +17,7 @@ from unskew.checks import checked, choose
 from unskew.data import tables, times
 from unskew.data.groups import sort_groups
 from unskew.data.pair_order import PairOrder, Pairs
+from unskew.data.rating_tables import column_notes, rating_table
 from unskew.data.ratings import FEEDBACK, Ids, Ratings, id_column, value_column
 from unskew.data.steps import Size, Step
 from unskew.engine.threads import map_blocks
@@ -262,8 +263,10 @@ def read_events(
     if isinstance(source, Ratings):
         return _of_ratings(source)
     table = tables.read_table(source, format=format)
-    if not table.header and not (isinstance(user, int) and isinstance(item, int)):
-        table = tables.name_columns(table, ("user", "item", "rating"), extra=True)
+    by_number = isinstance(user, int) and isinstance(item, int)
+    stated = {"user": user, "item": item, "rating": rating, "time": time}
+    by_place = not table.header and not (by_number and table.frame.width > 4)
+    table = rating_table(table, stated, by_place=by_place)
     if table.frame.height == 0:
         raise DataError(f"{table.source}: there are no events")
     names = [
@@ -284,6 +287,7 @@ def read_events(
     with tables.naming(table.source):
         users, items = (id_column(table.frame[name]) for name in names[:2])
         values = value_column(value, table.frame.height)
+    columns = dict(zip(("user", "item", "time", "rating"), (*names, worth), strict=True))
     roles = ("user", "item", "time", "value")
     taken = zip(roles, (*names[:2], f"{names[2]} ({unit})", worth), strict=True)
     assumed = ", ".join(f"{role} = {name}" for role, name in taken if name is not None)
@@ -294,7 +298,7 @@ def read_events(
         values,
         stamps,
         tags={tag: table.frame[tag] for tag in kept},
-        notes=(note, *table.notes),
+        notes=(note, *table.notes, *column_notes(table, columns, stated)),
         implicit=feedback == "implicit",
     )
     return log if weights is None else _weighted(log, str(event), weights, table.source)

@@ -12,6 +12,7 @@ import polars as pl
 
 from unskew.checks import checked, choose
 from unskew.data.frames import is_frame
+from unskew.data.rating_tables import column_notes, rating_table
 from unskew.data.ratings import FEEDBACK, Ratings, id_column
 from unskew.data.tables import (
     COUNTS,
@@ -21,7 +22,6 @@ from unskew.data.tables import (
     USER,
     Table,
     column_hint,
-    name_columns,
     naming,
     number_column,
     plain_name,
@@ -97,8 +97,8 @@ def read_ratings(
         return _qrels(table, duplicates)
     by_number = isinstance(user, int) and isinstance(item, int)
     by_place = not table.header and not (by_number and table.frame.width > 4)
-    if by_place:
-        table = name_columns(table, ("user", "item", "rating"), extra=True)
+    stated = {"user": user, "item": item, "rating": rating, "time": time}
+    table = rating_table(table, stated, by_place=by_place)
     taken = {table.pick(w, (), g) for w, g in (("user", user), ("item", item)) if g is not None}
     names = {
         "user": table.need("user", USER, user),
@@ -121,6 +121,7 @@ def read_ratings(
     notes = [
         f"{table.source}: {table.format}, {counted(frame.height, 'row')}; {assumed}",
         *table.notes,
+        *column_notes(table, names, stated),
     ]
     implicit, note = _kind_of_feedback(table.source, names["rating"], value, feedback)
     if duplicates == "count":
