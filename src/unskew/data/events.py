@@ -255,7 +255,7 @@ def read_events(
         `implicit` (default): an event is a sign of interest, and nothing is known of dislikes;
         `explicit`: the values are opinions, such as ratings given more than once.
     format
-        `csv`, `tsv`, `::` or `parquet`; guessed from the file unless given.
+        `csv`, `tsv`, `::`, `json` or `parquet`; recognised by the file unless given.
     """
     choose("feedback", feedback, FEEDBACK)
     if isinstance(source, Events):

@@ -63,7 +63,8 @@ def _kind(start: bytes) -> tuple[str, str] | None:
     if start.startswith(b"PK\x03\x04"):
         return _kind_of_zip(start)
     for mark, what, remedy in _KINDS:
-        if start.startswith(mark) and not (mark.isalnum() and _is_text(start)):
+        is_word = re.fullmatch(rb"[\w! ]+", mark)
+        if start.startswith(mark) and not (is_word and _is_text(start)):
             return what, remedy
     if re.match(rb"\x80[\x02-\x05]", start):
         return "a Python pickle, which can run any program when it is read", _SAVE

@@ -140,7 +140,7 @@ def _unique(pairs: list[tuple[str, Any]]) -> Record:
 
 def _reason(problem: BaseException) -> str:
     if isinstance(problem, json.JSONDecodeError):
-        return f"{problem.msg} at character {problem.pos + 1}"
+        return f"{problem.msg.removesuffix(' at')}, character {problem.pos + 1}"
     if isinstance(problem, RecursionError | MemoryError):
         return "it is nested too deeply"
     return str(problem).partition("\n")[0]
@@ -148,8 +148,8 @@ def _reason(problem: BaseException) -> str:
 
 def _bad_line(file: InputFile, number: int, reason: str, text: str) -> DataError:
     return DataError(
-        f"{file}: line {number:,} cannot be read as a JSON object ({reason}): {text!r}; write "
-        "every object on one line, whole"
+        f"{file}: line {number:,} cannot be read as a JSON object ({reason}): {text!r}; expected "
+        "one whole object per line"
     )
 
 
@@ -238,9 +238,9 @@ class _Fields:
     def notes(self) -> tuple[str, ...]:
         """Say which fields were left out."""
         source = self.file.path.name
-        reasons = (("nested", self.nested), ("of long text", self.long))
+        reasons = (("nested field", self.nested), ("field of long text", self.long))
         return tuple(
-            f"{source}: {counted(len(names), f'field {what}', f'fields {what}')} left out: "
+            f"{source}: {counted(len(names), what, what.replace('field', 'fields'))} left out: "
             f"{', '.join(map(repr, names))}"
             for what, names in reasons
             if names

@@ -43,7 +43,7 @@ def rating_table(table: Table, stated: Mapping[str, object], *, by_place: bool) 
     roles = {role for role, column in stated.items() if column is not None}
     if by_place:
         table = _named(table, roles)
-    return table if "rating" in roles else _rated(table)
+    return _rated(table, stated.get("rating"))
 
 
 def column_notes(
@@ -105,11 +105,11 @@ def _named(table: Table, stated: Collection[str]) -> Table:
             if "time" not in stated:
                 _check_times(full, number, columns[number])
     taken = ", ".join(
-        f"{number} as {name}" + (f" ({reasons[name]})" if name in reasons else "")
+        f"{number} the {name}" + (f" ({reasons[name]})" if name in reasons else "")
         for number, name in enumerate(names)
         if name in ROLES
     )
-    note = f"{table.source}: no header line, so column {taken} (counted from 0)"
+    note = f"{table.source}: no header line: column {taken}; counted from 0"
     return replace(
         full,
         frame=frame.rename(dict(zip(frame.columns, names, strict=True))),
@@ -199,19 +199,24 @@ def _row_note(table: Table) -> Iterator[str]:
 # Rows without a rating
 
 
-def _rated(table: Table) -> Table:
-    """Leave out the rows that a data set marks as not rated."""
+def _rated(table: Table, stated: object) -> Table:
+    """Leave out the rows that a data set marks as not rated; another stated column has no mark."""
     plain = {plain_name(name): name for name in table.frame.columns}
     for columns, rating, mark, dataset in _UNRATED:
-        if not columns <= set(plain):
+        name = plain.get(rating)
+        if not columns <= set(plain) or stated not in (None, name, _number(table, name)):
             continue
-        values = table.frame[plain[rating]].cast(pl.Float64, strict=False)
+        values = table.frame[str(name)].cast(pl.Float64, strict=False)
         unrated = (values == mark).fill_null(False)
         if not unrated.any() or unrated.all():
             continue
         note = (
-            f"{table.source}: {counted(int(unrated.sum()), 'row')} with {plain[rating]} {mark} "
+            f"{table.source}: {counted(int(unrated.sum()), 'row')} with {name} {mark} "
             f"left out: in {dataset} {mark} means not rated"
         )
         return replace(table, frame=table.frame.filter(~unrated), notes=(*table.notes, note))
     return table
+
+
+def _number(table: Table, name: str | None) -> int | None:
+    return None if name is None else table.frame.columns.index(name)

@@ -52,14 +52,17 @@ def read_ratings(
     ----------
     source
         A path or an address such as `s3://bucket/ratings.csv` (CSV, TSV, `::`-separated,
-        whitespace-separated TREC qrels, each also gzipped, or Parquet, also a folder or a pattern
-        of Parquet files; pipes too), a data frame (polars, pandas, pyarrow, duckdb or any other
+        whitespace-separated TREC qrels, JSON lines or an array of objects, the files of the Netflix
+        Prize, the matrices of Jester, each also gzipped, or Parquet, also a folder or a pattern of
+        Parquet files; pipes too), a data frame (polars, pandas, pyarrow, duckdb or any other
         that narwhals knows), or a mapping of column names to arrays. `Ratings`, and those of a
         `Dataset` or a `World`, are returned as they are.
     user, item, rating, time
         Names (or numbers, from 0) of the columns; guessed from common names unless given, and
         `Ratings.notes` says what was assumed. Without a header line the columns are user, item
-        and rating; a fourth one is kept as a tag, and holds times only if `time=3` says so.
+        and rating; a third or fourth column of ISO dates or of seconds (milli-, micro-,
+        nanoseconds) from 1990 to 2100 is the time, any other fourth one is kept as a tag; ids of
+        Amazon's products show where the item comes first.
         Without a rating column the data is implicit: every pair counts as 1. Ratings may be up to
         ±1e100. Times are ISO text, dates, or seconds, milli-, micro- or nanoseconds since 1970,
         told by their size; a column with several units is refused.
@@ -76,7 +79,7 @@ def read_ratings(
         column, or where its name says that it counts (`count`, `plays`, `clicks` …) and all values
         are 1 and more; the notes say so.
     format
-        `csv`, `tsv`, `::`, `parquet` or `trec`; guessed from the file unless given. In a TREC
+        `csv`, `tsv`, `::`, `parquet`, `json` or `trec`; recognised by the file unless given. In a TREC
         qrels file a negative grade means *in the pool but not judged*.
 
     Examples

@@ -198,9 +198,10 @@ class Table:
         """Return the column that holds `what`, or say how to name it."""
         column = self.pick(what, names, given)
         if column is None:
+            self._check_separator()
             raise DataError(
                 f"{self.source}: no {what} column found among: {', '.join(self.frame.columns)} "
-                f"(its first line, if it is a file){self._separator_hint()}; name it with ",
+                f"(its first line, if it is a file); name it with ",
                 column_hint(what),
                 self._index_hint(),
             )
@@ -219,10 +220,14 @@ class Table:
         others.sort(key=lambda other: names.index(plain_name(other)))
         return [other for other in others if other != column]
 
-    def _separator_hint(self) -> str:
-        if self.frame.width > 1 or "-separated" not in self.format:
-            return ""
-        return f"; it was read as {self.format}, which gives one column: is another separator used?"
+    def _check_separator(self) -> None:
+        """Refuse one column of text: its separator was not recognised."""
+        if self.frame.width == 1 and "-separated" in self.format:
+            raise DataError(
+                f"{self.source}: read as {self.format}, this has one column, "
+                f"{self.frame.columns[0]!r}; separate columns by commas, semicolons, tabs, blanks, "
+                "| or ::"
+            )
 
     def _index_hint(self) -> str:
         if not self.index:
@@ -381,9 +386,9 @@ def no_header(table: Table, names: Sequence[str]) -> DataError:
     width = table.frame.width
     row = table.frame.row(0) if table.frame.height else ()
     return DataError(
-        f"{table.source}: no header line and {counted(width, 'column')} ({table.format}), first "
-        f"row {row}; expected 2 to {len(names)} ({', '.join(names)}); add a header line or give "
-        f"column numbers such as ",
+        f"{table.source}: no header line and {counted(width, 'column')}, first row {row}, read as "
+        f"{table.format}; expected 2 to {len(names)} ({', '.join(names)}); add a header line, or "
+        f"give column numbers such as ",
         Spelling("user=0", "--columns user=0,item=1"),
     )
 

@@ -64,9 +64,10 @@ def first_lines(file: InputFile) -> list[str]:
         text = opened.read(1 << 16)
         is_whole = not opened.read(1)
     if text.startswith((b"\xff\xfe", b"\xfe\xff")):
+        kind = "UTF-32" if text.startswith(b"\xff\xfe\x00\x00") else "UTF-16"
         raise DataError(
-            f"{file}: this is UTF-16 text: save it as UTF-8, for example with "
-            f"iconv -f UTF-16 -t UTF-8"
+            f"{file}: this is {kind} text: save it as UTF-8, for example with iconv -f {kind} "
+            "-t UTF-8"
         )
     if b"\x00" in text:
         raise DataError(
@@ -140,7 +141,7 @@ def read_text(file: InputFile, kind: str | None, lines: Sequence[str]) -> TextTa
             check_widths(file, layout.mark, quote=layout.quote)
     if header:
         _check_repeated_header(file, table)
-    return replace(table, notes=(*table.notes, *_comma_notes(file, table.frame)))
+    return replace(table, notes=(*table.notes, *_comma_notes(file, table)))
 
 
 def _check_first_line(file: InputFile, lines: Sequence[str]) -> None:
@@ -167,10 +168,10 @@ def _layout(kind: str, lines: Sequence[str], stated: bool) -> _Layout:
     mark = "\t" if kind == "tsv" else _csv_separator(lines)
     if stated or '"' in "".join(lines):
         return _Layout(mark)
-    if mark == "\t" and re.search(r"\t\t", lines[0]) and _is_even(lines, r"\t+"):
+    if mark == "\t" and "\t\t" in lines[0] and _is_even(lines, r"\t+"):
         return _Layout("\t", "\t", quote=False)
     odd = re.compile(r"^\s|\s\s|\t|\s$")
-    if mark == " " and any(odd.search(line) for line in lines) and _is_even(lines, r"\s+"):
+    if mark == " " and any(odd.search(line) for line in lines):
         return _Layout("\t", " \t", quote=False)
     return _Layout(mark)
 
@@ -266,14 +267,15 @@ def _is_number(text: str) -> bool:
     return True
 
 
-def _comma_notes(file: InputFile, frame: pl.DataFrame) -> Iterator[str]:
+def _comma_notes(file: InputFile, table: TextTable) -> Iterator[str]:
     """Name the columns of numbers with decimal commas."""
-    for column in frame.iter_columns():
+    for number, column in enumerate(table.frame.iter_columns()):
         if column.dtype == pl.String and with_points(column) is not None:
+            name = repr(column.name) if table.header else f"{number} (counted from 0)"
             example = column.filter(column.str.contains(",", literal=True))[0]
             yield (
-                f"{file.path.name}: column {column.name!r} has decimal commas; {example!r} is read "
-                f"as {example.replace(',', '.')} where a number is needed"
+                f"{file.path.name}: column {name} has decimal commas; {example!r} is read as "
+                f"{example.replace(',', '.')} where a number is needed"
             )
 
 
@@ -332,6 +334,16 @@ def _check_spaced(file: InputFile, frame: pl.DataFrame, header: bool = False) ->
         words = sum(cell is not None for cell in frame.row(row))
         line = row + 1 + header
         raise _odd_widths(file, int(short.sum()), line, words, frame.width, "words")
+
+
+def _check_words(file: InputFile) -> None:
+    """Refuse lines with more words than the first."""
+    with file.open() as opened:
+        counts = [len(line.split()) for line in opened]
+    width = next((count for count in counts if count), 0)
+    wide = [line for line, count in enumerate(counts, 1) if count > width]
+    if wide:
+        raise _odd_widths(file, len(wide), wide[0], counts[wide[0] - 1], width, "words")
 
 
 def check_widths(file: InputFile, separator: str, *, quote: bool = True) -> None:
@@ -493,9 +505,12 @@ def _unreadable(file: InputFile, layout: _Layout, reason: str) -> DataError:
                     line.decode()
                 except UnicodeDecodeError:
                     return _not_utf8(file, number)
-    if "more fields" in reason and not layout.squeezed:
+    if "more fields" in reason:
         try:
-            check_widths(file, layout.mark, quote=layout.quote)
+            if layout.squeezed:
+                _check_words(file)
+            else:
+                check_widths(file, layout.mark, quote=layout.quote)
         except DataError as problem:
             return problem
     open_quote = "; is a quotation mark left open?" if '`"' in reason else ""
