@@ -119,7 +119,7 @@ def test_netflix(home):
 )
 def test_netflix_rows_that_cannot_be_read(home, text):
     put(home, "netflix", combined_data_1__txt=text)
-    with pytest.raises(DataError, match=r"1 row cannot be read, the first is row 1"):
+    with pytest.raises(DataError, match=r"1 row cannot be read, the first is line \d"):
         load("netflix", data_dir=home)
 
 

@@ -257,12 +257,16 @@ def _movielens() -> Iterable[Case]:
     yield Case("windows.csv", text(STARS, "user,item,rating,time", end="\r\n"), Read(4, STARS))
     yield Case("semicolon.csv", text(STARS, "user;item;rating;time", ";"), Read(4, STARS))
     mac = text(STARS, "user,item,rating,time", end="\r")
-    yield Case("mac.csv", mac, Refused("CR"))
-    yield Case("mac-numbers.csv", mac, Refused("CR"), {"user": 0, "item": 1, "rating": 2})
+    yield Case("mac.csv", mac, Refused("carriage return"))
+    yield Case(
+        "mac-numbers.csv", mac, Refused("carriage return"), {"user": 0, "item": 1, "rating": 2}
+    )
     yield Case("cut.csv", plain_text.rsplit(b",", 2)[0], Refused("cut.csv"))
     yield Case("empty.csv", b"", Refused("empty"))
     yield Case("header-only.csv", b"user,item,rating\n", Refused("no rows"))
-    yield Case("page.csv", b"<!DOCTYPE html>\n<html><body>Sign in</body></html>\n", Refused("HTML"))
+    yield Case(
+        "page.csv", b"<!DOCTYPE html>\n<html><body>Sign in</body></html>\n", Refused("web page")
+    )
     wide = plain_text.replace(b",5,", b",five,")
     yield Case("word.csv", wide, Refused("not number"))
     gap = plain_text.replace(b",5,", b",,")

@@ -19,6 +19,7 @@ from unskew.data.event_kinds import busy_users, choose_events, find_event_column
 from unskew.data.groups import sort_groups
 from unskew.data.pair_order import PairOrder, Pairs
 from unskew.data.rating_columns import find_rating_column, rating_values, stated_columns
+from unskew.data.rating_tables import column_notes, rating_table
 from unskew.data.ratings import FEEDBACK, Ids, Ratings, id_column, value_column
 from unskew.data.steps import Size, Step
 from unskew.engine.threads import map_blocks
@@ -259,7 +260,7 @@ def read_events(
         `implicit` (default): an event is a sign of interest, and nothing is known of dislikes;
         `explicit`: the values are opinions, such as ratings given more than once.
     format
-        `csv`, `tsv`, `::` or `parquet`; guessed from the file unless given.
+        `csv`, `tsv`, `::`, `json` or `parquet`; recognised by the file unless given.
     """
     choose("feedback", feedback, FEEDBACK)
     if isinstance(source, Events):
@@ -267,8 +268,10 @@ def read_events(
     if isinstance(source, Ratings):
         return _of_ratings(source)
     table = tables.read_table(source, format=format)
-    if not table.header and not (isinstance(user, int) and isinstance(item, int)):
-        table = tables.name_columns(table, ("user", "item", "rating"), extra=True)
+    by_number = isinstance(user, int) and isinstance(item, int)
+    stated = {"user": user, "item": item, "rating": rating, "time": time}
+    by_place = not table.header and not (by_number and table.frame.width > 4)
+    table = rating_table(table, stated, by_place=by_place)
     if table.frame.height == 0:
         raise DataError(f"{table.source}: there are no events")
     names = [
@@ -296,9 +299,9 @@ def read_events(
     with tables.naming(table.source):
         users, items = (id_column(table.frame[name]) for name in names[:2])
         values = value_column(value, table.frame.height)
-    roles = ("user", "item", "time", "value")
-    taken = zip(roles, (*names[:2], f"{names[2]} ({unit})", worth), strict=True)
-    assumed = ", ".join(f"{role} = {name}" for role, name in taken if name is not None)
+    columns = dict(zip(("user", "item", "time", "rating"), (*names, worth), strict=True))
+    shown = {**columns, "time": f"{names[2]} ({unit})"}
+    assumed = ", ".join(f"{role} = {name}" for role, name in shown.items() if name is not None)
     note = f"{table.source}: {table.format}, {table.frame.height:,} events; {assumed}"
     read = _in_order(
         users,
@@ -306,7 +309,14 @@ def read_events(
         values,
         stamps,
         tags={tag: table.frame[tag] for tag in kept},
-        notes=(*log.notes, note, *table.notes, *further, *busy_users(users, table.source)),
+        notes=(
+            *log.notes,
+            note,
+            *table.notes,
+            *further,
+            *column_notes(table, columns, stated),
+            *busy_users(users, table.source),
+        ),
         implicit=feedback == "implicit",
     )
     return replace(read, steps=log.steps)

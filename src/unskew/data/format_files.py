@@ -10,7 +10,7 @@ from typing import IO, Any
 
 import polars as pl
 
-from unskew.data.tables import check_widths
+from unskew.data.text_files import check_widths
 from unskew.engine.files import InputFile, reading
 from unskew.errors import DataError
 from unskew.report.text import counted

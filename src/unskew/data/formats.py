@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import ast
-import io
 import json
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
@@ -14,11 +13,17 @@ import polars as pl
 
 from unskew.arrays import F64, Mask
 from unskew.checks import choose
+from unskew.data.dataset_files import (
+    UNRATED,
+    jester_matrix,
+    matrix_rows,
+    read_matrix,
+    read_netflix,
+)
 from unskew.data.format_files import (
     Files,
     check_rows,
     csv_columns,
-    read_text_table,
     text_columns,
     text_of,
 )
@@ -27,7 +32,7 @@ from unskew.data.ratings import CANONICAL_INTEGER, Ratings
 from unskew.data.readers import read_ratings
 from unskew.data.tables import naming
 from unskew.data.times import microseconds
-from unskew.engine.files import InputFile, reading
+from unskew.engine.files import InputFile
 from unskew.errors import DataError
 from unskew.report.text import counted
 
@@ -43,35 +48,16 @@ def movielens(ratings: Files) -> Parts:
 
 def netflix(ratings: Files) -> Parts:
     """Read `combined_data_*.txt` or `mv_*.txt`: a line `movie:`, then lines `user,rating,date`."""
-    frames = [_under_heads(path) for path in ratings]
+    frames = [read_netflix(InputFile.of(path)) for path in ratings]
     frame = pl.concat(frames)
-    time = frame["date"].cast(pl.Datetime("us")).dt.timestamp("us").to_numpy()
+    time = frame["time"].cast(pl.Datetime("us")).dt.timestamp("us").to_numpy()
     notes = (f"{counted(len(frames), 'file')}, {counted(frame.height, 'row')}",)
     return Parts(Ratings.of(frame["user"], frame["item"], frame["rating"], time, notes=notes))
 
 
-def _under_heads(path: Path) -> pl.DataFrame:
-    # polars counts the columns in the first line, and a line `movie:` has one: give it a header.
-    with reading(path):
-        text = b"user,rating,date\n" + path.read_bytes()
-    lines = read_text_table(path, text, schema=dict.fromkeys(("user", "rating", "date"), pl.String))
-    alone = pl.col("rating").is_null() & pl.col("date").is_null()
-    head = pl.col("user").str.ends_with(":") & alone
-    movie = pl.when(head).then(pl.col("user").str.strip_suffix(":")).forward_fill()
-    frame = lines.with_columns(movie.alias("item")).filter(~head)
-    typed = frame.select(
-        pl.col("user").cast(pl.Int64, strict=False),
-        pl.col("item").cast(pl.Int64, strict=False),
-        pl.col("rating").cast(pl.Int8, strict=False),
-        pl.col("date").str.to_date("%Y-%m-%d", strict=False),
-    )
-    check_rows(path, typed, frame, "'movie:' lines, and lines 'user,rating,date' under them")
-    return typed
-
-
 def coat(train: Files, test: Files) -> Parts:
     """Read the matrices `train.ascii` (self-selected) and `test.ascii` (random); 0 = not rated."""
-    chosen, random = (_matrix(path, None) for (path,) in (train, test))
+    chosen, random = (read_matrix(InputFile.of(path), None) for (path,) in (train, test))
     if chosen.shape != random.shape:
         raise DataError(f"{train[0]} is {chosen.shape}, but {test[0]} is {random.shape}")
     return Parts(_of_matrix(chosen, chosen != 0), _of_matrix(random, random != 0)).over_same_ids()
@@ -79,17 +65,8 @@ def coat(train: Files, test: Files) -> Parts:
 
 def jester(ratings: Files) -> Parts:
     """Read `jester-data-1.csv` …: a row per user, the number of ratings first, 99 = not rated."""
-    matrices = [_matrix(path, ",") for path in ratings]
-    for path, dense in zip(ratings, matrices, strict=True):
-        wrong = dense[:, 0] != (dense[:, 1:] != 99).sum(axis=1)
-        if wrong.any():
-            raise DataError(
-                f"{path}: {counted(int(wrong.sum()), 'row does', 'rows do')} not start with the "
-                f"number of their ratings, the first is row {int(wrong.argmax()) + 1}; save the "
-                "Excel file as CSV as it is"
-            )
-    dense = np.vstack(matrices)[:, 1:]
-    return Parts(_of_matrix(dense, dense != 99))
+    dense = np.vstack([jester_matrix(InputFile.of(path), ",") for path in ratings])
+    return Parts(_of_matrix(dense, dense != UNRATED))
 
 
 def jester2(ratings: Files) -> Parts:
@@ -98,24 +75,9 @@ def jester2(ratings: Files) -> Parts:
     return Parts(read_ratings(path, format="tsv", user=0, item=2, rating=4))
 
 
-def _matrix(path: Path, separator: str | None) -> F64:
-    with reading(path), InputFile.of(path).open() as file:
-        text = file.read()
-    if not text.strip():
-        raise DataError(f"{path}: the file is empty")
-    if not text.isascii():  # numpy takes Latin-1, where some bytes are blanks
-        raise DataError(f"{path}: not a matrix of numbers: a byte is no ASCII character")
-    try:
-        dense: F64 = np.loadtxt(io.BytesIO(text), delimiter=separator, ndmin=2)
-    except ValueError as problem:
-        raise DataError(f"{path}: not a matrix of numbers: {problem}") from None
-    return dense
-
-
 def _of_matrix(dense: F64, rated: Mask) -> Ratings:
-    user, item = np.nonzero(rated)
-    value = pl.Series("rating", dense[rated])
-    return Ratings.of(pl.Series("user", user + 1), pl.Series("item", item + 1), value)
+    rows = matrix_rows(dense, rated)
+    return Ratings.of(rows["user"], rows["item"], rows["rating"])
 
 
 def yahoo_r3(train: Files, test: Files) -> Parts:

@@ -27,6 +27,7 @@ from unskew.data.rating_columns import (
     stated_columns,
     why_implicit,
 )
+from unskew.data.rating_tables import column_notes, rating_table
 from unskew.data.ratings import FEEDBACK, Ratings, id_column
 from unskew.data.tables import (
     ITEM,
@@ -34,7 +35,6 @@ from unskew.data.tables import (
     USER,
     Table,
     column_hint,
-    name_columns,
     naming,
     number_column,
     plain_name,
@@ -68,18 +68,21 @@ def read_ratings(
     ----------
     source
         A path or an address such as `s3://bucket/ratings.csv` (CSV, TSV, `::`-separated,
-        whitespace-separated TREC qrels, each also gzipped, or Parquet, also a folder or a pattern
-        of Parquet files; pipes too), a data frame (polars, pandas, pyarrow, duckdb or any other
+        whitespace-separated TREC qrels, JSON lines or an array of objects, the files of the Netflix
+        Prize, the matrices of Jester, each also gzipped, or Parquet, also a folder or a pattern of
+        Parquet files; pipes too), a data frame (polars, pandas, pyarrow, duckdb or any other
         that narwhals knows), or a mapping of column names to arrays. `Ratings`, and those of a
         `Dataset` or a `World`, are returned as they are.
     user, item, rating, time
         Names (or numbers, from 0) of the columns; guessed from common names unless given, and
         `Ratings.notes` says what was assumed. Without a header line the columns are user, item
-        and rating; a fourth one is kept as a tag, and holds times only if `time=3` says so. A
-        column that may be a rating is never left out in silence: where its name does not tell,
-        the table is refused. Words such as like and dislike, true and false are 1 and 0. Without
-        a rating column the data is implicit: every pair counts as 1. Ratings may be up to ±1e100.
-        Times are ISO text, dates, or seconds, milli-, micro- or nanoseconds since 1970,
+        and rating; a third or fourth column of ISO dates or of seconds (milli-, micro-,
+        nanoseconds) from 1990 to 2100 is the time, any other fourth one is kept as a tag; ids of
+        Amazon's products show where the item comes first. A column that may be a rating is never
+        left out in silence: where its name does not tell, the table is refused. Words such as
+        like and dislike, true and false are 1 and 0. Without a rating column the data is implicit:
+        every pair counts as 1. Ratings may be up to ±1e100. Times are ISO text, dates, or
+        seconds, milli-, micro- or nanoseconds since 1970,
         told by their size; a column with several units is refused.
     tags
         Names of further columns to keep.
@@ -104,8 +107,8 @@ def read_ratings(
         column, where its name says that it counts use (`count`, `plays`, `hours` …) and all values
         are above 0, or where all values are 1; the notes say so.
     format
-        `csv`, `tsv`, `::`, `parquet` or `trec`; guessed from the file unless given. In a TREC
-        qrels file a negative grade means *in the pool but not judged*.
+        `csv`, `tsv`, `::`, `parquet`, `json` or `trec`; recognised by the file unless given. In a
+        TREC qrels file a negative grade means *in the pool but not judged*.
 
     Examples
     --------
@@ -124,8 +127,8 @@ def read_ratings(
         return _qrels(table, duplicates or "error")
     by_number = isinstance(user, int) and isinstance(item, int)
     by_place = not table.header and not (by_number and table.frame.width > 4)
-    if by_place:
-        table = name_columns(table, ("user", "item", "rating"), extra=True)
+    stated = {"user": user, "item": item, "rating": rating, "time": time}
+    table = rating_table(table, stated, by_place=by_place)
     if table.frame.height == 0:
         raise DataError(f"{table.source}: there are no rows")
     tags = _tags(table, tags, optional_tags)
@@ -138,18 +141,18 @@ def read_ratings(
     )
     log = choose_events(table, kind, (who, what), events, weights)
     said = _find_feedback(log, rating, {who, what, when, kind, *tags}, feedback, duplicates)
-    names = {"user": who, "item": what, "rating": said.column, "time": when}
-    stamps = None
+    columns = {"user": who, "item": what, "rating": said.column, "time": when}
+    stamps, unit = None, ""
     if when is not None:
         stamps, unit = time_column(log.table, when)
-        names["time"] = f"{when} ({unit})"
     frame = log.table.frame
     unused = [name for name in frame.columns if name not in {who, what, when, kind, said.column}]
     further = [name for name in unused if by_place and name not in tags]
     notes = [
         *log.notes,
-        _columns_note(log.table, names),
+        _columns_note(log.table, columns, unit),
         *table.notes,
+        *column_notes(table, columns, stated),
         *said.notes,
         *(busy_users(frame[who], table.source) if said.implicit else ()),
         *(_tag_note(log.table, name) for name in further),
@@ -215,9 +218,10 @@ def _check_unread(**options: object) -> None:
             )
 
 
-def _columns_note(table: Table, names: Mapping[str, str | None]) -> str:
+def _columns_note(table: Table, columns: Mapping[str, str | None], unit: str) -> str:
     """Say which columns were read as what."""
-    assumed = ", ".join(f"{role} = {name}" for role, name in names.items() if name is not None)
+    assumed = ", ".join(f"{role} = {name}" for role, name in columns.items() if name is not None)
+    assumed += f" ({unit})" if unit else ""
     return f"{table.source}: {table.format}, {counted(table.frame.height, 'row')}; {assumed}"
 
 

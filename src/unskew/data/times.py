@@ -24,6 +24,8 @@ UNITS = (
 )
 _LATEST = 1e17  # microseconds
 _ZONE = r"\d(?:[Zz]|[+-]\d{2}:?\d{2})$"
+_WEEKDAY = "%a %b %d %H:%M:%S %z %Y"
+"""How Goodreads and Twitter write times: Fri Nov 10 15:06:00 -0800 2017."""
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 # Units of durations: the shortest first. A month has no fixed length.
 _LENGTHS = {
@@ -80,6 +82,8 @@ def _stamps(column: pl.Series) -> tuple[I64, str]:
 
 def _parsed(column: pl.Series) -> I64:
     parsed = column.str.to_datetime(time_unit="us", time_zone="UTC", strict=False)
+    if _is_weekdays(column):
+        parsed = column.str.to_datetime(_WEEKDAY, time_unit="us", strict=False)
     if parsed.null_count():
         zoned = column.str.contains(_ZONE)
         if zoned.any() and not zoned.all():
@@ -105,8 +109,14 @@ def _parsed(column: pl.Series) -> I64:
     return parsed.dt.timestamp("us").to_numpy()
 
 
+def _is_weekdays(column: pl.Series) -> bool:
+    return bool(column.str.contains(r"^(Mon|Tue|Wed|Thu|Fri|Sat|Sun) \w{3} ").all())
+
+
 def _iso_words(column: pl.Series) -> str:
     """Say what was done about time zones: dates that name one are turned into UTC."""
+    if _is_weekdays(column):
+        return "dates such as 'Fri Nov 10 15:06:00 -0800 2017', turned into UTC"
     zoned = bool(column.str.contains(_ZONE)[0])  # those that differ were not read
     return "ISO dates with a time zone, turned into UTC" if zoned else "ISO dates, taken as UTC"
 
