@@ -147,9 +147,14 @@ class InputFile:
 def replacing(path: str | os.PathLike[str], *, sync: bool = True) -> Iterator[Path]:
     """Give a temporary path beside `path`; on success it takes the place of `path` at once.
 
-    What cannot be written raises `OutputError`. A link is followed; a device or a pipe is written
-    to as it is, as nothing can take its place. Without `sync` the disk is not waited for: what was
-    written may not survive a power cut.
+    What cannot be written raises `OutputError`. A symbolic link is followed: its target is
+    replaced, the link stays. Of a file with several hard links this name gets the new content, the
+    other names keep the old one. A device or a pipe is written to as it is, as nothing can take its
+    place. Without `sync` the disk is not waited for: what was written may not survive a power cut.
+
+    A new file has the permissions of the umask. A file that is replaced hands on its permissions
+    and its group (see `_Access`); the new file belongs to the user who writes it, whoever owned the
+    old one. Access control lists and extended attributes are not kept.
     """
     check_local("output", path)
     with _explained(path):
@@ -159,28 +164,65 @@ def replacing(path: str | os.PathLike[str], *, sync: bool = True) -> Iterator[Pa
         final = Path(os.path.realpath(path))
         final.parent.mkdir(parents=True, exist_ok=True)
         temporary = _beside(final)
+        access = _Access.of(final)
         try:
+            if access is not None:  # before there is content that others might read
+                temporary.touch(0o600, exist_ok=False)
             yield temporary
             if sync:
                 with temporary.open("r+b") as written:  # Windows syncs only what it may write
                     os.fsync(written.fileno())
+            if access is not None:
+                access.grant(temporary)
             temporary.replace(final)
         finally:
             temporary.unlink(missing_ok=True)
+
+
+@dataclass(frozen=True)
+class _Access:
+    """Who may read and write a file, whoever owns it."""
+
+    mode: int
+    group: int
+
+    @classmethod
+    def of(cls, path: Path) -> _Access | None:
+        """Return the access to a file; None where there is no file."""
+        try:
+            facts = path.stat()
+        except FileNotFoundError:
+            return None
+        return cls(stat.S_IMODE(facts.st_mode) & 0o777, facts.st_gid)
+
+    def grant(self, path: Path) -> None:
+        """Give another file the same permissions and group.
+
+        Where the system does not allow the group, another group may do no more than everybody may.
+        """
+        mode = self.mode
+        if hasattr(os, "chown") and path.stat().st_gid != self.group:
+            try:
+                os.chown(path, -1, self.group)
+            except OSError:
+                mode &= 0o707 | (mode & 0o007) << 3
+        path.chmod(mode)
 
 
 @contextmanager
 def replacing_folder(path: str | os.PathLike[str]) -> Iterator[Path]:
     """Give a temporary folder beside `path`; on success its files appear in `path`.
 
-    Files of the same names are replaced, others stay. On failure nothing of it is left.
+    Files of the same names are replaced and hand on their permissions, as in `replacing`; others
+    stay. On failure nothing of it is left.
     """
     check_local("output", path)
     final = Path(os.path.realpath(path))
     with _explained(path):
         final.parent.mkdir(parents=True, exist_ok=True)
         temporary = _beside(final)
-        temporary.mkdir()
+        # What replaces private files is private from the start.
+        temporary.mkdir(0o700 if final.exists() else 0o777)
         try:
             yield temporary
             if final.exists():
@@ -197,6 +239,9 @@ def _move_files(source: Path, target: Path) -> None:
     for path in sorted(files, key=lambda path: (-len(path.parts), path.name == "card.json", path)):
         place = target / path.relative_to(source)
         place.parent.mkdir(parents=True, exist_ok=True)
+        access = _Access.of(place)
+        if access is not None:
+            access.grant(path)
         path.replace(place)
 
 
