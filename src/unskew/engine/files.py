@@ -22,6 +22,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO, cast
 
+from unskew.checks import check_path
 from unskew.engine.remote import RemoteFile, check_local, is_address, open_address, restored
 from unskew.engine.system import errno_from, is_running, lock, node
 from unskew.engine.threads import check_fork
@@ -106,6 +107,8 @@ class InputFile:
     @classmethod
     def of(cls, path: str | os.PathLike[str] | RemoteFile) -> InputFile:
         """Look at a file, and read it if it is a pipe or remote."""
+        if not isinstance(path, RemoteFile):
+            check_path("file", path)
         if is_address(path):
             path = open_address(path)
         if isinstance(path, RemoteFile):
