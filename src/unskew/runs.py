@@ -149,7 +149,11 @@ class Run:
         return pl.DataFrame(columns)
 
     def to_csv(self, path: str | os.PathLike[str]) -> None:
-        """Write user, item, rank and score as CSV."""
+        """Write user, item, rank and score as CSV.
+
+        A text id that a spreadsheet would carry out, such as =x, gets an apostrophe in front, which
+        `read_run` removes but other programs see. Parquet and TREC files keep ids as they are.
+        """
         write_table(self.to_polars(), path, "csv")
 
     def to_parquet(self, path: str | os.PathLike[str]) -> None:

@@ -408,7 +408,7 @@ class Ratings:
         return frame.rename({"rating": COUNT if whole else WEIGHT})
 
     def to_csv(self, path: str | os.PathLike[str]) -> None:
-        """Write user, item, rating and what else there is as CSV."""
+        """Write user, item, rating and what else there is as CSV; formulas as `Run.to_csv`."""
         write_table(self.to_file_table(), path, "csv")
 
     def to_parquet(self, path: str | os.PathLike[str]) -> None:

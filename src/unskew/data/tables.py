@@ -22,6 +22,7 @@ from unskew.checks import choose
 from unskew.data.frames import as_column, index_names, read_frame
 from unskew.data.parquet_files import find_parquet, is_several
 from unskew.data.ratings import CANONICAL_INTEGER
+from unskew.engine.cells import unescaped
 from unskew.engine.files import InputFile, reading
 from unskew.engine.remote import address_name, is_address, shown_address
 from unskew.engine.threads import check_fork
@@ -542,7 +543,7 @@ def _parse(source: Any, path: InputFile, separator: str, header: bool, quote: bo
     columns = []
     for column in frame.iter_columns():
         text = column.str.strip_chars() if column.dtype == pl.String else column
-        columns.append(_typed(text))
+        columns.append(_typed(unescaped(text) if quote else text))
     return pl.DataFrame(columns)
 
 

@@ -23,6 +23,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO, cast
 
 from unskew.checks import check_path
+from unskew.engine.cells import escaped
 from unskew.engine.remote import RemoteFile, check_local, is_address, open_address, restored
 from unskew.engine.system import errno_from, is_running, lock, node
 from unskew.engine.threads import check_fork
@@ -403,7 +404,10 @@ def _remove_abandoned(home: Path, seconds: float = 60.0) -> None:
 
 
 def write_table(frame: pl.DataFrame, path: str | os.PathLike[str], kind: str) -> None:
-    """Write a table as `csv`, as `parquet`, or as `trec` (blanks between columns, no header)."""
+    """Write a table as `csv`, as `parquet`, or as `trec` (blanks between columns, no header).
+
+    Text of a CSV file that a spreadsheet would carry out is escaped; see `cells`.
+    """
     check_fork()
     with replacing(path) as part:
         if kind == "parquet":
@@ -411,4 +415,4 @@ def write_table(frame: pl.DataFrame, path: str | os.PathLike[str], kind: str) ->
         elif kind == "trec":
             frame.write_csv(part, include_header=False, separator=" ", quote_style="never")
         else:
-            frame.write_csv(part)
+            escaped(frame).write_csv(part)
