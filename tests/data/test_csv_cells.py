@@ -14,12 +14,23 @@ from unskew.data.tables import read_table
 from unskew.engine.cells import escape_cell, escaped, unescaped
 from unskew.engine.files import write_table
 
-FORMULAS = ["=cmd|' /C calc'!A0", "+1+1", "-1+1", "@SUM(1)", "\t=1", "\r=1", "'=1", "''@x", "=,\"\nx"]
+FORMULAS = [
+    "=cmd|' /C calc'!A0",
+    "+1+1",
+    "-1+1",
+    "@SUM(1)",
+    "\t=1",
+    "\r=1",
+    "'=1",
+    "''@x",
+    '=,"\nx',
+]
 DANGEROUS = re.compile(r"[=+\-@\t\r]")
 
 # Blanks around an id are removed when it is read, a NUL tells that a file is no text.
 body = st.text(
-    st.characters(exclude_categories=["Cs", "Cc", "Zs", "Zl", "Zp"]) | st.sampled_from("'=+-@,;\"|"),
+    st.characters(exclude_categories=["Cs", "Cc", "Zs", "Zl", "Zp"])
+    | st.sampled_from("'=+-@,;\"|"),
     min_size=1,
     max_size=6,
 )
@@ -48,7 +59,7 @@ def assert_no_formulas(path):
 @example(ids=["name", *FORMULAS])
 @example(ids=["name", "-5", "+5", "'-5", "1e5"])
 def test_every_id_comes_back_as_it_was(ids, tmp_path):
-    run = us.read_run({user: ids for user in ids})
+    run = us.read_run(dict.fromkeys(ids, ids))
     run.to_csv(tmp_path / "run.csv")
     assert_no_formulas(tmp_path / "run.csv")
     again = us.read_run(tmp_path / "run.csv")
@@ -111,8 +122,8 @@ def planned(tmp_path):
     """A plan of annotation for ids that are formulas, and its folder."""
     items = [*FORMULAS, "plain", "-7"]
     lists = {
-        "x": {user: items[:3] for user in FORMULAS},
-        "y": {user: items[3:6] for user in FORMULAS},
+        "x": dict.fromkeys(FORMULAS, items[:3]),
+        "y": dict.fromkeys(FORMULAS, items[3:6]),
     }
     plan = us.unbiased.plan_annotation(lists, "P@3", budget=30, seed=1)
     titles = {"item": items, "=title": [f"={item}" for item in items]}

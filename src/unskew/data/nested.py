@@ -6,6 +6,7 @@ numpy only says that a shape is inhomogeneous.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from numbers import Real
 from typing import Any
 
 import numpy as np
@@ -20,8 +21,17 @@ _LONGEST = 60
 """A value is shown up to this many characters."""
 
 
-def as_matrix(name: str, rows: Any) -> NDArray[Any]:
+def as_matrix(name: str, rows: Any, filler: str = "-1 or None") -> NDArray[Any]:
     """Return an array of rows; refuse rows that differ in length.
+
+    Parameters
+    ----------
+    name
+        What messages call it.
+    rows
+        An array, or lists.
+    filler
+        What fills up short rows.
 
     Examples
     --------
@@ -32,34 +42,41 @@ def as_matrix(name: str, rows: Any) -> NDArray[Any]:
     unskew.errors.DataError: items: row 2 has 1 cell, row 1 has 2; rows must be of one length: \
 fill short ones up with -1 or None
     """
-    listed = rows.tolist() if _holds_objects(rows) else rows
     try:
-        array = np.asarray(listed)
+        array = np.asarray(_unpacked(rows))
     except ValueError:
-        raise _ragged(name, listed) from None
-    if array.dtype == object and array.ndim > 0:
-        _check_cells(name, array)
+        raise _ragged(name, list(rows), filler) from None
+    if array.dtype == object and any(_size(cell) is not None for cell in array.flat):
+        raise _ragged(name, list(rows), filler)
     return array
 
 
 def as_number_matrix(name: str, rows: Any) -> F64:
     """Return an array of rows of numbers; refuse other rows and cells."""
-    array = as_matrix(name, rows)
+    array = as_matrix(name, rows, "NaN")
     if array.dtype.kind not in "biuf":
         for place, cell in np.ndenumerate(array):
-            if not isinstance(cell, bool | int | float | np.number | None) or np.iscomplexobj(cell):
-                where = ", ".join(f"{word} {at + 1}" for word, at in zip(_AXES, place, strict=False))
-                raise DataError(f"{name}: {where or 'the value'} is {shown(cell)}, not a number")
+            if cell is not None and not isinstance(cell, Real):
+                where = ", ".join(
+                    f"{axis} {at + 1}" for axis, at in zip(_AXES, place, strict=False)
+                )
+                raise DataError(f"{name}: {where} holds {shown(cell)}, which is no number")
     return np.asarray(array, np.float64)
 
 
 _AXES = ("row", "column")
 
 
-def first_nested(column: pl.Series) -> tuple[int, str]:
-    """Return the row (from 1) of the first list in a nested column, and what it holds."""
+def first_value(column: pl.Series) -> tuple[int, str]:
+    """Return the row (from 1) of the first value of a column, and the value as messages show it."""
     row = int(column.is_not_null().arg_max() or 0)
     return row + 1, shown(column.slice(row, 1).to_list()[0] if len(column) else None)
+
+
+def got(column: pl.Series) -> str:
+    """Return what a column holds instead of what is needed: its type, and the first value."""
+    row, cell = first_value(column)
+    return f"got {column.dtype} in row {row} ({cell})"
 
 
 def check_lengths(source: str, frame: pl.DataFrame) -> None:
@@ -77,28 +94,25 @@ def check_lengths(source: str, frame: pl.DataFrame) -> None:
 
 def shown(value: object) -> str:
     """Return a value as an error message shows it."""
-    text = " ".join(repr(value).split())
+    plain = value.item() if isinstance(value, np.generic) else value
+    text = " ".join(repr(plain).split())
     return text if len(text) <= _LONGEST else f"{text[:_LONGEST]}…"
 
 
-def _holds_objects(rows: object) -> bool:
-    """Tell an array of objects, of which each may be a row."""
-    return isinstance(rows, np.ndarray) and rows.dtype == object and rows.ndim > 0
+def _unpacked(rows: Any) -> Any:
+    """Return an array of lists as a list of lists, which numpy takes for two axes."""
+    is_packed = isinstance(rows, np.ndarray) and rows.dtype == object and rows.ndim == 1
+    return list(rows) if is_packed and any(_size(row) is not None for row in rows) else rows
 
 
 def _size(row: object) -> int | None:
     """Return how many cells a row has; None for a single value."""
-    is_row = isinstance(row, Sequence | np.ndarray | pl.Series) and not isinstance(row, str | bytes)
-    return len(row) if is_row and np.ndim(row) else None  # type: ignore[arg-type]
+    if isinstance(row, str | bytes) or getattr(row, "shape", None) == ():
+        return None
+    return len(row) if isinstance(row, Sequence | np.ndarray | pl.Series) else None
 
 
-def _check_cells(name: str, array: NDArray[Any]) -> None:
-    for place, cell in np.ndenumerate(array):
-        if _size(cell) is not None:
-            raise _ragged(name, array.tolist() if array.ndim == 1 else [list(row) for row in array])
-
-
-def _ragged(name: str, rows: Any) -> DataError:
+def _ragged(name: str, rows: Any, filler: str) -> DataError:
     """Return the error for rows that are no table: another length, or a list in a cell."""
     sizes = [_size(row) for row in rows]
     wrong = next((at for at, size in enumerate(sizes) if size != sizes[0] or size is None), None)
@@ -110,7 +124,7 @@ def _ragged(name: str, rows: Any) -> DataError:
     cells = counted(sizes[wrong] or 0, "cell")
     return DataError(
         f"{name}: row {wrong + 1} has {cells}, row 1 has {sizes[0]:,}; rows must be of one length: "
-        f"fill short ones up with {'NaN' if name == 'scores' else '-1 or None'}"
+        f"fill short ones up with {filler}"
     )
 
 

@@ -19,7 +19,8 @@ import polars as pl
 
 from unskew.arrays import I64
 from unskew.checks import choose
-from unskew.data.frames import as_column, index_names, read_frame
+from unskew.data.frames import as_column, has_rows, index_names, read_frame
+from unskew.data.nested import got
 from unskew.data.parquet_files import find_parquet, is_several
 from unskew.data.ratings import CANONICAL_INTEGER
 from unskew.engine.cells import unescaped
@@ -223,7 +224,7 @@ def read_table(source: object, *, format: str | None = None) -> Table:  # noqa: 
         return Table(frame, "frame", index=index_names(source))
     if isinstance(source, Mapping):
         for name, column in source.items():
-            if isinstance(column, str) or not hasattr(column, "__len__"):
+            if isinstance(column, str) or not has_rows(column):
                 raise DataError(
                     f"column {str(name)!r}: expected an array or a list, got {column!r}"
                 )
@@ -583,7 +584,7 @@ def number_column(table: Table, name: str, what: str) -> pl.Series:
     if column.dtype != pl.String:
         if not (column.dtype.is_numeric() or column.dtype in (pl.Boolean, pl.Null)):
             raise DataError(
-                f"{table.source}: {what} in column {name!r} must be numbers, got {column.dtype}"
+                f"{table.source}: {what} in column {name!r} must be numbers, {got(column)}"
             )
         return column
     floats = column.cast(pl.Float64, strict=False)
