@@ -26,7 +26,7 @@ class Odd:
         return "<odd>"
 
 
-NEVER = [Odd(), b"x", 1j, np.array([Odd(), 1], dtype=object), {"a": Odd()}]
+NEVER = [Odd(), b"x", 1j, np.array([Odd(), 1], dtype=object), {"a": Odd()}, "a\0b"]
 """What is wrong everywhere but where anything goes."""
 WRONG = [
     *NEVER,

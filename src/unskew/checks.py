@@ -237,6 +237,25 @@ def check(name: str, value: object, hint: Any) -> None:
         if isinstance(value, Integral) and abs(int(value)) > LARGEST:
             words += f", up to {LARGEST}"
         raise SettingError(f"{name} must be {words}, got {_shown(value)}")
+    if isinstance(value, str | os.PathLike) and _takes_paths(hint):
+        check_path(name, value)
+
+
+def check_path(name: str, path: str | os.PathLike[str]) -> None:
+    """Refuse a path that no file can have: the system's own error does not say which one it is."""
+    if "\0" in os.fspath(path):
+        raise SettingError(
+            f"{name} {os.fspath(path)!r}: a path cannot hold a NUL character; remove it"
+        )
+
+
+def _takes_paths(hint: Any) -> bool:
+    """Tell whether a path is among what is declared."""
+    origin = typing.get_origin(hint)
+    if origin in (typing.Union, types.UnionType):
+        return any(map(_takes_paths, typing.get_args(hint)))
+    kind = origin or hint
+    return isinstance(kind, type) and issubclass(kind, os.PathLike)
 
 
 def _shown(value: object) -> str:

@@ -17,6 +17,7 @@ from unskew.arrays import F64, I32, I64, Mask, frozen
 from unskew.checks import checked, choose
 from unskew.data import tables
 from unskew.data.frames import as_column
+from unskew.data.nested import as_matrix, as_number_matrix, check_lengths, first_value, shown
 from unskew.data.rating_columns import check_no_ratings
 from unskew.data.ratings import Ids, write_trec
 from unskew.engine.files import write_table
@@ -72,25 +73,24 @@ class Run:
         >>> us.Run.from_arrays([7, 8], [[1, 2, 3], [3, -1, -1]])
         Run(2 lists, 3 items, depth up to 3)
         """
-        table = np.asarray(items)
-        who = np.asarray(users)
+        table, who = as_matrix("items", items), as_matrix("users", users)
         if table.ndim != 2 or who.shape != table.shape[:1]:
             raise DataError(
                 f"expected items of shape (users, depth) and one user per row, got items "
                 f"{table.shape} and users {who.shape}"
             )
-        grid = None if scores is None else np.asarray(scores, dtype=np.float64)
+        grid = None if scores is None else as_number_matrix("scores", scores)
         if grid is not None and grid.shape != table.shape:
             raise DataError(f"scores {grid.shape} and items {table.shape} differ in shape")
         if table.dtype.kind in "iu":
             filled = table >= 0
         else:
             filled = np.array([[cell is not None for cell in row] for row in table], dtype=np.bool_)
-        ids, order = Ids.number(pl.Series("user", who))
+        ids, order = Ids.number(as_column("user", who))
         if len(ids) != who.size:
             raise DataError("users: the same user has two rows")
         table, filled = table[np.argsort(order)], filled[np.argsort(order)]
-        known, codes = Ids.number(pl.Series("item", table[filled].tolist()))
+        known, codes = Ids.number(as_column("item", table[filled].tolist()))
         item = np.full(table.size, -1, np.int32)
         item[filled.ravel()] = codes
         start = np.arange(who.size + 1, dtype=np.int64) * table.shape[1]
@@ -150,7 +150,11 @@ class Run:
         return pl.DataFrame(columns)
 
     def to_csv(self, path: str | os.PathLike[str]) -> None:
-        """Write user, item, rank and score as CSV."""
+        """Write user, item, rank and score as CSV.
+
+        A text id that a spreadsheet would carry out, such as =x, gets an apostrophe in front, which
+        `read_run` removes but other programs see. Parquet and TREC files keep ids as they are.
+        """
         write_table(self.to_polars(), path, "csv")
 
     def to_parquet(self, path: str | os.PathLike[str]) -> None:
@@ -524,21 +528,16 @@ def _without_nan(
 
 def _explode(table: tables.Table, names: dict[str, Any]) -> tuple[pl.DataFrame, dict[str, Any]]:
     """Turn a row per user with a list of items into a row per item."""
-    nested = [
-        name
-        for name in (names["item"], names["score"])
-        if name is not None and isinstance(table.frame[name].dtype, pl.List | pl.Array)
-    ]
-    try:
-        frame = table.frame.select(names["user"], *nested).explode(nested)
-    except pl.exceptions.ShapeError:
-        raise DataError(
-            f"{table.source}: lists in columns {' and '.join(map(repr, nested))} of one row differ "
-            f"in length"
-        ) from None
-    frame = frame.filter(pl.col(names["item"]).is_not_null())
-    score = names["score"] if names["score"] in nested else None
-    return frame, {**names, "rank": None, "score": score}
+    nested = [names[what] for what in ("item", "rank", "score") if names[what] is not None]
+    for name in nested:
+        if not isinstance(table.frame[name].dtype, pl.List | pl.Array):
+            raise DataError(
+                f"{table.source}: column {names['item']!r} holds lists, but column {name!r} one "
+                "value per row; give a list for each row, or leave the column out"
+            )
+    check_lengths(table.source, table.frame.select(nested))
+    frame = table.frame.select(names["user"], *nested).explode(nested)
+    return frame.filter(pl.col(names["item"]).is_not_null()), names
 
 
 def _table(source: object, kind: str | None, by_number: bool) -> tables.Table:
@@ -579,19 +578,18 @@ def _from_lists(source: Mapping[Any, Any]) -> tables.Table:
     item: list[Any] = []
     third: list[Any] = []
     for who, items in source.items():
-        if isinstance(items, str) or not isinstance(items, Mapping | Sequence | np.ndarray):
-            raise DataError(f"user {who!r}: expected a list of items, got {items!r}")
+        is_list = getattr(items, "ndim", 1) == 1 and not isinstance(items, str)
+        if not is_list or not isinstance(items, Mapping | Sequence | np.ndarray):
+            raise DataError(f"user {who!r}: expected a list of items, got {shown(items)}")
         user += [who] * len(items)
         item += list(items)
         third += list(items.values()) if isinstance(items, Mapping) else range(1, len(items) + 1)
     name = "score" if scored and all(scored) else "rank"
-    frame = pl.DataFrame(
-        [
-            as_column("user", user),
-            as_column("item", item),
-            as_column(name, third),
-        ]
-    )
+    ids = as_column("item", item)
+    if isinstance(ids.dtype, pl.List | pl.Array):  # else lists of lists would become one list
+        row, cell = first_value(ids)
+        raise DataError(f"user {user[row - 1]!r}: expected a list of items, but one item is {cell}")
+    frame = pl.DataFrame([as_column("user", user), ids, as_column(name, third)])
     return tables.Table(frame, "lists", format="mapping")
 
 

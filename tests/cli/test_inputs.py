@@ -384,14 +384,14 @@ def test_tables_for_people_hold_no_formulas(text):
     assert rows[2] == ["plain-name", "0.25"]
 
 
-def test_csv_on_the_command_line_is_for_people_and_files_are_exact(shop, call):
+def test_csv_holds_no_formulas_and_is_read_back_exactly(shop, call):
     write(shop / "test.csv", "user,item,rating", [("=1+1", "a", 5), ("-x", "b", 4)])
     write(shop / "plain.csv", "user,item,rank", [("=1+1", "a", 1), ("-x", "b", 1)])
     files = ["-j", "test.csv", "-r", "@SUM(1)=plain.csv", "--per-user", "users.csv"]
     code, out, err = call("evaluate", *files, "-m", "P@1", "--liked", 4, "--format", "csv", "-q")
     assert code == 0, err
     assert out.splitlines()[1].startswith("'@SUM(1),P@1,1.0,")
-    assert sorted(pl.read_csv(shop / "users.csv")["user"]) == ["-x", "=1+1"]
+    assert sorted(pl.read_csv(shop / "users.csv")["user"]) == ["'-x", "'=1+1"]
     again = us.read_ratings(shop / "users.csv", item="system", rating="P@1")
     assert again.users.values.to_list() == ["-x", "=1+1"]
 

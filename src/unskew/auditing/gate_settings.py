@@ -9,7 +9,7 @@ from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
 from typing import Any
 
-from unskew.checks import check_fields, choose, is_number
+from unskew.checks import check_fields, check_path, choose, is_number
 from unskew.errors import DataError, SettingError, unknown_name
 
 RAILS = ("anti", "coverage", "gini", "popularity")
@@ -129,6 +129,7 @@ class GateSettings:
         if isinstance(source, GateSettings):
             return source
         if isinstance(source, str | os.PathLike):
+            check_path("config", source)
             return cls._of_mapping(_parsed(Path(source)), str(source))
         if isinstance(source, Mapping):
             return cls._of_mapping(source, "config")

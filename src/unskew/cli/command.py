@@ -195,8 +195,10 @@ def joined_lines(text: str) -> str:
 
 
 def check_words(words: list[str]) -> None:
-    """Reject empty values: as a path they would be the working folder."""
+    """Reject empty values, which as a path would be the working folder, and NUL characters."""
     for before, word in zip(["", *words], words, strict=False):
+        if "\0" in word:  # no shell can give one, but who calls the command from Python can
+            raise SettingError(f"{word!r}: a value cannot hold a NUL character; remove it")
         name, equals, value = word.partition("=")
         if not word.strip() or (word.startswith("--") and equals and not value.strip()):
             named = name if word.strip() else before if before.startswith("-") else "an argument"

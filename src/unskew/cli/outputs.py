@@ -85,8 +85,8 @@ class Printout:
         from unskew.engine.files import replacing, write_table
 
         kind = TABLES[path.suffix.lower()]
-        if kind == "parquet":
-            write_table(self.table, path, kind)
+        if kind == "parquet" or (kind == "csv" and kind not in self.texts):
+            write_table(self.table, path, kind)  # every id can be read back as it was
             return
         text, footer = self.text(kind), self.lines()
         if kind == "html":

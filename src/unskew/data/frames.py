@@ -198,16 +198,35 @@ def as_column(name: str, values: Any, *, text: bool = False) -> pl.Series:
     if isinstance(values, np.ndarray) and values.dtype.kind == "M":
         values = values.astype("datetime64[us]")  # polars knows no seconds
     try:
-        return pl.Series(name, values, dtype=pl.String if text else None)
+        column = pl.Series(name, values, dtype=pl.String if text else None)
+        if column.dtype == pl.Object and isinstance(values, np.ndarray):  # such as one of lists
+            column = pl.Series(name, values.tolist())
+        return column
     except (TypeError, pl.exceptions.PolarsError):
-        kinds = {type(value) for value in values if value is not None}
+        kinds = {type(value): row for row, value in _backwards(values) if value is not None}
         if all(issubclass(kind, Real) for kind in kinds):  # 4 and 3.5
             return pl.Series(name, [None if v is None else float(v) for v in values])
-        names = ", ".join(sorted(kind.__name__ for kind in kinds))
+        if len(kinds) == 1:
+            raise DataError(
+                f"column {name!r} holds lists (the first in row {min(kinds.values())}) that mix "
+                "values of several types; make them all numbers or all text"
+            ) from None
+        rows = sorted((row, kind.__name__) for kind, row in kinds.items())
+        names = ", ".join(f"{kind} in row {row}" for row, kind in rows)
         raise DataError(
             f"column {name!r} mixes values of several types ({names}); make them all numbers or "
             "all text"
         ) from None
+
+
+def _backwards(values: Sequence[object]) -> Iterator[tuple[int, object]]:
+    """Yield rows (from 1) and values, the first row last: of several alike it is the one kept."""
+    return zip(range(len(values), 0, -1), reversed(values), strict=True)
+
+
+def has_rows(values: object) -> bool:
+    """Tell whether something can be a column: it has a length; an array without axes has none."""
+    return hasattr(values, "__len__") and getattr(values, "shape", None) != ()
 
 
 def _from_pandas(frame: Any) -> pl.DataFrame:

@@ -6,6 +6,7 @@ import glob
 from collections.abc import Sequence
 from pathlib import Path, PurePosixPath
 
+from unskew.checks import check_path
 from unskew.engine import remote
 from unskew.engine.files import reading
 from unskew.engine.remote import RemoteFile, is_address
@@ -21,6 +22,7 @@ def find_parquet(source: str | Path) -> Sequence[Path | RemoteFile]:
     Of a folder that is every Parquet file inside, however deep; names that begin with `.` or `_`
     are left out. There is at least one, or `DataError`.
     """
+    check_path("file", source)
     files: Sequence[Path | RemoteFile]
     if is_address(source):
         files = remote.find_files(source, _is_meant)
@@ -58,6 +60,7 @@ def _is_meant(name: str) -> bool:
 
 def is_several(source: str | Path) -> bool:
     """Tell whether a folder or a pattern is meant, and not one file."""
+    check_path("file", source)
     if is_address(source):
         if remote.is_web(source):
             return False

@@ -15,6 +15,7 @@ import polars as pl
 from unskew.arrays import F64, I32, I64, Mask, frozen
 from unskew.checks import choose
 from unskew.data.groups import GROUPS_PER_TASK, does_numpy_sort, grouped_order
+from unskew.data.nested import got
 from unskew.data.steps import Step
 from unskew.engine.files import write_table
 from unskew.engine.threads import check_fork, map_blocks
@@ -251,10 +252,8 @@ def id_column(raw: pl.Series) -> pl.Series:
 
 
 def _no_ids(raw: pl.Series) -> DataError:
-    return DataError(
-        f"column {raw.name!r}: ids must be whole numbers or text, got {raw.dtype} such as "
-        f"{raw.head(1).to_list()[0]!r}; is this the right column?"
-    )
+    rule = "ids must be whole numbers or text"
+    return DataError(f"column {raw.name!r}: {rule}, {got(raw)}; is this the right column?")
 
 
 @dataclass(frozen=True, eq=False)
@@ -408,7 +407,7 @@ class Ratings:
         return frame.rename({"rating": COUNT if whole else WEIGHT})
 
     def to_csv(self, path: str | os.PathLike[str]) -> None:
-        """Write user, item, rating and what else there is as CSV."""
+        """Write user, item, rating and what else there is as CSV; formulas as `Run.to_csv`."""
         write_table(self.to_file_table(), path, "csv")
 
     def to_parquet(self, path: str | os.PathLike[str]) -> None:

@@ -19,7 +19,7 @@ from unskew.data.event_kinds import (
     choose_events,
     find_event_column,
 )
-from unskew.data.frames import is_frame
+from unskew.data.frames import as_column, is_frame
 from unskew.data.rating_columns import (
     check_no_scores,
     find_rating_column,
@@ -311,8 +311,8 @@ def read_items(source: object, item: str | int | None = None) -> pl.Series:
             return id_column(column).unique()
     if isinstance(source, pl.Series):
         return id_column(source).unique()
-    if isinstance(source, Iterable):
-        return id_column(pl.Series("item", list(source))).unique()
+    if isinstance(source, Iterable) and getattr(source, "shape", None) != ():
+        return id_column(as_column("item", list(source))).unique()
     raise DataError(f"items must be a file, a table or a sequence of ids, got {type(source)}")
 
 

@@ -15,8 +15,9 @@ import polars as pl
 from unskew.checks import choose
 from unskew.data.dataset_files import is_netflix, jester_separator, read_jester, read_netflix
 from unskew.data.foreign_files import refuse_foreign
-from unskew.data.frames import as_column, index_names, read_frame
+from unskew.data.frames import as_column, has_rows, index_names, read_frame
 from unskew.data.json_files import is_json, read_json
+from unskew.data.nested import got
 from unskew.data.parquet_files import find_parquet, is_several
 from unskew.data.text_files import first_lines, read_text, with_points
 from unskew.engine.files import InputFile, reading
@@ -263,7 +264,7 @@ def read_table(source: object, *, format: str | None = None) -> Table:  # noqa: 
         return Table(frame, "frame", index=index_names(source))
     if isinstance(source, Mapping):
         for name, column in source.items():
-            if isinstance(column, str) or not hasattr(column, "__len__"):
+            if isinstance(column, str) or not has_rows(column):
                 raise DataError(
                     f"column {str(name)!r}: expected an array or a list, got {column!r}"
                 )
@@ -384,7 +385,7 @@ def number_column(table: Table, name: str, what: str) -> pl.Series:
     if column.dtype != pl.String:
         if not (column.dtype.is_numeric() or column.dtype in (pl.Boolean, pl.Null)):
             raise DataError(
-                f"{table.source}: {what} in column {name!r} must be numbers, got {column.dtype}"
+                f"{table.source}: {what} in column {name!r} must be numbers, {got(column)}"
             )
         return column
     floats = column.cast(pl.Float64, strict=False)

@@ -17,6 +17,7 @@ import polars as pl
 
 from unskew.arrays import I64
 from unskew.data.ratings import CANONICAL_INTEGER
+from unskew.engine.cells import unescaped
 from unskew.engine.files import InputFile
 from unskew.errors import DataError
 from unskew.report.text import counted
@@ -485,7 +486,7 @@ def _parse(file: InputFile, layout: _Layout, header: bool) -> pl.DataFrame:
     columns = []
     for column in frame.iter_columns():
         text = column.str.strip_chars() if column.dtype == pl.String else column
-        columns.append(_typed(text))
+        columns.append(_typed(unescaped(text) if quote else text))
     return pl.DataFrame(columns)
 
 

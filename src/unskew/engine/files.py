@@ -22,6 +22,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO, cast
 
+from unskew.checks import check_path
+from unskew.engine.cells import escaped
 from unskew.engine.remote import RemoteFile, check_local, is_address, open_address, restored
 from unskew.engine.system import errno_from, is_running, lock, node
 from unskew.engine.threads import check_fork
@@ -106,6 +108,8 @@ class InputFile:
     @classmethod
     def of(cls, path: str | os.PathLike[str] | RemoteFile) -> InputFile:
         """Look at a file, and read it if it is a pipe or remote."""
+        if not isinstance(path, RemoteFile):
+            check_path("file", path)
         if is_address(path):
             path = open_address(path)
         if isinstance(path, RemoteFile):
@@ -147,9 +151,14 @@ class InputFile:
 def replacing(path: str | os.PathLike[str], *, sync: bool = True) -> Iterator[Path]:
     """Give a temporary path beside `path`; on success it takes the place of `path` at once.
 
-    What cannot be written raises `OutputError`. A link is followed; a device or a pipe is written
-    to as it is, as nothing can take its place. Without `sync` the disk is not waited for: what was
-    written may not survive a power cut.
+    What cannot be written raises `OutputError`. A symbolic link is followed: its target is
+    replaced, the link stays. Of a file with several hard links this name gets the new content, the
+    other names keep the old one. A device or a pipe is written to as it is, as nothing can take its
+    place. Without `sync` the disk is not waited for: what was written may not survive a power cut.
+
+    A new file has the permissions of the umask. A file that is replaced hands on its permissions
+    and its group (see `_Access`); the new file belongs to the user who writes it, whoever owned the
+    old one. Access control lists and extended attributes are not kept.
     """
     check_local("output", path)
     with _explained(path):
@@ -159,28 +168,65 @@ def replacing(path: str | os.PathLike[str], *, sync: bool = True) -> Iterator[Pa
         final = Path(os.path.realpath(path))
         final.parent.mkdir(parents=True, exist_ok=True)
         temporary = _beside(final)
+        access = _Access.of(final)
         try:
+            if access is not None:  # before there is content that others might read
+                temporary.touch(0o600, exist_ok=False)
             yield temporary
             if sync:
                 with temporary.open("r+b") as written:  # Windows syncs only what it may write
                     os.fsync(written.fileno())
+            if access is not None:
+                access.grant(temporary)
             temporary.replace(final)
         finally:
             temporary.unlink(missing_ok=True)
+
+
+@dataclass(frozen=True)
+class _Access:
+    """Who may read and write a file, whoever owns it."""
+
+    mode: int
+    group: int
+
+    @classmethod
+    def of(cls, path: Path) -> _Access | None:
+        """Return the access to a file; None where there is no file."""
+        try:
+            facts = path.stat()
+        except FileNotFoundError:
+            return None
+        return cls(stat.S_IMODE(facts.st_mode) & 0o777, facts.st_gid)
+
+    def grant(self, path: Path) -> None:
+        """Give another file the same permissions and group.
+
+        Where the system does not allow the group, another group may do no more than everybody may.
+        """
+        mode = self.mode
+        if hasattr(os, "chown") and path.stat().st_gid != self.group:
+            try:
+                os.chown(path, -1, self.group)
+            except OSError:
+                mode &= 0o707 | (mode & 0o007) << 3
+        path.chmod(mode)
 
 
 @contextmanager
 def replacing_folder(path: str | os.PathLike[str]) -> Iterator[Path]:
     """Give a temporary folder beside `path`; on success its files appear in `path`.
 
-    Files of the same names are replaced, others stay. On failure nothing of it is left.
+    Files of the same names are replaced and hand on their permissions, as in `replacing`; others
+    stay. On failure nothing of it is left.
     """
     check_local("output", path)
     final = Path(os.path.realpath(path))
     with _explained(path):
         final.parent.mkdir(parents=True, exist_ok=True)
         temporary = _beside(final)
-        temporary.mkdir()
+        # What replaces private files is private from the start.
+        temporary.mkdir(0o700 if final.exists() else 0o777)
         try:
             yield temporary
             if final.exists():
@@ -197,6 +243,9 @@ def _move_files(source: Path, target: Path) -> None:
     for path in sorted(files, key=lambda path: (-len(path.parts), path.name == "card.json", path)):
         place = target / path.relative_to(source)
         place.parent.mkdir(parents=True, exist_ok=True)
+        access = _Access.of(place)
+        if access is not None:
+            access.grant(path)
         path.replace(place)
 
 
@@ -355,7 +404,10 @@ def _remove_abandoned(home: Path, seconds: float = 60.0) -> None:
 
 
 def write_table(frame: pl.DataFrame, path: str | os.PathLike[str], kind: str) -> None:
-    """Write a table as `csv`, as `parquet`, or as `trec` (blanks between columns, no header)."""
+    """Write a table as `csv`, as `parquet`, or as `trec` (blanks between columns, no header).
+
+    Text of a CSV file that a spreadsheet would carry out is escaped; see `cells`.
+    """
     check_fork()
     with replacing(path) as part:
         if kind == "parquet":
@@ -363,4 +415,4 @@ def write_table(frame: pl.DataFrame, path: str | os.PathLike[str], kind: str) ->
         elif kind == "trec":
             frame.write_csv(part, include_header=False, separator=" ", quote_style="never")
         else:
-            frame.write_csv(part)
+            escaped(frame).write_csv(part)

@@ -17,6 +17,7 @@ from dataclasses import dataclass
 from pathlib import PurePosixPath
 from typing import Any, BinaryIO, TypeGuard
 
+from unskew.checks import check_path
 from unskew.errors import DataError, SettingError
 
 _EXTRA = "'unskew[remote]'"
@@ -126,7 +127,7 @@ def address_name(address: str) -> str:
 
 
 def check_local(what: str, path: str | os.PathLike[str]) -> None:
-    """Reject an address where a file or folder of a file system is needed.
+    """Reject an address where a file or folder of a file system is needed, and what is no path.
 
     Parameters
     ----------
@@ -135,6 +136,7 @@ def check_local(what: str, path: str | os.PathLike[str]) -> None:
     path
         What was given, text or a path.
     """
+    check_path(what, path)
     address = _unflattened(path)
     if address:
         raise SettingError(

@@ -10,6 +10,7 @@ import numpy as np
 
 from unskew.arrays import I32, I64, frozen
 from unskew.checks import checked, choose
+from unskew.data.nested import as_matrix
 from unskew.engine.rng import key_of
 from unskew.engine.threads import map_blocks, one_blas_thread
 from unskew.errors import DataError, SettingError
@@ -258,7 +259,7 @@ def _tiles(designs: Sequence[RankJob], users: int, items: int) -> Iterator[I32]:
 def _scores(model: Model, users: I32, items: int) -> ScoredTile:
     """Score a tile of users."""
     some = users[:1] if isinstance(model, SameForAll) else users
-    table = np.asarray(model.score(some))
+    table = as_matrix(f"{type(model).__name__}.score", model.score(some), "NaN")
     if table.shape != (some.size, items):
         raise DataError(
             f"{type(model).__name__}.score gave an array of shape {table.shape} for {some.size} "

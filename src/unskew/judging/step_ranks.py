@@ -13,6 +13,7 @@ import numpy as np
 
 from unskew.arrays import I64, frozen
 from unskew.checks import as_count, checked, choose
+from unskew.data.nested import as_matrix
 from unskew.data.ratings import Ratings
 from unskew.data.relevance import Relevance
 from unskew.engine.notebook_progress import notebook_progress
@@ -206,7 +207,8 @@ def _by_history(
 
 
 def _scores(model: NextModel, steps: StepLists, low: int, high: int, items: int) -> np.ndarray:
-    table = np.asarray(model.score_next(steps.histories(low, high)))
+    given = model.score_next(steps.histories(low, high))
+    table = as_matrix(f"{type(model).__name__}.score_next", given, "NaN")
     if table.shape != (high - low, items):
         raise DataError(
             f"{type(model).__name__}.score_next gave an array of shape {table.shape} for "

@@ -296,7 +296,7 @@ _HTML = Style(html.escape, "<b>{}</b>", "<u>{}</u>", lambda mark: f"<sup>{html.e
 def as_csv(frame: pl.DataFrame) -> str:
     """Return a table for people as CSV: no cell is a formula or drives a terminal.
 
-    Files that programs read again are written as they are, not by this.
+    Files, from which ids are read back as they were, are written by `write_table`, not by this.
     """
     import polars as pl
 

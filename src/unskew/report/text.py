@@ -8,10 +8,10 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
+from unskew.engine.cells import escape_cell
+
 # Control characters drive the terminal; marks of writing direction hide what a name says.
 _UNSAFE = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028-\u202e\u2066-\u2069]")
-_FORMULA = re.compile(r"^[=+\-@\t\r]")
-"""What a spreadsheet would take for a formula."""
 
 
 def visible(text: str, *, breaks: bool = False) -> str:
@@ -68,10 +68,9 @@ def as_json(value: Any, indent: int | None = None) -> str:
 def escape_formula(text: str) -> str:
     """Return text that neither a spreadsheet nor a terminal carries out.
 
-    Text that a spreadsheet would take for a formula (it starts with =, +, -, @, a tab or a carriage
-    return) gets an apostrophe in front.
+    Text that a spreadsheet would take for a formula gets an apostrophe in front; see `escape_cell`.
     """
-    return ("'" if _FORMULA.match(text) else "") + visible(text)
+    return visible(escape_cell(text))
 
 
 def number(value: float, digits: int = 4, *, signed: bool = False) -> str:

@@ -13,7 +13,7 @@ from typing import Any
 import polars as pl
 
 from unskew.auditing.citations import PAPERS
-from unskew.engine.files import replacing_folder
+from unskew.engine.files import replacing_folder, write_table
 from unskew.report.document import Block, Code, Document, Fold, Section, Words
 from unskew.report.result import Result
 from unskew.report.tables import Table
@@ -208,7 +208,7 @@ class StudyResult(Result):
             files[f"{name}{end}.csv"] = _flat(table)
         with replacing_folder(home) as part:
             for name, table in files.items():
-                table.write_csv(part / name)
+                write_table(table, part / name, "csv")
         return [home / name for name in files]
 
     def document(self) -> Document:

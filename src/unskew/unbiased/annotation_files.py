@@ -15,7 +15,7 @@ from unskew.data.tables import ITEM, plain_name, read_table
 from unskew.engine.files import digest_of_file, replacing_folder, sealed, write_table
 from unskew.engine.versions import versions
 from unskew.errors import DataError, SettingError
-from unskew.report.text import counted, escape_formula
+from unskew.report.text import counted, visible
 from unskew.splits.saved import check_folder
 
 FORMAT = 1
@@ -104,8 +104,8 @@ def _titles(titles: object, items: pl.Series) -> pl.DataFrame:
     at = row[ids.codes(items)]
     index = pl.Series(at).replace(-1, None).cast(pl.UInt32)
     seen = table.frame.select(more).select(pl.all().gather(index))
-    # Annotators open the file in spreadsheet programs, which would carry out a title like =1+1.
-    safe = pl.col(pl.String).map_elements(escape_formula, return_dtype=pl.String)
+    # Control characters of a title would drive the terminal that shows it.
+    safe = pl.col(pl.String).map_elements(visible, return_dtype=pl.String)
     return seen.with_columns(safe)
 
 
