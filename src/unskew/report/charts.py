@@ -137,7 +137,8 @@ class Figure:
             nothing else) or `.json` (the Vega-Lite specification).
         width
             In points, of `.svg` and `.pdf` for a paper: 241 is one column, 506 both columns of
-            ACM's format. The chart is laid out anew without its title; letters have 9 points.
+            ACM's format. The chart is laid out anew without its title; letters have 9 points. Wide
+            legends are broken into rows, and narrow panels stand below each other.
         """
         ending = choose("file ending", Path(path).suffix.lower(), FORMATS)
         if width is not None:
