@@ -1,10 +1,12 @@
 """What a paper needs of an audit: table, methods, checklist, figures; every status is true."""
 
 import re
+import sys
 from functools import cache
 
 import numpy as np
 import pytest
+import vl_convert
 
 import unskew as us
 from shared.latex import check_latex, columns_of
@@ -13,6 +15,7 @@ from unskew.auditing.methods import GAIN_WORDS, _gains
 from unskew.auditing.paper_files import audit_table
 from unskew.data.sample import sample
 from unskew.metrics.names import parse
+from unskew.report import charts
 from unskew.report.charts import split_counts
 
 SMALL = {"repeats": 2, "permutations": 200}
@@ -135,7 +138,11 @@ def test_the_table_has_the_p_values_of_the_audit():
 
 def test_a_folder_for_a_paper(tmp_path):
     made, home = audited("tuned"), tmp_path / "paper"
-    files = {str(path.relative_to(home)) for path in made.save_paper(home)}
+    steps = []
+    written = made.save_paper(home, progress=lambda *state: steps.append(state))
+    files = {str(path.relative_to(home)) for path in written}
+    number = len(list(made.document().figures()))
+    assert steps == [(done, number) for done in range(number + 1)]
     texts = ("table.tex", "table.md", "methods.md", "methods.tex", "references.bib")
     assert {*texts, "checklist.md", "figures.tex"} <= files
     assert all((home / name).stat().st_size for name in files)
@@ -154,6 +161,24 @@ def test_a_folder_for_a_paper(tmp_path):
     (tmp_path / "file").write_text("x")
     with pytest.raises(us.SettingError, match="a file is there"):
         made.save_paper(tmp_path / "file")
+
+
+def test_every_figure_of_a_paper_is_drawn_once(tmp_path, monkeypatch):
+    drawings = []
+
+    def draw(spec, points, draw):
+        drawings.append(str(spec))
+        return '<svg width="241pt" height="9pt"></svg>'
+
+    made, pages = audited("tuned"), []
+    monkeypatch.setattr(charts, "at_width", draw)
+    charts._drawn.cache_clear()
+    monkeypatch.setattr(vl_convert, "svg_to_pdf", lambda svg: pages.append(svg) or b"%PDF")
+    made.save_paper(tmp_path / "paper")
+    charts._drawn.cache_clear()
+    figures = dict(made.document().figures())
+    assert len(drawings) == len(set(drawings)) == len({str(f.spec) for f in figures.values()})
+    assert pages == ['<svg width="241" height="9"></svg>'] * len(figures)
 
 
 @pytest.mark.parametrize("points", [241, 506])
@@ -210,6 +235,57 @@ def test_the_commands_write_what_a_paper_needs(call, files):
     assert code == 0, problem
     check_latex(table.read_text())
     assert "mine" in table.read_text()
+    code, _, problem = call("compare", *lists, "-m", "P@2", "--paper", table)
+    assert f"the table for a paper is in {table}" in problem
+
+
+FAILURES = {
+    "failure": (us.DataError("no such font"), 1, "error: no such font"),
+    "stop": (
+        KeyboardInterrupt(),
+        130,
+        "Stopped. The report is complete; nothing was written to {home}.",
+    ),
+}
+
+
+@pytest.mark.parametrize("case", FAILURES)
+def test_the_answer_and_the_report_come_before_the_first_figure(case, call, files, monkeypatch):
+    report, home = files / "r.html", files / "paper"
+    problem, expected, line = FAILURES[case]
+    seen = []
+
+    def fail(*_):
+        sys.stdout.write("the first figure")
+        seen.append(report.read_text()[-8:])
+        raise problem
+
+    monkeypatch.setattr(charts, "_drawn", fail)
+    words = ["audit", "-j", files / "test.csv", "-r", files / "mine.csv", "--liked", 4]
+    words += ["-r", files / "theirs.trec"]
+    code, out, printed = call(*words, "-o", report, "--paper", home)
+    assert seen == ["</html>\n"]
+    assert code == expected
+    assert out.startswith("Verdict: ")
+    assert out.endswith("the first figure")
+    assert printed.splitlines()[-1] == line.format(home=home)
+    assert "the report is in" in printed
+    assert not home.exists()
+    assert not list(files.glob(".paper*"))
+
+
+def test_a_reader_that_stops_early_costs_neither_report_nor_paper(call, files, monkeypatch):
+    def stop(*_):
+        raise BrokenPipeError
+
+    monkeypatch.setattr("unskew.cli.audit.show", stop)
+    monkeypatch.setattr(charts, "_drawn", lambda *_: '<svg width="9pt" height="9pt"></svg>')
+    monkeypatch.setattr(vl_convert, "svg_to_pdf", lambda _: b"%PDF")
+    words = ["audit", "-j", files / "test.csv", "-r", files / "mine.csv", "--liked", 4]
+    words += ["-r", files / "theirs.trec", "-o", files / "r.html", "--paper", files / "paper"]
+    assert call(*words)[0] == 141
+    assert (files / "r.html").exists()
+    assert (files / "paper" / "figures.tex").exists()
 
 
 @pytest.mark.slow

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -10,6 +11,8 @@ from unskew.auditing.checklist import checklist_of
 from unskew.auditing.methods import methods_of, table_metrics
 from unskew.checks import checked
 from unskew.engine.files import replacing_folder
+from unskew.engine.notebook_progress import notebook_progress
+from unskew.engine.progress import Progress, Steps
 from unskew.errors import SettingError
 from unskew.report.figure_width import ONE_COLUMN
 from unskew.report.text import escape_latex
@@ -18,11 +21,18 @@ from unskew.stats.paper_tables import PaperTable, table_of
 
 if TYPE_CHECKING:
     from unskew.auditing.measurements import Measurements
+    from unskew.report.charts import Figure
 
 
+@notebook_progress("paper")
 @checked
 def save_paper(
-    audit: object, folder: str | os.PathLike[str], *, width: float = ONE_COLUMN, force: bool = False
+    audit: object,
+    folder: str | os.PathLike[str],
+    *,
+    width: float = ONE_COLUMN,
+    force: bool = False,
+    progress: Progress | None = None,
 ) -> list[Path]:
     """Write what a paper needs of an audit; all of it or nothing. Return the files.
 
@@ -40,6 +50,8 @@ def save_paper(
         Of the figures in points: 241 is one column, 506 both columns of ACM's format.
     force
         Whether to write into a folder that is not empty: files of the same names are replaced.
+    progress
+        Called with (done, total) as figures are drawn.
     """
     methods, checklist = methods_of(audit), checklist_of(audit)
     check_paper_folder(folder, force=force)
@@ -52,19 +64,28 @@ def save_paper(
     }
     if table is not None:
         texts |= {"table.tex": table.to_latex(), "table.md": table.to_markdown()}
-    figures = dict(audit.document().figures())  # type: ignore[attr-defined]
-    environments = []
+    figures: dict[str, Figure] = dict(audit.document().figures())  # type: ignore[attr-defined]
+    environments = [_environment(name, figure.title) for name, figure in figures.items()]
+    texts["figures.tex"] = "% needs \\usepackage{graphicx}\n" + "\n\n".join(environments)
     with replacing_folder(folder) as home:
-        (home / "figures").mkdir()
-        for name, figure in figures.items():
-            for ending in ("svg", "pdf"):
-                figure.save(home / "figures" / f"{name}.{ending}", width=width)
-            environments.append(_environment(name, figure.title))
-        texts["figures.tex"] = "% needs \\usepackage{graphicx}\n" + "\n\n".join(environments)
+        _draw(figures, home / "figures", width, progress)
         for name, text in texts.items():
             (home / name).write_text(text + "\n", encoding="utf-8")
         files = sorted(path.relative_to(home) for path in home.rglob("*") if path.is_file())
     return [Path(folder) / file for file in files]
+
+
+def _draw(
+    figures: Mapping[str, Figure], folder: Path, width: float, progress: Progress | None
+) -> None:
+    """Write figures as SVG and PDF into a new folder."""
+    folder.mkdir()
+    steps = Steps(len(figures), progress)
+    steps.advance(0)
+    for name, figure in figures.items():
+        for ending in ("svg", "pdf"):
+            figure.save(folder / f"{name}.{ending}", width=width)
+        steps.advance()
 
 
 def check_paper_folder(folder: str | os.PathLike[str], *, force: bool = False) -> None:

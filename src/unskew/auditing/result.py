@@ -11,6 +11,7 @@ from unskew.auditing.measurements import Measurements
 from unskew.auditing.paper_files import save_paper
 from unskew.auditing.sections import document
 from unskew.auditing.statement_blocks import lead
+from unskew.engine.progress import Progress
 from unskew.evaluation.scores import RANDOM
 from unskew.evaluation.tables import means_table
 from unskew.metrics.names import parse
@@ -41,10 +42,15 @@ class Audit(Measurements):
         return document(self)
 
     def save_paper(
-        self, folder: str | os.PathLike[str], *, width: float = ONE_COLUMN, force: bool = False
+        self,
+        folder: str | os.PathLike[str],
+        *,
+        width: float = ONE_COLUMN,
+        force: bool = False,
+        progress: Progress | None = None,
     ) -> list[Path]:
         """Write table, methods, checklist and figures for a paper; see `auditing.save_paper`."""
-        return save_paper(self, folder, width=width, force=force)
+        return save_paper(self, folder, width=width, force=force, progress=progress)
 
     def header(self) -> list[str]:
         """Return the answer."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -33,9 +34,10 @@ from unskew.cli.options import (
     Train,
     Tune,
 )
-from unskew.cli.progress import AUDIT, stages_progress, weighted
+from unskew.cli.progress import AUDIT, Stage, stages_progress, weighted
 from unskew.cli.sources import header_of, split_source
 from unskew.errors import SettingError
+from unskew.report.text import counted
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -253,12 +255,44 @@ def command(
     stages = AUDIT if estimate is None else weighted(AUDIT, estimate.by_stage)
     with compiling_ahead(), stages_progress(output.quiet, stages) as move:
         result = audit(plan=level, progress=move, **settings)
-    result = _with_files(result, ratings, sources)
+    _deliver(_with_files(result, ratings, sources), output, paper)
+
+
+def _deliver(result: Audit, output: ReportOptions, paper: Path | None) -> None:
+    """Write the report and print the answer, then write the folder of a paper.
+
+    A reader of the answer that stops early, such as `head`, costs neither.
+    """
+    no_reader: BrokenPipeError | None = None
+    try:
+        outputs.write_report(result, output, "unskew-report", lambda: show(result, output.quiet))
+        sys.stdout.flush()  # people read the answer while figures are drawn
+    except BrokenPipeError as problem:
+        no_reader = problem
     if paper is not None:
-        result.save_paper(paper)
-    outputs.write_report(result, output, "unskew-report", lambda: show(result, output.quiet))
-    if paper is not None and not output.quiet:
-        outputs.note(f"table, methods, checklist and figures for a paper are in {paper}")
+        _write_paper(result, paper, output.quiet)
+    if no_reader is not None:
+        raise no_reader
+
+
+def _write_paper(result: Audit, folder: Path, quiet: bool) -> None:
+    """Write what a paper needs, and say what it is; all of it or nothing."""
+    stages = {"figures": Stage("figures for the paper", 1, "figures")}
+    try:
+        with stages_progress(quiet, stages, stored=()) as move:
+            files = result.save_paper(folder, progress=partial(move, "figures"))
+    except KeyboardInterrupt:
+        raise KeyboardInterrupt(
+            f"Stopped. The report is complete; nothing was written to {folder}."
+        ) from None
+    if quiet:
+        return
+    texts = {path.stem: None for path in files if path.parent == folder and path.stem != "figures"}
+    figures = {path.stem for path in files if path.parent != folder}
+    outputs.message(
+        f"the files for a paper are in {folder}: {', '.join(texts)}, "
+        f"{counted(len(figures), 'figure')}"
+    )
 
 
 def _lists(

@@ -74,7 +74,7 @@ def explained(
 ) -> tuple[str | None, int]:
     """Return the line for an error ('' for none, None for a defect of ours) and the exit code."""
     if isinstance(problem, KeyboardInterrupt):
-        return _stopped(values), STOPPED
+        return str(problem) or _stopped(values), STOPPED
     if isinstance(problem, UnskewError):
         code = REFUSED if isinstance(problem, SettingError) else FAILED
         return f"error: {without_credentials(problem.on_command_line(options))}", code

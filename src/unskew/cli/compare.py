@@ -205,6 +205,8 @@ def command(
         ).write(paper)
     printout = outputs.Printout.of_result(result, output.digits, json=result.to_dict)
     outputs.deliver(printout, output)
+    if paper is not None and not output.quiet:
+        outputs.note(f"the table for a paper is in {paper}")
 
 
 def _compared(*values: Any, **settings: Any) -> Any:

@@ -131,6 +131,11 @@ def note(line: str) -> None:
     messages().print(in_option_words(line), style="dim", markup=False)
 
 
+def message(line: str) -> None:
+    """Print what a command has done on standard error."""
+    messages().print(line, markup=False)
+
+
 def say(line: str, *, dim: bool = False) -> None:
     """Print a line of the result as it is."""
     output().print(line, style="dim" if dim else None, markup=False, soft_wrap=True)
@@ -178,9 +183,9 @@ def write_report(
     save_report(result, target, format=kind, figures=figures)
     show()
     if not options.quiet:
-        messages().print(f"the report is in {target}{_to_open(target)}", markup=False)
+        message(f"the report is in {target}{_to_open(target)}")
         if figures is not None:
-            messages().print(f"its figures are in {figures}", markup=False)
+            message(f"its figures are in {figures}")
 
 
 def _to_open(path: Path) -> str:

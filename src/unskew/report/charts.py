@@ -13,6 +13,7 @@ import re
 from collections.abc import Mapping, Sequence
 from copy import deepcopy
 from dataclasses import dataclass, field
+from functools import lru_cache
 from pathlib import Path
 from types import ModuleType
 from typing import TYPE_CHECKING, Any
@@ -24,6 +25,7 @@ from unskew.arrays import I64
 from unskew.checks import choose
 from unskew.engine.files import replacing
 from unskew.errors import DataError, SettingError, UnskewError
+from unskew.report.figure_width import at_width, without_unit
 from unskew.report.text import visible
 
 if TYPE_CHECKING:
@@ -135,41 +137,28 @@ class Figure:
             nothing else) or `.json` (the Vega-Lite specification).
         width
             In points, of `.svg` and `.pdf` for a paper: 241 is one column, 506 both columns of
-            ACM's format. The chart is laid out anew without its title; letters have 9 points.
+            ACM's format. The chart is laid out anew without its title; letters have 9 points. Wide
+            legends are broken into rows, and narrow panels stand below each other.
         """
         ending = choose("file ending", Path(path).suffix.lower(), FORMATS)
-        content = self._as(ending) if width is None else self._at_width(ending, width)
+        if width is not None:
+            choose("file ending of a figure with a width", ending, (".svg", ".pdf"))
+        content = self._as(ending, width)
         with replacing(path) as part:
             part.write_bytes(content)
 
-    def _as(self, ending: str) -> bytes:
+    def _as(self, ending: str, width: float | None = None) -> bytes:
         if ending == ".json":
             return (json.dumps(self.spec, indent=1, allow_nan=False) + "\n").encode()
         convert, version = converter(self.spec)
         if ending == ".html":
             return page(self.title, self.spec, convert.javascript_bundle(vl_version=version))
-        offline: dict[str, Any] = {"vl_version": version, "allowed_base_urls": []}
-        spec = _drawable(self.spec)
-        if ending == ".svg":
-            return str(convert.vegalite_to_svg(spec, **offline)).encode()
-        if ending == ".pdf":
-            return bytes(convert.vegalite_to_pdf(spec, **offline))
-        return bytes(convert.vegalite_to_png(spec, scale=2, **offline))
-
-    def _at_width(self, ending: str, points: float) -> bytes:
-        from unskew.report.figure_width import at_width
-
-        choose("file ending of a figure with a width", ending, (".svg", ".pdf"))
-        convert, version = converter(self.spec)
-
-        def draw(spec: dict[str, Any]) -> str:
-            return str(convert.vegalite_to_svg(spec, vl_version=version, allowed_base_urls=[]))
-
-        svg, _ = at_width(self.spec, points, draw)
+        svg = _drawn(json.dumps(self.spec), width)
         if ending == ".svg":
             return svg.encode()
-        # The converter takes a pixel for a point: sizes without a unit give the page its width.
-        return bytes(convert.svg_to_pdf(re.sub(r'="([\d.]+)pt"', r'="\1"', svg, count=2)))
+        if ending == ".pdf":
+            return bytes(convert.svg_to_pdf(svg if width is None else without_unit(svg)))
+        return bytes(convert.svg_to_png(svg, scale=2))
 
     def _rows(self) -> int:
         inline = self.spec.get("data", {}).get("values", ())
@@ -206,6 +195,18 @@ def system_colours(systems: Sequence[str]) -> dict[str, str]:
 
 
 # Saving
+
+
+@lru_cache(maxsize=16)
+def _drawn(text: str, width: float | None) -> str:
+    """Return a specification, as JSON, drawn as SVG; kept, as other formats are made from it."""
+    spec = _drawable(json.loads(text))
+    convert, version = converter(spec)
+
+    def draw(layout: dict[str, Any]) -> str:
+        return str(convert.vegalite_to_svg(layout, vl_version=version, allowed_base_urls=[]))
+
+    return draw(spec) if width is None else at_width(spec, width, draw)
 
 
 def _drawable(value: Any) -> Any:
