@@ -25,6 +25,7 @@ VARIANTS = [
     "P(per=list)", "P(bound=upper)", "P(bound=lower)", "Recall(per=min)", "F1(per=list)",
     "AP(per=min)", "AP(per=k)", "AP(per=list)", "nDCG(ideal=uncut)", "nDCG(discount=original)",
     "DCG(discount=original)", "RBP(p=0.5)", "RBPresidual(p=0.95)", "infAP(pool=all)",
+    "infAP(pool=judged)",
     "SR(gamma=0)", "SR(gamma=3)", "SR(mean=ratio)", "HLU(mean=users)",
     "HLU(halflife=2,weight=popularity,mean=users)", "nDCL(ideal=best)", "anti-nDCG",
 ]  # fmt: skip
@@ -51,6 +52,7 @@ def cases(qrels, run, order, liked=LIKED):
             pooled={i for i, g in qrels.get(u, {}).items() if g < 0},
             positives=positives,
             targets=len(items),
+            marks_pool=any(g < 0 for judged in qrels.values() for g in judged.values()),
         )
     return result
 
@@ -174,6 +176,31 @@ def test_identities_of_the_papers(seed):
     # mena2021 Eq. 2: condensed anti-P = 1 - P, where anything was judged
     both = v["condensed-P(per=list)@4"] + v["anti-condensed-P(per=list)@4"]
     assert set(np.round(both, 12)) <= {0.0, 1.0}
+
+
+@pytest.mark.parametrize(
+    ("name", "marked", "value"),
+    [
+        ("infAP", [], (0.75 + 0.6) / 3),
+        ("infAP2", [], (0.75 + 0.6) / 3),
+        ("infAP(pool=judged)", [], (0.5 + 0.4) / 3),
+        ("infAP", ["x"], (0.75 + 0.5) / 3),
+        ("infAP(pool=judged)", ["x"], (0.75 + 0.5) / 3),
+        ("infAP(pool=all)", ["x"], (0.75 + 0.6) / 3),
+    ],
+)
+def test_the_pool_of_infap_by_hand(name, marked, value):
+    """A liked item at rank 2, a disliked one at 4, a liked one at 5, a third not listed.
+
+    Above rank 2 nothing is judged, so that half of the pool there is taken as liked: 1/2 + 1/2 x
+    pool x 1/2. Above rank 5 one of two is liked: 1/5 + 4/5 x pool x 1/2. The pool holds all items
+    above, or the judged and the marked ones: 0 or 1 of 1 above rank 2, 2 or 3 of 4 above rank 5.
+    """
+    qrels = {"u": {"a": 5, "b": 1, "c": 5, "d": 5, **dict.fromkeys(marked, -1)}}
+    scores = quiet(as_ratings(qrels), {"u": ["x", "a", "y", "b", "c"]}, [name])
+    assert scores.mean(name)["s"] == pytest.approx(value, abs=1e-5)
+    said = [note for note in scores.notes if "the pool is what the judgments mark" in note]
+    assert bool(said) == (name == "infAP" and bool(marked))
 
 
 def test_infap_is_ap_when_all_is_judged():
