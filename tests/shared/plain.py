@@ -21,18 +21,19 @@ class Case:
     positives: dict = field(default_factory=dict)
     targets: int = 0
     marks_pool: bool = False
+    is_condensed: bool = False
 
     def anti(self):
         return Case(
             self.items, self.bad, self.good, self.loss, self.gain, self.pooled, self.positives,
-            self.targets, self.marks_pool,
+            self.targets, self.marks_pool, self.is_condensed,
         )  # fmt: skip
 
     def condensed(self):
         kept = [i for i in self.items if i in self.good or i in self.bad]
         return Case(
             kept, self.good, self.bad, self.gain, self.loss, self.pooled, self.positives,
-            len(self.good | self.bad), self.marks_pool,
+            len(self.good | self.bad), self.marks_pool, is_condensed=True,
         )  # fmt: skip
 
     def cut(self, k):
@@ -47,7 +48,8 @@ def P(c, k, per="k", bound="none"):
     top = c.cut(k)
     hit = sum(i not in c.bad if bound == "upper" else i in c.good for i in top)
     size = len(top) if per == "list" or k is None else k
-    return hit / size if size else 0.0
+    empty = math.nan if c.is_condensed and per == "list" else 0.0
+    return hit / size if size else empty
 
 
 def Recall(c, k, per="all"):
@@ -59,7 +61,7 @@ def Recall(c, k, per="all"):
 
 def F1(c, k, per="k"):
     p, r = P(c, k, per), Recall(c, k)
-    return math.nan if math.isnan(r) else (2 * p * r / (p + r) if p + r else 0.0)
+    return math.nan if math.isnan(r) else (2 * p * r / (p + r) if r else 0.0)
 
 
 def HitRate(c, k):

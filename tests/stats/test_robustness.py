@@ -133,6 +133,23 @@ def test_pooled_items_and_other_ids_than_the_runs():
         assert result.means[:, 0, n] == pytest.approx(want, abs=1e-12)
 
 
+def test_a_marked_pool_decides_infap_on_both_ways():
+    """Sums over hits take the pool that the judgments mark, as values of users do."""
+    rng = np.random.default_rng(5)
+    rows = [(u, i, int(rng.integers(-1, 6))) for u in range(30) for i in range(12)]
+    frame = pl.DataFrame(rows, ["user", "item", "rating"], orient="row").sample(250, seed=1)
+    grade = frame["rating"].cast(pl.Float64)
+    test = us.Ratings.of(frame["user"], frame["item"], grade, tags={"pooled": grade < 0})
+    runs = {name: {u: rng.permutation(15)[:8].tolist() for u in range(30)} for name in "ab"}
+    metrics = ["infAP", "infAP(pool=judged)", "infAP(pool=all)"]
+    result = robustness(test, runs, metrics, shares=[0.5], samples=2, liked=4, seed=1)
+    for n in range(2):
+        want = evaluated(us.splits.sparsity_sample(test, 0.5, 1 + n), runs, metrics)
+        assert result.means[:, 0, n] == pytest.approx(want, abs=1e-12)
+        assert (want[0] == want[1]).all()
+        assert (want[0] < want[2]).all()
+
+
 def test_integers_against_text_ids():
     """Ids that sort otherwise as text than as numbers keep their draws."""
     rng = np.random.default_rng(2)

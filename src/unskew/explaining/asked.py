@@ -51,7 +51,10 @@ class Quantity:
             metric = parse(label)
         except UnskewError:
             return cls._of_library(label, libraries)
-        options = {name: str(value) for name, value in metric.settings}
+        usual = replace(metric, condensed=False).defaults
+        options = {
+            name: str(value) for name, value in metric.params.items() if value != usual[name]
+        }
         if metric.condensed:
             options["unjudged"] = "remove"
         known = metric.name in METRICS and not metric.anti
