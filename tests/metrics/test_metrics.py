@@ -198,6 +198,19 @@ def test_condensed_precision_by_hand():
         assert math.isnan(second) == ("F1" not in name and "per=k" not in name), name
 
 
+def test_lists_without_a_judged_item_are_said():
+    qrels = {"u": {"a": 5, "b": 1}, "v": {"a": 5}, "w": {"c": 5}}
+    run = {"u": ["a", "b"], "v": ["x"], "w": ["x", "y"]}
+    twins = ["condensed-P@10", "condensed-anti-P@10"]
+    scores = quiet(as_ratings(qrels), run, twins)
+    said = [one for one in scores.notes if one.startswith("s: 2 averaged lists hold no judged item")]
+    assert "the values of condensed-P@10, condensed-anti-P@10 are undefined" in said[0]
+    assert sum(scores.means()["s"].values()) == pytest.approx(1 / 3)
+    left = quiet(as_ratings(qrels), run, twins, undefined="skip")
+    assert not [one for one in left.notes if "no judged item" in one]
+    assert sum(left.means()["s"].values()) == 1.0
+
+
 def test_names_of_condensed_precision():
     """What is the default of the condensed form is not printed; what is not, is."""
     for text, printed in {
