@@ -29,6 +29,8 @@ CUTS = (1, 2, 3, 5, 10, 15)
 CUT = ("P", "recall", "map_cut", "ndcg_cut", "success", "relative_P")
 WHOLE = ("map", "ndcg", "recip_rank", "Rprec", "bpref", "infAP", "set_P", "set_recall", "set_F",
          "set_relative_P")  # fmt: skip
+OURS = {"infAP": "infAP(pool=judged)"}
+"""Of the measures whose default differs: our name of trec_eval's form."""
 MEASURES = [*WHOLE, *(f"{name}_{k}" for name in CUT for k in CUTS)]
 FAMILIES = {*WHOLE, *(f"{name}.{','.join(map(str, CUTS))}" for name in CUT)}
 
@@ -75,12 +77,13 @@ def mismatches(seed: int) -> tuple[int, list[str]]:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", us.DataWarning)
         lists = us.read_run(run, ties="trec")
-        ours = us.evaluate(ratings, {"s": lists}, MEASURES, liked=level).per_user()
+        names = [OURS.get(measure, measure) for measure in MEASURES]
+        ours = us.evaluate(ratings, {"s": lists}, names, liked=level).per_user()
     place = {user: row for row, user in enumerate(ours["user"])}
     rows = [place[user] for user in theirs]
     problems = []
     for measure in MEASURES:
-        mine = np.nan_to_num(ours[measure].to_numpy()[rows])
+        mine = np.nan_to_num(ours[OURS.get(measure, measure)].to_numpy()[rows])
         other = np.array([values[measure] for values in theirs.values()])
         for at in np.flatnonzero(~(np.abs(mine - other) <= CLOSE)):
             name = list(theirs)[at]

@@ -77,7 +77,8 @@ def section(name: str) -> str:
         for label in labels:
             lines[-1] = lines[-1].replace(f"- **{label}:", f"- **{label}:**")
     settings = [
-        f"`{key}` ({', '.join(param.words)}; default {param.default})" if param.words
+        f"`{key}` ({', '.join(param.words)}; default {param.default}"
+        f"{f', condensed {entry.condensed[key]}' if key in entry.condensed else ''})" if param.words
         else f"`{key}` (number; default {param.default})"
         for key, param in entry.params.items()
     ]  # fmt: skip

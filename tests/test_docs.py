@@ -1,7 +1,9 @@
 """Documentation that runs: README and docstrings, help of every command, the metrics page."""
 
+import ast
 import doctest
 import importlib
+import inspect
 import pkgutil
 import re
 import shlex
@@ -15,6 +17,8 @@ import unskew
 from shared import ROOT, stage
 from shared.pages import DOCS, PAGES, written_by
 from shared.public import public_names
+from unskew.evaluation.scores import UNDEFINED, USERS
+from unskew.metrics.names import parse
 from unskew.metrics.registry import REGISTRY
 
 MODULES = sorted(
@@ -114,6 +118,27 @@ def test_metrics_page_is_up_to_date():
 def test_libraries_page_is_up_to_date():
     page = (DOCS / "libraries.md").read_text()
     assert page == written_by("libraries").page(), "run: make docs"
+
+
+def test_the_defaults_of_papers_can_be_asked_for():
+    """Calls in the last column of the table take these arguments; the rest are settings and names."""
+    page = (DOCS / "protocols.md").read_text()
+    rows = re.findall(r"^\|.*\| (.*) \|$", page.partition("## Defaults that are not")[2], re.M)[2:]
+    assert len(rows) >= 10
+    for code in re.findall(r"`([^`]+)`", " ".join(rows)):
+        if not code.startswith("us."):
+            setting, is_setting, value = code.partition("=")
+            if is_setting and "(" not in setting:
+                assert ast.literal_eval(value) in {"users": USERS, "undefined": UNDEFINED}[setting]
+            else:
+                parse(code)
+            continue
+        call = ast.parse(code, mode="eval").body
+        function = reduce(getattr, ast.unparse(call.func).split(".")[1:], unskew)
+        settings = {one.arg: ast.literal_eval(one.value) for one in call.keywords}
+        inspect.signature(function).bind(*call.args, **settings)
+        if isinstance(function, type):
+            function(**settings)
 
 
 def test_links_between_pages_exist():

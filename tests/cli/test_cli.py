@@ -181,3 +181,5 @@ def test_metrics_command(call):
     assert code == 0
     assert "nDCG" in out
     assert "Formula" in call("metrics", "Fallout@5")[1]
+    assert "per=k (k|list)" in call("metrics", "P@5")[1]
+    assert "per=list (k|list)" in call("metrics", "condensed-P@5")[1]

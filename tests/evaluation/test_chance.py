@@ -180,7 +180,7 @@ def worth(label, case, top):
         case = case.condensed()
     if metric.anti:
         case = case.anti()
-    given = dict(metric.settings)
+    given = dict(metric.params)
     if given.get("ideal") == "full":
         given["top_gain"] = 5
     return getattr(plain, metric.name)(case, metric.cutoff, **given)

@@ -2,9 +2,12 @@
 
 import math
 
+import numpy as np
 import pytest
+import pytrec_eval
 
 import unskew as us
+from shared.cases import as_ratings, random_case
 from shared.commands import run
 from shared.measured import FIXTURES, columns, laid_fixture, rows_of
 from unskew.conventions.collection import all_libraries
@@ -47,6 +50,19 @@ def test_metrics_go_by_either_name(small):
     assert ours.order == theirs.order == ("ndcg@5", "map@5")
     assert ours.means() == theirs.means()
     assert ours.mean("nDCG@5") == ours.mean("ndcg@5")
+
+
+@pytest.mark.parametrize("name", ["infAP", "infap", "infAP(pool=judged)"])
+def test_infap_under_compat_is_trec_evals(name):
+    """trec_eval leaves listed items without a judgment out of the pool; our default does not."""
+    for seed in range(20):
+        qrels, run = random_case(seed, users=8, items=14)
+        qrels = {user: grades for user, grades in qrels.items() if max(grades.values()) >= 0}
+        measured = pytrec_eval.RelevanceEvaluator(qrels, {"infAP"}, relevance_level=3).evaluate(run)
+        wanted = np.mean([values["infAP"] for values in measured.values()])
+        listed = {"s": us.read_run(run, ties="trec")}
+        scores = us.evaluate(as_ratings(qrels), listed, name, liked=3, compat="trec_eval")
+        assert scores.mean("infAP")["s"] == pytest.approx(wanted, abs=1e-9)
 
 
 def test_versions_differ():

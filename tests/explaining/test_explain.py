@@ -195,3 +195,22 @@ def test_coarse_means_meet_by_chance_more_often():
     assert expected_fits(cloud, [target("0.5000")], [0.02]) > 10 * fine
     assert smallest_step(np.array([0.0, 0.2, 0.2, 0.4, np.nan])) == pytest.approx(0.05)
     assert smallest_step(np.array([0.5, 0.5])) == 0.0
+
+
+def test_condensed_precision_is_computed_as_evaluate_does(stars):
+    """Its own default, which divides by the judged items, is a setting among the conventions."""
+    assert dict(Quantity.of("condensed-P@10").options) == {"per": "list", "unjudged": "remove"}
+    assert dict(Quantity.of("condensed-P(per=k)@10").options) == {"unjudged": "remove"}
+    for name in ("condensed-P@10", "condensed-P(per=k)@10"):
+        number = value(stars, name)
+        result = explain(stars, {name: f"{number:.6f}"})
+        assert result.answers[0].title == "unskew's defaults"
+        assert result.answers[0].values[0] == pytest.approx(number, abs=1e-12)
+
+
+def test_infap_without_settings_is_looked_for_in_every_form(stars):
+    number = value(stars, "infAP", "trec_eval")
+    assert abs(number - value(stars, "infAP")) > 0.01
+    result = explain(stars, {"infAP": f"{number:.6f}"})
+    assert result.answers[0].values[0] == pytest.approx(number, abs=1e-12)
+    assert any("trec_eval" in text for text in result.answers[0].libraries)

@@ -22,9 +22,10 @@ LIKED = 3
 CUTOFFS = (1, 3, 5, 20)
 JUDGED = [name for name, entry in REGISTRY.items() if entry.of == "judged"]
 VARIANTS = [
-    "P(per=list)", "P(bound=upper)", "P(bound=lower)", "Recall(per=min)", "F1(per=list)",
+    "P(per=list)", "condensed-P(per=k)", "P(bound=upper)", "P(bound=lower)", "Recall(per=min)", "F1(per=list)",
     "AP(per=min)", "AP(per=k)", "AP(per=list)", "nDCG(ideal=uncut)", "nDCG(discount=original)",
     "DCG(discount=original)", "RBP(p=0.5)", "RBPresidual(p=0.95)", "infAP(pool=all)",
+    "infAP(pool=judged)",
     "SR(gamma=0)", "SR(gamma=3)", "SR(mean=ratio)", "HLU(mean=users)",
     "HLU(halflife=2,weight=popularity,mean=users)", "nDCL(ideal=best)", "anti-nDCG",
 ]  # fmt: skip
@@ -51,6 +52,7 @@ def cases(qrels, run, order, liked=LIKED):
             pooled={i for i, g in qrels.get(u, {}).items() if g < 0},
             positives=positives,
             targets=len(items),
+            marks_pool=any(g < 0 for judged in qrels.values() for g in judged.values()),
         )
     return result
 
@@ -105,7 +107,8 @@ def with_forms(names):
         yield metric
         if metric.definition.anti:
             yield parse(f"anti-{name}") if not metric.anti else metric
-        yield parse(f"condensed-{name}")
+        if "bound" not in name and not metric.condensed:  # a condensed list has no unjudged items to bound
+            yield parse(f"condensed-{name}")
 
 
 FORMS = sorted({str(m) for m in with_forms([*JUDGED, *VARIANTS])})
@@ -163,17 +166,92 @@ def test_identities_of_the_papers(seed):
         "Recall@4",
         "P(bound=lower)@4",
     ]
-    s = quiet(
-        as_ratings(qrels), run, [*names, "condensed-P(per=list)@4", "anti-condensed-P(per=list)@4"]
-    )
+    twins = ["condensed-P@4", "condensed-anti-P@4", "condensed-P", "condensed-anti-P"]
+    s = quiet(as_ratings(qrels), run, [*names, *twins, "condensed-Judged"])
     v = {name: s.values("s", name) for name in s.labels}
     # mena2021 Eq. 4: P + anti-P = 1 - δ; bellogin2017: gamma = 0 is recall
     np.testing.assert_allclose(v["P@4"] + v["anti-P@4"], 1 - v["Residual@4"], atol=1e-15)
     np.testing.assert_allclose(v["SR(gamma=0)@4"], v["Recall@4"], atol=1e-15)
     np.testing.assert_array_equal(v["P(bound=lower)@4"], v["P@4"])
-    # mena2021 Eq. 2: condensed anti-P = 1 - P, where anything was judged
-    both = v["condensed-P(per=list)@4"] + v["anti-condensed-P(per=list)@4"]
-    assert set(np.round(both, 12)) <= {0.0, 1.0}
+    # mena2021 Eq. 2: condensed anti-P = 1 - P; undefined where no listed item was judged
+    for first, second in (twins[:2], twins[2:]):
+        both = v[first] + v[second]
+        assert set(np.round(both[~np.isnan(both)], 12)) <= {1.0}
+        np.testing.assert_array_equal(np.isnan(both), v["condensed-Judged"] == 0)
+
+
+def test_condensed_precision_by_hand():
+    """Of a, x, b, y, c the judged a, b, c remain, a and c liked; of x, y nothing remains."""
+    qrels = {"u": {"a": 5, "b": 1, "c": 5, "d": 5}, "v": {"a": 5}}
+    run = {"u": ["a", "x", "b", "y", "c"], "v": ["x", "y"]}
+    values = {
+        "condensed-P@2": 1 / 2, "condensed-anti-P@2": 1 / 2,
+        "condensed-P@10": 2 / 3, "condensed-anti-P@10": 1 / 3, "condensed-P": 2 / 3,
+        "condensed-P(per=list)@10": 2 / 3, "condensed-set_P@10": 2 / 3,
+        "condensed-P(per=k)@10": 2 / 10, "condensed-anti-P(per=k)@10": 1 / 10,
+        "condensed-F1@10": 2 * 2 / (3 + 3), "condensed-F1(per=k)@10": 2 * 2 / (10 + 3),
+    }  # fmt: skip
+    scores = quiet(as_ratings(qrels), run, list(values))
+    for name, value in values.items():
+        first, second = scores.values("s", name)
+        assert first == pytest.approx(value, abs=1e-15), name
+        assert math.isnan(second) == ("F1" not in name and "per=k" not in name), name
+
+
+def test_lists_without_a_judged_item_are_said():
+    qrels = {"u": {"a": 5, "b": 1}, "v": {"a": 5}, "w": {"c": 5}}
+    run = {"u": ["a", "b"], "v": ["x"], "w": ["x", "y"]}
+    twins = ["condensed-P@10", "condensed-anti-P@10"]
+    scores = quiet(as_ratings(qrels), run, twins)
+    said = [one for one in scores.notes if one.startswith("s: 2 averaged lists hold no judged item")]
+    assert "the values of condensed-P@10, condensed-anti-P@10 are undefined" in said[0]
+    assert sum(scores.means()["s"].values()) == pytest.approx(1 / 3)
+    left = quiet(as_ratings(qrels), run, twins, undefined="skip")
+    assert not [one for one in left.notes if "no judged item" in one]
+    assert sum(left.means()["s"].values()) == 1.0
+
+
+def test_names_of_condensed_precision():
+    """What is the default of the condensed form is not printed; what is not, is."""
+    for text, printed in {
+        "condensed-P(per=list)@10": "condensed-P@10",
+        "condensed-set_P@10": "condensed-P@10",
+        "condensed-P(per=k)@10": "condensed-P(per=k)@10",
+        "P(per=k)@10": "P@10",
+        "anti-condensed-P@10": "anti-condensed-P@10",
+        "condensed-anti-F1(per=list)@5": "anti-condensed-F1@5",
+    }.items():
+        assert str(parse(text)) == printed
+        assert parse(printed) == parse(text)
+    assert parse("condensed-P@3").params["per"] == "list"
+    with pytest.raises(us.SettingError, match="per=list, the default of condensed-P"):
+        parse("condensed-P(bound=upper)@3")
+    assert parse("condensed-P(bound=upper,per=k)@3").params["per"] == "k"
+
+
+@pytest.mark.parametrize(
+    ("name", "marked", "value"),
+    [
+        ("infAP", [], (0.75 + 0.6) / 3),
+        ("infAP2", [], (0.75 + 0.6) / 3),
+        ("infAP(pool=judged)", [], (0.5 + 0.4) / 3),
+        ("infAP", ["x"], (0.75 + 0.5) / 3),
+        ("infAP(pool=judged)", ["x"], (0.75 + 0.5) / 3),
+        ("infAP(pool=all)", ["x"], (0.75 + 0.6) / 3),
+    ],
+)
+def test_the_pool_of_infap_by_hand(name, marked, value):
+    """A liked item at rank 2, a disliked one at 4, a liked one at 5, a third not listed.
+
+    Above rank 2 nothing is judged, so that half of the pool there is taken as liked: 1/2 + 1/2 x
+    pool x 1/2. Above rank 5 one of two is liked: 1/5 + 4/5 x pool x 1/2. The pool holds all items
+    above, or the judged and the marked ones: 0 or 1 of 1 above rank 2, 2 or 3 of 4 above rank 5.
+    """
+    qrels = {"u": {"a": 5, "b": 1, "c": 5, "d": 5, **dict.fromkeys(marked, -1)}}
+    scores = quiet(as_ratings(qrels), {"u": ["x", "a", "y", "b", "c"]}, [name])
+    assert scores.mean(name)["s"] == pytest.approx(value, abs=1e-5)
+    said = [note for note in scores.notes if "the pool is what the judgments mark" in note]
+    assert bool(said) == (name == "infAP" and bool(marked))
 
 
 def test_infap_is_ap_when_all_is_judged():

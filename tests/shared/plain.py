@@ -20,18 +20,20 @@ class Case:
     pooled: set = field(default_factory=set)
     positives: dict = field(default_factory=dict)
     targets: int = 0
+    marks_pool: bool = False
+    is_condensed: bool = False
 
     def anti(self):
         return Case(
             self.items, self.bad, self.good, self.loss, self.gain, self.pooled, self.positives,
-            self.targets,
+            self.targets, self.marks_pool, self.is_condensed,
         )  # fmt: skip
 
     def condensed(self):
         kept = [i for i in self.items if i in self.good or i in self.bad]
         return Case(
             kept, self.good, self.bad, self.gain, self.loss, self.pooled, self.positives,
-            len(self.good | self.bad),
+            len(self.good | self.bad), self.marks_pool, is_condensed=True,
         )  # fmt: skip
 
     def cut(self, k):
@@ -46,7 +48,8 @@ def P(c, k, per="k", bound="none"):
     top = c.cut(k)
     hit = sum(i not in c.bad if bound == "upper" else i in c.good for i in top)
     size = len(top) if per == "list" or k is None else k
-    return hit / size if size else 0.0
+    empty = math.nan if c.is_condensed and per == "list" else 0.0
+    return hit / size if size else empty
 
 
 def Recall(c, k, per="all"):
@@ -58,7 +61,7 @@ def Recall(c, k, per="all"):
 
 def F1(c, k, per="k"):
     p, r = P(c, k, per), Recall(c, k)
-    return math.nan if math.isnan(r) else (2 * p * r / (p + r) if p + r else 0.0)
+    return math.nan if math.isnan(r) else (2 * p * r / (p + r) if r else 0.0)
 
 
 def HitRate(c, k):
@@ -137,14 +140,15 @@ def bpref(c, k):
     return _div(total, len(c.good))
 
 
-def infAP(c, k, pool="judged", e=1e-5):
+def infAP(c, k, pool="auto", e=1e-5):
     total = 0.0
+    everything = pool == "all" or (pool == "auto" and not c.marks_pool)
     for r, i in enumerate(c.cut(k), 1):
         if i in c.good:
             above = c.items[: r - 1]
             good = sum(j in c.good for j in above)
             bad = sum(j in c.bad for j in above)
-            pooled = r - 1 if pool == "all" else good + bad + sum(j in c.pooled for j in above)
+            pooled = r - 1 if everything else good + bad + sum(j in c.pooled for j in above)
             share = (good + e) / (good + bad + 2 * e)
             total += 1.0 if r == 1 else 1 / r + (r - 1) / r * pooled / (r - 1) * share
     return _div(total, len(c.good))

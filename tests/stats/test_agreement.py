@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+import unskew as us
 from shared.real_data import real_data
 from shared.scores import some_scores
 from unskew import DataError, SettingError
@@ -343,6 +344,23 @@ def test_whole_run_metrics_have_no_interval():
     assert not np.isnan(result.tau).any()
     assert np.isnan(result.low[0, 1])
     assert result.low[0, 0] == 1
+
+
+def test_negated_metrics_are_noted():
+    """The system with fewer disliked items comes first by anti-P, and a note says why."""
+    test = {"user": [1] * 4, "item": [1, 2, 3, 4], "rating": [5, 5, 1, 1]}
+    runs = {"good": {1: [1, 2]}, "mixed": {1: [1, 3]}, "bad": {1: [3, 4]}}
+    scores = us.evaluate(test, runs, ["P@2", "anti-P@2", "Fallout"], liked=4)
+    result = agreement(scores, bootstrap=0)
+    assert result.tau[0].tolist() == [1.0, 1.0, 1.0]
+    assert result.values[1].tolist() == [0.0, -0.5, -1.0]
+    note = (
+        "anti-P@2, Fallout: lower is better, so values are negated before the systems are ordered"
+    )
+    assert note in result.notes
+    assert note in str(result)
+    by_name = agreement({"a": scores, "b": scores}, ["anti-P@2"], bootstrap=0)
+    assert any(one.startswith("anti-P@2: lower is better") for one in by_name.notes)
 
 
 def test_a_metric_without_a_direction_is_noted():

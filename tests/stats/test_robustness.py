@@ -25,7 +25,7 @@ from unskew.stats.sums_over_hits import slot_of
 
 METRICS = [
     "P@5", "P", "set_P", "P(per=list)@7", "Recall@5", "AP", "AP@3", "RR", "nDCG", "nDCG@5", "DCG@4",
-    "bpref@5", "infAP@5", "infAP(pool=all)", "HitRate@3", "anti-P@5", "anti-nDCG@5", "anti-Recall",
+    "bpref@5", "infAP@5", "infAP(pool=judged)@5", "infAP(pool=all)", "HitRate@3", "anti-P@5", "anti-nDCG@5", "anti-Recall",
 ]  # fmt: skip
 # These have no sum over hits of their own and take the general way.
 OTHERS = ["condensed-AP@3", "SR(gamma=1)@5", "Recall(per=min)@5", "F1@5", "Judged@5", "Rprec"]
@@ -131,6 +131,23 @@ def test_pooled_items_and_other_ids_than_the_runs():
         sample = us.splits.sparsity_sample(us.read_ratings(test), 0.5, n)
         want = evaluated(sample, runs, ["P@5", "nDCG@5"])
         assert result.means[:, 0, n] == pytest.approx(want, abs=1e-12)
+
+
+def test_a_marked_pool_decides_infap_on_both_ways():
+    """Sums over hits take the pool that the judgments mark, as values of users do."""
+    rng = np.random.default_rng(5)
+    rows = [(u, i, int(rng.integers(-1, 6))) for u in range(30) for i in range(12)]
+    frame = pl.DataFrame(rows, ["user", "item", "rating"], orient="row").sample(250, seed=1)
+    grade = frame["rating"].cast(pl.Float64)
+    test = us.Ratings.of(frame["user"], frame["item"], grade, tags={"pooled": grade < 0})
+    runs = {name: {u: rng.permutation(15)[:8].tolist() for u in range(30)} for name in "ab"}
+    metrics = ["infAP", "infAP(pool=judged)", "infAP(pool=all)"]
+    result = robustness(test, runs, metrics, shares=[0.5], samples=2, liked=4, seed=1)
+    for n in range(2):
+        want = evaluated(us.splits.sparsity_sample(test, 0.5, 1 + n), runs, metrics)
+        assert result.means[:, 0, n] == pytest.approx(want, abs=1e-12)
+        assert (want[0] == want[1]).all()
+        assert (want[0] < want[2]).all()
 
 
 def test_integers_against_text_ids():

@@ -662,6 +662,52 @@ def test_facts_are_plain_values(design):
     assert again == design
 
 
+def test_percentiles_draw_from_the_items_that_one_relevant_draws_from():
+    """bellogin2017 always takes items with test ratings in 1R; percentiles are of all items.
+
+    By ratings the halves are a, b, c and d, e, f: d and e have test ratings, f has none. The list
+    of d can hold e, and f only where all items are candidates.
+    """
+    train = [(u, i, 3) for i, users in {"a": 6, "b": 5, "c": 5, "f": 2}.items() for u in range(users)]
+    test = [(9, "a", 5), (9, "b", 1), (8, "c", 5), (9, "d", 5), (8, "e", 1), (7, "d", 5), (7, "e", 1)]
+    split = split_of(train, test)
+
+    def lists_of(design):
+        lists = design.lists(split, liked=4, seed=1)
+        raw = lists.tests.items.raw
+        return {
+            (int(lists.tests.users.values[user]), raw(np.array([anchor]))[0]): set(
+                raw(np.array(items))
+            )
+            for user, anchor, _, items in everything(lists)
+        }
+
+    assert us.targets.Percentiles().candidates == us.targets.OneRelevant().candidates == "test"
+    default = lists_of(us.targets.Percentiles(others="all", strata=2))
+    assert default == {
+        (9, "a"): {"a", "b", "c"}, (8, "c"): {"a", "b", "c"}, (9, "d"): {"d", "e"},
+        (7, "d"): {"d", "e"},
+    }  # fmt: skip
+    every_item = lists_of(us.targets.Percentiles(others="all", strata=2, candidates="all"))
+    low = {(9, "d"): {"d", "e", "f"}, (7, "d"): {"d", "e", "f"}}
+    assert every_item == {**default, **low}
+
+
+def test_percentiles_with_all_items_tested_draw_as_before():
+    """Draws move only in strata that lose candidates."""
+    split = some_split(3, users=40, items=24)
+    test, all_items = (
+        us.targets.Percentiles(others=2, strata=3, candidates=one).lists(split, liked=4, seed=5)
+        for one in ("test", "all")
+    )
+    tested = np.bincount(split.test.item, minlength=len(split.test.items)) > 0
+    full = [s for s in range(3) if tested[all_items.source.pool.home == s].all()]
+    assert full
+    same = [one for one in everything(test) if one[2] in full]
+    assert same
+    assert same == [one for one in everything(all_items) if one[2] in full]
+
+
 def test_what_is_outside_and_what_is_in_training_is_counted():
     train = [("a", 1, 3), ("a", 2, 3), ("b", 3, 3)]
     test = [("a", 1, 5), ("a", 3, 5), ("a", 9, 5), ("b", 8, 1), ("b", 1, 4)]

@@ -49,8 +49,9 @@ def command(
         metric = parse(name)
         definition = metric.definition
         settings = ", ".join(
-            f"{key}={param.default}" + (f" ({'|'.join(param.words)})" if param.words else "")
-            for key, param in definition.params.items()
+            f"{key}={default}" + (f" ({'|'.join(words)})" if words else "")
+            for key, default in metric.defaults.items()
+            for words in [definition.params[key].words]
         )
         outputs.say(f"{metric}: {inspect.cleandoc(definition.compute.__doc__ or '')}")
         outputs.say(f"Settings: {settings or 'none'}. Better: {metric.better}.")
@@ -82,8 +83,8 @@ def _entry(name: str) -> dict[str, object]:
         "summary": definition.summary,
         "text": inspect.cleandoc(definition.compute.__doc__ or ""),
         "settings": {
-            key: {"default": param.default, "words": list(param.words or ())}
-            for key, param in definition.params.items()
+            key: {"default": default, "words": list(definition.params[key].words)}
+            for key, default in metric.defaults.items()
         },
         "better": metric.better,
         "also_called": [alias for alias, of in aliases().items() if parse(of).name == metric.name],

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import replace
 from typing import Any
 
@@ -21,6 +21,7 @@ from unskew.evaluation.scoring import list_columns, prepare, remarks, score
 from unskew.judging.judged import Judged, as_judged, second_argument
 from unskew.metrics.chance import DRAWS
 from unskew.metrics.names import Metric, parse
+from unskew.report.text import counted
 from unskew.targets.designs import Targets
 
 METRICS = ("P@10", "Recall@10", "nDCG@10", "RR@10", "anti-P@10", "Judged@10")
@@ -152,7 +153,8 @@ def evaluate(
     )
     chance, simulated = _chance(judged, wanted, draws, workers)
     scores = _scores(judged, wanted, results, tuple(notes))
-    return replace(scores, users=users, undefined=undefined, chance=chance, simulated=simulated)
+    scores = replace(scores, users=users, undefined=undefined, chance=chance, simulated=simulated)
+    return replace(scores, notes=(*notes, *_without_judged_items(scores)))
 
 
 def _scores(
@@ -170,6 +172,21 @@ def _scores(
         relevance=str(judged.relevance),
         over="strata" if judged.targets is not None and judged.targets.strata else "lists",
     )
+
+
+def _without_judged_items(scores: Scores) -> Iterator[str]:
+    """Say how many lists leave condensed precision undefined, where that counts as 0."""
+    labels = [label for label, one in scores.metrics.items() if one.condensed and one.name == "P"]
+    if not labels or scores.undefined == "skip":
+        return
+    for system, means in scores.averages().items():
+        empty = {label: means[label].undefined for label in labels if means[label].undefined}
+        if empty:
+            lists = counted(max(empty.values()), "averaged list holds", "averaged lists hold")
+            yield (
+                f"{system}: {lists} no judged item; there the values of {', '.join(empty)} are "
+                "undefined and count as 0 (undefined='skip' leaves them out)"
+            )
 
 
 def without_dislikes(

@@ -84,6 +84,8 @@ class LibraryValues:
     def _judgments(self, convention: Convention) -> tuple[Ratings, Relevance]:
         """Return the judgments that the library sees, numbered by what they are worth."""
         seen, relevant = self.values.seen(convention)
+        if convention.judgments == "all":
+            seen = seen | self.laid.pooled  # no judgments, but they say what is in the pool
         gain = self.values.gain(convention)
         pairs = np.stack([relevant[seen].astype(np.float64), gain[seen]], axis=1)
         kinds, code = np.unique(pairs, axis=0, return_inverse=True)

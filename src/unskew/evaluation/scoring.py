@@ -103,6 +103,12 @@ def remarks(judged: Judged, wanted: Mapping[str, Metric], users: str) -> list[st
         known = judged.numbering.known_items(everything=False)
         policy = "; such items take a place and are not liked"
         notes += as_notes(outside_remarks(known, judged.matched, policy))
+    inferred = [label for label, metric in wanted.items() if metric.params.get("pool") == "auto"]
+    if inferred and judged.basis.marks_pool:
+        notes.append(
+            f"{', '.join(inferred)}: the pool is what the judgments mark; items outside it count "
+            "as not relevant (pool=all puts every listed item into the pool)"
+        )
     return notes
 
 

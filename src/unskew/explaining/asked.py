@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from unskew.conventions.collection import Library, LibraryMetric
 from unskew.conventions.convention import METRICS, OTHER_NAMES, relevant_axes
@@ -51,7 +51,10 @@ class Quantity:
             metric = parse(label)
         except UnskewError:
             return cls._of_library(label, libraries)
-        options = {name: str(value) for name, value in metric.settings}
+        usual = replace(metric, condensed=False).defaults
+        options = {
+            name: str(value) for name, value in metric.params.items() if value != usual[name]
+        }
         if metric.condensed:
             options["unjudged"] = "remove"
         known = metric.name in METRICS and not metric.anti
@@ -77,7 +80,7 @@ class Quantity:
     def is_of(self, row: LibraryMetric) -> bool:
         """Tell whether a library's metric is, or is called, what is asked for."""
         if self.ours:
-            return bool(row.ours) and _same(row.family(self.k), self.ours)
+            return bool(row.ours) and _is_form(row.family(self.k), self.ours)
         if row.has_cutoff != (self.k is not None) or row.ours:
             return False
         if any(dict(row.options).get(name) != option for name, option in self.options):
@@ -85,11 +88,13 @@ class Quantity:
         return self.metric in (row.metric, COLLOQUIAL.get(colloquial(row.name)[0], ""))
 
 
-def _same(one: str, other: str) -> bool:
+def _is_form(name: str, asked: str) -> bool:
+    """Tell whether a metric is the one asked for, whatever its settings where none are named."""
     try:
-        return parse(one) == parse(other)
+        metric, wanted = parse(name), parse(asked)
     except UnskewError:
         return False
+    return wanted in (metric, replace(metric, settings=()))
 
 
 def colloquial(name: str) -> tuple[str, int | None]:

@@ -177,10 +177,21 @@ def read_systems(
     return fitted
 
 
+ONE_RELEVANT = ("1r", "u1r", "p1r", "one-relevant", "percentiles")
+"""Names of designs with one relevant item per list, which ready-made lists cannot answer."""
+
+
 def lists_of_design(
     targets: str | Targets, tests: Ratings, train: Ratings | None, relevance: Relevance, seed: int
 ) -> TargetLists:
     """Lay a design with one list per user over training and test ratings."""
+    if isinstance(targets, str) and targets.lower() in ONE_RELEVANT:
+        raise SettingError(
+            f"targets={targets!r} asks for a list per liked test item, which one list per user "
+            "does not give: take unskew run with a plan (design = one-relevant or percentiles), "
+            "unskew audit --designs 1r,p1r, or in Python "
+            "us.evaluate(us.targets.OneRelevant().lists(split, liked=4), models)"
+        )
     named = isinstance(targets, str)
     design = BY_NAME[choose("targets", str(targets), BY_NAME)]() if named else targets
     assert isinstance(design, Targets)

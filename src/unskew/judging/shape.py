@@ -384,6 +384,12 @@ class Basis:
         return self._kept[key]
 
     @cached_property
+    def marks_pool(self) -> bool:
+        """Whether judgments say of some items that they are in the pool but not judged."""
+        pooled = self.judgments.tags.get("pooled")
+        return pooled is not None and bool(pooled.any())
+
+    @cached_property
     def positives(self) -> F64:
         """Liked ratings of each item, in training and test together."""
         items = len(self.judgments.items)

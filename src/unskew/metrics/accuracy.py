@@ -46,7 +46,7 @@ FIRST = (
 
 def _check_bound(params: Params, anti: bool, cutoff: int | None) -> str:  # noqa: ARG001
     mixed = params["bound"] != "none" and params["per"] == "list"
-    return "bound and per=list cannot be combined" if mixed else ""
+    return "bound cannot be combined with per=list, the default of condensed-P" if mixed else ""
 
 
 def _precision_sum(params: Params, cutoff: int | None) -> str | None:
@@ -62,6 +62,7 @@ def _precision_sum(params: Params, cutoff: int | None) -> str | None:
     aliases={"Precision": "P", "SetP": "P(per=list)", "set_P": "P(per=list)"},
     check=_check_bound,
     short_list={"per": "list"},
+    condensed={"per": "list"},
     chance=OWN_FORMULA,
     tied=OWN_FORMULA,
     at_rank=at_rank.PER_CUTOFF,
@@ -77,13 +78,18 @@ def precision(block: Block, params: Params, cutoffs: I64) -> Fraction:
     Formula: liked(L) / k; with `per=list`, or without a cutoff, liked(L) / |L|.
     `bound=lower` takes every unjudged item as bad (the plain value), `bound=upper` as good:
     (|L| - disliked(L)) / k.
-    Undefined: never; an empty list scores 0.
+    The default of condensed-P is `per=list`: liked / judged items of the list, at most k of them,
+    so that condensed-P + anti-condensed-P = 1; `per=k` is trec_eval's with -J.
+    Undefined: condensed-P of a list without a judged item; any other empty list scores 0.
     Short list: divided by k all the same, unless `per=list`.
     Range: [0, 1], higher is better.
-    Reference: bellogin2017 section 3; `per=list` is trec_eval's set_P (valcarce2018).
+    Reference: bellogin2017 section 3; mena2021 section 3.1 (condensed); `per=list` is trec_eval's
+    set_P (valcarce2018).
     """
     liked, disliked = block.walk("liked", cutoffs), block.walk("disliked", cutoffs)
     top = block.shown(cutoffs) - disliked if params["bound"] == "upper" else liked
+    if params["per"] == "list" and block.is_condensed:
+        return top, block.shown(cutoffs)  # nothing judged: undefined
     bottom = block.shown(cutoffs) if params["per"] == "list" else block.slots(cutoffs)
     return top, np.maximum(bottom, 1)  # an empty list scores 0
 
@@ -138,6 +144,7 @@ def _per_liked(block: Block, params: Params, cutoffs: I64, top: F64) -> Fraction
     params={"per": Param("k", ("k", "list"))},
     aliases={"set_F": "F1(per=list)"},
     short_list={"per": "list"},
+    condensed={"per": "list"},
     chance=OWN_FORMULA,
     tied=OWN_FORMULA,
     at_rank=at_rank.HARMONIC,
@@ -151,13 +158,14 @@ def _per_liked(block: Block, params: Params, cutoffs: I64, top: F64) -> Fraction
 def f1(block: Block, params: Params, cutoffs: I64) -> F64:
     """Harmonic mean of precision and recall.
 
-    Formula: 2 P Recall / (P + Recall), 0 when both are 0; `per=list` as in P (trec_eval's set_F).
+    Formula: 2 P Recall / (P + Recall), 0 when both are 0; `per=list` as in P (trec_eval's set_F),
+    the default of condensed-F1 too.
     Undefined: R = 0.
     Short list: as P.
     Range: [0, 1], higher is better.
     Reference: van Rijsbergen 1979.
     """
-    p = ratio(*precision(block, {**params, "bound": "none"}, cutoffs))
+    p = np.nan_to_num(ratio(*precision(block, {**params, "bound": "none"}, cutoffs)))
     r = ratio(*recall(block, {"per": "all"}, cutoffs))
     both = p + r
     return np.where(both == 0, 0.0, ratio(2 * p * r, both))

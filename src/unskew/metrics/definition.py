@@ -82,6 +82,8 @@ class Definition:
     """Which settings do not go together."""
     short_list: Params = field(default_factory=dict)
     """Settings that forgive a list shorter than the cutoff."""
+    condensed: Params = field(default_factory=dict)
+    """Defaults of the condensed form, where they differ."""
     is_user_code: bool = False
     """Whether it was registered by a user's code."""
 

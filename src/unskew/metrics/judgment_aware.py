@@ -51,34 +51,44 @@ def bpref(block: Block, params: Params, cutoffs: I64) -> Fraction:  # noqa: ARG0
     return total, block.liked[None, :]
 
 
-def _inferred(params: Params) -> str:
-    return "inferred-all" if params["pool"] == "all" else "inferred"
+INFERRED = {"judged": "inferred", "all": "inferred-all"}
+"""By pool: the sum of infAP's terms."""
+
+
+def _possible_sums(params: Params) -> tuple[str, ...]:
+    """Return the sums that a pool may need: for `auto` the judgments decide which of both."""
+    pool = str(params["pool"])
+    return (INFERRED[pool],) if pool in INFERRED else tuple(INFERRED.values())
 
 
 @metric(
     "infAP",
-    parts=lambda params: (_inferred(params),),
-    params={"pool": Param("judged", ("judged", "all"))},
+    parts=_possible_sums,
+    params={"pool": Param("auto", ("auto", "all", "judged"))},
     aliases={"infAP2": "infAP(pool=all)"},
     needs_disliked=True,
     tied=OWN_FORMULA,
     weighted="it is itself an estimate, which treats the judgments as a random sample of a pool",
-    fast_sum=lambda params, _: _inferred(params),
+    fast_sum=lambda params, _: INFERRED.get(str(params["pool"]), "inferred-auto"),
 )
 def inferred_ap(block: Block, params: Params, cutoffs: I64) -> Fraction:
     """AP estimated as if the judged items were a random sample of a pool.
 
     Formula: (1/R) x sum over liked items at rank i of 1/i + ((i-1)/i) x (pool above/(i-1)) x
-    ((liked above + e) / (judged above + 2e)), e = 1e-5; 1 at rank 1. The pool above holds the
-    judged items and those marked as pooled but unjudged; with `pool=all`, everything above.
+    ((liked above + e) / (judged above + 2e)), e = 1e-5; 1 at rank 1. The pool above holds
+    everything above (`pool=all`), or the judged items and those marked as pooled but unjudged
+    (`pool=judged`). The default takes the pool that the judgments mark (TREC qrels, by negative
+    grades), because it is known; where they mark none, everything above.
     Undefined: R = 0.
     Short list: liked items not found count 0.
-    Range: [0, 1], higher is better.
-    Reference: Yilmaz & Aslam 2006 as in trec_eval; `pool=all` is valcarce2018's infAP2;
-    bellogin2017's formula counts one item too many.
+    Range: [0, 1], higher is better. With `pool=judged` and no marked items it is about AP.
+    Reference: Yilmaz & Aslam 2006; `pool=all` is valcarce2018's infAP2, `pool=judged` trec_eval's
+    infAP; bellogin2017's formula counts one item too many.
     """
-    total = block.walk(_inferred(params), cutoffs)
-    return total, block.liked[None, :]
+    pool = str(params["pool"])
+    if pool == "auto":
+        pool = "judged" if block.judged.marks_pool else "all"
+    return block.walk(INFERRED[pool], cutoffs), block.liked[None, :]
 
 
 @metric(

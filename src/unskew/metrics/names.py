@@ -65,10 +65,15 @@ class Metric:
         return REGISTRY[self.name] if self.name in REGISTRY else ESTIMANDS[self.name]
 
     @property
+    def defaults(self) -> dict[str, Value]:
+        """What each setting is unless the name states it; condensed forms have some of their own."""
+        usual = {key: param.default for key, param in self.definition.params.items()}
+        return {**usual, **self.definition.condensed} if self.condensed else usual
+
+    @property
     def params(self) -> Params:
         """All settings, defaults included."""
-        defaults = {key: param.default for key, param in self.definition.params.items()}
-        return {**defaults, **dict(self.settings)}
+        return {**self.defaults, **dict(self.settings)}
 
     @property
     def better(self) -> str:
@@ -216,11 +221,7 @@ def _with_settings(metric: Metric, inner: str, text: str) -> Metric:
             settings[key] = allowed[key].read(value)
         except ValueError as wanted:
             raise SettingError(f"metric {text!r}: {key} must be {wanted}, got {value!r}") from None
-    kept = tuple(
-        (key, settings[key])
-        for key in allowed
-        if key in settings and settings[key] != allowed[key].default
-    )
+    kept = tuple((key, settings[key]) for key in allowed if key in settings)
     return replace(metric, settings=kept)
 
 
@@ -233,9 +234,10 @@ def _checked(metric: Metric, text: str) -> Metric:
     wrong = definition.check(metric.params, metric.anti, metric.cutoff)
     if wrong:
         raise SettingError(f"metric {text!r}: {wrong}")
+    defaults = metric.defaults
     settings = tuple(
         (key, value)
         for key, value in metric.settings
-        if not definition.params[key].is_default(value)
+        if definition.params[key].meaning(value) != defaults[key]
     )
     return replace(metric, settings=settings)

@@ -34,6 +34,6 @@ class Param:
             raise ValueError(f"a number between {self.low:g} and {self.high:g}")
         return value
 
-    def is_default(self, value: Value) -> bool:
-        """Tell whether a value, or the word it stands for, is the default."""
-        return self.synonyms.get(str(value), value) == self.default
+    def meaning(self, value: Value) -> Value:
+        """Return the word that a value stands for; most stand for themselves."""
+        return self.synonyms.get(str(value), value)

@@ -262,6 +262,12 @@ def agreement(
         systems = sources[0].systems
         named = tuple(one.name for one in sources)
         values = np.array([one.means for one in sources])
+        negated = dict.fromkeys(one.label for one in sources if one.sign < 0)
+        if negated:
+            notes.append(
+                f"{', '.join(negated)}: lower is better, so values are negated before the systems "
+                "are ordered"
+            )
     check_two_systems(systems)
     if len(named) < 2:
         raise SettingError(f"there is only one order ({named[0]}): give several metrics or designs")

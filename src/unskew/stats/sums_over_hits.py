@@ -49,12 +49,22 @@ COMPLETE = (IDEAL, SLOTS.index("liked per place"))
 SUMS = len(SLOTS)
 
 
-def slot_of(metric: Metric) -> int | None:
-    """Return where `add_lists` adds up a metric; None for those that take the general way."""
+def slot_of(metric: Metric, marks_pool: bool = False) -> int | None:
+    """Return where `add_lists` adds up a metric; None for those that take the general way.
+
+    Parameters
+    ----------
+    metric
+        The metric.
+    marks_pool
+        Whether the judgments mark a pool, which decides infAP's unless it is stated.
+    """
     fast_sum = metric.definition.fast_sum
     if metric.condensed or fast_sum is None:
         return None
     name = fast_sum(metric.params, metric.cutoff)
+    if name == "inferred-auto":
+        name = "inferred" if marks_pool else "inferred-all"
     return None if name is None else SLOTS.index(name)
 
 
@@ -90,7 +100,8 @@ def means_of_tests(
     progress: Progress | None = None,
 ) -> tuple[F64, Tally]:
     """Return the means levels x samples x metrics x systems."""
-    slots = {label: slot_of(metric) for label, metric in wanted.items()}
+    marks_pool = judged.basis.marks_pool
+    slots = {label: slot_of(metric, marks_pool) for label, metric in wanted.items()}
     if settings.undefined == "skip":
         slots = dict.fromkeys(wanted)
     quick = {label: wanted[label] for label, slot in slots.items() if slot is not None}

@@ -182,7 +182,7 @@ class Targets(DrawKeyed):
     def __repr__(self) -> str:
         name, settings = "Targets", self.describe()
         # The name that says most: one with more settings is a special case of the others.
-        for one in sorted(NAMED.values(), key=lambda one: -len(one.settings)):
+        for one in sorted(NAMED.values(), key=lambda one: -len(one.settings) - len(one.shown)):
             if one.fits(self):
                 usual = {**{one.name: one.default for one in fields(self)}, **one.shown}
                 name = one.build.__name__
@@ -252,9 +252,17 @@ def OneRelevant(
 
 
 @checked
-def Percentiles(others: int | str = 99, strata: int = 10, **settings: Any) -> Targets:
-    """One list per liked test item within its percentile of popularity (P1R; bellogin2017)."""
-    return OneRelevant(others, settings.pop("candidates", "all"), strata=strata, **settings)
+def Percentiles(
+    others: int | str = 99,
+    strata: int = 10,
+    candidates: str | Sequence[Any] = "test",
+    **settings: Any,
+) -> Targets:
+    """One list per liked test item within its percentile of popularity (P1R; bellogin2017).
+
+    Percentiles are of all items; others are drawn from the same candidates as in `OneRelevant`.
+    """
+    return OneRelevant(others, candidates, strata=strata, **settings)
 
 
 @checked
@@ -292,7 +300,7 @@ NAMED = {
         OneRelevant, {"candidates": "test", "relevant": "one"}, {"others": 99}
     ),
     "percentiles": NamedDesign(
-        Percentiles, {"candidates": "all", "relevant": "one"}, {"others": 99, "strata": 10}
+        Percentiles, {"candidates": "test", "relevant": "one"}, {"others": 99, "strata": 10}
     ),
     "test-targets": NamedDesign(
         TestTargets, {"candidates": "test", "relevant": "all", "others": 0, "fixed": "judged"}

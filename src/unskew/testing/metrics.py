@@ -269,7 +269,8 @@ def _check_condensed(one: Metric) -> None:
         return
     for number in range(CASES):
         case = _Case.all_judged(number)
-        values, same = (case.values(str(replace(one, condensed=c))) for c in (False, True))
+        condensed = replace(one, condensed=True, settings=tuple(one.params.items()))
+        values, same = case.values(str(one)), case.values(str(parse(str(condensed))))
         _check_same(one, case, "condensed, it differs though all is judged", values, same)
 
 

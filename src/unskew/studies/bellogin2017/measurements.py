@@ -39,7 +39,7 @@ AR_FIXED, PERCENTILES, HEADLESS = "AR, 1,700 others", "P1R", "1R, no head"
 UAR, UAR_ALL, U1R, U1R_ALL = "UAR", "UAR, all items", "U1R", "U1R, all items"
 
 P, RECALL, NDCG, NDCG_WHOLE, AP, RR = "P@10", "Recall@10", "nDCG@10", "nDCG", "AP", "RR"
-BPREF, INFAP, INFAP_TREC = "bpref", "infAP(pool=all)", "infAP"
+BPREF, INFAP, INFAP_TREC = "bpref", "infAP(pool=all)", "infAP(pool=judged)"
 STRATIFIED, STRATIFIED_0 = "SR(gamma=1)@10", "SR(gamma=0)@10"
 TOTAL = "P"
 COMMON = (P, RECALL, NDCG, NDCG_WHOLE, AP, RR)
