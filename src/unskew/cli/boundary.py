@@ -11,9 +11,9 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
+from unskew.addresses import without_credentials
 from unskew.cli.progress import finished_work
 from unskew.engine.files import output_error, reason
-from unskew.engine.remote import without_credentials
 from unskew.errors import SettingError, UnskewError, address_limit
 from unskew.report.text import visible
 

@@ -8,6 +8,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from unskew.addresses import is_address
 from unskew.cli.options import (
     AverageOptions,
     ComputeOptions,
@@ -23,7 +24,6 @@ from unskew.cli.sources import (
     file_columns,
     split_named_source,
 )
-from unskew.engine.remote import is_address
 from unskew.errors import DataError, SettingError
 
 if TYPE_CHECKING:

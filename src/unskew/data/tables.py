@@ -17,13 +17,13 @@ from typing import Any
 import numpy as np
 import polars as pl
 
+from unskew.addresses import address_name, is_address, shown_address
 from unskew.arrays import I64
 from unskew.checks import choose
 from unskew.data.frames import as_column, index_names, read_frame
 from unskew.data.parquet_files import find_parquet, is_several
 from unskew.data.ratings import CANONICAL_INTEGER
 from unskew.engine.files import InputFile, reading
-from unskew.engine.remote import address_name, is_address, shown_address
 from unskew.engine.threads import check_fork
 from unskew.errors import DataError, Spelling
 from unskew.report.text import counted
@@ -291,8 +291,7 @@ def _is_parquet(file: InputFile, name: str) -> bool:
 
 def _read_parquet(file: InputFile) -> pl.DataFrame:
     try:
-        source = file.path if file.content is None else io.BytesIO(file.content)
-        return pl.read_parquet(source, glob=False, hive_partitioning=False)
+        return pl.read_parquet(file.as_it_is(), glob=False, hive_partitioning=False)
     except (pl.exceptions.PolarsError, OSError) as problem:
         raise DataError(f"{file}: not a readable Parquet file ({problem})") from None
 
