@@ -70,7 +70,7 @@ def _without_secrets(scheme: str, rest: str) -> str:
     """Return what follows the scheme, without credentials."""
     query = _QUERY.search(rest)
     marks = list(_AT.finditer(rest))
-    if marks and _is_user_info(scheme, rest[: marks[-1].start()], len(marks)):
+    if marks and _is_user_info(scheme, rest[: marks[-1].start()]):
         if query and query.start() < marks[-1].start():  # of the password, or the query has an @
             return _HIDDEN
         return _without_query(scheme, rest[marks[-1].end() :])
@@ -80,11 +80,13 @@ def _without_secrets(scheme: str, rest: str) -> str:
     return _without_query(scheme, rest)
 
 
-def _is_user_info(scheme: str, text: str, marks: int) -> bool:
+def _is_user_info(scheme: str, text: str) -> bool:
     """Tell whether what stands before the last @ may be a user and a password."""
-    if scheme in AZURE and marks == 1 and re.fullmatch(r"[a-z0-9$-]+", text):
-        return False
-    return "/" not in text or _COLON.search(text) is not None
+    if _COLON.search(text):
+        return True
+    if scheme in AZURE and re.fullmatch(r"[a-z0-9$-]+(@.*)?", text, re.DOTALL):
+        return False  # the name of a container
+    return "/" not in text or _AT.search(text.partition("/")[0]) is not None
 
 
 def _without_query(scheme: str, rest: str) -> str:
