@@ -9,6 +9,8 @@ from collections.abc import Collection, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 
+from unskew.addresses import without_credentials
+
 
 @dataclass(frozen=True)
 class Spelling:
@@ -34,10 +36,16 @@ class Spelling:
 
 
 class UnskewError(Exception):
-    """Base of all errors raised on purpose by unskew: its arguments are the parts of its text."""
+    """Base of all errors raised on purpose by unskew: its arguments are the parts of its text.
+
+    The text holds no credentials, whichever address stands in it.
+    """
 
     def __str__(self) -> str:
-        return "".join(map(str, self.args))
+        return without_credentials("".join(map(str, self.args)))
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({str(self)!r})"
 
     def on_command_line(self, options: Collection[str]) -> str:
         """Return the message in the words of the command line.
@@ -47,10 +55,11 @@ class UnskewError(Exception):
         options
             The options of the command that was called, such as `--duplicates`.
         """
-        return "".join(
+        parts = (
             part.among(options) if isinstance(part, Spelling) else as_options(str(part), options)
             for part in self.args
         )
+        return without_credentials("".join(parts))
 
 
 # An argument as messages name it: train=…, by='rank' or exact=True.
@@ -81,9 +90,6 @@ class SettingError(UnskewError, ValueError):
 class OutputError(UnskewError, OSError):
     """A file or folder that cannot be written; the message says why and what to do."""
 
-    def __str__(self) -> str:  # OSError would show its number instead
-        return str(self.args[0])
-
 
 class ForkError(UnskewError, RuntimeError):
     """A process that was forked when threads it needs were already running elsewhere."""
@@ -95,6 +101,9 @@ class UnknownName(SettingError):  # noqa: N818 - reads better where it is raised
 
 class DataWarning(UserWarning):
     """Something about the data that the reader of the numbers should know."""
+
+    def __str__(self) -> str:
+        return without_credentials(super().__str__())
 
 
 @contextmanager

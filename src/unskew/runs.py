@@ -13,6 +13,7 @@ import numpy as np
 import polars as pl
 from numpy.typing import ArrayLike
 
+from unskew.addresses import address_name, is_address
 from unskew.arrays import F64, I32, I64, Mask, frozen
 from unskew.checks import checked, choose
 from unskew.data import tables
@@ -21,7 +22,6 @@ from unskew.data.nested import as_matrix, as_number_matrix, check_lengths, first
 from unskew.data.rating_columns import check_no_ratings
 from unskew.data.ratings import Ids, write_trec
 from unskew.engine.files import write_table
-from unskew.engine.remote import address_name, is_address
 from unskew.engine.threads import map_blocks
 from unskew.errors import DataError, SettingError, Spelling
 from unskew.report.text import counted

@@ -17,40 +17,158 @@ from unskew.cli.sources import header_of, split_named_source, split_source
 from unskew.engine import remote
 from unskew.engine.files import replacing, replacing_folder
 from unskew.engine.store import Store
-from unskew.runs import system_name
+from unskew.evaluation.on_disk.parquet import scan
 
 # Addresses
 
 
-@pytest.mark.parametrize(
-    ("address", "shown", "name"),
-    [
-        ("s3://b/a/r.parquet", "s3://b/a/r.parquet", "r.parquet"),
-        ("S3://b/r.csv", "s3://b/r.csv", "r.csv"),
-        ("s3://KEY:SECRET@b/r.csv", "s3://b/r.csv", "r.csv"),
-        ("s3://KEY:SE/CR/ET@b/r.csv", "s3://b/r.csv", "r.csv"),
-        ("s3://b/me@home.csv", "s3://b/me@home.csv", "me@home.csv"),
-        ("s3://b/day-?.parquet", "s3://b/day-?.parquet", "day-?.parquet"),
-        ("abfs://box@account.dfs/r.csv", "abfs://box@account.dfs/r.csv", "r.csv"),
-        ("https://me:SECRET@host:80/r.csv", "https://host:80/r.csv", "r.csv"),
-        ("https://SECRET@host/r.csv", "https://host/r.csv", "r.csv"),
-        ("https://host:80/a@b.csv", "https://host:80/a@b.csv", "a@b.csv"),
-        ("https://host/r.csv?sig=SECRET&x=1", "https://host/r.csv?…", "r.csv"),
-        ("https://host/r.csv?sig=SECRET:item=sku", "https://host/r.csv?…:item=sku", None),
-    ],
-)
-def test_addresses_are_shown_without_credentials(address, shown, name):
-    assert remote.shown_address(address) == shown
-    assert remote.shown_address(shown) == shown
-    assert remote.without_credentials(f"at {address}: bad") == f"at {shown}: bad"
-    if name is not None:
-        assert remote.address_name(address) == name
-        assert system_name(address) == Path(name).stem
+REFUSED = [
+    "reference://x.json",
+    "REFERENCE://x.json",
+    "memory://x.csv",
+    "file:///etc/passwd",
+    "local://etc/passwd",
+    "github://org:repo@main/x.csv",
+    "hdfs://host/x.csv",
+    "sftp://host/x.csv",
+    "ssh://host/x.csv",
+    "zip://x.csv",
+    "dask://x.csv",
+    "data://x.csv",
+    "hf://datasets/x.parquet",
+    "nix://b/x.csv",
+]
+CHAINED = [
+    "simplecache::s3://b/x.csv",
+    "filecache::memory://x.csv",
+    "reference://x::memory://y",
+    "s3://a::reference://b",
+    "https://host/x.csv::file:///etc/passwd",
+    "zip://x.csv::/tmp/x.zip",
+    "blockcache::dask::https://host/x",
+    " simplecache::s3://b/x.csv",
+    "https://[::1]/x.csv",
+]
 
 
-def test_addresses_and_paths():
-    assert all(map(remote.is_address, ("s3://b/x", "https://h/x", "memory://x")))
-    assert not any(map(remote.is_address, ("r.csv", "a/b://c", "C:/x", "/s3://b", "::", Path("x"))))
+def readers(address, folder):
+    """Return every way by which an address can be given in Python."""
+    from unskew.data.tables import read_table
+    from unskew.experiment.execution import data_of
+
+    good = ROWS.head(6)
+    lists = LISTS.head(6)
+    return [
+        lambda: us.read_ratings(address),
+        lambda: us.read_ratings(address, format="parquet"),
+        lambda: us.read_run(address),
+        lambda: us.read_events(address),
+        lambda: us.load(address),
+        lambda: us.evaluate(address, {"a": lists}, "P@1", liked=4),
+        lambda: us.evaluate(good, {"a": address}, "P@1", liked=4),
+        lambda: us.evaluate(good, [address], "P@1", liked=4),
+        lambda: us.audit(address),
+        lambda: us.evaluation.evaluate_files(address, "x.parquet", output=f"{folder}/out"),
+        lambda: us.evaluation.evaluate_files([address], {"a": address}, output=f"{folder}/out"),
+        lambda: data_of({"file": address}, Path(folder)),
+        lambda: data_of({"file": address, "events": True}, Path(folder)),
+        lambda: read_table(address),
+    ]
+
+
+PLAN = """
+metrics = ["P@2"]
+[relevance]
+liked = 4
+[[split]]
+protocol = "random"
+[[targets]]
+design = "all-items"
+[[algorithm]]
+name = "popularity"
+"""
+
+
+@pytest.mark.parametrize("address", REFUSED)
+def test_only_listed_schemes_are_opened(address, tmp_path, no_fsspec):
+    scheme = address.partition("://")[0].lower()
+    allowed = "s3://, s3a://, gs://, gcs://, az://, abfs://, abfss://, http://, https://"
+    for read in readers(address, tmp_path):
+        with pytest.raises(
+            us.DataError, match=f"{scheme}:// addresses are not opened; .*{allowed}"
+        ):
+            read()
+    assert header_of(address) == []
+
+
+@pytest.mark.parametrize("address", CHAINED)
+def test_addresses_are_not_chained(address, tmp_path, no_fsspec):
+    for read in readers(address, tmp_path):
+        with pytest.raises(us.DataError, match="an address with '::' is not opened"):
+            read()
+
+
+@pytest.fixture
+def no_fsspec(monkeypatch):
+    """Fail if fsspec, or polars with an address, is asked for anything."""
+    for name in [name for name in sys.modules if name.partition(".")[0] == "fsspec"]:
+        monkeypatch.delitem(sys.modules, name)
+
+    class Finder:
+        def find_spec(self, name, *_):
+            assert name.partition(".")[0] != "fsspec", "fsspec is loaded before the refusal"
+
+    monkeypatch.setattr(sys, "meta_path", [Finder(), *sys.meta_path])
+
+
+@pytest.mark.parametrize("address", ["reference://x::memory://y", "file:///etc/passwd"])
+def test_commands_refuse_what_is_not_listed(call, address, files, no_fsspec):
+    test, mine = str(files / "test.csv"), str(files / "mine.csv")
+    plan = files / "plan.toml"
+    plan.write_text(f"{PLAN}[data]\nfile = {address!r}\n")
+    for words in (
+        ("data", "info", address),
+        ("audit", address),
+        ("evaluate", "-j", address, "-r", mine, "-m", "P@1", "--liked", "4"),
+        ("evaluate", "-j", test, "-r", f"a={address}", "-m", "P@1", "--liked", "4"),
+        ("evaluate", "-j", address, "-r", mine, "--on-disk", str(files / "out")),
+        ("compare", "-j", test, "-r", address, "-r", mine, "--liked", "4"),
+        ("gate", "-j", test, "--candidate", address, "--production", mine, "--liked", "4"),
+        ("split", address, "-o", str(files / "split")),
+        ("groups", "-j", test, "-r", mine, "-m", "P@1", "--liked", "4", "--by", f"{address}:group"),
+        ("run", str(plan)),
+        ("recommend", "--train", address, "-o", str(files / "lists.csv")),
+    ):
+        code, _, err = call(*words)
+        assert code in (1, 2), words
+        assert "not opened" in err, words
+
+
+def test_a_blank_before_an_address_is_refused(no_fsspec):
+    with pytest.raises(us.DataError, match=r"s3://b/x\.csv: remove the blank before the address"):
+        us.read_ratings(" s3://b/x.csv")
+
+
+def test_colons_stay_in_names_of_files(tmp_path):
+    ROWS.write_csv(tmp_path / "a::b.csv")
+    assert same(us.read_ratings(tmp_path / "a::b.csv"), us.read_ratings(ROWS))
+
+
+def test_polars_opens_no_address(tmp_path, monkeypatch):
+    """It would open file:/x, which pathlib makes of file:///x, as /x."""
+    monkeypatch.chdir(tmp_path)
+    ROWS.write_parquet(tmp_path / "secret.parquet")
+    for address in (f"file:{tmp_path}/secret.parquet", f"file://{tmp_path}/secret.parquet"):
+        assert header_of(address) == header_of(Path(address)) == []
+        with pytest.raises(us.DataError):
+            us.read_ratings(address)
+        with pytest.raises(FileNotFoundError):
+            scan([address]).collect()
+    # The folder of this name is read, and not the file that polars would take.
+    inside = Path("file:") / tmp_path.relative_to("/")
+    inside.mkdir(parents=True)
+    ROWS.head(6).write_parquet((inside / "secret.parquet").absolute())
+    assert len(us.read_ratings(inside / "secret.parquet")) == 6
 
 
 @pytest.mark.parametrize(
@@ -121,8 +239,9 @@ def test_commands_refuse_to_write_to_an_address(call, words):
 
 
 @pytest.fixture
-def memory():
+def memory(monkeypatch):
     fsspec = pytest.importorskip("fsspec")
+    monkeypatch.setattr(remote, "SCHEMES", (*remote.SCHEMES, "memory"))
     system = fsspec.filesystem("memory")
     for name, content in files().items():
         system.pipe(f"/data/{name}", content)
@@ -282,13 +401,11 @@ def test_connections_that_break_off(memory, monkeypatch, problem, message):
         ("s3fs", "s3://b/x.csv", r"pip install 'unskew\[remote\]'"),
         ("gcsfs", "gs://b/x.csv", "pip install gcsfs"),
         ("adlfs", "az://b/x.csv", "pip install adlfs"),
-        (None, "nix://b/x.csv", "nothing is known that reads nix:// addresses"),
     ],
 )
 def test_what_is_not_installed(monkeypatch, module, address, remedy):
     pytest.importorskip("fsspec")
-    if module is not None:
-        monkeypatch.setitem(sys.modules, module, None)
+    monkeypatch.setitem(sys.modules, module, None)
     with pytest.raises(us.DataError, match=f"{address}: .*{remedy}"):
         us.read_ratings(address)
 
@@ -298,6 +415,9 @@ def test_credentials_in_the_address_of_a_bucket_are_refused():
         us.read_ratings("s3://KEY:SEC/RET@b/x.csv")
     assert "KEY" not in str(failed.value).replace("AWS_ACCESS_KEY_ID", "").replace("ACCESS_KEY", "")
     assert "RET" not in str(failed.value).replace("SECRET_ACCESS", "")
+    with pytest.raises(us.DataError, match="credentials do not belong into an address") as failed:
+        us.read_ratings("az://box/x.csv?sv=1&sig=SIGNATURE")
+    assert "SIGNATURE" not in str(failed.value)
 
 
 # A web server

@@ -2,6 +2,7 @@
 
 import gzip
 import io
+from urllib.parse import quote, unquote, urlsplit
 
 import polars as pl
 
@@ -43,3 +44,52 @@ def same(a, b):
     return all(
         (getattr(a, name) == getattr(b, name)).all() for name in ("user", "item", "value")
     ) and a.users.values.equals(b.users.values)
+
+
+def web_files(monkeypatch, folder):
+    """Serve the files of a folder as https://…/NAME, whichever credentials the address has."""
+    from fsspec.registry import _registry
+    from fsspec.spec import AbstractFileSystem
+
+    class Web(AbstractFileSystem):
+        protocol = "https"
+        cachable = False
+
+        def _file(self, address):
+            path = folder / urlsplit(address).path.rpartition("/")[2]
+            if not path.is_file():
+                raise FileNotFoundError(address)
+            return path
+
+        @classmethod
+        def _strip_protocol(cls, path):
+            return path
+
+        def info(self, path, **_):
+            return {"name": path, "size": self._file(path).stat().st_size, "type": "file"}
+
+        def _open(self, path, *_, **__):
+            return self._file(path).open("rb")
+
+    monkeypatch.setitem(_registry, "https", Web)
+
+
+def failing_web(monkeypatch):
+    """Let every address of the web fail, with errors that repeat it."""
+    from fsspec.registry import _registry
+    from fsspec.spec import AbstractFileSystem
+
+    class Web(AbstractFileSystem):
+        cachable = False
+        protocol = "https"
+
+        @classmethod
+        def _strip_protocol(cls, path):
+            return path
+
+        def info(self, path, **_):
+            bare = path.partition("://")[2]
+            raise OSError(f"cannot open {path!r}, {bare}, {unquote(bare)}, {quote(bare)}")
+
+    for scheme in ("http", "https"):
+        monkeypatch.setitem(_registry, scheme, Web)

@@ -11,10 +11,10 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from unskew.addresses import is_address, shown_address
 from unskew.auditing.large_data import LargeRequest
 from unskew.auditing.request import Stated
 from unskew.data.relevance import Relevance
-from unskew.engine.remote import is_address, shown_address
 from unskew.experiment.plan import Plan
 
 

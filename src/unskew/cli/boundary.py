@@ -11,9 +11,9 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
+from unskew.addresses import without_credentials
 from unskew.cli.progress import finished_work
 from unskew.engine.files import output_error, reason
-from unskew.engine.remote import without_credentials
 from unskew.errors import SettingError, UnskewError, address_limit
 from unskew.report.text import visible
 
@@ -43,6 +43,8 @@ def boundary(
         sys.stdout.flush()  # a full disk behind standard output shows here, not after the end
     except (Exception, KeyboardInterrupt) as problem:
         if type(problem).__module__.startswith("typer"):  # its own ways to end
+            if hasattr(problem, "message"):
+                problem.message = without_credentials(str(problem.message))
             raise
         _leave(problem, values or {}, options, failed)
     except BaseException as problem:
@@ -59,7 +61,8 @@ def _leave(
     defect = line is None
     with suppress(OSError, ValueError):  # nobody may be reading standard error either
         if defect or os.environ.get(DEBUG, "") not in ("", "0"):
-            traceback.print_exception(problem, file=sys.stderr)
+            lines = "".join(traceback.format_exception(problem))
+            print(without_credentials(lines), end="", file=sys.stderr)
         if defect:
             line = "error: this is a defect of unskew; please report it with the lines above"
         if line:
@@ -77,11 +80,11 @@ def explained(
         return str(problem) or _stopped(values), STOPPED
     if isinstance(problem, UnskewError):
         code = REFUSED if isinstance(problem, SettingError) else FAILED
-        return f"error: {without_credentials(problem.on_command_line(options))}", code
+        return f"error: {problem.on_command_line(options)}", code
     if isinstance(problem, BrokenPipeError):
         return "", NO_READER
     text = _text(problem)
-    return (None if text is None else f"error: {text}"), FAILED
+    return (None if text is None else f"error: {without_credentials(text)}"), FAILED
 
 
 def _text(problem: BaseException) -> str | None:

@@ -9,6 +9,7 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from unskew.addresses import is_address
 from unskew.cli import outputs
 from unskew.cli.options import (
     AverageOptions,
@@ -25,7 +26,6 @@ from unskew.cli.sources import (
     file_columns,
     split_named_source,
 )
-from unskew.engine.remote import is_address
 from unskew.errors import DataError, SettingError
 
 if TYPE_CHECKING:

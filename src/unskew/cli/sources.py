@@ -8,8 +8,10 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+from unskew.addresses import is_address
 from unskew.checks import choose
-from unskew.engine.remote import RemoteFile, is_address, open_address
+from unskew.engine.folders import local_path
+from unskew.engine.remote import RemoteFile, open_address
 from unskew.errors import DataError, SettingError
 
 RATING_COLUMNS = ("user", "item", "rating", "time", "event")
@@ -120,7 +122,7 @@ def header_of(path: str | Path) -> list[str]:
                 return list(pl.read_parquet_schema(io.BytesIO(file.footer())))
             line = file.part(0, 10_000).partition(b"\n")[0].decode("utf-8-sig")
         elif str(file).lower().endswith(".parquet"):
-            return list(pl.read_parquet_schema(file))
+            return list(pl.read_parquet_schema(local_path(file)))
         else:
             with Path(file).open("rb") as opened:
                 line = opened.readline(10_000).decode("utf-8-sig")

@@ -6,6 +6,7 @@ from dataclasses import fields
 from pathlib import Path
 from typing import Annotated, Any
 
+from unskew.addresses import address_name, is_address
 from unskew.checks import MOST_DEPTH, MOST_REPEATS, choose
 from unskew.cli import inputs, outputs
 from unskew.cli.bundles import bundle, option
@@ -29,7 +30,6 @@ from unskew.cli.split_audit import (
     diagnosed,
     is_saved_split,
 )
-from unskew.engine.remote import address_name, is_address
 from unskew.errors import SettingError
 
 # Settings of protocols that are named otherwise on the command line.

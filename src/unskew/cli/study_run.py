@@ -6,6 +6,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
+from unskew.addresses import is_address
 from unskew.checks import MOST_DRAWS, as_count
 from unskew.cli import inputs, outputs
 from unskew.cli.bundles import argument, bundle, option
@@ -24,7 +25,6 @@ from unskew.cli.options import (
 )
 from unskew.cli.progress import named_progress
 from unskew.cli.sources import split_source
-from unskew.engine.remote import is_address
 from unskew.errors import SettingError
 
 if TYPE_CHECKING:

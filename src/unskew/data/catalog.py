@@ -11,6 +11,7 @@ from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
+from unskew.addresses import address_name, is_address, without_credentials
 from unskew.checks import checked
 from unskew.data import released
 from unskew.data.dataset import Dataset
@@ -22,7 +23,6 @@ from unskew.data.tables import read_table
 from unskew.data.true_judgments import ALL, POOLED, RANDOM, TrueJudgments
 from unskew.engine.files import temporary_folder
 from unskew.engine.progress import Progress
-from unskew.engine.remote import address_name, is_address, without_credentials
 from unskew.errors import DataError, SettingError, Spelling, UnknownName, unknown_name
 from unskew.report.text import counted
 

@@ -17,6 +17,7 @@ from unskew.data.parts import Parts
 from unskew.data.ratings import Ratings
 from unskew.data.user_samples import as_user_share, sample_note, sampled
 from unskew.engine.files import reading
+from unskew.engine.folders import local_path
 from unskew.errors import DataError
 from unskew.report.text import counted
 
@@ -99,7 +100,7 @@ class _Sample:
 def _scan(path: Path, columns: Sequence[str]) -> pl.LazyFrame:
     """Return some columns of a flat file; refuse files that are not as they should be."""
     with reading(path):
-        schema = pl.scan_parquet(path, glob=False).collect_schema()
+        schema = pl.scan_parquet(local_path(path), glob=False).collect_schema()
     for name in columns:
         if name not in schema:
             raise DataError(
@@ -111,7 +112,7 @@ def _scan(path: Path, columns: Sequence[str]) -> pl.LazyFrame:
                 f"{path}: column {name!r} holds {schema[name]}, expected whole numbers as in the "
                 "flat files of Yambda"
             )
-    return pl.scan_parquet(path, glob=False).select(columns)
+    return pl.scan_parquet(local_path(path), glob=False).select(columns)
 
 
 def _collected(path: Path, lazy: pl.LazyFrame) -> pl.DataFrame:

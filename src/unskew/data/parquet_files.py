@@ -6,10 +6,11 @@ import glob
 from collections.abc import Sequence
 from pathlib import Path, PurePosixPath
 
+from unskew.addresses import address_name, is_address, shown_address
 from unskew.checks import check_path
 from unskew.engine import remote
 from unskew.engine.files import reading
-from unskew.engine.remote import RemoteFile, is_address
+from unskew.engine.remote import RemoteFile
 from unskew.errors import DataError
 
 ENDINGS = (".parquet", ".pq")
@@ -26,7 +27,7 @@ def find_parquet(source: str | Path) -> Sequence[Path | RemoteFile]:
     files: Sequence[Path | RemoteFile]
     if is_address(source):
         files = remote.find_files(source, _is_meant)
-        shown = remote.shown_address(source)
+        shown = shown_address(source)
     else:
         with reading(source):
             files = _on_disk(Path(source))
@@ -64,7 +65,7 @@ def is_several(source: str | Path) -> bool:
     if is_address(source):
         if remote.is_web(source):
             return False
-        name = remote.address_name(source)
+        name = address_name(source)
         return remote.is_pattern(source) or source.endswith("/") or "." not in name
     path = Path(source)
     try:

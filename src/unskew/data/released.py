@@ -8,6 +8,7 @@ from pathlib import Path
 import polars as pl
 
 from unskew.checks import choose
+from unskew.engine.folders import local_path
 from unskew.errors import DataError
 from unskew.report.text import counted
 
@@ -117,7 +118,7 @@ def read(file: str, home: Path) -> pl.DataFrame:
     if path is None:
         named = f" (or {table.authors_file})" if table.authors_file else ""
         raise DataError(f"needs {PUBLISHED}/{file}{named} in the data folder: {table.source}")
-    frame = pl.read_csv(path, infer_schema_length=None)
+    frame = pl.read_csv(local_path(path), infer_schema_length=None)
     frame = frame.filter(~pl.all_horizontal(pl.col(frame.columns[KEYS:]).is_null()))
     _check_rows(path, frame, table)
     return frame

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import io
 import os
 import re
 from collections.abc import Collection, Iterator, Mapping, Sequence
@@ -12,6 +11,7 @@ from pathlib import Path
 
 import polars as pl
 
+from unskew.addresses import address_name, is_address, shown_address
 from unskew.checks import choose
 from unskew.data.dataset_files import is_netflix, jester_separator, read_jester, read_netflix
 from unskew.data.foreign_files import refuse_foreign
@@ -21,7 +21,6 @@ from unskew.data.nested import got
 from unskew.data.parquet_files import find_parquet, is_several
 from unskew.data.text_files import first_lines, read_text, with_points
 from unskew.engine.files import InputFile, reading
-from unskew.engine.remote import address_name, is_address, shown_address
 from unskew.engine.threads import check_fork
 from unskew.errors import DataError, Spelling
 from unskew.report.text import counted
@@ -334,8 +333,7 @@ def _is_parquet(file: InputFile, name: str) -> bool:
 
 def _read_parquet(file: InputFile) -> pl.DataFrame:
     try:
-        source = file.path if file.content is None else io.BytesIO(file.content)
-        return pl.read_parquet(source, glob=False, hive_partitioning=False)
+        return pl.read_parquet(file.as_it_is(), glob=False, hive_partitioning=False)
     except (pl.exceptions.PolarsError, OSError) as problem:
         raise DataError(f"{file}: not a readable Parquet file ({problem})") from None
 

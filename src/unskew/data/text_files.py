@@ -486,7 +486,7 @@ def _parse(file: InputFile, layout: _Layout, header: bool) -> pl.DataFrame:
     columns = []
     for column in frame.iter_columns():
         text = column.str.strip_chars() if column.dtype == pl.String else column
-        columns.append(_typed(unescaped(text) if quote else text))
+        columns.append(_typed(unescaped(text) if layout.quote else text))
     return pl.DataFrame(columns)
 
 

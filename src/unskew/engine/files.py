@@ -22,9 +22,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO, cast
 
+from unskew.addresses import is_address
 from unskew.checks import check_path
 from unskew.engine.cells import escaped
-from unskew.engine.remote import RemoteFile, check_local, is_address, open_address, restored
+from unskew.engine.folders import inner_path, local_path
+from unskew.engine.remote import RemoteFile, check_local, open_address, restored
 from unskew.engine.system import errno_from, is_running, lock, node
 from unskew.engine.threads import check_fork
 from unskew.errors import DataError, OutputError, UnskewError, address_limit
@@ -139,10 +141,14 @@ class InputFile:
         packed = self.path if self.content is None else io.BytesIO(self.content)
         return cast(BinaryIO, gzip.open(packed, "rb"))
 
+    def as_it_is(self) -> Path | bytes:
+        """Return what polars can read: the path, or the bytes of a pipe or a remote file."""
+        return local_path(self.path) if self.content is None else self.content
+
     def whole(self) -> Path | bytes:
-        """Return what polars can read: the path, or the bytes of a pipe or an unpacked file."""
-        if self.content is None and not self.is_packed():
-            return self.path
+        """Return the same, but unpacked if it is a gzip file."""
+        if not self.is_packed():
+            return self.as_it_is()
         with self.open() as file:
             return file.read()
 
@@ -169,9 +175,10 @@ def replacing(path: str | os.PathLike[str], *, sync: bool = True) -> Iterator[Pa
         final.parent.mkdir(parents=True, exist_ok=True)
         temporary = _beside(final)
         access = _Access.of(final)
+        # Whatever was put there before, a link too, is refused. A file that others may not read is
+        # closed to them before it has content.
+        temporary.touch(0o666 if access is None else 0o600, exist_ok=False)
         try:
-            if access is not None:  # before there is content that others might read
-                temporary.touch(0o600, exist_ok=False)
             yield temporary
             if sync:
                 with temporary.open("r+b") as written:  # Windows syncs only what it may write
@@ -241,7 +248,7 @@ def _move_files(source: Path, target: Path) -> None:
     """Move files into a folder, those on top last: a card there speaks for all others."""
     files = [path for path in source.rglob("*") if not path.is_dir()]
     for path in sorted(files, key=lambda path: (-len(path.parts), path.name == "card.json", path)):
-        place = target / path.relative_to(source)
+        place = inner_path(target, os.fspath(path.relative_to(source)))
         place.parent.mkdir(parents=True, exist_ok=True)
         access = _Access.of(place)
         if access is not None:

@@ -1,7 +1,8 @@
 """Files on object stores and web servers, by their addresses, such as `s3://bucket/ratings.csv`.
 
-fsspec reads all of them, with a package for each kind of store, which takes credentials from the
-environment. An address is shown, and kept, without the credentials that stand in it.
+fsspec reads them, with a package for each kind of store, which takes credentials from the
+environment. Only addresses of listed kinds are opened, without chains. An address is shown, and
+kept, without the credentials that stand in it.
 """
 
 from __future__ import annotations
@@ -13,10 +14,19 @@ import os
 import re
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
-from pathlib import PurePosixPath
-from typing import Any, BinaryIO, TypeGuard
+from dataclasses import dataclass, field
+from typing import Any, BinaryIO
 
+from unskew.addresses import (
+    AZURE,
+    WEB,
+    address_name,
+    is_chained,
+    scheme_of,
+    shown_address,
+    unflattened,
+    without_credentials,
+)
 from unskew.checks import check_path
 from unskew.errors import DataError, SettingError
 
@@ -40,13 +50,13 @@ class _Store:
 _STORES = {
     **dict.fromkeys(("s3", "s3a"), _Store(_EXTRA, _AMAZON)),
     **dict.fromkeys(("gs", "gcs"), _Store("gcsfs", _GOOGLE)),
-    **dict.fromkeys(("az", "abfs", "abfss"), _Store("adlfs", _AZURE)),
+    **dict.fromkeys(AZURE, _Store("adlfs", _AZURE)),
 }
-_WEB = ("http", "https")
-_ADDRESS = re.compile(r"[a-z][a-z0-9+.-]+://", re.IGNORECASE)
-_IN_TEXT = re.compile(r"[a-z][a-z0-9+.-]+://[^\s'\"<>]*[^\s'\"<>:;,.)]", re.IGNORECASE)
-# What pathlib makes of an address: of several slashes it keeps one.
-_FLAT = re.compile(r"([a-z][a-z0-9+.-]+):/+", re.IGNORECASE)
+SCHEMES = (*_STORES, *WEB)
+"""The addresses that are opened."""
+# Keys of Amazon hold slashes, which not everybody escapes. Of Azure a container stands before an @,
+# without a colon. No store takes a signature from the address.
+_CREDENTIALS = re.compile(r"[^/@]*:.*@|[^?]*\?[\w.-]+=", re.DOTALL)
 _BLOCK = 1 << 25
 _FOOTER = 1 << 16
 
@@ -86,44 +96,31 @@ _BROKEN_OFF = {
 # Addresses
 
 
-def is_address(source: object) -> TypeGuard[str]:
-    """Tell whether text is an address, such as `s3://…`, and not a path."""
-    return isinstance(source, str) and _ADDRESS.match(source) is not None
+def check_address(address: str) -> None:
+    """Refuse an address that is not opened, before anything is loaded that might open it.
 
-
-def scheme_of(address: str) -> str:
-    """Return what an address begins with: `s3`, `https`."""
-    return address.partition("://")[0].lower()
-
-
-def shown_address(address: str) -> str:
-    """Return an address without credentials: no user and password, no signature of a web address.
-
-    Examples
-    --------
-    >>> from unskew.engine.remote import shown_address
-    >>> shown_address("https://me:secret@host/ratings.csv?signature=12ab")
-    'https://host/ratings.csv?…'
+    fsspec knows many more kinds of addresses. Some of them run code, or read files of this machine;
+    in a chain each can be reached through an innocent one.
     """
-    scheme, rest = scheme_of(address), address.partition("://")[2]
-    # Keys of Amazon hold slashes, which not everybody escapes. Of Azure a container stands before
-    # an @, without a colon.
-    secret = r"^[^/@]*:.*@" if scheme in _STORES else r"^[^/]*@"
-    rest = re.sub(secret, "", rest)
-    if scheme in _WEB:
-        rest = re.sub(r"[?#].*?(?=:\w+=|$)", "?…", rest)
-    return f"{scheme}://{rest}"
-
-
-def without_credentials(text: str) -> str:
-    """Return a message in which no address holds credentials."""
-    return _IN_TEXT.sub(lambda one: shown_address(one[0]), text)
-
-
-def address_name(address: str) -> str:
-    """Return the last part of an address: the name of the file."""
-    plain = shown_address(address).removesuffix("?…").partition("://")[2].rstrip("/")
-    return PurePosixPath(plain).name
+    shown, scheme = shown_address(address), scheme_of(address)
+    allowed = ", ".join(f"{name}://" for name in SCHEMES)
+    if is_chained(address):
+        raise DataError(
+            f"{shown}: an address with '::' is not opened, because '::' chains several addresses: "
+            f"give the address of the file itself ({allowed})"
+        )
+    if scheme not in SCHEMES:
+        raise DataError(
+            f"{shown}: {scheme}:// addresses are not opened; allowed are {allowed}. A file of this "
+            f"machine is given by its path"
+        )
+    if not address.lower().startswith(scheme):
+        raise DataError(f"{shown}: remove the blank before the address")
+    if scheme in _STORES and _CREDENTIALS.match(address.partition("://")[2]):
+        raise DataError(
+            f"{shown}: credentials do not belong into an address: put them into the environment "
+            f"({_STORES[scheme].variables})"
+        )
 
 
 def check_local(what: str, path: str | os.PathLike[str]) -> None:
@@ -137,7 +134,7 @@ def check_local(what: str, path: str | os.PathLike[str]) -> None:
         What was given, text or a path.
     """
     check_path(what, path)
-    address = _unflattened(path)
+    address = unflattened(path)
     if address:
         raise SettingError(
             f"{what} {address}: this needs a file system; from addresses only ratings, judgments "
@@ -146,18 +143,9 @@ def check_local(what: str, path: str | os.PathLike[str]) -> None:
         )
 
 
-def _unflattened(path: str | os.PathLike[str]) -> str:
-    """Return the address that text or a path was, without credentials; '' if it was none."""
-    text = os.fspath(path)
-    flat = _FLAT.match(text)
-    if flat is None or os.path.lexists(f"{flat[1]}:"):  # a folder may be named so
-        return ""
-    return shown_address(f"{flat[1]}://{text[flat.end() :]}")
-
-
 def restored(path: os.PathLike[str]) -> str:
     """Return a path as text; reject a path that was an address before pathlib changed it."""
-    address = _unflattened(path)
+    address = unflattened(path)
     if address:
         raise DataError(f"{address}: give an address as text: a Path keeps only one of its slashes")
     return os.fspath(path)
@@ -170,10 +158,10 @@ def restored(path: os.PathLike[str]) -> str:
 class RemoteFile:
     """A file at an address."""
 
-    system: Any
+    system: Any = field(repr=False)
     """The file system of fsspec that reads it."""
-    path: str
-    """As that file system names it."""
+    path: str = field(repr=False)
+    """As that file system names it; of a web address with its credentials."""
     shown: str
     """The address, without credentials."""
     size: int | None
@@ -186,6 +174,11 @@ class RemoteFile:
         """The last part of the address."""
         return address_name(self.shown)
 
+    @property
+    def is_private(self) -> bool:
+        """Whether its address holds what is not shown."""
+        return is_web(self.shown) and self.path != self.shown
+
     def read(self) -> bytes:
         """Read all of it into memory."""
         out = io.BytesIO()
@@ -195,7 +188,7 @@ class RemoteFile:
     def copy_to(self, out: BinaryIO) -> None:
         """Write all of it to an open file, block by block; a part of it is an error."""
         count = 0
-        with reaching(self.shown):
+        with reaching(self.shown, is_private=self.is_private):
             settings = {"block_size": 0} if self.shown.startswith("http") else {}
             with self.system.open(self.path, "rb", cache_type="none", **settings) as source:
                 while block := source.read(_BLOCK):
@@ -209,7 +202,7 @@ class RemoteFile:
 
     def part(self, start: int | None = None, end: int | None = None) -> bytes:
         """Read some bytes only; a negative start counts from the end."""
-        with reaching(self.shown):
+        with reaching(self.shown, is_private=self.is_private):
             return bytes(self.system.cat_file(self.path, start=start, end=end))
 
     def footer(self) -> bytes:
@@ -222,7 +215,7 @@ class RemoteFile:
 def open_address(address: str) -> RemoteFile:
     """Look at the file of an address."""
     shown = shown_address(address)
-    with reaching(shown):
+    with reaching(shown, is_private=shown != address):
         system, path = _system(address)
         facts = system.info(path)
         if facts.get("type") == "directory":
@@ -241,7 +234,7 @@ def find_files(address: str, is_meant: Callable[[str], bool]) -> list[RemoteFile
         Tells by its path which file of a folder is meant.
     """
     shown = shown_address(address)
-    with reaching(shown):
+    with reaching(shown, is_private=shown != address):
         system, path = _system(address)
         if is_web(address):
             return [_file(system, path, shown, system.info(path))]
@@ -267,7 +260,7 @@ def is_pattern(address: str) -> bool:
 
 def is_web(address: str) -> bool:
     """Tell whether an address is one of the web, which has files but no folders and patterns."""
-    return scheme_of(address) in _WEB
+    return scheme_of(address) in WEB
 
 
 def _is_file(facts: dict[str, Any]) -> bool:
@@ -286,31 +279,17 @@ def _file(system: Any, path: str, shown: str, facts: dict[str, Any]) -> RemoteFi
 
 def _system(address: str) -> tuple[Any, str]:
     """Return what reads an address, and the path that it knows it by."""
-    scheme = scheme_of(address)
-    shown = shown_address(address)
-    if scheme in _STORES and shown.partition("://")[2] != address.partition("://")[2]:
-        raise DataError(
-            f"{shown}: credentials do not belong into an address: put them into the environment "
-            f"({_STORES[scheme].variables})"
-        )
+    check_address(address)
+    scheme, shown = scheme_of(address), shown_address(address)
     try:
         from fsspec.core import url_to_fs
     except ImportError:
         raise DataError(f"{shown}: to read it, pip install {_EXTRA}") from None
     try:
         system, path = url_to_fs(f"{scheme}://{address.partition('://')[2]}")
-    except ImportError as problem:
-        package = _EXTRA if scheme in _WEB else getattr(_STORES.get(scheme), "package", None)
-        remedy = f"pip install {package}" if package else str(problem).partition("\n")[0]
-        raise DataError(f"{shown}: to read it, {remedy}") from None
-    except ValueError as problem:
-        if "Protocol not known" not in str(problem):
-            raise
-        known = ", ".join(f"{name}://" for name in ("s3", "gs", "az", "https", "hdfs"))
-        raise DataError(
-            f"{shown}: nothing is known that reads {scheme}:// addresses; there are {known} and "
-            f"others of fsspec"
-        ) from None
+    except ImportError:
+        package = _STORES[scheme].package if scheme in _STORES else _EXTRA
+        raise DataError(f"{shown}: to read it, pip install {package}") from None
     return system, str(path)
 
 
@@ -318,13 +297,15 @@ def _system(address: str) -> tuple[Any, str]:
 
 
 @contextmanager
-def reaching(shown: str) -> Iterator[None]:
+def reaching(shown: str, *, is_private: bool = False) -> Iterator[None]:
     """Turn whatever goes wrong at an address into a `DataError` with a remedy.
 
     Parameters
     ----------
     shown
         The address without credentials.
+    is_private
+        Whether the address holds more: an error of a package may repeat any part of it.
     """
     logging.getLogger("gcsfs").setLevel(logging.CRITICAL)  # it prints what it raises as well
     try:
@@ -336,10 +317,11 @@ def reaching(shown: str) -> Iterator[None]:
             f"{shown}: is a folder; give a file, or a pattern such as {shown.rstrip('/')}/*.parquet"
         ) from None
     except Exception as problem:
-        raise DataError(f"{shown}: {_explained(problem, scheme_of(shown))}") from None
+        reason = _explained(problem, scheme_of(shown), is_private)
+        raise DataError(f"{shown}: {reason}") from None
 
 
-def _explained(problem: BaseException, scheme: str) -> str:
+def _explained(problem: BaseException, scheme: str, is_private: bool) -> str:
     chain = _with_causes(problem)
     names = {one.__name__ for each in chain for one in type(each).__mro__}
     status = {vars(each).get("status", vars(each).get("code")) for each in chain}
@@ -358,7 +340,8 @@ def _explained(problem: BaseException, scheme: str) -> str:
         return "no such file: check the address"
     if names & _BROKEN_OFF:
         return f"the connection broke off ({type(problem).__name__}): run again"
-    return f"cannot be read ({type(problem).__name__}: {text})"
+    detail = "" if is_private else f": {text}"
+    return f"cannot be read ({type(problem).__name__}{detail})"
 
 
 def _with_causes(problem: BaseException | None) -> list[BaseException]:

@@ -32,6 +32,7 @@ from unskew.engine.files import (
     replacing,
     sealed,
 )
+from unskew.engine.folders import check_links, inner_path, local_path
 from unskew.engine.remote import check_local
 from unskew.errors import DataError, UnskewError
 
@@ -68,6 +69,7 @@ class Store:
     def open(cls, folder: str | os.PathLike[str]) -> Store:
         """Open a store, or make one in a new or empty folder."""
         check_local("store", folder)
+        check_links(folder)
         home = Path(folder)
         mark = home / MARK
         if mark.exists():
@@ -232,11 +234,11 @@ class Store:
         folder = self.home / _DATA / key
         try:
             facts = read_sealed(folder / "meta.json")
-            files = {name: folder / f"{name}.arrow" for name in facts["digests"]}
+            files = {name: inner_path(folder, f"{name}.arrow") for name in facts["digests"]}
             for name, path in files.items():
                 if digest_of_file(path) != facts["digests"][name]:  # polars ends on some damage
                     raise ValueError(f"{path.name} is damaged or cut short")
-            return {name: pl.read_ipc(path) for name, path in files.items()}, facts
+            return {name: pl.read_ipc(local_path(path)) for name, path in files.items()}, facts
         except (OSError, ValueError, KeyError, TypeError, pl.exceptions.PolarsError) as problem:
             raise StoreError(
                 f"{folder}: the ratings cannot be read ({problem}); remove the folder and run again"
@@ -248,7 +250,7 @@ class Store:
         try:
             names = [f"{name}.arrow" for name in read_sealed(folder / "meta.json")["digests"]]
             return {
-                f"{_DATA}/{key}/{name}": (folder / name).read_bytes()
+                f"{_DATA}/{key}/{name}": inner_path(folder, name).read_bytes()
                 for name in (*names, "meta.json")
             }
         except (OSError, ValueError, KeyError, TypeError) as problem:

@@ -24,6 +24,7 @@ from unskew.engine.files import (
     write_sealed,
     write_table,
 )
+from unskew.engine.folders import inner_path, local_path
 from unskew.engine.threads import map_blocks
 from unskew.errors import DataError, SettingError, unknown_name
 from unskew.evaluation.tables import means_table
@@ -371,7 +372,7 @@ class Scores(Result):
         """Read what `save` wrote; DataError if any of it was changed since."""
         home = Path(folder)
         try:
-            number = json.loads((home / "card.json").read_text(encoding="utf-8"))["format"]
+            number = json.loads(inner_path(home, "card.json").read_text("utf-8"))["format"]
         except (OSError, ValueError, KeyError, TypeError) as problem:
             raise DataError(f"{home}: there are no saved scores here ({problem})") from None
         if number != FORMAT:
@@ -382,7 +383,7 @@ class Scores(Result):
             raise DataError(f"{home}: {problem}; evaluate and save again") from None
 
         def table(file: str) -> pl.DataFrame:
-            return _read(home / file, content["digests"][file])
+            return _read(inner_path(home, file), content["digests"][file])
 
         keyed = table("lists.parquet")
         ids, codes = Ids.number(keyed["user"])
@@ -564,7 +565,7 @@ def _read(path: Path, expected: str) -> pl.DataFrame:
     try:
         if digest_of_file(path) != expected:
             raise DataError(f"{path}: changed since it was saved; evaluate and save again")
-        return pl.read_parquet(path, glob=False)
+        return pl.read_parquet(local_path(path), glob=False)
     except (OSError, pl.exceptions.PolarsError) as problem:
         raise DataError(f"{path}: a part of saved scores cannot be read ({problem})") from None
 

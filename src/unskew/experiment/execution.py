@@ -11,6 +11,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from unskew.addresses import is_address
 from unskew.checks import checked
 from unskew.data.catalog import load, read_name
 from unskew.data.events import Events, read_events
@@ -20,7 +21,6 @@ from unskew.data.stored import put_data
 from unskew.engine.execute import Executor, executor
 from unskew.engine.files import temporary_folder
 from unskew.engine.notebook_progress import notebook_progress
-from unskew.engine.remote import is_address
 from unskew.engine.store import Store, digest_of
 from unskew.errors import DataError, SettingError
 from unskew.experiment.cluster import do_stored

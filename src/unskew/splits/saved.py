@@ -27,6 +27,7 @@ from unskew.engine.files import (
     unsealed,
     write_table,
 )
+from unskew.engine.folders import inner_path, local_path
 from unskew.engine.versions import versions
 from unskew.errors import DataError, SettingError
 from unskew.report.text import finite
@@ -153,10 +154,10 @@ def load_splits(folder: str | os.PathLike[str]) -> list[Split]:
     home = Path(folder)
     if not (home / CARD).is_file():
         raise DataError(f"{home}: holds no {CARD}, so it is not a folder of a saved split")
-    card = read_card(home / CARD)
+    card = read_card(inner_path(home, CARD))
     for file, digest in card.get("digests", {}).items():
         with reading(home / file):
-            if digest_of_file(home / file) != digest:
+            if digest_of_file(inner_path(home, file)) != digest:
                 raise DataError(f"{home / file}: changed since it was written; split again")
     return list(_loaded(home, card))
 
@@ -165,18 +166,18 @@ def _loaded(home: Path, card: Mapping[str, Any]) -> Iterator[Split]:
     design = {"protocol": card["protocol"], **card["settings"], "seed": card["seed"]}
     steps = tuple(Step.from_card(one) for one in card["data"].get("steps", ()))
     for entry in card["splits"]:
-        folder, further = home / entry["folder"], list(entry.get(FURTHER, ()))
+        folder, further = inner_path(home, entry["folder"]), list(entry.get(FURTHER, ()))
         files = [*entry["files"], *(file for file in further if file.startswith(KNOWN))]
         log_files = [file for file in further if file.startswith(LOG)]
         # What was done before the split is known to all parts, as it was when they were made.
-        parts = [replace(_read(folder / file), steps=steps) for file in files]
-        logs = [_read_log(folder / file, parts[0].implicit) for file in log_files]
+        parts = [replace(_read(inner_path(folder, file)), steps=steps) for file in files]
+        logs = [_read_log(inner_path(folder, file), parts[0].implicit) for file in log_files]
         parts, logs = _under_one_numbering(parts, logs)
         sets = dict(zip((Path(file).stem for file in files), parts, strict=True))
         train, test = sets.pop("train"), sets.pop("test")
         judged = None
         if f"{JUDGED}.parquet" in further:
-            judged = _read_judged(folder / f"{JUDGED}.parquet", train.users)
+            judged = _read_judged(inner_path(folder, f"{JUDGED}.parquet"), train.users)
         yield Split(
             train,
             test,
@@ -215,7 +216,7 @@ def _further_entry(frames: Mapping[str, pl.DataFrame]) -> dict[str, Any]:
 def _read_log(path: Path, implicit: bool) -> Events:
     """Read an event log again, every further column as a tag."""
     try:
-        frame = pl.read_parquet(path, glob=False)
+        frame = pl.read_parquet(local_path(path), glob=False)
     except (OSError, pl.exceptions.PolarsError) as problem:
         raise DataError(f"{path}: not a part of a split ({problem})") from None
     tags = [name for name in frame.columns if name not in ("user", "item", "value", "time")]
@@ -225,7 +226,7 @@ def _read_log(path: Path, implicit: bool) -> Events:
 
 def _read_judged(path: Path, users: Ids) -> Mask:
     try:
-        codes = users.codes(pl.read_parquet(path, glob=False)["user"])
+        codes = users.codes(pl.read_parquet(local_path(path), glob=False)["user"])
     except (OSError, pl.exceptions.PolarsError) as problem:
         raise DataError(f"{path}: not a part of a split ({problem})") from None
     judged = np.zeros(len(users), np.bool_)
@@ -374,7 +375,7 @@ def _clear(home: Path) -> None:
 def _read(path: Path) -> Ratings:
     """Read a part again, every further column as a tag."""
     try:
-        columns = {column.name: column for column in pl.read_parquet(path, glob=False)}
+        columns = {column.name: column for column in pl.read_parquet(local_path(path), glob=False)}
         user, item = columns.pop("user"), columns.pop("item")
     except (OSError, KeyError, pl.exceptions.PolarsError) as problem:
         raise DataError(f"{path}: not a part of a split ({problem})") from None

@@ -9,10 +9,10 @@ from pathlib import Path
 import numpy as np
 import polars as pl
 
+from unskew.addresses import is_address
 from unskew.arrays import F64
 from unskew.data.ratings import Ids
 from unskew.data.tables import ITEM, USER, Table, naming, read_table
-from unskew.engine.remote import is_address
 from unskew.errors import DataError, Spelling, unknown_name
 from unskew.report.text import counted
 

@@ -23,6 +23,7 @@ from unskew.engine.files import (
     write_sealed,
     write_table,
 )
+from unskew.engine.folders import inner_path, local_path
 from unskew.engine.versions import versions
 from unskew.errors import DataError
 from unskew.report.text import counted
@@ -170,10 +171,11 @@ def _table(source: object) -> tuple[pl.DataFrame, dict[str, Any], tuple[str, ...
     home = Path(source)
     card = _read_card(home)
     with reading(home):
-        for name in card["files"]:
-            if "digests" in card and digest_of_file(home / name) != card["digests"][name]:
+        files = {name: local_path(inner_path(home, name)) for name in card["files"]}
+        for name, path in files.items():
+            if "digests" in card and digest_of_file(path) != card["digests"][name]:
                 raise DataError(f"{home / name}: changed since it was written; save them again")
-        frame = pl.concat([pl.read_parquet(home / name, glob=False) for name in card["files"]])
+        frame = pl.concat([pl.read_parquet(path, glob=False) for path in files.values()])
     if frame["list"].n_unique() != card["lists"]:
         raise DataError(
             f"{home}: {counted(frame['list'].n_unique(), 'list is', 'lists are')} left of "
@@ -189,7 +191,7 @@ def _table(source: object) -> tuple[pl.DataFrame, dict[str, Any], tuple[str, ...
 def _read_card(home: Path) -> dict[str, Any]:
     """Read the card of saved targets; DataError if it was changed since it was written."""
     try:
-        content = (home / CARD).read_bytes()
+        content = inner_path(home, CARD).read_bytes()
         card: dict[str, Any] = json.loads(content.decode("utf-8"))
         number = card["format"]
     except (OSError, ValueError, KeyError, TypeError) as problem:

@@ -16,6 +16,7 @@ from unskew.data.ratings import Ids
 from unskew.data.relevance import Relevance
 from unskew.data.tables import ITEM, USER, Table, read_table
 from unskew.engine.files import digest_of_file, read_sealed, reading
+from unskew.engine.folders import inner_path, local_path
 from unskew.errors import DataError
 from unskew.report.text import counted
 from unskew.unbiased.annotation_designs import Wave
@@ -30,7 +31,7 @@ def load_plan(folder: str | os.PathLike[str]) -> AnnotationPlan:
         raise DataError(f"{home}: no plan of an annotation here ({CARD} is missing)")
     with reading(home / CARD):
         try:
-            card = read_sealed(home / CARD)
+            card = read_sealed(inner_path(home, CARD))
         except ValueError as problem:
             raise DataError(f"{home / CARD}: {problem}; take the file that was written") from None
     if card.get("format") != FORMAT:
@@ -39,9 +40,9 @@ def load_plan(folder: str | os.PathLike[str]) -> AnnotationPlan:
             f"format {FORMAT}"
         )
     with reading(home / PAIRS):
-        if digest_of_file(home / PAIRS) != card["files"][PAIRS]:
+        if digest_of_file(inner_path(home, PAIRS)) != card["files"][PAIRS]:
             raise DataError(f"{home / PAIRS}: the file was changed; take the one that was written")
-        frame = pl.read_parquet(home / PAIRS, glob=False)
+        frame = pl.read_parquet(local_path(home / PAIRS), glob=False)
     return _plan_of(card, frame)
 
 

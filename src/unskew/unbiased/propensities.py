@@ -21,13 +21,13 @@ from typing import Any
 import numpy as np
 import polars as pl
 
+from unskew.addresses import is_address
 from unskew.arrays import F64, I32, frozen
 from unskew.checks import checked, choose, is_number
 from unskew.data.popularity import item_counts
 from unskew.data.ratings import Ratings, under_one_numbering
 from unskew.data.readers import read_ratings
 from unskew.data.relevance import Relevance
-from unskew.engine.remote import is_address
 from unskew.errors import DataError, SettingError
 from unskew.judging.reading import relevance_for
 from unskew.report.charts import BLUE, GREY, Figure, as_figure

@@ -11,6 +11,7 @@ from unskew.auditing.self_test.kinds import KINDS
 from unskew.auditing.self_test.tally import Count
 from unskew.auditing.self_test.trial import Trial, run_trial
 from unskew.engine.files import replacing
+from unskew.engine.folders import inner_path
 from unskew.errors import quietly
 
 WORTH = 0.1
@@ -112,7 +113,9 @@ class KeptRecords:
     """None keeps nothing."""
 
     def _path(self, task: WorldTask) -> Path | None:
-        return None if self.home is None else self.home / f"{task.kind}-{task.seed}.json"
+        if self.home is None:
+            return None
+        return inner_path(self.home, f"{task.kind}-{task.seed}.json")
 
     def read(self, task: WorldTask) -> WorldRecord | None:
         """Return the record of a world; None where it has not been audited yet."""

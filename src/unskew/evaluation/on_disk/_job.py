@@ -19,6 +19,7 @@ import polars as pl
 
 from unskew.arrays import F64
 from unskew.engine.files import read_sealed, write_sealed
+from unskew.engine.folders import check_links
 from unskew.engine.progress import Progress
 from unskew.engine.remote import check_local
 from unskew.engine.threads import map_blocks, resolve
@@ -328,6 +329,7 @@ class Work:
 def check_folder(output: str | os.PathLike[str]) -> None:
     """Refuse a folder that holds something which is no evaluation."""
     check_local("output", output)
+    check_links(output)
     home = Path(output)
     if (home / JOB).exists() or not home.exists():
         return

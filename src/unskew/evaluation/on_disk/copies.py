@@ -9,9 +9,10 @@ import os
 import re
 from pathlib import Path
 
+from unskew.addresses import is_address
 from unskew.data.parquet_files import find_parquet
 from unskew.engine.files import digest, replacing
-from unskew.engine.remote import RemoteFile, is_address
+from unskew.engine.remote import RemoteFile
 
 FOLDER = "copies"
 """Where copies lie, in the output folder; they may be removed when the evaluation is finished."""

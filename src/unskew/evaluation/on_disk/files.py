@@ -19,6 +19,7 @@ from unskew.data.column_names import column_names
 from unskew.data.ratings import DUPLICATES, FEEDBACK, Ratings
 from unskew.data.relevance import Relevance, Rule
 from unskew.engine.files import digest_of_file, read_sealed, write_sealed, write_table
+from unskew.engine.folders import inner_path, local_path
 from unskew.engine.notebook_progress import notebook_progress
 from unskew.engine.progress import Progress
 from unskew.engine.versions import versions
@@ -123,7 +124,7 @@ class FileScores(Result):
         for file in self.digests:
             if not is_unchanged(self.folder, file, self.digests):
                 raise _changed(self.folder / file)
-        return scan([str(self.folder / file) for file in self.digests])
+        return scan([str(inner_path(self.folder, file)) for file in self.digests])
 
     def figure(self) -> Figure:
         """Draw the means, with two standard errors to each side."""
@@ -174,7 +175,8 @@ class FileScores(Result):
         """Read what `evaluate_files` wrote to its output folder; DataError if it was changed."""
         home = Path(folder)
         try:
-            number = json.loads((home / "card.json").read_text(encoding="utf-8"))["format"]
+            card = inner_path(home, "card.json").read_text(encoding="utf-8")
+            number = json.loads(card)["format"]
         except (OSError, ValueError, KeyError, TypeError) as problem:
             raise DataError(f"{home}: there is no finished evaluation here ({problem})") from None
         if number != FORMAT:
@@ -186,7 +188,7 @@ class FileScores(Result):
         digests = dict(content["digests"])
         if not is_unchanged(home, MEANS, digests):
             raise _changed(home / MEANS)
-        table = pl.read_parquet(home / MEANS, glob=False)
+        table = pl.read_parquet(local_path(home / MEANS), glob=False)
         del digests[MEANS]
         means: dict[str, dict[str, FileEstimate]] = {}
         for system, label, *facts in table.iter_rows():
@@ -206,7 +208,7 @@ class FileScores(Result):
 def is_unchanged(home: Path, file: str, digests: Mapping[str, str]) -> bool:
     """Tell whether a file is there as it was written."""
     try:
-        return digest_of_file(home / file) == digests[file]
+        return digest_of_file(inner_path(home, file)) == digests[file]
     except OSError:
         return False
 

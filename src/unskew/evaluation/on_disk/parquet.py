@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 import polars as pl
 
+from unskew.addresses import is_address, shown_address
 from unskew.arrays import frozen
 from unskew.checks import choose
 from unskew.data import readers, tables
@@ -20,7 +21,8 @@ from unskew.data.event_kinds import find_event_column
 from unskew.data.parquet_files import find_parquet
 from unskew.data.rating_columns import find_rating_column, stated_columns
 from unskew.data.ratings import CANONICAL_INTEGER, LARGEST, Ids, Ratings
-from unskew.engine.remote import RemoteFile, is_address, shown_address
+from unskew.engine.folders import local_path
+from unskew.engine.remote import RemoteFile
 from unskew.errors import DataError, SettingError, Spelling
 from unskew.evaluation.on_disk.footer import largest_row_group
 from unskew.runs import Run, are_ranks, read_run, system_name
@@ -176,7 +178,9 @@ def _is_plain(role: str, column: pl.Series) -> bool:
 
 def scan(files: Sequence[str]) -> pl.LazyFrame:
     """Look at Parquet files as one table; names are taken as they are."""
-    return pl.scan_parquet(list(files), glob=False, hive_partitioning=False)
+    return pl.scan_parquet(
+        [local_path(file) for file in files], glob=False, hive_partitioning=False
+    )
 
 
 def find_files(what: str, given: object) -> tuple[str, ...]:
@@ -278,7 +282,7 @@ def _table(path: str) -> tables.Table:
 
 def _schema(path: str) -> dict[str, Any]:
     try:
-        return pl.read_parquet_schema(path)
+        return pl.read_parquet_schema(local_path(path))
     except (pl.exceptions.PolarsError, OSError) as problem:
         raise DataError(f"{path}: not a readable Parquet file ({problem})") from None
 
