@@ -47,6 +47,7 @@ from unskew.data.dataset import Dataset
 from unskew.data.overview import summary
 from unskew.data.ratings import Ratings
 from unskew.data.readers import read_ratings
+from unskew.data.relevance import DEFAULT_GAIN
 from unskew.engine.rng import key_of as seed_of
 from unskew.engine.versions import versions
 from unskew.errors import SettingError
@@ -124,7 +125,7 @@ class ListsAudit:
             if one is not None
         )
         assumed = list(given.read.relevance)
-        if implicit and given.relevance.gain == "rating":
+        if implicit and given.relevance.gain == DEFAULT_GAIN:
             given = given.with_relevance(replace(given.relevance, gain="binary"))
         if implicit and given.relevance.gain == "binary":
             assumed.append(

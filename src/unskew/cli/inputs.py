@@ -84,7 +84,7 @@ def given(**options: Any) -> dict[str, Any]:
 
 def relevance_settings(options: RelevanceOptions) -> dict[str, Any]:
     """Return which ratings are liked and what they are worth, as `evaluate` takes it."""
-    from unskew.data.relevance import Relevance
+    from unskew.data.relevance import DEFAULT_GAIN, DEFAULT_LOSS, Relevance
 
     if options.relevance is not None:
         if any(x is not None for x in (options.liked, options.above, options.gain, options.loss)):
@@ -93,8 +93,8 @@ def relevance_settings(options: RelevanceOptions) -> dict[str, Any]:
     return {
         "liked": options.liked,
         "above": options.above,
-        "gain": _rule(options.gain) or "rating",
-        "loss": _rule(options.loss) or "levels",
+        "gain": _rule(options.gain) or DEFAULT_GAIN,
+        "loss": _rule(options.loss) or DEFAULT_LOSS,
     }
 
 

@@ -123,8 +123,9 @@ Gain = Annotated[
     str | None,
     option(
         MEASURE,
-        "Gain of a rating: rating, liked-only, binary, levels, exponential, burges, integer, or "
-        "a mapping such as 5=2,4=1,3=0,2=0,1=0.",
+        "Gain of a rating: liked-only (default: the rating, 0 if it is disliked), rating (also if "
+        "it is disliked), binary, levels, exponential, burges, integer, or a mapping such as "
+        "5=2,4=1,3=0,2=0,1=0.",
     ),
 ]
 Loss = Annotated[

@@ -9,7 +9,7 @@ from typing import Any
 
 from unskew.checks import checked, choose
 from unskew.data.ratings import Ratings
-from unskew.data.relevance import Relevance, Rule
+from unskew.data.relevance import DEFAULT_GAIN, DEFAULT_LOSS, Relevance, Rule
 from unskew.engine.notebook_progress import notebook_progress
 from unskew.engine.progress import Progress
 from unskew.engine.threads import resolve
@@ -37,8 +37,8 @@ def evaluate(
     *,
     liked: float | None = None,
     above: float | None = None,
-    gain: Rule = "rating",
-    loss: Rule = "levels",
+    gain: Rule = DEFAULT_GAIN,
+    loss: Rule = DEFAULT_LOSS,
     relevance: Relevance | str | None = None,
     train: object = None,
     items: object = None,

@@ -84,10 +84,11 @@ class LibraryValues:
     def _judgments(self, convention: Convention) -> tuple[Ratings, Relevance]:
         """Return the judgments that the library sees, numbered by what they are worth."""
         seen, relevant = self.values.seen(convention)
-        gain = self.values.gain(convention)
-        pairs = np.stack([relevant[seen].astype(np.float64), gain[seen]], axis=1)
-        kinds, code = np.unique(pairs, axis=0, return_inverse=True)
         judgments = self.laid.judgments
+        loss = np.where(relevant, 0.0, self.laid.relevance.losses(judgments.value))
+        columns = (relevant.astype(np.float64), self.values.gain(convention), loss)
+        rows = np.stack([column[seen] for column in columns], axis=1)
+        kinds, code = np.unique(rows, axis=0, return_inverse=True)
         tests = Ratings(
             judgments.users,
             judgments.items,
@@ -97,4 +98,5 @@ class LibraryValues:
             tags={name: tag.filter(pl.Series(seen)) for name, tag in judgments.tags.items()},
         )
         liked = float(np.count_nonzero(kinds[:, 0] == 0))
-        return tests, Relevance(liked=liked, gain=dict(enumerate(kinds[:, 1].tolist())))
+        gains, losses = (dict(enumerate(kinds[:, column].tolist())) for column in (1, 2))
+        return tests, Relevance(liked=liked, gain=gains, loss=losses)

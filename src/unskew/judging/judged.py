@@ -14,7 +14,7 @@ from unskew.arrays import F64, I32, Mask, frozen
 from unskew.checks import as_count, checked, choose
 from unskew.data.ratings import Ids, Ratings
 from unskew.data.readers import read_items, read_ratings
-from unskew.data.relevance import Relevance, Rule
+from unskew.data.relevance import DEFAULT_GAIN, DEFAULT_LOSS, Relevance, Rule
 from unskew.errors import SettingError, Spelling
 from unskew.judging.numbering import Numbering, judged_part, match_targets
 from unskew.judging.reading import (
@@ -422,8 +422,8 @@ def judge(
     *,
     liked: float | None = None,
     above: float | None = None,
-    gain: Rule = "rating",
-    loss: Rule = "levels",
+    gain: Rule = DEFAULT_GAIN,
+    loss: Rule = DEFAULT_LOSS,
     relevance: Relevance | str | None = None,
     train: object = None,
     items: object = None,

@@ -15,7 +15,7 @@ import polars as pl
 from unskew.checks import checked, choose
 from unskew.data import tables
 from unskew.data.ratings import DUPLICATES, FEEDBACK, Ratings
-from unskew.data.relevance import Relevance, Rule
+from unskew.data.relevance import DEFAULT_GAIN, DEFAULT_LOSS, Relevance, Rule
 from unskew.engine.files import digest_of_file, read_sealed, write_sealed, write_table
 from unskew.engine.notebook_progress import notebook_progress
 from unskew.engine.progress import Progress
@@ -224,8 +224,8 @@ def evaluate_files(
     output: str | os.PathLike[str],
     liked: float | None = None,
     above: float | None = None,
-    gain: Rule = "rating",
-    loss: Rule = "levels",
+    gain: Rule = DEFAULT_GAIN,
+    loss: Rule = DEFAULT_LOSS,
     relevance: Relevance | str | None = None,
     users: str = "with-test",
     undefined: str = "zero",
