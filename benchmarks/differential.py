@@ -75,7 +75,7 @@ def mismatches(seed: int) -> tuple[int, list[str]]:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", us.DataWarning)
         lists = us.read_run(run, ties="trec")
-        ours = us.evaluate(ratings, {"s": lists}, MEASURES, liked=level).per_user()
+        ours = us.evaluate(ratings, {"s": lists}, MEASURES, liked=level, gain="rating").per_user()
     place = {user: row for row, user in enumerate(ours["user"])}
     rows = [place[user] for user in theirs]
     problems = []
