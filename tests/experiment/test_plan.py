@@ -256,7 +256,7 @@ def stage_digests():
     split = us.splits.Random(folds=2).split(WORLD, seed=3)[1]
     user = us.splits.PerUser(test=0.3).split(WORLD, seed=3)[0]
     even = us.splits.Uniform(test=0.2).split(WORLD, seed=3)[0]
-    rule = us.Relevance(liked=4)
+    rule = us.Relevance(liked=4, gain="rating")
     drawn = [
         one.sample(split.test, split.train, seed=3).ratings
         for one in (us.splits.Skew(), us.splits.WtdH())

@@ -140,7 +140,7 @@ RelevanceName = Annotated[
     str | None,
     option(
         MEASURE,
-        "Relevance rule of a paper, such as mena2021, instead of the options above.",
+        "The conventions of a paper, such as mena2021, instead of the options above.",
         "--relevance",
     ),
 ]
@@ -208,20 +208,18 @@ Bootstrap = Annotated[
 ]
 # Users and ties
 Users = Annotated[
-    str,
+    str | None,
     option(
         USERS,
         "Users to average over: with-test, with-relevant, with-list, both, with-train, warm "
-        "(with-test and with-train), all.",
-        default="with-test",
+        "(with-test and with-train), all. Default: with-test, or as the paper of --relevance.",
     ),
 ]
 Undefined = Annotated[
-    str,
+    str | None,
     option(
         USERS,
-        "Undefined values: zero counts them as 0, skip leaves their users out.",
-        default="zero",
+        "Undefined values: zero (default) counts them as 0, skip leaves their users out.",
     ),
 ]
 Ties = Annotated[

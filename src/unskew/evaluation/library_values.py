@@ -98,5 +98,6 @@ class LibraryValues:
             tags={name: tag.filter(pl.Series(seen)) for name, tag in judgments.tags.items()},
         )
         liked = float(np.count_nonzero(kinds[:, 0] == 0))
-        gains, losses = (dict(enumerate(kinds[:, column].tolist())) for column in (1, 2))
+        code_range = np.arange(len(kinds), dtype=np.float64).tolist()
+        gains, losses = (dict(zip(code_range, kinds[:, at].tolist(), strict=True)) for at in (1, 2))
         return tests, Relevance(liked=liked, gain=gains, loss=losses)

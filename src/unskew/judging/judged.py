@@ -12,6 +12,7 @@ import polars as pl
 
 from unskew.arrays import F64, I32, Mask, frozen
 from unskew.checks import as_count, checked, choose
+from unskew.data.papers import Paper, paper_of
 from unskew.data.ratings import Ids, Ratings
 from unskew.data.readers import read_items, read_ratings
 from unskew.data.relevance import DEFAULT_GAIN, DEFAULT_LOSS, Relevance, Rule
@@ -98,6 +99,8 @@ class Judged(Result):
     depth: int | None = None
     unranked: str = "out"
     """What becomes of targets that a list does not hold: see `judge`."""
+    paper: str = ""
+    """The paper whose conventions were asked for by its name."""
     read: ReadingNotes = ReadingNotes()  # noqa: RUF009 - frozen
     need: Need = Need()
     threads: int | None = None
@@ -119,6 +122,7 @@ class Judged(Result):
         seed: int = 0,
         depth: int | None = None,
         unranked: str = "out",
+        paper: str = "",
         read: ReadingNotes = ReadingNotes(),  # noqa: B008 - frozen
     ) -> Judged:
         """Apply the relevance rule to judgments under one numbering."""
@@ -142,6 +146,7 @@ class Judged(Result):
             seed=seed,
             depth=depth,
             unranked=unranked,
+            paper=paper,
             read=replace(read, ids=numbering.notes),
         )
 
@@ -217,8 +222,14 @@ class Judged(Result):
             seed=self.seed,
             depth=self.depth,
             unranked=self.unranked,
+            paper=self.paper,
             read=self.read,
         )
+
+    @property
+    def rule_only(self) -> Judged:
+        """The same data for what chooses users and metrics itself: of a paper, the rule alone."""
+        return replace(self, paper="")
 
     @property
     def judgments(self) -> Ratings:
@@ -449,7 +460,9 @@ def judge(
         is assumed where it is plain (1 for TREC qrels, implicit and 0/1 data, 4 on a scale of 1
         to 5), and the notes say so.
     relevance
-        Instead of these four: a `Relevance`, or the name of a paper, such as `mena2021`.
+        Instead of these four: a `Relevance`; or the name of a paper, such as `mena2021`, which
+        also sets what `evaluate` does: which users are averaged, what undefined values count, how
+        deep lists are read, and what P, AP or infAP are divided by. What is stated beside it wins.
     train
         Training ratings: for popularity, novelty, propensities and stratified recall; warns when
         lists hold items the user already rated there.
@@ -514,6 +527,8 @@ def judge(
     training = None if train is None else read_ratings(train)
     catalogue = None if items is None else read_items(items)
     rule, assumed = relevance_for(tests, liked, above, gain, loss, relevance)
+    paper = relevance if isinstance(relevance, str) else ""
+    depth = depth or paper_of(paper).depth
     read = ReadingNotes(
         tests=tests.notes,
         train=() if training is None else training.notes,
@@ -523,7 +538,8 @@ def judge(
         if catalogue is not None:
             raise SettingError("target lists already contain their items: leave items=… out")
         lists = lists_of_design(targets, tests, training, rule, seed)
-        return _judge_lists(lists, runs, ties, seed, depth, rest, read)
+        judged = _judge_lists(lists, runs, ties, seed, depth, rest, read)
+        return replace(judged, paper=paper)
     systems = read_runs(runs, ties, seed, (tests.users, tests.items))
     return Judged.over(
         Numbering.of(tests, training, systems, catalogue),
@@ -536,6 +552,7 @@ def judge(
         seed=seed,
         depth=depth,
         unranked=rest,
+        paper=paper,
         read=replace(read, runs=run_notes(systems)),
     )
 
@@ -572,6 +589,11 @@ def second_argument(judgments: object, runs: object, metrics: T, default: T) -> 
     if metrics != default:
         raise SettingError("runs are already part of the judged data: leave runs=… out")
     return None, runs  # type: ignore[return-value]
+
+
+def stated_paper(judgments: object, relevance: object) -> Paper:
+    """Return the conventions of the paper that judged data, or the name of a paper, ask for."""
+    return paper_of(judgments.paper if isinstance(judgments, Judged) else relevance)
 
 
 def as_judged(
