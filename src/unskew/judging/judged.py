@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -16,7 +17,7 @@ from unskew.data.papers import Paper, paper_of
 from unskew.data.ratings import Ids, Ratings
 from unskew.data.readers import read_items, read_ratings
 from unskew.data.relevance import DEFAULT_GAIN, DEFAULT_LOSS, Relevance, Rule
-from unskew.errors import SettingError, Spelling
+from unskew.errors import DataError, SettingError, Spelling
 from unskew.judging.numbering import Numbering, judged_part, match_targets
 from unskew.judging.reading import (
     DEFAULTS,
@@ -293,13 +294,32 @@ class Judged(Result):
             if self.targets is None:
                 matched = self.numbering.match(name, system, self._lists, depth, scan)
             else:
-                matched = match_targets(name, system, self.targets, self._lists, depth, scan)
+                with self._hint_at_paper():
+                    matched = match_targets(name, system, self.targets, self._lists, depth, scan)
             return tie(name, matched, self.depth, self._items) if self.is_tied else matched
         assert self.targets is not None
         ranking, ids = self._rank(name, system), self.targets.ids
         run = ranking.run if self.job.depth else None
         kind = TiedRanks if self.is_tied else Ranked
         return kind.over(ranking.ranks, run, self._lists, ids, self.judgments.items, self.depth)
+
+    @contextmanager
+    def _hint_at_paper(self) -> Iterator[None]:
+        """Add to an error about target items where they come from, unless they were stated."""
+        try:
+            yield
+        except DataError as problem:
+            if not self.paper:
+                raise
+            raise DataError(
+                *problem.args,
+                f"; relevance={self.paper!r} asks for the candidate items "
+                f"{paper_of(self.paper).targets} unless targets=… states others; for its rule "
+                "alone give ",
+                Spelling(
+                    f"relevance=us.Relevance.paper({self.paper!r})", "--liked, --gain and --loss"
+                ),
+            ) from None
 
     @property
     def is_tied(self) -> bool:
