@@ -88,7 +88,9 @@ def audit_lists(
     """
     request.progress("reading", 0, 1)
     shown = None if random is None else read_ratings(random)
-    return ListsAudit.of(given.rule_only, request, shown, references).carry_out()
+    # An audit chooses users and metrics itself: of a paper it takes the rule alone.
+    given = replace(given, paper="")
+    return ListsAudit.of(given, request, shown, references).carry_out()
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)

@@ -6,12 +6,14 @@ rule alone, without the rest, is `us.Relevance.paper("mena2021")`.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import TypeVar
 
 from unskew.checks import choose
 from unskew.data.relevance import PAPERS, Relevance
+from unskew.errors import DataError, Spelling
 
 T = TypeVar("T")
 
@@ -142,6 +144,22 @@ def paper_notes(name: str) -> tuple[str, ...]:
         f"relevance={name!r} sets: users {paper.users}; undefined values {undefined}; {depth}"
         f"{metrics}; candidate items {paper.targets} (docs/conventions.md)",
     )
+
+
+@contextmanager
+def hint_at_candidates(name: str) -> Iterator[None]:
+    """Add to an error about target items that a paper asks for them, where one is named."""
+    try:
+        yield
+    except DataError as problem:
+        if not name:
+            raise
+        raise DataError(
+            *problem.args,
+            f"; relevance={name!r} asks for the candidate items {paper_of(name).targets} unless "
+            "targets=… states others; for its rule alone give ",
+            Spelling(f"relevance=us.Relevance.paper({name!r})", "--liked, --gain and --loss"),
+        ) from None
 
 
 def candidate_items(relevance: object, targets: T | None, train: object) -> T | str | None:

@@ -8,7 +8,7 @@ from dataclasses import replace
 from typing import Any
 
 from unskew.checks import checked, choose
-from unskew.data.papers import OURS, Paper, candidate_items, paper_notes
+from unskew.data.papers import OURS, Paper, candidate_items, paper_notes, paper_of
 from unskew.data.ratings import Ratings
 from unskew.data.relevance import DEFAULT_GAIN, DEFAULT_LOSS, Relevance, Rule
 from unskew.engine.notebook_progress import notebook_progress
@@ -18,7 +18,7 @@ from unskew.engine.versions import versions
 from unskew.errors import SettingError, Spelling
 from unskew.evaluation.scores import UNDEFINED, USERS, Scores, System
 from unskew.evaluation.scoring import list_columns, prepare, remarks, score
-from unskew.judging.judged import Judged, as_judged, second_argument, stated_paper
+from unskew.judging.judged import Judged, as_judged, second_argument
 from unskew.metrics.chance import DRAWS
 from unskew.metrics.names import Metric, parse
 from unskew.targets.designs import Targets
@@ -256,6 +256,11 @@ def _facts(ratings: Ratings | None) -> dict[str, Any] | None:
     if ratings is None:
         return None
     return {"fingerprint": ratings.fingerprint, "rows": len(ratings)}
+
+
+def stated_paper(judgments: object, relevance: object) -> Paper:
+    """Return the conventions of the paper that judged data, or the name of a paper, ask for."""
+    return paper_of(judgments.paper if isinstance(judgments, Judged) else relevance)
 
 
 def check_averaging(users: str | None, undefined: str | None) -> None:

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -12,12 +11,12 @@ import numpy as np
 import polars as pl
 
 from unskew.arrays import F64, I32, Mask, frozen
-from unskew.checks import as_count, checked, choose
-from unskew.data.papers import Paper, paper_of
+from unskew.checks import as_count, checked
+from unskew.data.papers import hint_at_candidates, paper_of
 from unskew.data.ratings import Ids, Ratings
 from unskew.data.readers import read_items, read_ratings
 from unskew.data.relevance import DEFAULT_GAIN, DEFAULT_LOSS, Relevance, Rule
-from unskew.errors import DataError, SettingError, Spelling
+from unskew.errors import SettingError
 from unskew.judging.numbering import Numbering, judged_part, match_targets
 from unskew.judging.reading import (
     DEFAULTS,
@@ -30,14 +29,14 @@ from unskew.judging.reading import (
 )
 from unskew.judging.remarks import Attention, all_remarks, as_notes, table_of_lists, unscored_notes
 from unskew.judging.shape import Basis, Lists, Matched, Ranked, Undrawn, View, count_labels
-from unskew.judging.tied import UNRANKED, TargetItems, TiedRanks, refuse_order, tie, tie_notes
+from unskew.judging.tied import TargetItems, TiedRanks, check_ties, refuse_order, tie, tie_notes
 from unskew.recommend.model import Model
 from unskew.report.result import Result
 from unskew.report.text import counted
 from unskew.runs import Run
 from unskew.targets.designs import Targets
 from unskew.targets.lists import TargetLists
-from unskew.ties import EXPECTED, TIES
+from unskew.ties import EXPECTED
 
 if TYPE_CHECKING:  # lists that are given need nobody to rank
     from unskew.judging.rank import Ranking
@@ -228,11 +227,6 @@ class Judged(Result):
         )
 
     @property
-    def rule_only(self) -> Judged:
-        """The same data for what chooses users and metrics itself: of a paper, the rule alone."""
-        return replace(self, paper="")
-
-    @property
     def judgments(self) -> Ratings:
         """The test ratings under the common numbering; on target lists once per list."""
         return self.numbering.judgments
@@ -294,7 +288,7 @@ class Judged(Result):
             if self.targets is None:
                 matched = self.numbering.match(name, system, self._lists, depth, scan)
             else:
-                with self._hint_at_paper():
+                with hint_at_candidates(self.paper):
                     matched = match_targets(name, system, self.targets, self._lists, depth, scan)
             return tie(name, matched, self.depth, self._items) if self.is_tied else matched
         assert self.targets is not None
@@ -302,24 +296,6 @@ class Judged(Result):
         run = ranking.run if self.job.depth else None
         kind = TiedRanks if self.is_tied else Ranked
         return kind.over(ranking.ranks, run, self._lists, ids, self.judgments.items, self.depth)
-
-    @contextmanager
-    def _hint_at_paper(self) -> Iterator[None]:
-        """Add to an error about target items where they come from, unless they were stated."""
-        try:
-            yield
-        except DataError as problem:
-            if not self.paper:
-                raise
-            raise DataError(
-                *problem.args,
-                f"; relevance={self.paper!r} asks for the candidate items "
-                f"{paper_of(self.paper).targets} unless targets=… states others; for its rule "
-                "alone give ",
-                Spelling(
-                    f"relevance=us.Relevance.paper({self.paper!r})", "--liked, --gain and --loss"
-                ),
-            ) from None
 
     @property
     def is_tied(self) -> bool:
@@ -519,17 +495,9 @@ def judge(
     >>> us.evaluate(judged, ["RR", "P@2"]).means()
     {'mine': {'RR': 0.75, 'P@2': 0.5}}
     """
-    if ties is not None:
-        choose("ties", ties, (*TIES, EXPECTED))
     if depth is not None:
         as_count("depth", depth)
-    rest = choose("unranked", unranked or "out", UNRANKED)
-    if rest == "last" and ties != EXPECTED:
-        raise SettingError(
-            "unranked='last' puts the items that a list does not hold in random order: give ",
-            Spelling("ties='expected'", "--ties expected"),
-            ", which averages over these orders",
-        )
+    rest = check_ties(ties, unranked)
     if isinstance(judgments, TargetLists):
         given = {
             "liked": liked,
@@ -549,17 +517,12 @@ def judge(
     rule, assumed = relevance_for(tests, liked, above, gain, loss, relevance)
     paper = relevance if isinstance(relevance, str) else ""
     depth = depth or paper_of(paper).depth
-    read = ReadingNotes(
-        tests=tests.notes,
-        train=() if training is None else training.notes,
-        relevance=tuple(assumed),
-    )
+    read = ReadingNotes(tests.notes, () if training is None else training.notes, tuple(assumed))
     if targets is not None:
         if catalogue is not None:
             raise SettingError("target lists already contain their items: leave items=… out")
         lists = lists_of_design(targets, tests, training, rule, seed)
-        judged = _judge_lists(lists, runs, ties, seed, depth, rest, read)
-        return replace(judged, paper=paper)
+        return replace(_judge_lists(lists, runs, ties, seed, depth, rest, read), paper=paper)
     systems = read_runs(runs, ties, seed, (tests.users, tests.items))
     return Judged.over(
         Numbering.of(tests, training, systems, catalogue),
@@ -609,11 +572,6 @@ def second_argument(judgments: object, runs: object, metrics: T, default: T) -> 
     if metrics != default:
         raise SettingError("runs are already part of the judged data: leave runs=… out")
     return None, runs  # type: ignore[return-value]
-
-
-def stated_paper(judgments: object, relevance: object) -> Paper:
-    """Return the conventions of the paper that judged data, or the name of a paper, ask for."""
-    return paper_of(judgments.paper if isinstance(judgments, Judged) else relevance)
 
 
 def as_judged(

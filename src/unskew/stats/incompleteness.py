@@ -21,10 +21,10 @@ from unskew.engine.progress import Progress
 from unskew.engine.rng import key_of
 from unskew.engine.threads import resolve
 from unskew.errors import DataError, SettingError
-from unskew.evaluation.evaluate import MEMORY, check_averaging, labelled, memory_bytes
+from unskew.evaluation.evaluate import MEMORY, check_averaging, labelled, memory_bytes, stated_paper
 from unskew.evaluation.scores import TRAINED
 from unskew.evaluation.scoring import prepare
-from unskew.judging.judged import as_judged, second_argument, stated_paper
+from unskew.judging.judged import as_judged, second_argument
 from unskew.judging.reading import DataOptions
 from unskew.metrics.names import Metric
 from unskew.splits.subsample import PER

@@ -23,10 +23,10 @@ from unskew.engine.progress import Progress
 from unskew.engine.rng import key_of
 from unskew.engine.threads import map_blocks, resolve
 from unskew.errors import SettingError
-from unskew.evaluation.evaluate import MEMORY, check_averaging, labelled, memory_bytes
+from unskew.evaluation.evaluate import MEMORY, check_averaging, labelled, memory_bytes, stated_paper
 from unskew.evaluation.scores import Scores, System
 from unskew.evaluation.scoring import list_columns, prepare, remarks, score
-from unskew.judging.judged import Judged, as_judged, second_argument, stated_paper
+from unskew.judging.judged import Judged, as_judged, second_argument
 from unskew.judging.reading import DataOptions
 from unskew.judging.shape import BLOCK, LIKED, Basis, Matched, Scratch
 from unskew.metrics.block import Block
