@@ -368,6 +368,15 @@ def test_the_way_back_from_a_card(made):
     assert plan_from_card({"plan": card, "fold": 1}) == made
 
 
+def test_a_card_of_an_earlier_default_keeps_its_gain():
+    """Cards and keys always name the gain, so that no stored result changes its meaning."""
+    card = plan().describe()
+    assert card["relevance"] == {"liked": 4.0, "gain": "liked-only", "loss": "levels"}
+    earlier = {**card, "relevance": {**card["relevance"], "gain": "rating"}}
+    assert plan_from_card(earlier).relevance == us.Relevance(liked=4, gain="rating")
+    assert plan_from_card(earlier) != plan()
+
+
 def test_cards_with_ratings_or_functions_of_their_own():
     made = plan(split=us.splits.Forced(WORLD), algorithms=[us.recommend.OptimalTrue(WORLD)])
     with pytest.raises(SettingError, match="needs further ratings"):
