@@ -78,7 +78,8 @@ def mismatches(seed: int) -> tuple[int, list[str]]:
         warnings.simplefilter("ignore", us.DataWarning)
         lists = us.read_run(run, ties="trec")
         names = [OURS.get(measure, measure) for measure in MEASURES]
-        ours = us.evaluate(ratings, {"s": lists}, names, liked=level).per_user()
+        run = {"s": lists}
+        ours = us.evaluate(ratings, run, names, liked=level, gain="rating").per_user()
     place = {user: row for row, user in enumerate(ours["user"])}
     rows = [place[user] for user in theirs]
     problems = []

@@ -129,7 +129,8 @@ class Sitting:
     def quality(self, model: object) -> dict[str, float]:
         """Return nDCG and P@10 of a model or a table of scores on the test part."""
         run = us.rank(model, self.lists, 100)
-        return us.evaluate(self.split.test, {"it": run}, ["nDCG", "P@10"], liked=4).means()["it"]
+        scores = us.evaluate(self.split.test, {"it": run}, ["nDCG", "P@10"], liked=4, gain="rating")
+        return scores.means()["it"]
 
 
 def by_ranking(

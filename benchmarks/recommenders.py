@@ -21,6 +21,9 @@ import polars as pl
 import unskew as us
 from unskew.recommend.model import Algorithm
 
+RULE = us.Relevance(liked=4, gain="rating")
+"""That of trec_eval, whose numbers were published: what is disliked has a gain too."""
+
 
 def published(home: Path) -> dict[str, tuple[float, float]]:
     """Read nDCG and P@10 of each system on the whole test set."""
@@ -49,7 +52,7 @@ def methods() -> dict[str, tuple[Algorithm, bool]]:
 
 def train_all(split: us.Split, few: us.Ratings) -> None:
     """Train and rank every method on one split; print strength, time and memory."""
-    lists = us.targets.AllItems().lists(split, liked=4)
+    lists = us.targets.AllItems().lists(split, RULE)
     levels = us.data.levels(split.train, liked=4)
     total = 0.0
     print("| method | settings | P@10 | nDCG@10 | train s | rank s |")
@@ -98,7 +101,8 @@ def main() -> None:
         run = us.rank(model, lists, 100)
         done = time.perf_counter()
         total += done - begun
-        mean = us.evaluate(split.test, {name: run}, ["nDCG", "P@10"], liked=4).means()[name]
+        scores = us.evaluate(split.test, {name: run}, ["nDCG", "P@10"], relevance=RULE)
+        mean = scores.means()[name]
         ours[name] = mean["nDCG"], mean["P@10"]
         print(
             f"| {name} | `{chosen.algorithm!r}` {chosen.settings} | {mean['nDCG']:.4f} | "

@@ -646,16 +646,20 @@ def jester():
     return pl.DataFrame(rows, ["user", "item", "rating"], orient="row")
 
 
-def test_ratings_below_0_need_a_gain_and_a_line_says_so(tmp_path, capsys):
+def test_ratings_below_0_need_another_gain_than_the_rating_and_a_line_says_so(tmp_path, capsys):
     said = r"the rule 'rating' gives -\d.*choose another gain, such as gain='binary' or a mapping$"
     with pytest.raises(us.DataError, match=said):
-        audit(jester(), "quick", liked=5, **SMALL)
+        audit(jester(), "quick", liked=5, gain="rating", **SMALL)
+    liked = r"the rating -[\d.]+ is liked, but a gain must be above 0 .* gain='levels' or 'binary'$"
+    with pytest.raises(us.DataError, match=liked):
+        audit(jester(), "quick", liked=-5, **SMALL)
     lists = {user: [1, 2, 3] for user in range(40)}
     with pytest.raises(us.DataError, match=said):
-        audit(judgments=jester(), runs={"a": lists, "b": lists}, liked=5, **SMALL)
+        audit(judgments=jester(), runs={"a": lists, "b": lists}, liked=5, gain="rating", **SMALL)
     jester().write_csv(tmp_path / "r.csv")
+    options = ["--liked", "5", "--gain", "rating", "-o", str(tmp_path / "x.html")]
     with pytest.raises(SystemExit) as left:
-        main(["audit", str(tmp_path / "r.csv"), "--liked", "5", "-o", str(tmp_path / "x.html")])
+        main(["audit", str(tmp_path / "r.csv"), *options])
     assert left.value.code == 1
     error = capsys.readouterr().err.strip()
     assert "\n" not in error

@@ -341,9 +341,9 @@ def test_play_counts_are_gains_only_where_the_user_says_so():
     plays = events("plays")
     how = {"algorithms": ["random", "popularity"], "designs": ["all-items"]}
     how |= {"repeats": 2, "permutations": 200}
-    stated = us.audit(plays, "quick", gain="liked-only", **how)
+    stated = us.audit(plays, "quick", gain="rating", **how)
     assert stated.core.implicit
-    assert stated.relevance.gain == "liked-only"
+    assert stated.relevance.gain == "rating"
     from_five = us.audit(plays, "quick", liked=5, **how)
     assert not from_five.core.implicit
     assert "dislikes" not in from_five.skipped

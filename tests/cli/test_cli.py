@@ -82,7 +82,7 @@ def test_options_change_what_they_say(files, call):
     assert value("--ties", "trec", metric="RR", run="theirs.trec") == 0.75
     assert value("--ties", "id", metric="RR", run="theirs.trec") == 1.0
     assert value("--gain", "5=2,4=1,3=0,2=0,1=0", metric="DCG") != value(metric="DCG")
-    assert value("--relevance", "bellogin2017", metric="DCG") != value(metric="DCG")
+    assert value("--relevance", "mena2021", metric="DCG") != value(metric="DCG")
     assert value("--memory", "1MiB", "--threads", 1) == value()
     assert value("--train", files / "train.csv", metric="ARP@2") == 0.0
     (files / "items.csv").write_text("item\na\nb\nc\nd\ne\n")

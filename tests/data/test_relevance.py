@@ -97,6 +97,20 @@ def test_gains_below_zero_are_refused(rule, value, message):
         Relevance(liked=1, gain=rule).gains(np.array(value))
 
 
+@pytest.mark.parametrize("value", [0.0, -0.5])
+def test_a_liked_rating_has_a_gain_above_zero(value):
+    message = rf"the rating {value:g} is liked, but a gain must be above 0 \(1 row\)"
+    with pytest.raises(us.DataError, match=message):
+        Relevance(liked=-1).gains(np.array([3.0, value]))
+    assert Relevance(liked=-1, gain="levels").gains(np.array([3.0, value, -2])).min() == 0
+
+
+def test_the_default_gives_gain_to_liked_ratings_only():
+    values = np.array([-10.0, 0, 3, 4, 5])
+    assert Relevance(liked=4).gains(values).tolist() == [0, 0, 0, 4, 5]
+    assert Relevance(above=4).gains(values).tolist() == [0, 0, 0, 0, 5]
+
+
 def test_a_negative_rating_may_be_disliked():
     rule = Relevance(liked=1, gain="binary")
     assert rule.gains(np.array([-5.0, 5.0])).tolist() == [0, 1]
@@ -128,7 +142,7 @@ PAPERS = {  # liked ratings of 1 to 5, gains of 1 to 5, losses of 1 to 5
     "carraro2020": ([4, 5], [0, 0, 0, 1, 3], [3, 2, 1, 0, 0]),
     "mena2021": ([4, 5], [0, 0, 0, 1, 2], [3, 2, 1, 0, 0]),
     "mena2021-cm100k": ([3, 4, 5], [0, 0, 1, 2, 3], [2, 1, 0, 0, 0]),
-    "castells2018": ([4, 5], [1, 2, 3, 4, 5], [3, 2, 1, 0, 0]),
+    "castells2018": ([4, 5], [0, 0, 0, 1, 1], [3, 2, 1, 0, 0]),
 }
 
 
@@ -152,7 +166,7 @@ def test_every_paper_is_tested_and_others_are_refused():
 def test_rules_describe_themselves():
     rule = Relevance(above=3, gain={5: 1}, loss=np.abs)
     assert rule.describe() == {"above": 3, "gain": {"5": 1.0}, "loss": "absolute"}
-    assert str(Relevance(liked=4)) == "liked: rating >= 4; gain rating; loss levels"
+    assert str(Relevance(liked=4)) == "liked: rating >= 4; gain liked-only; loss levels"
     assert (
         str(Relevance(above=3.5, gain="binary")) == "liked: rating > 3.5; gain binary; loss levels"
     )

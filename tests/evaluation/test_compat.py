@@ -139,3 +139,23 @@ def test_command_line(small, tmp_path, capsys, monkeypatch):
     )  # fmt: skip
     assert code == 0
     assert "RecBole" in text
+
+
+def test_losses_of_a_metric_of_ours_are_those_of_the_ratings():
+    """Half stars cost 1.5 and 0.5, whatever gains the convention gives to what is disliked."""
+    from unskew.conventions.laying import lay
+    from unskew.explaining.asked import Quantity
+
+    test = {"user": [1, 1, 1], "item": [10, 20, 30], "rating": [2.5, 3.5, 5]}
+    runs = {"s": {1: [20, 30, 10]}}
+    engine = LibraryValues.of(lay(test, runs, liked=4), "s")
+    ours = us.evaluate(test, runs, "nDCL@3", liked=4).mean("nDCL@3")["s"]
+    assert ours == pytest.approx((0.5 + 1.5 / 2) / (1.5 + 0.5 / math.log2(3)))
+    assert engine.mean(Quantity.of("nDCL@3").row(), 3) == pytest.approx(ours)
+
+
+def test_of_a_paper_a_library_takes_the_threshold():
+    test = {"user": [1, 1], "item": [10, 20], "rating": [5, 4]}
+    runs = {"s": {1: [20, 10]}}
+    scores = us.evaluate(test, runs, "P_1", relevance="bellogin2017", compat="trec_eval")
+    assert scores.means() == {"s": {"P_1": 0.0}}

@@ -139,8 +139,29 @@ def test_metrics_are_computed_in_any_company():
         assert together.mean(name)["s"] == one_mean(name)
     assert together.means()["s"] == {
         "P@1": 0.5, "P": 0.75, "P@3": 1 / 3, "nDCG@2": pytest.approx(one_mean("nDCG@2")),
-        "P@2": 0.5, "nDCG": pytest.approx(one_mean("nDCG")), "nDCG@1": 0.7,
+        "P@2": 0.5, "nDCG": pytest.approx(one_mean("nDCG")), "nDCG@1": 0.5,
     }  # fmt: skip
+
+
+def test_what_is_disliked_has_no_gain_unless_asked():
+    """A list of one disliked item: 0, or 1 star of the 5 of the best list, as trec_eval."""
+    test = {"user": [1, 1], "item": [10, 20], "rating": [1, 5]}
+    settings = {"test": test, "run": {1: [10]}, "liked": 4}
+    assert one_mean("nDCG@1", **settings) == 0
+    assert one_mean("nDCG@1", **settings, gain="rating") == pytest.approx(0.2)
+    assert one_mean("DCG@1", **settings, gain="rating") == 1
+    assert one_mean("ndcg_cut_1", **settings, compat="trec_eval") == pytest.approx(0.2)
+
+
+def test_a_liked_rating_without_a_gain_is_refused():
+    jester = {"user": [1, 1, 1], "item": [10, 20, 30], "rating": [-9.5, 0, 7]}
+    settings = {"test": jester, "run": {1: [30, 20, 10]}}
+    assert one_mean("nDCG@2", **settings, liked=0.5) == 1
+    assert one_mean("P@2", **settings, liked=0) == 1
+    message = r"the rating 0 is liked, but a gain must be above 0 \(1 row\); .* gain='levels'"
+    with pytest.raises(us.DataError, match=message):
+        one_mean("nDCG@2", **settings, liked=0)
+    assert one_mean("nDCG@2", **settings, liked=0, gain="levels") == 1
 
 
 def test_progress_reaches_the_end(data):
@@ -376,6 +397,7 @@ def test_implicit_feedback_counts_a_pair_once():
         assert "gain binary" in scores.relevance
     counted = us.evaluate(PLAYS, {"s": RUN}, "nDCG@2", gain="levels").mean("nDCG@2")
     assert counted != once.mean("nDCG@2")
+    assert us.evaluate(PLAYS, {"s": RUN}, "nDCG@2", gain="rating").mean("nDCG@2") == counted
     explicit = us.read_ratings(PLAYS, feedback="explicit")
     assert us.evaluate(explicit, {"s": RUN}, "nDCG@2", liked=1).mean("nDCG@2") == counted
 
@@ -418,7 +440,7 @@ def test_the_table_says_what_it_is_a_mean_of():
     text = str(us.evaluate(TEST, {"s": RUN}, "P@1", liked=4))
     assert "0.5000" in text
     assert "mean over 2 users (with-test); undefined values count as 0" in text
-    assert "liked: rating >= 4; gain rating; loss levels" in text
+    assert "liked: rating >= 4; gain liked-only; loss levels" in text
 
 
 def test_print_and_notebook_show_every_note():
@@ -721,7 +743,7 @@ def test_a_folder_that_lost_a_file_is_refused(tmp_path):
 def test_the_card_tells_how_a_number_came_about():
     card = us.evaluate(TEST, {"s": RUN}, ["P@1"], liked=4, seed=3, depth=2).card
     assert card["judgments"] == {"fingerprint": us.read_ratings(TEST).fingerprint, "rows": 3}
-    assert card["relevance"] == {"liked": 4, "gain": "rating", "loss": "levels"}
+    assert card["relevance"] == {"liked": 4, "gain": "liked-only", "loss": "levels"}
     assert card["metrics"] == {"P@1": "P@1"}
     assert (card["systems"], card["seed"], card["depth"]) == (["s"], 3, 2)
     assert {"unskew", "numpy", "polars"} <= set(card["versions"])

@@ -304,11 +304,12 @@ def test_all_relevant_items_have_no_exact():
 def test_what_exact_lists_refuse(tmp_path):
     split = some_split()
     scores = some_scores(split)
-    graded = us.targets.OneRelevant(3, exact=True).lists(split, liked=4)  # gain: the rating
+    every = us.Relevance(liked=4, gain="rating")
+    graded = us.targets.OneRelevant(3, exact=True).lists(split, every)
     for metric in ("nDCG@3", "DCG@3"):
         with pytest.raises(SettingError, match=r"not liked has a gain.*gain='liked-only'"):
             us.evaluate(graded, {"m": scores}, metric)
-    judged = us.targets.OneRelevant(3, exact=True, fixed="judged").lists(split, liked=4)
+    judged = us.targets.OneRelevant(3, exact=True, fixed="judged").lists(split, every)
     assert us.evaluate(judged, {"m": scores}, "nDCG@3").means()["m"]["nDCG@3"] > 0
     lists = us.targets.OneRelevant(3, exact=True).lists(split, RULE)
     for metric, why in (

@@ -256,7 +256,7 @@ def stage_digests():
     split = us.splits.Random(folds=2).split(WORLD, seed=3)[1]
     user = us.splits.PerUser(test=0.3).split(WORLD, seed=3)[0]
     even = us.splits.Uniform(test=0.2).split(WORLD, seed=3)[0]
-    rule = us.Relevance(liked=4)
+    rule = us.Relevance(liked=4, gain="rating")
     drawn = [
         one.sample(split.test, split.train, seed=3).ratings
         for one in (us.splits.Skew(), us.splits.WtdH())
@@ -366,6 +366,15 @@ def test_the_way_back_from_a_card(made):
     card = json.loads(json.dumps(made.describe()))
     assert plan_from_card(card) == made
     assert plan_from_card({"plan": card, "fold": 1}) == made
+
+
+def test_a_card_of_an_earlier_default_keeps_its_gain():
+    """Cards and keys always name the gain, so that no stored result changes its meaning."""
+    card = plan().describe()
+    assert card["relevance"] == {"liked": 4.0, "gain": "liked-only", "loss": "levels"}
+    earlier = {**card, "relevance": {**card["relevance"], "gain": "rating"}}
+    assert plan_from_card(earlier).relevance == us.Relevance(liked=4, gain="rating")
+    assert plan_from_card(earlier) != plan()
 
 
 def test_cards_with_ratings_or_functions_of_their_own():

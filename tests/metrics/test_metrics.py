@@ -83,7 +83,7 @@ def compare(metrics, seed):
         run = {u: {i: s for i, s in items.items() if i in inside} for u, items in run.items()}
         run = {u: items for u, items in run.items() if items}
         order = lists_of(run)
-    scores = quiet(as_ratings(qrels), run, metrics)
+    scores = quiet(as_ratings(qrels), run, metrics, gain="rating")
     frame = scores.per_user()
     by_user = cases(qrels, run, order)
     top = {False: max([*(g for c in by_user.values() for g in c.gain.values()), 0]),

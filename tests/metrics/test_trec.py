@@ -32,7 +32,7 @@ def test_equals_trec_eval_on_random_users(level):
         qrels, run = random_case(seed, users=5, items=14)
         theirs = trec_eval(qrels, run, FAMILIES, level)
         names = [OURS.get(measure, measure) for measure in MEASURES]
-        ours = quiet(as_ratings(qrels), run, names, liked=level).per_user()
+        ours = quiet(as_ratings(qrels), run, names, liked=level, gain="rating").per_user()
         rows = {row["user"]: row for row in ours.iter_rows(named=True)}
         for user, values in theirs.items():
             users += 1
@@ -54,6 +54,20 @@ def test_means_are_trec_evals_without_and_with_c():
         complete = scores.mean(measure, users="with-test")["s"]
         assert both == pytest.approx(total / len(theirs), abs=1e-12)
         assert complete == pytest.approx(total / len(qrels), abs=1e-12)
+
+
+def test_without_a_threshold_qrels_have_the_gains_of_trec_eval(tmp_path):
+    """Grades from 1 up are liked, so that the default gives gain to the same items."""
+    for seed in range(100):
+        qrels, run = random_case(seed, users=5, items=14)
+        theirs = trec_eval(qrels, run, {"ndcg", "ndcg_cut.5"}, 1)
+        lines = [f"{u} 0 {i} {g}" for u, judged in qrels.items() for i, g in judged.items()]
+        (tmp_path / "t.qrels").write_text("\n".join(lines) + "\n")
+        ours = quiet(tmp_path / "t.qrels", run, ["ndcg", "ndcg_cut_5"], liked=None).per_user()
+        for row in ours.fill_nan(0.0).iter_rows(named=True):
+            for measure in ("ndcg", "ndcg_cut_5"):
+                expected = theirs.get(row["user"], {}).get(measure, 0.0)
+                assert row[measure] == pytest.approx(expected, abs=1e-9), (seed, row["user"])
 
 
 def test_single_precision_ties_and_string_order():

@@ -61,8 +61,8 @@ def test_a_function_sees_the_list_and_the_users_judgments():
         us.evaluate(TEST, {"x": RUNS["x"]}, "spy@3", liked=4).values("x", "spy@3")
     ).all()
     assert seen == [
-        [3, 2, 1, [True, False, False], [False, True, False], [5, 1, 0], [0, 3, 0], [5, 4, 1]],
-        [3, 0, 1, [False], [True], [2], [2], [2]],
+        [3, 2, 1, [True, False, False], [False, True, False], [5, 0, 0], [0, 3, 0], [5, 4, 0]],
+        [3, 0, 1, [False], [True], [0], [2], [0]],
     ]
 
 

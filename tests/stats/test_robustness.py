@@ -402,7 +402,7 @@ def test_popularity_cuts_of_valcarce2018(ml1m):
     ]  # fmt: skip
     result = robustness(
         test, runs, metrics, to="popularity", shares=levels["kept_items_share"].to_list(),
-        train=train, liked=4, users="both",
+        train=train, liked=4, gain="rating", users="both",
     )  # fmt: skip
     assert result.judgments[:, 0].tolist() == levels["judgments"].to_list()
     assert result.users[:, 0].tolist() == levels["users"].to_list()

@@ -32,7 +32,7 @@ KINDS = [dict, pl.DataFrame, pl.LazyFrame, pandas_frame, arrow_table]
 
 @pytest.fixture(scope="module")
 def scores():
-    return some_scores(metrics=("P@3", "nDCG@5", "anti-P@3"))
+    return some_scores(metrics=("P@3", "DCG@5", "anti-P@3"))
 
 
 @pytest.mark.parametrize("kind", KINDS)

@@ -48,6 +48,13 @@ def filled(folder, truth, count=None, name="to-judge.csv"):
     return frame.with_columns(pl.Series("label", label, dtype=pl.String))
 
 
+def test_a_stated_gain_is_kept_where_the_threshold_is_assumed():
+    runs, _ = lists()
+    plan = plan_annotation(runs, "DCG@3", budget=60, scale=(1, 5), gain="levels")
+    assert plan.relevance == us.Relevance(liked=4, gain="levels")
+    assert plan_annotation(runs, "DCG@3", budget=60).relevance == us.Relevance(liked=1)
+
+
 # Designs
 
 

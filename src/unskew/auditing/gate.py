@@ -105,7 +105,8 @@ def gate(
     """
     settings = _settings(config, metric, margin, alpha, rails, by)
     wanted = metric_of(settings.metric)
-    judged = as_judged(judgments, runs, seed=seed, **data)
+    # A gate chooses users and metrics itself: of a paper it takes the rule alone.
+    judged = replace(as_judged(judgments, runs, seed=seed, **data), paper="")
     _check_systems(judged, candidate, production)
     look = look_at(log, judged, (candidate, production), settings.to_dict())
     laid = lay(judged, candidate, production, wanted)

@@ -47,6 +47,7 @@ from unskew.data.dataset import Dataset
 from unskew.data.overview import summary
 from unskew.data.ratings import Ratings
 from unskew.data.readers import read_ratings
+from unskew.data.relevance import DEFAULT_GAIN
 from unskew.engine.rng import key_of as seed_of
 from unskew.engine.versions import versions
 from unskew.errors import SettingError
@@ -87,6 +88,8 @@ def audit_lists(
     """
     request.progress("reading", 0, 1)
     shown = None if random is None else read_ratings(random)
+    # An audit chooses users and metrics itself: of a paper it takes the rule alone.
+    given = replace(given, paper="")
     return ListsAudit.of(given, request, shown, references).carry_out()
 
 
@@ -124,7 +127,7 @@ class ListsAudit:
             if one is not None
         )
         assumed = list(given.read.relevance)
-        if implicit and given.relevance.gain == "rating":
+        if implicit and given.relevance.gain == DEFAULT_GAIN:
             given = given.with_relevance(replace(given.relevance, gain="binary"))
         if implicit and given.relevance.gain == "binary":
             assumed.append(

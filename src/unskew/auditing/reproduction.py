@@ -14,7 +14,7 @@ from typing import Any
 from unskew.addresses import is_address, shown_address
 from unskew.auditing.large_data import LargeRequest
 from unskew.auditing.request import Stated
-from unskew.data.relevance import Relevance
+from unskew.data.relevance import DEFAULT_GAIN, DEFAULT_LOSS, Relevance
 from unskew.experiment.plan import Plan
 
 
@@ -109,7 +109,7 @@ class Choices:
         for key in ("liked", "above"):
             if key in rule:
                 words += [f"--{key}", f"{rule[key]:g}"]
-        for key, default in (("gain", "rating"), ("loss", "levels")):
+        for key, default in (("gain", DEFAULT_GAIN), ("loss", DEFAULT_LOSS)):
             if rule[key] != default:
                 words += [f"--{key}", _rule(rule[key])]
         words += [] if self.tune else ["--no-tune"]

@@ -11,6 +11,7 @@ from unskew.auditing.reproduction import RATINGS, Choices, plan_toml, shown_path
 from unskew.auditing.request import Algorithms, Stated
 from unskew.data.dataset import Dataset
 from unskew.data.ratings import Ratings
+from unskew.data.relevance import DEFAULT_GAIN, DEFAULT_LOSS
 from unskew.experiment.plan import Plan
 from unskew.recommend.model import Algorithm
 from unskew.recommend.registry import ALGORITHMS
@@ -171,7 +172,7 @@ def _of_choices(choices: Choices) -> Arguments:
     rule = choices.relevance.describe()
     arguments = {"designs": repr(list(choices.designs)), "metric": repr(choices.metric)}
     arguments |= {key: f"{rule[key]:g}" for key in ("liked", "above") if key in rule}
-    for key, default in (("gain", "rating"), ("loss", "levels")):
+    for key, default in (("gain", DEFAULT_GAIN), ("loss", DEFAULT_LOSS)):
         value = rule[key]
         if value != default:
             if isinstance(value, Mapping):

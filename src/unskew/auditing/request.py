@@ -11,7 +11,7 @@ from unskew.auditing.designs import Level
 from unskew.auditing.large_data import LargeRequest
 from unskew.data.filters import Filter
 from unskew.data.ratings import Ratings
-from unskew.data.relevance import Relevance, Rule
+from unskew.data.relevance import DEFAULT_GAIN, DEFAULT_LOSS, Relevance, Rule
 from unskew.engine.execute import Executor
 from unskew.engine.store import Store
 from unskew.errors import SettingError
@@ -34,8 +34,8 @@ class Rules:
 
     liked: float | None = None
     above: float | None = None
-    gain: Rule = "rating"
-    loss: Rule = "levels"
+    gain: Rule = DEFAULT_GAIN
+    loss: Rule = DEFAULT_LOSS
     relevance: Relevance | str | None = None
 
     @property
@@ -63,7 +63,7 @@ class Rules:
             )
         if not rule.is_liked(ratings.value).all():
             return rule, assumed
-        if self.relevance is None and self.gain == "rating":
+        if self.relevance is None and self.gain == DEFAULT_GAIN:
             rule = replace(rule, gain="binary")
         return rule, [*assumed, implicit_note(ratings, rule)]
 

@@ -59,7 +59,7 @@ from unskew.data.dataset import Dataset
 from unskew.data.filters import Filter, apply_filters
 from unskew.data.overview import summary
 from unskew.data.ratings import Ratings
-from unskew.data.relevance import Relevance, Rule
+from unskew.data.relevance import DEFAULT_GAIN, DEFAULT_LOSS, Relevance, Rule
 from unskew.engine.execute import executor
 from unskew.engine.files import temporary_folder
 from unskew.engine.notebook_progress import notebook_progress
@@ -91,8 +91,8 @@ def audit(
     references: bool = True,
     liked: float | None = None,
     above: float | None = None,
-    gain: Rule = "rating",
-    loss: Rule = "levels",
+    gain: Rule = DEFAULT_GAIN,
+    loss: Rule = DEFAULT_LOSS,
     relevance: Relevance | str | None = None,
     events: str | Sequence[str] | None = None,
     weights: Mapping[str, float] | None = None,

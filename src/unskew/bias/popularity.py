@@ -279,7 +279,7 @@ def count_items(
         liked = ratings.liked if liked is None else liked
         ratings = ratings.ratings
     seen = _judged(read_ratings(ratings))
-    rule, assumed = relevance_for(seen, liked, None, "rating", "levels")
+    rule, assumed = relevance_for(seen, liked)
     notes = (*seen.notes, *assumed)
     if random is None:
         rated, good = _rated_and_liked(seen, rule)

@@ -127,7 +127,7 @@ def command(
         liked=inputs.threshold(options.liked, data),
         metrics=inputs.metric_names(options.metric) or ["P@10"],
         folds=options.folds,
-        users=options.users,
+        users=options.users or "all",
         seed=stored.seed,
     )
     with progress("null experiment", output.quiet, "null runs") as move:

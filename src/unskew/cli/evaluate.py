@@ -213,6 +213,7 @@ def _check_in_memory(options: EvaluateOptions) -> None:
 
 def _evaluate_in_memory(options: EvaluateOptions, quiet: bool) -> Scores:
     """Judge files that fit into memory."""
+    from unskew.data.papers import candidate_items
     from unskew.evaluation.evaluate import MEMORY, METRICS, evaluate
 
     if options.compat is not None:
@@ -221,7 +222,9 @@ def _evaluate_in_memory(options: EvaluateOptions, quiet: bool) -> Scores:
         options.judged,
         options.compute.seed,
         items=options.items,
-        targets=options.targets,
+        targets=candidate_items(
+            options.judged.relevance.relevance, options.targets, options.judged.train
+        ),
         unranked=options.unranked,
         duplicates=options.lists.repeated,
         nan=options.lists.nan,
@@ -294,8 +297,8 @@ def _check_hygiene(options: EvaluateOptions, output: ScoresOptions) -> None:
         per_user=output.per_user,
         memory=options.memory,
         threads=options.compute.threads,
-        users=average.users != "with-test",
-        undefined=average.undefined != "zero",
+        users=average.users,
+        undefined=average.undefined,
         repeated=lists.repeated != "error",
         nan=lists.nan != "error",
     )

@@ -70,7 +70,8 @@ def command(
     figures = outputs.figures_of(output.figure, ["waterfall"])
     files = inputs.read_for_conventions(judged, compute.seed, items)
     for name in ("gain", "loss"):
-        if files.pop(name, None) not in (None, "rating", "levels"):
+        files.pop(name, None)
+        if getattr(judged.relevance, name) is not None:
             raise SettingError(f"--{name} is one of the choices that are tried: leave it out")
     files |= {"ties": judged.ties, "threads": compute.threads}
     metrics = inputs.metric_names(judged.metric) or []

@@ -86,17 +86,17 @@ def given(**options: Any) -> dict[str, Any]:
 
 def relevance_settings(options: RelevanceOptions) -> dict[str, Any]:
     """Return which ratings are liked and what they are worth, as `evaluate` takes it."""
-    from unskew.data.relevance import Relevance
+    from unskew.data.relevance import DEFAULT_GAIN, DEFAULT_LOSS
 
     if options.relevance is not None:
         if any(x is not None for x in (options.liked, options.above, options.gain, options.loss)):
             raise SettingError("--relevance replaces --liked, --above, --gain and --loss")
-        return {"relevance": Relevance.paper(options.relevance)}
+        return {"relevance": options.relevance}
     return {
         "liked": options.liked,
         "above": options.above,
-        "gain": _rule(options.gain) or "rating",
-        "loss": _rule(options.loss) or "levels",
+        "gain": _rule(options.gain) or DEFAULT_GAIN,
+        "loss": _rule(options.loss) or DEFAULT_LOSS,
     }
 
 

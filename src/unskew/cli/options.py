@@ -149,8 +149,9 @@ Gain = Annotated[
     str | None,
     option(
         MEASURE,
-        "Gain of a rating: rating, liked-only, binary, levels, exponential, burges, integer, or "
-        "a mapping such as 5=2,4=1,3=0,2=0,1=0.",
+        "Gain of a rating: liked-only (default: the rating, 0 if it is disliked), rating (also if "
+        "it is disliked), binary, levels, exponential, burges, integer, or a mapping such as "
+        "5=2,4=1,3=0,2=0,1=0.",
     ),
 ]
 Loss = Annotated[
@@ -165,7 +166,7 @@ RelevanceName = Annotated[
     str | None,
     option(
         MEASURE,
-        "Relevance rule of a paper, such as mena2021, instead of the options above.",
+        "The conventions of a paper, such as mena2021, instead of the options above.",
         "--relevance",
     ),
 ]
@@ -233,20 +234,18 @@ Bootstrap = Annotated[
 ]
 # Users and ties
 Users = Annotated[
-    str,
+    str | None,
     option(
         USERS,
         "Users to average over: with-test, with-relevant, with-list, both, with-train, warm "
-        "(with-test and with-train), all.",
-        default="with-test",
+        "(with-test and with-train), all. Default: with-test, or as the paper of --relevance.",
     ),
 ]
 Undefined = Annotated[
-    str,
+    str | None,
     option(
         USERS,
-        "Undefined values: zero counts them as 0, skip leaves their users out.",
-        default="zero",
+        "Undefined values: zero (default) counts them as 0, skip leaves their users out.",
     ),
 ]
 Ties = Annotated[

@@ -11,6 +11,7 @@ from dataclasses import dataclass, replace
 from functools import cache
 
 from unskew.checks import choose
+from unskew.data.relevance import DEFAULT_GAIN
 
 METRICS = (
     "P",
@@ -79,9 +80,9 @@ AXES: dict[str, Axis] = {
     "gain": Axis(
         "What is an item worth?",
         {
+            "liked-only": "its rating if relevant",
             "rating": "its rating, relevant or not",
             "binary": "1 if relevant",
-            "liked-only": "its rating if relevant",
             "burges": "2^rating - 1, relevant or not",
             "burges-liked": "2^rating - 1 if relevant",
             "burges-next": "2^(rating + 1) - 1, relevant or not",
@@ -232,7 +233,7 @@ class Convention:
     k: int | None = None
     judgments: str = "all"
     relevant: str = "liked"
-    gain: str = "rating"
+    gain: str = DEFAULT_GAIN
     discount: str = "log"
     ideal: str = "cut"
     per: str = "usual"

@@ -18,15 +18,18 @@ from unskew.report.text import counted
 
 Rule = str | Mapping[float, float] | Callable[[F64], F64]
 
-GAINS = ("rating", "liked-only", "binary", "levels", "exponential", "burges", "integer")
+GAINS = ("liked-only", "rating", "binary", "levels", "exponential", "burges", "integer")
 LOSSES = ("levels", "binary")
+DEFAULT_GAIN, DEFAULT_LOSS = "liked-only", "levels"
+"""What a rating is worth, and what it costs, where nothing is stated."""
 
 
 @dataclass(frozen=True)
 class Relevance:
     """How a rating becomes *liked* or *disliked*, and which gain and loss it carries.
 
-    Liked and gain are separate: valcarce2018, like trec_eval, gives gain to disliked items too.
+    Liked and gain are separate: valcarce2018, like trec_eval, gives gain to disliked items too,
+    which the default does not.
 
     Parameters
     ----------
@@ -35,11 +38,12 @@ class Relevance:
     above
         Instead of `liked`: ratings strictly above this value are liked.
     gain
-        `rating` (default, for every judged item, as trec_eval), `liked-only` (the rating, 0 for
-        disliked), `binary` (1 for liked), `levels` (1 for the lowest liked level, 2 for the next,
-        …: rating - liked + 1), `exponential` (2^levels - 1 for liked, as RankSys), `burges`
-        (2^rating - 1 for every judged item), `integer` (the whole part of the rating, as
-        trec_eval reads a qrels file), a mapping from rating to gain, or a function of an array.
+        `liked-only` (default: the rating of a liked item, which must be above 0; 0 for a disliked
+        one), `rating` (the rating of every judged item, as trec_eval), `binary` (1 for liked),
+        `levels` (1 for the lowest liked level, 2 for the next, …: rating - liked + 1),
+        `exponential` (2^levels - 1 for liked, as RankSys), `burges` (2^rating - 1 for every judged
+        item), `integer` (the whole part of the rating, as trec_eval reads a qrels file), a mapping
+        from rating to gain, or a function of an array.
     loss
         `levels` (default: liked - rating for disliked, so 3, 2, 1 stars cost 1, 2, 3 when
         liked=4; with `above`, above + 1 - rating), `binary`, a mapping, or a function.
@@ -57,8 +61,8 @@ class Relevance:
 
     liked: float | None = None
     above: float | None = None
-    gain: Rule = "rating"
-    loss: Rule = "levels"
+    gain: Rule = DEFAULT_GAIN
+    loss: Rule = DEFAULT_LOSS
 
     def __post_init__(self) -> None:
         if (self.liked is None) == (self.above is None):
@@ -101,7 +105,7 @@ class Relevance:
 
         named: dict[str, Callable[[], F64]] = {
             "rating": lambda: value,
-            "liked-only": lambda: np.where(self.is_liked(value), value, 0.0),
+            "liked-only": lambda: self._liked_ratings(value),
             "binary": lambda: self.is_liked(value).astype(np.float64),
             "levels": levels,
             "exponential": lambda: np.exp2(levels()) - 1,
@@ -110,6 +114,18 @@ class Relevance:
         }
         with np.errstate(over="ignore"):  # infinite gains are refused
             return _apply("gain", self.gain, value, named)
+
+    def _liked_ratings(self, value: F64) -> F64:
+        """Return the ratings of liked items, 0 for others; refuse a liked item without a gain."""
+        liked = self.is_liked(value)
+        worthless = liked & (value <= 0)
+        if worthless.any():
+            raise DataError(
+                f"the rating {value[int(np.argmax(worthless))]:g} is liked, but a gain must be "
+                f"above 0 ({counted(int(worthless.sum()), 'row')}); choose another gain, such as ",
+                Spelling("gain='levels' or 'binary'", "--gain levels or binary"),
+            )
+        return np.where(liked, value, 0.0)
 
     def losses(self, value: F64) -> F64:
         """Return the loss of each rating."""
@@ -204,7 +220,7 @@ def stated_relevance(
 ) -> Relevance | None:
     """Return the rule that is given in parts or as a whole; None where no threshold is given."""
     if relevance is not None:
-        if liked is not None or above is not None or gain != "rating" or loss != "levels":
+        if liked is not None or above is not None or (gain, loss) != (DEFAULT_GAIN, DEFAULT_LOSS):
             raise SettingError("give either relevance or liked/above/gain/loss, not both")
         return as_relevance(relevance)
     if liked is None and above is None:
@@ -247,7 +263,7 @@ PAPERS: dict[str, Relevance] = {
     "carraro2020": Relevance(above=3, gain="exponential"),
     "mena2021": Relevance(liked=4, gain="levels"),
     "mena2021-cm100k": Relevance(liked=3, gain="levels"),
-    "castells2018": Relevance(liked=4),
+    "castells2018": Relevance(liked=4, gain="binary"),
 }
 
 

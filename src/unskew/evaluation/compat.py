@@ -11,6 +11,7 @@ from unskew.arrays import F64
 from unskew.conventions.collection import Library, LibraryMetric, library
 from unskew.conventions.convention import AXES, NEAREST, WITHOUT_CUTOFF, Convention, in_words
 from unskew.conventions.laying import Laid
+from unskew.data.relevance import DEFAULT_GAIN
 from unskew.engine.versions import versions
 from unskew.errors import SettingError, UnskewError, unknown_name
 from unskew.evaluation.library_values import LibraryValues
@@ -25,7 +26,7 @@ SETTINGS = ("per", "ideal", "discount")
 """Settings in the names of our metrics that are axes of a convention."""
 
 
-USUAL = {"gain": "rating", "users": "with-test", "undefined": "zero"}
+USUAL = {"gain": DEFAULT_GAIN, "users": "with-test", "undefined": "zero"}
 """Options that a library decides about, where nothing is given for them; None for all others."""
 
 

@@ -8,8 +8,9 @@ from dataclasses import replace
 from typing import Any
 
 from unskew.checks import checked, choose
+from unskew.data.papers import OURS, Paper, candidate_items, paper_notes, paper_of
 from unskew.data.ratings import Ratings
-from unskew.data.relevance import Relevance, Rule
+from unskew.data.relevance import DEFAULT_GAIN, DEFAULT_LOSS, Relevance, Rule
 from unskew.data.scales import described
 from unskew.engine.notebook_progress import notebook_progress
 from unskew.engine.progress import Progress
@@ -39,13 +40,13 @@ def evaluate(
     *,
     liked: float | None = None,
     above: float | None = None,
-    gain: Rule = "rating",
-    loss: Rule = "levels",
+    gain: Rule = DEFAULT_GAIN,
+    loss: Rule = DEFAULT_LOSS,
     relevance: Relevance | str | None = None,
     train: object = None,
     items: object = None,
-    users: str = "with-test",
-    undefined: str = "zero",
+    users: str | None = None,
+    undefined: str | None = None,
     ties: str | None = None,
     seed: int = 0,
     depth: int | None = None,
@@ -70,7 +71,8 @@ def evaluate(
     liked, above, gain, loss, relevance, train, items, ties, depth, unranked
         Of raw data, see `judge`.
     users
-        Which users are averaged by default, see `Scores.mean`.
+        Which users are averaged by default, see `Scores.mean`: `with-test`, or those of the paper
+        that `relevance` names.
     undefined
         `zero` (default) counts undefined values as 0 in means, `skip` leaves them out.
     seed
@@ -82,8 +84,8 @@ def evaluate(
     progress
         Called with (done, total) as work goes on.
     targets
-        Of raw data, with `train`: what the systems ranked, see `judge`. Then what a random order
-        is expected to score is shown.
+        Of raw data, with `train`: what the systems ranked, see `judge`; the candidate items of
+        the paper that `relevance` names. Then what a random order is expected to score is shown.
     draws
         With targets: how many random orders are averaged for the expectation of metrics for
         which no closed form is known.
@@ -105,8 +107,7 @@ def evaluate(
     >>> scores.means()
     {'mine': {'RR': 0.75, 'P@2': 0.5}}
     """
-    choose("users", users, USERS)
-    choose("undefined", undefined, UNDEFINED)
+    check_averaging(users, undefined)
     runs, metrics = second_argument(judgments, runs, metrics, METRICS)
     data: dict[str, Any] = {
         "liked": liked,
@@ -125,7 +126,8 @@ def evaluate(
             raise SettingError("compat takes the lists as the library does: leave unranked=… out")
         laid = lay(judgments, runs, seed=seed, **data)
         return evaluate_as(compat, laid, None if metrics == METRICS else metrics)
-    wanted = labelled(metrics)
+    paper = stated_paper(judgments, relevance)
+    wanted = labelled(metrics, paper)
     workers, budget = resolve(threads), memory_bytes(memory)
     judged = as_judged(
         judgments,
@@ -133,7 +135,7 @@ def evaluate(
         seed=seed,
         gain=gain,
         loss=loss,
-        targets=targets,
+        targets=candidate_items(relevance, targets, train),
         ties=ties,
         unranked=unranked,
         may_tie=True,
@@ -147,7 +149,8 @@ def evaluate(
     if judged.targets is not None and judged.targets.shortfall == "forgive":
         wanted = {label: forgiving(metric) for label, metric in wanted.items()}
     judged = prepare(judged, wanted, workers)
-    notes = [*judged.read, *left_out, *remarks(judged, wanted, users)]
+    users, undefined = users or paper.users, undefined or paper.undefined
+    notes = [*judged.read, *paper_notes(judged.paper), *left_out, *remarks(judged, wanted, users)]
     results = score(
         judged.basis, judged.matched, wanted, threads=workers, budget=budget, progress=progress
     )
@@ -170,6 +173,7 @@ def _scores(
         make_card=_card(judged, wanted),
         notes=notes,
         relevance=str(judged.relevance),
+        meanings=_meanings(wanted) if judged.paper else {},
         over="strata" if judged.targets is not None and judged.targets.strata else "lists",
     )
 
@@ -262,6 +266,7 @@ def _card(judged: Judged, wanted: Mapping[str, Metric]) -> Callable[[], dict[str
     tests, train, lists = judged.tests, judged.train, judged.targets
     settings = {
         "relevance": judged.relevance.describe(),
+        **({"paper": judged.paper} if judged.paper else {}),
         "metrics": {label: str(metric) for label, metric in wanted.items()},
         **_user_code(wanted),
         "systems": list(judged.systems),
@@ -298,12 +303,41 @@ def _facts(ratings: Ratings | None) -> dict[str, Any] | None:
     return {"fingerprint": ratings.fingerprint, "rows": len(ratings)}
 
 
-def labelled(metrics: str | Metric | Iterable[str | Metric]) -> dict[str, Metric]:
-    """Map each metric as it was written to what it means."""
+def stated_paper(judgments: object, relevance: object) -> Paper:
+    """Return the conventions of the paper that judged data, or the name of a paper, ask for."""
+    return paper_of(judgments.paper if isinstance(judgments, Judged) else relevance)
+
+
+def check_averaging(users: str | None, undefined: str | None) -> None:
+    """Refuse what is no way to average; None is left to the paper, or to our default."""
+    if users is not None:
+        choose("users", users, USERS)
+    if undefined is not None:
+        choose("undefined", undefined, UNDEFINED)
+
+
+def labelled(
+    metrics: str | Metric | Iterable[str | Metric], paper: Paper = OURS
+) -> dict[str, Metric]:
+    """Map each metric as it was written to what it means, in a paper where one is named."""
     several = [metrics] if isinstance(metrics, str | Metric) else list(metrics)
     if not several:
         raise SettingError("no metrics are named; give for example metrics=['P@10', 'nDCG@10']")
-    return {str(metric): parse(metric) for metric in several}
+    return {str(metric): _as_meant(metric, paper) for metric in several}
+
+
+def _as_meant(name: str | Metric, paper: Paper) -> Metric:
+    """Return a metric with the settings of a paper, unless some are stated in its name."""
+    metric = parse(name)
+    reading = paper.reading(metric.name, condensed=metric.condensed)
+    if reading is None or "(" in str(name):
+        return metric
+    return replace(metric, settings=parse(reading).settings)
+
+
+def _meanings(wanted: Mapping[str, Metric]) -> dict[str, str]:
+    """Return what labels mean that mean something else than they say."""
+    return {label: str(metric) for label, metric in wanted.items() if parse(label) != metric}
 
 
 def memory_bytes(memory: int | str) -> int:

@@ -86,10 +86,11 @@ class LibraryValues:
         seen, relevant = self.values.seen(convention)
         if convention.judgments == "all":
             seen = seen | self.laid.pooled  # no judgments, but they say what is in the pool
-        gain = self.values.gain(convention)
-        pairs = np.stack([relevant[seen].astype(np.float64), gain[seen]], axis=1)
-        kinds, code = np.unique(pairs, axis=0, return_inverse=True)
         judgments = self.laid.judgments
+        loss = np.where(relevant, 0.0, self.laid.relevance.losses(judgments.value))
+        columns = (relevant.astype(np.float64), self.values.gain(convention), loss)
+        rows = np.stack([column[seen] for column in columns], axis=1)
+        kinds, code = np.unique(rows, axis=0, return_inverse=True)
         tests = Ratings(
             judgments.users,
             judgments.items,
@@ -99,4 +100,6 @@ class LibraryValues:
             tags={name: tag.filter(pl.Series(seen)) for name, tag in judgments.tags.items()},
         )
         liked = float(np.count_nonzero(kinds[:, 0] == 0))
-        return tests, Relevance(liked=liked, gain=dict(enumerate(kinds[:, 1].tolist())))
+        code_range = np.arange(len(kinds), dtype=np.float64).tolist()
+        gains, losses = (dict(zip(code_range, kinds[:, at].tolist(), strict=True)) for at in (1, 2))
+        return tests, Relevance(liked=liked, gain=gains, loss=losses)

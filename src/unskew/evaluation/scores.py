@@ -104,7 +104,7 @@ class Scores(Result):
     library: str = ""
     """The library whose numbers these are, under its names; empty: ours."""
     meanings: Mapping[str, str] = field(default_factory=dict)
-    """By label of a library: the metric of ours that is meant."""
+    """By label of a library, or of a paper's variant: the metric of ours that is meant."""
 
     @cached_property
     def card(self) -> Mapping[str, Any]:
@@ -363,7 +363,8 @@ class Scores(Result):
             "simulated": dict(self.simulated),
             "chance": None if self.chance is None else finite(self.chance.aggregates),
             "card": self.card,
-            **({"library": self.library, "meanings": dict(self.meanings)} if self.library else {}),
+            **({"library": self.library} if self.library else {}),
+            **({"meanings": dict(self.meanings)} if self.meanings else {}),
         }
         write_sealed(home / "card.json", content)
 

@@ -13,16 +13,18 @@ from typing import Any
 
 from unskew.checks import checked, choose
 from unskew.data.filters import FILTERS, Filter, filter_of
+from unskew.data.papers import paper_of
 from unskew.data.ratings import Ratings
 from unskew.data.relevance import Relevance
 from unskew.errors import SettingError
+from unskew.evaluation.evaluate import METRICS, labelled
 from unskew.experiment.plan import Plan, label_of
 from unskew.recommend.model import Algorithm
 from unskew.recommend.registry import ALGORITHMS, algorithm, settings_of
 from unskew.splits.interventions import DESIGNS, Design
 from unskew.splits.registry import PROTOCOLS, protocol
 from unskew.splits.split import Splitter
-from unskew.targets.designs import NAMED, Targets
+from unskew.targets.designs import BY_NAME, NAMED, Targets
 
 TARGETS = {**{name: one.build for name, one in NAMED.items()}, "targets": Targets}
 """Every design by its name in a plan file."""
@@ -106,6 +108,7 @@ def plan_of(content: Mapping[str, Any]) -> tuple[Plan, dict[str, Any]]:
         choose("key of [data]", key, _DATA)
     settings: dict[str, Any] = {key: content[key] for key in _PLAIN if key in content}
     if "relevance" in content:
+        settings |= _of_paper(content["relevance"], settings)
         settings["relevance"] = _relevance(content["relevance"])
     if "split" in content:
         settings["split"] = [_split(one) for one in _tables(content, "split")]
@@ -172,6 +175,23 @@ def plan_from_card(card: Mapping[str, Any], ratings: Iterable[Ratings] = ()) -> 
         filters=[_filter({**one, "kind": one["filter"]}) for one in content.get("filters", [])],
         **{key: content[key] for key in _PLAIN if key in content},
     )
+
+
+def _of_paper(relevance: object, stated: Mapping[str, Any]) -> dict[str, Any]:
+    """Return what the paper that is named sets, but for what the plan states."""
+    paper = paper_of(relevance)
+    if paper.targets is None:
+        return {}
+    settings: dict[str, Any] = {
+        "users": paper.users,
+        "undefined": paper.undefined,
+        "targets": [BY_NAME[paper.targets]()],
+        **stated,
+    }
+    metrics = settings.get("metrics", METRICS)
+    if isinstance(metrics, str | list | tuple):  # a plan refuses all else
+        settings["metrics"] = [str(one) for one in labelled(metrics, paper).values()]
+    return settings
 
 
 def _table(content: Mapping[str, Any], key: str) -> dict[str, Any]:

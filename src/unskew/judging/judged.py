@@ -11,11 +11,12 @@ import numpy as np
 import polars as pl
 
 from unskew.arrays import F64, I32, Mask, frozen
-from unskew.checks import as_count, checked, choose
+from unskew.checks import as_count, checked
+from unskew.data.papers import hint_at_candidates, paper_of
 from unskew.data.ratings import Ids, Ratings
 from unskew.data.readers import read_items, read_test_and_train
-from unskew.data.relevance import Relevance, Rule
-from unskew.errors import SettingError, Spelling
+from unskew.data.relevance import DEFAULT_GAIN, DEFAULT_LOSS, Relevance, Rule
+from unskew.errors import SettingError
 from unskew.judging.numbering import Numbering, judged_part, match_targets
 from unskew.judging.reading import (
     DEFAULTS,
@@ -28,14 +29,14 @@ from unskew.judging.reading import (
 )
 from unskew.judging.remarks import Attention, all_remarks, as_notes, table_of_lists, unscored_notes
 from unskew.judging.shape import Basis, Lists, Matched, Ranked, Undrawn, View, count_labels
-from unskew.judging.tied import UNRANKED, TargetItems, TiedRanks, refuse_order, tie, tie_notes
+from unskew.judging.tied import TargetItems, TiedRanks, check_ties, refuse_order, tie, tie_notes
 from unskew.recommend.model import Model
 from unskew.report.result import Result
 from unskew.report.text import counted
 from unskew.runs import Run
 from unskew.targets.designs import Targets
 from unskew.targets.lists import TargetLists
-from unskew.ties import EXPECTED, TIES
+from unskew.ties import EXPECTED
 
 if TYPE_CHECKING:  # lists that are given need nobody to rank
     from unskew.judging.rank import Ranking
@@ -98,6 +99,8 @@ class Judged(Result):
     depth: int | None = None
     unranked: str = "out"
     """What becomes of targets that a list does not hold: see `judge`."""
+    paper: str = ""
+    """The paper whose conventions were asked for by its name."""
     read: ReadingNotes = ReadingNotes()  # noqa: RUF009 - frozen
     need: Need = Need()
     threads: int | None = None
@@ -119,6 +122,7 @@ class Judged(Result):
         seed: int = 0,
         depth: int | None = None,
         unranked: str = "out",
+        paper: str = "",
         read: ReadingNotes = ReadingNotes(),  # noqa: B008 - frozen
     ) -> Judged:
         """Apply the relevance rule to judgments under one numbering."""
@@ -142,6 +146,7 @@ class Judged(Result):
             seed=seed,
             depth=depth,
             unranked=unranked,
+            paper=paper,
             read=replace(read, ids=numbering.notes),
         )
 
@@ -217,6 +222,7 @@ class Judged(Result):
             seed=self.seed,
             depth=self.depth,
             unranked=self.unranked,
+            paper=self.paper,
             read=self.read,
         )
 
@@ -282,7 +288,8 @@ class Judged(Result):
             if self.targets is None:
                 matched = self.numbering.match(name, system, self._lists, depth, scan)
             else:
-                matched = match_targets(name, system, self.targets, self._lists, depth, scan)
+                with hint_at_candidates(self.paper):
+                    matched = match_targets(name, system, self.targets, self._lists, depth, scan)
             return tie(name, matched, self.depth, self._items) if self.is_tied else matched
         assert self.targets is not None
         ranking, ids = self._rank(name, system), self.targets.ids
@@ -422,8 +429,8 @@ def judge(
     *,
     liked: float | None = None,
     above: float | None = None,
-    gain: Rule = "rating",
-    loss: Rule = "levels",
+    gain: Rule = DEFAULT_GAIN,
+    loss: Rule = DEFAULT_LOSS,
     relevance: Relevance | str | None = None,
     train: object = None,
     items: object = None,
@@ -451,7 +458,9 @@ def judge(
         is assumed where it is plain (1 for TREC qrels, implicit and 0/1 data, 4 on a scale of 1
         to 5), and the notes say so.
     relevance
-        Instead of these four: a `Relevance`, or the name of a paper, such as `mena2021`.
+        Instead of these four: a `Relevance`; or the name of a paper, such as `mena2021`, which
+        also sets what `evaluate` does: which users are averaged, what undefined values count, how
+        deep lists are read, and what P, AP or infAP are divided by. What is stated beside it wins.
     train
         Training ratings: for popularity, novelty, propensities and stratified recall; warns when
         lists hold items the user already rated there.
@@ -490,17 +499,9 @@ def judge(
     >>> us.evaluate(judged, ["RR", "P@2"]).means()
     {'mine': {'RR': 0.75, 'P@2': 0.5}}
     """
-    if ties is not None:
-        choose("ties", ties, (*TIES, EXPECTED))
     if depth is not None:
         as_count("depth", depth)
-    rest = choose("unranked", unranked or "out", UNRANKED)
-    if rest == "last" and ties != EXPECTED:
-        raise SettingError(
-            "unranked='last' puts the items that a list does not hold in random order: give ",
-            Spelling("ties='expected'", "--ties expected"),
-            ", which averages over these orders",
-        )
+    rest = check_ties(ties, unranked)
     if isinstance(judgments, TargetLists):
         given = {
             "liked": liked,
@@ -517,16 +518,14 @@ def judge(
     tests, training = read_test_and_train(judgments, train, events, weights)
     catalogue = None if items is None else read_items(items)
     rule, assumed = relevance_for(tests, liked, above, gain, loss, relevance)
-    read = ReadingNotes(
-        tests=tests.notes,
-        train=() if training is None else training.notes,
-        relevance=tuple(assumed),
-    )
+    paper = relevance if isinstance(relevance, str) else ""
+    depth = depth or paper_of(paper).depth
+    read = ReadingNotes(tests.notes, () if training is None else training.notes, tuple(assumed))
     if targets is not None:
         if catalogue is not None:
             raise SettingError("target lists already contain their items: leave items=… out")
         lists = lists_of_design(targets, tests, training, rule, seed)
-        return _judge_lists(lists, runs, ties, seed, depth, rest, read)
+        return replace(_judge_lists(lists, runs, ties, seed, depth, rest, read), paper=paper)
     systems = read_runs(runs, ties, seed, (tests.users, tests.items))
     return Judged.over(
         Numbering.of(tests, training, systems, catalogue),
@@ -539,6 +538,7 @@ def judge(
         seed=seed,
         depth=depth,
         unranked=rest,
+        paper=paper,
         read=replace(read, runs=run_notes(systems)),
     )
 

@@ -9,7 +9,7 @@ from typing import Any, TypedDict
 
 from unskew.checks import choose
 from unskew.data.ratings import Ids, Ratings, under_one_numbering
-from unskew.data.relevance import Relevance, Rule, stated_relevance
+from unskew.data.relevance import DEFAULT_GAIN, DEFAULT_LOSS, Relevance, Rule, stated_relevance
 from unskew.data.scales import check_some_liked, usual_threshold
 from unskew.engine.threads import map_blocks
 from unskew.errors import DataError, SettingError
@@ -20,7 +20,7 @@ from unskew.targets.designs import BY_NAME, Targets
 from unskew.targets.lists import TargetLists
 from unskew.ties import EXPECTED, MODEL_TIES
 
-DEFAULTS = {"gain": "rating", "loss": "levels"}
+DEFAULTS = {"gain": DEFAULT_GAIN, "loss": DEFAULT_LOSS}
 """What `judge` takes where nothing is given; None for all other options."""
 
 
@@ -67,8 +67,8 @@ def relevance_for(
     tests: Ratings | Callable[[], Ratings],
     liked: float | None = None,
     above: float | None = None,
-    gain: Rule = "rating",
-    loss: Rule = "levels",
+    gain: Rule = DEFAULT_GAIN,
+    loss: Rule = DEFAULT_LOSS,
     relevance: Relevance | str | None = None,
     usual: float | None = None,
 ) -> tuple[Relevance, list[str]]:
@@ -111,9 +111,7 @@ def _with_likes(rule: Relevance, tests: Ratings | Callable[[], Ratings]) -> Rele
 def _of_implicit(rule: Relevance, is_stated: bool) -> tuple[Relevance, list[str]]:
     """Return the rule for implicit feedback: repeated events do not add to the gain of an item."""
     liked = [] if is_stated else ["liked: every pair that occurs (implicit feedback)"]
-    if rule.gain != "rating":
-        return rule, liked
-    return replace(rule, gain="binary"), liked
+    return (replace(rule, gain="binary") if rule.gain == DEFAULT_GAIN else rule), liked
 
 
 def name_systems(runs: object) -> dict[str, object]:

@@ -13,15 +13,31 @@ from functools import cached_property
 import numpy as np
 
 from unskew.arrays import F64, I32, I64, U8, Mask, frozen
+from unskew.checks import choose
 from unskew.data.ratings import Ratings
 from unskew.errors import DataError, SettingError, Spelling
 from unskew.judging.shape import Hits, Matched, Ranked, Scratch
 from unskew.report.text import counted
 from unskew.runs import Run
 from unskew.targets.lists import TargetLists
+from unskew.ties import EXPECTED, TIES
 
 UNRANKED = ("out", "last")
 """What becomes of targets that a list does not hold: in no place; last, in random order."""
+
+
+def check_ties(ties: str | None, unranked: str | None) -> str:
+    """Return what becomes of items that a list does not hold; refuse what does not go together."""
+    if ties is not None:
+        choose("ties", ties, (*TIES, EXPECTED))
+    rest = choose("unranked", unranked or "out", UNRANKED)
+    if rest == "last" and ties != EXPECTED:
+        raise SettingError(
+            "unranked='last' puts the items that a list does not hold in random order: give ",
+            Spelling("ties='expected'", "--ties expected"),
+            ", which averages over these orders",
+        )
+    return rest
 
 
 def refuse_order() -> SettingError:

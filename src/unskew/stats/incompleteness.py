@@ -14,14 +14,15 @@ import numpy as np
 
 from unskew.arrays import F64, frozen
 from unskew.checks import as_count, as_share, checked, choose, portion
+from unskew.data.papers import paper_notes
 from unskew.engine.execute import executor
 from unskew.engine.notebook_progress import notebook_progress
 from unskew.engine.progress import Progress
 from unskew.engine.rng import key_of
 from unskew.engine.threads import resolve
 from unskew.errors import DataError, SettingError
-from unskew.evaluation.evaluate import MEMORY, labelled, memory_bytes
-from unskew.evaluation.scores import TRAINED, UNDEFINED, USERS
+from unskew.evaluation.evaluate import MEMORY, check_averaging, labelled, memory_bytes, stated_paper
+from unskew.evaluation.scores import TRAINED
 from unskew.evaluation.scoring import prepare
 from unskew.judging.judged import as_judged, second_argument
 from unskew.judging.reading import DataOptions
@@ -61,8 +62,8 @@ def robustness(
     shares: Sequence[float] | None = None,
     samples: int = SAMPLES,
     per: str = "user",
-    users: str = "with-test",
-    undefined: str = "zero",
+    users: str | None = None,
+    undefined: str | None = None,
     seed: int = 0,
     threads: int | None = None,
     memory: int | str = MEMORY,
@@ -126,11 +127,12 @@ def robustness(
     """
     choose("to", to, TO)
     choose("per", per, PER)
-    choose("users", users, USERS)
-    choose("undefined", undefined, UNDEFINED)
+    check_averaging(users, undefined)
+    paper = stated_paper(judgments, data.get("relevance"))
+    users, undefined = users or paper.users, undefined or paper.undefined
     runs, metrics = second_argument(judgments, runs, metrics, METRICS)
     levels = _levels(SHARES[to] if shares is None else shares)
-    wanted = labelled(metrics)
+    wanted = labelled(metrics, paper)
     judged = as_judged(judgments, runs, seed=seed, **data)
     if judged.targets is not None:
         raise SettingError("give test ratings and runs with one list per user, not target lists")
@@ -170,7 +172,9 @@ def robustness(
         means=_by_metric(result.means),
         full_means=full[0, 0],
         seed=seed,
-        notes=tuple(dict.fromkeys([*judged.read.tests, *judged.read.relevance])),
+        notes=tuple(
+            dict.fromkeys([*judged.read.tests, *judged.read.relevance, *paper_notes(judged.paper)])
+        ),
     )
 
 

@@ -190,7 +190,7 @@ def compare(
     difference to the best, t interval
     randomisation test (sign flips per user), all 32 sign patterns; p corrected by Holm over 1 pair
     systems that share a letter are not told apart at 0.05
-    liked: rating >= 4; gain rating; loss levels
+    liked: rating >= 4; gain liked-only; loss levels
     undefined values count as 0
     arrays: arrays, 5 rows; user = user, item = item, rating = rating
     lists: mapping, 5 rows; user = user, item = item, rank = rank

@@ -11,7 +11,7 @@ from unskew.arrays import F64, I64, frozen
 from unskew.checks import MOST_SEED, as_count, as_number, checked, choose
 from unskew.data.ratings import Ratings
 from unskew.data.readers import read_ratings
-from unskew.data.relevance import Relevance, Rule, stated_relevance
+from unskew.data.relevance import DEFAULT_GAIN, DEFAULT_LOSS, Relevance, Rule, stated_relevance
 from unskew.errors import DataError, SettingError, Spelling
 from unskew.judging.reading import name_systems
 from unskew.report.text import counted
@@ -43,8 +43,8 @@ def plan_annotation(
     scale: tuple[int, int] = (0, 1),
     liked: float | None = None,
     above: float | None = None,
-    gain: Rule = "rating",
-    loss: Rule = "levels",
+    gain: Rule = DEFAULT_GAIN,
+    loss: Rule = DEFAULT_LOSS,
     relevance: Relevance | str | None = None,
     seed: int = 0,
 ) -> AnnotationPlan:
@@ -107,7 +107,8 @@ def plan_annotation(
     choose("design", design, DESIGNS)
     one = next(iter(place_sums(metric).values()))
     by = check_strata(strata)
-    rule, notes = _relevance(_scale(scale), stated_relevance(liked, above, gain, loss, relevance))
+    stated = stated_relevance(liked, above, gain, loss, relevance)
+    rule, notes = _relevance(_scale(scale), stated, gain, loss)
     systems, pairs = _pairs(runs, one, None if train is None else read_ratings(train))
     estimand = _estimand(estimand, systems)
     rows, coefficient, counted_out = _coefficients(pairs, one, estimand)
@@ -177,19 +178,23 @@ def _scale(scale: tuple[int, int]) -> tuple[int, int]:
     return low, high
 
 
-def _relevance(scale: tuple[int, int], stated: Relevance | None) -> tuple[Relevance, list[str]]:
-    usual = {(0, 1): 1.0, (1, 5): 4.0}.get(scale)
+def _relevance(
+    scale: tuple[int, int], stated: Relevance | None, gain: Rule, loss: Rule
+) -> tuple[Relevance, list[str]]:
+    notes = []
     if stated is None:
+        usual = {(0, 1): 1.0, (1, 5): 4.0}.get(scale)
         if usual is None:
             raise SettingError(
                 f"what counts as liked? Labels go from {scale[0]} to {scale[1]}; give ",
                 Spelling("liked=…", "--liked"),
                 ", the smallest liked label",
             )
-        return Relevance(usual), [f"liked: labels from {usual:g} up (assumed from the scale)"]
+        stated = Relevance(usual, None, gain, loss)
+        notes.append(f"liked: labels from {usual:g} up (assumed from the scale)")
     if callable(stated.gain) or callable(stated.loss):
         raise SettingError("gain and loss: a plan is saved, so give a name or a mapping")
-    return stated, []
+    return stated, notes
 
 
 def _pairs(

@@ -15,7 +15,7 @@ from unskew.data.ratings import Ids, Ratings
 from unskew.errors import DataError, SettingError
 from unskew.evaluation.scoring import remarks
 from unskew.judging.judged import Judged, Need, as_judged
-from unskew.judging.reading import DataOptions
+from unskew.judging.reading import RawOptions
 from unskew.judging.remarks import warn
 from unskew.metrics.block import WHOLE
 from unskew.report.text import counted
@@ -70,7 +70,7 @@ def judge_for_estimates(
     *,
     seed: int,
     threads: int | None,
-    **data: Unpack[DataOptions],
+    **data: Unpack[RawOptions],
 ) -> tuple[Judged, list[str]]:
     """Return judged data with one list per user and targets counted, and what to know of them."""
     judged = as_judged(judgments, runs, seed=seed, **data)

@@ -371,7 +371,7 @@ def _check(p: F64, tests: Ratings, model: ChanceModel) -> None:
 def _rule(
     evidence: RatingEvidence, liked: float | None, relevance: Relevance | str | None
 ) -> Relevance:
-    return relevance_for(evidence.test, liked, None, "rating", "levels", relevance)[0]
+    return relevance_for(evidence.test, liked, relevance=relevance)[0]
 
 
 def _calibrate(

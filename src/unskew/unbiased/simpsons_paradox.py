@@ -23,7 +23,7 @@ from unskew.errors import DataError, SettingError
 from unskew.evaluation.evaluate import MEMORY, memory_bytes
 from unskew.evaluation.scoring import score
 from unskew.judging.judged import Judged, second_argument
-from unskew.judging.reading import DataOptions
+from unskew.judging.reading import RawOptions
 from unskew.metrics.names import Metric, parse
 from unskew.report.charts import Figure, as_figure
 from unskew.report.result import Result
@@ -168,7 +168,7 @@ def propensity_strata(
     seed: int = 0,
     threads: int | None = None,
     memory: int | str = MEMORY,
-    **data: Unpack[DataOptions],
+    **data: Unpack[RawOptions],
 ) -> PropensityStrata:
     """Judge systems within strata of judgments that were about equally likely to be made.
 

@@ -16,17 +16,18 @@ from typing import Unpack
 import numpy as np
 
 from unskew.arrays import F64, I64, Mask
-from unskew.checks import as_count, check_share, checked, choose
+from unskew.checks import as_count, check_share, checked
+from unskew.data.papers import paper_notes
 from unskew.engine.notebook_progress import notebook_progress
 from unskew.engine.progress import Progress
 from unskew.engine.rng import key_of
 from unskew.engine.threads import map_blocks, resolve
 from unskew.errors import SettingError
-from unskew.evaluation.evaluate import MEMORY, labelled, memory_bytes
-from unskew.evaluation.scores import UNDEFINED, USERS, Scores, System
+from unskew.evaluation.evaluate import MEMORY, check_averaging, labelled, memory_bytes, stated_paper
+from unskew.evaluation.scores import Scores, System
 from unskew.evaluation.scoring import list_columns, prepare, remarks, score
 from unskew.judging.judged import Judged, as_judged, second_argument
-from unskew.judging.reading import DataOptions
+from unskew.judging.reading import RawOptions
 from unskew.judging.shape import BLOCK, LIKED, Basis, Matched, Scratch
 from unskew.metrics.block import Block
 from unskew.metrics.names import Metric
@@ -52,15 +53,15 @@ def strata(
     m: int | None = None,
     equal: str | None = None,
     head: int = 1,
-    users: str = "with-test",
-    undefined: str = "zero",
+    users: str | None = None,
+    undefined: str | None = None,
     bootstrap: int = BOOTSTRAP,
     level: float = LEVEL,
     seed: int = 0,
     threads: int | None = None,
     memory: int | str = MEMORY,
     progress: Progress | None = None,
-    **data: Unpack[DataOptions],
+    **data: Unpack[RawOptions],
 ) -> StrataReport:
     """Measure systems within strata of items or users, and tell where their score comes from.
 
@@ -116,12 +117,13 @@ def strata(
     >>> result.contribution[0, 0].tolist(), result.value[0, 0].tolist()
     ([0.0, 0.25, 0.25], [nan, 0.25, 0.5])
     """
-    choose("users", users, USERS)
-    choose("undefined", undefined, UNDEFINED)
+    check_averaging(users, undefined)
+    paper = stated_paper(judgments, data.get("relevance"))
+    users, undefined = users or paper.users, undefined or paper.undefined
     as_count("bootstrap", bootstrap, least=0)
     check_share("level", level)
     runs, metrics = second_argument(judgments, runs, metrics, METRICS)
-    wanted = labelled(metrics)
+    wanted = labelled(metrics, paper)
     _refuse_runs(wanted)
     settings = _Settings(
         users=users,
@@ -133,7 +135,9 @@ def strata(
         level=level,
     )
     judged = prepare(as_judged(judgments, runs, seed=seed, **data), wanted, settings.threads)
-    notes = tuple(dict.fromkeys([*judged.read, *remarks(judged, wanted, users)]))
+    notes = tuple(
+        dict.fromkeys([*judged.read, *paper_notes(judged.paper), *remarks(judged, wanted, users)])
+    )
     case = _Case(judged, wanted, settings, notes)
     whole = case.scores(judged.basis)
     parts = divide(judged, whole, by, of, m, equal)

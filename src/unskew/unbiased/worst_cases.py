@@ -16,7 +16,7 @@ from unskew.checks import checked, choose
 from unskew.errors import DataError, SettingError
 from unskew.evaluation.evaluate import labelled
 from unskew.judging.judged import second_argument
-from unskew.judging.reading import DataOptions
+from unskew.judging.reading import RawOptions
 from unskew.judging.shape import BLOCK, Basis, Matched, Scratch
 from unskew.metrics import bounds as metric_bounds
 from unskew.metrics.definition import missing
@@ -102,7 +102,7 @@ def bounds(
     *,
     seed: int = 0,
     threads: int | None = None,
-    **data: Unpack[DataOptions],
+    **data: Unpack[RawOptions],
 ) -> Bounds:
     """Bound metrics from below and above by what unjudged items could be.
 

@@ -24,7 +24,6 @@ from unskew.engine.progress import Progress
 from unskew.engine.remote import check_local
 from unskew.engine.threads import map_blocks, resolve
 from unskew.errors import DataError, SettingError, UnskewError
-from unskew.evaluation.evaluate import labelled
 from unskew.evaluation.on_disk import copies
 from unskew.evaluation.on_disk.parquet import Source, scan
 from unskew.evaluation.on_disk.parts import (
@@ -360,7 +359,7 @@ def _facts(job: Job, by_user: bool) -> dict[str, Any]:
         "format": FORMAT,
         "judgments": about(job.judgments),
         "systems": {source.name: about(source) for source in job.runs},
-        "metrics": {label: str(metric) for label, metric in labelled(job.labels).items()},
+        "metrics": {label: str(metric) for label, metric in job.metrics.items()},
         "relevance": job.relevance.describe(),
         "averaged": [job.users, job.undefined],
         "depth": job.depth,

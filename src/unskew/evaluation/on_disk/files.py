@@ -16,22 +16,29 @@ import polars as pl
 from unskew.checks import checked, choose
 from unskew.data import tables
 from unskew.data.column_names import column_names
+from unskew.data.papers import Paper, paper_notes, paper_of
 from unskew.data.ratings import DUPLICATES, FEEDBACK, Ratings
-from unskew.data.relevance import Relevance, Rule
+from unskew.data.relevance import DEFAULT_GAIN, DEFAULT_LOSS, Relevance, Rule
 from unskew.engine.files import digest_of_file, read_sealed, write_sealed, write_table
 from unskew.engine.folders import inner_path, local_path
 from unskew.engine.notebook_progress import notebook_progress
 from unskew.engine.progress import Progress
 from unskew.engine.versions import versions
 from unskew.errors import DataError, SettingError, Spelling, unknown_name
-from unskew.evaluation.evaluate import METRICS, labelled, memory_bytes, without_dislikes
+from unskew.evaluation.evaluate import (
+    METRICS,
+    check_averaging,
+    labelled,
+    memory_bytes,
+    without_dislikes,
+)
 from unskew.evaluation.on_disk import parquet
 from unskew.evaluation.on_disk._job import FORMAT, Work, Workers, check_folder
 from unskew.evaluation.on_disk.copies import with_copies
 from unskew.evaluation.on_disk.parquet import Reading, Source, common_kind, scan
 from unskew.evaluation.on_disk.parts import UNIT, Job
 from unskew.evaluation.on_disk.remarks import file_notes, meet, remarks
-from unskew.evaluation.scores import TRAINED, UNDEFINED, USERS
+from unskew.evaluation.scores import TRAINED
 from unskew.evaluation.scoring import check_tied
 from unskew.judging.reading import relevance_for
 from unskew.judging.remarks import warn
@@ -229,11 +236,11 @@ def evaluate_files(
     output: str | os.PathLike[str],
     liked: float | None = None,
     above: float | None = None,
-    gain: Rule = "rating",
-    loss: Rule = "levels",
+    gain: Rule = DEFAULT_GAIN,
+    loss: Rule = DEFAULT_LOSS,
     relevance: Relevance | str | None = None,
-    users: str = "with-test",
-    undefined: str = "zero",
+    users: str | None = None,
+    undefined: str | None = None,
     by: str | None = None,
     ties: str | None = None,
     seed: int = 0,
@@ -326,9 +333,8 @@ def evaluate_files(
     >>> scores.means()
     {'mine': {'RR': 0.75, 'P@2': 0.5}}
     """
+    check_averaging(users, undefined)
     for name, given, allowed in (
-        ("users", users, USERS),
-        ("undefined", undefined, UNDEFINED),
         ("duplicates", duplicates, DUPLICATES),
         ("repeated", repeated, ("error", "first")),
         ("nan", nan, ("error", "drop")),
@@ -336,14 +342,17 @@ def evaluate_files(
         choose(name, given, allowed)
     if ties is not None:
         choose("ties", ties, (*TIES, EXPECTED))
+    paper = paper_of(relevance)
+    users, undefined = users or paper.users, undefined or paper.undefined
     if users in TRAINED:
         raise SettingError(f"users={users!r} needs training ratings: use evaluate()")
     if depth is not None and depth < 1:
         raise SettingError(f"depth must be at least 1, got {depth}")
+    depth = depth or paper.depth
     names = _column_names(columns)
-    labels = _supported(metrics)
+    wanted = _supported(metrics, paper)
     if ties == EXPECTED:
-        check_tied(labelled(labels), depth, "out")
+        check_tied(wanted, depth, "out")
     reading = Reading(duplicates, repeated, nan, by, ties, seed, feedback)
     check_folder(output)
     tests = parquet.judgments_source(with_copies("judgments", judgments, output), names, reading)
@@ -353,8 +362,9 @@ def evaluate_files(
     )
     implicit = _is_implicit(tests, feedback)
     rule, notes = _relevance(tests, implicit, liked, above, gain, loss, relevance)
-    kept, left_out = without_dislikes(labelled(labels), implicit)
-    notes += left_out
+    kept, left_out = without_dislikes(wanted, implicit)
+    name = relevance if isinstance(relevance, str) else ""
+    notes += [*paper_notes(name), *left_out]
     held = max((*tests.held, *(size for source in systems for size in source.held)))
     with Workers.of(workers, cluster) as hands:
         if workers is None and cluster is None:  # as many as there is room for
@@ -365,6 +375,7 @@ def evaluate_files(
             runs=systems,
             labels=tuple(kept),
             relevance=rule,
+            paper=name,
             users=users,
             undefined=undefined,
             depth=depth,
@@ -386,9 +397,9 @@ def _column_names(columns: Mapping[str, str | int] | None) -> dict[str, str | in
     return dict(columns or {})
 
 
-def _supported(metrics: str | Metric | Iterable[str | Metric]) -> tuple[str, ...]:
-    """Return the metrics' labels; refuse those that look beyond one user's rows."""
-    wanted = labelled(metrics)
+def _supported(metrics: str | Metric | Iterable[str | Metric], paper: Paper) -> dict[str, Metric]:
+    """Return the metrics by label; refuse those that look beyond one user's rows."""
+    wanted = labelled(metrics, paper)
     for label, metric in wanted.items():
         definition = metric.definition
         reason = None
@@ -405,7 +416,7 @@ def _supported(metrics: str | Metric | Iterable[str | Metric]) -> tuple[str, ...
                 f"{label} {reason}, but files are evaluated in separate parts of the users: "
                 "leave this metric out, or use evaluate() on data that fit into memory"
             )
-    return tuple(wanted)
+    return wanted
 
 
 def _is_implicit(tests: Source, feedback: str | None) -> bool:
@@ -491,7 +502,7 @@ def _share(memory: int | str, hands: Workers, sources: Iterable[Source]) -> int:
 def _finish(work: Work, sums: Mapping[str, Any], notes: Iterable[str]) -> FileScores:
     """Write the means and the card, and remove what was in between."""
     job = work.job
-    wanted = labelled(job.labels)
+    wanted = job.metrics
     remarked = remarks(job, wanted, sums)
     grave = [*meet(job, sums), *(text for text, is_grave in remarked if is_grave)]
     plain = [text for text, is_grave in remarked if not is_grave]

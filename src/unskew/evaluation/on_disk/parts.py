@@ -14,6 +14,7 @@ import numpy as np
 import polars as pl
 
 from unskew.arrays import F64, Mask, frozen
+from unskew.data.papers import paper_of
 from unskew.data.ratings import recoded
 from unskew.data.relevance import Relevance
 from unskew.engine.files import digest_of_file, read_sealed, write_sealed, write_table
@@ -25,6 +26,7 @@ from unskew.evaluation.scores import Scores, exact_sums
 from unskew.evaluation.scoring import list_columns, prepare, score
 from unskew.judging.judged import Judged
 from unskew.judging.numbering import Numbering
+from unskew.metrics.names import Metric
 from unskew.runs import Run
 
 USERS = "users"
@@ -41,6 +43,8 @@ class Job:
     runs: tuple[Source, ...]
     labels: tuple[str, ...]
     relevance: Relevance
+    paper: str
+    """The paper whose conventions were asked for by its name."""
     users: str
     undefined: str
     depth: int | None
@@ -51,6 +55,11 @@ class Job:
     budget: int
     chunks: tuple[tuple[str, ...], ...] | None = None
     """The files of the partition pass of each source; None where the given files are parts."""
+
+    @property
+    def metrics(self) -> dict[str, Metric]:
+        """What each label means."""
+        return labelled(self.labels, paper_of(self.paper))
 
     @property
     def sources(self) -> tuple[Source, ...]:
@@ -70,7 +79,7 @@ def sums_file(output: str | Path, part: int) -> Path:
 
 def judge_part(job: Job, part: int) -> None:
     """Judge the users of one part; write their values, then the sums."""
-    wanted = labelled(job.labels)
+    wanted = job.metrics
     judged = prepare(_judged(job, part), wanted)
     results = score(judged.basis, judged.matched, wanted, threads=1, budget=job.budget)
     scores = Scores(
