@@ -79,8 +79,8 @@ def read_ratings(
         column, or where its name says that it counts (`count`, `plays`, `clicks` …) and all values
         are 1 and more; the notes say so.
     format
-        `csv`, `tsv`, `::`, `parquet`, `json` or `trec`; recognised by the file unless given. In a TREC
-        qrels file a negative grade means *in the pool but not judged*.
+        `csv`, `tsv`, `::`, `parquet`, `json` or `trec`; recognised by the file unless given. In a
+        TREC qrels file a negative grade means *in the pool but not judged*.
 
     Examples
     --------
