@@ -56,6 +56,8 @@ class Read:
 
     rows: Rows
     note: str = ""
+    places: str = ""
+    """The note that numbers the columns of a file without a header line."""
 
 
 def same(one: Rows, other: Rows) -> bool:
@@ -137,11 +139,13 @@ def cells(path: Path, note: str) -> list[list[str]]:
     text = content.decode("utf-8").removeprefix("\ufeff").replace("\r\n", "\n")
     if "::-separated" in note:
         rows = [line.split("::") for line in text.split("\n")]
-    elif re.search(r": (trec|TREC)", note):
+    elif re.search(r": (trec|TREC|whitespace-separated)", note):
         rows = [re.sub(r"[ \t]+", " ", line.strip(" \t\r")).split(" ") for line in text.split("\n")]
     else:
         marked = re.search(r": '(.|\\t)'-separated", note)
         mark = "," if "comma-separated" in note else "\t" if "tab-separated" in note else marked[1]
+        if "several tabs as one" in note:
+            text = "\n".join(re.sub(r"\t+", "\t", line.strip("\t")) for line in text.split("\n"))
         lines = io.StringIO(text.replace("\r", CARRIAGE), newline="")
         rows = list(csv.reader(lines, delimiter=mark, strict=True))
     rows = [[cell.replace(CARRIAGE, "\r").strip(BLANK) for cell in row] for row in rows]
@@ -150,8 +154,8 @@ def cells(path: Path, note: str) -> list[list[str]]:
     return rows
 
 
-def named(path: Path, note: str, roles: Sequence[str]) -> list[dict[str, str]]:
-    """Return the cells that hold each role in each row, in the columns that the note names."""
+def named(path: Path, note: str, roles: Sequence[str], numbers: str = "") -> list[dict[str, str]]:
+    """Return the cells that hold each role in each row, in the columns that the notes name."""
     rows = cells(path, note)
     pattern = "(?:, )?".join(rf"(?:(?P<{role}>{role} = .*?))?" for role in roles)
     taken = re.search(rf"; {pattern}$", note, re.DOTALL).groupdict()
@@ -163,8 +167,16 @@ def named(path: Path, note: str, roles: Sequence[str]) -> list[dict[str, str]]:
         if found
     }
     if "without header" in note:
-        width = len(rows[0])
-        head = [*columns.values(), f"column_{len(columns)}"][:width]
+        head = [f"column_{at}" for at in range(len(rows[0]))]
+        for at, role in re.findall(r"(\d+) the (\w+)", numbers):
+            head[int(at)] = role
+        if not numbers:  # lists
+            head = [*columns.values(), f"column_{len(columns)}"][: len(rows[0])]
+        while len(head) > 2 and not any(
+            row[len(head) - 1] for row in rows if len(row) == len(head)
+        ):
+            head.pop()  # a separator at the end of each line
+            rows = [row[:-1] if row[-1:] == [""] else row for row in rows]
     else:
         head, rows = [plain(cell) for cell in rows[0]], rows[1:]
         columns = {role: plain(name) for role, name in columns.items()}
@@ -183,6 +195,8 @@ def number(text: str) -> float:
     """Read a number as a file writes it: no underscores, no digits of other scripts."""
     if not text.isascii() or "_" in text:
         raise ValueError(text)
+    if re.fullmatch(r"[+-]?\d+,\d+", text):
+        text = text.replace(",", ".")
     return float(text)
 
 
@@ -200,7 +214,8 @@ def read_csv_ratings(file: str, **settings: Any) -> Callable[[Path], Read]:
 
     def read(folder: Path) -> Read:
         ratings = us.read_ratings(folder / file, **settings)
-        return Read(of_ratings(ratings), ratings.notes[0])
+        places = next((note for note in ratings.notes if "no header line" in note), "")
+        return Read(of_ratings(ratings), ratings.notes[0], places)
 
     return read
 
@@ -209,7 +224,7 @@ def twin_ratings(file: str) -> Callable[[Path, Read], Rows]:
     """Return a function that reads the same ratings with Python's csv module."""
 
     def twin(folder: Path, read: Read) -> Rows:
-        rows = named(folder / file, read.note, ("user", "item", "rating", "time"))
+        rows = named(folder / file, read.note, ("user", "item", "rating", "time"), read.places)
         return sorted(
             (r["user"], r["item"], number(r["rating"]) if "rating" in r else 1.0,
              micros(r["time"], read.note) if "time" in r else None)
@@ -496,6 +511,9 @@ INPUTS = (
             read_csv_ratings("ratings.csv"), twin_ratings("ratings.csv")),
     Subject("ratings, ::", put_table("ratings.dat", "::", head=True),
             read_csv_ratings("ratings.dat"), twin_ratings("ratings.dat")),
+    Subject("ratings, tabs without header, with times",
+            put_table("u.data", "\t", head=False, text_ids=False),
+            read_csv_ratings("u.data"), twin_ratings("u.data")),
     Subject("ratings, gzip", put_table("ratings.csv.gz", ",", head=True, packed=True),
             read_csv_ratings("ratings.csv.gz"), twin_ratings("ratings.csv.gz"), packed=True),
     Subject("ratings, Parquet", write_parquet, read_csv_ratings("ratings.parquet"), twin_parquet),

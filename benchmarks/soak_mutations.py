@@ -163,9 +163,10 @@ def subjects() -> tuple[Any, ...]:
     """Return every kind of file."""
     from soak_inputs import INPUTS
     from soak_named import NAMED
+    from soak_recognised import RECOGNISED
     from soak_saved import SAVED
 
-    return (*INPUTS, *NAMED, *SAVED)
+    return (*INPUTS, *RECOGNISED, *NAMED, *SAVED)
 
 
 class Cases:

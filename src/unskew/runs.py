@@ -239,7 +239,7 @@ def read_run(
     likely
         Users and items that will be met, such as those of the judgments: quicker, nothing else.
     format
-        `csv`, `tsv`, `::`, `parquet` or `trec`; guessed unless given.
+        `csv`, `tsv`, `::`, `parquet`, `json` or `trec`; recognised unless given.
 
     Examples
     --------

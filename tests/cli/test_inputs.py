@@ -33,6 +33,7 @@ def shop(tmp_path, monkeypatch):
     lists = [(u, i, i) for u in range(1, 9) for i in range(1, 7) if (u + i) % 3]
     write(tmp_path / "plain.csv", "user,item,rank", lists)
     write(tmp_path / "sku.csv", "user,sku,rank", lists)
+    write(tmp_path / "thing.csv", "user,thing,rank", lists)
     write(tmp_path / "other.csv", "uid,product_code,position", [(u, i, 7 - i) for u, i, _ in lists])
     monkeypatch.chdir(tmp_path)
     return tmp_path
@@ -185,17 +186,17 @@ def test_other_commands_take_columns_of_one_file(shop, call, command):
 
 
 def test_items_may_be_named_too(shop, call):
-    (shop / "all.csv").write_text("sku\nred\nblue\ngreen\n")
+    (shop / "all.csv").write_text("thing\nred\nblue\ngreen\n")
     write(shop / "test.csv", "user,item,rating", [(1, "red", 5)])
     write(shop / "plain.csv", "user,item,rank", [(1, "red", 1)])
     base = ["evaluate", "-j", "test.csv", "-r", "plain.csv", "-m", "Coverage", "--liked", 4, "-q"]
-    for item, items in (("sku", 3), ("0", 4)):
+    for item, items in (("thing", 3), ("0", 4)):
         code, out, err = call(*base, "--items", f"all.csv:item={item}", "--format", "json")
         assert code == 0, err
         assert json.loads(out)["plain"]["Coverage"]["mean"] == pytest.approx(1 / items)
     code, _, err = call(*base, "--items", "all.csv")
     assert code == 1
-    assert "FILE:item=sku if it is the name, FILE:item=0 if it is an item" in err
+    assert "FILE:item=thing if it is the name, FILE:item=0 if it is an item" in err
 
 
 @pytest.mark.parametrize(
@@ -232,8 +233,12 @@ def test_columns_that_no_file_has_are_refused(shop, call):
 @pytest.mark.parametrize(
     ("command", "says", "not_said"),
     [
-        (["-r", "sku.csv"], "sku.csv: no item column found among: user, sku, rank", "with item=…"),
-        (["-r", "sku.csv"], "name it with --columns item=…, or FILE:item=… for one file alone", ""),
+        (["-r", "thing.csv"], "no item column found among: user, thing, rank", "with item=…"),
+        (
+            ["-r", "thing.csv"],
+            "name it with --columns item=…, or FILE:item=… for one file alone",
+            "",
+        ),
         (["-j", "twice.csv"], "keep with --duplicates first, last, mean, sum or max", "'first'"),
         (["-j", "twice.csv"], "twice.csv: 1 user-item pair occurs more than once", "read_events"),
         (
@@ -275,17 +280,20 @@ def test_what_a_command_lacks_is_said_in_words_of_python(shop, call):
 def test_a_split_that_needs_times_names_its_option(shop, call):
     _, _, err = call("split", "test.csv", "--protocol", "temporal", "-o", "parts")
     assert "name their column with --columns time=…, or FILE:time=… for one file alone" in err
-    (shop / "bare.tsv").write_text("1\t7\t5\t978300760\n2\t7\t4\t978300999\n")
+    (shop / "bare.tsv").write_text("1\t7\t5\t978\n2\t7\t4\t86999\n")
     _, _, err = call("split", "bare.tsv", "--protocol", "events", "-o", "parts")
     assert "bare.tsv: no time column found" in err
     code, _, err = call("split", "bare.tsv", "--protocol", "events", "--columns", "time=3",
                         "--test", 0.5, "-o", "parts")  # fmt: skip
     assert code == 0, err
-    span = "seconds since 1970, 2000-12-31 to 2000-12-31"
+    span = "seconds since 1970, 1970-01-01 to 1970-01-02"
     note = f"2 events; user = user, item = item, time = column_3 ({span}), value = rating"
     assert f"bare.tsv: tab-separated without header, {note}" in err
     data = json.loads((shop / "parts" / "card.json").read_text())["data"]
-    assert data["notes"] == [f"bare.tsv: tab-separated without header, {note}"]
+    assert data["notes"] == [
+        f"bare.tsv: tab-separated without header, {note}",
+        "bare.tsv: no header line: column 0 the user, 1 the item, 2 the rating; counted from 0",
+    ]
 
 
 def test_parts_of_a_message():

@@ -189,6 +189,7 @@ def test_netflix_by_content(put, change, packed):
         ("1:\n1488844,3,2005-09-06\n822109,5\n", r"1 row cannot be read, the first is line 3: "),
         ("1:\n1488844,3,2005-09-06\nx,5,2005-05-13\n", "the first is line 3"),
         ("1:\n1488844,3,2005-09-06\n8,5,someday\n", "the first is line 3"),
+        ("1:\n1488844,3,2005-09-06\n8,5,25-09-06\n", "the first is line 3"),
         ("1:\n1488844\n822109\n", r"no rating .*probe.txt and qualifying.txt hold none"),
         ("1:\n1488844,2005-12-19\n", r"no rating .*probe.txt and qualifying.txt hold none"),
         ("1:\n2:\n", "there are no rows"),

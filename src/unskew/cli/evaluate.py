@@ -181,7 +181,7 @@ def command(options: EvaluateOptions, output: ScoresOptions) -> None:
       unskew evaluate -j judgments/ -r mine=lists/ -m nDCG@10 --liked 4 --on-disk judged/
       --memory 4GiB
 
-    Files may be CSV, TSV, ::-separated, TREC or Parquet, also gzipped; the command prints its
+    Files may be CSV, TSV, ::-separated, TREC, JSON or Parquet, also gzipped; the command prints its
     assumptions about them below the table. [bold]unskew metrics[/bold] lists what -m takes. With
     --on-disk, Parquet files, and folders and patterns of them, can be larger than memory: the
     values of each user and the means are written to that folder, and a stopped evaluation continues

@@ -60,7 +60,9 @@ def read_netflix(file: InputFile) -> pl.DataFrame:
         pl.col("user").cast(pl.Int64, strict=False),
         pl.col("item").cast(pl.Int64, strict=False),
         pl.col("rating").cast(pl.Int8, strict=False),
-        pl.col("time").str.to_date("%Y-%m-%d", strict=False),
+        pl.when(pl.col("time").str.contains(r"^\d{4}-\d{2}-\d{2}$"))
+        .then("time")
+        .str.to_date("%Y-%m-%d", strict=False),
     )
     bad = typed.select(pl.any_horizontal(pl.all().is_null())).to_series()
     if bad.any():

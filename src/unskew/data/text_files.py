@@ -53,8 +53,9 @@ class _Layout:
 
     @property
     def label(self) -> str:
-        if self.squeezed == " \t":
-            return "whitespace-separated"
+        if self.squeezed:
+            kinds = {" \t": "whitespace-separated", "\t": "tab-separated (several tabs as one)"}
+            return kinds[self.squeezed]
         special = {",": "comma-separated", "\t": "tab-separated", "::": "::-separated"}
         return special.get(self.mark, f"{self.mark!r}-separated")
 
