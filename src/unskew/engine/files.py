@@ -23,7 +23,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO, cast
 
 from unskew.engine.remote import RemoteFile, check_local, is_address, open_address, restored
-from unskew.engine.system import errno_from, is_running, lock, node
+from unskew.engine.system import errno_from, is_private, is_running, lock, node, open_regular
 from unskew.engine.threads import check_fork
 from unskew.errors import DataError, OutputError, UnskewError, address_limit
 
@@ -342,16 +342,19 @@ def is_temporary(folder: Path) -> bool:
 
 
 def _remove_abandoned(home: Path, seconds: float = 60.0) -> None:
-    """Remove temporary folders whose process is gone; not those that are just being made."""
-    for mark in home.glob(f"unskew-*/{_IN_USE}"):
+    """Remove temporary folders whose process is gone; not those that are just being made.
+
+    Others may write to `home` too: what is not a private folder of this user is left alone.
+    """
+    for folder in filter(is_private, home.glob("unskew-*")):
         try:
-            with mark.open("rb") as file:
-                lock(file, wait=False)
-                is_old = time.time() - mark.stat().st_mtime > seconds
-        except OSError:  # its process lives, it is another user's, or it is gone
+            with open_regular(folder / _IN_USE, of_user=True) as mark:
+                lock(mark, wait=False)
+                is_old = time.time() - os.fstat(mark.fileno()).st_mtime > seconds
+        except OSError:  # its process lives, it is not ours, or it is gone
             continue
         if is_old:  # the mark is closed: Windows removes no open file
-            shutil.rmtree(mark.parent, ignore_errors=True)
+            shutil.rmtree(folder, ignore_errors=True)
 
 
 def write_table(frame: pl.DataFrame, path: str | os.PathLike[str], kind: str) -> None:
