@@ -1,7 +1,7 @@
 """What operating systems do differently: locks and owners of files, processes, interrupts.
 
-Windows has no `fcntl`, no `resource`, no owners by number, no signal masks, and `os.kill(process, 0)` there does not ask
-whether a process lives: it interrupts it.
+Windows has no `fcntl`, no `resource`, no numbers of owners, no signal masks, and
+`os.kill(process, 0)` there does not ask whether a process lives: it interrupts it.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ def open_regular(path: Path, flags: int = os.O_RDONLY, *, of_user: bool = False)
     try:
         kind = os.fstat(number)
         if not stat.S_ISREG(kind.st_mode):
-            raise OSError(errno.EINVAL, "this is no regular file", str(path))
+            raise OSError("it is no regular file")  # the system has no number for that
         if of_user and not _is_of_user(kind):
             raise PermissionError(errno.EACCES, "another user owns this file", str(path))
         return os.fdopen(number, "rb" if flags == os.O_RDONLY else "r+b")
