@@ -135,7 +135,7 @@ def read_log(path: str | os.PathLike[str]) -> list[dict[str, Any]]:
 def _entry(line: str) -> dict[str, Any]:
     """Read a line of the log; ValueError for what this module did not write."""
     try:
-        entry = json.loads(line, object_pairs_hook=_without_repeats, parse_constant=_no_constant)
+        entry = json.loads(line, object_pairs_hook=_without_repeats)
     except json.JSONDecodeError as problem:
         reason = f"{problem.msg} at character {problem.pos + 1}"
         raise ValueError(f"it is cut short or changed ({reason})") from None
@@ -160,10 +160,6 @@ def _without_repeats(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     if len(content) < len(pairs):
         raise ValueError(f"a key occurs twice among {shown([name for name, _ in pairs])}")
     return content
-
-
-def _no_constant(name: str) -> float:
-    raise ValueError(f"{name} is no number of JSON")
 
 
 def _digest(*parts: str) -> str:

@@ -196,9 +196,9 @@ def _read(path: str) -> tuple[Callable[[Any], Any], list[Any]]:
             return pickle.load(file)  # type: ignore[no-any-return]
     except OSError as problem:
         raise StoreError(
-            f"a worker process cannot read its tasks: {path} ({problem.strerror or problem}). Another "
-            "process removed or replaced the folder at the start of the run: run again, or set "
-            "TMPDIR to a folder that nothing else empties"
+            f"a worker process cannot read its tasks: {path} ({problem.strerror or problem}). "
+            "Another process removed or replaced the folder at the start of the run: run again, or "
+            "set TMPDIR to a folder that nothing else empties"
         ) from None
     except UnskewError:
         raise
