@@ -8,6 +8,20 @@ import sys
 import polars as pl
 import pytest
 
+PLAN = """
+metrics = ["P@2"]
+[data]
+file = "test.csv"
+[relevance]
+liked = 4
+[[split]]
+protocol = "random"
+folds = 2
+[[algorithm]]
+name = "popularity"
+[[algorithm]]
+name = "random"
+"""
 CODES = {"promote": 0, "hold": 1, "not settled": 3}
 LISTS = {"promote": ("good", "bad"), "hold": ("bad", "good"), "not settled": ("same", "bad")}
 
@@ -23,6 +37,7 @@ def home(tmp_path_factory):
         rows = [row for row in rows if row[2] == 1 or row[1] != items[0]]
         frame = pl.DataFrame(rows, ["user", "item", "rank"], orient="row")
         frame.write_csv(folder / f"{name}.csv")
+    (folder / "plan.toml").write_text(PLAN)
     return folder
 
 
@@ -45,7 +60,7 @@ COMMANDS = {
     "wrong option": ("gate --nonsense", 2),
     "missing file": ("evaluate -j none.csv -r good.csv", 1),
     "missing file of gate": ("gate -j none.csv --candidate good.csv --production bad.csv", 2),
-    "workers": ("bias null test.csv --liked 4 --repeats 2 --workers 2", 0),
+    "workers": ("run plan.toml --workers 2", 0),
 }
 
 
