@@ -1,5 +1,7 @@
-"""action.yml: its inputs are used, and its shell steps give the verdict of a small case."""
+"""action.yml: its inputs are used, and its steps pass on a verdict, and nothing else."""
 
+import importlib.util
+import json
 import os
 import re
 import subprocess
@@ -7,12 +9,18 @@ import sys
 from pathlib import Path
 
 import pytest
+from typer.main import get_command
 
 from shared import ROOT, stage
+from unskew.auditing.gate_result import EXIT_CODES, SCHEMA
+from unskew.cli import app
 
 yaml = pytest.importorskip("yaml")
 ACTION = yaml.safe_load((ROOT / "action.yml").read_text())
 STEPS = {step["name"]: step for step in ACTION["runs"]["steps"]}
+SPEC = importlib.util.spec_from_file_location("gate_action", ROOT / ".ci" / "gate_action.py")
+action = importlib.util.module_from_spec(SPEC)
+SPEC.loader.exec_module(action)
 FILES = {"judgments": "test.csv", "candidate": "a.csv", "production": "b.csv", "liked": "4"}
 
 
@@ -49,6 +57,7 @@ def run_step(name, folder, inputs, outputs=()):
     given = {key: filled(value) for key, value in step["env"].items()}
     path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
     files = {key: str(folder / key.lower()) for key in ("GITHUB_OUTPUT", "GITHUB_STEP_SUMMARY")}
+    files["GITHUB_ACTION_PATH"] = str(ROOT)
     done = subprocess.run(
         ["bash", "--noprofile", "--norc", "-eo", "pipefail", "-c", step["run"]],
         cwd=folder,
@@ -110,17 +119,176 @@ def test_the_steps_pass_on_the_verdict(folder, candidate, production, expected):
     assert end(folder, outputs, **{"not-settled": "maybe"}) == 2
 
 
-def test_bad_input_fails_the_job(folder):
-    done, outputs = decide(folder, candidate="missing.csv")
+def fails(folder, says, **inputs):
+    """Assert that the action gives no verdict, says why, and fails the job."""
+    (folder / "github_output").unlink(missing_ok=True)
+    (folder / "github_step_summary").unlink(missing_ok=True)
+    done, outputs = decide(folder, **inputs)
     assert outputs == {"exit-code": "2", "verdict": ""}
-    assert "missing.csv" in done.stderr
-    assert "could not decide: exit code 2" in (folder / "github_step_summary").read_text()
-    assert end(folder, outputs) == 2
+    summary = (folder / "github_step_summary").read_text()
+    assert summary.startswith("unskew gate could not decide: ")
+    assert says in summary + done.stderr
+    assert summary.count("\n") == 1
+    for outcome in ("fail", "pass"):
+        assert end(folder, outputs, **{"not-settled": outcome}) == 2
+
+
+def test_bad_input_fails_the_job(folder):
+    fails(folder, "missing.csv", candidate="missing.csv")
+    fails(folder, "the input judgments is empty", judgments=" ")
+
+
+PRINTING = [
+    "--help", "-h", "--help-all", "--version", "--dry-run", "--install-completion",
+    "--show-completion", "--hel", "--he", "-help", "-hq", "-qh", "--help=1", "init", "init x.toml",
+    "-- init", "--", "-", "--seed 3 --help", "--seed=3 -h", "-q --version", "\n--help", "\t-h",
+    "'--help'", '"--version"', "--he''lp", "--rail 'gini=off' --help",
+]  # fmt: skip
+REDIRECTING = [
+    "--output x.json", "-o x.json", "--output=x.json", "-ox.json", "--outpu x", "-qo x.json",
+    "--format json", "--format=json", "--forma=json", "-q -o /dev/null",
+    "--judgments a.csv", "-j a.csv", "--candidate b.csv", "--production=c.csv", "--log=x",
+    "--config x.toml", "-m P@1", "--metric=P@1", "--by time", "--liked 1", "--train x", "--items x",
+]  # fmt: skip
+BROKEN = ["'", '"--seed 3', "--seed", "--seed=", "--seed ''", "--nothing", "--seed 3 4", "a.csv",
+          "--quiet=1", "--no-references=yes", "$(touch broken)", "--seed '3\n--help'",
+          "--seed '\x1b[2J'"]  # fmt: skip
+
+
+@pytest.mark.parametrize("options", [*PRINTING, *REDIRECTING, *BROKEN])
+def test_options_that_do_not_decide_are_refused(options):
+    with pytest.raises(action.UndecidedError, match=r"options"):
+        action.further(options)
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        ("", []),
+        (OFF, [*OFF.replace("--rail ", "--rail=").split()]),
+        ("--seed 3\n--depth=5  -q", ["--seed=3", "--depth=5", "-q"]),
+        ("--margin", None),
+        ("--alpha --help", ["--alpha=--help"]),  # a value, which the gate refuses
+        ("--columns 'user=the user'", ["--columns=user=the user"]),
+    ],
+)
+def test_each_option_is_one_word_with_its_value(options, words):
+    if words is None:
+        with pytest.raises(action.UndecidedError, match="give the input margin"):
+            action.further(options)
+    else:
+        assert action.further(options) == words
+
+
+def test_every_option_of_the_gate_is_allowed_or_refused():
+    """A new option of the gate belongs into one of the tables of .ci/gate_action.py."""
+    command = get_command(app).commands["gate"]
+    options = [one for one in command.params if one.param_type_name == "option"]
+    flags = {name for one in options if one.is_flag for name in (*one.opts, *one.secondary_opts)}
+    values = {name for one in options if not one.is_flag for name in one.opts}
+    assert flags == action.FLAGS
+    assert values == action.TAKE_VALUE | set(action.REFUSED)
+    assert not action.TAKE_VALUE & set(action.REFUSED)
+    assert (action.SCHEMA, action.CODES) == (SCHEMA, EXIT_CODES)
+
+
+@pytest.mark.parametrize("options", ["--help", "--output=other.json", "--alpha --help", "'"])
+def test_an_option_that_prints_fails_the_job(folder, options):
+    fails(folder, "", options=options)
+    assert not (folder / "other.json").exists()
+
+
+def test_an_earlier_verdict_is_no_verdict(folder):
+    """Reports of an earlier step go: what is uploaded is of this run."""
+    decide(folder, candidate="a.csv", production="c.csv", metric="P@10", options=OFF)
+    assert json.loads((folder / "unskew-gate" / "gate.json").read_text())["verdict"] == "promote"
+    fails(folder, "missing.csv", candidate="missing.csv")
+    assert list((folder / "unskew-gate").iterdir()) == []
+
+
+def test_reports_replace_links(folder):
+    (folder / "unskew-gate").mkdir()
+    (folder / "precious").write_text("mine")
+    (folder / "unskew-gate" / "gate.json").symlink_to(folder / "precious")
+    _, outputs = decide(folder, candidate="a.csv", production="c.csv", metric="P@10", options=OFF)
+    assert outputs["verdict"] == "promote"
+    assert (folder / "precious").read_text() == "mine"
+
+
+WHOLE = {"schema": SCHEMA, "verdict": "promote", "exit_code": 0}
+
+
+@pytest.mark.parametrize(
+    ("content", "code", "says"),
+    [
+        (None, 0, "without a verdict"),
+        ("", 0, "without a verdict"),
+        ('{"schema": "urn:unskew:gate:2", "verdict": "promote", "exit', 0, "without a verdict"),
+        (b"\xff\xfe", 0, "without a verdict"),
+        ("[" * 100_000, 0, "without a verdict"),
+        (["promote"], 0, "schema None"),
+        ("promote", 0, "without a verdict"),
+        ({}, 0, "schema None"),
+        ({**WHOLE, "schema": "urn:unskew:gate:1"}, 0, "schema 'urn:unskew:gate:1'"),
+        ({**WHOLE, "schema": "urn:unskew:gate:3"}, 0, "schema 'urn:unskew:gate:3'"),
+        ({**WHOLE, "schema": [SCHEMA]}, 0, "schema ["),
+        ({**WHOLE, "verdict": "PROMOTE"}, 0, "none of promote, hold, not settled"),
+        ({**WHOLE, "verdict": ["promote"]}, 0, "none of"),
+        ({**WHOLE, "verdict": True}, 0, "none of"),
+        ({**WHOLE, "verdict": None}, 0, "none of"),
+        ({**WHOLE, "exit_code": False}, 0, "exit code False"),
+        ({**WHOLE, "exit_code": "0"}, 0, "exit code '0'"),
+        ({**WHOLE, "exit_code": 1}, 0, "exit code 1 and 0"),
+        (WHOLE, 1, "exit code 0 and 1"),
+        (WHOLE, 2, "exit code 0 and 2"),
+        (WHOLE, 141, "exit code 0 and 141"),
+        (WHOLE, -9, "exit code 0 and -9"),
+        ({**WHOLE, "verdict": "hold", "exit_code": 1}, 0, "exit code 1 and 0"),
+    ],
+)
+def test_only_a_verdict_of_a_known_form_counts(tmp_path, content, code, says):
+    path = tmp_path / "gate.json"
+    if content is not None:
+        text = content if isinstance(content, str | bytes) else json.dumps(content)
+        path.write_bytes(text if isinstance(text, bytes) else text.encode())
+    with pytest.raises(action.UndecidedError) as refused:
+        action.verdict_in(path, code)
+    assert says in str(refused.value)
+    path.write_text(json.dumps(WHOLE))
+    assert action.verdict_in(path, 0) == "promote"
+
+
+@pytest.mark.parametrize("name", ["judgments", "candidate", "metric", "log", "by", "config"])
+@pytest.mark.parametrize("value", ["a\x00b", "a\x1b[2J", "a\r--help"])
+def test_an_input_is_one_line(name, value):
+    values = {key.upper(): one for key, one in {**FILES, name: value}.items()}
+    with pytest.raises(action.UndecidedError, match=f"the input {name} must be one line"):
+        action.arguments(values)
+
+
+def test_an_input_is_one_word():
+    values = {"JUDGMENTS": "--help", "CANDIDATE": "-h", "PRODUCTION": "a b", "BY": "time\n\n--help"}
+    assert action.arguments(values) == [
+        "--judgments=--help", "--candidate=-h", "--production=a b", "--by=time", "--by=--help",
+    ]  # fmt: skip
+
+
+def test_no_module_of_the_working_folder_is_run(folder):
+    for name in ("unskew", "polars", "json", "shlex"):
+        (folder / f"{name}.py").write_text("from pathlib import Path\nPath('broken').touch()\n")
+    _, outputs = decide(folder, candidate="a.csv", production="c.csv", metric="P@10", options=OFF)
+    assert outputs["verdict"] == "promote"
+    assert not (folder / "broken").exists()
 
 
 def test_no_input_becomes_a_command(folder):
-    decide(folder, candidate="$(touch broken)", metric="`touch broken`", by="; touch broken")
+    fails(folder, "", candidate="$(touch broken)", metric="`touch broken`", by="; touch broken")
     assert not (folder / "broken").exists()
+
+
+def test_without_a_verdict_nothing_passes(folder):
+    for verdict in ("", "PROMOTE", "promote ", "hold\npromote", "0"):
+        assert end(folder, {"verdict": verdict, "exit-code": "0"}) == 2
 
 
 def test_the_script_of_the_page_tells_verdicts_apart(folder):

@@ -236,7 +236,7 @@ def check(name: str, value: object, hint: Any) -> None:
         words = " or ".join(described(hint))
         if isinstance(value, Integral) and abs(int(value)) > LARGEST:
             words += f", up to {LARGEST}"
-        raise SettingError(f"{name} must be {words}, got {_shown(value)}")
+        raise SettingError(f"{name} must be {words}, got {shown(value)}")
     if isinstance(value, str | os.PathLike) and _takes_paths(hint):
         check_path(name, value)
 
@@ -258,9 +258,13 @@ def _takes_paths(hint: Any) -> bool:
     return isinstance(kind, type) and issubclass(kind, os.PathLike)
 
 
-def _shown(value: object) -> str:
-    shown = " ".join(repr(value).split())
-    return shown if len(shown) <= LONGEST else f"{shown[:LONGEST]}…"
+def shown(value: object) -> str:
+    """Return a value that does not fit as messages show it: on one line, and not too long."""
+    try:
+        text = " ".join(repr(value).split())
+    except (ValueError, RecursionError):  # Python writes no number of more than 4,300 digits
+        return f"a huge {type(value).__name__}"
+    return text if len(text) <= LONGEST else f"{text[:LONGEST]}…"
 
 
 def as_numbers(name: str, values: Any) -> F64:
@@ -279,7 +283,7 @@ def as_numbers(name: str, values: Any) -> F64:
 
         return np.asarray(values, np.float64)
     except (TypeError, ValueError):
-        raise SettingError(f"{name} must be numbers, got {_shown(values)}") from None
+        raise SettingError(f"{name} must be numbers, got {shown(values)}") from None
 
 
 def fits(value: object, hint: Any) -> bool:

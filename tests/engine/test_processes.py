@@ -1,6 +1,7 @@
 """Processes: they run no code of the working folder; what killed ones leave is removed."""
 
 import os
+import pickle
 import subprocess
 import sys
 import time
@@ -11,6 +12,8 @@ import pytest
 
 import unskew
 from unskew.engine.files import reading, temporary_folder
+from unskew.engine.process_pool import _read
+from unskew.engine.store import StoreError
 from unskew.engine.threads import python_beside
 from unskew.errors import DataError
 
@@ -128,6 +131,70 @@ def test_what_killed_processes_left_is_removed(tmp_path, monkeypatch):
             assert not left.exists()
             assert living.exists()
     assert [path.name for path in tmp_path.iterdir()] == ["unskew-other"]
+
+
+def plant(home):
+    """Put what others could put into a shared folder under the names that are looked for there."""
+    for name in ("pipe", "link", "folder", "open", "inside-link"):
+        (home / f"unskew-{name}").mkdir(mode=0o700)
+    os.mkfifo(home / "unskew-pipe" / ".in-use")
+    (home / "unskew-link" / ".in-use").symlink_to(home / "precious")
+    (home / "unskew-folder" / ".in-use").mkdir()
+    (home / "unskew-open" / ".in-use").touch()
+    (home / "unskew-open").chmod(0o755)
+    os.mkfifo(home / "unskew-direct-pipe")
+    (home / "elsewhere").mkdir(mode=0o700)
+    (home / "elsewhere" / ".in-use").touch()
+    (home / "unskew-direct-link").symlink_to(home / "elsewhere")
+    (home / "unskew-plain").touch()
+    (home / "precious").touch()
+    for path in (home / "precious", home / "elsewhere" / ".in-use", home / "unskew-open/.in-use"):
+        os.utime(path, (time.time() - 1000,) * 2)
+    return {str(path) for path in home.rglob("*")}
+
+
+PLANTED = """
+from unskew.engine.process_pool import ProcessPool
+if __name__ == "__main__":
+    with ProcessPool(2) as pool:
+        print(sorted(done.result for done in pool.do(abs, [-1, -2, -3])))
+"""
+
+
+def test_what_others_plant_in_a_shared_folder_is_left_alone(tmp_path, tmp_path_factory):
+    """A pipe in the way would block a plain `open` for ever."""
+    before = plant(tmp_path)
+    script = tmp_path_factory.mktemp("script") / "planted.py"
+    script.write_text(PLANTED)
+    done = subprocess.run(
+        [sys.executable, str(script)],
+        env={**os.environ, "TMPDIR": str(tmp_path)},
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=120,
+    )
+    assert done.stdout.strip() == "[1, 2, 3]", done.stderr
+    assert {str(path) for path in tmp_path.rglob("*")} == before
+
+
+@pytest.mark.parametrize("change", ["open", "link", "pipe"])
+def test_a_worker_reads_tasks_from_its_own_folder_alone(tmp_path, change):
+    """Tasks are pickles: a folder that another user made in its place could run anything."""
+    home = tmp_path / "unskew-x"
+    home.mkdir(mode=0o700)
+    (home / "tasks").write_bytes(pickle.dumps((len, [""])))
+    assert _read(str(home / "tasks")) == (len, [""])
+    if change == "open":
+        home.chmod(0o777)
+    else:
+        (home / "tasks").rename(tmp_path / "tasks")
+        if change == "link":
+            (home / "tasks").symlink_to(tmp_path / "tasks")
+        else:
+            os.mkfifo(home / "tasks")
+    with pytest.raises(StoreError, match="cannot read its tasks"):
+        _read(str(home / "tasks"))
 
 
 # Little room

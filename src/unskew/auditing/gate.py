@@ -11,7 +11,7 @@ import numpy as np
 
 from unskew.auditing.gate_checks import check_values, verdict_of
 from unskew.auditing.gate_data import check_data
-from unskew.auditing.gate_looks import look_at, record
+from unskew.auditing.gate_looks import counting_looks, digests_of, look_at, read_log, record
 from unskew.auditing.gate_result import Gate
 from unskew.auditing.gate_settings import GateSettings
 from unskew.auditing.gate_values import Laid, lay, metric_of, values_of
@@ -108,17 +108,27 @@ def gate(
     # A gate chooses users and metrics itself: of a paper it takes the rule alone.
     judged = replace(as_judged(judgments, runs, seed=seed, **data), paper="")
     _check_systems(judged, candidate, production)
-    look = look_at(log, judged, (candidate, production), settings.to_dict())
+    digests = ("", "")
+    if log is not None:
+        read_log(log)  # a log that cannot be used is known before any work
+        digests = digests_of(judged, (candidate, production), settings.to_dict())
     laid = lay(judged, candidate, production, wanted)
     if not laid.tested.any():
         raise DataError("there are no test ratings: nothing can be decided")
     values = values_of(laid, threads)
     notes = list(judged.notes)
     values = replace(values, segments=_segments(laid, settings, notes))
-    checks = check_values(values, settings, look.alpha)
-    facts = check_data(laid, values, settings, look.alpha)
-    verdict = verdict_of(checks, facts)
-    result = Gate(
+    steps = _ladder(judged, candidate, production, laid.k)
+    means = _references(judged, settings.metric, references, seed, notes)
+    with counting_looks(log):
+        look = look_at(log, digests, settings.alpha)
+        checks = check_values(values, settings, look.alpha)
+        facts = check_data(laid, values, settings, look.alpha)
+        verdict = verdict_of(checks, facts)
+        if log is not None:
+            names = {"candidate": candidate, "production": production}
+            record(log, look, {"metric": settings.metric, "verdict": verdict, **names})
+    return Gate(
         verdict=verdict,
         candidate=candidate,
         production=production,
@@ -129,14 +139,10 @@ def gate(
         data=tuple(facts),
         settings=settings,
         look=look,
-        ladder=_ladder(judged, candidate, production, laid.k),
-        references=_references(judged, settings.metric, references, seed, notes),
+        ladder=steps,
+        references=means,
         notes=tuple(dict.fromkeys(notes)),
     )
-    if log is not None:
-        names = {"candidate": candidate, "production": production}
-        record(log, look, {"metric": settings.metric, "verdict": verdict, **names})
-    return result
 
 
 def _settings(

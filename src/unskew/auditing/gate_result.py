@@ -36,6 +36,8 @@ from unskew.report.text import as_json, counted, escape_markdown
 
 EXIT_CODES = {PROMOTE: 0, HOLD: 1, NOT_SETTLED: 3}
 """By verdict: how `unskew gate` ends; 2 is bad input."""
+SCHEMA = "urn:unskew:gate:2"
+"""What the JSON holds, and its version: `unskew schema gate`."""
 ENDINGS = (".html", ".htm", ".md", ".json", ".xml")
 _STATUS = {PROMOTE: "promote", HOLD: "hold", NOT_SETTLED: "open"}
 _SHOWN = {PASS: "ok", OPEN: "open", FAIL: "fails", INFORM: "–"}
@@ -131,6 +133,7 @@ class Gate(Result, GateFacts):
     def _content(self) -> dict[str, object]:
         what, why, sure = self.first_lines()
         return {
+            "schema": SCHEMA,
             "verdict": self.verdict,
             "exit_code": self.exit_code,
             "candidate": self.candidate,

@@ -3,19 +3,25 @@
 from __future__ import annotations
 
 import os
+import re
 import tomllib
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
 from typing import Any
 
-from unskew.checks import check_fields, check_path, choose, is_number
+from unskew.checks import check_fields, check_path, is_number, shown
+from unskew.engine.files import reading
 from unskew.errors import DataError, SettingError, unknown_name
 
 RAILS = ("anti", "coverage", "gini", "popularity")
 """The guard rails."""
 CONDUCT = ("check", "inform")
 """What the check on popularity does: it can hold back a promotion, or is only shown."""
+
+_WRITTEN = re.compile(r"((?:\d+\.?\d*|\.\d+)(?:e[+-]?\d+)?) *(%?)", re.ASCII | re.IGNORECASE)
+"""A margin in text: Python's float takes 1_0 and other digits too."""
 
 
 @dataclass(frozen=True)
@@ -34,19 +40,16 @@ class Margin:
 
     @classmethod
     def read(cls, name: str, value: object) -> Margin:
-        """Read `0.5%` or a number from 0 up."""
-        text = str(value).strip()
-        relative = text.endswith("%")
-        try:
-            amount = float(text.removesuffix("%"))
-        except ValueError:
-            amount = -1.0
-        if not 0 <= amount < 1e300 or isinstance(value, bool) or (relative and amount >= 100):
+        """Read `0.5%` or a number from 0 up, which may be written as text."""
+        written = _WRITTEN.fullmatch(value.strip()) if isinstance(value, str) else None
+        relative = written is not None and bool(written[2])
+        amount: Any = float(written[1]) if written else value if is_number(value) else -1.0
+        if not 0 <= amount < (100 if relative else 1e300):
             raise SettingError(
                 f"{name} must be a share below 100 % such as '0.5%', or a number from 0 up, got "
-                f"{value!r}"
+                f"{shown(value)}"
             )
-        return cls(amount / 100 if relative else amount, relative)
+        return cls(float(amount) / 100 if relative else float(amount), relative)
 
     def __str__(self) -> str:
         return f"{100 * self.amount:g}%" if self.relative else f"{self.amount:g}"
@@ -59,7 +62,7 @@ class Margin:
 def _share(name: str, value: object) -> float:
     margin = Margin.read(name, value)
     if not margin.relative and margin.amount > 1:
-        raise SettingError(f"{name} must be a share such as '1%' or 0.01, got {value!r}")
+        raise SettingError(f"{name} must be a share such as '1%' or 0.01, got {shown(value)}")
     return margin.amount
 
 
@@ -115,11 +118,15 @@ class GateSettings:
     data: DataLimits = DataLimits()
 
     def __post_init__(self) -> None:
+        if not isinstance(self.metric, str):
+            raise SettingError(f"metric must be a name such as nDCG@10, got {shown(self.metric)}")
+        if not is_number(self.alpha) or not 0 < self.alpha < 0.5:
+            raise SettingError(f"alpha must lie between 0 and 0.5, got {shown(self.alpha)}")
+        if self.popularity not in CONDUCT:
+            allowed = " or ".join(CONDUCT)
+            raise SettingError(f"popularity must be {allowed}, got {shown(self.popularity)}")
         check_fields(self)
         _check_names("rails", self.rails, RAILS)
-        if not is_number(self.alpha) or not 0 < self.alpha < 0.5:
-            raise SettingError(f"alpha must lie between 0 and 0.5, got {self.alpha!r}")
-        choose("popularity", self.popularity, CONDUCT)
 
     @classmethod
     def read(cls, source: object) -> GateSettings:
@@ -142,47 +149,47 @@ class GateSettings:
     def _of_mapping(cls, content: Mapping[str, Any], where: str) -> GateSettings:
         known = ("metric", "margin", "alpha", "popularity", "rails", "segments", "data")
         _check_names(where, content, known)
-        parts = {name: _part(where, content, name) for name in ("rails", "segments", "data")}
-        settings = cls()
         plain = {
             name: content[name] for name in ("metric", "alpha", "popularity") if name in content
         }
-        if not isinstance(plain.get("metric", ""), str):
-            raise SettingError(f"{where}: metric must be a name such as nDCG@10")
-        settings = replace(settings, **plain)
-        if "margin" in content:
-            settings = settings.with_margin(content["margin"])
-        return (
-            settings.with_rails(parts["rails"], where)
-            ._with_segments(parts["segments"], where)
-            ._with_data(parts["data"], where)
-        )
+        with _named(where):
+            settings = replace(cls(), **plain)
+            if "margin" in content:
+                settings = settings.with_margin(content["margin"])
+        readers = {"rails": cls.with_rails, "segments": cls._with_segments, "data": cls._with_data}
+        for name, read in readers.items():
+            part = content.get(name, {})
+            if not isinstance(part, Mapping):
+                raise SettingError(f"{where}: [{name}] must be a table, got {shown(part)}")
+            with _named(f"{where}, [{name}]"):
+                settings = read(settings, part)
+        return settings
 
     def with_margin(self, margin: object) -> GateSettings:
         """Return the settings of a test of non-inferiority; `off` for superiority."""
-        return replace(self, margin=None if margin == "off" else Margin.read("margin", margin))
+        return replace(self, margin=None if _is_off(margin) else Margin.read("margin", margin))
 
-    def with_rails(self, rails: Mapping[str, Any], where: str = "rails") -> GateSettings:
+    def with_rails(self, rails: Mapping[str, Any]) -> GateSettings:
         """Return the settings with other margins of guard rails; `off` or None switches one off."""
-        _check_names(where, rails, RAILS)
+        _check_names("rails", rails, RAILS)
         given = {
-            name: None if value in (None, "off", False) else Margin.read(name, value)
+            name: None if value is None or _is_off(value) else Margin.read(name, value)
             for name, value in rails.items()
         }
         return replace(self, rails={**self.rails, **given})
 
-    def _with_segments(self, part: Mapping[str, Any], where: str) -> GateSettings:
-        _check_names(where, part, ("by", "margin"))
+    def _with_segments(self, part: Mapping[str, Any]) -> GateSettings:
+        _check_names("segments", part, ("by", "margin"))
         by = part.get("by", self.segments)
-        if isinstance(by, str) or not all(isinstance(one, str) for one in by):
-            raise SettingError(f'{where}: by must be a list such as ["activity"], got {by!r}')
+        if not isinstance(by, list | tuple) or not all(isinstance(one, str) for one in by):
+            raise SettingError(f'by must be a list such as ["activity"], got {shown(by)}')
         margin = part.get("margin", self.segment_margin)
         if not isinstance(margin, Margin):
-            margin = Margin.read("margin of segments", margin)
+            margin = Margin.read("margin", margin)
         return replace(self, segments=tuple(by), segment_margin=margin)
 
-    def _with_data(self, part: Mapping[str, Any], where: str) -> GateSettings:
-        _check_names(where, part, [one.name for one in fields(DataLimits)])
+    def _with_data(self, part: Mapping[str, Any]) -> GateSettings:
+        _check_names("data", part, [one.name for one in fields(DataLimits)])
         shares = {name: _share(name, value) for name, value in part.items()}
         return replace(self, data=replace(self.data, **shares))
 
@@ -201,10 +208,14 @@ class GateSettings:
 
 def _parsed(path: Path) -> dict[str, Any]:
     try:
-        return tomllib.loads(path.read_text(encoding="utf-8"))
-    except FileNotFoundError:
-        raise DataError(f"{path}: no such file; `unskew gate --init {path}` writes one") from None
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as problem:
+        with reading(path):
+            return tomllib.loads(path.read_bytes().decode())
+    except DataError as problem:
+        hint = "" if path.exists() else f"; `unskew gate init {path}` writes one"
+        raise DataError(f"{problem}{hint}") from None
+    except RecursionError:
+        raise DataError(f"{path}: this is no TOML file of settings: too deeply nested") from None
+    except ValueError as problem:  # tomllib also raises plain ones, for numbers of many digits
         raise DataError(f"{path}: this is no TOML file ({problem})") from None
 
 
@@ -214,11 +225,17 @@ def _check_names(where: str, content: Mapping[str, Any], known: Any) -> None:
             raise unknown_name(f"setting of {where}", name, known)
 
 
-def _part(where: str, content: Mapping[str, Any], name: str) -> Mapping[str, Any]:
-    part = content.get(name, {})
-    if not isinstance(part, Mapping):
-        raise SettingError(f"{where}: [{name}] must be a table, got {part!r}")
-    return part
+@contextmanager
+def _named(where: str) -> Iterator[None]:
+    """Say of a wrong setting where it stands."""
+    try:
+        yield
+    except SettingError as problem:
+        raise type(problem)(f"{where}: ", *problem.args) from None
+
+
+def _is_off(value: object) -> bool:
+    return isinstance(value, str) and value.strip() == "off"
 
 
 TEMPLATE = """\

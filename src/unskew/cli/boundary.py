@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from unskew.addresses import without_credentials
+from unskew.cli.console import drop
 from unskew.cli.progress import finished_work
 from unskew.engine.files import output_error, reason
 from unskew.errors import SettingError, UnskewError, address_limit
@@ -42,11 +43,14 @@ def boundary(
         yield
         sys.stdout.flush()  # a full disk behind standard output shows here, not after the end
     except (Exception, KeyboardInterrupt) as problem:
+        unwritten = None
         if type(problem).__module__.startswith("typer"):  # its own ways to end
-            if hasattr(problem, "message"):
-                problem.message = without_credentials(str(problem.message))
-            raise
-        _leave(problem, values or {}, options, failed)
+            unwritten = _unwritten()
+            if unwritten is None:
+                if hasattr(problem, "message"):
+                    problem.message = without_credentials(str(problem.message))
+                raise
+        _leave(unwritten or problem, values or {}, options, failed)
     except BaseException as problem:
         if type(problem).__name__ != "PanicException":  # of a library written in Rust
             raise
@@ -140,12 +144,18 @@ def _stopped(values: Mapping[str, Any]) -> str:
     return "Stopped."
 
 
+def _unwritten() -> OSError | None:
+    """Write what standard output holds back; return why that cannot be done."""
+    try:
+        sys.stdout.flush()
+    except OSError as problem:
+        return problem
+    return None
+
+
 def _settle(stream: Any) -> None:
-    """Flush a stream; send what cannot be flushed nowhere, so that Python does not try again."""
+    """Flush a stream; send what cannot be flushed nowhere."""
     try:
         stream.flush()
     except (OSError, ValueError):
-        with suppress(OSError, ValueError):
-            nowhere = os.open(os.devnull, os.O_WRONLY)
-            os.dup2(nowhere, stream.fileno())
-            os.close(nowhere)
+        drop(stream)

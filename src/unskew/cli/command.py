@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from importlib import import_module
 from typing import Any
 
@@ -65,6 +65,8 @@ ONE_FILE = {
 GATES = ("gate",)
 """Commands whose exit code is an answer, in which 1 is no failure: these end in 2 then."""
 
+_FAILED = "unskew.failed"
+"""Where a group keeps the exit code of a failure of its command."""
 _LARGEST = 2**63 - 1
 _WRAPPED = 60
 """A line of a docstring that is shorter was not broken for want of space."""
@@ -76,7 +78,7 @@ class Command(TyperCommand):
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
         """Parse, and check every value."""
-        with boundary():
+        with boundary(failed=failure_code([self.name or ""])):
             check_words(args)
             rest = self._parsed(ctx, args)
             for parameter in self.params:
@@ -102,7 +104,7 @@ class Command(TyperCommand):
         """Run the command."""
         names = {name for parameter in self.params for name in parameter.opts}
         forget_progress()
-        failed = REFUSED if self.name in GATES else FAILED
+        failed = failure_code([self.name or ""])
         with boundary(ctx.params, names, failed), speak_of(_full_name(ctx), names):
             return super().invoke(ctx)
 
@@ -147,17 +149,23 @@ class Group(TyperGroup):
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
         """Parse; the help imports every command, which can be stopped."""
-        with boundary():
+        ctx.meta[_FAILED] = failure_code(args)
+        with boundary(failed=ctx.meta[_FAILED]):
             return super().parse_args(ctx, args)
 
     def invoke(self, ctx: Any) -> Any:
         """Import a command and run it."""
-        with boundary():
+        with boundary(failed=ctx.meta[_FAILED]):
             return super().invoke(ctx)
 
     def list_commands(self, ctx: Any) -> list[str]:  # noqa: ARG002 - typer passes it
         """Return the names of the commands, without importing them."""
         return list(self.commands)
+
+
+def failure_code(words: Sequence[str]) -> int:
+    """Return the exit code of a failure: of a gate one that is no verdict."""
+    return REFUSED if words and words[0] in GATES else FAILED
 
 
 def callback(name: str) -> Callable[..., None]:

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import codecs
+import os
 import re
 import sys
 import unicodedata
 from collections.abc import Collection, Iterable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from contextvars import ContextVar
+from typing import Any, TextIO, cast
 
 from rich.console import Console, ConsoleOptions, RenderableType
 from rich.segment import Segment
@@ -69,11 +71,62 @@ _PLAIN = {
 
 
 def safe_streams() -> None:
-    """Let every text be printed, whatever the encoding: signs it lacks are written in ASCII."""
+    """Let every text be printed, whatever the encoding: signs it lacks are written in ASCII.
+
+    A stream that was closed (`>&-`) leads nowhere, and messages that cannot be written are dropped:
+    the command works, and ends with its exit code.
+    """
     codecs.register_error("unskew", _replaced)
+    for number, name in enumerate(("stdin", "stdout", "stderr")):
+        if getattr(sys, name) is None:
+            setattr(sys, name, _nowhere(number))
+    if sys.stderr is sys.__stderr__:
+        sys.stderr = cast("TextIO", _Messages(sys.stderr))
     for stream in (sys.stdout, sys.stderr):
         if hasattr(stream, "reconfigure"):
             stream.reconfigure(errors="unskew")
+
+
+def _nowhere(number: int) -> TextIO:
+    """Return a stream that leads nowhere, under the number of one that was closed.
+
+    Otherwise the next file that is opened takes the number, and what libraries print goes there.
+    """
+    opened = os.open(os.devnull, os.O_RDWR)
+    if opened == number:
+        os.set_inheritable(opened, True)
+    return open(opened, "w" if number else "r", encoding="utf-8")  # noqa: PTH123
+
+
+class _Messages:
+    """Standard error. What cannot be written, as nobody reads it or a disk is full, is dropped."""
+
+    def __init__(self, stream: TextIO) -> None:
+        self._stream = stream
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._stream, name)
+
+    def write(self, text: str) -> int:
+        try:
+            return self._stream.write(text)
+        except OSError:
+            drop(self._stream)
+            return len(text)
+
+    def flush(self) -> None:
+        try:
+            self._stream.flush()
+        except OSError:
+            drop(self._stream)
+
+
+def drop(stream: TextIO) -> None:
+    """Send what is left in a stream, and all that follows, nowhere: Python would try again."""
+    with suppress(OSError, ValueError):
+        nowhere = os.open(os.devnull, os.O_WRONLY)
+        os.dup2(nowhere, stream.fileno())
+        os.close(nowhere)
 
 
 def _replaced(problem: UnicodeError) -> tuple[str, int]:

@@ -17,7 +17,7 @@ import tempfile
 import time
 import zlib
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO, cast
@@ -27,7 +27,7 @@ from unskew.checks import check_path
 from unskew.engine.cells import escaped
 from unskew.engine.folders import inner_path, local_path
 from unskew.engine.remote import RemoteFile, check_local, open_address, restored
-from unskew.engine.system import errno_from, is_running, lock, node
+from unskew.engine.system import errno_from, is_private, is_running, lock, node, open_regular
 from unskew.engine.threads import check_fork
 from unskew.errors import DataError, OutputError, UnskewError, address_limit
 
@@ -244,6 +244,61 @@ def replacing_folder(path: str | os.PathLike[str]) -> Iterator[Path]:
             shutil.rmtree(temporary, ignore_errors=True)
 
 
+PATIENCE = 60.0
+"""Seconds to wait for another process that has a file locked."""
+_HELD = (errno.EAGAIN, errno.EACCES, errno.EDEADLK)
+"""What systems answer when another process has the lock."""
+_ODD = (errno.ELOOP, errno.EISDIR, errno.ENXIO, None)
+"""What `open_regular` answers to what is no regular file."""
+
+
+@contextmanager
+def locked(path: str | os.PathLike[str], seconds: float = PATIENCE) -> Iterator[None]:
+    """Keep other processes away while this one reads a file, decides and replaces it.
+
+    The lock is a file beside it, because the file itself is replaced. The system frees it when the
+    process ends, however it ends; a lock that a killed process left behind holds nobody up.
+    """
+    check_local("output", path)
+    final = Path(os.path.realpath(path))
+    mark = final.with_name(f".{_shortened(final.name)}.lock")
+    with _explained(path):
+        final.parent.mkdir(parents=True, exist_ok=True)
+        file = _lock_mark(mark, time.monotonic() + seconds)
+    try:
+        yield
+    finally:
+        with suppress(OSError):  # Windows removes no open file
+            mark.unlink()
+        file.close()
+
+
+def _lock_mark(mark: Path, end: float) -> BinaryIO:
+    """Open and lock a file; while somebody else has it, try until `end`."""
+    while True:
+        try:
+            file = open_regular(mark, os.O_RDWR | os.O_CREAT)
+        except OSError as problem:
+            if problem.errno in _ODD:
+                raise OutputError(f"{mark}: this lock is no regular file: remove it") from None
+            raise
+        try:
+            lock(file, wait=False)
+            # Who had it removes it: what was opened before that locks nobody out any more.
+            if os.path.samestat(os.fstat(file.fileno()), mark.lstat()):
+                return file
+        except FileNotFoundError:
+            pass
+        except OSError as problem:
+            if problem.errno not in _HELD:
+                file.close()
+                raise
+        file.close()
+        if time.monotonic() > end:
+            raise OutputError(f"{mark}: another process keeps this lock: end it, or run again")
+        time.sleep(0.01)
+
+
 def _move_files(source: Path, target: Path) -> None:
     """Move files into a folder, those on top last: a card there speaks for all others."""
     files = [path for path in source.rglob("*") if not path.is_dir()]
@@ -266,8 +321,11 @@ def _is_stream(path: str | os.PathLike[str]) -> bool:
 
 
 def _beside(final: Path) -> Path:
-    kept = final.name.encode(errors="surrogateescape")[:_NAME].decode(errors="ignore")
-    return final.with_name(f".{kept}.{_writer()}-{secrets.token_hex(4)}.part")
+    return final.with_name(f".{_shortened(final.name)}.{_writer()}-{secrets.token_hex(4)}.part")
+
+
+def _shortened(name: str) -> str:
+    return name.encode(errors="surrogateescape")[:_NAME].decode(errors="ignore")
 
 
 @contextmanager
@@ -398,16 +456,19 @@ def is_temporary(folder: Path) -> bool:
 
 
 def _remove_abandoned(home: Path, seconds: float = 60.0) -> None:
-    """Remove temporary folders whose process is gone; not those that are just being made."""
-    for mark in home.glob(f"unskew-*/{_IN_USE}"):
+    """Remove temporary folders whose process is gone; not those that are just being made.
+
+    Others may write to `home` too: what is not a private folder of this user is left alone.
+    """
+    for folder in filter(is_private, home.glob("unskew-*")):
         try:
-            with mark.open("rb") as file:
-                lock(file, wait=False)
-                is_old = time.time() - mark.stat().st_mtime > seconds
-        except OSError:  # its process lives, it is another user's, or it is gone
+            with open_regular(folder / _IN_USE, of_user=True) as mark:
+                lock(mark, wait=False)
+                is_old = time.time() - os.fstat(mark.fileno()).st_mtime > seconds
+        except OSError:  # its process lives, it is not ours, or it is gone
             continue
         if is_old:  # the mark is closed: Windows removes no open file
-            shutil.rmtree(mark.parent, ignore_errors=True)
+            shutil.rmtree(folder, ignore_errors=True)
 
 
 def write_table(frame: pl.DataFrame, path: str | os.PathLike[str], kind: str) -> None:

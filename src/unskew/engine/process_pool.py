@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import multiprocessing
 import os
 import pickle
@@ -19,7 +20,7 @@ from typing import Any, TypeVar
 from unskew.engine.files import temporary_folder
 from unskew.engine.outcomes import Outcome, Outcomes, WorkersError, attempt
 from unskew.engine.store import StoreError
-from unskew.engine.system import without_interrupts
+from unskew.engine.system import is_private, open_regular, without_interrupts
 from unskew.engine.threads import (
     available,
     die_with_parent,
@@ -162,7 +163,8 @@ def _begin(folder: str) -> None:
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     usual_path()
     die_with_parent()
-    (Path(folder) / str(os.getpid())).touch()
+    if is_private(Path(folder)):
+        (Path(folder) / str(os.getpid())).touch()
 
 
 _here: dict[str, tuple[Callable[[Any], Any], list[Any]]] = {}
@@ -186,13 +188,17 @@ def _tasks(path: str) -> tuple[Callable[[Any], Any], list[Any]]:
 
 
 def _read(path: str) -> tuple[Callable[[Any], Any], list[Any]]:
+    """Read tasks. They are code: a folder that somebody made anew in its place is not read."""
     try:
-        return pickle.loads(Path(path).read_bytes())  # type: ignore[no-any-return]
+        if not is_private(Path(path).parent):
+            raise PermissionError(errno.EACCES, "its folder is not private")
+        with open_regular(Path(path), of_user=True) as file:
+            return pickle.load(file)  # type: ignore[no-any-return]
     except OSError as problem:
         raise StoreError(
-            f"a worker process cannot read its tasks: {path} ({problem.strerror}). Another "
-            "process removed the folder at the start of the run: run again, or set TMPDIR "
-            "to a folder that nothing else empties"
+            f"a worker process cannot read its tasks: {path} ({problem.strerror or problem}). "
+            "Another process removed or replaced the folder at the start of the run: run again, or "
+            "set TMPDIR to a folder that nothing else empties"
         ) from None
     except UnskewError:
         raise

@@ -1,17 +1,20 @@
-"""What operating systems do differently: locks on files, living processes, held-back interrupts.
+"""What operating systems do differently: locks and owners of files, processes, interrupts.
 
-Windows has no `fcntl`, no `resource`, no signal masks, and `os.kill(process, 0)` there does not ask
-whether a process lives: it interrupts it.
+Windows has no `fcntl`, no `resource`, no numbers of owners, no signal masks, and
+`os.kill(process, 0)` there does not ask whether a process lives: it interrupts it.
 """
 
 from __future__ import annotations
 
+import errno
 import os
 import signal
+import stat
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
-from typing import IO, Any
+from pathlib import Path
+from typing import IO, Any, BinaryIO
 
 from unskew.errors import UnskewError, address_limit, most_addresses
 
@@ -28,6 +31,44 @@ def lock(file: IO[Any], *, wait: bool) -> None:
         msvcrt.locking(file.fileno(), msvcrt.LK_LOCK if wait else msvcrt.LK_NBLCK, 1)
     else:
         fcntl.flock(file, fcntl.LOCK_EX | (0 if wait else fcntl.LOCK_NB))
+
+
+_AT_ONCE = getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_NOFOLLOW", 0)
+"""Opening a pipe does not wait for its other end, and a link is not followed."""
+
+
+def open_regular(path: Path, flags: int = os.O_RDONLY, *, of_user: bool = False) -> BinaryIO:
+    """Open a regular file without waiting; OSError for a pipe, a device, a folder or a link.
+
+    With `of_user` also for a file that another user owns.
+    """
+    number = os.open(path, flags | _AT_ONCE | getattr(os, "O_BINARY", 0), 0o666)
+    try:
+        kind = os.fstat(number)
+        if not stat.S_ISREG(kind.st_mode):
+            raise OSError("it is no regular file")  # the system has no number for that
+        if of_user and not _is_of_user(kind):
+            raise PermissionError(errno.EACCES, "another user owns this file", str(path))
+        return os.fdopen(number, "rb" if flags == os.O_RDONLY else "r+b")
+    except BaseException:
+        os.close(number)
+        raise
+
+
+def is_private(folder: Path) -> bool:
+    """Tell whether this is a folder, not a link to one, that only this user may look into."""
+    try:
+        kind = folder.lstat()
+    except OSError:
+        return False
+    if not stat.S_ISDIR(kind.st_mode):
+        return False
+    is_closed = sys.platform == "win32" or not stat.S_IMODE(kind.st_mode) & 0o077
+    return is_closed and _is_of_user(kind)
+
+
+def _is_of_user(kind: os.stat_result) -> bool:
+    return sys.platform == "win32" or kind.st_uid == os.geteuid()
 
 
 def is_running(process: int) -> bool | None:
