@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 import re
-from pathlib import PurePosixPath
+from pathlib import PurePath, PurePosixPath
 from typing import TypeGuard
 
 WEB = ("http", "https")
@@ -114,6 +114,11 @@ def address_name(address: str) -> str:
     """Return the last part of an address: the name of the file."""
     plain = shown_address(address).removesuffix(f"?{_HIDDEN}").partition("://")[2].rstrip("/")
     return PurePosixPath(plain).name
+
+
+def file_name(path: str | os.PathLike[str]) -> str:
+    """Return the name of a file, which is given by its path or its address."""
+    return address_name(path) if is_address(path) else PurePath(path).name
 
 
 def unflattened(path: str | os.PathLike[str]) -> str:

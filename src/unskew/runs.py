@@ -13,7 +13,7 @@ import numpy as np
 import polars as pl
 from numpy.typing import ArrayLike
 
-from unskew.addresses import address_name, is_address
+from unskew.addresses import file_name
 from unskew.arrays import F64, I32, I64, Mask, frozen
 from unskew.checks import checked, choose
 from unskew.data import tables
@@ -595,5 +595,4 @@ def _from_lists(source: Mapping[Any, Any]) -> tables.Table:
 
 def system_name(path: str | os.PathLike[str]) -> str:
     """Return the name a system gets from its file: the stem, without `.gz`."""
-    name = address_name(path) if is_address(path) else Path(path).name
-    return Path(name.removesuffix(".gz")).stem
+    return Path(file_name(path).removesuffix(".gz")).stem

@@ -41,7 +41,7 @@ def at_address(word, prefix=""):
     """Return a word of a command in which a file has an address with credentials."""
     return re.sub(
         r"\b((test|train|a|b|log|books|films|groups|genres)\.(csv|parquet))(?=$|:)",
-        rf"https://me:PASSWORD@host/{prefix}\1?signature=SIGNATURE",
+        rf"https://me:PASSWORD@host/{prefix}\1?s=SIGNATURE.SIGNATURE/SIGNATURE.SIGNATURE",
         word,
     )
 

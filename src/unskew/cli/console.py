@@ -15,6 +15,7 @@ from typing import Any, TextIO, cast
 from rich.console import Console, ConsoleOptions, RenderableType
 from rich.segment import Segment
 
+from unskew.addresses import without_credentials
 from unskew.errors import as_options
 from unskew.report.text import visible
 
@@ -170,8 +171,11 @@ def command_name() -> str:
 
 
 def in_option_words(text: str) -> str:
-    """Return a note or warning in which arguments such as `train=…` are options."""
-    return as_options(text, _OPTIONS.get())
+    """Return a note or warning in which arguments such as `train=…` are options.
+
+    Whatever address stands in it, it holds no credentials.
+    """
+    return as_options(without_credentials(text), _OPTIONS.get())
 
 
 class _Screen(Console):

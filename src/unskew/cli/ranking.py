@@ -125,13 +125,14 @@ def command(
 def _read(texts: Sequence[str]) -> dict[str, Any]:
     """Read the scores of each data set; several folders of one name are folds."""
     from unskew.evaluation.scores import Scores
+    from unskew.runs import system_name
 
     paths: dict[str, list[str]] = {}
     for text in texts:
         name, path, rest = split_named_source(text)
         if rest:
             raise SettingError(f"columns cannot be renamed here: {text}; call them as they are")
-        paths.setdefault(name or Path(path).stem, []).append(path)
+        paths.setdefault(name or system_name(path), []).append(path)
     scores: dict[str, Any] = {}
     for name, several in paths.items():
         folders = [path for path in several if Path(path).is_dir()]

@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
+from unskew.addresses import without_credentials
 from unskew.checks import MOST_DEPTH, choose
 from unskew.cli import formats, inputs, outputs
 from unskew.cli.bundles import REQUIRED, bundle, option
@@ -215,7 +216,7 @@ def _notes(run: Run, train: Ratings, users: pl.Series | None, source: str | None
     if users is not None:
         cold = sum(train.start[code] == train.start[code + 1] for code in train.users.codes(users))
         verb = "has" if cold == 1 else "have"
-        of_all = f"{cold:,} of {counted(len(users), 'user')} in {source}"
+        of_all = f"{cold:,} of {counted(len(users), 'user')} in {without_credentials(str(source))}"
         lines.append(f"{of_all} {verb} no training rating")
     empty = int((run.depth == 0).sum())
     if empty:

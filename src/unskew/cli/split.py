@@ -6,7 +6,7 @@ from dataclasses import fields
 from pathlib import Path
 from typing import Annotated, Any
 
-from unskew.addresses import address_name, is_address
+from unskew.addresses import file_name
 from unskew.checks import MOST_DEPTH, MOST_REPEATS, choose
 from unskew.cli import inputs, outputs
 from unskew.cli.bundles import bundle, option
@@ -339,7 +339,7 @@ def command(
         else from_card(repeated, data, test)
     )
     if output.folder is not None:
-        more = {"file": _file_name(reading.path), "reading": reading.described()}
+        more = {"file": file_name(reading.path), "reading": reading.described()}
         written = save_splits(
             splitter, data, output.folder, seed, liked=liked, force=output.force, more=more
         )
@@ -360,10 +360,6 @@ def _refuse_settings(folder: str, settings: dict[str, Any]) -> None:
     for name, value in settings.items():
         if value not in (None, []) and value is not False and value != default.get(name):
             raise SettingError(f"{folder}: is split already; leave out {_option(name)}")
-
-
-def _file_name(path: str) -> str:
-    return address_name(path) if is_address(path) else Path(path).name
 
 
 class _Reading:

@@ -11,7 +11,7 @@ from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
-from unskew.addresses import address_name, is_address, without_credentials
+from unskew.addresses import file_name
 from unskew.checks import checked
 from unskew.data import released
 from unskew.data.dataset import Dataset
@@ -174,13 +174,13 @@ def _own(source: object, data_dir: object, options: dict[str, Any]) -> Dataset:
     if data_dir is not None:
         raise SettingError(
             Spelling("data_dir", "--data-dir"),
-            f" is for named data sets, but {without_credentials(repr(source))} is not one",
+            f" is for named data sets, but {source!r} is not one",
         )
     _check_options("a file", options, keywords(read_ratings))
     ratings = read_ratings(source, **options)
     name = "ratings"
     if isinstance(source, str | os.PathLike):
-        name = address_name(source) if is_address(source) else Path(source).name
+        name = file_name(source)
     return Dataset(name, ratings, notes=ratings.notes)
 
 

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import polars as pl
 
+from unskew.addresses import file_name
 from unskew.checks import checked
 from unskew.data.ratings import Ratings
 from unskew.data.readers import read_ratings
@@ -76,7 +77,7 @@ def read_qrels(
 def _labelled(files: Sequence[str | os.PathLike[str]]) -> dict[str, object]:
     labelled: dict[str, object] = {}
     for file in files:
-        label = Path(str(file).removesuffix(".gz")).stem
+        label = Path(file_name(file).removesuffix(".gz")).stem
         if label in labelled:
             raise SettingError(
                 f"read_qrels: two files are named {label!r}; give labels: "

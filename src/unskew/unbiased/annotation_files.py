@@ -13,6 +13,7 @@ import polars as pl
 from unskew.data.ratings import Ids
 from unskew.data.tables import ITEM, plain_name, read_table
 from unskew.engine.files import digest_of_file, replacing_folder, sealed, write_table
+from unskew.engine.folders import inner_path
 from unskew.engine.versions import versions
 from unskew.errors import DataError, SettingError
 from unskew.report.text import counted, visible
@@ -52,7 +53,7 @@ def write_plan(
         Write into a folder that is not empty.
     """
     home = check_folder(folder, force)
-    _check_unfilled(home / TO_JUDGE)
+    _check_unfilled(inner_path(home, TO_JUDGE))
     sheet = _sheet(asked, titles)
     with replacing_folder(home) as part:
         write_table(sheet, part / TO_JUDGE, "csv")

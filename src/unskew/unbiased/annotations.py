@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import os
 from dataclasses import dataclass
-from pathlib import Path
 
 import numpy as np
 import polars as pl
 
+from unskew.addresses import file_name
 from unskew.checks import as_count, as_number, check_share, checked, choose
+from unskew.engine.folders import inner_path
 from unskew.errors import DataError
 from unskew.report.result import Result
 from unskew.report.text import counted
@@ -225,9 +226,9 @@ def read_annotation(
     """
     choose("skipped", skipped, SKIPPED)
     plan = load_plan(folder)
-    source = Path(folder) / TO_JUDGE if file is None else file
+    source = inner_path(folder, TO_JUDGE) if file is None else file
     labels, notes = read_labels(plan, source)
-    name = Path(source).name if isinstance(source, str | os.PathLike) else "table"
+    name = file_name(source) if isinstance(source, str | os.PathLike) else "table"
     result = Annotation(plan=plan, labels=labels, source=name, file_notes=tuple(notes))
     if skipped == "refuse" and result.held:
         raise DataError(f"{name}: {result.notes[len(notes)]}")
