@@ -14,7 +14,9 @@ import unskew as us
 from sizes import CUTOFFS, load
 
 SEVEN = [
-    f"{name}@{k}" for name in ("P", "Recall", "AP", "nDCG", "RR", "bpref", "infAP(pool=judged)") for k in CUTOFFS
+    f"{name}@{k}"
+    for name in ("P", "Recall", "AP", "nDCG", "RR", "bpref", "infAP(pool=judged)")
+    for k in CUTOFFS
 ]
 FIVE = [f"{name}@{k}" for name in ("P", "Recall", "AP", "RR", "nDCG") for k in (10, 100)]
 FIVE_SHORT = [f"{name}@{k}" for name in ("P", "Recall", "AP", "RR", "nDCG") for k in (10, 20)]

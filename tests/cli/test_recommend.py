@@ -189,7 +189,9 @@ def test_designs_with_several_lists_are_refused(files):
             test, {"p": {1: [2]}}, "P@1", liked=4, train=train, targets=us.targets.OneRelevant(5)
         )
     for name in ("1R", "p1r", "percentiles"):
-        with pytest.raises(us.SettingError, match=f"{name}.* a list per liked test item, .* a plan"):
+        with pytest.raises(
+            us.SettingError, match=f"{name}.* a list per liked test item, .* a plan"
+        ):
             us.evaluate(test, {"p": {1: [2]}}, "P@1", liked=4, train=train, targets=name)
     with pytest.raises(us.SettingError, match="leave items"):
         us.evaluate(

@@ -22,7 +22,8 @@ LIKED = 3
 CUTOFFS = (1, 3, 5, 20)
 JUDGED = [name for name, entry in REGISTRY.items() if entry.of == "judged"]
 VARIANTS = [
-    "P(per=list)", "condensed-P(per=k)", "P(bound=upper)", "P(bound=lower)", "Recall(per=min)", "F1(per=list)",
+    "P(per=list)", "condensed-P(per=k)", "P(bound=upper)", "P(bound=lower)", "Recall(per=min)",
+    "F1(per=list)",
     "AP(per=min)", "AP(per=k)", "AP(per=list)", "nDCG(ideal=uncut)", "nDCG(discount=original)",
     "DCG(discount=original)", "RBP(p=0.5)", "RBPresidual(p=0.95)", "infAP(pool=all)",
     "infAP(pool=judged)",
@@ -107,7 +108,9 @@ def with_forms(names):
         yield metric
         if metric.definition.anti:
             yield parse(f"anti-{name}") if not metric.anti else metric
-        if "bound" not in name and not metric.condensed:  # a condensed list has no unjudged items to bound
+        if (
+            "bound" not in name and not metric.condensed
+        ):  # a condensed list has no unjudged items to bound
             yield parse(f"condensed-{name}")
 
 
@@ -203,7 +206,9 @@ def test_lists_without_a_judged_item_are_said():
     run = {"u": ["a", "b"], "v": ["x"], "w": ["x", "y"]}
     twins = ["condensed-P@10", "condensed-anti-P@10"]
     scores = quiet(as_ratings(qrels), run, twins)
-    said = [one for one in scores.notes if one.startswith("s: 2 averaged lists hold no judged item")]
+    said = [
+        one for one in scores.notes if one.startswith("s: 2 averaged lists hold no judged item")
+    ]
     assert "the values of condensed-P@10, condensed-anti-P@10 are undefined" in said[0]
     assert sum(scores.means()["s"].values()) == pytest.approx(1 / 3)
     left = quiet(as_ratings(qrels), run, twins, undefined="skip")

@@ -668,8 +668,18 @@ def test_percentiles_draw_from_the_items_that_one_relevant_draws_from():
     By ratings the halves are a, b, c and d, e, f: d and e have test ratings, f has none. The list
     of d can hold e, and f only where all items are candidates.
     """
-    train = [(u, i, 3) for i, users in {"a": 6, "b": 5, "c": 5, "f": 2}.items() for u in range(users)]
-    test = [(9, "a", 5), (9, "b", 1), (8, "c", 5), (9, "d", 5), (8, "e", 1), (7, "d", 5), (7, "e", 1)]
+    train = [
+        (u, i, 3) for i, users in {"a": 6, "b": 5, "c": 5, "f": 2}.items() for u in range(users)
+    ]
+    test = [
+        (9, "a", 5),
+        (9, "b", 1),
+        (8, "c", 5),
+        (9, "d", 5),
+        (8, "e", 1),
+        (7, "d", 5),
+        (7, "e", 1),
+    ]
     split = split_of(train, test)
 
     def lists_of(design):
