@@ -121,7 +121,7 @@ def test_libraries_page_is_up_to_date():
 
 
 def test_the_defaults_of_papers_can_be_asked_for():
-    """Calls in the last column of the table take these arguments; the rest are settings and names."""
+    """Calls in the last column of the table take these arguments; metrics and settings exist."""
     page = (DOCS / "protocols.md").read_text()
     rows = re.findall(r"^\|.*\| (.*) \|$", page.partition("## Defaults that are not")[2], re.M)[2:]
     assert len(rows) >= 10

@@ -22,7 +22,8 @@ LIKED = 3
 CUTOFFS = (1, 3, 5, 20)
 JUDGED = [name for name, entry in REGISTRY.items() if entry.of == "judged"]
 VARIANTS = [
-    "P(per=list)", "condensed-P(per=k)", "P(bound=upper)", "P(bound=lower)", "Recall(per=min)", "F1(per=list)",
+    "P(per=list)", "condensed-P(per=k)", "P(bound=upper)", "P(bound=lower)", "Recall(per=min)",
+    "F1(per=list)",
     "AP(per=min)", "AP(per=k)", "AP(per=list)", "nDCG(ideal=uncut)", "nDCG(discount=original)",
     "DCG(discount=original)", "RBP(p=0.5)", "RBPresidual(p=0.95)", "infAP(pool=all)",
     "infAP(pool=judged)",

@@ -25,7 +25,8 @@ from unskew.stats.sums_over_hits import slot_of
 
 METRICS = [
     "P@5", "P", "set_P", "P(per=list)@7", "Recall@5", "AP", "AP@3", "RR", "nDCG", "nDCG@5", "DCG@4",
-    "bpref@5", "infAP@5", "infAP(pool=judged)@5", "infAP(pool=all)", "HitRate@3", "anti-P@5", "anti-nDCG@5", "anti-Recall",
+    "bpref@5", "infAP@5", "infAP(pool=judged)@5", "infAP(pool=all)", "HitRate@3", "anti-P@5",
+    "anti-nDCG@5", "anti-Recall",
 ]  # fmt: skip
 # These have no sum over hits of their own and take the general way.
 OTHERS = ["condensed-AP@3", "SR(gamma=1)@5", "Recall(per=min)@5", "F1@5", "Judged@5", "Rprec"]

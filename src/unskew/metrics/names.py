@@ -66,7 +66,7 @@ class Metric:
 
     @property
     def defaults(self) -> dict[str, Value]:
-        """What each setting is unless the name states it; condensed forms have some of their own."""
+        """What each setting is unless the name states it; condensed forms differ in some."""
         usual = {key: param.default for key, param in self.definition.params.items()}
         return {**usual, **self.definition.condensed} if self.condensed else usual
 
