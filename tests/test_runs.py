@@ -411,7 +411,7 @@ def test_ranks_far_below_are_refused_where_gaps_are_kept():
 
 def test_repeated_ranks_are_refused():
     table = {"user": [1, 2, 2], "item": ["a", "b", "c"], "rank": [1, 1, 1]}
-    with pytest.raises(us.DataError, match=r"1 rank occurs twice .*: user 2, rank 1; .*by='score'"):
+    with pytest.raises(us.DataError, match=r"1 rank occurs twice .*: user 2, rank 1; correct them"):
         read_run(table)
 
 
