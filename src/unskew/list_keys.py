@@ -14,7 +14,7 @@ from unskew.arrays import I32, I64, frozen
 from unskew.data import tables
 from unskew.data.ratings import Ids
 from unskew.data.times import time_column, written
-from unskew.errors import SettingError, Spelling
+from unskew.errors import DataError, SettingError, Spelling
 from unskew.report.text import counted
 
 DAY = 86_400_000_000
@@ -228,8 +228,11 @@ def _separates(frame: pl.DataFrame, user: str, column: str, slot: str) -> bool:
 
 
 def _dated(table: tables.Table, column: str) -> str:
-    days = not bool((time_column(table, column)[0] % DAY).any())
-    return "daily lists" if days else "lists of several times"
+    try:
+        moments = time_column(table, column)[0]
+    except DataError:  # it will say so when it is asked for
+        return "lists of several dates"
+    return "lists of several times" if (moments % DAY).any() else "daily lists"
 
 
 def say_keys(keys: ListKeys) -> str:

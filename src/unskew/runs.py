@@ -319,6 +319,11 @@ def _read_before(
     """Return a run that was read before, as far as more is asked of it."""
     if lists is not None and run.keys is None:
         raise SettingError("these lists were read as one per user: give lists=… to read_run")
+    if lists is None and run.keys is not None:
+        raise SettingError(
+            "this takes one list per user, and the run has several: give it to judge, evaluate or "
+            "gate"
+        )
     run = _without_repeats(run, duplicates)
     return run if depth is None else _cut(run, depth)
 

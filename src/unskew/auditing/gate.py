@@ -18,7 +18,8 @@ from unskew.auditing.gate_values import Laid, lay, metric_of, values_of
 from unskew.checks import checked, choose
 from unskew.data.ratings import Ids
 from unskew.errors import DataError, SettingError
-from unskew.judging.judged import Judged, as_judged
+from unskew.judging.arguments import as_judged
+from unskew.judging.judged import Judged
 from unskew.judging.reading import DataOptions
 from unskew.judging.shape import DISLIKED
 from unskew.stats.segments import segments_of

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -17,7 +17,8 @@ from unskew.engine.versions import versions
 from unskew.errors import SettingError, Spelling
 from unskew.evaluation.scores import UNDEFINED, USERS, Scores, System
 from unskew.evaluation.scoring import list_columns, prepare, remarks, score
-from unskew.judging.judged import Judged, as_judged, second_argument
+from unskew.judging.arguments import as_judged, second_argument
+from unskew.judging.judged import Judged
 from unskew.metrics.chance import DRAWS
 from unskew.metrics.names import Metric, parse
 from unskew.targets.designs import Targets
@@ -52,6 +53,7 @@ def evaluate(
     memory: int | str = MEMORY,
     progress: Progress | None = None,
     targets: str | Targets | None = None,
+    lists: str | Sequence[str] | None = None,
     draws: int = DRAWS,
     compat: str | None = None,
 ) -> Scores:
@@ -82,6 +84,9 @@ def evaluate(
     targets
         Of raw data, with `train`: what the systems ranked, see `judge`. Then what a random order
         is expected to score is shown.
+    lists
+        Of raw data: the columns of the runs that tell several lists of a user apart, such as
+        ``("user", "date")``, see `judge`.
     draws
         With targets: how many random orders are averaged for the expectation of metrics for
         which no closed form is known.
@@ -119,8 +124,9 @@ def evaluate(
         from unskew.evaluation.compat import check_free, evaluate_as
 
         check_free(compat, gain=gain, users=users, undefined=undefined, ties=ties, targets=targets)
-        if unranked is not None:
-            raise SettingError("compat takes the lists as the library does: leave unranked=… out")
+        for name, value in (("unranked", unranked), ("lists", lists)):
+            if value is not None:
+                raise SettingError(f"compat takes lists as the library does: leave {name}=… out")
         laid = lay(judgments, runs, seed=seed, **data)
         return evaluate_as(compat, laid, None if metrics == METRICS else metrics)
     wanted = labelled(metrics)
@@ -132,9 +138,11 @@ def evaluate(
         gain=gain,
         loss=loss,
         targets=targets,
+        lists=lists,
         ties=ties,
         unranked=unranked,
         may_tie=True,
+        may_repeat=True,
         **data,
     )
     if seed not in (0, judged.seed):
@@ -156,6 +164,7 @@ def _scores(
     judged: Judged, wanted: Mapping[str, Metric], results: dict[str, System], notes: tuple[str, ...]
 ) -> Scores:
     """Put values of all systems together."""
+    over = "strata" if judged.targets is not None and judged.targets.strata else "lists"
     return Scores(
         tuple(label for label, metric in wanted.items() if metric.definition.of != "run"),
         results,
@@ -165,7 +174,7 @@ def _scores(
         make_card=_card(judged, wanted),
         notes=notes,
         relevance=str(judged.relevance),
-        over="strata" if judged.targets is not None and judged.targets.strata else "lists",
+        over=over if judged.occasions is None else "users",
     )
 
 
@@ -215,7 +224,9 @@ def _card(judged: Judged, wanted: Mapping[str, Metric]) -> Callable[[], dict[str
     """Return what makes the card: everything from which the numbers can be derived again."""
     # Scores keep the card, so that it must not hold the lists of the systems.
     tests, train, lists = judged.tests, judged.train, judged.targets
+    several = {} if judged.occasions is None else {"lists": judged.occasions.settings}
     settings = {
+        **several,
         "relevance": judged.relevance.describe(),
         "metrics": {label: str(metric) for label, metric in wanted.items()},
         **_user_code(wanted),

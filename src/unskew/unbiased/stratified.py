@@ -25,7 +25,8 @@ from unskew.errors import SettingError
 from unskew.evaluation.evaluate import MEMORY, labelled, memory_bytes
 from unskew.evaluation.scores import UNDEFINED, USERS, Scores, System
 from unskew.evaluation.scoring import list_columns, prepare, remarks, score
-from unskew.judging.judged import Judged, as_judged, second_argument
+from unskew.judging.arguments import as_judged, second_argument
+from unskew.judging.judged import Judged
 from unskew.judging.reading import DataOptions
 from unskew.judging.shape import BLOCK, LIKED, Basis, Matched, Scratch
 from unskew.metrics.block import Block
