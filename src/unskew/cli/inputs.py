@@ -33,6 +33,8 @@ if TYPE_CHECKING:
     from unskew.engine.store import Store
     from unskew.evaluation.scores import Scores
     from unskew.judging.judged import Judged
+    from unskew.judging.rating_log import RatingLog
+    from unskew.list_keys import ListKeys
     from unskew.recommend.model import Algorithm
     from unskew.runs import Run
 
@@ -282,11 +284,24 @@ def read_judged(
         name: read_run_file(source, files.columns, keep_scores=False, **run_settings)
         for name, source in named_runs(runs).items()
     }
-    test, trained = (
-        None if path is None else read_rating_file(path, files, other_columns=LIST_COLUMNS)
-        for path in (judgments, train)
-    )
+    keys = next((run.keys for run in lists.values() if run.keys is not None), None)
+    trained = None if train is None else read_rating_file(train, files, other_columns=LIST_COLUMNS)
+    test: Ratings | RatingLog
+    if keys is None:
+        test = read_rating_file(judgments, files, other_columns=LIST_COLUMNS)
+    else:
+        test = read_log_file(judgments, files, keys)
     return {"judgments": test, "runs": lists, "train": trained}
+
+
+def read_log_file(source: str, files: FileOptions, keys: ListKeys) -> RatingLog:
+    """Read test ratings for lists that are each evaluated with a part of them."""
+    from unskew.judging.rating_log import RatingLog
+
+    if is_named(source):
+        return RatingLog.of_ratings(load_data(source, files).ratings, keys)
+    path, columns = file_columns(source, files.columns, RATING_COLUMNS, LIST_COLUMNS)
+    return RatingLog.of_file(path, keys, files.duplicates, feedback=files.feedback, **columns)
 
 
 def judge_files(

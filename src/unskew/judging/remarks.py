@@ -104,9 +104,8 @@ class SystemFacts:
             effect = "left out of the means" if left_out else "they score 0"
             lack = f"{_users_with_test(without_list)} no list"
             if self.are_several:
-                lack = (
-                    f"{counted(without_list, 'list is', 'lists are')} missing that have test data"
-                )
+                one = "list with test data is missing"
+                lack = counted(without_list, one, "lists with test data are missing")
             yield f"{name}: {lack}; {effect}", False
         if self.without_test and not self.is_full:
             averaged = users in ("all", "with-list")
