@@ -180,7 +180,7 @@ def command(options: EvaluateOptions, output: ScoresOptions) -> None:
 
       unskew evaluate -j test.csv -r mine.csv -m nDCG@10 --liked 4 --compat recbole
 
-      unskew evaluate -j test.csv -r daily.csv -m nDCG@10 --liked 4 --lists user,date
+      unskew evaluate -j clicks.csv -r daily.csv -m nDCG@10 --lists user,date
 
       unskew evaluate -j judgments/ -r mine=lists/ -m nDCG@10 --liked 4 --on-disk judged/
       --memory 4GiB

@@ -163,7 +163,8 @@ def command(
       unskew gate -j test.csv --candidate new.csv --production old.csv --train train.csv --liked 4
       --margin 0.5% -o gate.md -o gate.xml
 
-      unskew gate -j clicks.csv --candidate new.csv --production old.csv --lists user,date
+      unskew gate -j clicks.csv --candidate daily-new.csv --production daily-old.csv
+      --lists user,date
 
       unskew gate init
 
