@@ -411,10 +411,99 @@ def test_ranks_far_below_are_refused_where_gaps_are_kept():
     assert lists(read_run(table)) == {1: ["a", "b"]}
 
 
+DAILY = {
+    "user": [1, 1, 1, 1],
+    "date": ["2024-05-01", "2024-05-01", "2024-05-02", "2024-05-02"],
+    "item": ["a", "b", "a", "c"],
+    "rank": [1, 2, 1, 2],
+}
+ADVICE = (
+    "the file has a column 'date', and (user, date) makes them unique: these are daily lists; use "
+)
+
+
+@pytest.mark.parametrize("repeated", ["rank", "item"])
+def test_repeats_of_daily_lists_name_the_column_that_tells_them_apart(repeated):
+    table = {name: column for name, column in DAILY.items() if name in ("user", "date", "item")}
+    table |= {"rank": DAILY["rank"]} if repeated == "rank" else {"score": [4, 3, 2, 1]}
+    with pytest.raises(us.DataError) as raised:
+        read_run(table)
+    problem = raised.value
+    assert str(problem).endswith(f"{ADVICE}lists=('user', 'date')")
+    words = problem.on_command_line({"--lists", "--by"})
+    assert words.endswith(f"{ADVICE}--lists user,date")
+    assert "--by" not in words
+    elsewhere = "unskew evaluate, compare or gate, which take --lists user,date"
+    assert problem.on_command_line({"--run"}).endswith(ADVICE + elsewhere)
+
+
+@pytest.mark.parametrize(
+    ("column", "advice"),
+    [
+        (
+            {"visit": [1, 1, 2, 2]},
+            r"if it names the sessions of a user, use lists=\('user', 'visit'\)",
+        ),
+        ({"model": ["x", "x", "y", "y"]}, "if it names systems, write one file per system$"),
+        ({"shown_at": [1.5e9, 1.5e9, 1.6e9, 1.6e9]}, "sessions of a user"),
+        ({"event_time": [1.5e9 + 1, 1.5e9 + 1, 1.6e9, 1.6e9]}, "these are lists of several times"),
+        ({"date": ["x", "x", "y", "y"]}, "these are lists of several dates"),
+        ({"row": [1, 2, 3, 4]}, "rank 1; correct them$"),
+        ({"date": ["2024-05-01", None, "2024-05-02", "2024-05-02"]}, "rank 1; correct them$"),
+        ({"visit": [1, 1, 1, 2]}, "rank 1; correct them$"),
+    ],
+)
+def test_other_columns_are_taken_for_what_they_may_be(column, advice):
+    table = {name: values for name, values in DAILY.items() if name != "date"} | column
+    with pytest.raises(us.DataError, match=advice):
+        read_run(table)
+
+
+def test_several_lists_of_a_user_are_read_by_date():
+    run = read_run(DAILY | {"rank": [2, 1, 1, 2]}, lists=("user", "date"))
+    assert repr(run) == "Run(2 lists of 1 user, 3 items, depth up to 2)"
+    rows = run.to_polars()
+    assert rows["item"].to_list() == ["b", "a", "a", "c"]
+    assert rows["date"].dt.day().to_list() == [1, 1, 2, 2]
+    nested = {"uid": [1, 1], "date": ["2024-05-02", "2024-05-01"], "item": [["a"], ["b", "a"]]}
+    for lists_ in (("uid", "date"), "uid,date"):
+        again = read_run(nested, lists=lists_)
+        assert again.to_polars()["item"].to_list() == ["b", "a", "a"]
+    with pytest.raises(us.DataError, match=r"1 item occurs twice .* makes them unique"):
+        read_run(nested)
+
+
+def test_repeats_within_a_dated_list_name_the_date():
+    with pytest.raises(us.DataError, match="user 1, date 2024-05-01, rank 1; correct them"):
+        read_run(DAILY | {"rank": [1, 1, 1, 2]}, lists=("user", "date"))
+    with pytest.raises(us.DataError, match="user 1, date 2024-05-02, item 'a'; keep the best"):
+        read_run(DAILY | {"item": ["a", "b", "a", "a"]}, lists=("user", "date"))
+
+
+def test_dates_that_are_not_read_are_noted():
+    """Without ranks, lists of several dates without a common item look like one list."""
+    table = {
+        "user": [1, 1, 1],
+        "date": [1.6e9, 1.6e9, 1.7e9],
+        "item": list("abc"),
+        "score": [3, 2, 1],
+    }
+    assert any(
+        "users have several dates in column 'date'" in note for note in read_run(table).notes
+    )
+    assert not any("date" in note for note in read_run(table | {"date": [1.6e9] * 3}).notes)
+
+
 def test_repeated_ranks_are_refused():
     table = {"user": [1, 2, 2], "item": ["a", "b", "c"], "rank": [1, 1, 1]}
-    with pytest.raises(us.DataError, match=r"1 rank occurs twice .*: user 2, rank 1; .*by='score'"):
+    with pytest.raises(us.DataError, match=r"1 rank occurs twice .*: user 2, rank 1; correct them"):
         read_run(table)
+    with pytest.raises(us.DataError, match="rank by score instead with by='score'") as raised:
+        read_run(table | {"score": [3, 2, 1]})
+    assert "with --by score" in raised.value.on_command_line({"--by", "--gaps"})
+    # `--by` of compare and gate means groups of users.
+    words = raised.value.on_command_line({"--by", "--lists"})
+    assert "rank by score instead with a file without its rank column" in words
 
 
 @pytest.mark.parametrize(

@@ -23,6 +23,10 @@ class Spelling:
     python: str
     command_line: str
     """An option such as `--duplicates first`, or any other text."""
+    beside: str = ""
+    """Another option of every command in which the first one has this meaning."""
+    without: str = ""
+    """What to write for commands that do not have the option; the words of Python unless given."""
 
     def __str__(self) -> str:
         return self.python
@@ -30,9 +34,10 @@ class Spelling:
     def among(self, options: Collection[str]) -> str:
         """Return the words of the command line, for a command that has these options."""
         option = self.command_line.partition(" ")[0]
-        if option.startswith("--") and option not in options:
-            return f"{self.python} in Python"
-        return self.command_line
+        needed = {name for name in (option, self.beside) if name.startswith("--")}
+        if needed <= set(options):
+            return self.command_line
+        return self.without or f"{self.python} in Python"
 
 
 class UnskewError(Exception):

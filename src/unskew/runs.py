@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -18,13 +18,15 @@ from unskew.arrays import F64, I32, I64, Mask, frozen
 from unskew.checks import checked, choose
 from unskew.data import tables
 from unskew.data.frames import as_column
-from unskew.data.nested import as_matrix, as_number_matrix, check_lengths, first_value, shown
+from unskew.data.nested import as_matrix, as_number_matrix
 from unskew.data.rating_columns import check_no_ratings
 from unskew.data.ratings import Ids, write_trec
 from unskew.engine.files import write_table
 from unskew.engine.threads import map_blocks
 from unskew.errors import DataError, SettingError, Spelling
+from unskew.list_keys import ListKeys, named_columns, say_keys, several_lists, unused_dates
 from unskew.report.text import counted
+from unskew.run_tables import BY_SCORE, one_row_per_item, rank_column, run_table, without_nan
 from unskew.ties import (
     EXPECTED,
     TIES,
@@ -35,19 +37,16 @@ from unskew.ties import (
     order_by_score,
 )
 
-# Kernels subtract ranks from each other, and floats hold every whole number below this.
-_TOO_LARGE = 2**53
-
 
 @dataclass(frozen=True, eq=False)
 class Run:
-    """Ranked lists: one per user, best first; `-1` marks an empty slot.
+    """Ranked lists: one per user, or several (`keys`), best first; `-1` marks an empty slot.
 
     Build one with `read_run` or `Run.from_arrays`.
     """
 
     users: Ids
-    """The users that have a list; list l belongs to user l."""
+    """The users that have a list; list l belongs to user l. With `keys`: the numbers of lists."""
     items: Ids
     start: I64
     """Where each list starts in `item`; one more entry for the end."""
@@ -60,6 +59,8 @@ class Run:
     """How many places hold an item that its list already has (`duplicates="keep"`)."""
     counts: ReadingCounts = ReadingCounts()  # noqa: RUF009 - frozen
     """What was left out when it was read."""
+    keys: ListKeys | None = None
+    """Whose list each one is, where users have one per date or session."""
 
     @classmethod
     def from_arrays(
@@ -96,17 +97,21 @@ class Run:
         start = np.arange(who.size + 1, dtype=np.int64) * table.shape[1]
         score = None if grid is None else frozen(grid[np.argsort(order)].ravel())
         run = cls(ids, known, frozen(start), frozen(item), score)
-        return _unique(_trim(run), "error", "arrays")
+        return _unique(_trim(run), "error", _Origin("arrays"))
 
     def __len__(self) -> int:
         return len(self.users)
 
     def __repr__(self) -> str:
         depth = int(self.depth.max()) if len(self) else 0
-        return (
-            f"Run({counted(len(self), 'list')}, {counted(len(self.items), 'item')}, depth up to "
-            f"{depth:,})"
-        )
+        lists = counted(len(self), "list") if self.keys is None else say_keys(self.keys)
+        return f"Run({lists}, {counted(len(self.items), 'item')}, depth up to {depth:,})"
+
+    def list_name(self, number: int) -> str:
+        """Return in words whose list it is."""
+        if self.keys is not None:
+            return self.keys.name(number)
+        return f"user {self.users.values[number]!r}"
 
     def _repr_html_(self) -> str:
         from unskew.report.notebook_view import card
@@ -136,12 +141,16 @@ class Run:
         return TieCounts(*map(int, kernels.count_ties(self.start, frozen(self.score))))
 
     def to_polars(self) -> pl.DataFrame:
-        """Return user, item, rank (from 1) and, if known, score; empty slots left out."""
-        user = np.repeat(np.arange(len(self), dtype=np.int32), self.depth)
+        """Return user, item, rank (from 1) and, if known, score; empty slots left out.
+
+        Where users have several lists, their date or session follows the user.
+        """
+        rows = np.repeat(np.arange(len(self), dtype=np.int32), self.depth)
         rank = np.arange(self.item.size) - np.repeat(self.start[:-1], self.depth) + 1
         filled = self.item >= 0
+        owner = {"user": self.users.raw(rows[filled])}
         columns = {
-            "user": self.users.raw(user[filled]),
+            **(owner if self.keys is None else self.keys.columns(rows[filled])),
             "item": self.items.raw(self.item[filled]),
             "rank": pl.Series(rank[filled]),
         }
@@ -168,6 +177,8 @@ class Run:
         scores do not keep this run's order under that rule (or there are none), the negated rank
         is written instead.
         """
+        if self.keys is not None:
+            raise DataError("a TREC run has one list per user, these have several: write CSV")
         frame = self.to_polars()
         if self.score is None or not self._falls_as_float32():
             frame = frame.with_columns(score=-pl.col("rank").cast(pl.Float64))
@@ -193,6 +204,7 @@ def read_run(
     item: str | int | None = None,
     rank: str | int | None = None,
     score: str | int | None = None,
+    lists: str | Sequence[str] | None = None,
     by: str | None = None,
     ties: str | None = None,
     seed: int = 0,
@@ -215,6 +227,11 @@ def read_run(
     user, item, rank, score
         Names (or numbers) of the columns, guessed unless given. Without rank and score the rows'
         own order is the ranking. Ranks are whole numbers below 2**53.
+    lists
+        Where users have several lists: the columns that tell them apart, users first, such as
+        ``("user", "date")``. The second holds dates or times, as for `read_ratings`, or ids of
+        sessions. `judge` then evaluates each list with what its user did from then on, or in that
+        session.
     by
         `rank` or `score`: which of them ranks when both are there. Default: the rank, but the
         score in TREC files, as trec_eval does.
@@ -259,58 +276,113 @@ def read_run(
     if ties == EXPECTED:
         ties, keep_scores = "id", True
     if isinstance(source, Run):
-        run = _without_repeats(source, duplicates)
-        return run if depth is None else _cut(run, depth)
-    table = _table(source, format, isinstance(user, int) and isinstance(item, int))
-    frame = table.frame
+        return _read_before(source, duplicates, depth, lists)
+    column: str | None = None
+    if lists is not None:
+        user, column = named_columns(lists, user)
+    table = run_table(source, format, isinstance(user, int) and isinstance(item, int))
     names: dict[str, Any] = {
         "user": table.need("user", tables.USER, user),
         "item": table.need("item", tables.ITEM, item),
         "rank": table.pick("rank", tables.RANK, rank),
         "score": table.pick("score", tables.SCORE, score),
+        "list": None if column is None else table.pick("lists", (), column),
     }
-    if frame.height == 0:
+    if table.frame.height == 0:
         raise DataError(f"{table.source}: there are no rows")
-    if isinstance(frame[names["item"]].dtype, pl.List | pl.Array):
-        frame, names = _explode(table, names)
-        table = replace(table, frame=frame)
+    if isinstance(table.frame[names["item"]].dtype, pl.List | pl.Array):
+        table = one_row_per_item(table, names)
     if by is None:
         by = "score" if table.format == "trec" or names["rank"] is None else "rank"
     elif names[choose("by", by, ("rank", "score"))] is None:
         raise DataError(
             f"{table.source}: there is no {by} column for ", Spelling(f"by={by!r}", f"--by {by}")
         )
-    ranks = None if names["rank"] is None else _ranks(table, names["rank"])
+    ranks = None if names["rank"] is None else rank_column(table, names["rank"])
     scores = (
         None if names["score"] is None else tables.number_column(table, names["score"], "scores")
     )
     if scores is not None and ranks is None and score is None and table.format != "trec":
         check_no_ratings(table, names["score"], scores)
-    notes = _say_columns(table, names)
-    lost = frame.height
+    notes, rows = _say_columns(table, names), table.frame.height
     if scores is not None and by == "score":
-        frame, scores, ranks, note = _without_nan(table, frame, scores, ranks, nan)
+        table, scores, ranks, note = without_nan(table, scores, ranks, nan)
         notes += note
-    lost -= frame.height
     if by == "rank" and not keep_scores:
         scores = None
+    rough = _numbered(table, names, ranks, scores, likely)
+    ties = ties or ("trec" if table.format == "trec" else "id")
+    origin = _Origin(table.source, table, names)
+    run, more = rough.ranked(by, ties, seed, gaps, origin)
+    run = _unique(run, duplicates, origin)
+    run = replace(run, notes=(*notes, *more, *run.notes))
+    was_scored = by == "score" and scores is not None
+    run = _counted(run, rows - table.frame.height, was_scored, keep_scores)
+    return run if depth is None else _cut(run, depth)
+
+
+def _read_before(
+    run: Run, duplicates: str, depth: int | None, lists: str | Sequence[str] | None
+) -> Run:
+    """Return a run that was read before, as far as more is asked of it."""
+    if lists is not None and run.keys is None:
+        raise SettingError("these lists were read as one per user: give lists=… to read_run")
+    if lists is None and run.keys is not None:
+        raise SettingError(
+            "this takes one list per user, and the run has several: give it to judge, evaluate or "
+            "gate"
+        )
+    run = _without_repeats(run, duplicates)
+    return run if depth is None else _cut(run, depth)
+
+
+@dataclass(frozen=True)
+class _Origin:
+    """Where lists come from, for messages."""
+
+    name: str
+    table: tables.Table | None = None
+    names: Mapping[str, Any] = field(default_factory=dict)
+    """The columns that were read."""
+
+    def advice(self, repeated: str, otherwise: tuple[Any, ...]) -> tuple[Any, ...]:
+        """Return what to do about a `rank` or an `item` that a list has twice.
+
+        Where another column tells several lists of a user apart, these were meant.
+        """
+        parts: tuple[Any, ...] = ()
+        if self.table is not None and self.names["list"] is None:
+            parts = several_lists(self.table, self.names, self.names[repeated])
+        return parts or otherwise
+
+
+def _numbered(
+    table: tables.Table,
+    names: Mapping[str, Any],
+    ranks: I64 | None,
+    scores: pl.Series | None,
+    likely: tuple[Ids, Ids] | None,
+) -> _Rows:
+    """Number users and items, and bring the rows of each list together."""
+    frame, keys = table.frame, None
     likely_users, likely_items = likely or (None, None)
+
+    def group() -> Any:
+        if names["list"] is None:
+            return Ids.group(frame[names["user"]], likely_users)
+        return ListKeys.group(table, names["user"], names["list"])
+
     work: list[Callable[[], Any]] = [
-        lambda: Ids.group(frame[names["user"]], likely_users),
+        group,
         lambda: Ids.number(frame[names["item"]], likely_items),
     ]
     with tables.naming(table.source):
         (users, start, order), (items, i) = map_blocks(lambda do: do(), work, size=frame.height)
+    if isinstance(users, ListKeys):
+        keys, users = users, users.names
     values = None if scores is None else scores.cast(pl.Float64).to_numpy()
-    rough = _Rows(users, items, start, i, ranks, values)
-    if order is not None:
-        rough = rough.take(order)
-    ties = ties or ("trec" if table.format == "trec" else "id")
-    run, more = rough.ranked(by, ties, seed, gaps, table.source)
-    run = _unique(run, duplicates, table.source)
-    run = replace(run, notes=(*notes, *more, *run.notes))
-    run = _counted(run, lost, by == "score" and scores is not None, keep_scores)
-    return run if depth is None else _cut(run, depth)
+    rough = _Rows(users, items, start, i, ranks, values, keys)
+    return rough if order is None else rough.take(order)
 
 
 def _counted(run: Run, lost: int, was_scored: bool, keep_scores: bool) -> Run:
@@ -330,23 +402,26 @@ def _say_columns(table: tables.Table, names: Mapping[str, Any]) -> list[str]:
     ]
     if names["rank"] is None and names["score"] is None:
         notes.append(f"{source}: no rank and no score column, so rows are taken as ranked")
+    if names["rank"] is None and names["list"] is None:  # ranks of several lists would repeat
+        notes += unused_dates(table, names)
     return notes
 
 
 @dataclass(frozen=True)
 class _Rows:
-    """Rows of a run, ids numbered, grouped by user."""
+    """Rows of a run, ids numbered, grouped by list."""
 
     users: Ids
     items: Ids
     start: I64
-    """Where each user's rows start."""
+    """Where each list's rows start."""
     item: I32
     rank: I64 | None
     score: F64 | None
+    keys: ListKeys | None = None
 
     def ranked(
-        self, by: str, ties: str, seed: int, gaps: str, source: str
+        self, by: str, ties: str, seed: int, gaps: str, origin: _Origin
     ) -> tuple[Run, list[str]]:
         """Put each list in order."""
         rows, start = self, self.start
@@ -363,10 +438,11 @@ class _Rows:
             frozen(start),
             frozen(rows.item),
             None if rows.score is None else frozen(rows.score),
+            keys=self.keys,
         )
         if order is None or rows.rank is None or by != "rank":
             return run, []
-        return _settle_gaps(run, rows.rank, gaps, source)
+        return _settle_gaps(run, rows.rank, gaps, origin)
 
     def take(self, order: I64) -> _Rows:
         """Return the rows in another order."""
@@ -378,24 +454,17 @@ class _Rows:
         )
 
 
-def _settle_gaps(run: Run, rank: I64, gaps: str, source: str) -> tuple[Run, list[str]]:
+def _settle_gaps(run: Run, rank: I64, gaps: str, origin: _Origin) -> tuple[Run, list[str]]:
     """Close or keep the jumps in a rank column, and count them."""
     if are_places(run.start, rank):
         return run, []
+    source = origin.name
     base = 0 if rank.size and int(rank.min()) == 0 else 1
     place = np.arange(rank.size) - np.repeat(run.start[:-1], run.depth)
     same = np.zeros(rank.size, np.bool_)
     same[1:] = (rank[1:] == rank[:-1]) & (place[1:] > 0)
     if same.any():
-        example = int(np.argmax(same))
-        list_ = int(np.searchsorted(run.start, example, side="right")) - 1
-        raise DataError(
-            f"{source}: {counted(int(same.sum()), 'rank occurs', 'ranks occur')} twice in one "
-            f"list, the first: user {run.users.values[list_]!r}, rank {int(rank[example])}; rank "
-            "by score instead with ",
-            Spelling("by='score'", "--by score"),
-            ", or correct them",
-        )
+        raise _repeated_ranks(run, rank, same, origin)
     jumps = np.diff(rank, prepend=base - 1) != 1
     jumps[place == 0] = rank[place == 0] != base
     count = int(jumps.sum())
@@ -421,21 +490,37 @@ def _settle_gaps(run: Run, rank: I64, gaps: str, source: str) -> tuple[Run, list
     return kept, [f"{source}: {counted(count, 'gap')} between ranks, kept as empty slots"]
 
 
-def _unique(run: Run, duplicates: str, source: str) -> Run:
+def _repeated_ranks(run: Run, rank: I64, same: Mask, origin: _Origin) -> DataError:
+    """Return the error for ranks that a list has twice; `same` marks the later ones."""
+    example = int(np.argmax(same))
+    number = int(np.searchsorted(run.start, example, side="right")) - 1
+    otherwise: tuple[Any, ...] = ("correct them",)
+    if origin.names["score"] is not None:
+        otherwise = ("rank by score instead with ", BY_SCORE, ", or correct them")
+    return DataError(
+        f"{origin.name}: {counted(int(same.sum()), 'rank occurs', 'ranks occur')} twice in one "
+        f"list, the first: {run.list_name(number)}, rank {int(rank[example])}; ",
+        *origin.advice("rank", otherwise),
+    )
+
+
+def _unique(run: Run, duplicates: str, origin: _Origin) -> Run:
     """Refuse, or drop, the later occurrences of an item in a list."""
     from unskew.data import kernels
 
+    source = origin.name
     keep = np.ones(run.item.size if duplicates == "first" else 0, np.uint8)
     count, example = kernels.seen_before(run.start, run.item, len(run.items), keep)
     if not count:
         return run
     if duplicates == "error":
-        list_ = int(np.searchsorted(run.start, example, side="right")) - 1
+        number = int(np.searchsorted(run.start, example, side="right")) - 1
+        first = Spelling("duplicates='first'", "--repeated first")
         raise DataError(
             f"{source}: {counted(count, 'item occurs', 'items occur')} twice in one list, the "
-            f"first: user {run.users.values[list_]!r}, item "
-            f"{run.items.values[int(run.item[example])]!r}; keep the best place of each with ",
-            Spelling("duplicates='first'", "--repeated first"),
+            f"first: {run.list_name(number)}, item "
+            f"{run.items.values[int(run.item[example])]!r}; ",
+            *origin.advice("item", ("keep the best place of each with ", first)),
         )
     if duplicates == "keep":
         note = f"{source}: {counted(count, 'duplicate item')} in lists kept"
@@ -450,7 +535,7 @@ def _without_repeats(run: Run, duplicates: str) -> Run:
     """Return a run that was read before, without the duplicates that it may have kept."""
     if not run.repeated or duplicates == "keep":
         return run
-    changed = _unique(run, duplicates, "run")
+    changed = _unique(run, duplicates, _Origin("run"))
     return replace(changed, notes=(*run.notes, *changed.notes))
 
 
@@ -478,119 +563,6 @@ def _trim(run: Run) -> Run:
     place = np.arange(run.item.size)
     last = np.maximum.reduceat(np.where(run.item >= 0, place, -1), run.start[:-1])
     return _keep(run, place <= np.repeat(last, run.depth))
-
-
-def are_ranks(column: pl.Series) -> bool:
-    """Tell whether all of a column's integers are small enough for ranks."""
-    ends = pl.DataFrame([column]).select(low=pl.first().min(), high=pl.first().max()).row(0)
-    return not len(column) or max(map(abs, ends)) < _TOO_LARGE
-
-
-def _ranks(table: tables.Table, name: str) -> I64:
-    """Return a rank column as whole numbers; refuse what is none."""
-    column = tables.number_column(table, name, "ranks")
-    if column.dtype.is_integer() and not column.null_count() and are_ranks(column):
-        return (column if column.dtype == pl.Int64 else column.cast(pl.Int64)).to_numpy()
-    values = column.cast(pl.Float64).fill_null(float("nan")).to_numpy()
-    bad = ~(np.abs(values) < _TOO_LARGE) | (values != np.round(values))
-    if bad.any():
-        row = int(np.argmax(bad))
-        raise DataError(
-            f"{table.source}: {int(bad.sum()):,} ranks in column {name!r} are not whole numbers "
-            f"below 2**53, the first in row {row + 1}: {table.frame[name][row]!r}; rank by score "
-            f"instead with ",
-            Spelling("by='score'", "--by score"),
-            ", or correct them",
-        )
-    return values.astype(np.int64)
-
-
-def _without_nan(
-    table: tables.Table, frame: pl.DataFrame, scores: pl.Series, ranks: I64 | None, nan: str
-) -> tuple[pl.DataFrame, pl.Series, I64 | None, list[str]]:
-    """Refuse, or drop, rows whose score is NaN or missing."""
-    floats = scores.cast(pl.Float64)
-    bad = (floats.is_null() | floats.is_nan()).to_numpy()
-    if not bad.any():
-        return frame, floats, ranks, []
-    count, row = int(bad.sum()), int(np.argmax(bad))
-    if nan == "error":
-        raise DataError(
-            f"{table.source}: {counted(count, 'score is', 'scores are')} NaN or missing, the "
-            f"first in row {row + 1}; leave these items out with ",
-            Spelling("nan='drop'", "--nan drop"),
-        )
-    keep = pl.Series(~bad)
-    kept = None if ranks is None else ranks[~bad]
-    note = f"{table.source}: {counted(count, 'row')} without a score dropped"
-    return frame.filter(keep), floats.filter(keep), kept, [note]
-
-
-def _explode(table: tables.Table, names: dict[str, Any]) -> tuple[pl.DataFrame, dict[str, Any]]:
-    """Turn a row per user with a list of items into a row per item."""
-    nested = [names[what] for what in ("item", "rank", "score") if names[what] is not None]
-    for name in nested:
-        if not isinstance(table.frame[name].dtype, pl.List | pl.Array):
-            raise DataError(
-                f"{table.source}: column {names['item']!r} holds lists, but column {name!r} one "
-                "value per row; give a list for each row, or leave the column out"
-            )
-    check_lengths(table.source, table.frame.select(nested))
-    frame = table.frame.select(names["user"], *nested).explode(nested)
-    return frame.filter(pl.col(names["item"]).is_not_null()), names
-
-
-def _table(source: object, kind: str | None, by_number: bool) -> tables.Table:
-    """Read a run's rows; mappings from user to list become rows too."""
-    if isinstance(source, Mapping) and not _is_columns(source):
-        return _from_lists(source)
-    table = tables.read_table(source, format=kind)
-    if table.format == "trec":
-        if table.frame.width != 6:
-            raise DataError(
-                f"{table.source}: a TREC run file has 6 columns (user Q0 item rank score tag), "
-                f"this has {table.frame.width}"
-            )
-        frame = table.frame
-        frame.columns = ["user", "Q0", "item", "rank", "score", "tag"]
-        return replace(table, frame=frame)
-    if not table.header and not (by_number and table.frame.width > 4):
-        names = (
-            ("user", "item", "score")
-            if table.frame.width == 3
-            else ("user", "item", "rank", "score")
-        )
-        return tables.name_columns(table, names)
-    return table
-
-
-def _is_columns(source: Mapping[Any, Any]) -> bool:
-    """Tell a mapping of columns from a mapping of users: columns have the names of columns."""
-    names = [tables.plain_name(str(name)) for name in source]
-    return any(name in tables.USER for name in names) and any(name in tables.ITEM for name in names)
-
-
-def _from_lists(source: Mapping[Any, Any]) -> tables.Table:
-    scored = [isinstance(items, Mapping) for items in source.values()]
-    if any(scored) != all(scored):
-        raise DataError("lists must all be of one kind: items in order, or items with scores")
-    user: list[Any] = []
-    item: list[Any] = []
-    third: list[Any] = []
-    for who, items in source.items():
-        is_list = getattr(items, "ndim", 1) == 1 and not isinstance(items, str)
-        if not is_list or not isinstance(items, Mapping | Sequence | np.ndarray):
-            raise DataError(f"user {who!r}: expected a list of items, got {shown(items)}")
-        user += [who] * len(items)
-        item += list(items)
-        third += list(items.values()) if isinstance(items, Mapping) else range(1, len(items) + 1)
-    name = "score" if scored and all(scored) else "rank"
-    ids = as_column("item", item)
-    if isinstance(ids.dtype, pl.List | pl.Array):  # else lists of lists would become one list
-        row, cell = first_value(ids)
-        raise DataError(f"user {user[row - 1]!r}: expected a list of items, but one item is {cell}")
-    frame = pl.DataFrame([as_column("user", user), ids, as_column(name, third)])
-    return tables.Table(frame, "lists", format="mapping")
 
 
 def system_name(path: str | os.PathLike[str]) -> str:

@@ -46,6 +46,82 @@ def test_the_exit_code_is_the_answer(home, call, candidate, production, code, wo
     assert out.startswith(word)
 
 
+@pytest.fixture
+def daily(home):
+    """Add lists of three days, and test ratings with times: of good ones users like half."""
+    rows = [
+        (u, f"2024-05-0{day}", item, rank)
+        for u in range(80) for day in (1, 2, 3) for rank, item in enumerate("ab", start=1)
+    ]  # fmt: skip
+    frame = pl.DataFrame(rows, ["user", "date", "item", "rank"], orient="row")
+    frame.write_csv(home / "good.csv")
+    frame.with_columns(item=pl.col("item").replace("b", "c")).write_csv(home / "bad.csv")
+    test = pl.read_csv(home / "test.csv").with_columns(time=pl.lit("2024-05-02T12:00:00"))
+    test.write_csv(home / "test.csv")
+    return home
+
+
+COMMANDS = {
+    "gate": files("good", "bad"),
+    "evaluate": ["evaluate", "-j", "test.csv", "-r", "good.csv", "-r", "bad.csv", "-m", "P@2",
+                 "--liked", "4"],
+    "compare": ["compare", "-j", "test.csv", "-r", "good.csv", "-r", "bad.csv", "-m", "P@2",
+                "--liked", "4"],
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_daily_lists_are_proposed_and_taken(daily, call, command):
+    came, _, err = call(*COMMANDS[command])
+    assert came == (2 if command == "gate" else 1)
+    assert "320 ranks occur twice in one list" in err
+    assert err.strip().endswith("these are daily lists; use --lists user,date")
+    assert "--by" not in err
+    came, out, err = call(*COMMANDS[command], "--lists", "user,date")
+    assert came == 0, err
+    assert "good" in out
+
+
+def test_daily_lists_of_the_gate_are_followed_by_what_users_did(daily, call):
+    """The list of the third day is followed by nothing; two lists of each of 80 users count."""
+    came, out, _ = call(*files("good", "bad"), "--lists", "user,date", "--format", "json")
+    assert came == 0
+    result = json.loads(out)
+    assert (result["better"]["candidate"], result["better"]["production"]) == (1.0, 0.5)
+    assert result["better"]["users"] == 80
+    assert any(note.startswith("240 lists of 80 users") for note in result["notes"])
+    assert "80 lists have no test rating from that date on" in result["notes"]
+
+
+@pytest.mark.parametrize("rule", ["first", "last", "count"])
+def test_of_a_log_what_users_did_again_counts(daily, call, rule):
+    """Everybody met everything also before the first list: that changes nothing."""
+    test = pl.read_csv(daily / "test.csv").filter(pl.col("rating") == 5).drop("rating")
+    before = test.with_columns(time=pl.lit("2024-04-01T00:00:00"))
+    pl.concat([test, before]).write_csv(daily / "test.csv")
+    words = [word for word in COMMANDS["evaluate"] if word not in ("--liked", "4")]
+    came, out, err = call(*words, "--lists", "user,date", "--duplicates", rule, "--format", "json")
+    assert came == 0, err
+    result = json.loads(out)
+    assert result["good"]["P@2"]["mean"] == 1.0
+    assert result["bad"]["P@2"]["mean"] == 0.5
+
+
+@pytest.mark.parametrize(
+    ("options", "reason"),
+    [
+        (["--compat", "recbole"], "--compat is for one list per user"),
+        (["--hygiene"], "--lists cannot be used with --hygiene"),
+        (["--on-disk", "judged"], "--lists cannot be used with --on-disk"),
+        (["--targets", "all-items"], "--targets … is for one list per user"),
+    ],
+)
+def test_options_that_take_one_list_per_user_say_so(daily, call, options, reason):
+    came, _, err = call(*COMMANDS["evaluate"], "--lists", "user,date", *options)
+    assert came == 2
+    assert reason in err
+
+
 def test_the_same_lists_are_not_settled(home, call):
     (home / "same.csv").write_bytes((home / "bad.csv").read_bytes())
     code, out, _ = call(*files("same", "bad"))

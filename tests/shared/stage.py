@@ -127,6 +127,23 @@ def _plays(path):
     write(pl.concat([rows, later]), path)
 
 
+def _clicks(path):
+    """Write what users met in 50 days, once each."""
+    write(_parts()["ratings"].drop("rating"), path)
+
+
+def _daily(path):
+    """Write the lists of three days: those of a system, each day a place further down."""
+    rows = _parts()["b" if path.stem == "daily-old" else "a"]
+    days = [
+        rows.filter(pl.col("rank").is_between(day, day + 9)).select(
+            "user", pl.lit(f"2024-01-{5 + day:02d}").alias("date"), "item", pl.col("rank") - day + 1
+        )
+        for day in (1, 2, 3)
+    ]
+    write(pl.concat(days), path)
+
+
 def _log(path):
     """Write a log of a year."""
     log = us.worlds.event_log("growing", users=150, items=60, events=6_000, seed=7)
@@ -208,6 +225,8 @@ MAKERS = {
     "events.csv": _events,
     "plays.csv": _plays,
     "log.csv": _log,
+    "clicks.csv": _clicks,
+    **dict.fromkeys(("daily.csv", "daily-new.csv", "daily-old.csv"), _daily),
     "chances.csv": _chances,
     "genres.csv": _genres,
     "users.csv": _users,

@@ -7,8 +7,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any, Unpack
 
-import numpy as np
-
 from unskew.auditing.gate_checks import check_values, verdict_of
 from unskew.auditing.gate_data import check_data
 from unskew.auditing.gate_looks import counting_looks, digests_of, look_at, read_log, record
@@ -16,9 +14,9 @@ from unskew.auditing.gate_result import Gate
 from unskew.auditing.gate_settings import GateSettings
 from unskew.auditing.gate_values import Laid, lay, metric_of, values_of
 from unskew.checks import checked, choose
-from unskew.data.ratings import Ids
 from unskew.errors import DataError, SettingError
-from unskew.judging.judged import Judged, as_judged
+from unskew.judging.arguments import as_judged
+from unskew.judging.judged import Judged
 from unskew.judging.reading import DataOptions
 from unskew.judging.shape import DISLIKED
 from unskew.stats.segments import segments_of
@@ -57,7 +55,8 @@ def gate(
     ----------
     judgments, runs, data
         Judged data (`judge`) alone; or raw data and their options as `judge` takes them: test
-        ratings, ranked lists by system, `liked`, `train`, `items` …
+        ratings, ranked lists by system, `liked`, `train`, `items`, `lists` … Of users with several
+        lists (``lists=("user", "date")``) the mean of their lists counts: the user is the unit.
     candidate, production
         The names of the two systems.
     metric
@@ -106,7 +105,7 @@ def gate(
     settings = _settings(config, metric, margin, alpha, rails, by)
     wanted = metric_of(settings.metric)
     # A gate chooses users and metrics itself: of a paper it takes the rule alone.
-    judged = replace(as_judged(judgments, runs, seed=seed, **data), paper="")
+    judged = replace(as_judged(judgments, runs, seed=seed, may_repeat=True, **data), paper="")
     _check_systems(judged, candidate, production)
     digests = ("", "")
     if log is not None:
@@ -184,12 +183,10 @@ def _segments(
     laid: Laid, settings: GateSettings, notes: list[str]
 ) -> dict[str, tuple[tuple[str, ...], Any]]:
     """Divide the users with test ratings; note what cannot be divided."""
-    whole = laid.judged.judgments.users
-    users = Ids(whole.raw(np.flatnonzero(laid.tested).astype(np.int32)))
     segments = {}
     for by in settings.segments:
         try:
-            one = segments_of(users, by, judged=laid.judged)
+            one = segments_of(laid.people, by, judged=laid.judged)
         except DataError as problem:
             notes.append(f"no groups by {by}: {problem}")
             continue
@@ -204,7 +201,7 @@ def _is_small(judged: Judged) -> bool:
 
 def _ladder(judged: Judged, candidate: str, production: str, k: int) -> dict[str, float]:
     """Return the steps of the lead in precision, on data that are small enough."""
-    if judged.train is None or not _is_small(judged):
+    if judged.train is None or judged.occasions is not None or not _is_small(judged):
         return {}
     from unskew.bias.steps import ladder
 
@@ -227,6 +224,12 @@ def _references(
     """Train reference systems and score them, where that is asked for or cheap."""
     if wanted and judged.train is None:
         raise SettingError("references=True needs the training ratings: give train=…")
+    if judged.occasions is not None:
+        if wanted:
+            raise SettingError(
+                "references=True is for one list per user: reference systems have no dates"
+            )
+        return {}
     if judged.train is None or wanted is False or not (wanted or _is_small(judged)):
         return {}
     from unskew.auditing.analyses import Attempts

@@ -63,8 +63,11 @@ def _missing(laid: Laid, limits: DataLimits) -> DataCheck:
 
     shares = _of_both(laid, share)
     reason = f"{max(shares):.1%} of the test users have no list, and score 0"
-    rule = "users with test ratings and without a list"
-    return _fact("missing", "users without list", rule, shares, limits.missing, reason)
+    title, rule = "users without list", "users with test ratings and without a list"
+    if laid.are_several:
+        reason = f"{max(shares):.1%} of the lists with test ratings are missing, and score 0"
+        title, rule = "missing lists", "lists with test ratings that are missing"
+    return _fact("missing", title, rule, shares, limits.missing, reason)
 
 
 def _shorter(laid: Laid, limits: DataLimits) -> DataCheck:
@@ -101,7 +104,8 @@ def _trained(laid: Laid, limits: DataLimits) -> DataCheck:
         return _unknown("trained", "training items", rule, "there are no training ratings")
 
     def share(matched: Matched) -> float:
-        return matched.overlap(train) / max(int(matched.depth.sum()), 1)
+        owner = laid.judged.owner if laid.are_several else None
+        return matched.overlap(train, owner) / max(int(matched.depth.sum()), 1)
 
     shares = _of_both(laid, share)
     reason = f"{max(shares):.1%} of the listed items are in the user's training ratings"
@@ -124,7 +128,8 @@ def _outside(laid: Laid, limits: DataLimits) -> DataCheck:
 
 
 def _future(laid: Laid, limits: DataLimits) -> DataCheck:
-    train, test = laid.judged.numbering.train, laid.judged.judgments
+    train, occasions = laid.judged.numbering.train, laid.judged.occasions
+    test = laid.judged.judgments if occasions is None else occasions.tests
     rule = "users with a training rating that is later than one of their test ratings"
     if train is None or train.time is None or test.time is None:
         return _unknown("future", "time leak", rule, "times of training and test are not known")

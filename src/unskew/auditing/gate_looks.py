@@ -17,12 +17,15 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from unskew.auditing.gate_checks import HOLD, NOT_SETTLED, PROMOTE
 from unskew.checks import as_count, check, choose, shown
 from unskew.engine.files import locked, reading, replacing
 from unskew.engine.system import open_regular
 from unskew.errors import DataError
 from unskew.judging.judged import Judged
+from unskew.list_keys import ListKeys
 from unskew.runs import Run
 
 MOST_LOOKS = 1_000_000
@@ -174,4 +177,12 @@ def _digest_of_run(run: object) -> str:
         digest.update("\x1f".join(ids.values).encode() if text else ids.values.to_numpy().data)
     for column in (run.start, run.item):
         digest.update(column.data)
+    if run.keys is not None:
+        digest.update(_digest_of_keys(run.keys).encode())
     return digest.hexdigest()
+
+
+def _digest_of_keys(keys: ListKeys) -> str:
+    """Return the digest of whose lists they are."""
+    named = keys.columns(np.arange(len(keys), dtype=np.int32)).values()
+    return _digest(*(str(value) for column in named for value in column))

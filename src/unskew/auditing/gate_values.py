@@ -16,6 +16,7 @@ from unskew.auditing.gate_exposure import (
     gini_values,
     popularity_values,
 )
+from unskew.data.ratings import Ids
 from unskew.engine.threads import map_blocks, resolve
 from unskew.evaluation.evaluate import MEMORY
 from unskew.evaluation.scoring import prepare, score
@@ -64,9 +65,9 @@ class Laid:
 
     judged: Judged
     tested: Mask
-    """Who has test ratings."""
+    """Which lists have test ratings; a list is a user, unless users have several."""
     both: Mask
-    """Who has lists of both systems."""
+    """Which lists both systems gave."""
     candidate: Matched
     production: Matched
     k: int
@@ -76,6 +77,34 @@ class Laid:
     """The catalogue: given items, else those of training, and judged ones."""
     popularity: F64
     """Ratings of each item in training, in test where training is not known."""
+
+    @property
+    def are_several(self) -> bool:
+        """Whether users have lists of several dates or sessions."""
+        return self.judged.occasions is not None
+
+    @cached_property
+    def people(self) -> Ids:
+        """The users who have test ratings."""
+        return Ids(self.judged.users.raw(np.unique(self.judged.owner[self.tested])))
+
+    def by_user(self, values: F64) -> F64:
+        """Return a value per user with test ratings: the mean of those of the user's lists."""
+        tested: F64 = values[self.tested]
+        if not self.are_several:
+            return tested
+        number = np.unique(self.judged.owner[self.tested], return_inverse=True)[1]
+        means: F64 = np.bincount(number, tested) / np.bincount(number)
+        return means
+
+    def shown(self, slots: Slots) -> Slots:
+        """Return the places of lists that both systems gave, by user."""
+        of_lists = slots.of_users(self.both)
+        if not self.are_several:
+            return of_lists
+        users, number = np.unique(self.judged.owner[self.both], return_inverse=True)
+        owner = number.astype(np.int32)[of_lists.owner]
+        return Slots(users.size, owner, of_lists.item)
 
     @cached_property
     def slots(self) -> tuple[Slots, Slots]:
@@ -93,7 +122,8 @@ def lay(judged: Judged, candidate: str, production: str, metric: Metric) -> Laid
     ready = prepare(pair, wanted)
     matched = ready.matched
     first, second = matched[candidate], matched[production]
-    source = judged.judgments if judged.numbering.train is None else judged.numbering.train
+    tests = judged.judgments if judged.occasions is None else judged.occasions.tests
+    source = tests if judged.numbering.train is None else judged.numbering.train
     return Laid(
         judged=ready,
         tested=np.diff(judged.judgments.start) > 0,
@@ -120,11 +150,11 @@ def values_of(laid: Laid, threads: int | None = None) -> GateValues:
         laid.judged.basis, systems, wanted, threads=resolve(threads), budget=MEMORY, progress=None
     )
     rows = [
-        Pair(*(np.nan_to_num(scores[name].values[row][laid.tested], nan=0.0) for name in systems))
+        Pair(*(laid.by_user(np.nan_to_num(scores[name].values[row], nan=0.0)) for name in systems))
         for row in range(len(wanted))
     ]
     hits = [_hits(laid, matched, threads) for matched in systems.values()]
-    slots = [one.of_users(laid.both) for one in laid.slots]
+    slots = [laid.shown(one) for one in laid.slots]
     return GateValues(
         metric=rows[0],
         anti=rows[1] if laid.anti is not None else None,
@@ -151,7 +181,10 @@ def levelled_weights(item: I32, liked: Mask, popularity: F64) -> F64:
 
 
 def _hits(laid: Laid, matched: Matched, threads: int | None) -> tuple[F64, F64, F64]:
-    """Count liked, judged and levelled liked items in the first k places, by user."""
+    """Count liked, judged and levelled liked items in the first k places, by user.
+
+    Where users have several lists, these are means over their lists.
+    """
     judgments, label = laid.judged.judgments, laid.judged.view.label
     liked = label == LIKED
     weight = levelled_weights(judgments.item, liked, laid.popularity) * liked
@@ -169,8 +202,8 @@ def _hits(laid: Laid, matched: Matched, threads: int | None) -> tuple[F64, F64, 
         return np.stack([np.bincount(owner, part, high - low) for part in parts])
 
     blocks = map_blocks(count, range(0, total, BLOCK), threads, size=total * laid.k)
-    sums = np.concatenate(blocks, axis=1)[:, laid.tested]
-    return sums[0], sums[1], sums[2]
+    liked_hits, judged_hits, levelled = map(laid.by_user, np.concatenate(blocks, axis=1))
+    return liked_hits, judged_hits, levelled
 
 
 def slots_of(matched: Matched, k: int) -> Slots:

@@ -67,7 +67,8 @@ from unskew.engine.store import Store
 from unskew.errors import SettingError, quietly
 from unskew.evaluation.scores import Scores
 from unskew.experiment.plan import Plan
-from unskew.judging.judged import Judged, as_judged, judge
+from unskew.judging.arguments import as_judged
+from unskew.judging.judged import Judged, judge
 from unskew.recommend.model import Algorithm
 from unskew.worlds.worlds import World
 

@@ -30,7 +30,8 @@ from unskew.evaluation.chance import chance_scores
 from unskew.evaluation.evaluate import labelled
 from unskew.evaluation.scores import System
 from unskew.evaluation.scoring import prepare, remarks, score
-from unskew.judging.judged import Judged, as_judged
+from unskew.judging.arguments import as_judged
+from unskew.judging.judged import Judged
 from unskew.judging.reading import lists_of_design
 from unskew.judging.shape import Matched
 from unskew.metrics.profiles import profile_means, tail_items

@@ -16,6 +16,7 @@ from unskew.cli.options import (
     Confidence,
     FigureTableOptions,
     JudgedOptions,
+    Lists,
     Permutations,
     Reference,
     Rope,
@@ -133,6 +134,7 @@ PaperFile = Annotated[
 
 def command(
     judged: JudgedOptions,
+    lists: Lists,
     scores: Saved,
     average: AverageOptions,
     tests: TestOptions,
@@ -186,7 +188,7 @@ def command(
         raise SettingError("--paper is for all users: leave out --by")
     kinds = segment_comparison.FIGURES if by_segment else comparison.FIGURES
     figures = outputs.figures_of(output.figure, kinds)
-    pairs, division = _read(judged, scores, average, compute, segments, output.quiet)
+    pairs, division = _read(judged, lists, scores, average, compute, segments, output.quiet)
     correction = None if tests.correction == "none" else tests.correction
     with progress("comparing", output.quiet) as move:
         result = _compared(
@@ -219,6 +221,7 @@ def _compared(*values: Any, **settings: Any) -> Any:
 
 def _read(
     judged: JudgedOptions,
+    lists: str | None,
     scores: list[Path] | None,
     average: AverageOptions,
     compute: ComputeOptions,
@@ -230,9 +233,12 @@ def _read(
     from unskew.stats.pairing import paired
     from unskew.stats.segments import segments_of
 
-    if segments.by is None or inputs.is_saved(judged, scores):
-        values = inputs.scores_of(judged, scores, average, compute, METRICS, quiet)
-        return paired(values), vars(segments)
-    data = inputs.judge_files(judged, compute.seed)
+    if inputs.is_saved(judged, scores):
+        if lists is not None:
+            raise SettingError("--lists is for --run: saved scores know their lists")
+        return paired(inputs.read_scores(scores or [])), vars(segments)
+    data = inputs.judge_files(judged, compute.seed, lists=lists)
     pairs = paired(inputs.scores_of_judged(data, judged, average, compute, METRICS, quiet))
+    if segments.by is None:
+        return pairs, vars(segments)
     return pairs, {"by": segments_of(pairs.users, judged=data, **vars(segments))}

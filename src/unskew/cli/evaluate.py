@@ -16,6 +16,7 @@ from unskew.cli.options import (
     AverageOptions,
     ComputeOptions,
     ItemsFile,
+    Lists,
     RequiredJudgedOptions,
     TableOptions,
 )
@@ -112,7 +113,8 @@ class EvaluateOptions:
 
     judged: RequiredJudgedOptions
     items: ItemsFile
-    lists: ListOptions
+    lists: Lists
+    reading: ListOptions
     targets: Annotated[
         str | None,
         option(
@@ -178,6 +180,8 @@ def command(options: EvaluateOptions, output: ScoresOptions) -> None:
 
       unskew evaluate -j test.csv -r mine.csv -m nDCG@10 --liked 4 --compat recbole
 
+      unskew evaluate -j clicks.csv -r daily.csv -m nDCG@10 --lists user,date
+
       unskew evaluate -j judgments/ -r mine=lists/ -m nDCG@10 --liked 4 --on-disk judged/
       --memory 4GiB
 
@@ -226,10 +230,11 @@ def _evaluate_in_memory(options: EvaluateOptions, quiet: bool) -> Scores:
             options.judged.relevance.relevance, options.targets, options.judged.train
         ),
         unranked=options.unranked,
-        duplicates=options.lists.repeated,
-        nan=options.lists.nan,
-        gaps=options.lists.gaps,
-        by=options.lists.by,
+        lists=options.lists,
+        duplicates=options.reading.repeated,
+        nan=options.reading.nan,
+        gaps=options.reading.gaps,
+        by=options.reading.by,
     )
     with progress("judging", quiet) as move:
         return evaluate(
@@ -246,10 +251,12 @@ def _evaluate_as(options: EvaluateOptions, compat: str) -> Scores:
     """Compute what another library would print."""
     from unskew.evaluation.evaluate import METRICS, evaluate
 
-    lists = options.lists
+    if options.lists is not None:
+        raise SettingError("--compat is for one list per user: leave --lists out")
+    reading = options.reading
     files = inputs.read_for_conventions(
-        options.judged, options.compute.seed, options.items, nan=lists.nan, gaps=lists.gaps,
-        by=lists.by,
+        options.judged, options.compute.seed, options.items, nan=reading.nan, gaps=reading.gaps,
+        by=reading.by,
     )  # fmt: skip
     return evaluate(
         **files,
@@ -274,8 +281,8 @@ def _write_hygiene(options: EvaluateOptions, output: ScoresOptions) -> None:
         items=options.items,
         duplicates="first",
         nan="drop",
-        gaps=options.lists.gaps,
-        by=options.lists.by,
+        gaps=options.reading.gaps,
+        by=options.reading.by,
     )
     names = inputs.metric_names(options.judged.metric)
     cutoffs = [one.cutoff for one in labelled(names).values() if one.cutoff] if names else []
@@ -285,12 +292,13 @@ def _write_hygiene(options: EvaluateOptions, output: ScoresOptions) -> None:
 
 def _check_hygiene(options: EvaluateOptions, output: ScoresOptions) -> None:
     """Reject options that say nothing about what is wrong with lists."""
-    lists, large, average = options.lists, options.large, options.average
+    reading, large, average = options.reading, options.large, options.average
     refused = inputs.given(
         on_disk=large.on_disk,
         by_user=large.by_user,
         cluster=large.cluster,
         targets=options.targets,
+        lists=options.lists,
         compat=options.compat,
         unranked=options.unranked,
         save=output.save,
@@ -299,8 +307,8 @@ def _check_hygiene(options: EvaluateOptions, output: ScoresOptions) -> None:
         threads=options.compute.threads,
         users=average.users,
         undefined=average.undefined,
-        repeated=lists.repeated != "error",
-        nan=lists.nan != "error",
+        repeated=reading.repeated != "error",
+        nan=reading.nan != "error",
     )
     for name in refused:
         raise SettingError(
@@ -330,12 +338,13 @@ def _check_on_disk(options: EvaluateOptions, output: ScoresOptions) -> None:
     refused = inputs.given(
         train=options.judged.train,
         items=options.items,
+        lists=options.lists,
         targets=options.targets,
         unranked=options.unranked,
         compat=options.compat,
         save=output.save,
         per_user=output.per_user,
-        gaps=None if options.lists.gaps == "close" else options.lists.gaps,
+        gaps=None if options.reading.gaps == "close" else options.reading.gaps,
     )
     for name in refused:
         raise SettingError(
@@ -367,9 +376,9 @@ def _evaluate_on_disk(options: EvaluateOptions, folder: Path, quiet: bool) -> Fi
             columns=column_names(judged.files.columns),
             duplicates=judged.files.duplicates or "error",
             feedback=judged.files.feedback,
-            repeated=options.lists.repeated,
-            nan=options.lists.nan,
-            by=options.lists.by,
+            repeated=options.reading.repeated,
+            nan=options.reading.nan,
+            by=options.reading.by,
             ties=judged.ties,
             depth=judged.depth,
             seed=compute.seed,

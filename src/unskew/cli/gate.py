@@ -20,6 +20,7 @@ from unskew.cli.options import (
     FileOptions,
     ItemsFile,
     Judgments,
+    Lists,
     Quiet,
     RelevanceOptions,
     Ties,
@@ -48,6 +49,7 @@ class GateFiles:
     ]
     train: Train
     items: ItemsFile
+    lists: Lists
     files: FileOptions
     relevance: RelevanceOptions
     depth: Depth
@@ -161,6 +163,9 @@ def command(
       unskew gate -j test.csv --candidate new.csv --production old.csv --train train.csv --liked 4
       --margin 0.5% -o gate.md -o gate.xml
 
+      unskew gate -j clicks.csv --candidate daily-new.csv --production daily-old.csv
+      --lists user,date
+
       unskew gate init
 
       unskew gate -j test.csv --candidate new.csv --production old.csv --config gate.toml
@@ -209,7 +214,13 @@ def _judge(files: GateFiles, seed: int) -> tuple[Any, tuple[str, str]]:
     runs = [files.candidate, files.production]
     names = tuple(inputs.named_runs(runs))
     data = inputs.read_judged(
-        files.judgments, runs, files.train, files.files, ties=files.ties, seed=seed
+        files.judgments,
+        runs,
+        files.train,
+        files.files,
+        lists=files.lists,
+        ties=files.ties,
+        seed=seed,
     )
     judged = judge(
         **data,

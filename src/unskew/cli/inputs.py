@@ -35,6 +35,8 @@ if TYPE_CHECKING:
     from unskew.engine.store import Store
     from unskew.evaluation.scores import Scores
     from unskew.judging.judged import Judged
+    from unskew.judging.rating_log import RatingLog
+    from unskew.list_keys import ListKeys
     from unskew.recommend.model import Algorithm
     from unskew.runs import Run
 
@@ -321,20 +323,34 @@ def read_judged(
         name: read_run_file(source, files.columns, keep_scores=False, **run_settings)
         for name, source in named_runs(runs).items()
     }
-    return {"runs": lists, **_test_and_train(judgments, train, files)}
+    keys = next((run.keys for run in lists.values() if run.keys is not None), None)
+    return {"runs": lists, **_test_and_train(judgments, train, files, keys)}
 
 
-def _test_and_train(judgments: str, train: str | None, files: FileOptions) -> dict[str, Any]:
+def _test_and_train(
+    judgments: str, train: str | None, files: FileOptions, keys: ListKeys | None = None
+) -> dict[str, Any]:
     """Read test ratings and training ratings; kinds of events are chosen where a file has them."""
     from unskew.data.readers import read_parts
 
-    named = {"judgments": judgments, "train": train}
-    readers = {
-        part: partial(read_rating_file, path, files, other_columns=LIST_COLUMNS)
-        for part, path in named.items()
-        if path is not None
-    }
+    read: Any = partial(read_rating_file, other_columns=LIST_COLUMNS)
+    readers = {"judgments": partial(read, judgments, files)}
+    if keys is not None:
+        readers["judgments"] = partial(read_log_file, judgments, files, keys)
+    if train is not None:
+        readers["train"] = partial(read, train, files)
     return {"train": None, **read_parts(readers)}
+
+
+def read_log_file(source: str, files: FileOptions, keys: ListKeys, **more: Any) -> RatingLog:
+    """Read test ratings for lists that are each evaluated with a part of them."""
+    from unskew.judging.rating_log import RatingLog
+
+    if is_named(source):
+        return RatingLog.of_ratings(load_data(source, files).ratings, keys)
+    path, columns = file_columns(source, files.columns, RATING_COLUMNS, LIST_COLUMNS)
+    settings = {"feedback": files.feedback, **chosen_events(files), **more}
+    return RatingLog.of_file(path, keys, files.duplicates, **columns, **settings)
 
 
 def judge_files(

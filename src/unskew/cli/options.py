@@ -42,6 +42,15 @@ Runs = Annotated[
     list[str] | None,
     option(INPUT, "Ranked lists: FILE or NAME=FILE[:item=sku]. Repeatable.", "--run", "-r"),
 ]
+Lists = Annotated[
+    str | None,
+    option(
+        INPUT,
+        "Several lists per user: the columns that tell them apart, user,date or user,session. A "
+        "list is evaluated with what its user did from that date on, or in that session.",
+        metavar="USER,DATE",
+    ),
+]
 Saved = Annotated[
     list[Path] | None,
     option(

@@ -29,6 +29,7 @@ from unskew.data.rating_columns import (
 )
 from unskew.data.rating_tables import column_notes, rating_table
 from unskew.data.ratings import FEEDBACK, Ratings, id_column
+from unskew.data.steps import Size, Step
 from unskew.data.tables import (
     ITEM,
     TIME,
@@ -167,7 +168,12 @@ def read_ratings(
             duplicates=said.duplicates,
             notes=tuple(notes),
         )
-    return replace(ratings, implicit=said.implicit, steps=log.steps)
+    steps = log.steps
+    if log.is_log and len(ratings) < frame.height:
+        before = Size(frame.height, len(ratings.users), len(ratings.items))
+        step = Step("repeats", {"repeats": said.duplicates}, before, Size.of(ratings))
+        steps = (*steps, step)
+    return replace(ratings, implicit=said.implicit, steps=steps)
 
 
 def read_parts(readers: Mapping[str, Callable[..., Ratings]]) -> dict[str, Ratings]:

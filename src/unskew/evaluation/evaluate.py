@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -19,7 +19,8 @@ from unskew.engine.versions import versions
 from unskew.errors import DataError, SettingError, Spelling
 from unskew.evaluation.scores import UNDEFINED, USERS, Scores, System
 from unskew.evaluation.scoring import list_columns, prepare, remarks, score
-from unskew.judging.judged import Judged, as_judged, second_argument
+from unskew.judging.arguments import as_judged, second_argument
+from unskew.judging.judged import Judged
 from unskew.metrics.chance import DRAWS
 from unskew.metrics.names import Metric, parse
 from unskew.report.text import counted
@@ -55,6 +56,7 @@ def evaluate(
     memory: int | str = MEMORY,
     progress: Progress | None = None,
     targets: str | Targets | None = None,
+    lists: str | Sequence[str] | None = None,
     draws: int = DRAWS,
     compat: str | None = None,
 ) -> Scores:
@@ -86,6 +88,9 @@ def evaluate(
     targets
         Of raw data, with `train`: what the systems ranked, see `judge`; the candidate items of
         the paper that `relevance` names. Then what a random order is expected to score is shown.
+    lists
+        Of raw data: the columns of the runs that tell several lists of a user apart, such as
+        ``("user", "date")``, see `judge`.
     draws
         With targets: how many random orders are averaged for the expectation of metrics for
         which no closed form is known.
@@ -122,8 +127,9 @@ def evaluate(
         from unskew.evaluation.compat import check_free, evaluate_as
 
         check_free(compat, gain=gain, users=users, undefined=undefined, ties=ties, targets=targets)
-        if unranked is not None:
-            raise SettingError("compat takes the lists as the library does: leave unranked=… out")
+        for name, value in (("unranked", unranked), ("lists", lists)):
+            if value is not None:
+                raise SettingError(f"compat takes lists as the library does: leave {name}=… out")
         laid = lay(judgments, runs, seed=seed, **data)
         return evaluate_as(compat, laid, None if metrics == METRICS else metrics)
     paper = stated_paper(judgments, relevance)
@@ -136,9 +142,11 @@ def evaluate(
         gain=gain,
         loss=loss,
         targets=candidate_items(relevance, targets, train),
+        lists=lists,
         ties=ties,
         unranked=unranked,
         may_tie=True,
+        may_repeat=True,
         **data,
     )
     if seed not in (0, judged.seed):
@@ -164,6 +172,7 @@ def _scores(
     judged: Judged, wanted: Mapping[str, Metric], results: dict[str, System], notes: tuple[str, ...]
 ) -> Scores:
     """Put values of all systems together."""
+    over = "strata" if judged.targets is not None and judged.targets.strata else "lists"
     return Scores(
         tuple(label for label, metric in wanted.items() if metric.definition.of != "run"),
         results,
@@ -174,7 +183,7 @@ def _scores(
         notes=notes,
         relevance=str(judged.relevance),
         meanings=_meanings(wanted) if judged.paper else {},
-        over="strata" if judged.targets is not None and judged.targets.strata else "lists",
+        over=over if judged.occasions is None else "users",
     )
 
 
@@ -264,7 +273,9 @@ def _card(judged: Judged, wanted: Mapping[str, Metric]) -> Callable[[], dict[str
     """Return what makes the card: everything from which the numbers can be derived again."""
     # Scores keep the card, so that it must not hold the lists of the systems.
     tests, train, lists = judged.tests, judged.train, judged.targets
+    several = {} if judged.occasions is None else {"lists": judged.occasions.settings}
     settings = {
+        **several,
         "relevance": judged.relevance.describe(),
         **({"paper": judged.paper} if judged.paper else {}),
         "metrics": {label: str(metric) for label, metric in wanted.items()},

@@ -85,7 +85,8 @@ class Scores(Result):
     user_ids: Ids
     lists: pl.DataFrame
     """One row per list: `user` (number), `liked`, `disliked`, `test`, `train`; of target lists
-    also `targets`, `anchor` and `stratum`; of steps `session`, `step`, `time` and `history`."""
+    also `targets`, `anchor` and `stratum`; of steps `session`, `step`, `time` and `history`; of
+    several lists per user `time` or `session`."""
     users: str = "with-test"
     undefined: str = "zero"
     order: tuple[str, ...] = ()
@@ -435,7 +436,8 @@ class Scores(Result):
         undefined = "count as 0" if self.undefined == "zero" else "are left out"
         unit = "users" if self.over == "lists" and not self._several else self.over
         unit = SINGULAR[unit] if counts == {1} else unit
-        lines = [f"mean over {number} {unit} ({self.users}); undefined values {undefined}"]
+        first = ", of each the mean of the lists" if self.over == "users" else ""
+        lines = [f"mean over {number} {unit} ({self.users}){first}; undefined values {undefined}"]
         if self.library:
             averaged = f"mean over {number} {unit}, as {self.library} takes it"
             lines = [averaged] if counts else []

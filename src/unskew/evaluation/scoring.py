@@ -233,6 +233,8 @@ def list_columns(judged: Judged, basis: Basis | None = None) -> pl.DataFrame:
             columns["anchor"] = lists.tests.items.raw(lists.anchor)
         if lists.strata:
             columns["stratum"] = pl.Series(lists.stratum)
+    if judged.occasions is not None:
+        columns |= judged.occasions.columns()
     return pl.DataFrame(columns)
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import polars as pl
@@ -14,12 +14,12 @@ from unskew.arrays import F64, I32, Mask, frozen
 from unskew.checks import as_count, checked
 from unskew.data.papers import hint_at_candidates, paper_of
 from unskew.data.ratings import Ids, Ratings
-from unskew.data.readers import read_items, read_test_and_train
+from unskew.data.readers import read_items
 from unskew.data.relevance import DEFAULT_GAIN, DEFAULT_LOSS, Relevance, Rule
 from unskew.errors import SettingError
 from unskew.judging.numbering import Numbering, judged_part, match_targets
+from unskew.judging.occasions import Occasions, lay_occasions, read_tests
 from unskew.judging.reading import (
-    DEFAULTS,
     ReadingNotes,
     lists_of_design,
     read_runs,
@@ -29,7 +29,7 @@ from unskew.judging.reading import (
 )
 from unskew.judging.remarks import Attention, all_remarks, as_notes, table_of_lists, unscored_notes
 from unskew.judging.shape import Basis, Lists, Matched, Ranked, Undrawn, View, count_labels
-from unskew.judging.tied import TargetItems, TiedRanks, check_ties, refuse_order, tie, tie_notes
+from unskew.judging.tied import TargetItems, TiedRanks, check_ties, tie, tie_notes
 from unskew.recommend.model import Model
 from unskew.report.result import Result
 from unskew.report.text import counted
@@ -41,8 +41,6 @@ from unskew.ties import EXPECTED
 if TYPE_CHECKING:  # lists that are given need nobody to rank
     from unskew.judging.rank import Ranking
     from unskew.judging.rank_tiles import RankJob
-
-T = TypeVar("T")
 
 
 @dataclass(frozen=True)
@@ -94,6 +92,8 @@ class Judged(Result):
     """The catalogue, where it was given."""
     targets: TargetLists | None = None
     """The target lists, where the systems were asked for these."""
+    occasions: Occasions | None = None
+    """The lists of all systems, where users have several."""
     ties: str | None = None
     seed: int = 0
     depth: int | None = None
@@ -118,6 +118,7 @@ class Judged(Result):
         systems: Mapping[str, Run | Model],
         items: pl.Series | None = None,
         targets: TargetLists | None = None,
+        occasions: Occasions | None = None,
         ties: str | None = None,
         seed: int = 0,
         depth: int | None = None,
@@ -142,6 +143,7 @@ class Judged(Result):
             disliked=disliked,
             items=items,
             targets=targets,
+            occasions=occasions,
             ties=ties,
             seed=seed,
             depth=depth,
@@ -211,6 +213,7 @@ class Judged(Result):
         return {name: run for name, run in self.systems.items() if isinstance(run, Run)}
 
     def _anew(self, tests: Ratings, train: Ratings | None, runs: Mapping[str, Run]) -> Judged:
+        assert self.occasions is None
         return Judged.over(
             Numbering.of(tests, train, runs, self.items),
             self.relevance,
@@ -228,18 +231,20 @@ class Judged(Result):
 
     @property
     def judgments(self) -> Ratings:
-        """The test ratings under the common numbering; on target lists once per list."""
+        """The test ratings under the common numbering; of several lists those of each one."""
         return self.numbering.judgments
 
     @property
     def owner(self) -> I32:
         """The user of each list."""
-        return self._lists.user if self.targets is None else self.targets.user
+        several = self.occasions or self.targets
+        return self._lists.user if several is None else several.user
 
     @property
     def users(self) -> Ids:
         """The ids that `owner` numbers."""
-        return self.judgments.users if self.targets is None else self.targets.tests.users
+        several = self.occasions or self.targets
+        return self.judgments.users if several is None else several.tests.users
 
     @cached_property
     def _lists(self) -> Lists:
@@ -273,6 +278,7 @@ class Judged(Result):
             catalogue=self._known,
             longest=max(int(one.max(initial=0)) for one in lengths) + 1,
             owner=self.owner,
+            tests=None if self.occasions is None else self.occasions.tests,
         )
 
     @cached_property
@@ -411,6 +417,8 @@ class Judged(Result):
             lines.append(f"training: {counted(len(self.train), 'rating')}")
         if self.targets is not None:
             lines.append(f"on target lists: {self.targets!r}")
+        if self.occasions is not None:
+            lines.append(self.occasions.words)
         return lines
 
     @property
@@ -435,6 +443,7 @@ def judge(
     train: object = None,
     items: object = None,
     targets: str | Targets | None = None,
+    lists: str | Sequence[str] | None = None,
     ties: str | None = None,
     seed: int = 0,
     depth: int | None = None,
@@ -471,6 +480,11 @@ def judge(
         What the systems ranked, with `train`: a design with one list per user, such as
         `us.targets.TestItems()`, or its name (`all-items`, `test-items`, `train-items`,
         `test-targets`). Then lists are checked against it.
+    lists
+        Where users have several lists: the columns of the runs that tell them apart, users first,
+        such as ``("user", "date")``. Each list of a date is evaluated with what its user rated
+        from then on (`judgments` need times; of a log, `read_events`, an item met again counts
+        again), each of a session with what is rated in it. A user's lists are averaged, then users.
     ties
         How equal scores are ordered, see `unskew.ties`. Default: `trec` for TREC files, else
         `id`. `expected`: not at all; `evaluate` and `compare` then give the exact mean of each
@@ -510,12 +524,18 @@ def judge(
             "train": train,
             "items": items,
             "targets": targets,
+            "lists": lists,
         }
         for name, value in given.items():
             if value is not None:
                 raise SettingError(f"target lists already contain their {name}: leave {name}=… out")
         return _judge_lists(judgments, runs, ties, seed, depth, rest)
-    tests, training = read_test_and_train(judgments, train, events, weights)
+    tests, training, log, systems = read_tests(
+        judgments, runs, train, lists, ties, seed, events=events, weights=weights
+    )
+    if log is not None and (targets is not None or rest == "last"):
+        name = "unranked='last'" if targets is None else "targets=…"
+        raise SettingError(f"{name} is for one list per user: leave it out, or lists=…")
     catalogue = None if items is None else read_items(items)
     rule, assumed = relevance_for(tests, liked, above, gain, loss, relevance)
     paper = relevance if isinstance(relevance, str) else ""
@@ -524,22 +544,29 @@ def judge(
     if targets is not None:
         if catalogue is not None:
             raise SettingError("target lists already contain their items: leave items=… out")
-        lists = lists_of_design(targets, tests, training, rule, seed)
-        return replace(_judge_lists(lists, runs, ties, seed, depth, rest, read), paper=paper)
-    systems = read_runs(runs, ties, seed, (tests.users, tests.items))
+        asked = lists_of_design(targets, tests, training, rule, seed)
+        return replace(_judge_lists(asked, runs, ties, seed, depth, rest, read), paper=paper)
+    systems = systems or read_runs(runs, ties, seed, (tests.users, tests.items))
+    occasions: Occasions | None = None
+    if log is None:
+        numbering = Numbering.of(tests, training, systems, catalogue)
+    else:
+        numbering, occasions = lay_occasions(log, training, systems, catalogue)
+    several = () if occasions is None else occasions.notes
     return Judged.over(
-        Numbering.of(tests, training, systems, catalogue),
+        numbering,
         rule,
         tests=tests,
         train=training,
         systems=systems,
         items=catalogue,
+        occasions=occasions,
         ties=ties,
         seed=seed,
         depth=depth,
         unranked=rest,
         paper=paper,
-        read=replace(read, runs=run_notes(systems)),
+        read=replace(read, runs=(*run_notes(systems), *several)),
     )
 
 
@@ -566,38 +593,3 @@ def _judge_lists(
     return Judged.of_lists(
         lists, systems, ties=ties, seed=seed, depth=depth, unranked=unranked, read=read
     )
-
-
-def second_argument(judgments: object, runs: object, metrics: T, default: T) -> tuple[object, T]:
-    """Return runs and metrics: after judged data, metrics are the second argument."""
-    if not isinstance(judgments, Judged) or runs is None:
-        return runs, metrics
-    if metrics != default:
-        raise SettingError("runs are already part of the judged data: leave runs=… out")
-    return None, runs  # type: ignore[return-value]
-
-
-def as_judged(
-    judgments: object, runs: object, *, seed: int = 0, may_tie: bool = False, **options: Any
-) -> Judged:
-    """Take judged data as they are, or judge raw data by the options of `judge`.
-
-    What cannot average over orders of equal scores leaves `may_tie` out.
-    """
-    given = judgments.ties if isinstance(judgments, Judged) else options.get("ties")
-    if given == EXPECTED and not may_tie:
-        raise refuse_order()
-    if not isinstance(judgments, Judged):
-        if runs is None:
-            raise SettingError(
-                "runs are missing: give ranked lists by system, or judged data (us.judge) alone"
-            )
-        return judge(judgments, runs, seed=seed, **options)
-    for name, value in {"runs": runs, **options}.items():
-        usual = DEFAULTS.get(name)
-        if value is not None and not (isinstance(value, str) and value == usual):
-            raise SettingError(
-                f"{name} is already part of the judged data: leave {name}=… out, or give it to "
-                "judge(…)"
-            )
-    return judgments

@@ -12,7 +12,8 @@ import polars as pl
 from unskew.arrays import I64, frozen
 from unskew.checks import as_count, checked
 from unskew.errors import SettingError
-from unskew.judging.judged import Judged, Need, as_judged
+from unskew.judging.arguments import as_judged
+from unskew.judging.judged import Judged, Need
 from unskew.judging.reading import DataOptions, name_systems
 from unskew.judging.shape import Matched
 from unskew.report.result import Result

@@ -10,7 +10,7 @@ import polars as pl
 
 from unskew.arrays import I32, I64, Mask, frozen
 from unskew.data.ratings import Ids, Ratings
-from unskew.errors import DataError
+from unskew.errors import DataError, SettingError
 from unskew.judging.remarks import strangers, warn
 from unskew.judging.shape import Lists, Matched
 from unskew.judging.swapped import check_not_swapped
@@ -32,6 +32,8 @@ class Numbering:
     """Common numbers of the given catalogue."""
     notes: tuple[str, ...] = ()
     """Runs that share no item with the judgments."""
+    owner: I32 | None = None
+    """The user of each list, as `train` numbers them; None where list and user are the same."""
 
     @classmethod
     def of(
@@ -47,6 +49,9 @@ class Numbering:
 
         Of a part of the users, a system may rank none: then `must_meet` is False.
         """
+        for name, run in runs.items():
+            if run.keys is not None:
+                raise several_refused(f"{name} has several lists per user, and")
         ratings = [tests] if train is None else [tests, train]
         sources: list[Ratings | Run] = [*ratings, *runs.values()]
         extra = [] if items is None else [Ids.number(items)[0]]
@@ -113,11 +118,19 @@ class Numbering:
 
     def count_targets(self, known: Mask) -> I64:
         """Count the items that could be recommended to each user: the catalogue less training."""
-        users = len(self.judgments.users)
-        targets = np.full(users, int(known.sum()), np.int64)
+        targets = np.full(len(self.judgments.users), int(known.sum()), np.int64)
         if self.train is not None:
-            targets -= np.bincount(self.train.user[known[self.train.item]], minlength=users)
+            users = len(self.train.users)
+            trained = np.bincount(self.train.user[known[self.train.item]], minlength=users)
+            targets -= trained if self.owner is None else trained[self.owner]
         return targets
+
+
+def several_refused(reason: str) -> SettingError:
+    """Return the error of what takes one list per user; `reason` begins its sentence."""
+    return SettingError(
+        f"{reason} this takes one list per user; evaluate, compare and gate take several (lists=…)"
+    )
 
 
 def _inverse(table: I32, size: int) -> I32:

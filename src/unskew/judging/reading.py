@@ -52,6 +52,7 @@ class RawOptions(TypedDict, total=False):
     relevance: Relevance | str | None
     train: object
     items: object
+    lists: str | Sequence[str] | None
     ties: str | None
     depth: int | None
     events: str | Sequence[str] | None
@@ -141,15 +142,42 @@ def name_systems(runs: object) -> dict[str, object]:
     return named
 
 
-def read_runs(runs: object, ties: str | None, seed: int, likely: tuple[Ids, Ids]) -> dict[str, Run]:
-    """Read all runs; `likely` are the ids of users and items that they probably have."""
+def have_keys(runs: object) -> bool:
+    """Tell whether one of the runs was read with several lists per user."""
+    several = runs.values() if isinstance(runs, Mapping) else [runs]
+    return any(isinstance(run, Run) and run.keys is not None for run in several)
+
+
+def read_runs(
+    runs: object,
+    ties: str | None,
+    seed: int,
+    likely: tuple[Ids, Ids] | None = None,
+    lists: str | Sequence[str] | None = None,
+) -> dict[str, Run]:
+    """Read all runs.
+
+    Parameters
+    ----------
+    runs, ties, seed
+        As `judge` takes them.
+    likely
+        The ids of users and items that they probably have.
+    lists
+        The columns that tell several lists of a user apart.
+    """
     named = name_systems(runs)
 
     def read(name: str) -> Run:
+        source, columns = named[name], lists
+        if isinstance(source, Run) and source.keys is not None:
+            columns = ("user", source.keys.column)
         try:
-            return read_run(named[name], ties=ties, seed=seed, keep_scores=False, likely=likely)
+            return read_run(
+                source, ties=ties, seed=seed, keep_scores=False, likely=likely, lists=columns
+            )
         except DataError as problem:
-            raise type(problem)(f"{name}: {problem}") from None
+            raise type(problem)(f"{name}: ", *problem.args) from None
 
     return dict(zip(named, map_blocks(read, named), strict=True))
 

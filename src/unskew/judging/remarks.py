@@ -54,6 +54,8 @@ class SystemFacts:
     """Lists of two or more items whose scores are all equal."""
     cold_without_list: int = 0
     """Of the users without a list, those without training ratings."""
+    are_several: bool = False
+    """Whether users have several lists: then these are counted, not users."""
 
     @classmethod
     def of(cls, matched: Matched, basis: Basis) -> SystemFacts:
@@ -61,9 +63,11 @@ class SystemFacts:
         tested = np.diff(basis.judgments.start) > 0
         missing = tested & (matched.depth == 0)
         train, in_training, cold = basis.train, 0, 0
-        if train is not None and train.users.equals(basis.judgments.users):
-            in_training = 0 if matched.is_full else matched.overlap(train)
-            cold = int(np.count_nonzero(missing & (np.diff(train.start) == 0)))
+        owner = basis.owner if basis.are_several else None
+        if train is not None and (basis.are_several or train.users.equals(basis.judgments.users)):
+            in_training = 0 if matched.is_full else matched.overlap(train, owner)
+            trained = np.diff(train.start) > 0
+            cold = int(np.count_nonzero(missing & ~(trained if owner is None else trained[owner])))
         ties = None
         if not isinstance(matched, Ranked):
             ties = matched.run.tie_counts or matched.run.counts.ties
@@ -75,6 +79,7 @@ class SystemFacts:
             in_training=in_training,
             constant=0 if ties is None else ties.constant,
             cold_without_list=cold,
+            are_several=basis.are_several,
         )
 
     def remarks(self, name: str, users: str, attention: Attention) -> Iterator[Remark]:
@@ -97,13 +102,18 @@ class SystemFacts:
         if without_list:
             left_out = users in ("both", "with-list")
             effect = "left out of the means" if left_out else "they score 0"
-            yield f"{name}: {_users_with_test(without_list)} no list; {effect}", False
+            lack = f"{_users_with_test(without_list)} no list"
+            if self.are_several:
+                one = "list with test data is missing"
+                lack = counted(without_list, one, "lists with test data are missing")
+            yield f"{name}: {lack}; {effect}", False
         if self.without_test and not self.is_full:
             averaged = users in ("all", "with-list")
-            one = "list of a user without test data " + (
+            whose = ("", "") if self.are_several else (" of a user", " of users")
+            one = f"list{whose[0]} without test data " + (
                 "scores 0" if averaged else "is not averaged"
             )
-            many = "lists of users without test data " + (
+            many = f"lists{whose[1]} without test data " + (
                 "score 0" if averaged else "are not averaged"
             )
             yield f"{name}: {counted(self.without_test, one, many)}", False
@@ -158,14 +168,17 @@ def unscored_notes(systems: Mapping[str, Matched], targets: TargetLists | None) 
             yield from (f"{name}: {text}" for text in say_unscored(targets, unscored))
 
 
-def _users_with_test(number: int) -> str:
-    return counted(number, "user with test data has", "users with test data have")
+def _users_with_test(number: int, unit: str = "user") -> str:
+    return counted(number, f"{unit} with test data has", f"{unit}s with test data have")
 
 
 def judgment_remarks(
-    disliked: int, without_liked: int, needs_disliked: tuple[str, ...]
+    disliked: int, without_liked: int, needs_disliked: tuple[str, ...], unit: str = "user"
 ) -> Iterator[Remark]:
-    """Yield what to know of the judgments: how many are disliked, whose users like nothing."""
+    """Yield what to know of the judgments: how many are disliked, whose users like nothing.
+
+    The `unit` is that of `without_liked`: users, or lists where users have several.
+    """
     if needs_disliked and not disliked:
         yield (
             f"no judgment is disliked: {', '.join(needs_disliked)} cannot tell good from bad "
@@ -173,7 +186,7 @@ def judgment_remarks(
             True,
         )
     if without_liked:
-        yield f"{_users_with_test(without_liked)} no liked item", False
+        yield f"{_users_with_test(without_liked, unit)} no liked item", False
 
 
 def catalogue_remarks(basis: Basis, systems: Mapping[str, Matched]) -> Iterator[Remark]:
@@ -207,7 +220,9 @@ def all_remarks(
         yield from SystemFacts.of(matched, basis).remarks(name, users, attention)
     tested = np.diff(basis.judgments.start) > 0
     without_liked = int(np.count_nonzero(tested & (basis.liked == 0)))
-    yield from judgment_remarks(int(basis.disliked.sum()), without_liked, attention.needs_disliked)
+    unit = "list" if basis.are_several else "user"
+    disliked = int(basis.disliked.sum())
+    yield from judgment_remarks(disliked, without_liked, attention.needs_disliked, unit)
     yield from catalogue_remarks(basis, systems)
 
 

@@ -236,9 +236,14 @@ class Matched:
         )
         return Hits(start, rank[:count], judgment[:count], depth)
 
-    def overlap(self, ratings: Ratings) -> int:
-        """Count the slots that hold an item which the user rated: in training, or in the test."""
-        whole, scratch, total = replace(self, scan=self.stop), Scratch(), len(self.lists)
+    def overlap(self, ratings: Ratings, owner: I32 | None = None) -> int:
+        """Count the slots that hold an item which the user rated: in training, or in the test.
+
+        `owner` is the user of each list by the numbers of the ratings, where these are not by list.
+        """
+        lists = self.lists if owner is None else Lists(owner)
+        whole = replace(self, scan=self.stop, lists=lists)
+        scratch, total = Scratch(), len(lists)
         bounds = [(low, min(low + BLOCK, total)) for low in range(0, total, BLOCK)]
         return sum(int(whole._meet(ratings, *block, scratch).rank.size) for block in bounds)
 
@@ -292,7 +297,7 @@ class Ranked(Matched):
             rank, judgment = rank[seen], judgment[seen]
         return Hits(start, rank.copy(), judgment.copy(), self.depth[lo:hi])
 
-    def overlap(self, ratings: Ratings) -> int:  # noqa: ARG002
+    def overlap(self, ratings: Ratings, owner: I32 | None = None) -> int:  # noqa: ARG002
         """Count the slots that hold a training item: none, as these are never targets."""
         return 0
 
@@ -357,6 +362,8 @@ class Basis:
     """The deepest list or the largest number of judgments of a user."""
     owner: I32 | None = None
     """The user of each list, as `train` numbers them."""
+    tests: Ratings | None = None
+    """The test ratings of users who have several lists, under the same numbers as `train`."""
     _kept: dict[object, F64] = field(default_factory=dict)
 
     def masked(self, keep: Mask, *, recount: bool = True) -> Basis:
@@ -377,6 +384,11 @@ class Basis:
             liked, disliked = count_labels(self.judgments, self.lists, view)
         return replace(self, view=view, liked=liked, disliked=disliked, _kept={})
 
+    @property
+    def are_several(self) -> bool:
+        """Whether users have lists of several dates or sessions."""
+        return self.tests is not None
+
     def once(self, key: object, make: Callable[[], F64]) -> F64:
         """Return what `make` gives, made at its first use: a weight per judgment or item."""
         if key not in self._kept:
@@ -393,7 +405,10 @@ class Basis:
     def positives(self) -> F64:
         """Liked ratings of each item, in training and test together."""
         items = len(self.judgments.items)
-        count = np.bincount(self.judgments.item[self.view.label == LIKED], minlength=items)
+        item = self.judgments.item[self.view.label == LIKED]
+        if self.tests is not None:  # a rating that follows several lists is one
+            item = self.tests.item[self.view.relevance.is_liked(self.tests.value)]
+        count = np.bincount(item, minlength=items)
         if self.train is not None:
             liked = self.view.relevance.is_liked(self.train.value)
             count = count + np.bincount(self.train.item[liked], minlength=items)

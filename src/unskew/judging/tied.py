@@ -18,6 +18,7 @@ from unskew.data.ratings import Ratings
 from unskew.errors import DataError, SettingError, Spelling
 from unskew.judging.shape import Hits, Matched, Ranked, Scratch
 from unskew.report.text import counted
+from unskew.run_tables import BY_SCORE
 from unskew.runs import Run
 from unskew.targets.lists import TargetLists
 from unskew.ties import EXPECTED, TIES
@@ -199,11 +200,11 @@ def _check_order(name: str, run: Run) -> None:
     slot = run.tie_counts.rise
     row = int(np.searchsorted(run.start, slot, side="right")) - 1
     raise DataError(
-        f"{name}: the list of user {run.users.values[row]!r} is not in the order of its scores: "
+        f"{name}: the list of {run.list_name(row)} is not in the order of its scores: "
         f"the score at rank {slot - int(run.start[row]) + 1} exceeds the one above it; ",
         Spelling("ties='expected'", "--ties expected"),
         " needs lists that are ranked by score: read them with ",
-        Spelling("read_run(…, by='score', ties='id')", "--by score"),
+        replace(BY_SCORE, python="read_run(…, by='score', ties='id')"),
     )
 
 

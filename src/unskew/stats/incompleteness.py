@@ -24,7 +24,7 @@ from unskew.errors import DataError, SettingError
 from unskew.evaluation.evaluate import MEMORY, check_averaging, labelled, memory_bytes, stated_paper
 from unskew.evaluation.scores import TRAINED
 from unskew.evaluation.scoring import prepare
-from unskew.judging.judged import as_judged, second_argument
+from unskew.judging.arguments import as_judged, second_argument
 from unskew.judging.reading import DataOptions
 from unskew.metrics.names import Metric
 from unskew.splits.subsample import PER

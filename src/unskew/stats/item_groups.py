@@ -15,6 +15,7 @@ from unskew.data.popularity import item_counts
 from unskew.data.ratings import Ids
 from unskew.errors import DataError, SettingError, unknown_name
 from unskew.judging.judged import Judged, Need
+from unskew.judging.numbering import several_refused
 from unskew.judging.shape import BLOCK, LIKED, Matched, Scratch
 from unskew.report.text import counted
 from unskew.stats.corrections import CORRECTIONS, correct
@@ -123,6 +124,8 @@ def item_group_gaps(
 def _check(judged: Judged) -> None:
     if judged.is_tied:
         raise SettingError("groups of items need an order of tied items: leave out ties='expected'")
+    if judged.occasions is not None:
+        raise several_refused("users have several lists, and")
     if judged.targets is not None and np.unique(judged.owner).size < judged.owner.size:
         raise SettingError(
             "groups of items need one list per user, and these target lists have several: use one "

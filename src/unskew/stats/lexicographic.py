@@ -12,6 +12,7 @@ from unskew.arrays import I8, I64, Mask
 from unskew.checks import check_share, checked, choose
 from unskew.errors import DataError, SettingError, unknown_name
 from unskew.judging.judged import Judged, Need
+from unskew.judging.numbering import several_refused
 from unskew.judging.shape import LIKED, Matched, Scratch
 from unskew.report.result import Result
 from unskew.report.tables import Table
@@ -178,6 +179,8 @@ def _chosen(systems: tuple[str, ...], reference: str | None) -> list[tuple[str, 
 def _check(judged: Judged) -> None:
     if judged.is_tied:
         raise SettingError("lexirecall needs an order of tied items: leave out ties='expected'")
+    if judged.occasions is not None:
+        raise several_refused("users have several lists, and")
     if judged.targets is not None and np.unique(judged.owner).size < judged.owner.size:
         raise SettingError(
             "lexirecall compares one list per user; these target lists have several: use one of "

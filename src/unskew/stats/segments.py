@@ -173,7 +173,8 @@ def _counts_of_scores(users: Ids, scores: Scores) -> dict[str, F64]:
     for name in ("test", "train"):
         if name in scores.lists.columns:
             of_user = np.zeros(len(scores.user_ids))
-            of_user[scores.lists["user"].to_numpy()] = scores.lists[name].to_numpy()
+            # Of several lists the first is followed by most test ratings.
+            np.maximum.at(of_user, scores.lists["user"].to_numpy(), scores.lists[name].to_numpy())
             counts[name] = np.where(known, of_user[place], 0.0)
     return counts
 

@@ -16,7 +16,8 @@ from unskew.data.ratings import Ratings
 from unskew.data.relevance import Relevance
 from unskew.engine.threads import map_blocks
 from unskew.errors import DataError, SettingError
-from unskew.judging.judged import Judged, as_judged, second_argument
+from unskew.judging.arguments import as_judged, second_argument
+from unskew.judging.judged import Judged
 from unskew.judging.reading import DataOptions, relevance_for
 from unskew.judging.remarks import warn
 from unskew.judging.shape import POOLED

@@ -18,7 +18,7 @@ from unskew.arrays import F64, frozen
 from unskew.checks import check_share, checked, choose
 from unskew.engine.threads import resolve
 from unskew.evaluation.evaluate import MEMORY, memory_bytes
-from unskew.judging.judged import second_argument
+from unskew.judging.arguments import second_argument
 from unskew.judging.reading import RawOptions
 from unskew.judging.remarks import warn
 from unskew.metrics.names import Metric

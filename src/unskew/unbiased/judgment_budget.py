@@ -15,7 +15,8 @@ import polars as pl
 from unskew.arrays import F64, I64
 from unskew.checks import check_share, checked, is_number
 from unskew.errors import DataError, SettingError
-from unskew.judging.judged import Judged, second_argument
+from unskew.judging.arguments import second_argument
+from unskew.judging.judged import Judged
 from unskew.judging.reading import RawOptions
 from unskew.report.charts import Figure, as_figure
 from unskew.report.result import Result

@@ -14,7 +14,8 @@ from unskew.checks import as_numbers, is_number
 from unskew.data.ratings import Ids, Ratings
 from unskew.errors import DataError, SettingError
 from unskew.evaluation.scoring import remarks
-from unskew.judging.judged import Judged, Need, as_judged
+from unskew.judging.arguments import as_judged
+from unskew.judging.judged import Judged, Need
 from unskew.judging.reading import RawOptions
 from unskew.judging.remarks import warn
 from unskew.metrics.block import WHOLE

@@ -17,7 +17,7 @@ from unskew.data.ratings import Ratings
 from unskew.data.readers import read_ratings
 from unskew.data.relevance import Relevance
 from unskew.errors import DataError, SettingError
-from unskew.judging.judged import as_judged, second_argument
+from unskew.judging.arguments import as_judged, second_argument
 from unskew.judging.reading import DataOptions
 from unskew.report.result import Result
 from unskew.report.text import counted

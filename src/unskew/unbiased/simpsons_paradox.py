@@ -22,7 +22,8 @@ from unskew.engine.threads import resolve
 from unskew.errors import DataError, SettingError
 from unskew.evaluation.evaluate import MEMORY, memory_bytes
 from unskew.evaluation.scoring import score
-from unskew.judging.judged import Judged, second_argument
+from unskew.judging.arguments import second_argument
+from unskew.judging.judged import Judged
 from unskew.judging.reading import RawOptions
 from unskew.metrics.names import Metric, parse
 from unskew.report.charts import Figure, as_figure

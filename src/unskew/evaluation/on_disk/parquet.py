@@ -25,7 +25,8 @@ from unskew.engine.folders import local_path
 from unskew.engine.remote import RemoteFile
 from unskew.errors import DataError, SettingError, Spelling
 from unskew.evaluation.on_disk.footer import largest_row_group
-from unskew.runs import Run, are_ranks, read_run, system_name
+from unskew.run_tables import are_ranks
+from unskew.runs import Run, read_run, system_name
 
 _SAMPLE = 10_000
 KIND = {"integer": pl.Int64, "text": pl.String}

@@ -1,0 +1,295 @@
+"""`Occasions`: several lists of a user, each evaluated with what the user did from then on."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property, partial
+from typing import Any
+
+import numpy as np
+import polars as pl
+
+from unskew.arrays import I32, I64, Mask, frozen
+from unskew.data.ratings import Ids, Ratings
+from unskew.data.readers import read_parts, read_ratings, read_test_and_train
+from unskew.data.times import written
+from unskew.errors import DataError, SettingError
+from unskew.judging.numbering import Numbering
+from unskew.judging.rating_log import RatingLog
+from unskew.judging.reading import have_keys, read_runs
+from unskew.list_keys import DAY, ListKeys
+from unskew.report.text import counted
+from unskew.runs import Run
+
+_EARLY = 10**14
+"""Microseconds since 1970 below which a time stamp may be a number of any unit: see `UNITS`."""
+_MOST = 2**31 - 1
+
+
+@dataclass(frozen=True, eq=False)
+class Occasions:
+    """The lists of all systems, one per user and date or session, user by user.
+
+    A user with test ratings and without any list has one that no system gave, with all of the
+    test ratings: as everywhere, who gets no list scores 0.
+    """
+
+    column: str
+    """The column that tells the lists of a user apart."""
+    users: Ids
+    """Those of training, test and lists."""
+    user: I32
+    """The user of each list."""
+    tests: Ratings
+    """The test ratings, under the same numbers of users and items as the lists."""
+    is_absent: Mask
+    """Which lists no system gave."""
+    time: I64 | None = None
+    """Of each list, in microseconds since 1970; of one that no system gave the first of all."""
+    sessions: Ids | None = None
+    session: I32 | None = None
+    """Of each list, -1 for one that no system gave."""
+    notes: tuple[str, ...] = ()
+
+    def __len__(self) -> int:
+        return int(self.user.size)
+
+    @property
+    def settings(self) -> dict[str, Any]:
+        """Return what makes the lists what they are, for the card of a result."""
+        after = {"date": "from the date on", "session": "in the session"}
+        kind = "session" if self.time is None else "date"
+        return {"by": ["user", self.column], "kind": kind, "judgments": after[kind]}
+
+    def columns(self) -> dict[str, pl.Series]:
+        """Return the `time` or `session` of each list; nothing where no system gave one."""
+        missing = pl.Series(self.is_absent)
+        if self.time is not None:
+            column = pl.Series("time", self.time).cast(pl.Datetime("us"))
+        else:
+            assert self.sessions is not None
+            assert self.session is not None
+            column = self.sessions.raw(np.maximum(self.session, 0)).alias("session")
+        frame = pl.DataFrame({"kept": column, "missing": missing})
+        shown = pl.when(~pl.col("missing")).then(pl.col("kept"))
+        return {column.name: frame.select(shown.alias(column.name)).to_series()}
+
+    @cached_property
+    def words(self) -> str:
+        """How many lists there are, of whom, and what they are evaluated with."""
+        given = self.user[~self.is_absent]
+        users = int(np.unique(given).size)
+        kind = "session" if self.time is None else "date"
+        return (
+            f"{counted(given.size, 'list')} of {counted(users, 'user')}, one per user and {kind} "
+            f"(column {self.column!r}, {given.size / max(users, 1):.1f} per user)"
+        )
+
+
+def read_tests(
+    judgments: object,
+    runs: object,
+    train: object,
+    lists: str | Sequence[str] | None,
+    ties: str | None,
+    seed: int,
+    **log_options: Any,
+) -> tuple[Ratings, Ratings | None, RatingLog | None, dict[str, Run] | None]:
+    """Read test and training ratings; where users have several lists, a log and the lists before.
+
+    `log_options` are `events` and `weights` of `read_ratings`.
+    """
+    if lists is None and not have_keys(runs):
+        return (*read_test_and_train(judgments, train, **log_options), None, None)
+    systems = read_runs(runs, ties, seed, lists=lists)
+    read: dict[str, Any] = {
+        "test": partial(RatingLog.read, judgments, common_keys(systems), **log_options)
+    }
+    if train is not None:
+        read["train"] = partial(read_ratings, train, **log_options)
+    parts: dict[str, Any] = read_parts(read)
+    return parts["test"].tests, parts.get("train"), parts["test"], systems
+
+
+def common_keys(runs: Mapping[str, Run]) -> ListKeys:
+    """Return the keys of the first run; refuse runs whose lists are not told apart alike."""
+    first = next(iter(runs))
+    expected = runs[first].keys
+    for name, run in runs.items():
+        keys = run.keys
+        if keys is None or expected is None:
+            single = name if keys is None else first
+            raise SettingError(
+                f"{single} has one list per user, and other systems have several: read all of them "
+                "with lists=…"
+            )
+        if keys.kind != expected.kind or (
+            keys.kind == "session" and keys.column != expected.column
+        ):
+            raise DataError(
+                f"the lists of {first} are told apart by {expected.kind} ({expected.column!r}), "
+                f"those of {name} by {keys.kind} ({keys.column!r}): all systems need the same"
+            )
+    assert expected is not None
+    return expected
+
+
+def lay_occasions(
+    log: RatingLog, train: Ratings | None, runs: Mapping[str, Run], items: pl.Series | None
+) -> tuple[Numbering, Occasions]:
+    """Number the lists of all systems alike, and give each the test ratings that follow it."""
+    column = common_keys(runs).column
+    people = {
+        name: replace(run, users=run.keys.users, keys=None)
+        for name, run in runs.items()
+        if run.keys is not None
+    }
+    base = Numbering.of(log.tests, train, people, items)
+    moments = _moments(log, runs)
+    owner, codes = {}, {}
+    for name, run in runs.items():
+        assert run.keys is not None
+        owner[name] = base.runs[name][0][run.keys.user].astype(np.int64)
+        codes[name] = moments.codes[name] + 1
+    with_list = np.zeros(len(base.judgments.users), np.bool_)
+    for users in owner.values():
+        with_list[users] = True
+    absent = np.flatnonzero((np.diff(base.judgments.start) > 0) & ~with_list)
+    many = np.int64(moments.size + 1)  # code 0 is that of lists that no system gave
+    pairs = {name: owner[name] * many + codes[name] for name in runs}
+    whole = np.unique(np.concatenate([*pairs.values(), absent * many]))
+    user, code = (part.astype(np.int32) for part in np.divmod(whole, many))
+    judgments, notes = _judgments(log, base, moments, user, code)
+    tables = {
+        name: (np.searchsorted(whole, pairs[name]).astype(np.int32), base.runs[name][1])
+        for name in runs
+    }
+    occasions = moments.occasions(column, base.judgments, user, code, notes)
+    numbering = replace(base, judgments=judgments, runs=tables, owner=occasions.user)
+    return numbering, occasions
+
+
+@dataclass(frozen=True, eq=False)
+class _Moments:
+    """The dates or sessions of all lists, numbered in order, and those of the test ratings."""
+
+    size: int
+    codes: Mapping[str, I64]
+    """Of the lists of each run."""
+    log: I64
+    """Of each row of the log: how many dates are at or before it; or its session, -1 for others."""
+    time: I64 | None = None
+    sessions: Ids | None = None
+    notes: tuple[str, ...] = ()
+
+    def occasions(
+        self, column: str, tests: Ratings, user: I32, code: I32, notes: list[str]
+    ) -> Occasions:
+        """Return the lists; `code` counts from 1, 0 is one that no system gave."""
+        absent = code == 0
+        time = session = None
+        if self.time is not None:
+            time = frozen(self.time[np.maximum(code - 1, 0)])
+        else:
+            session = frozen(code - np.int32(1))
+        plain = Occasions(
+            column, tests.users, frozen(user), tests, absent, time, self.sessions, session
+        )
+        return replace(plain, notes=(plain.words + notes[0], *notes[1:], *self.notes))
+
+
+def _moments(log: RatingLog, runs: Mapping[str, Run]) -> _Moments:
+    keys = {name: run.keys for name, run in runs.items() if run.keys is not None}
+    if log.time is None:
+        assert log.sessions is not None
+        assert log.session is not None
+        ids = {name: one.sessions for name, one in keys.items() if one.sessions is not None}
+        common, (own, *tables) = Ids.union(log.sessions, *ids.values())
+        codes = {}
+        for table, (name, one) in zip(tables, keys.items(), strict=True):
+            assert one.session is not None
+            codes[name] = table[one.session].astype(np.int64)
+        return _Moments(len(common), codes, own[log.session].astype(np.int64), sessions=common)
+    stamps = {name: one.time for name, one in keys.items() if one.time is not None}
+    _check_units(stamps, log.time)
+    notes: tuple[str, ...] = ()
+    latest = log.time
+    if not (log.time % DAY).any() and any((time % DAY).any() for time in stamps.values()):
+        latest = log.time + (DAY - 1)
+        notes = ("the test ratings have no time of day: those of the day of a list follow it",)
+    time = np.unique(np.concatenate(list(stamps.values())))
+    codes = {name: np.searchsorted(time, one) for name, one in stamps.items()}
+    after = np.searchsorted(time, latest, side="right")
+    return _Moments(time.size, codes, after, time=frozen(time), notes=notes)
+
+
+def _check_units(stamps: Mapping[str, I64], tests: I64) -> None:
+    """Refuse dates of lists and times of test ratings that cannot be of one calendar."""
+    for name, time in stamps.items():
+        if not time.size or not tests.size:
+            continue
+        if (int(time.max()) < _EARLY) != (int(tests.max()) < _EARLY):
+            ends = [written(int(one.max())) for one in (time, tests)]
+            raise DataError(
+                f"{name}: the dates of its lists end at {ends[0]}, those of the test ratings at "
+                f"{ends[1]}: their units differ; write both as dates such as 2024-05-31"
+            )
+
+
+def _judgments(
+    log: RatingLog, base: Numbering, moments: _Moments, user: I32, code: I32
+) -> tuple[Ratings, list[str]]:
+    """Return the test ratings that each list is evaluated with, under the numbers of lists."""
+    user_table, item_table = base.tests
+    many = np.int64(moments.size + 1)
+    # A row follows the lists of its user up to its code: those of the same or an earlier date.
+    stamp = moments.log if log.time is not None else moments.log + 1
+    key = user_table[log.user] * many + stamp
+    order = np.argsort(key, kind="stable")  # a log is in order of time
+    ordered = key[order]
+    first = np.searchsorted(ordered, user * many + code)
+    last = np.searchsorted(ordered, (user + np.int64(1)) * many)
+    if log.time is None:
+        last = np.where(code == 0, last, np.searchsorted(ordered, user * many + code, side="right"))
+    count = last - first
+    total = int(count.sum())
+    if total > _MOST:
+        raise DataError(
+            f"{len(user):,} lists are followed by {total:,} test ratings, more than 2**31: "
+            "evaluate fewer users, or fewer dates"
+        )
+    start = np.append(0, np.cumsum(count))
+    rows = order[np.arange(total) + np.repeat(first - start[:-1], count)]
+    lists = np.repeat(np.arange(user.size, dtype=np.int32), count)
+    rough = Ratings(
+        users=Ids(pl.Series(np.arange(user.size))),
+        items=base.judgments.items,
+        user=frozen(lists),
+        item=frozen(item_table[log.item[rows]]),
+        value=frozen(log.value[rows]),
+        tags={name: column.gather(pl.Series(rows)) for name, column in (log.tags or {}).items()},
+        implicit=log.tests.implicit,
+    )
+    used = np.zeros(key.size, np.bool_)
+    used[rows] = True
+    return rough.in_order(log.repeats), _notes(log, used, count, code)
+
+
+def _notes(log: RatingLog, used: Mask, count: I64, code: I32) -> list[str]:
+    """Say what lists are evaluated with, and what is left out."""
+    after, outside = "from that date on", "earlier than every list of the same user"
+    if log.time is None:
+        after, outside = "in that session", "in a session without a list"
+    followed = count[code > 0]
+    each = float(followed.mean()) if followed.size else 0.0
+    notes = [
+        f"; each is evaluated with what its user rated {after}: {each:.1f} test ratings per list"
+    ]
+    empty, unused = int(np.count_nonzero(followed == 0)), int(np.count_nonzero(~used))
+    if empty:
+        notes.append(f"{counted(empty, 'list has', 'lists have')} no test rating {after}")
+    if unused:
+        ratings = counted(unused, "test rating is", "test ratings are")
+        notes.append(f"{ratings} {outside}, and not used")
+    return notes
