@@ -215,15 +215,9 @@ def audit(
             sizes = {"users": users, "splits": splits, "memory": memory, "filters": filters or None}
             absent = {"data": data, "algorithms": algorithms, "store": store, **sizes}
             check_absent(absent, "is for ratings: leave it out with judgments and runs")
-            if workers != 1 or cluster is not None:
-                name = "workers" if cluster is None else "cluster"
-                raise SettingError(f"{name} is for ratings: given lists need one process")
-            if not tune:
-                raise SettingError("tune=False is for ratings: given lists stay as they are")
+            _check_list_settings(plan, workers, cluster, tune)
             if judgments is None or (runs is None and not isinstance(judgments, Judged)):
                 raise SettingError("give both judgments=… and runs=…")
-            if isinstance(plan, Plan):
-                raise SettingError("a plan is for ratings: name a level with judgments and runs")
             judged = as_judged(
                 judgments,
                 runs,
@@ -255,6 +249,17 @@ def audit(
         )
         source = _read(data, events, weights)
         return RatingsAudit.of(source, plan, request, training).carry_out()
+
+
+def _check_list_settings(plan: object, workers: int, cluster: object, tune: bool) -> None:
+    """Refuse settings that are for training: given lists stay as they are."""
+    if workers != 1 or cluster is not None:
+        name = "workers" if cluster is None else "cluster"
+        raise SettingError(f"{name} is for ratings: given lists need one process")
+    if not tune:
+        raise SettingError("tune=False is for ratings: given lists stay as they are")
+    if isinstance(plan, Plan):
+        raise SettingError("a plan is for ratings: name a level with judgments and runs")
 
 
 def _read(

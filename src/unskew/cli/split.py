@@ -300,13 +300,8 @@ def command(
     check_options(audit, output)
     if audit.audit and is_saved_split(ratings):
         given = {"card": card, "test_ratings": test_ratings, "liked": liked, "filter": filters}
-        reads = {
-            "feature": audit.feature,
-            "protocol": protocol,
-            "seed": seed,
-            "event_log": as_events,
-        }
-        _refuse_settings(ratings, settings | given | reads | vars(files))
+        given |= {"feature": audit.feature, "protocol": protocol, "seed": seed}
+        _refuse_settings(ratings, settings | given | {"event_log": as_events} | vars(files))
         audit_saved(ratings, audit, output)
         return
     if output.folder is not None:

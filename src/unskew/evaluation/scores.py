@@ -84,9 +84,8 @@ class Scores(Result):
     systems: Mapping[str, System]
     user_ids: Ids
     lists: pl.DataFrame
-    """One row per list: `user` (number), `liked`, `disliked`, `test`, `train`; of target lists
-    also `targets`, `anchor` and `stratum`; of steps `session`, `step`, `time` and `history`; of
-    several lists per user `time` or `session`."""
+    """One row per list: `user` (number), `liked`, `disliked`, `test`, `train`; of target lists also
+    `targets`, `anchor`, `stratum`; of steps and several lists per user also when (`time` …)."""
     users: str = "with-test"
     undefined: str = "zero"
     order: tuple[str, ...] = ()
