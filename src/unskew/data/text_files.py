@@ -429,12 +429,12 @@ def _check_line_ends(file: InputFile, opened: BinaryIO, quote: bool) -> None:
 
     Polars would read such lines as one. Between quotation marks they are text.
     """
-    lines, quotes, returns = 0, 0, 0
-    while block := opened.read(_BLOCK):
-        if block.endswith(b"\r"):
-            block += opened.read(1)
-        if block.count(b"\r") > block.count(b"\r\n"):
-            returns += 1
+    if not any(_has_lone_return(block) for block in _blocks(opened)):
+        return
+    opened.seek(0)
+    lines, quotes = 0, 0
+    for block in _blocks(opened):
+        if _has_lone_return(block):
             text = np.frombuffer(block + b" ", np.uint8)
             lone = np.flatnonzero((text[:-1] == ord("\r")) & (text[1:] != ord("\n")))
             marks = np.flatnonzero(text == ord('"'))
@@ -443,8 +443,18 @@ def _check_line_ends(file: InputFile, opened: BinaryIO, quote: bool) -> None:
                 raise _lone_return(file, lines + block[: outside[0]].count(b"\n") + 1)
         lines += block.count(b"\n")
         quotes += block.count(b'"')
-    if returns and not lines:
+    if not lines:
         raise _lone_return(file, 1)
+
+
+def _blocks(opened: BinaryIO) -> Iterator[bytes]:
+    """Yield a file in blocks that do not end between a carriage return and its line feed."""
+    while block := opened.read(_BLOCK):
+        yield block + opened.read(1) if block.endswith(b"\r") else block
+
+
+def _has_lone_return(block: bytes) -> bool:
+    return b"\r" in block and block.count(b"\r") > block.count(b"\r\n")
 
 
 def _lone_return(file: InputFile, line: int) -> DataError:
