@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import io
+import os
 import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
@@ -479,6 +480,8 @@ def _parse(file: InputFile, layout: _Layout, header: bool) -> pl.DataFrame:
     source, separator = _source(file, layout)
     with _opened(source) as opened:
         _check_line_ends(file, opened, layout.quote)
+        if not layout.squeezed and _ends_with(opened, separator):
+            check_widths(file, layout.mark, quote=layout.quote)  # polars takes no notice of it
     try:
         frame = pl.read_csv(
             source,
@@ -505,6 +508,12 @@ def _opened(source: Path | bytes | io.BytesIO) -> BinaryIO:
     if isinstance(source, Path):
         return source.open("rb")
     return io.BytesIO(source if isinstance(source, bytes) else source.getbuffer())
+
+
+def _ends_with(opened: BinaryIO, mark: str) -> bool:
+    size = opened.seek(0, os.SEEK_END)
+    opened.seek(max(size - 1, 0))
+    return opened.read() == mark.encode()
 
 
 def _unreadable(file: InputFile, layout: _Layout, reason: str) -> DataError:
