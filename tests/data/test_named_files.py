@@ -231,6 +231,8 @@ def test_jester_matrix_by_content(put, mark, jokes):
             "not a matrix of numbers|number of their ratings",
         ),
         (lambda text: text + "5,x,y\n", "not a matrix of numbers"),
+        (lambda text: text.replace(",99", ",11.5", 1), r"row 1 has 11\.5 in column"),
+        (lambda text: "nan" + text[2:], "1 row does not start with the number"),
     ],
 )
 def test_damaged_jester_matrix(put, change, message):
@@ -635,6 +637,7 @@ def test_carriage_returns_in_text_are_text(put):
             "user,item,rating\n1,2,5,\n2,3,4,\n",
             "2 lines have .*line 2, which has 4: does a",
         ),
+        ("r.csv", "user,item\n1,2,", "1 line has .*line 2, which has 3: does a separator"),
         ("r.csv", "user,item\na,x\nuser,item\nb,y\n", "row 2 repeats the header line"),
         ("r.csv", "user,item,rating\n1,2,3\nuser,item,rating\n2,3,4\n", "row 2 repeats the header"),
         ("r.csv", "user;item;rating\n1;2;1,234\n1;3;3,455\n", "not numbers.*write 1234.5, not 1,2"),

@@ -85,8 +85,8 @@ def jester_separator(lines: Sequence[str]) -> str | None:
     """
     for mark in (",", ";", "\t", None):
         rows = [line.strip().split(mark) for line in lines]
-        width = len(rows[0])
-        if width > _LEAST_WIDTH and all(_is_jester(row, mark) for row in rows if len(row) == width):
+        likely = sum(len(row) > _LEAST_WIDTH and _is_jester(row, mark) for row in rows)
+        if 2 * likely > len(rows):  # a damaged row is named when the matrix is read
             return mark or " "
     return None
 
@@ -97,7 +97,7 @@ def _is_jester(row: Sequence[str], mark: str | None) -> bool:
     except ValueError:
         return False
     rated = [cell for cell in cells if cell != UNRATED]
-    return first == int(first) >= 0 and all(-10 <= cell <= 10 for cell in rated)
+    return first.is_integer() and first >= 0 and all(-10 <= cell <= 10 for cell in rated)
 
 
 def read_jester(file: InputFile, separator: str) -> pl.DataFrame:
@@ -110,6 +110,13 @@ def jester_matrix(file: InputFile, separator: str) -> F64:
     """Read the ratings of a matrix of Jester, without the first column, which counts them."""
     dense = read_matrix(file, separator)
     ratings = dense[:, 1:]
+    odd = ~((np.abs(ratings) <= 10) | (ratings == UNRATED))
+    if odd.any():
+        row, column = (int(number[0]) for number in np.nonzero(odd))
+        raise DataError(
+            f"{file}: ratings of Jester lie between -10 and 10, 99 means none, but row {row + 1} "
+            f"has {ratings[row, column]:g} in column {column + 2}"
+        )
     wrong = dense[:, 0] != (ratings != UNRATED).sum(axis=1)
     if wrong.any():
         raise DataError(

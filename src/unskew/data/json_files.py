@@ -120,11 +120,6 @@ def _notation(text: str) -> Callable[[str], Any]:
     return _strict
 
 
-def _strict(text: str) -> Any:
-    """Read JSON as the standard has it: no NaN, no name twice in one object."""
-    return json.loads(text, parse_constant=_refuse_constant, object_pairs_hook=_unique)
-
-
 def _refuse_constant(name: str) -> float:
     raise ValueError(f"{name} is no number of JSON")
 
@@ -136,6 +131,14 @@ def _unique(pairs: list[tuple[str, Any]]) -> Record:
         twice = next(name for name, _ in pairs if name in seen or seen.add(name))  # type: ignore[func-returns-value]
         raise ValueError(f"the field {twice!r} occurs twice")
     return record
+
+
+_DECODER = json.JSONDecoder(parse_constant=_refuse_constant, object_pairs_hook=_unique)
+
+
+def _strict(text: str) -> Any:
+    """Read JSON as the standard has it: no NaN, no name twice in one object."""
+    return _DECODER.decode(text)
 
 
 def _reason(problem: BaseException) -> str:

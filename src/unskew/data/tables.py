@@ -368,11 +368,12 @@ def name_columns(table: Table, names: Sequence[str]) -> Table:
 def no_header(table: Table, names: Sequence[str]) -> DataError:
     """Build the error for a file without a header line and too few or too many columns."""
     width = table.frame.width
-    row = table.frame.row(0) if table.frame.height else ()
+    cells = table.frame.row(0) if table.frame.height else ()
+    row = ", ".join(map(repr, cells[:8])) + ", …" * (len(cells) > 8)
     return DataError(
-        f"{table.source}: no header line and {counted(width, 'column')}, first row {row}, read as "
-        f"{table.format}; expected 2 to {len(names)} ({', '.join(names)}); add a header line, or "
-        f"give column numbers such as ",
+        f"{table.source}: no header line and {counted(width, 'column')}, first row ({row}), read "
+        f"as {table.format}; expected 2 to {len(names)} ({', '.join(names)}); add a header line, "
+        f"or give column numbers such as ",
         Spelling("user=0", "--columns user=0,item=1"),
     )
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import io
+import os
 import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
@@ -430,12 +431,12 @@ def _check_line_ends(file: InputFile, opened: BinaryIO, quote: bool) -> None:
 
     Polars would read such lines as one. Between quotation marks they are text.
     """
-    lines, quotes, returns = 0, 0, 0
-    while block := opened.read(_BLOCK):
-        if block.endswith(b"\r"):
-            block += opened.read(1)
-        if block.count(b"\r") > block.count(b"\r\n"):
-            returns += 1
+    if not any(_has_lone_return(block) for block in _blocks(opened)):
+        return
+    opened.seek(0)
+    lines, quotes = 0, 0
+    for block in _blocks(opened):
+        if _has_lone_return(block):
             text = np.frombuffer(block + b" ", np.uint8)
             lone = np.flatnonzero((text[:-1] == ord("\r")) & (text[1:] != ord("\n")))
             marks = np.flatnonzero(text == ord('"'))
@@ -444,8 +445,18 @@ def _check_line_ends(file: InputFile, opened: BinaryIO, quote: bool) -> None:
                 raise _lone_return(file, lines + block[: outside[0]].count(b"\n") + 1)
         lines += block.count(b"\n")
         quotes += block.count(b'"')
-    if returns and not lines:
+    if not lines:
         raise _lone_return(file, 1)
+
+
+def _blocks(opened: BinaryIO) -> Iterator[bytes]:
+    """Yield a file in blocks that do not end between a carriage return and its line feed."""
+    while block := opened.read(_BLOCK):
+        yield block + opened.read(1) if block.endswith(b"\r") else block
+
+
+def _has_lone_return(block: bytes) -> bool:
+    return b"\r" in block and block.count(b"\r") > block.count(b"\r\n")
 
 
 def _lone_return(file: InputFile, line: int) -> DataError:
@@ -470,6 +481,8 @@ def _parse(file: InputFile, layout: _Layout, header: bool) -> pl.DataFrame:
     source, separator = _source(file, layout)
     with _opened(source) as opened:
         _check_line_ends(file, opened, layout.quote)
+        if not layout.squeezed and _ends_with(opened, separator):
+            check_widths(file, layout.mark, quote=layout.quote)  # polars takes no notice of it
     try:
         frame = pl.read_csv(
             source,
@@ -496,6 +509,12 @@ def _opened(source: Path | bytes | io.BytesIO) -> BinaryIO:
     if isinstance(source, Path):
         return source.open("rb")
     return io.BytesIO(source if isinstance(source, bytes) else source.getbuffer())
+
+
+def _ends_with(opened: BinaryIO, mark: str) -> bool:
+    size = opened.seek(0, os.SEEK_END)
+    opened.seek(max(size - 1, 0))
+    return opened.read() == mark.encode()
 
 
 def _unreadable(file: InputFile, layout: _Layout, reason: str) -> DataError:
