@@ -238,7 +238,7 @@ def test_mappings_of_arrays():
     assert rows({"user": [1, 1], "item": [2, 3], "rating": [5, 3.5]}) == [(1, 2, 5.0), (1, 3, 3.5)]
     with pytest.raises(us.DataError, match=r"columns differ in length: .*'item': 2"):
         us.read_ratings({"user": [1], "item": [2, 3]})
-    with pytest.raises(us.DataError, match=r"column 'user' mixes .* types \(int, str\)"):
+    with pytest.raises(us.DataError, match=r"'user' mixes .* \(int in row 1, str in row 2\)"):
         us.read_ratings({"user": [1, "x"], "item": [2, 3]})
     with pytest.raises(us.DataError, match="column 'user': expected an array or a list, got 5"):
         us.read_ratings({"user": 5, "item": [2, 3]})

@@ -2,44 +2,36 @@
 
 from __future__ import annotations
 
-import bz2
-import errno
 import gzip
 import hashlib
 import http.client
 import json
-import lzma
+import secrets
 import shutil
 import ssl
-import stat
-import struct
-import tarfile
-import tempfile
 import time
 import urllib.error
 import urllib.request
-import zipfile
 import zlib
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, replace
-from functools import partial
 from pathlib import Path, PurePosixPath
-from typing import IO, Any
+from typing import Any
 from urllib.parse import urlsplit
 
+from unskew.data.archives import damaged, unpack
 from unskew.engine.files import replacing
 from unskew.engine.progress import Progress
+from unskew.engine.unpacking import BLOCK, Unpacked
 from unskew.errors import DataError, SettingError
 
 TRIES = 3
 ARCHIVES = (".zip", ".tar", ".tar.gz", ".tgz", ".tar.bz2")
-# No archive of the catalogue is larger than 1.2 GB, and none unpacks to more than 12 GB.
+# No archive of the catalogue is larger than 1.2 GB.
 DOWNLOAD_LIMIT = 4 << 30
-UNPACKED_LIMIT = 32 << 30
 RECEIPT = "download.json"
 """The file in which `install` records what arrived, and what of it was checked."""
-_BLOCK = 1 << 20
 _ABANDONED = 24 * 3600.0
 
 
@@ -163,7 +155,7 @@ def _stream(
         if (total or 0) > most:
             raise _too_large(address, f"announces {total:,}", most)
         done = 0
-        while block := answer.read(_BLOCK):
+        while block := answer.read(BLOCK):
             done += len(block)
             if done > (most if total is None else total):
                 break
@@ -222,160 +214,6 @@ def is_archive(path: Path | str) -> bool:
     return str(path).lower().endswith(ARCHIVES)
 
 
-def unpack(
-    archive: Path, folder: Path, *, wanted: Sequence[str] = (), limit: int = UNPACKED_LIMIT
-) -> bool:
-    """Unpack a zip or tar file into a new folder; refuse what does not belong into it.
-
-    Absolute paths, `..`, names that cannot stand side by side, links and devices are refused before
-    anything is written, and so is an archive that unpacks to more than `limit` bytes. What is
-    compressed is read to its end, where its checksum stands.
-
-    Parameters
-    ----------
-    archive, folder
-        What to unpack, and the folder to make.
-    wanted
-        Patterns of names, such as `ratings.dat`; all files unless given.
-    limit
-        The largest sum of the sizes of its files, in bytes.
-
-    Returns
-    -------
-    bool
-        Whether checksums inside the archive tell that its files are whole; a plain tar has none.
-    """
-    try:
-        with _opened(archive) as (members, has_checksums):
-            listed = list(members)
-            total = sum(member.size for member in listed)
-            if total > limit:
-                raise DataError(
-                    f"{archive}: unpacks to {total:,} bytes, more than the {limit:,} that are "
-                    f"allowed"
-                )
-            _check_names(archive, [member.name for member in listed])
-            folder.mkdir(parents=True)
-            for member in listed:
-                if not wanted or any(PurePosixPath(member.name).match(one) for one in wanted):
-                    member.write(folder / member.name)
-    except DataError:
-        raise
-    except _DAMAGED as problem:
-        raise _damaged(archive, problem) from None
-    except OSError as problem:  # bz2 has no errors of its own; places before its begin are EINVAL
-        if problem.errno not in (None, errno.EINVAL):
-            raise
-        raise _damaged(archive, problem) from None
-    return has_checksums
-
-
-# What the libraries raise on damaged archives, their own errors and others.
-_DAMAGED = (
-    zipfile.BadZipFile,
-    tarfile.TarError,
-    gzip.BadGzipFile,
-    lzma.LZMAError,
-    zlib.error,
-    EOFError,
-    OverflowError,
-    RuntimeError,
-    ValueError,
-    struct.error,
-)
-
-
-def _damaged(archive: Path, problem: Exception) -> DataError:
-    return DataError(f"{archive}: the archive is damaged ({problem}); download it again")
-
-
-class _Member:
-    """A file in an archive."""
-
-    def __init__(self, name: str, size: int, open_: Callable[[], IO[bytes]]) -> None:
-        self.name, self.size, self._open = name, size, open_
-
-    def write(self, target: Path) -> None:
-        target.parent.mkdir(parents=True, exist_ok=True)
-        with self._open() as source, target.open("xb") as file:
-            shutil.copyfileobj(source, file, _BLOCK)
-
-
-@contextmanager
-def _opened(archive: Path) -> Iterator[tuple[Iterator[_Member], bool]]:
-    """Give an archive's files, and whether there are checksums inside it."""
-    if zipfile.is_zipfile(archive):
-        with zipfile.ZipFile(archive) as zipped:
-            yield _zipped(archive, zipped), True
-    else:
-        with tarfile.open(archive) as tar:
-            yield _tarred(archive, tar), _is_packed(tar)
-
-
-def _zipped(archive: Path, zipped: zipfile.ZipFile) -> Iterator[_Member]:
-    for info in zipped.infolist():
-        kind = stat.S_IFMT(info.external_attr >> 16)
-        if kind not in (0, stat.S_IFREG, stat.S_IFDIR):
-            raise _refused(archive, info.filename, "is a link or a device")
-        if not info.is_dir():
-            yield _Member(info.filename, info.file_size, partial(zipped.open, info))
-
-
-def _tarred(archive: Path, tar: tarfile.TarFile) -> Iterator[_Member]:
-    listed = tar.getmembers()
-    _read_to_end(tar)
-    for info in listed:
-        if not (info.isfile() or info.isdir()):
-            raise _refused(archive, info.name, "is a link or a device")
-        if info.isfile():
-            yield _Member(info.name, info.size, partial(_inside, tar, info))
-
-
-def _is_packed(tar: tarfile.TarFile) -> bool:
-    return isinstance(tar.fileobj, gzip.GzipFile | bz2.BZ2File | lzma.LZMAFile)
-
-
-def _read_to_end(tar: tarfile.TarFile) -> None:
-    """Read what follows the last file: nothing but zeros, and then the checksum of it all.
-
-    A damaged header in the middle ends the list of files as the true end does.
-    """
-    stream: Any = tar.fileobj
-    if not _is_packed(tar):  # else it would begin anew, and damage is told by the checksum
-        stream.seek(tar.offset)
-    while block := stream.read(_BLOCK):
-        if block.strip(b"\0"):
-            raise tarfile.ReadError("its list of files breaks off")
-
-
-def _inside(tar: tarfile.TarFile, info: tarfile.TarInfo) -> IO[bytes]:
-    file = tar.extractfile(info)
-    if file is None:
-        raise tarfile.ReadError(f"{info.name} cannot be read")
-    return file
-
-
-def _check_names(archive: Path, names: Sequence[str]) -> None:
-    """Refuse names that lead out of the folder, or of which one is in the way of another."""
-    files: set[PurePosixPath] = set()
-    for name in names:
-        path = PurePosixPath(name)
-        if not path.parts:
-            raise _refused(archive, name, "has no name")
-        if path.is_absolute() or ".." in path.parts or "\\" in name or ":" in path.parts[0]:
-            raise _refused(archive, name, "does not stay inside its folder")
-        if path in files:
-            raise _refused(archive, name, "is in it twice")
-        files.add(path)
-    for path in files:
-        if not files.isdisjoint(path.parents):
-            raise _refused(archive, str(path), "lies in a folder that has the name of a file")
-
-
-def _refused(archive: Path, name: str, why: str) -> DataError:
-    return DataError(f"{archive}: refused, nothing is unpacked: its file {name!r} {why}")
-
-
 @contextmanager
 def making(folder: Path) -> Iterator[Path]:
     """Give a temporary folder beside `folder`; on success it becomes `folder` at once."""
@@ -383,10 +221,10 @@ def making(folder: Path) -> Iterator[Path]:
     for left in folder.parent.glob(f".{folder.name}.*.part"):
         if time.time() - left.stat().st_mtime > _ABANDONED:  # its writer was killed
             shutil.rmtree(left, ignore_errors=True)
-    part = Path(tempfile.mkdtemp(prefix=f".{folder.name}.", suffix=".part", dir=folder.parent))
+    part = folder.with_name(f".{folder.name}.{secrets.token_hex(8)}.part")
+    part.mkdir()
     try:
         yield part
-        part.chmod(0o755)  # mkdtemp makes it private; the data folder may be shared
         try:
             part.rename(folder)
         except OSError:
@@ -439,8 +277,8 @@ def install(address: str, folder: Path, check: Callable[[Path], Any], **options:
 def _check_gzip(file: Path) -> None:
     """Read a gzipped file to its end, where its checksum stands."""
     try:
-        with gzip.open(file) as stream:
-            while stream.read(_BLOCK):
+        with Unpacked(file, file.open("rb")) as stream:
+            while stream.read(BLOCK):
                 pass
     except (gzip.BadGzipFile, EOFError, zlib.error) as problem:
-        raise _damaged(file, problem) from None
+        raise damaged(file, problem) from None

@@ -20,7 +20,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, BinaryIO, cast
+from typing import TYPE_CHECKING, Any, BinaryIO
 
 from unskew.addresses import is_address
 from unskew.checks import check_path
@@ -29,6 +29,7 @@ from unskew.engine.folders import inner_path, local_path
 from unskew.engine.remote import RemoteFile, check_local, open_address, restored
 from unskew.engine.system import errno_from, is_private, is_running, lock, node, open_regular
 from unskew.engine.threads import check_fork
+from unskew.engine.unpacking import MAGIC, is_gzip, unpacked
 from unskew.errors import DataError, OutputError, UnskewError, address_limit
 
 if TYPE_CHECKING:
@@ -132,14 +133,11 @@ class InputFile:
     def is_packed(self) -> bool:
         """Tell whether it is a gzip file, by its content."""
         with self.raw() as file:
-            return file.read(2) == b"\x1f\x8b"
+            return is_gzip(self, file.read(MAGIC))
 
     def open(self) -> BinaryIO:
         """Open it, unpacked if it is a gzip file."""
-        if not self.is_packed():
-            return self.raw()
-        packed = self.path if self.content is None else io.BytesIO(self.content)
-        return cast(BinaryIO, gzip.open(packed, "rb"))
+        return unpacked(self, self.raw()) if self.is_packed() else self.raw()
 
     def as_it_is(self) -> Path | bytes:
         """Return what polars can read: the path, or the bytes of a pipe or a remote file."""
