@@ -201,7 +201,9 @@ def test_links_in_saved_folders_are_not_read(tmp_path):
     home.mkdir()
     for kind, load in saved_folders(home).items():
         load(home / kind)
-        names = [n for n in entries(home / kind) if n.endswith((".parquet", ".json", ".csv", "users"))]
+        names = [
+            n for n in entries(home / kind) if n.endswith((".parquet", ".json", ".csv", "users"))
+        ]
         names = [n for n in names if n != "job.json"]
         assert names
         for number, name in enumerate(names):
