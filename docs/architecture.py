@@ -7,7 +7,16 @@ HOME = Path(__file__).parents[1]
 SOURCE = HOME / "src" / "unskew"
 PAGE = HOME / "ARCHITECTURE.md"
 BEGIN, END = "<!-- picture: docs/architecture.py -->", "<!-- end of picture -->"
-GROUND = {"deprecation", "errors", "checks", "arrays", "settings", "engine", "report"}
+GROUND = {
+    "deprecation",
+    "addresses",
+    "errors",
+    "checks",
+    "arrays",
+    "settings",
+    "engine",
+    "report",
+}
 """Used by nearly all rooms: arrows to them would say nothing."""
 FRONT = {"__init__", "__main__", "testing"}
 """Public names and what starts the command: no room."""

@@ -611,6 +611,7 @@ def test_a_result_from_elsewhere_is_checked(tmp_path, undisturbed):
         ("local:two", "give the number of workers"),
         ("localhost:8786", "give local:4, or a scheduler's address"),
         ("tcp://host", "give local:4, or a scheduler's address"),
+        ("ws://host:8786", "give local:4, or a scheduler's address"),
         (4, "cluster must be a text"),
     ],
 )

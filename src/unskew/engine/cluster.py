@@ -430,11 +430,11 @@ def dask_setup(worker: object) -> None:
 def _remote(address: str) -> Iterator[Client]:
     from distributed import Client
 
-    scheme, mark, rest = address.partition("://")
-    if not mark or not rest.rpartition(":")[2].isdecimal():
+    scheme, _, rest = address.partition("://")
+    if scheme not in ("tcp", "tls") or not rest.rpartition(":")[2].isdecimal():
         raise SettingError(
-            f"cluster: give local:4, or a scheduler's address such as tcp://host:8786; got "
-            f"{address!r}"
+            f"cluster: give local:4, or a scheduler's address such as tcp://host:8786 or "
+            f"tls://host:8786; got {address!r}"
         )
     try:
         client = Client(address, timeout=CONNECT, set_as_default=False)

@@ -33,7 +33,7 @@ def with_copies(what: str, given: object, output: str | os.PathLike[str]) -> obj
     several = given if isinstance(given, list | tuple) else [given]
     if not any(is_address(one) for one in several):
         return given
-    home = Path(output) / FOLDER / re.sub(r"[^\w.-]", "_", what)
+    home = Path(output) / FOLDER / _plain(what)
     places: list[object] = []
     for number, one in enumerate(several):
         if is_address(one):
@@ -46,7 +46,7 @@ def with_copies(what: str, given: object, output: str | os.PathLike[str]) -> obj
 
 def _copy(file: RemoteFile, home: Path, number: int) -> Path:
     """Copy a file, unless its copy is there; the time of a copy tells the version of the file."""
-    path = home / f"{number:05d}-{file.name}"
+    path = home / f"{number:05d}-{_plain(file.name)}"
     seconds = int(digest(f"{file.shown} {file.version}".encode())[:7], 16)
     try:
         there = path.stat()
@@ -59,3 +59,8 @@ def _copy(file: RemoteFile, home: Path, number: int) -> Path:
         out.flush()
         os.utime(part, ns=(seconds * 10**9, seconds * 10**9))
     return path
+
+
+def _plain(name: str) -> str:
+    """Return a name that leads nowhere on any system: Windows takes backslashes as slashes."""
+    return re.sub(r"[^\w.-]", "_", name)
