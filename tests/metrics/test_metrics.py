@@ -206,13 +206,11 @@ def test_lists_without_a_judged_item_are_said():
     run = {"u": ["a", "b"], "v": ["x"], "w": ["x", "y"]}
     twins = ["condensed-P@10", "condensed-anti-P@10"]
     scores = quiet(as_ratings(qrels), run, twins)
-    said = [
-        one for one in scores.notes if one.startswith("s: 2 averaged lists hold no judged item")
-    ]
-    assert "the values of condensed-P@10, condensed-anti-P@10 are undefined" in said[0]
+    note = "s: 2 averaged lists without a value of condensed-P@10, condensed-anti-P@10, such as"
+    assert any(one.startswith(note) for one in scores.notes)
     assert sum(scores.means()["s"].values()) == pytest.approx(1 / 3)
     left = quiet(as_ratings(qrels), run, twins, undefined="skip")
-    assert not [one for one in left.notes if "no judged item" in one]
+    assert not any("without a value" in one for one in left.notes)
     assert sum(left.means()["s"].values()) == 1.0
 
 

@@ -165,7 +165,7 @@ def evaluate(
     chance, simulated = _chance(judged, wanted, draws, workers)
     scores = _scores(judged, wanted, results, tuple(notes))
     scores = replace(scores, users=users, undefined=undefined, chance=chance, simulated=simulated)
-    return replace(scores, notes=(*notes, *_without_judged_items(scores)))
+    return replace(scores, notes=(*notes, *_undefined_condensed(scores)))
 
 
 def _scores(
@@ -187,18 +187,19 @@ def _scores(
     )
 
 
-def _without_judged_items(scores: Scores) -> Iterator[str]:
+def _undefined_condensed(scores: Scores) -> Iterator[str]:
     """Say how many lists leave condensed precision undefined, where that counts as 0."""
-    labels = [label for label, one in scores.metrics.items() if one.condensed and one.name == "P"]
+    asked = scores.metrics.items()
+    labels = [label for label, one in asked if one.condensed and one.definition.condensed]
     if not labels or scores.undefined == "skip":
         return
     for system, means in scores.averages().items():
-        empty = {label: means[label].undefined for label in labels if means[label].undefined}
-        if empty:
-            lists = counted(max(empty.values()), "averaged list holds", "averaged lists hold")
+        missing = {label: means[label].undefined for label in labels if means[label].undefined}
+        if missing:
             yield (
-                f"{system}: {lists} no judged item; there the values of {', '.join(empty)} are "
-                "undefined and count as 0 (undefined='skip' leaves them out)"
+                f"{system}: {counted(max(missing.values()), 'averaged list')} without a value of "
+                f"{', '.join(missing)}, such as lists without a judged item: 0 in the mean "
+                "(undefined='skip' leaves them out)"
             )
 
 
