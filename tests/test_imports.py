@@ -17,9 +17,9 @@ from shared.source import imported, imports, layer, modules, strings, trees
 # Top to bottom; a module imports only from above itself or from its own package.
 ORDER = [
     "deprecation", "errors", "arrays", "checks", "settings", "engine", "report", "data", "splits",
-    "targets", "ties", "list_keys", "run_tables", "runs", "recommend", "worlds", "judging", "metrics", "conventions",
-    "evaluation", "explaining", "stats", "bias", "unbiased", "experiment", "auditing", "studies",
-    "tracking", "testing", "cli", "__main__",
+    "targets", "ties", "list_keys", "run_tables", "runs", "recommend", "worlds", "judging",
+    "metrics", "conventions", "evaluation", "explaining", "stats", "bias", "unbiased", "experiment",
+    "auditing", "studies", "tracking", "testing", "cli", "__main__",
 ]  # fmt: skip
 LEVEL = {name: level for level, name in enumerate(ORDER)}
 # The package itself is the public face of everything: only the command line may look at it.
