@@ -18,7 +18,7 @@ from unskew.data.readers import read_items
 from unskew.data.relevance import DEFAULT_GAIN, DEFAULT_LOSS, Relevance, Rule
 from unskew.errors import SettingError
 from unskew.judging.numbering import Numbering, judged_part, match_targets
-from unskew.judging.occasions import Occasions, lay_occasions, read_tests
+from unskew.judging.occasions import Occasions, lay, read_tests
 from unskew.judging.reading import (
     ReadingNotes,
     lists_of_design,
@@ -547,11 +547,7 @@ def judge(
         asked = lists_of_design(targets, tests, training, rule, seed)
         return replace(_judge_lists(asked, runs, ties, seed, depth, rest, read), paper=paper)
     systems = systems or read_runs(runs, ties, seed, (tests.users, tests.items))
-    occasions: Occasions | None = None
-    if log is None:
-        numbering = Numbering.of(tests, training, systems, catalogue)
-    else:
-        numbering, occasions = lay_occasions(log, training, systems, catalogue)
+    numbering, occasions = lay(log or tests, training, systems, catalogue)
     several = () if occasions is None else occasions.notes
     return Judged.over(
         numbering,

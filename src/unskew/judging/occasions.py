@@ -135,7 +135,19 @@ def common_keys(runs: Mapping[str, Run]) -> ListKeys:
     return expected
 
 
-def lay_occasions(
+def lay(
+    tests: Ratings | RatingLog,
+    train: Ratings | None,
+    runs: Mapping[str, Run],
+    items: pl.Series | None,
+) -> tuple[Numbering, Occasions | None]:
+    """Number users and items of all sources alike; of a log also the lists of all systems."""
+    if isinstance(tests, Ratings):
+        return Numbering.of(tests, train, runs, items), None
+    return _lay_occasions(tests, train, runs, items)
+
+
+def _lay_occasions(
     log: RatingLog, train: Ratings | None, runs: Mapping[str, Run], items: pl.Series | None
 ) -> tuple[Numbering, Occasions]:
     """Number the lists of all systems alike, and give each the test ratings that follow it."""
@@ -256,8 +268,8 @@ def _judgments(
     total = int(count.sum())
     if total > _MOST:
         raise DataError(
-            f"{len(user):,} lists are followed by {total:,} test ratings, more than 2**31: "
-            "evaluate fewer users, or fewer dates"
+            f"the lists are followed by {total:,} test ratings in all, more than 2**31: evaluate "
+            "fewer users, or fewer dates"
         )
     start = np.append(0, np.cumsum(count))
     rows = order[np.arange(total) + np.repeat(first - start[:-1], count)]
