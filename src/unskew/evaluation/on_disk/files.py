@@ -375,7 +375,6 @@ def evaluate_files(
             runs=systems,
             labels=tuple(kept),
             relevance=rule,
-            paper=name,
             users=users,
             undefined=undefined,
             depth=depth,
@@ -384,6 +383,7 @@ def evaluate_files(
             item_kind=common_kind((tests, *systems), "item"),
             output=str(Path(output).resolve()),
             budget=share,
+            paper=name,
         )
         work = Work.open(job, by_user, hands)
         if work.is_finished:

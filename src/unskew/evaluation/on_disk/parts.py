@@ -43,8 +43,6 @@ class Job:
     runs: tuple[Source, ...]
     labels: tuple[str, ...]
     relevance: Relevance
-    paper: str
-    """The paper whose conventions were asked for by its name."""
     users: str
     undefined: str
     depth: int | None
@@ -55,6 +53,8 @@ class Job:
     budget: int
     chunks: tuple[tuple[str, ...], ...] | None = None
     """The files of the partition pass of each source; None where the given files are parts."""
+    paper: str = ""
+    """The paper whose conventions were asked for by its name."""
 
     @property
     def metrics(self) -> dict[str, Metric]:
