@@ -267,6 +267,7 @@ class Judged(Result):
             catalogue=self._known,
             longest=max(int(one.max(initial=0)) for one in lengths) + 1,
             owner=self.owner,
+            asked=self.targets,
         )
 
     @cached_property

@@ -357,6 +357,8 @@ class Basis:
     """The deepest list or the largest number of judgments of a user."""
     owner: I32 | None = None
     """The user of each list, as `train` numbers them."""
+    asked: TargetLists | None = None
+    """The target lists, where users have several or anchors."""
     _kept: dict[object, F64] = field(default_factory=dict)
 
     def masked(self, keep: Mask, *, recount: bool = True) -> Basis:
@@ -376,6 +378,16 @@ class Basis:
         if recount:
             liked, disliked = count_labels(self.judgments, self.lists, view)
         return replace(self, view=view, liked=liked, disliked=disliked, _kept={})
+
+    def describe(self, number: int) -> str:
+        """Return what messages call a list: its user, and anchor and stratum where it has them."""
+        lists = self.asked
+        if lists is None:
+            return f"the list of user {self.judgments.users.values[int(self.lists.user[number])]!r}"
+        words = f"the list of user {lists.tests.users.values[int(lists.user[number])]!r}"
+        if lists.anchor[number] >= 0:
+            words += f", anchor {lists.tests.items.values[int(lists.anchor[number])]!r}"
+        return f"{words}, stratum {lists.stratum[number]}" if lists.strata else words
 
     def once(self, key: object, make: Callable[[], F64]) -> F64:
         """Return what `make` gives, made at its first use: a weight per judgment or item."""
