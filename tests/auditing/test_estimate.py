@@ -1,9 +1,11 @@
 """What an audit will take: counted work, growth, words, and what really happened."""
 
+import math
 import time
 from dataclasses import dataclass, replace
 
 import numpy as np
+import polars as pl
 import pytest
 
 import unskew as us
@@ -146,6 +148,31 @@ def test_a_system_of_the_user_is_tried_where_there_are_ratings():
     assert result.seconds > 0
     with pytest.raises(SettingError, match="no formula for the cost of mine"):
         estimate_audit(SHAPE, "quick", algorithms=systems)
+
+
+def test_a_trial_takes_users_who_have_ratings():
+    """Ids may belong to users without ratings: of 20,000 all but one."""
+    shop = us.world("shop", users=60, items=40, seed=3).ratings
+    some = shop.take(shop.user == shop.user[0])
+    ids = us.data.Ids(pl.Series(range(20_000)))
+    some = replace(some, users=ids, user=np.full(len(some), 7, np.int32))
+    result = estimate_audit(some, "quick", algorithms={"mine": Mine(), "other": Mine()}, liked=4)
+    assert math.isfinite(result.seconds)
+
+
+@pytest.mark.parametrize(
+    ("data", "settings", "message"),
+    [
+        (DataShape(0, 0, 0), {}, "there are no ratings to audit"),
+        (DataShape(10, 0, 5), {}, "there are no ratings to audit"),
+        (SHAPE, {"algorithms": []}, "algorithms is empty: name at least one system"),
+        (SHAPE, {"algorithms": {}}, "algorithms is empty: name at least one system"),
+        (us.world("shop", users=9, items=9), {"designs": ["temporal"]}, "needs time stamps"),
+    ],
+)
+def test_what_leaves_nothing_to_do_is_refused(data, settings, message):
+    with pytest.raises(us.UnskewError, match=message):
+        estimate_audit(data, "quick", machine=Machine(), processors=1, **settings)
 
 
 def test_what_nobody_dislikes_has_no_null_experiment():

@@ -169,6 +169,14 @@ def test_intervals_of_scores_are_students():
     assert row.observed.low < row.observed.score < row.observed.high
 
 
+def test_one_user_has_a_score_and_no_interval():
+    test = {"user": [1, 1], "item": [1, 2], "rating": [5, 1]}
+    scores = us.evaluate(test, {"a": {1: [1, 2]}, "b": {1: [2, 1]}}, "P@1", liked=4)
+    ends = score_intervals([scores, scores], "P@1", ("a", "b"), 0.9)
+    assert ends[:, 0].tolist() == [1.0, 0.0]
+    assert np.isnan(ends[:, 1:]).all()
+
+
 def test_places_follow_from_the_contrasts():
     data, _ = drawn(users=300)
     result = standing(data, algorithms=SYSTEMS, metric="P@5", splits=3, bootstrap=20, seed=1)

@@ -196,7 +196,7 @@ def test_what_a_function_may_return():
     answers = iter(("abc", None, math.inf, [1, 2]))
     us.metrics.metric("mine")(lambda liked: next(answers))
     for _ in range(4):
-        with pytest.raises(us.DataError, match=r"returned .* for the list of 1; it must return"):
+        with pytest.raises(us.DataError, match=r"returned .* for the list of user 1; it must"):
             evaluate("mine@3", threads=1)
     us.metrics.metric("low", anti=False)(lambda liked: True)
     assert evaluate("low").values("x", "low").tolist() == [1.0, 1.0]

@@ -167,6 +167,12 @@ class Stated(Mine):
         return Work(fit={"seconds": 2e-6 * shape.ratings}, model=8.0 * shape.items)
 
 
+def test_nothing_is_tried_on_no_ratings():
+    data = us.world("shop", users=9, items=9).ratings
+    with pytest.raises(us.DataError, match="there are no ratings to try it on"):
+        cost_by_trial(Mine(), data.take(np.zeros(0, np.int64)))
+
+
 def test_algorithms_of_users_are_tried_or_state_their_work():
     unknown = cost_of(Mine(), SHAPE)
     assert not unknown.is_known

@@ -18,7 +18,7 @@ from unskew.data.dataset import Dataset
 from unskew.data.ratings import Ratings
 from unskew.data.relevance import Relevance
 from unskew.engine.threads import available
-from unskew.errors import SettingError
+from unskew.errors import DataError, SettingError
 from unskew.recommend.costs import (
     Cost,
     DataShape,
@@ -321,6 +321,10 @@ def estimate_audit(
     stage, _ = large.level(LEVELS[choose("level", level, LEVELS)], shape.ratings)
     judged, _ = large.judged_users(shape.users)
     systems = _by_name(named_systems(algorithms, stage, 4.0))
+    if not systems:
+        raise SettingError(
+            "algorithms is empty: name at least one system, or leave algorithms=… out"
+        )
     left_out: dict[str, str] = {}
     if algorithms is None:
         systems, left_out = affordable(systems, shape, stage, memory=large.memory, tune=tune)
@@ -349,18 +353,20 @@ def estimate_audit(
 
 def _shape_of(data: object) -> tuple[DataShape, World | Dataset | None]:
     """Return the sizes of data, and the data themselves where there are any."""
-    if isinstance(data, DataShape):
-        return data, None
-    source = data if isinstance(data, World) else load(data)
-    if not len(source.ratings):
+    source = data if isinstance(data, World | DataShape) else load(data)
+    shape = source if isinstance(source, DataShape) else DataShape.of(source.ratings)
+    if min(shape.ratings, shape.users, shape.items) < 1:
         raise SettingError("there are no ratings to audit")
-    return DataShape.of(source.ratings), source
+    return shape, None if isinstance(source, DataShape) else source
 
 
 def _possible(designs: Sequence[AuditDesign], source: World | Dataset | None) -> list[AuditDesign]:
     """Leave out designs by time where ratings have none."""
     timeless = source is not None and source.ratings.time is None
-    return [one for one in designs if not (timeless and one.split.name == "temporal")]
+    possible = [one for one in designs if not (timeless and one.split.name == "temporal")]
+    if not possible:
+        raise DataError(f"design {designs[0].name}: needs time stamps")
+    return possible
 
 
 def _by_name(systems: Sequence[Algorithm] | Mapping[str, Algorithm]) -> dict[str, Algorithm]:
@@ -379,7 +385,9 @@ def _trials(
             f"there is no formula for the cost of {', '.join(unknown)}: give ratings instead of "
             "their sizes"
         )
-    return {name: cost_by_trial(one, ratings) for name, one in unknown.items() if ratings}
+    return {
+        name: cost_by_trial(one, ratings) for name, one in unknown.items() if ratings is not None
+    }
 
 
 # Words

@@ -459,13 +459,15 @@ def score_intervals(
     """Return each system's mean over splits, and both ends of its interval over users.
 
     Student's interval of the mean over users, whose values are means over splits: about these
-    lists on new users.
+    lists on new users. One user shows no spread: the ends are NaN.
     """
     users = common_users(parts, [_all(part) for part in parts])
     splits = [split_influence(part, metric, systems, users, _all(part)) for part in parts]
     mean = np.mean([one.means for one in splits], axis=0)
     influence = np.mean([one.influence for one in splits], axis=0)
     n = len(users)
-    error = np.sqrt(n / (n - 1) * (influence**2).sum(axis=0))
-    half = student_t_quantile((1 + level) / 2, n - 1) * error
+    half = np.full(len(systems), math.nan)
+    if n > 1:
+        error = np.sqrt(n / (n - 1) * (influence**2).sum(axis=0))
+        half = student_t_quantile((1 + level) / 2, n - 1) * error
     return np.stack([mean, mean - half, mean + half], axis=1)

@@ -32,6 +32,7 @@ from unskew.judging.shape import Basis, Hits, Ranked, Scratch
 from unskew.metrics.block import Block
 from unskew.metrics.chance import DRAWS, ChanceBlock
 from unskew.metrics.definition import OWN_FORMULA
+from unskew.metrics.finite import check_finite, is_ours
 from unskew.metrics.names import Metric
 from unskew.recommend.simple import Random
 from unskew.splits.split import Split
@@ -156,6 +157,9 @@ def _closed(block: Block, metric: Metric) -> tuple[F64, F64 | None]:
     formula = definition.compute if definition.chance == OWN_FORMULA else definition.chance
     assert callable(formula)
     result = formula(block, metric.params, cutoffs)
+    if not is_ours(formula):
+        apart = metric.params.get("mean") == "ratio"
+        check_finite(f"{metric} of a random order", block, result, apart=apart)
     if not isinstance(result, tuple):
         return np.array(result[0]), None
     top, bottom = (np.broadcast_to(part, (1, len(block.judged.lists)))[0] for part in result)

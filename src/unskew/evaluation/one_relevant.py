@@ -17,6 +17,7 @@ from unskew.arrays import F64, frozen
 from unskew.engine.threads import map_blocks
 from unskew.errors import SettingError
 from unskew.metrics.definition import missing
+from unskew.metrics.finite import infinite_value, is_ours
 from unskew.metrics.names import Metric, parse
 from unskew.targets.lists import TargetLists
 
@@ -49,7 +50,20 @@ def value_at(metric: str | Metric, rank: ArrayLike, items: int) -> F64:
     wanted = of_rank(metric)
     form = wanted.definition.at_rank
     assert form is not None
-    return form.value(np.asarray(rank, np.float64), wanted.params, wanted.whole_cutoff, int(items))
+    ranks = np.asarray(rank, np.float64)
+    values = form.value(ranks, wanted.params, wanted.whole_cutoff, int(items))
+    if not is_ours(form.value):
+        _check_ranks(wanted, ranks, values)
+    return values
+
+
+def _check_ranks(metric: Metric, ranks: F64, values: F64) -> None:
+    """Refuse infinity among the values of a user's metric at some ranks."""
+    infinite = np.isinf(values)
+    if infinite.any():
+        at = np.unravel_index(np.argmax(infinite), values.shape)
+        where = f"a list whose relevant item is at rank {ranks[at]:g}"
+        raise infinite_value(metric, float(values[at]), where)
 
 
 def of_rank(metric: str | Metric) -> Metric:

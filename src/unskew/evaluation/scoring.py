@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -20,6 +21,7 @@ from unskew.judging.remarks import Attention, as_notes, outside_remarks
 from unskew.judging.shape import BLOCK, MASKED, Basis, Matched, Scratch, Undrawn
 from unskew.judging.tied import TiedRanks, TiedRun
 from unskew.metrics.block import Block, Walk, ratio
+from unskew.metrics.finite import check_finite, infinite_value, is_ours
 from unskew.metrics.names import Metric
 from unskew.metrics.settings import Params
 from unskew.metrics.tied import TiedBlock
@@ -168,17 +170,25 @@ def score(
     whole = {k: metric for k, metric in wanted.items() if metric.definition.of == "run"}
     map_blocks(fill, blocks, threads, size=total * len(rows) * len(systems))
     return {
-        name: System(values[name], den[name], matched.depth, _aggregates(basis, matched, whole))
+        name: System(
+            values[name], den[name], matched.depth, _aggregates(basis, name, matched, whole)
+        )
         for name, matched in systems.items()
     }
 
 
-def _aggregates(basis: Basis, matched: Matched, wanted: Mapping[str, Metric]) -> dict[str, float]:
+def _aggregates(
+    basis: Basis, system: str, matched: Matched, wanted: Mapping[str, Metric]
+) -> dict[str, float]:
+    """Compute metrics of a whole run."""
     is_tied = isinstance(matched, TiedRun)
-    return {
-        label: _formula(metric, is_tied)(basis, matched, metric.params, metric.whole_cutoff)
-        for label, metric in wanted.items()
-    }
+    results = {}
+    for label, metric in wanted.items():
+        value = _formula(metric, is_tied)(basis, matched, metric.params, metric.whole_cutoff)
+        if math.isinf(value):
+            raise infinite_value(label, value, f"the lists of {system or 'a random order'}")
+        results[label] = value
+    return results
 
 
 def _formula(metric: Metric, is_tied: bool) -> Callable[..., Any]:
@@ -265,6 +275,9 @@ class _Family:
         seen = block.derive(self.metric.anti, self.metric.condensed)
         formula = _formula(self.metric, isinstance(seen, TiedBlock))
         result = formula(seen, self.params, self.cutoffs)
+        if not is_ours(formula):
+            apart = self.params.get("mean") == "ratio"
+            check_finite(self.metric, block, result, apart=apart)
         if isinstance(result, tuple) and self.params.get("mean") != "ratio":
             top, bottom = result
             if self.rows is not None:

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import polars as pl
 
-from unskew.arrays import F64, I64
+from unskew.arrays import F64
 from unskew.checks import checked, choose
 from unskew.engine.notebook_progress import notebook_progress
 from unskew.engine.progress import Progress, Steps
@@ -22,6 +22,7 @@ from unskew.evaluation.scores import Scores, System
 from unskew.judging.reading import name_systems
 from unskew.judging.step_ranks import StepRanks, rank_steps
 from unskew.judging.step_tables import read_step_ranks
+from unskew.metrics.finite import infinite_value, is_ours
 from unskew.metrics.names import Metric
 from unskew.recommend.model import Algorithm, can_score
 from unskew.report.text import counted
@@ -106,7 +107,7 @@ def evaluate_steps(
     for name, system in named.items():
         ranks = _ranks(name, system, steps, deepest, ties, seed, workers)
         notes += [*ranks.notes, *_missing(name, ranks)]
-        results[name] = System(_values(wanted, ranks.rank, ranks.depth), {}, ranks.depth, {})
+        results[name] = System(_values(wanted, ranks, steps), {}, ranks.depth, {})
         count.advance()
     return Scores(
         tuple(wanted),
@@ -160,16 +161,22 @@ def _missing(name: str, ranks: StepRanks) -> list[str]:
     return lines
 
 
-def _values(wanted: Mapping[str, Metric], rank: I64, depth: I64) -> F64:
+def _values(wanted: Mapping[str, Metric], ranks: StepRanks, steps: StepLists) -> F64:
     """Return metrics x steps; 0 where the target is in no place."""
-    values = np.zeros((len(wanted), rank.size))
-    hit = rank > 0
-    places = rank[hit].astype(np.float64)
+    values = np.zeros((len(wanted), ranks.rank.size))
+    hit = ranks.rank > 0
+    places = ranks.rank[hit].astype(np.float64)
     for row, metric in enumerate(wanted.values()):
         form = metric.definition.at_rank
         assert form is not None
         cutoff = metric.whole_cutoff
-        values[row, hit] = form.value(places, metric.params, cutoff, depth[hit])
+        values[row, hit] = form.value(places, metric.params, cutoff, ranks.depth[hit])
+        if not is_ours(form.value) and np.isinf(values[row]).any():
+            at = int(np.argmax(np.isinf(values[row])))
+            user = steps.users.values[int(steps.user[at])]
+            anchor = steps.items.values[int(steps.item[at])]
+            where = f"the step of user {user!r}, anchor {anchor!r}"
+            raise infinite_value(metric, float(values[row, at]), where)
     return values
 
 

@@ -279,6 +279,7 @@ class Judged(Result):
             longest=max(int(one.max(initial=0)) for one in lengths) + 1,
             owner=self.owner,
             tests=None if self.occasions is None else self.occasions.tests,
+            asked=self.targets,
         )
 
     @cached_property

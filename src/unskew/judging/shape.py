@@ -364,6 +364,8 @@ class Basis:
     """The user of each list, as `train` numbers them."""
     tests: Ratings | None = None
     """The test ratings of users who have several lists, under the same numbers as `train`."""
+    asked: TargetLists | None = None
+    """The target lists, where users have several or anchors."""
     _kept: dict[object, F64] = field(default_factory=dict)
 
     def masked(self, keep: Mask, *, recount: bool = True) -> Basis:
@@ -388,6 +390,18 @@ class Basis:
     def are_several(self) -> bool:
         """Whether users have lists of several dates or sessions."""
         return self.tests is not None
+
+    def describe(self, number: int) -> str:
+        """Return what messages call a list: its user, and anchor and stratum where it has them."""
+        lists = self.asked
+        if self.are_several:
+            return f"list {number + 1:,}"
+        if lists is None:
+            return f"the list of user {self.judgments.users.values[int(self.lists.user[number])]!r}"
+        words = f"the list of user {lists.tests.users.values[int(lists.user[number])]!r}"
+        if lists.anchor[number] >= 0:
+            words += f", anchor {lists.tests.items.values[int(lists.anchor[number])]!r}"
+        return f"{words}, stratum {lists.stratum[number]}" if lists.strata else words
 
     def once(self, key: object, make: Callable[[], F64]) -> F64:
         """Return what `make` gives, made at its first use: a weight per judgment or item."""

@@ -11,10 +11,11 @@ from typing import Any, TypeVar
 import numpy as np
 
 from unskew.arrays import F64, I64, Mask
-from unskew.errors import DataError, SettingError, unknown_name
+from unskew.errors import SettingError, unknown_name
 from unskew.judging.shape import DISLIKED, LIKED
 from unskew.metrics.block import WHOLE, Block
 from unskew.metrics.definition import REGISTRY, Definition, register
+from unskew.metrics.finite import infinite_value
 from unskew.metrics.settings import Params
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -156,12 +157,7 @@ class OneList:
         except (TypeError, ValueError):
             number = math.inf
         if math.isinf(number):
-            judged = block.judged
-            user = judged.judgments.users.values[int(judged.lists.user[block.lo + row])]
-            raise DataError(
-                f"metric {self.name!r} returned {value!r} for the list of {user!r}; it must return "
-                f"a finite number, or nan where it is undefined"
-            )
+            raise infinite_value(self.name, value, block.judged.describe(block.lo + row))
         return number
 
 

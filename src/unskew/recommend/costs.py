@@ -18,6 +18,7 @@ import numpy as np
 
 from unskew.arrays import I64
 from unskew.data.ratings import Ratings
+from unskew.errors import DataError
 from unskew.recommend.cost_constants import NANOSECONDS, PARALLEL
 from unskew.recommend.model import Algorithm
 
@@ -290,9 +291,12 @@ def cost_by_trial(
     The time is scaled by the number of ratings, which is rough: some algorithms grow faster. What
     it takes on this machine is turned into what it takes on the given one.
     """
-    some = np.linspace(0, len(ratings.users) - 1, min(users, len(ratings.users))).astype(np.int32)
+    if not len(ratings):
+        raise DataError(f"{algorithm.name}: there are no ratings to try it on")
+    active = np.unique(ratings.user)  # ids may belong to users without ratings
+    some = active[np.linspace(0, active.size - 1, min(users, active.size)).astype(np.int64)]
     few = ratings.take(np.isin(ratings.user, some))
-    scale = len(ratings) / max(len(few), 1)
+    scale = len(ratings) / len(few)
     model = algorithm.fit(few, 0)  # kernels are compiled here
     begun = time.process_time()
     algorithm.fit(few, 0)

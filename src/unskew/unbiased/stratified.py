@@ -31,6 +31,7 @@ from unskew.judging.judged import Judged
 from unskew.judging.reading import RawOptions
 from unskew.judging.shape import BLOCK, LIKED, Basis, Matched, Scratch
 from unskew.metrics.block import Block
+from unskew.metrics.finite import check_finite, is_ours
 from unskew.metrics.names import Metric
 from unskew.metrics.strata import Portion
 from unskew.stats.pairing import paired
@@ -403,7 +404,7 @@ def _part(seen: Block, part: Basis, metric: Metric) -> F64:
     """Return the part of a metric that comes from the hits which `part` does not mask."""
     strata = metric.definition.strata
     assert strata is not None
-    return strata.part(
+    values = strata.part(
         Portion(
             whole=seen,
             judged=part,
@@ -413,6 +414,9 @@ def _part(seen: Block, part: Basis, metric: Metric) -> F64:
             cutoff=metric.whole_cutoff,
         )
     )
+    if not is_ours(metric.definition.compute):
+        check_finite(f"{metric} of a stratum", seen, values[None])
+    return values
 
 
 def _drawn(scores: Scores, settings: _Settings) -> F64:

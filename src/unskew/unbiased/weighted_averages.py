@@ -20,6 +20,7 @@ from unskew.evaluation.evaluate import MEMORY, memory_bytes
 from unskew.judging.judged import Judged
 from unskew.judging.shape import BLOCK, Scratch, View
 from unskew.metrics.block import Block, ratio
+from unskew.metrics.finite import check_finite, is_ours
 from unskew.metrics.weighted import Columns, Seen, liked_hits
 from unskew.unbiased.estimates import Estimate, unusable
 from unskew.unbiased.judgment_weights import Source, Weights
@@ -207,6 +208,8 @@ class Averages:
                         form = one.weighted.fraction
                         up, down = form(seen[one.metric.anti], one.params, cuts)
                         apart = down is not None and self._divided[places[0][1]]
+                        if not is_ours(form):
+                            check_finite(one.metric.family, block, (up, down), apart=apart)
                         if down is not None and not apart:
                             up = ratio(up, down)
                         for cut, row in places:
