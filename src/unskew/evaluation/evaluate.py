@@ -194,13 +194,16 @@ def _undefined_condensed(scores: Scores) -> Iterator[str]:
     if not labels or scores.undefined == "skip":
         return
     for system, means in scores.averages().items():
-        missing = {label: means[label].undefined for label in labels if means[label].undefined}
-        if missing:
-            yield (
-                f"{system}: {counted(max(missing.values()), 'averaged list')} without a value of "
-                f"{', '.join(missing)}, such as lists without a judged item: 0 in the mean "
-                "(undefined='skip' leaves them out)"
-            )
+        missing: dict[int, list[str]] = {}
+        for label in labels:
+            missing.setdefault(means[label].undefined, []).append(label)
+        for number, several in missing.items():
+            lists = counted(number, "averaged list has", "averaged lists have")
+            if number:
+                yield (
+                    f"{system}: {lists} no value of {', '.join(several)}: 0 in the mean "
+                    "(undefined='skip' leaves them out)"
+                )
 
 
 def without_dislikes(
