@@ -81,7 +81,7 @@ def safe_streams() -> None:
         if getattr(sys, name) is None:
             setattr(sys, name, _nowhere(number))
     if sys.stderr is sys.__stderr__:
-        sys.stderr = cast("TextIO", _Messages(sys.stderr))
+        sys.stderr = cast("TextIO", _Messages(cast("TextIO", sys.stderr)))
     for stream in (sys.stdout, sys.stderr):
         if hasattr(stream, "reconfigure"):
             stream.reconfigure(errors="unskew")
