@@ -250,7 +250,7 @@ def test_a_command_leaves_scipy_to_its_user(tmp_path):
     pytest.importorskip("scipy")
     (tmp_path / "test.csv").write_text("user,item,rating\n1,a,5\n1,b,2\n2,a,3\n2,d,5\n")
     (tmp_path / "run.csv").write_text("user,item,rank\n1,b,1\n1,a,2\n2,d,1\n2,a,2\n")
-    words = "evaluate -j test.csv -r run.csv -m P@2 --liked 4 --format csv".split()
+    words = ["evaluate", "-j", "test.csv", "-r", "run.csv", "-m", "P@2", "--liked", "4", "-q"]
     done = subprocess.run(
         [sys.executable, "-c", WITH_SCIPY, *words],
         cwd=tmp_path,
