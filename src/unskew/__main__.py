@@ -5,12 +5,7 @@ import sys
 
 
 def start() -> None:
-    """Run the command line in a process of its own.
-
-    numba imports scipy.linalg, a fifth of a small command's time, wherever scipy is installed, to
-    serve matrix products inside kernels. No kernel of ours has one, so here it finds none.
-    """
-    sys.modules.setdefault("scipy.linalg.cython_blas", None)  # type: ignore[arg-type]
+    """Run the command line in a process of its own."""
     try:
         from unskew.cli import main
 

@@ -225,3 +225,37 @@ def test_a_stamp_covers_the_kernels_that_are_called(monkeypatch):
     assert stamp_if_changed("unskew.worlds.kernels") == same
     assert stamp_if_changed("unskew.engine.rng_kernels") != same
     assert stamp_if_changed("unskew.stats.kernels") != same
+
+
+# scipy is the users': commands neither need it nor hide it
+
+WITH_SCIPY = """
+import sys
+import unskew.cli
+
+def main():
+    unskew.cli.app(sys.argv[1:], standalone_mode=False)
+    print("scipy.linalg" in sys.modules)
+    import numpy as np, scipy.linalg, scipy.optimize, scipy.stats
+    print(scipy.linalg.det(np.eye(2)), scipy.stats.norm.cdf(0.0))
+
+unskew.cli.main = main
+from unskew.__main__ import start
+start()
+"""
+
+
+def test_a_command_leaves_scipy_to_its_user(tmp_path):
+    """Code that a command runs, such as a user's metric, can import scipy; the command does not."""
+    pytest.importorskip("scipy")
+    (tmp_path / "test.csv").write_text("user,item,rating\n1,a,5\n1,b,2\n2,a,3\n2,d,5\n")
+    (tmp_path / "run.csv").write_text("user,item,rank\n1,b,1\n1,a,2\n2,d,1\n2,a,2\n")
+    words = ["evaluate", "-j", "test.csv", "-r", "run.csv", "-m", "P@2", "--liked", "4", "-q"]
+    done = subprocess.run(
+        [sys.executable, "-c", WITH_SCIPY, *words],
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.stdout.splitlines()[-2:] == ["False", "1.0 0.5"], done.stderr
