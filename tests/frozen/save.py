@@ -581,7 +581,7 @@ def commands():
         "train.csv",
         "-k",
         "wtd-h",
-        "--weights",
+        "--weighting",
         "raking",
         "-o",
         "OUT",

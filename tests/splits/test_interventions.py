@@ -389,7 +389,7 @@ def test_intervene(capsys, files, tmp_path, kind):
 def test_intervene_with_weights(capsys, files, tmp_path):
     code, text = run(
         capsys, "intervene", files["test"], "--train", files["train"], "-k", "wtd-h",
-        "--weights", "raking", "-o", tmp_path / "out",
+        "--weighting", "raking", "-o", tmp_path / "out",
     )  # fmt: skip
     assert code == 0, text
     frame = pl.read_parquet(tmp_path / "out" / "test.parquet")

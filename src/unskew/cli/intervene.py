@@ -54,7 +54,7 @@ def command(
         ),
     ],
     options: InterventionOptions,
-    weights: Annotated[
+    weighting: Annotated[
         str | None,
         option(DESIGN, "Weight all ratings instead of drawing some: hajek, inclusion, raking."),
     ],
@@ -69,7 +69,7 @@ def command(
 
       unskew intervene test.csv --train train.csv --mar random.csv --kind wtd -o debiased/
 
-      unskew intervene test.csv --train train.csv --kind wtd-h --weights raking -o weighted/
+      unskew intervene test.csv --train train.csv --kind wtd-h --weighting raking -o weighted/
 
     [bold]Kinds[/bold]
 
@@ -77,15 +77,15 @@ def command(
       items of ratings of randomly chosen items, --mar), wtd-h (towards equally frequent users and
       items). skew, wtd and wtd-h need --train.
 
-    The folder gets test.parquet (with a column weight where --weights is given) and card.json.
+    The folder gets test.parquet (with a column weight where --weighting is given) and card.json.
     """
     from unskew.splits.interventions import DESIGNS, METHODS
     from unskew.splits.randomness import looks_random
     from unskew.splits.saved import check_folder, save_intervened
 
     design = _design(DESIGNS[choose("kind", kind, DESIGNS)], inputs.given(**vars(options)))
-    if weights is not None:
-        choose("weights", weights, METHODS)
+    if weighting is not None:
+        choose("weighting", weighting, METHODS)
     check_folder(output.output, output.force)
     inputs.check_data_dir(files.data_dir, test, train, mar)
     sources = inputs.given(
@@ -94,11 +94,13 @@ def command(
         mar=inputs.read_random_file(mar, files),
     )
     parts = sources["test"], sources.get("train"), sources.get("mar")
-    drawn = design.sample(*parts, seed) if weights is None else design.weigh(*parts, weights, seed)
+    drawn = (
+        design.sample(*parts, seed) if weighting is None else design.weigh(*parts, weighting, seed)
+    )
     save_intervened(drawn, output.output, sources=sources, force=output.force)
     if not output.quiet:
         outputs.say(str(drawn))
-        if weights is None:
+        if weighting is None:
             outputs.say(f"  {looks_random(drawn.ratings)}")
         outputs.say(f"written to {output.output}", dim=True)
 
