@@ -248,7 +248,7 @@ _ENTRIES = (
         licence=(
             "approved non-commercial research after a signed agreement; no redistribution (Yahoo!)"
         ),
-        address="https://webscope.sandbox.yahoo.com/catalog.php?datatype=r",
+        address="https://webscope.sandbox.yahoo.com/catalog.php",
         reader=formats.yahoo_r3,
         files=(
             "ydata-ymusic-rating-study-v1_0-train.txt",
@@ -380,7 +380,7 @@ _ENTRIES = (
         title="BeerAdvocate",
         published="33,388 x 66,055 x 1,586,614 reviews",
         licence="not stated; research use, cite its authors",
-        address="https://cseweb.ucsd.edu/~jmcauley/datasets.html#multi_aspect",
+        address="https://cseweb.ucsd.edu/~jmcauley/datasets.html",
         reader=formats.beeradvocate,
         files=(
             "beeradvocate.json.gz|beeradvocate.json|beeradvocate.txt.gz|beeradvocate.txt|"
