@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 
 import unskew as us
 from unskew.data.ratings import Ids
+from unskew.errors import quietly
 from unskew.evaluation.evaluate import memory_bytes
 from unskew.evaluation.notes import notes_of
 from unskew.evaluation.scores import USERS, Scores, System
@@ -230,10 +231,18 @@ def test_auc_is_undefined_where_every_target_is_liked():
 
 
 def test_a_mean_over_nobody_is_undefined():
-    scores = us.evaluate(TEST, {"s": {1: [99, 20]}}, "Recall@2", liked=6)
+    test = {"user": [1, 2], "item": [20, 30], "rating": [1, 5]}
+    scores = us.evaluate(test, {"s": {1: [99, 20]}}, "Recall@2", liked=5, users="with-list")
     mean = scores.averages(undefined="skip")["s"]["Recall@2"]
     assert math.isnan(mean.value)
-    assert (mean.users, mean.undefined) == (0, 2)
+    assert (mean.users, mean.undefined) == (0, 1)
+
+
+def test_no_liked_rating_is_refused_with_the_values():
+    with pytest.raises(
+        us.DataError, match=r"no rating is liked: ratings are 2 .* from 6; give .*4"
+    ):
+        us.evaluate(TEST, {"s": {1: [99, 20]}}, "Recall@2", liked=6)
 
 
 def test_training_must_be_known_to_average_over_it():
@@ -326,7 +335,8 @@ def test_a_naive_mean_would_differ():
         ),
         ([0.5, 5, 3.5, 4], "liked: ratings from 4 up (assumed from the 1-5 scale; set it with lik"),
         ([0, 1, 0, 1], "liked: every value from 1 up (assumed)"),
-        ([1, 1, 1, 1], "liked: every value from 1 up (assumed)"),
+        ([-1, 1, -1, 1], "liked: 1, and not -1 or 0 (assumed)"),
+        ([1, 1, 1, 1], "liked: every pair that occurs (implicit feedback)"),
         (None, "liked: every pair that occurs (implicit feedback)"),
     ],
 )
@@ -337,7 +347,7 @@ def test_assumed_thresholds(ratings, note):
     scores = us.evaluate(test, {"s": {1: [1, 2]}}, "P@2")
     assert any(line.startswith(note) for line in scores.notes)
     assert scores.card["relevance"]["liked"] == (4 if "4" in note else 1)
-    stated = us.evaluate(test, {"s": {1: [1, 2]}}, "P@2", liked=2)
+    stated = us.evaluate(test, {"s": {1: [1, 2]}}, "P@2", liked=1)
     assert not any(line.startswith("liked:") for line in stated.notes)
 
 
@@ -350,11 +360,16 @@ def test_the_threshold_of_qrels_is_one(tmp_path):
 
 @pytest.mark.parametrize(
     ("ratings", "span"),
-    [([0, 10], "from 0 to 10"), ([1, 3], "from 1 to 3"), ([-1, 5], "from -1 to 5")],
+    [
+        ([0, 10], r"0 \(1 row\) and 10 \(1 row\).* liked=10 .* if 0 means that there is no rating"),
+        ([1, 3], r"1 \(1 row\) and 3 \(1 row\).* liked=3 "),
+        ([-1, 5], r"-1 \(1 row\) and 5 \(1 row\).* liked=5 "),
+        (range(30), "from 0 to 29; .* liked=15 "),
+    ],
 )
 def test_a_threshold_that_is_not_plain_must_be_given(ratings, span):
-    test = {"user": [1, 1], "item": [1, 2], "rating": ratings}
-    with pytest.raises(us.SettingError, match=rf"what counts as liked\? Ratings go {span}; give"):
+    test = {"user": [1] * len(ratings), "item": range(len(ratings)), "rating": ratings}
+    with pytest.raises(us.SettingError, match=rf"what counts as liked\? Ratings are {span}"):
         us.evaluate(test, {"s": {1: [1]}}, "P@1")
 
 
@@ -378,11 +393,14 @@ def test_a_cutoff_deeper_than_the_lists_warns():
 
 
 @pytest.mark.parametrize("metric", ["bpref", "infAP@1"])
-def test_preferences_without_disliked_items_warn(metric):
-    test = {"user": [1, 2], "item": [10, 30], "rating": [1, 1]}
-    with pytest.warns(us.DataWarning, match=f"no judgment is disliked: {metric} cannot tell"):
-        us.evaluate(test, {"s": RUN}, metric)
-    us.evaluate(TEST, {"s": RUN}, metric)  # does not warn
+def test_metrics_of_dislikes_need_a_disliked_item(metric):
+    test = {"user": [1, 2], "item": [10, 30], "rating": [4, 5]}
+    with pytest.raises(us.DataError, match=f"^{metric}: no rating is disliked: ratings are 4 "):
+        us.evaluate(test, {"s": RUN}, metric, liked=4)
+    with quietly():  # short lists
+        usual = us.evaluate(test, {"s": RUN}, liked=4)
+    assert any(note.endswith("anti-P@10 left out") for note in usual.notes)
+    us.evaluate(TEST, {"s": RUN}, metric)
 
 
 PLAYS = {"user": [1, 1, 2], "item": [10, 20, 30], "plays": [40, 1, 7]}

@@ -87,6 +87,7 @@ def logs(draw, unique=True):
     by = {"unique_by": lambda one: one[0]} if unique else {}
     rows = draw(st.lists(row, min_size=1, max_size=20, **by))
     test = [(user, item, rating, moments_of([day])[0]) for (user, item), rating, day in rows]
+    test.append((0, 99, 5, moments_of([2])[0]))  # some rating is liked
     runs = {}
     for name in "ab":
         lists = draw(

@@ -67,7 +67,7 @@ def find_rating_column(
         return RatingColumn(name, plain_name(name) in column_names()["counts"])
     free = [name for name in table.frame.columns if name not in used]
     _check_no_lists(table, free)
-    opinion = _opinion(table, free)
+    opinion = _opinion(table, free, feedback)
     if opinion is not None:
         others = [name for name in free if name != opinion and _is_feedback(name)]
         return RatingColumn(opinion, False, _unused(table, others))
@@ -132,8 +132,8 @@ def _is_feedback(name: str) -> bool:
     )
 
 
-def _opinion(table: Table, free: list[str]) -> str | None:
-    """Return the column named after opinions; of several by an ending, none is told."""
+def _opinion(table: Table, free: list[str], feedback: str | None) -> str | None:
+    """Return the column named after opinions; of several by an ending, none is chosen."""
     plain = {plain_name(name): name for name in reversed(free)}
     exact = next((plain[name] for name in column_names()["opinions"] if name in plain), None)
     if exact is not None:
@@ -145,9 +145,9 @@ def _opinion(table: Table, free: list[str]) -> str | None:
     ]
     overall = [name for name in ending if "overall" in plain_name(name)]
     several = overall if len(overall) == 1 else ending
-    if len(several) > 1:
+    if len(several) > 1 and feedback != "implicit":
         raise _no_choice(table, several, False)
-    return several[0] if several else None
+    return several[0] if len(several) == 1 else None
 
 
 def _unused(table: Table, others: list[str]) -> tuple[str, ...]:

@@ -59,6 +59,8 @@ def evaluate(
     lists: str | Sequence[str] | None = None,
     draws: int = DRAWS,
     compat: str | None = None,
+    events: str | Sequence[str] | None = None,
+    weights: Mapping[str, float] | None = None,
 ) -> Scores:
     """Judge ranked lists: the value of every metric for every user and system.
 
@@ -99,6 +101,8 @@ def evaluate(
         `us.conventions.known_libraries`): the metrics that are named, by our names or its own, as
         that library would compute them, under its names. Its conventions replace `gain`, `users`,
         `undefined` and `ties`.
+    events, weights
+        Of event logs: the kinds of events that count, or what each kind counts; see `read_ratings`.
 
     Returns
     -------
@@ -121,6 +125,8 @@ def evaluate(
         "train": train,
         "items": items,
         "depth": depth,
+        "events": events,
+        "weights": weights,
     }
     if compat is not None:  # what few evaluations need is imported where they do
         from unskew.conventions.laying import lay
