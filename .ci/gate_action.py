@@ -25,7 +25,8 @@ INPUTS = (*NEEDED, "metric", "config", "liked", "margin", "train", "items", "log
 TAKE_VALUE = frozenset(
     f"--{name}"
     for name in (
-        *("columns", "duplicates", "feedback", "above", "gain", "loss", "relevance"),
+        *("columns", "duplicates", "feedback", "events", "weights", "lists"),
+        *("above", "gain", "loss", "relevance"),
         *("depth", "ties", "alpha", "rail", "seed", "threads"),
     )
 )

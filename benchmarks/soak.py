@@ -1,4 +1,4 @@
-"""Load and faults: changed files, killed processes, random commands under faults; counted.
+"""Load and faults: changed files, killed processes, random commands under faults, wrong calls.
 
 Every case has a seed and can be repeated by it. Counts go to a JSON file, from which
 docs/reliability.py writes the section *Load and faults*::
@@ -6,6 +6,7 @@ docs/reliability.py writes the section *Load and faults*::
     python benchmarks/soak.py --mutations 10000 -o benchmarks/soak_counts.json
     python benchmarks/soak.py --kills 200 -o benchmarks/soak_counts.json
     python benchmarks/soak.py --minutes 60 -o benchmarks/soak_counts.json
+    python benchmarks/soak.py --calls 1000 -o benchmarks/soak_counts.json
     python benchmarks/soak.py --mutations 1 --first 2605    # one case again
 """
 
@@ -22,6 +23,7 @@ from pathlib import Path
 from typing import Any
 
 import unskew as us
+from soak_calls import count_calls
 from soak_commands import count_commands
 from soak_kills import count_kills
 from soak_mutations import count_mutations
@@ -33,6 +35,7 @@ def main() -> None:
     parser.add_argument("--mutations", type=int, default=0, help="changed files to read")
     parser.add_argument("--kills", type=int, default=0, help="processes to kill")
     parser.add_argument("--minutes", type=float, default=0, help="how long to run random commands")
+    parser.add_argument("--calls", type=int, default=0, help="wrong calls to make")
     parser.add_argument("--first", type=int, default=0, help="the seed of the first case")
     parser.add_argument("-o", "--output", type=Path, help="a JSON file of the counts")
     asked = parser.parse_args()
@@ -41,6 +44,7 @@ def main() -> None:
         "mutations": (count_mutations, asked.mutations),
         "kills": (count_kills, asked.kills),
         "commands": (count_commands, asked.minutes),
+        "calls": (count_calls, asked.calls),
     }
     counts: dict[str, Any] = {}
     for name, (count, amount) in wanted.items():
