@@ -122,7 +122,7 @@ class GateSettings:
             raise SettingError(f"metric must be a name such as nDCG@10, got {shown(self.metric)}")
         if not is_number(self.alpha) or not 0 < self.alpha < 0.5:
             raise SettingError(f"alpha must lie between 0 and 0.5, got {shown(self.alpha)}")
-        if self.popularity not in CONDUCT:
+        if not isinstance(self.popularity, str) or self.popularity not in CONDUCT:
             allowed = " or ".join(CONDUCT)
             raise SettingError(f"popularity must be {allowed}, got {shown(self.popularity)}")
         check_fields(self)
