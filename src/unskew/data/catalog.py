@@ -210,12 +210,12 @@ def _found(entry: Entry, home: Path, options: dict[str, Any]) -> Parts:
                 )
             return _tables(entry, table[0], folder)
     for archive in _archives(entry, home):
-        from unskew.data import download
+        from unskew.data.archives import unpack
 
         with temporary_folder() as temporary:
             folder = temporary / "data"
             patterns = [one for group in entry.files for one in group.split("|")]
-            download.unpack(archive, folder, wanted=patterns)
+            unpack(archive, folder, wanted=patterns)
             with _naming([], archive):
                 return entry.reader(*_complete(entry, folder, archive), **of_reader)
     raise _missing(entry, home)

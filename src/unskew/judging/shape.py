@@ -96,6 +96,8 @@ class Lists:
     user: I32
     targets: I64 | None = None
     """Number of target items of each list, where known."""
+    asked: TargetLists | None = None
+    """The target lists, where lists are not those of users."""
 
     def __len__(self) -> int:
         return int(self.user.size)
@@ -357,8 +359,6 @@ class Basis:
     """The deepest list or the largest number of judgments of a user."""
     owner: I32 | None = None
     """The user of each list, as `train` numbers them."""
-    asked: TargetLists | None = None
-    """The target lists, where users have several or anchors."""
     _kept: dict[object, F64] = field(default_factory=dict)
 
     def masked(self, keep: Mask, *, recount: bool = True) -> Basis:
@@ -381,7 +381,7 @@ class Basis:
 
     def describe(self, number: int) -> str:
         """Return what messages call a list: its user, and anchor and stratum where it has them."""
-        lists = self.asked
+        lists = self.lists.asked
         if lists is None:
             return f"the list of user {self.judgments.users.values[int(self.lists.user[number])]!r}"
         words = f"the list of user {lists.tests.users.values[int(lists.user[number])]!r}"
