@@ -299,7 +299,7 @@ def test_temporal_movielens_has_109_warm_users():
 EVENTS = {
     "all ones": {"rating": lambda rng, n: np.ones(n)},
     "no values": {},
-    "plays": {"rating": lambda rng, n: np.minimum(rng.zipf(1.7, n), 5000)},
+    "plays": {"plays": lambda rng, n: np.minimum(rng.zipf(1.7, n), 5000)},
     "a log": {"time": lambda rng, n: rng.integers(0, 10**9, n)},
     "a constant": {"rating": lambda rng, n: np.full(n, 3)},
 }

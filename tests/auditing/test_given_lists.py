@@ -413,7 +413,6 @@ def test_a_log_of_uses_is_recognised(parts):
 
 HOSTILE = {
     "all liked": {"judgments": {**TEST, "rating": [5] * 6}},
-    "all disliked": {"judgments": {**TEST, "rating": [1] * 6}},
     "lists of one item": {"runs": {"x": {1: ["a"], 2: ["b"]}, "y": {1: ["b"], 3: ["a"]}}},
     "users unknown to the test": {"runs": {"x": {1: ["a"], 9: ["b"]}, "y": {2: ["b"], 8: ["c"]}}},
     "items unknown to all": {"runs": {"x": {1: ["q"], 2: ["r"]}, "y": {1: ["a"], 2: ["b"]}}},

@@ -19,7 +19,7 @@ OTHERS = {
          "--liked", "4", "--quick", "-o", "lists.md"],
         ["test.csv", *SHORT, "--dry-run"],
     ],
-    "timeline": [["log.csv", "--events", "-a", "random", "-a", "popularity", "--windows", "2",
+    "timeline": [["log.csv", "--event-log", "-a", "random", "-a", "popularity", "--windows", "2",
                   "--bootstrap", "5", "-o", "timeline.json"]],
     "split": [["test.csv", "--audit"], ["test.csv", "-o", "out"]],
     "evaluate": [["-j", "test.parquet", "-r", "a=a.parquet", "-m", "P@2", "--liked", "4",

@@ -287,7 +287,7 @@ def test_a_split_that_needs_times_names_its_option(shop, call):
                         "--test", 0.5, "-o", "parts")  # fmt: skip
     assert code == 0, err
     span = "seconds since 1970, 1970-01-01 to 1970-01-02"
-    note = f"2 events; user = user, item = item, time = column_3 ({span}), value = rating"
+    note = f"2 events; user = user, item = item, time = column_3 ({span}), rating = rating"
     assert f"bare.tsv: tab-separated without header, {note}" in err
     data = json.loads((shop / "parts" / "card.json").read_text())["data"]
     assert data["notes"] == [

@@ -123,7 +123,9 @@ def test_what_is_refused(run, call, tmp_path):
 
 
 def test_studies(run):
-    files = NamedFileOptions(columns=None, duplicates="error", feedback=None, data_dir=None)
+    files = NamedFileOptions(
+        columns=None, duplicates=None, feedback=None, events=None, weights=None, data_dir=None
+    )
     assert read_data("COAT", files) == "coat"
     assert read_data(FAMILIAR, files).random is not None
 

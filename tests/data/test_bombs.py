@@ -27,7 +27,7 @@ MEASURE = """
 import resource, sys
 from pathlib import Path
 import unskew as us
-from unskew.data.download import unpack
+from unskew.data.archives import unpack
 us.read_ratings({"user": [1], "item": [2], "rating": [3]})  # loads what reading needs
 before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
 path = Path(sys.argv[2])
@@ -192,7 +192,7 @@ def test_zips_of_other_packers(tmp_path, method):
     with zipfile.ZipFile(tmp_path / "bomb.zip", "w", method) as file:
         file.writestr("ratings.dat", "1::2::3\n")
     with pytest.raises(us.DataError, match=r"'ratings\.dat' is not compressed by deflate"):
-        download.unpack(tmp_path / "bomb.zip", tmp_path / "out")
+        archives.unpack(tmp_path / "bomb.zip", tmp_path / "out")
 
 
 def test_a_long_name_in_an_archive(tmp_path):
@@ -201,7 +201,7 @@ def test_a_long_name_in_an_archive(tmp_path):
         for name in names:
             file.addfile(tarfile.TarInfo(name))
     with pytest.raises(us.DataError, match="has more than 255 characters in its name"):
-        download.unpack(tmp_path / "long.tar", tmp_path / "out")
+        archives.unpack(tmp_path / "long.tar", tmp_path / "out")
 
 
 # Ratings
@@ -254,7 +254,7 @@ def test_a_small_file_may_unpack_to_anything_small(tmp_path):
 )
 def test_what_polars_would_unpack_without_a_limit(tmp_path, content, kind):
     (tmp_path / "ratings.csv").write_bytes(content)
-    with pytest.raises(us.DataError, match=f"is compressed by {kind}, which is not read; unpack"):
+    with pytest.raises(us.DataError, match=f"{kind}.* unpack"):
         us.read_ratings(tmp_path / "ratings.csv")
 
 

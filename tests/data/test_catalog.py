@@ -23,7 +23,7 @@ from hypothesis import strategies as st
 from shared import ROOT
 from shared.real_data import real_data
 from unskew.cli import app
-from unskew.data import catalog, download, released
+from unskew.data import archives, catalog, download, released
 from unskew.data.catalog import get, load
 from unskew.data.collection import read_qrels
 from unskew.data.dataset import Dataset
@@ -609,7 +609,7 @@ def test_archives_that_are_refused(tmp_path, content, why):
     archive.parent.mkdir()
     archive.write_bytes(content)
     with pytest.raises(DataError, match=why):
-        download.unpack(archive, tmp_path / "in" / "out")
+        archives.unpack(archive, tmp_path / "in" / "out")
     assert [path.name for path in tmp_path.rglob("*") if path.is_file()] == ["archive"]
 
 
@@ -617,17 +617,17 @@ def test_archives_that_are_refused(tmp_path, content, why):
 def test_unpacking(tmp_path, pack):
     archive = tmp_path / "archive"
     archive.write_bytes(pack({"a/b/c.csv": "1", "d.txt": "22"}))
-    download.unpack(archive, tmp_path / "all")
+    archives.unpack(archive, tmp_path / "all")
     assert (tmp_path / "all/a/b/c.csv").read_text() == "1"
-    download.unpack(archive, tmp_path / "some", wanted=["c.csv"])
+    archives.unpack(archive, tmp_path / "some", wanted=["c.csv"])
     assert [path.name for path in (tmp_path / "some").rglob("*.*")] == ["c.csv"]
-    download.unpack(archive, tmp_path / "exact", limit=3)
+    archives.unpack(archive, tmp_path / "exact", limit=3)
     with pytest.raises(DataError, match="unpacks to 3 bytes or more, and at most 2 are"):
-        download.unpack(archive, tmp_path / "none", limit=2)
+        archives.unpack(archive, tmp_path / "none", limit=2)
     assert not (tmp_path / "none").exists()
     archive.write_bytes(archive.read_bytes()[:-30])
     with pytest.raises(DataError, match="damaged"):
-        download.unpack(archive, tmp_path / "cut")
+        archives.unpack(archive, tmp_path / "cut")
 
 
 def test_a_damaged_member(tmp_path):
@@ -635,7 +635,7 @@ def test_a_damaged_member(tmp_path):
     content[len(content) // 2] ^= 0xFF
     (tmp_path / "archive").write_bytes(content)
     with pytest.raises(DataError, match="damaged"):
-        download.unpack(tmp_path / "archive", tmp_path / "out")
+        archives.unpack(tmp_path / "archive", tmp_path / "out")
 
 
 def spoil(content, rng):
@@ -655,7 +655,7 @@ def test_flipped_bits_in_archives_change_nothing_unnoticed(tmp_path, pack):
         (tmp_path / "archive").write_bytes(spoil(content, rng))
         out = tmp_path / str(turn)
         try:
-            assert download.unpack(tmp_path / "archive", out)
+            assert archives.unpack(tmp_path / "archive", out)
         except DataError as problem:
             assert re.search("damaged|refused|unpacks to", str(problem))  # noqa: PT017
             refused += 1
@@ -666,10 +666,10 @@ def test_flipped_bits_in_archives_change_nothing_unnoticed(tmp_path, pack):
 
 def test_a_plain_tar_whose_list_breaks_off(tmp_path):
     content = bytearray(tar_of({"a": "1", "b": "2", "c": "3"}, mode="w"))
-    assert not download.unpack(written(tmp_path / "good.tar", content), tmp_path / "good")
+    assert not archives.unpack(written(tmp_path / "good.tar", content), tmp_path / "good")
     content[1024] ^= 1  # the header of the second file
     with pytest.raises(DataError, match="its list of files breaks off"):
-        download.unpack(written(tmp_path / "bad.tar", content), tmp_path / "bad")
+        archives.unpack(written(tmp_path / "bad.tar", content), tmp_path / "bad")
     assert not (tmp_path / "bad").exists()
 
 

@@ -71,7 +71,7 @@ def readers(address, folder):
         lambda: us.evaluation.evaluate_files(address, "x.parquet", output=f"{folder}/out"),
         lambda: us.evaluation.evaluate_files([address], {"a": address}, output=f"{folder}/out"),
         lambda: data_of({"file": address}, Path(folder)),
-        lambda: data_of({"file": address, "events": True}, Path(folder)),
+        lambda: data_of({"file": address, "log": True}, Path(folder)),
         lambda: read_table(address),
     ]
 

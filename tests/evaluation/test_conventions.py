@@ -970,7 +970,6 @@ def test_ties_of_integers_by_descending_value_have_no_option():
     ("judged", "items", "value"),
     [
         ({1: 1, 2: 1, 3: 1}, [1, 11, 2], 2 / 3),  # no disliked item: mere coverage
-        ({1: 0, 2: 0}, [1, 11, 2], 0.0),
         ({1: 0, 11: 0, 2: 1, 5: 0}, [1, 11, 2], 0.0),
         ({1: 0, 11: 1, 2: 1, 7: 1}, [1, 11, 2], 0.0),
     ],

@@ -85,7 +85,9 @@ def mean_over_orders(
 lists_with_ties = st.dictionaries(
     st.integers(1, 7), st.sampled_from([0.0, 1.0, 2.0]), min_size=1, max_size=6
 )
-some_ratings = st.dictionaries(st.integers(1, 9), st.sampled_from([1.0, 2.0, 4.0, 5.0]), min_size=1)
+some_ratings = st.dictionaries(
+    st.integers(1, 9), st.sampled_from([1.0, 2.0, 4.0, 5.0]), min_size=2
+).filter(lambda ratings: min(ratings.values()) < 4 <= max(ratings.values()))
 
 
 @settings(max_examples=40, deadline=None)

@@ -1111,7 +1111,7 @@ def test_filters_in_a_plan_file(tmp_path):
         """
         [data]
         file = "log.csv"
-        events = true
+        log = true
         [[filter]]
         kind = "between"
         start = 2020-01-01

@@ -130,6 +130,8 @@ ROOT = Path(us.__file__).parent
 KNOW_METRICS = ("metrics", "conventions", "studies")
 # What lists of matching taste would show is known of nine measures, each in its own way.
 NULL_VALUES = {"bias/list_divisions.py", "bias/list_measures.py", "bias/listed_popularity.py"}
+PAPERS = {"data/papers.py"}
+"""What the papers' names of metrics mean: data, which decide nothing."""
 
 
 def switches(source, names):
@@ -164,7 +166,7 @@ def test_no_module_outside_metrics_switches_on_names_of_metrics():
             lines = switches(path.read_text(), names)
             if lines:
                 seen[str(here)] = lines
-    assert set(seen) == NULL_VALUES, f"ask the metric's definition instead: {seen}"
+    assert set(seen) == NULL_VALUES | PAPERS, f"ask the metric's definition instead: {seen}"
 
 
 def test_the_test_sees_switches():

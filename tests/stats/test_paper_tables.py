@@ -83,9 +83,10 @@ def test_what_prints_alike_is_emphasised_alike():
 
 
 def test_undefined_means_are_a_dash_and_never_the_best():
-    test = {"user": [1, 2, 3], "item": [1, 1, 1], "rating": [1, 1, 1]}
+    test = {"user": [1, 2, 3, 4], "item": [1, 1, 1, 9], "rating": [1, 1, 1, 5]}
     runs = {name: {user: [1, 2] for user in (1, 2, 3)} for name in ("a", "b", "c")}
-    scores = us.evaluate(test, runs, ["Recall@2", "P@2"], liked=4, undefined="skip")
+    how = {"liked": 4, "users": "with-list", "undefined": "skip"}
+    scores = us.evaluate(test, runs, ["Recall@2", "P@2"], **how)
     with pytest.raises(us.UnskewError):
         small(scores, ["Recall@2"])  # nobody has a value
     table = small(scores, ["P@2"])

@@ -85,8 +85,9 @@ def test_an_audit_has_means_by_design():
 
 
 def test_undefined_means_are_named_not_logged():
-    test = {"user": [1], "item": [5], "rating": [1]}
-    scores = us.evaluate(test, {"a": {1: [5]}}, "AP", liked=4, undefined="skip")
+    test = {"user": [1, 2], "item": [5, 5], "rating": [1, 5]}
+    how = {"liked": 4, "users": "with-list", "undefined": "skip"}
+    scores = us.evaluate(test, {"a": {1: [5]}}, "AP", **how)
     contents = contents_of(scores, report=False)
     assert contents.metrics == {}
     assert contents.left_out == ("a/AP",)

@@ -17,7 +17,7 @@ from unskew.checks import checked, choose
 from unskew.errors import DataError, SettingError
 from unskew.judging.arguments import as_judged
 from unskew.judging.judged import Judged
-from unskew.judging.reading import DataOptions
+from unskew.judging.reading import DataOptions, check_likes
 from unskew.judging.shape import DISLIKED
 from unskew.stats.segments import segments_of
 
@@ -106,6 +106,7 @@ def gate(
     wanted = metric_of(settings.metric)
     # A gate chooses users and metrics itself: of a paper it takes the rule alone.
     judged = replace(as_judged(judgments, runs, seed=seed, may_repeat=True, **data), paper="")
+    check_likes(judged.tests, judged.relevance)
     _check_systems(judged, candidate, production)
     digests = ("", "")
     if log is not None:

@@ -15,7 +15,7 @@ from unskew.data.relevance import DEFAULT_GAIN, DEFAULT_LOSS, Relevance, Rule
 from unskew.engine.execute import Executor
 from unskew.engine.store import Store
 from unskew.errors import SettingError
-from unskew.judging.reading import relevance_for
+from unskew.judging.reading import check_likes, relevance_for
 from unskew.judging.shape import View
 from unskew.metrics.names import parse
 from unskew.recommend.model import Algorithm
@@ -61,6 +61,7 @@ class Rules:
             rule, assumed = relevance_for(
                 ratings, self.liked, self.above, self.gain, self.loss, self.relevance, usual
             )
+        check_likes(ratings, rule)
         if not rule.is_liked(ratings.value).all():
             return rule, assumed
         if self.relevance is None and self.gain == DEFAULT_GAIN:

@@ -69,6 +69,7 @@ from unskew.evaluation.scores import Scores
 from unskew.experiment.plan import Plan
 from unskew.judging.arguments import as_judged
 from unskew.judging.judged import Judged, judge
+from unskew.judging.reading import check_likes
 from unskew.recommend.model import Algorithm
 from unskew.worlds.worlds import World
 
@@ -231,6 +232,7 @@ def audit(
                 events=events,
                 weights=weights,
             )
+            check_likes(judged.tests, judged.relevance)
             return audit_lists(judged, request, random, references)
         if data is None:
             raise SettingError("give ratings, or judgments=… and runs=…")

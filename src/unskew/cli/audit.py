@@ -35,7 +35,6 @@ from unskew.cli.options import (
     Tune,
 )
 from unskew.cli.progress import AUDIT, Stage, stages_progress, weighted
-from unskew.cli.sources import header_of, split_source
 from unskew.errors import SettingError
 from unskew.report.text import counted
 
@@ -43,7 +42,6 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from unskew.auditing.result import Audit
-    from unskew.data.dataset import Dataset
     from unskew.report.tables import Table
 
 
@@ -340,7 +338,6 @@ def _ratings(
     if sources.no_references:
         raise SettingError("--no-references needs --judgments and --run")
     data = inputs.load_data(ratings, sources.files)
-    check_no_lists(ratings, sources, data)
     return {
         "random": inputs.read_random_file(sources.random, sources.files),
         "data": data,
@@ -359,24 +356,6 @@ def number_or_all(users: str | None) -> int | str | None:
     """Return a number of users as such; other words are checked where they are used."""
     plain = None if users is None else users.replace(",", "").replace("_", "")
     return int(plain) if plain is not None and plain.isascii() and plain.isdigit() else users
-
-
-def check_no_lists(source: str, sources: SourceOptions, data: Dataset) -> None:
-    """Reject ranked lists that are given as ratings, unless the user says what the columns are."""
-    path, columns = split_source(source)
-    if columns or sources.files.columns is not None or inputs.is_named(source):
-        return
-    names = header_of(path)
-    has_scores = "score" in names and bool((data.ratings.value * 2 % 1 != 0).any())
-    has_ranks = "rank" in names and data.ratings.implicit
-    if "rating" in names or not (has_ranks or has_scores):
-        return
-    column = "rank" if "rank" in names else "score"
-    raise SettingError(
-        f"{path} has a column {column!r} and no column 'rating', as ranked lists have: give lists "
-        f"with --run {path}, and the test ratings with --judgments. If these are ratings, "
-        "name their column: --columns rating=NAME"
-    )
 
 
 def _with_files(result: Audit, ratings: str | None, sources: SourceOptions) -> Audit:

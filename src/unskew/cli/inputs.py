@@ -115,9 +115,10 @@ def _rule(text: str | None) -> Any:
 
 def threshold(liked: float | None, data: Any) -> float:
     """Return the smallest liked rating: as given, as the data set or its scale says."""
-    from unskew.judging.reading import relevance_for
+    from unskew.judging.reading import check_likes, relevance_for
 
     rule, notes = relevance_for(data.ratings, liked, usual=data.liked)
+    check_likes(data.ratings, rule)
     for line in notes:
         outputs.note(line)
     return rule.threshold

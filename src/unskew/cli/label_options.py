@@ -146,7 +146,12 @@ def _read_people(source: str, files: FileOptions) -> Ratings:
     given = [str(name) for role, name in named.items() if name != role]
     kept = [str(name) for name in named.values() if str(name) not in given]
     people = read_ratings(
-        path, tags=given, optional_tags=kept, duplicates=files.duplicates, **columns
+        path,
+        tags=given,
+        optional_tags=kept,
+        duplicates=files.duplicates,
+        feedback="explicit",
+        **columns,
     )
     back = {str(name): role for role, name in named.items()}
     return replace(people, tags={back.get(tag, tag): one for tag, one in people.tags.items()})

@@ -11,6 +11,7 @@ from unskew.cli.bundles import REQUIRED, argument, bundle, option
 from unskew.errors import SettingError
 
 INPUT = "Input"
+LOGS = "Event logs and daily lists"
 MEASURE = "What is measured"
 AMOUNT = "How much is measured"
 TEST = "Test"
@@ -45,7 +46,7 @@ Runs = Annotated[
 Lists = Annotated[
     str | None,
     option(
-        INPUT,
+        LOGS,
         "Several lists per user: the columns that tell them apart, user,date or user,session. A "
         "list is evaluated with what its user did from that date on, or in that session.",
         metavar="USER,DATE",
@@ -98,16 +99,16 @@ Duplicates = Annotated[
 EventKinds = Annotated[
     list[str] | None,
     option(
-        INPUT,
-        "Kinds of events of a log that count, such as purchase. Repeatable, or between commas. "
-        "Default: all alike.",
+        LOGS,
+        "Kinds of events of a log that count, such as purchase. Repeatable, or separated by "
+        "commas. Default: all alike.",
         "--events",
     ),
 ]
 EventWeights = Annotated[
     str | None,
     option(
-        INPUT,
+        LOGS,
         "What an event of each kind counts, such as view=1,purchase=5; 0 leaves it out.",
         "--weights",
     ),
@@ -115,7 +116,7 @@ EventWeights = Annotated[
 EventLog = Annotated[
     bool,
     option(
-        INPUT,
+        LOGS,
         "The file is an event log: a pair may occur any number of times.",
         "--event-log",
         default=False,

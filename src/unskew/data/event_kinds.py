@@ -126,21 +126,20 @@ def busy_users(user: pl.Series, source: str) -> tuple[str, ...]:
 def _holds_kinds(column: pl.Series) -> bool:
     kind = column.dtype
     is_text = kind in (pl.String, pl.Categorical, pl.Enum)
-    if not (is_text or kind.is_integer()):
+    words = column_names()
+    name = plain_name(column.name)
+    is_named = name in words["event_kinds"]
+    if not (is_text or (is_named and kind.is_integer())):
         return False
     distinct = column.drop_nulls().unique()
     if not 0 < len(distinct) <= _MOST_KINDS:
         return False
-    words = column_names()
-    name = plain_name(column.name)
-    if name in words["event_kinds"]:
+    if is_named:
         return True
     kinds = {plain_name(str(word)) for word in distinct}
-    is_opinion = name in (*words["opinions"], *words["likes"]) or kinds <= {
-        *words["yes"],
-        *words["no"],
-    }
-    return is_text and not is_opinion and kinds <= {*words["events"]}
+    is_opinion = name in (*words["opinions"], *words["likes"])
+    are_answers = kinds <= {*words["yes"], *words["no"]}
+    return not is_opinion and not are_answers and kinds <= {*words["events"]}
 
 
 def _counts(table: Table, column: str, kinds: pl.Series) -> dict[str, int]:

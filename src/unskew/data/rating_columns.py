@@ -179,7 +179,9 @@ def check_no_scores(table: Table, name: str, values: pl.Series) -> None:
 def _swapped(table: Table, reason: str) -> DataError:
     return DataError(
         f"{table.source}: these look like ranked lists, not ratings: {reason}. Are test ratings "
-        "and lists swapped? If a column holds ratings, name it with ",
+        "and lists swapped? Lists are given with ",
+        Spelling("runs=…", "--run, and test ratings with --judgments"),
+        "; if a column holds ratings, name it with ",
         rating_hint("…"),
     )
 

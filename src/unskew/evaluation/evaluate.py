@@ -21,6 +21,7 @@ from unskew.evaluation.scores import UNDEFINED, USERS, Scores, System
 from unskew.evaluation.scoring import list_columns, prepare, remarks, score
 from unskew.judging.arguments import as_judged, second_argument
 from unskew.judging.judged import Judged
+from unskew.judging.reading import check_likes
 from unskew.metrics.chance import DRAWS
 from unskew.metrics.names import Metric, parse
 from unskew.report.text import counted
@@ -158,8 +159,10 @@ def evaluate(
     if seed not in (0, judged.seed):
         raise SettingError("seed is part of the judged data already: give it to judge(…)")
     wanted, left_out = without_dislikes(wanted, judged.tests.implicit)
-    wanted, more = with_dislikes(wanted, judged.tests, judged.relevance, metrics != METRICS)
-    left_out += more
+    if judged.targets is None:
+        check_likes(judged.tests, judged.relevance)
+        wanted, more = with_dislikes(wanted, judged.tests, judged.relevance, metrics != METRICS)
+        left_out += more
     if judged.targets is not None and judged.targets.shortfall == "forgive":
         wanted = {label: forgiving(metric) for label, metric in wanted.items()}
     judged = prepare(judged, wanted, workers)
@@ -233,11 +236,11 @@ def without_dislikes(
 def with_dislikes(
     wanted: Mapping[str, Metric], tests: Ratings, relevance: Relevance, asked: bool
 ) -> tuple[dict[str, Metric], list[str]]:
-    """Leave out metrics of dislikes where every opinion is a like; refuse those asked for.
+    """Leave out anti-metrics where every opinion is a like; refuse those that were asked for.
 
     All their values would be 0, and look like a result. In TREC qrels that is usual, and stays.
     """
-    needing = [label for label, metric in wanted.items() if metric.needs_dislikes]
+    needing = [label for label, metric in wanted.items() if metric.anti]
     value = tests.value
     usual = tests.implicit or "pooled" in tests.tags or not value.size
     if not needing or usual or not relevance.is_liked(value).all():

@@ -250,7 +250,7 @@ class Judged(Result):
     def _lists(self) -> Lists:
         number = frozen(np.arange(len(self.judgments.users), dtype=np.int32))
         if self.targets is not None:
-            return Lists(number, self.targets.size)
+            return Lists(number, self.targets.size, self.targets)
         if self._known is None:
             return Lists(number)
         return Lists(number, self.numbering.count_targets(self._known))
@@ -279,7 +279,6 @@ class Judged(Result):
             longest=max(int(one.max(initial=0)) for one in lengths) + 1,
             owner=self.owner,
             tests=None if self.occasions is None else self.occasions.tests,
-            asked=self.targets,
         )
 
     @cached_property

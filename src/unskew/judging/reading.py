@@ -76,37 +76,36 @@ def relevance_for(
     """Return the relevance rule, and a note where the threshold had to be assumed.
 
     `relevance` is for those who give the rule as a whole; `usual` is the threshold of a data set
-    that has one. Ratings that are costly to read can be given as a function. Where no rating is
-    liked, every score would be 0: the rule is refused. On implicit feedback the gain is binary
-    where nothing else is stated: a pair counts once, however often it occurs.
+    that has one. Ratings that are costly to read can be given as a function: it is called only
+    where the threshold has to be assumed. On implicit feedback the gain is binary where nothing
+    else is stated: a pair counts once, however often it occurs.
     """
     stated = stated_relevance(liked, above, gain, loss, relevance)
     if isinstance(tests, Ratings) and tests.implicit and relevance is None:
         least = float(tests.value.min(initial=1))
         rule, notes = _of_implicit(stated or Relevance(least, None, gain, loss), stated is not None)
-        return _with_likes(rule, tests), notes
+        return rule, notes
     if stated is not None:
-        return _with_likes(stated, tests), []
+        return stated, []
     if usual is not None:
         rule = Relevance(usual, None, gain, loss)
-        return _with_likes(rule, tests), [
-            f"liked: ratings from {usual:g} up (usual for these data)"
-        ]
+        return rule, [f"liked: ratings from {usual:g} up (usual for these data)"]
     tests = tests if isinstance(tests, Ratings) else tests()
     if "pooled" in tests.tags:
         liked, note = 1.0, "liked: every grade from 1 up (assumed)"
     else:
         liked, note = usual_threshold(tests.value)
-    rule = Relevance(liked, None, gain, loss)
-    return _with_likes(rule, tests), [note]
+    return Relevance(liked, None, gain, loss), [note]
 
 
-def _with_likes(rule: Relevance, tests: Ratings | Callable[[], Ratings]) -> Relevance:
-    """Return a rule by which some rating is liked, or refuse it: every score would be 0."""
-    value = (tests if isinstance(tests, Ratings) else tests()).value
-    words = f"{'from' if rule.liked is not None else 'above'} {rule.threshold:g}"
-    check_some_liked(value, rule.is_liked(value), words)
-    return rule
+def check_likes(tests: Ratings, rule: Relevance) -> None:
+    """Refuse test ratings of which none is liked: every score would be 0.
+
+    In TREC qrels that may be so, and trec_eval has values for it.
+    """
+    if "pooled" not in tests.tags:
+        words = f"{'from' if rule.liked is not None else 'above'} {rule.threshold:g}"
+        check_some_liked(tests.value, rule.is_liked(tests.value), words)
 
 
 def _of_implicit(rule: Relevance, is_stated: bool) -> tuple[Relevance, list[str]]:

@@ -96,6 +96,8 @@ class Lists:
     user: I32
     targets: I64 | None = None
     """Number of target items of each list, where known."""
+    asked: TargetLists | None = None
+    """The target lists, where lists are not those of users."""
 
     def __len__(self) -> int:
         return int(self.user.size)
@@ -364,8 +366,6 @@ class Basis:
     """The user of each list, as `train` numbers them."""
     tests: Ratings | None = None
     """The test ratings of users who have several lists, under the same numbers as `train`."""
-    asked: TargetLists | None = None
-    """The target lists, where users have several or anchors."""
     _kept: dict[object, F64] = field(default_factory=dict)
 
     def masked(self, keep: Mask, *, recount: bool = True) -> Basis:
@@ -393,9 +393,9 @@ class Basis:
 
     def describe(self, number: int) -> str:
         """Return what messages call a list: its user, and anchor and stratum where it has them."""
-        lists = self.asked
         if self.are_several:
             return f"list {number + 1:,}"
+        lists = self.lists.asked
         if lists is None:
             return f"the list of user {self.judgments.users.values[int(self.lists.user[number])]!r}"
         words = f"the list of user {lists.tests.users.values[int(lists.user[number])]!r}"

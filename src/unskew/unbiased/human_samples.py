@@ -84,7 +84,7 @@ def read_people(source: object, probability: str | None = None) -> Ratings:
         The name of the column with inclusion probabilities, where it is another.
     """
     column = PROBABILITY if probability is None else probability
-    people = read_ratings(source, optional_tags=(column, STRATUM))
+    people = read_ratings(source, optional_tags=(column, STRATUM), feedback="explicit")
     if probability is not None and probability not in people.tags:
         raise SettingError(f"probability: the labels of people have no column {probability!r}")
     if "pooled" not in people.tags:

@@ -17,7 +17,7 @@ from unskew.checks import checked, choose
 from unskew.data import tables
 from unskew.data.column_names import column_names
 from unskew.data.papers import Paper, paper_notes, paper_of
-from unskew.data.ratings import DUPLICATES, FEEDBACK, Ratings
+from unskew.data.ratings import DUPLICATES, FEEDBACK, LARGEST, Ratings
 from unskew.data.relevance import DEFAULT_GAIN, DEFAULT_LOSS, Relevance, Rule
 from unskew.engine.files import digest_of_file, read_sealed, write_sealed, write_table
 from unskew.engine.folders import inner_path, local_path
@@ -40,7 +40,7 @@ from unskew.evaluation.on_disk.parts import UNIT, Job
 from unskew.evaluation.on_disk.remarks import file_notes, meet, remarks
 from unskew.evaluation.scores import TRAINED
 from unskew.evaluation.scoring import check_tied
-from unskew.judging.reading import relevance_for
+from unskew.judging.reading import check_likes, relevance_for
 from unskew.judging.remarks import warn
 from unskew.metrics.names import Metric
 from unskew.report.charts import Figure, as_figure
@@ -428,7 +428,7 @@ def _is_implicit(tests: Source, feedback: str | None) -> bool:
         return choose("feedback", feedback, FEEDBACK) == "implicit"
     if name is None or tests.reading.duplicates == "count":
         return True
-    numbers = (part.cast(pl.Float64) for part in tests.values("rating"))
+    numbers = (part.cast(pl.Float64, strict=False) for part in tests.values("rating"))
     if tables.plain_name(name) in column_names()["counts"]:
         return all(bool((part > 0).all()) for part in numbers)
     return all(bool((part == 1).all()) for part in numbers)
@@ -451,9 +451,10 @@ def _relevance(
                 f"{what}: give a name or a mapping here, not a function: a resumed evaluation "
                 "could not check that the function is the same"
             )
-    if implicit:
-        return relevance_for(_without_values(), liked, above, gain, loss, relevance)
-    return relevance_for(lambda: _examples(tests), liked, above, gain, loss, relevance)
+    examples = _without_values() if implicit else _examples(tests)
+    chosen, notes = relevance_for(examples, liked, above, gain, loss, relevance)
+    check_likes(examples, chosen)
+    return chosen, notes
 
 
 def _without_values() -> Ratings:
@@ -465,7 +466,9 @@ def _examples(tests: Source) -> Ratings:
     """Return the different ratings; of very many some, with the least and the largest."""
     kinds = np.empty(0)
     for values in tests.values("rating"):
-        kinds = np.unique(np.append(kinds, values.drop_nulls().cast(pl.Float64).unique()))
+        # What is no rating is refused, with its file and row, when it is read.
+        numbers = values.cast(pl.Float64, strict=False).drop_nulls().unique().to_numpy()
+        kinds = np.unique(np.append(kinds, numbers[np.abs(numbers) <= LARGEST]))
         if kinds.size > _MOST_KINDS:
             kinds = kinds[np.linspace(0, kinds.size - 1, _MOST_KINDS // 2).astype(np.int64)]
     user = pl.Series("user", np.zeros(kinds.size, np.int64))
