@@ -907,7 +907,7 @@ def test_lists_are_no_ratings(call, tmp_path, column):
     path = tmp_path / "lists.csv"
     rows = [f"{user},{item},{0.37 * (item + 1):.2f}" for user in range(3) for item in range(3)]
     path.write_text("\n".join([f"user,item,{column}", *rows]))
-    with pytest.raises(us.DataError, match=f"column '{column}' .* --run, .* --judgments"):
+    with pytest.raises(us.DataError, match=f"ranked lists, .* column '{column}' .* runs="):
         call("audit", path)
     words = ["--columns", f"rating={column}", "--liked", 1, "--quick", "--designs", "all-items"]
     words += ["--algorithms", "random,popularity", "-o", tmp_path / "x.json"]

@@ -15,7 +15,7 @@ from shared.commands import COMMANDS
 from unskew.auditing.null import null_experiment
 from unskew.auditing.true_scores import truth
 from unskew.cli.bundles import REQUIRED, argument, bundle, option, with_options
-from unskew.cli.options import INPUT, INTERVALS, MEASURE, OUTPUT, RUNNING, TEST, USERS
+from unskew.cli.options import INPUT, INTERVALS, LOGS, MEASURE, OUTPUT, RUNNING, TEST, USERS
 from unskew.worlds.saved import save_world
 
 OTHER_MEANING = {
@@ -193,7 +193,7 @@ def test_defaults_are_those_of_the_function(command):
 @pytest.mark.parametrize("command", COMMANDS)
 def test_panels_have_stable_names_and_a_stable_order(command):
     shown = [one.rich_help_panel for one in options_of(command).values()]
-    shared = [INPUT, MEASURE, USERS, RUNNING, OUTPUT]
+    shared = [INPUT, LOGS, MEASURE, USERS, RUNNING, OUTPUT]
     places = [shared.index(panel) for panel in dict.fromkeys(shown) if panel in shared]
     assert places == sorted(places)
     own = {panel for panel in shown if panel not in (*shared, TEST, INTERVALS)}

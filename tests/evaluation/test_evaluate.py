@@ -393,6 +393,14 @@ def test_a_cutoff_deeper_than_the_lists_warns():
 
 
 @pytest.mark.parametrize("metric", ["bpref", "infAP@1"])
+def test_preferences_without_disliked_items_warn(metric):
+    test = {"user": [1, 2], "item": [10, 30], "rating": [4, 5]}
+    with pytest.warns(us.DataWarning, match=f"no judgment is disliked: {metric} cannot tell"):
+        us.evaluate(test, {"s": RUN}, metric, liked=4)
+    us.evaluate(TEST, {"s": RUN}, metric)  # does not warn
+
+
+@pytest.mark.parametrize("metric", ["anti-P@1", "anti-nDCG@1"])
 def test_metrics_of_dislikes_need_a_disliked_item(metric):
     test = {"user": [1, 2], "item": [10, 30], "rating": [4, 5]}
     with pytest.raises(us.DataError, match=f"^{metric}: no rating is disliked: ratings are 4 "):

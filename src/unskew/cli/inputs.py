@@ -376,7 +376,9 @@ def judge_files(
     run_settings
         How lists are read, see `read_run`.
     """
+    from unskew.evaluation.evaluate import check_dislikes, labelled
     from unskew.judging.judged import judge
+    from unskew.judging.reading import check_likes
 
     rules = relevance_settings(options.relevance)
     files = read_judged(
@@ -388,7 +390,7 @@ def judge_files(
         seed=seed,
         **run_settings,
     )
-    return judge(
+    judged = judge(
         **files,
         items=read_item_file(items),
         targets=targets,
@@ -398,6 +400,10 @@ def judge_files(
         depth=options.depth,
         **rules,
     )
+    check_likes(judged.tests, judged.relevance)
+    names = metric_names(options.metric)
+    check_dislikes(labelled(names).values() if names else (), judged)
+    return judged
 
 
 def read_for_conventions(

@@ -26,6 +26,7 @@ from unskew.metrics.chance import DRAWS
 from unskew.metrics.names import Metric, parse
 from unskew.report.text import counted
 from unskew.targets.designs import Targets
+from unskew.targets.lists import TargetLists
 
 METRICS = ("P@10", "Recall@10", "nDCG@10", "RR@10", "anti-P@10", "Judged@10")
 """What is computed when no metrics are named."""
@@ -159,9 +160,11 @@ def evaluate(
     if seed not in (0, judged.seed):
         raise SettingError("seed is part of the judged data already: give it to judge(…)")
     wanted, left_out = without_dislikes(wanted, judged.tests.implicit)
-    if judged.targets is None:
+    if not isinstance(judgments, Judged | TargetLists):  # a part of judged data may lack likes
         check_likes(judged.tests, judged.relevance)
-        wanted, more = with_dislikes(wanted, judged.tests, judged.relevance, metrics != METRICS)
+        check_dislikes(() if metrics == METRICS else wanted.values(), judged)
+    if metrics == METRICS:
+        wanted, more = with_dislikes(wanted, judged)
         left_out += more
     if judged.targets is not None and judged.targets.shortfall == "forgive":
         wanted = {label: forgiving(metric) for label, metric in wanted.items()}
@@ -233,29 +236,42 @@ def without_dislikes(
     return kept, [f"{reason}: {', '.join(lost)} left out"]
 
 
-def with_dislikes(
-    wanted: Mapping[str, Metric], tests: Ratings, relevance: Relevance, asked: bool
-) -> tuple[dict[str, Metric], list[str]]:
-    """Leave out anti-metrics where every opinion is a like; refuse those that were asked for.
-
-    All their values would be 0, and look like a result. In TREC qrels that is usual, and stays.
-    """
-    needing = [label for label, metric in wanted.items() if metric.anti]
-    value = tests.value
-    usual = tests.implicit or "pooled" in tests.tags or not value.size
-    if not needing or usual or not relevance.is_liked(value).all():
-        return dict(wanted), []
-    border = "from" if relevance.liked is not None else "above"
-    reason = (
-        f"no rating is disliked: ratings are {described(value)}, liked are those {border} "
-        f"{relevance.threshold:g}"
-    )
-    if asked:
+def check_dislikes(wanted: Iterable[Metric], judged: Judged) -> None:
+    """Refuse anti-metrics where every opinion is a like: all values would be 0, and look right."""
+    needing = [str(metric) for metric in wanted if metric.anti]
+    reason = _no_dislikes(judged) if needing else ""
+    if reason:
         raise DataError(
             f"{', '.join(needing)}: {reason}; raise the threshold, or leave these metrics out"
         )
+
+
+def with_dislikes(
+    wanted: Mapping[str, Metric], judged: Judged
+) -> tuple[dict[str, Metric], list[str]]:
+    """Leave out anti-metrics that nobody asked for where every opinion is a like."""
+    needing = [label for label, metric in wanted.items() if metric.anti]
+    reason = _no_dislikes(judged) if needing else ""
+    if not reason:
+        return dict(wanted), []
     kept = {label: metric for label, metric in wanted.items() if label not in needing}
     return kept, [f"{reason}; {', '.join(needing)} left out"]
+
+
+def _no_dislikes(judged: Judged) -> str:
+    """Say that there are no dislikes, where opinions have none; '' elsewhere.
+
+    In TREC qrels that is usual, and implicit feedback never has any.
+    """
+    tests, rule = judged.tests, judged.relevance
+    usual = tests.implicit or "pooled" in tests.tags or not len(tests)
+    if usual or not rule.is_liked(tests.value).all():
+        return ""
+    border = "from" if rule.liked is not None else "above"
+    return (
+        f"no rating is disliked: ratings are {described(tests.value)}, liked are those {border} "
+        f"{rule.threshold:g}"
+    )
 
 
 def forgiving(metric: Metric) -> Metric:

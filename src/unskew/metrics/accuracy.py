@@ -80,7 +80,7 @@ def precision(block: Block, params: Params, cutoffs: I64) -> Fraction:
     (|L| - disliked(L)) / k.
     The default of condensed-P is `per=list`: liked / judged items of the list, at most k of them,
     so that condensed-P + anti-condensed-P = 1; `per=k` is trec_eval's with -J.
-    Undefined: condensed-P of a list without a judged item; any other empty list scores 0.
+    Undefined: never, but for condensed-P of a list without a judged item; an empty list scores 0.
     Short list: divided by k all the same, unless `per=list`.
     Range: [0, 1], higher is better.
     Reference: bellogin2017 section 3; mena2021 section 3.1 (condensed); `per=list` is trec_eval's
