@@ -1129,7 +1129,7 @@ def test_filters_in_a_plan_file(tmp_path):
     )
     plan, data = us.read_plan(tmp_path / "plan.toml")
     assert plan.filter_steps == (us.data.Between("2020-01-01"), us.data.KCore(2, 2))
-    assert data == {"file": "log.csv", "events": True}
+    assert data == {"file": "log.csv", "log": True}
 
 
 @pytest.mark.parametrize(
