@@ -304,6 +304,9 @@ def results(first: int, count: int) -> Iterator[dict[str, Any]]:
             yield {"seed": begun, "subject": kinds[begun % len(kinds)].name, "file": "", "way": "",
                    "outcome": outcome, "detail": detail}  # fmt: skip
             done = begun + 1
+        for stream in (process.stdout, process.stderr):
+            if stream is not None:
+                stream.close()
         seed = done
 
 
