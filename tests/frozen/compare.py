@@ -1,5 +1,9 @@
-"""Compare two folders that save.py wrote: python tests/frozen/compare.py OLD NEW."""
+"""Compare two folders that save.py wrote.
 
+python tests/frozen/compare.py OLD NEW [--expect-missing NAME,NAME]
+"""
+
+import argparse
 import json
 import sys
 from pathlib import Path
@@ -39,34 +43,56 @@ def read(path):
         return text.strip()
 
 
-def main(old, new):
-    names = sorted({one.name for folder in (old, new) for one in folder.glob("*.json")})
+def compare_files(old, new):
+    """Return whether two files have the same bytes, and the lines that say where they differ."""
+    if old.read_bytes() == new.read_bytes():
+        is_error = old.read_text(encoding="utf-8").startswith("ERROR")
+        return True, [f"same{' (an error)' if is_error else ''}"]
+    places = list(differences(read(old), read(new)))
+    lines = ["differs"]
+    for path, before, after in places[:PLACES]:
+        lines.append(f"    {path}\n      old {short(before)}\n      new {short(after)}")
+    if len(places) > PLACES:
+        lines.append(f"    … and {len(places) - PLACES} more places")
+    return False, lines
+
+
+def compare_piece(old, new, left_behind):
+    """Return the state of a piece, `same`, `differs` or `left behind`, and the lines to print."""
+    if old.exists() and new.exists():
+        is_same, lines = compare_files(old, new)
+        return "same" if is_same else "differs", lines
+    if old.exists() and old.stem.startswith(left_behind):
+        return "left behind", ["left behind"]
+    return "differs", [f"only in {(old if old.exists() else new).parent.name}"]
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("old", type=Path)
+    parser.add_argument("new", type=Path)
+    parser.add_argument(
+        "--expect-missing",
+        default="",
+        help="beginnings of pieces, between commas, that NEW no longer has on purpose",
+    )
+    given = parser.parse_args()
+    left_behind = tuple(filter(None, given.expect_missing.split(",")))
+    names = sorted(
+        {path.name for folder in (given.old, given.new) for path in folder.glob("*.json")}
+    )
     if not names:
         print("nothing to compare")
         return 1
-    bad = 0
+    states = []
     for name in names:
-        piece, here, there = name.removesuffix(".json"), old / name, new / name
-        if not (here.exists() and there.exists()):
-            print(f"{piece:28} only in {(old if here.exists() else new).name}")
-            bad += 1
-            continue
-        if here.read_bytes() == there.read_bytes():
-            wrong = here.read_text(encoding="utf-8").startswith("ERROR")
-            print(f"{piece:28} same{' (an error)' if wrong else ''}")
-            continue
-        bad += 1
-        print(f"{piece:28} differs")
-        found = list(differences(read(here), read(there)))
-        for path, before, after in found[:PLACES]:
-            print(f"    {path}\n      old {short(before)}\n      new {short(after)}")
-        if len(found) > PLACES:
-            print(f"    … and {len(found) - PLACES} more places")
-    print(f"{len(names)} pieces, {bad} differ")
-    return 1 if bad else 0
+        state, lines = compare_piece(given.old / name, given.new / name, left_behind)
+        states.append(state)
+        print(f"{name.removesuffix('.json'):28} " + "\n".join(lines))
+    counts = f"{states.count('differs')} differ, {states.count('left behind')} left behind"
+    print(f"{len(names)} pieces, {counts}")
+    return 1 if "differs" in states else 0
 
 
 if __name__ == "__main__":
-    if len(sys.argv) != 3:
-        sys.exit(__doc__)
-    sys.exit(main(Path(sys.argv[1]), Path(sys.argv[2])))
+    sys.exit(main())

@@ -27,6 +27,7 @@ from pathlib import Path
 
 import numpy as np
 import polars as pl
+from functions import PIECES as FUNCTIONS
 
 import unskew as us
 
@@ -72,6 +73,7 @@ VARYING = {
 OPTIONS = ["--liked", "4", "--format", "json", "--quiet"]
 JUDGED = ["-j", "test.csv", "-r", "a.csv", "-r", "b.csv", "-r", "c.csv"]
 METRICS = ["-m", "P@5,nDCG@10,AP,anti-P@5"]
+DEMO = ["demo", "--seed", "7", "--save", "OUT", "-o", "OUT.json"]
 
 
 # Plain values
@@ -1147,12 +1149,58 @@ def presets(_data, _piece):
     return {paper: plain(systems) for paper, systems in papers.items()}
 
 
+# Functions, one piece each
+
+TABLES = (
+    "table",
+    "display_table",
+    "pairs",
+    "summary",
+    "group_means",
+    "ranking",
+    "by_data_set",
+    "curves",
+    "changes",
+    "gaps",
+    "lorenz",
+    "moved",
+    "removed",
+    "windows",
+)
+"""Methods of results that give a table."""
+
+
+def record(result, home):
+    """Return all of a result: its fields, its tables and its lines; of other values the value."""
+    if not hasattr(result, "footer"):
+        return steady(plain(result), home)
+    tables = {
+        name: getattr(result, name)() for name in TABLES if callable(getattr(result, name, None))
+    }
+    lines = {
+        "header": result.header(),
+        "footer": result.footer(),
+        "text": str(result).splitlines(),
+        "repr": repr(result),
+    }
+    told = {"fields": plain(result), "dict": plain(result.to_dict()), "tables": plain(tables)}
+    return steady(told | lines, home)
+
+
+def function_piece(make):
+    def piece(data, _name):
+        home = str(data.home)
+        return {name: record(result, home) for name, result in make(data).items()}
+
+    return piece
+
+
 # Writing
 
 
 def pieces():
     made = {f"study-{name}": study_piece(name) for name in STUDIES}
-    made |= {"audit-demo": audit_demo}
+    made |= {"audit-demo": audit_demo, "fn-demo": command_piece(DEMO)}
     made |= {name: command_piece(words) for name, words in commands().items()}
     inside = {
         "audit-world": audit_world,
@@ -1164,6 +1212,7 @@ def pieces():
         "estimates": estimates,
         "presets": presets,
     }
+    inside |= {name: function_piece(make) for name, make in FUNCTIONS.items()}
     return made, inside
 
 
