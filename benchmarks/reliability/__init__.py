@@ -1,1 +1,1 @@
-"""The self-test of the audit: worlds of which everything is known."""
+"""How often statements, gates and checks for leaks are false, in worlds whose truth is known."""

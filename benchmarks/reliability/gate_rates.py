@@ -1,6 +1,6 @@
 """How often the gate promotes what it should not, and holds what it should not: a table.
 
-    python benchmarks/gate_rates.py [--worlds 2000] [--seed 2000] [--only KIND …] [--docs]
+    python benchmarks/reliability/gate_rates.py [--worlds 2000] [--seed 2000] [--only KIND …] [--docs]
 
 Small worlds whose truth is known, drawn with numpy alone; only the decision is unskew's. A world
 is a random draw of its kind, so that a kind's truth is a mean over its worlds: whom the two systems
@@ -42,10 +42,10 @@ from unskew.auditing.gate_values import GateValues, Pair, lay, levelled_weights,
 from unskew.metrics.names import parse
 
 USERS, ITEMS, K, CLUSTERS = 400, 200, 10, 5
-ROOT = Path(__file__).parents[1]
+ROOT = Path(__file__).parents[2]
 DOCS = ROOT / "docs" / "gate.md"
 KEPT = ROOT / "build" / "gate-rates.json"
-BEGIN, END = "<!-- rates: benchmarks/gate_rates.py -->", "<!-- end of rates -->"
+BEGIN, END = "<!-- rates: benchmarks/reliability/gate_rates.py -->", "<!-- end of rates -->"
 
 
 @dataclass(frozen=True)

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
+from reliability.known_world import KnownWorld
 from unskew.arrays import F64, I32, Mask
 from unskew.engine.rng import generator
 from unskew.engine.threads import one_blas_thread
@@ -48,6 +49,18 @@ class Draft:
             rng=rng,
         )
 
+    def world(self, like: F64, chances: Rated, **settings: Any) -> KnownWorld:
+        """Put a world together from chances to be liked and to be rated."""
+        return KnownWorld(
+            kind=self.kind,
+            seed=self.seed,
+            users=self.users,
+            like=like,
+            rated_if_liked=chances.if_liked,
+            rated_if_disliked=chances.if_disliked,
+            **settings,
+        )
+
     @property
     def population(self) -> int:
         """How many users the population has."""
@@ -69,6 +82,18 @@ class Draft:
     def popularity(self, exponent: float) -> F64:
         """Draw how popular each item is: a power law over ranks, dealt at random."""
         return self.rng.permutation(np.arange(1.0, self.items + 1) ** -exponent)
+
+    def exposure(self, low: float, high: float) -> F64:
+        """Draw exposure: users by activity, items by a power law with an exponent in a range."""
+        return np.outer(self.activity(), self.popularity(self.between(low, high)))
+
+    def equal_liking(self) -> F64:
+        """Draw one chance for everyone to like everything: about .3."""
+        return np.full(self.shape, self.between(0.22, 0.38))
+
+    def cluster_taste(self, clusters: Clusters) -> F64:
+        """Draw chances to like: about .7 within a cluster, about .05 outside."""
+        return np.where(clusters.same, self.between(0.55, 0.8), self.between(0.04, 0.1))
 
     def clusters(self, groups: int = CLUSTERS) -> Clusters:
         """Deal users and items to clusters at random, as equal in size as can be."""

@@ -42,7 +42,7 @@ class KnownWorld:
     Examples
     --------
     >>> import numpy as np
-    >>> from unskew.auditing.self_test.known_world import KnownWorld
+    >>> from reliability.known_world import KnownWorld
     >>> like = np.full((400, 50), 0.3)
     >>> rated = np.full((400, 50), 0.2)
     >>> world = KnownWorld(

@@ -1,11 +1,11 @@
 """How often the diagnosis of a split sees a planted leak, and is red on a clean log: two tables.
 
-    python benchmarks/leak_rates.py [--logs 20] [--seed 2000] [--only NAME …] [--docs]
+    python benchmarks/reliability/leak_rates.py [--logs 20] [--seed 2000] [--only NAME …] [--docs]
 
 Clean logs come from `us.worlds.event_log` (every kind, sizes drawn at random) and from a generator
 of this file that knows nothing of unskew. They are cut by time: at one moment, with a validation
 part and honest feature columns, in three windows, or with training filtered by its own rows.
-Leaks are planted by `us.worlds.plant_leak`; in MovieLens 100K too, where UNSKEW_DATA holds it.
+Leaks are planted by planted_leaks.py; in MovieLens 100K too, where UNSKEW_DATA holds it.
 Rules were fixed on seeds below 1,000, the strength that is promised (bold) on seeds from 1,000 on;
 the tables of docs/leaks.md (--docs writes them) are of seeds from 2,000 on. Finished
 parts are kept in build/leak-rates.json: delete it after a change of a rule.
@@ -16,6 +16,7 @@ from __future__ import annotations
 import argparse
 import json
 import os
+import sys
 import time
 from dataclasses import replace
 from pathlib import Path
@@ -24,17 +25,19 @@ from typing import Any
 import numpy as np
 import polars as pl
 
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
+
 import unskew as us
+from reliability.planted_leaks import LEAKS, plant_leak, with_validation
 from unskew.data.ratings import Ratings, under_one_numbering
 from unskew.splits.diagnosis.result import Diagnosis
 from unskew.splits.split import Split
 from unskew.worlds.event_logs import KINDS
-from unskew.worlds.planted_leaks import LEAKS, with_validation
 
-ROOT = Path(__file__).parents[1]
+ROOT = Path(__file__).parents[2]
 DOCS = ROOT / "docs" / "leaks.md"
 KEPT = ROOT / "build" / "leak-rates.json"
-BEGIN, END = "<!-- rates: benchmarks/leak_rates.py -->", "<!-- end of rates -->"
+BEGIN, END = "<!-- rates: benchmarks/reliability/leak_rates.py -->", "<!-- end of rates -->"
 PLAIN = "plain numpy"
 """The kind of logs that this file draws itself."""
 MOST_TRIED = 3
@@ -182,7 +185,7 @@ def leak_row(name: str, logs: int, seed: int) -> dict[str, Any]:
             kind = kinds[number % len(kinds)]
             _, (split,) = clean_splits(kind, seed + number, "one cut")
             try:
-                leaky = us.worlds.plant_leak(split, name, strength, seed + number)
+                leaky = plant_leak(split, name, strength, seed + number)
             except us.UnskewError as problem:  # such as a k-core that leaves nothing
                 missed.append(f"{strength:g} {kind} {seed + number}: not planted, {problem}")
                 continue
@@ -207,7 +210,7 @@ def movielens_row(name: str, logs: int, seed: int) -> dict[str, Any] | None:
         for number in range(logs):
             share = 0.1 + 0.2 * number / max(logs - 1, 1)
             (split,) = us.splits.Temporal(test=share).split(ratings)
-            leaky = us.worlds.plant_leak(split, name, strength, seed + number)
+            leaky = plant_leak(split, name, strength, seed + number)
             seen += found(us.splits.diagnose(leaky), leak)
         rates.append([seen, logs])
     return {"leak": name, "rates": rates}

@@ -50,7 +50,7 @@ def plant_leak(split: Split, kind: str, strength: float | None = None, seed: int
     split
         A split by time without leaks.
     kind
-        One of `unskew.worlds.planted_leaks.LEAKS`, such as `future`.
+        One of `LEAKS`, such as `future`.
     strength
         How strong: mostly a share of rows, users or items; of `k-core` the number of rows. Default:
         the middle one of three for which the checks were tested.
@@ -60,9 +60,10 @@ def plant_leak(split: Split, kind: str, strength: float | None = None, seed: int
     Examples
     --------
     >>> import unskew as us
+    >>> from reliability.planted_leaks import plant_leak
     >>> log = us.worlds.event_log("stationary", users=100, items=80, events=2_000, seed=3)
     >>> [clean] = us.splits.Temporal(test=0.2).split(log.to_ratings("first"))
-    >>> leaky = us.worlds.plant_leak(clean, "copies", strength=0.1)
+    >>> leaky = plant_leak(clean, "copies", strength=0.1)
     >>> us.splits.diagnose(leaky).check("copies").short
     '10.1%'
     """

@@ -7,9 +7,9 @@ from collections import Counter
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
-from unskew.auditing.self_test.kinds import KINDS
-from unskew.auditing.self_test.tally import Count
-from unskew.auditing.self_test.trial import Trial, run_trial
+from reliability.kinds import KINDS
+from reliability.tally import Count
+from reliability.trial import Trial, run_trial
 from unskew.engine.files import replacing
 from unskew.engine.folders import inner_path
 from unskew.errors import quietly
@@ -57,7 +57,7 @@ class WorldRecord:
 def audit_world(task: WorldTask) -> WorldRecord:
     """Audit a world, and count what is false."""
     with quietly():
-        trial = run_trial(KINDS[task.kind].make(task.seed))
+        trial = run_trial(KINDS[task.kind](task.seed))
         return record_of(trial, task)
 
 

@@ -11,25 +11,33 @@ from typing import Any
 
 import polars as pl
 
-from unskew.auditing.self_test.bars import (
-    BARS,
-    ENOUGH_SAYINGS,
-    KEPT,
-    LEAST,
-    NEVER,
-    TOO_FEW,
-    verdict,
-)
-from unskew.auditing.self_test.kinds import KINDS
-from unskew.auditing.self_test.rates import FILE, Rate, Rates, RecognisedRate
-from unskew.auditing.self_test.records import WorldRecord
-from unskew.auditing.self_test.tally import rate_of
+from reliability.kinds import KINDS
+from reliability.records import WorldRecord
+from reliability.tally import rate_of
+from unskew.auditing.error_rates import FILE, Rate, Rates, RecognisedRate
 from unskew.auditing.statements import CATALOGUE
 from unskew.engine.files import replacing
 from unskew.report.result import Result
 from unskew.report.tables import Table
 from unskew.report.text import counted
 
+AIM = 0.05
+"""What the rate of false statements should not exceed."""
+MOST_UPPER = 0.08
+"""Where its one-sided upper end must lie."""
+MOST_IN_A_KIND = 0.10
+"""What the rate must not exceed in any kind of worlds with enough sayings."""
+ENOUGH_SAYINGS = 30
+LEAST = 100
+"""In so many worlds a kind of statement must have been said."""
+KEPT = "kept"
+NEVER = "never stated"
+TOO_FEW = "too few worlds"
+BARS = (
+    f"rate at most {AIM:.2f}, upper end at most {MOST_UPPER:.2f}, at most {MOST_IN_A_KIND:.2f} "
+    f"in every kind of worlds with at least {ENOUGH_SAYINGS} statements of the kind"
+)
+"""The bars in words."""
 STATEMENT_KINDS = tuple(kind.name for kind in CATALOGUE if kind.is_true is not None)
 """Kinds of statements that a world can refute."""
 _NOT_MISSED = (KEPT, TOO_FEW, NEVER)
@@ -61,6 +69,35 @@ _BY_WORLD = {
     "sayings": pl.Int64,
     "rate": pl.Float64,
 }
+
+
+def problems(rate: Rate) -> list[str]:
+    """Return which bars a kind of statement misses; none where it keeps them all."""
+    missed = []
+    if rate.rate > AIM:
+        missed.append("rate")
+    if rate.upper > MOST_UPPER:
+        missed.append("upper end")
+    worst = rate.worst_of(ENOUGH_SAYINGS)
+    if worst is not None and worst.rate > MOST_IN_A_KIND:
+        missed.append(f"rate in {worst.world}")
+    return missed
+
+
+def verdict(rate: Rate, least: int = LEAST) -> str:
+    """Return `kept`, `too few worlds`, or which bars are missed, in words.
+
+    Parameters
+    ----------
+    rate
+        How often a kind of statement is false.
+    least
+        In how many worlds it must have been said. With fewer, it misses the bars only if even the
+        lower end of its rate is above what it should be.
+    """
+    if rate.worlds >= least:
+        return "; ".join(problems(rate)) or KEPT
+    return f"{TOO_FEW}; rate" if rate.low > AIM else TOO_FEW
 
 
 @dataclass(frozen=True, eq=False)

@@ -1,105 +1,56 @@
-"""`unskew audit --self-test`: how often what an audit says is false, in worlds of known truth."""
+"""How often what an audit says is false, in worlds whose truth is known.
+
+    python benchmarks/reliability/run.py [--worlds 80] [--kinds null,tiny] [--workers 2]
+        [--store build/reliability] [-o rates.json] [--quiet]
+
+Without --worlds, the mix of worlds is the one behind the rates that reports show. With --store, a
+run that was stopped goes on. `make reliability` writes the rates that the package ships.
+"""
 
 from __future__ import annotations
 
+import argparse
+import sys
 from pathlib import Path
-from typing import Annotated, Any
 
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
+
+from reliability.measure import reliability
 from unskew.cli import outputs
-from unskew.cli.bundles import bundle, given_options, option
-from unskew.cli.formats import STANDARD_OUTPUT
 from unskew.cli.inputs import between_commas
-from unskew.cli.options import ReportOptions, StoredOptions
 from unskew.cli.progress import Stage, stages_progress
-from unskew.errors import SettingError
 
-SELF_TEST = "Self-test"
-ENDING = ".json"
 WORLDS = {"worlds": Stage("audits of simulated worlds", 1, "worlds")}
 
 
-@bundle
-class SelfTestOptions:
-    """The audit of the audit itself."""
-
-    self_test: Annotated[
-        bool,
-        option(
-            SELF_TEST,
-            "Audit simulated worlds instead of ratings, and count the false statements.",
-            "--self-test",
-            default=False,
-        ),
-    ]
-    worlds: Annotated[
-        int | None,
-        option(
-            SELF_TEST,
-            "Number of worlds, equally many of each kind. Default: the mix of worlds behind the "
-            "rates that reports show.",
-            min=1,
-        ),
-    ]
-    kinds: Annotated[
-        str | None, option(SELF_TEST, "Kinds of worlds, separated by commas. Default: all.")
-    ]
-
-
-def check_unused(options: SelfTestOptions) -> None:
-    """Reject options of the self-test where it is not asked for."""
-    for name in given_options(options):
-        raise SettingError(f"{name} needs --self-test")
-
-
-def run_self_test(
-    options: SelfTestOptions,
-    stored: StoredOptions,
-    output: ReportOptions,
-    *,
-    ratings: str | None,
-    others: tuple[Any, ...],
-) -> None:
-    """Audit simulated worlds; print how often statements are false, and write the result file.
-
-    Parameters
-    ----------
-    options
-        Which worlds, and how many.
-    stored, output
-        How it runs, and where the result goes.
-    ratings, others
-        What an audit of data takes: rejected here.
-    """
-    from unskew.auditing.self_test.runner import reliability
-
-    if ratings is not None:
-        raise SettingError("--self-test simulates its data: leave the ratings out")
-    unused = [*given_options(*others), *(["--seed"] if stored.seed else [])]
-    unused += [f"--{name}" for name in ("figures", "format") if getattr(output, name) is not None]
-    for name in unused:
-        raise SettingError(f"{name} is for audits of data: leave it out with --self-test")
-    target = _target(output.output)
+def main(words: list[str] | None = None) -> None:
+    """Audit simulated worlds; print how often statements are false, and write the rates."""
+    options = _options(words)
     number = {} if options.worlds is None else {"worlds": options.worlds, "least": 0}
-    with stages_progress(output.quiet, WORLDS, tuple(WORLDS)) as move:
+    with stages_progress(options.quiet, WORLDS, tuple(WORLDS)) as move:
         result = reliability(
             **number,
             kinds=between_commas(options.kinds),
-            store=stored.store,
+            store=options.store,
+            workers=options.workers,
             progress=move,
-            **stored.executor.arguments(),
         )
-    if str(target) == STANDARD_OUTPUT:
-        print(outputs.Printout.of_text(result).text("json"))
-        return
-    outputs.Printout.of_result(result).show("table", output.quiet)
-    if target is not None:
-        result.save_rates(target)
-        if not output.quiet:
-            outputs.note(f"the rates are in {target}")
+    outputs.Printout.of_result(result).show("table", options.quiet)
+    if options.output is not None:
+        result.save_rates(options.output)
+        print(f"the rates are in {options.output}")
 
 
-def _target(path: Path | None) -> Path | None:
-    """Return the file that rates go to, if any."""
-    if path is None or str(path) == STANDARD_OUTPUT or path.suffix.lower() == ENDING:
-        return path
-    raise SettingError(f"--output: the rates are a {ENDING} file, got {path}")
+def _options(words: list[str] | None) -> argparse.Namespace:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--worlds", type=int, help="how many, equally many of each kind")
+    parser.add_argument("--kinds", help="kinds of worlds, separated by commas; default: all")
+    parser.add_argument("--workers", type=int, default=1, help="processes side by side")
+    parser.add_argument("--store", type=Path, help="folder that keeps finished worlds")
+    parser.add_argument("-o", "--output", type=Path, help="JSON file for the rates")
+    parser.add_argument("--quiet", action="store_true", help="print no progress")
+    return parser.parse_args(words)
+
+
+if __name__ == "__main__":
+    main()

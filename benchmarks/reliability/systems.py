@@ -21,7 +21,7 @@ class RandomOrder(Algorithm):
 
     Examples
     --------
-    >>> from unskew.auditing.self_test.systems import RandomOrder
+    >>> from reliability.systems import RandomOrder
     >>> RandomOrder(stream=2).draw_key
     {'algorithm': 'random-order', 'stream': 2}
     """

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from unskew.auditing.self_test.rates import Rate, WorldRate
+from unskew.auditing.error_rates import Rate, WorldRate
 from unskew.stats.distributions import incomplete_beta
 
 LEVEL = 0.95

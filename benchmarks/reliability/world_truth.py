@@ -13,7 +13,7 @@ import numpy as np
 
 from unskew.arrays import F64, I32, I64, Mask
 from unskew.auditing.core import Core, SplitLists
-from unskew.auditing.self_test.known_world import KnownData
+from reliability.known_world import KnownData
 from unskew.data.ratings import Ratings
 from unskew.runs import Run
 
@@ -43,7 +43,7 @@ def rasch(margin_user: F64, margin_item: F64, cells: Mask) -> F64:
     Examples
     --------
     >>> import numpy as np
-    >>> from unskew.auditing.self_test.world_truth import rasch
+    >>> from reliability.world_truth import rasch
     >>> fit = rasch(np.array([1.0, 1.0]), np.array([0.5, 1.5]), np.ones((2, 2), bool))
     >>> fit.round(3).tolist()
     [[0.25, 0.75], [0.25, 0.75]]

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from shared.trials import trial
-from unskew.auditing.self_test.trial import BY_SLICE
+from reliability.trial import BY_SLICE
 from unskew.auditing.statement import Statement
 from unskew.auditing.statements import CATALOGUE
 

@@ -1,4 +1,4 @@
-"""Worlds of the self-test: data agree with the chances behind them, and every kind is usable."""
+"""Known worlds: data agree with the chances behind them, and every kind is usable."""
 
 import time
 from dataclasses import replace
@@ -7,10 +7,10 @@ import numpy as np
 import pytest
 
 import unskew as us
-from unskew.auditing.self_test.ingredients import Draft, rasch, rated
-from unskew.auditing.self_test.kinds import KINDS
-from unskew.auditing.self_test.kinds.named_worlds import settings_at_size
-from unskew.auditing.self_test.known_world import KnownWorld
+from reliability.ingredients import Draft, rasch, rated
+from reliability.kinds import KINDS
+from reliability.kinds.named_worlds import settings_at_size
+from reliability.known_world import KnownWorld
 from unskew.auditing.statement import CONDITIONS
 from unskew.engine.rng import generator
 from unskew.errors import SettingError

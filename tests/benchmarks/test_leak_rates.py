@@ -1,20 +1,15 @@
-"""How often lights are right: a small seeded version of `benchmarks/leak_rates.py`."""
-
-import sys
-from pathlib import Path
+"""How often lights are right: a small seeded version of `leak_rates.py`."""
 
 import numpy as np
 import pytest
 
 import unskew as us
+from reliability import leak_rates
+from reliability.planted_leaks import LEAKS
 from shared.real_data import real_data
 from unskew.splits.split import Split
 from unskew.worlds.event_logs import KINDS
-from unskew.worlds.planted_leaks import LEAKS
 
-sys.path.insert(0, str(Path(__file__).parents[2] / "benchmarks"))
-
-import leak_rates
 
 SEED = 3_000
 

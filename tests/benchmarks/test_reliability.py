@@ -1,4 +1,4 @@
-"""The self-test of the audit: rates, the code they belong to, runs that go on, words."""
+"""How often statements are false: rates, the code they belong to, runs that go on, words."""
 
 import json
 import math
@@ -9,24 +9,22 @@ from dataclasses import replace
 import pytest
 
 import unskew as us
+from reliability import measure, run
+from reliability.kinds import KINDS
+from reliability.measure import MIX, reliability
+from reliability.records import Recognised, WorldRecord, WorldTask, record_of
+from reliability.result import KEPT, TOO_FEW, Reliability, problems, verdict
+from reliability.systems import PartTrained, RandomOrder
+from reliability.tally import Count, rate_of
+from reliability.trial import audit_core, equal_systems, expected_scores, slice_size
 from shared import ROOT
-from shared.commands import invoke
 from shared.pages import DOCS, written_by
 from shared.trials import trial
+from unskew.auditing import error_rates
 from unskew.auditing.core import run_core
 from unskew.auditing.designs import LEVELS, designs_of_level, plan_of_level
+from unskew.auditing.error_rates import RULES, Rate, Rates, WorldRate, code_fingerprint, rates
 from unskew.auditing.evidence import evidence_of
-from unskew.auditing.self_test import rates as rates_module
-from unskew.auditing.self_test import runner
-from unskew.auditing.self_test.bars import KEPT, TOO_FEW, problems, verdict
-from unskew.auditing.self_test.kinds import KINDS
-from unskew.auditing.self_test.mix import MIX
-from unskew.auditing.self_test.rates import RULES, Rate, Rates, WorldRate, code_fingerprint, rates
-from unskew.auditing.self_test.records import Recognised, WorldRecord, WorldTask, record_of
-from unskew.auditing.self_test.result import Reliability
-from unskew.auditing.self_test.systems import PartTrained, RandomOrder
-from unskew.auditing.self_test.tally import Count, rate_of
-from unskew.auditing.self_test.trial import audit_core, equal_systems, expected_scores, slice_size
 from unskew.auditing.statements import CATALOGUE, statements_of
 from unskew.errors import SettingError
 from unskew.recommend.simple import Popularity
@@ -138,7 +136,7 @@ def test_bars():
 
 
 def fingerprint_of(tmp_path, monkeypatch, text):
-    monkeypatch.setattr(rates_module, "PACKAGE", tmp_path)
+    monkeypatch.setattr(error_rates, "PACKAGE", tmp_path)
     (tmp_path / "rule.py").write_text(text)
     code_fingerprint.cache_clear()
     return code_fingerprint(("rule.py",))
@@ -201,13 +199,13 @@ def audited(monkeypatch):
     """Return the worlds that were audited, in their order."""
     tasks = []
     monkeypatch.setattr(
-        runner, "audit_world", lambda task: (tasks.append(task), fake_audit(task))[1]
+        measure, "audit_world", lambda task: (tasks.append(task), fake_audit(task))[1]
     )
     return tasks
 
 
 def test_worlds_come_in_equal_numbers_of_each_kind(audited):
-    result = us.auditing.reliability(5, kinds=["tiny", "null"], least=0, seed=50)
+    result = reliability(5, kinds=["tiny", "null"], least=0, seed=50)
     assert [(one.kind, one.seed) for one in audited] == [
         (kind, seed) for seed in (50, 51, 52) for kind in ("tiny", "null")
     ]
@@ -220,7 +218,7 @@ def test_worlds_come_in_equal_numbers_of_each_kind(audited):
 
 
 def test_numbers_of_worlds_are_given_by_kind(audited):
-    result = us.auditing.reliability({"tiny": 3, "null": 1}, seed=50)
+    result = reliability({"tiny": 3, "null": 1}, seed=50)
     # A stated mix is kept: no world is added, although statements are said in fewer than 100.
     assert [(one.kind, one.seed) for one in audited] == [
         *(("tiny", 50), ("null", 50), ("tiny", 51), ("tiny", 52))
@@ -229,12 +227,12 @@ def test_numbers_of_worlds_are_given_by_kind(audited):
         (one.kind, one.seed) for one in audited
     ]
     audited.clear()
-    us.auditing.reliability({"tiny": 3, "null": 1}, kinds=["tiny"], seed=50)
+    reliability({"tiny": 3, "null": 1}, kinds=["tiny"], seed=50)
     assert [one.seed for one in audited] == [50, 51, 52]
 
 
 def test_the_usual_mix_is_that_of_the_published_rates(audited):
-    result = us.auditing.reliability()
+    result = reliability()
     assert Counter(one.kind for one in audited) == MIX
     assert {one.seed for one in audited if one.kind == "null"} == set(range(1000, 1010))
     assert result.rates.worlds == sum(MIX.values())
@@ -245,7 +243,7 @@ def test_the_usual_mix_is_that_of_the_published_rates(audited):
 
 
 def test_worlds_are_added_where_a_rare_statement_is_said(audited):
-    result = us.auditing.reliability(4, kinds=["tiny", "null"], least=3, most=50, seed=50)
+    result = reliability(4, kinds=["tiny", "null"], least=3, most=50, seed=50)
     of_kind = {kind: [one.seed for one in audited if one.kind == kind] for kind in ("tiny", "null")}
     # `ahead` needs three worlds and has four; `leads` is said at 51, 53 and 55 in one kind only.
     assert of_kind == {"tiny": [50, 51, 52, 53, 54, 55], "null": [50, 51]}
@@ -256,7 +254,7 @@ def test_worlds_are_added_where_a_rare_statement_is_said(audited):
 
 
 def test_worlds_are_not_added_beyond_the_most(audited):
-    result = us.auditing.reliability(4, kinds=["tiny", "null"], least=100, most=7, seed=50)
+    result = reliability(4, kinds=["tiny", "null"], least=100, most=7, seed=50)
     # Round by round: at first both kinds have statements that are said too rarely.
     assert len(result.records) == len(audited) == 6
     assert result.rates.worlds == 6
@@ -272,24 +270,24 @@ def test_a_stopped_run_goes_on(tmp_path, monkeypatch):
         return fake_audit(task)
 
     call = {"kinds": ["tiny", "null"], "least": 0, "store": tmp_path}
-    monkeypatch.setattr(runner, "audit_world", stops)
+    monkeypatch.setattr(measure, "audit_world", stops)
     with pytest.raises(KeyboardInterrupt):
-        us.auditing.reliability(6, **call)
+        reliability(6, **call)
     assert len(list(tmp_path.rglob("*.json"))) == 3
     monkeypatch.setattr(
-        runner, "audit_world", lambda task: (tasks.append(task), fake_audit(task))[1]
+        measure, "audit_world", lambda task: (tasks.append(task), fake_audit(task))[1]
     )
-    result = us.auditing.reliability(6, **call)
+    result = reliability(6, **call)
     assert len(tasks) == len(set(tasks)) == 6
-    monkeypatch.setattr(runner, "audit_world", fake_audit)
-    assert us.auditing.reliability(6, kinds=["tiny", "null"], least=0).records == result.records
+    monkeypatch.setattr(measure, "audit_world", fake_audit)
+    assert reliability(6, kinds=["tiny", "null"], least=0).records == result.records
     # Other code makes other statements: nothing of before is read.
-    monkeypatch.setattr(runner, "code_fingerprint", lambda: "other")
+    monkeypatch.setattr(measure, "code_fingerprint", lambda: "other")
     again = []
     monkeypatch.setattr(
-        runner, "audit_world", lambda task: (again.append(task), fake_audit(task))[1]
+        measure, "audit_world", lambda task: (again.append(task), fake_audit(task))[1]
     )
-    us.auditing.reliability(6, **call)
+    reliability(6, **call)
     assert len(again) == 6
 
 
@@ -297,9 +295,9 @@ def test_a_world_that_fails_is_named(monkeypatch):
     def fails(task):
         raise SettingError("no luck")
 
-    monkeypatch.setattr(runner, "audit_world", fails)
+    monkeypatch.setattr(measure, "audit_world", fails)
     with pytest.raises(us.DataError, match=r"world null, seed 1000 failed: no luck"):
-        us.auditing.reliability(1, kinds=["null"], least=0)
+        reliability(1, kinds=["null"], least=0)
 
 
 @pytest.mark.parametrize(
@@ -318,25 +316,25 @@ def test_a_world_that_fails_is_named(monkeypatch):
 )
 def test_wrong_settings_are_refused(call, message):
     with pytest.raises(SettingError, match=message):
-        us.auditing.reliability(**call)
+        reliability(**call)
 
 
 @pytest.mark.slow
 def test_workers_never_change_a_record():
     call = {"worlds": 4, "kinds": ["tiny", "equal-systems"], "least": 0, "seed": 3}
-    one, two = (us.auditing.reliability(**call, workers=workers) for workers in (1, 2))
+    one, two = (reliability(**call, workers=workers) for workers in (1, 2))
     assert one.records == two.records
 
 
 def test_processes_give_the_records_of_one(monkeypatch):
-    monkeypatch.setattr(runner, "audit_world", fake_audit)
+    monkeypatch.setattr(measure, "audit_world", fake_audit)
     call = {"worlds": 6, "kinds": ["tiny", "null"], "least": 4, "most": 12}
-    one, two = (us.auditing.reliability(**call, workers=workers) for workers in (1, 2))
+    one, two = (reliability(**call, workers=workers) for workers in (1, 2))
     assert one.records == two.records
 
 
 def test_the_result_shows_and_saves_itself(audited, tmp_path):
-    result = us.auditing.reliability(4, kinds=["taste", "null"], least=0)
+    result = reliability(4, kinds=["taste", "null"], least=0)
     assert "4 worlds of 2 kinds" in repr(result)
     text = str(result)
     assert "too few worlds (1 of " in text
@@ -355,45 +353,20 @@ def test_the_result_shows_and_saves_itself(audited, tmp_path):
 # The command
 
 
-def test_the_command_prints_the_table_and_writes_the_rates(audited, tmp_path):
+def test_the_command_prints_the_table_and_writes_the_rates(audited, tmp_path, capsys):
     file = tmp_path / "rates.json"
-    done = invoke("audit", "--self-test", "--worlds", 2, "--kinds", "tiny,null", "-o", file)
-    assert done.exit_code == 0, done.output
-    assert "too few worlds" in done.output
-    assert "bars: rate at most 0.05" in done.output
+    run.main(["--worlds", "2", "--kinds", "tiny,null", "--quiet", "-o", str(file)])
+    printed = capsys.readouterr().out
+    assert "too few worlds" in printed
+    assert f"the rates are in {file}" in printed
     assert rates(file).worlds == 2
-    printed = invoke("audit", "--self-test", "--worlds", 2, "--kinds", "tiny,null", "-o", "-")
-    assert json.loads(printed.stdout)["worlds"] == 2
-
-
-@pytest.mark.parametrize(
-    ("words", "message"),
-    [
-        (["--self-test", "ratings.csv"], "leave the ratings out"),
-        (["--self-test", "--liked", "4"], "--liked is for audits of data"),
-        (["--self-test", "--quick"], "--quick is for audits of data"),
-        (["--self-test", "--train", "x.csv"], "--train is for audits of data"),
-        (["--self-test", "--run", "x.csv"], "--run is for audits of data"),
-        (["--self-test", "--duplicates", "last"], "--duplicates is for audits of data"),
-        (["--self-test", "--seed", "3"], "--seed is for audits of data"),
-        (["--self-test", "--figures", "x"], "--figures is for audits of data"),
-        (["--self-test", "-o", "x.html"], "the rates are a .json file"),
-        (["--worlds", "3", "ratings.csv"], "--worlds needs --self-test"),
-        (["--kinds", "null", "ratings.csv"], "--kinds needs --self-test"),
-    ],
-)
-def test_options_that_do_not_go_together_are_refused(words, message, audited):
-    done = invoke("audit", *words)
-    assert done.exit_code == 2
-    assert message in done.output
-    assert not audited
 
 
 # Trials
 
 
 def test_systems_that_are_equal_by_construction_are_expected_to_score_alike():
-    world = KINDS["equal-systems"].make(3)
+    world = KINDS["equal-systems"](3)
     assert all(isinstance(one, RandomOrder) for one in world.systems.values())
     core = audit_core(world.data(0))
     scores = expected_scores(world, core, 1)
@@ -413,7 +386,7 @@ def test_systems_that_are_equal_by_construction_are_expected_to_score_alike():
 
 
 def test_the_slice_is_as_large_as_the_difference_asks_for():
-    data = KINDS["tiny"].make(1).data(0)
+    data = KINDS["tiny"](1).data(0)
     cells = len(data.ratings.users) * len(data.ratings.items)
     assert 1 <= slice_size(data) <= cells / 2
 
@@ -462,7 +435,7 @@ SMALL = {
 
 
 def small_evidence(systems, designs, users=300):
-    data = replace(KINDS["quality"].make(1), users=users).data(0)
+    data = replace(KINDS["quality"](1), users=users).data(0)
     plan = plan_of_level(LEVELS["quick"], us.Relevance(liked=4, gain="binary"), systems, 1)
     chosen = designs_of_level(LEVELS["quick"], designs)
     core = run_core(data.ratings, plan, chosen, metric="P@10", metrics=("P@10",))
@@ -497,7 +470,7 @@ def test_every_kind_that_words_numbers_has_a_text_of_its_rule_and_claim():
 
 def test_the_page_is_up_to_date_with_the_rates():
     if rates() is None:
-        pytest.skip("the result file of the self-test is not there: make reliability")
+        pytest.skip("the file of rates is not there: make reliability")
     assert (DOCS / "reliability.md").read_text() == written_by("reliability").page(), (
         "run: make docs"
     )
@@ -507,7 +480,7 @@ def test_the_page_says_where_rates_are_missing_or_stale(audited, tmp_path):
     page = written_by("reliability").page
     file = tmp_path / "rates.json"
     assert "No result file is there: rate not measured for this version" in page(file)
-    us.auditing.reliability(4, kinds=["tiny", "null"], least=0).save_rates(file)
+    reliability(4, kinds=["tiny", "null"], least=0).save_rates(file)
     text = page(file)
     assert "4 worlds of 2 kinds were audited" in text
     assert "| `ahead` | 4 | 8 | 0.250 |" in text

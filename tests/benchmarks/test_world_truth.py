@@ -9,8 +9,8 @@ import pytest
 import unskew as us
 from unskew.auditing.core import run_core
 from unskew.auditing.designs import LEVELS, designs_of_level, plan_of_level
-from unskew.auditing.self_test.known_world import KnownWorld
-from unskew.auditing.self_test.world_truth import WorldTruth, rasch, split_truth
+from reliability.known_world import KnownWorld
+from reliability.world_truth import WorldTruth, rasch, split_truth
 from unskew.bias.rasch import Sparse, fit_outside, fit_pairs
 from unskew.bias.rungs import ladder_part
 from unskew.bias.steps import Ladder

@@ -6,10 +6,9 @@ from collections.abc import Callable
 
 import numpy as np
 
+from reliability.ingredients import Draft, Rated
+from reliability.known_world import KnownWorld
 from unskew.arrays import F64
-from unskew.auditing.self_test.ingredients import Draft
-from unskew.auditing.self_test.kind import Kind
-from unskew.auditing.self_test.known_world import KnownWorld
 from unskew.worlds.named import WORLDS
 from unskew.worlds.observation import Ageing
 from unskew.worlds.tastes import births
@@ -51,31 +50,23 @@ POPULATION = {"feedback": 2}
 """Users of the population for each user of a data set, where a loop would take long with four."""
 
 
-def _maker(name: str) -> Callable[[int], KnownWorld]:
-    """Return what makes the converted worlds of a name."""
-
-    def make(seed: int) -> KnownWorld:
-        draft = Draft.of(f"named-{name}", seed)
-        population = POPULATION.get(name, 4) * draft.users
-        one = world(
-            name,
-            users=population,
-            items=draft.items,
-            seed=seed,
-            ratings=round(population * draft.between(18, 30)),
-            **settings_at_size(name, draft.items),
-        )
-        return KnownWorld(
-            kind=draft.kind,
-            seed=seed,
-            like=_all_users(one, one.chances),
-            rated_if_liked=_all_users(one, lambda users: one.observation_if(users, True)),
-            rated_if_disliked=_all_users(one, lambda users: one.observation_if(users, False)),
-            users=draft.users,
-            released=_released(one),
-        )
-
-    return make
+def named_world(draft: Draft, name: str) -> KnownWorld:
+    """Make the named world of a draft's size and seed, and take its chances."""
+    population = POPULATION.get(name, 4) * draft.users
+    source = world(
+        name,
+        users=population,
+        items=draft.items,
+        seed=draft.seed,
+        ratings=round(population * draft.between(18, 30)),
+        **settings_at_size(name, draft.items),
+    )
+    like = _all_users(source, source.chances)
+    chances = Rated(
+        _all_users(source, lambda users: source.observation_if(users, True)),
+        _all_users(source, lambda users: source.observation_if(users, False)),
+    )
+    return draft.world(like, chances, released=_released(source))
 
 
 def settings_at_size(name: str, items: int) -> dict[str, float]:
@@ -84,27 +75,22 @@ def settings_at_size(name: str, items: int) -> dict[str, float]:
     return {} if shift is None else {"c2": shift * items / WORLDS[name].items}
 
 
-def _all_users(one: World, chances: Callable[..., F64]) -> F64:
+def _all_users(source: World, chances: Callable[..., F64]) -> F64:
     """Return chances of all users of a world."""
-    return np.concatenate([chances(users) for users in one.blocks()])
+    return np.concatenate([chances(users) for users in source.blocks()])
 
 
-def _released(one: World) -> F64 | None:
+def _released(source: World) -> F64 | None:
     """Return when items come out, None in a world without releases."""
-    if not any(isinstance(part, Ageing) for part in one.parts):
+    if not any(isinstance(part, Ageing) for part in source.parts):
         return None
-    return births(one.seed, len(one.items))
+    return births(source.seed, len(source.items))
 
 
-def _kind(name: str) -> Kind:
-    words = " ".join(ABOUT[name].split())
-    return Kind(
-        name=f"named-{name}",
-        about=f"The named world {name}: {WORLDS[name].about}. {words}",
-        make=_maker(name),
-        where_better_is_visible=name in VISIBLE,
-    )
+def about(name: str) -> str:
+    """Say what a converted world is."""
+    return f"The named world {name}: {WORLDS[name].about}. {' '.join(ABOUT[name].split())}"
 
 
 # Without the demo's world: it was chosen by what an audit says of it, and would flatter the rates.
-NAMED = tuple(_kind(name) for name in WORLDS if name in ABOUT)
+NAMES = tuple(name for name in WORLDS if name in ABOUT)

@@ -7,30 +7,29 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING
 
-from unskew.auditing.self_test.bars import LEAST
-from unskew.auditing.self_test.kinds import KINDS
-from unskew.auditing.self_test.mix import MIX, tasks_of
-from unskew.auditing.self_test.rates import code_fingerprint
-from unskew.auditing.self_test.records import KeptRecords, WorldRecord, WorldTask, audit_world
-from unskew.auditing.self_test.result import STATEMENT_KINDS, Reliability
+from reliability.kinds import KINDS
+from reliability.records import KeptRecords, WorldRecord, WorldTask, audit_world
+from reliability.result import LEAST, STATEMENT_KINDS, Reliability
+from unskew.auditing.error_rates import code_fingerprint
 from unskew.checks import as_count, checked, choose
 from unskew.engine.execute import Executor, executor
-from unskew.engine.notebook_progress import notebook_progress
 from unskew.errors import DataError, SettingError
-
-if TYPE_CHECKING:
-    from distributed import Client
 
 MOST = 960
 FIRST_SEED = 1_000
 """Seeds of worlds for the final count start here; smaller ones are for setting rules."""
+EACH = 10
+"""Worlds of a kind, unless a statement is said too rarely without more of them."""
+MORE = {"implicit-only": 100, "rating-predictor": 110, "two-rankers": 216}
+"""Where a statement is said that is said in few other kinds: that people use what is recommended,
+that a system behind in score is better, and that one system leads under all designs."""
+MIX: Mapping[str, int] = {kind: MORE.get(kind, EACH) for kind in KINDS}
+"""By kind of worlds: how many are audited."""
 
 Progress = Callable[[str, int, int], None]
 
 
-@notebook_progress("self-test")
 @checked
 def reliability(
     worlds: int | Mapping[str, int] | None = None,
@@ -40,7 +39,6 @@ def reliability(
     most: int = MOST,
     seed: int = FIRST_SEED,
     workers: int = 1,
-    cluster: str | Client | None = None,
     store: str | Path | None = None,
     progress: Progress | None = None,
 ) -> Reliability:
@@ -67,8 +65,8 @@ def reliability(
         The most worlds, where worlds are added.
     seed
         The seed of the first world of each kind; the others follow.
-    workers, cluster
-        Processes side by side, or a Dask cluster, as in `run_plan`; never changes a number.
+    workers
+        Processes side by side; never changes a number.
     store
         A folder that keeps each finished world, so that a run that was stopped goes on.
     progress
@@ -83,8 +81,8 @@ def reliability(
 
     Examples
     --------
-    >>> import unskew as us
-    >>> result = us.auditing.reliability(1, kinds=["equal-systems"], least=0)
+    >>> from reliability.measure import reliability
+    >>> result = reliability(1, kinds=["equal-systems"], least=0)
     >>> result.table().columns[:4]
     ['kind', 'worlds', 'sayings', 'rate']
     """
@@ -94,8 +92,8 @@ def reliability(
     chosen, is_number = tuple(mix), isinstance(worlds, int)
     fingerprint = code_fingerprint()
     kept = KeptRecords(None if store is None else Path(store) / fingerprint)
-    with executor(workers, cluster) as one:
-        run = _Run(kept, one, progress or (lambda _stage, _done, _total: None))
+    with executor(workers, None) as pool:
+        run = _Run(kept, pool, progress or (lambda _stage, _done, _total: None))
         run.carry_out(tasks_of(mix, seed))
         while wanted := run.kinds_to_add(least if is_number else 0):
             room = most - len(run.records)
@@ -105,6 +103,28 @@ def reliability(
             run.carry_out(WorldTask(kind, seed + audited[kind]) for kind in wanted)
     order = sorted(run.records, key=lambda one: (one.seed, chosen.index(one.kind)))
     return Reliability(tuple(run.records[task] for task in order), fingerprint, least or LEAST)
+
+
+def tasks_of(mix: Mapping[str, int], seed: int) -> list[WorldTask]:
+    """Return the worlds of a mix: seed by seed, of all kinds that have so many.
+
+    Parameters
+    ----------
+    mix
+        By kind of worlds: how many.
+    seed
+        The seed of the first world of each kind; the others follow.
+
+    Examples
+    --------
+    >>> from reliability.measure import tasks_of
+    >>> [(one.kind, one.seed) for one in tasks_of({"null": 1, "tiny": 2}, 5)]
+    [('null', 5), ('tiny', 5), ('tiny', 6)]
+    """
+    rounds = range(max(mix.values(), default=0))
+    return [
+        WorldTask(kind, seed + at) for at in rounds for kind, number in mix.items() if at < number
+    ]
 
 
 def _mix(worlds: int | Mapping[str, int] | None, kinds: Sequence[str] | None) -> dict[str, int]:
