@@ -1,6 +1,7 @@
 """How often the gate promotes what it should not, and holds what it should not: a table.
 
-    python benchmarks/reliability/gate_rates.py [--worlds 2000] [--seed 2000] [--only KIND …] [--docs]
+    python benchmarks/reliability/gate_rates.py [--worlds 2000] [--seed 2000]
+        [--only KIND …] [--docs]
 
 Small worlds whose truth is known, drawn with numpy alone; only the decision is unskew's. A world
 is a random draw of its kind, so that a kind's truth is a mean over its worlds: whom the two systems

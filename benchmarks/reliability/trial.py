@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from unskew.auditing.core import Core, run_core
-from unskew.auditing.designs import LEVELS, AuditDesign, Level, designs_of_level, plan_of_level
-from unskew.auditing.evidence import Evidence, evidence_of
 from reliability.known_world import KnownData, KnownWorld
 from reliability.systems import PartTrained, RandomOrder
 from reliability.world_truth import WorldTruth
+from unskew.auditing.core import Core, run_core
+from unskew.auditing.designs import LEVELS, AuditDesign, Level, designs_of_level, plan_of_level
+from unskew.auditing.evidence import Evidence, evidence_of
 from unskew.auditing.statement import Kind, Statement
 from unskew.auditing.statements import CATALOGUE, KINDS, statements_of
 from unskew.data.relevance import Relevance

@@ -11,9 +11,9 @@ from functools import cached_property
 
 import numpy as np
 
+from reliability.known_world import KnownData
 from unskew.arrays import F64, I32, I64, Mask
 from unskew.auditing.core import Core, SplitLists
-from reliability.known_world import KnownData
 from unskew.data.ratings import Ratings
 from unskew.runs import Run
 

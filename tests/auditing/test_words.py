@@ -14,7 +14,14 @@ import unskew as us
 from shared.real_data import real_data
 from unskew.auditing import captions, checklist, column_names, error_rates, guides
 from unskew.auditing.error_rates import (
-    Rate, Rates, WorldRate, anchor_of, code_fingerprint, rate_sentence, rate_table, rate_values,
+    Rate,
+    Rates,
+    WorldRate,
+    anchor_of,
+    code_fingerprint,
+    rate_sentence,
+    rate_table,
+    rate_values,
 )
 from unskew.auditing.glossary import texts_of
 from unskew.auditing.run import audit

@@ -239,6 +239,7 @@ def test_taste_is_the_known_counter_example():
     assert true[1] > 3 * true[0]
 
 
+@pytest.mark.slow
 def test_the_trap_shuts_without_tuning():
     systems = [us.recommend.Popularity(), us.recommend.PureSVD(), us.recommend.PureSVD(4)]
     for seed in range(4):
@@ -287,6 +288,7 @@ def test_tiny_is_tiny():
     assert 80 <= world.users <= 150
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["shop", "relevance-only", "feedback", "simulated-popularity"])
 def test_named_worlds_keep_their_chances(name):
     """Ratings that the named world itself draws agree with the matrices."""
@@ -356,6 +358,7 @@ def seconds(work):
     return best
 
 
+@pytest.mark.slow
 def test_worlds_are_quick(kind):
     """Hundreds are drawn: a world and its data cost some coins for 2,400 x 400 pairs."""
     coins = seconds(lambda seed: np.random.default_rng(seed).random((2400, 400)) < 0.5)

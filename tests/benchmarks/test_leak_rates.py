@@ -10,10 +10,10 @@ from shared.real_data import real_data
 from unskew.splits.split import Split
 from unskew.worlds.event_logs import KINDS
 
-
 SEED = 3_000
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", [*KINDS, leak_rates.PLAIN])
 def test_clean_logs_are_not_red(kind):
     """One log of each way to split: a red light would be a fault of the rules."""
@@ -21,6 +21,7 @@ def test_clean_logs_are_not_red(kind):
     assert row["red"] == 0, row["examples"]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", LEAKS)
 def test_planted_leaks_are_seen(name):
     row = leak_rates.leak_row(name, 4, SEED)
@@ -28,6 +29,7 @@ def test_planted_leaks_are_seen(name):
         assert seen == planted == 4, row["missed"]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", [one for one in LEAKS if one not in leak_rates.NOT_IN_MOVIELENS])
 def test_planted_leaks_are_seen_in_movielens(name, monkeypatch):
     monkeypatch.setenv("UNSKEW_DATA", str(real_data("ml-100k/u.data").parents[1]))

@@ -7,10 +7,10 @@ import numpy as np
 import pytest
 
 import unskew as us
-from unskew.auditing.core import run_core
-from unskew.auditing.designs import LEVELS, designs_of_level, plan_of_level
 from reliability.known_world import KnownWorld
 from reliability.world_truth import WorldTruth, rasch, split_truth
+from unskew.auditing.core import run_core
+from unskew.auditing.designs import LEVELS, designs_of_level, plan_of_level
 from unskew.bias.rasch import Sparse, fit_outside, fit_pairs
 from unskew.bias.rungs import ladder_part
 from unskew.bias.steps import Ladder
@@ -122,6 +122,7 @@ def over_lists(system, table):
     return float((listed * table[one.warm]).sum(1).mean())
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("system", SYSTEMS)
 def test_expected_hits_and_liking_are_those_of_coins(system):
     one, split = case(), case().split
@@ -137,6 +138,7 @@ def test_expected_hits_and_liking_are_those_of_coins(system):
     assert abs(z_of_means(likes, split.mean(one.data.like[one.warm], system))) > 6
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("system", SYSTEMS)
 def test_expected_opinions_of_rated_pairs_are_those_of_coins(system):
     one = case()
@@ -170,6 +172,7 @@ def test_inflation_is_the_share_of_judged_items_that_only_display_made_liked():
         assert truth.inflation(b, a) == pytest.approx(-expected)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("system", SYSTEMS[:2])
 def test_expected_match_is_the_mean_step_of_the_ladder(system):
     """The ladder runs on test parts drawn anew; the judge has seen none of them."""

@@ -9,8 +9,8 @@ import polars as pl
 import pytest
 
 import unskew as us
-from shared.remote_files import LISTS, ROWS
 from reliability.records import KeptRecords, WorldTask
+from shared.remote_files import LISTS, ROWS
 from unskew.engine import files as engine_files
 from unskew.engine.files import replacing, replacing_folder, write_sealed
 from unskew.engine.folders import check_links, inner_path
