@@ -60,7 +60,7 @@ notebooks: $(READY)
 # How often statements of an audit are false, in the mix of worlds of the rates that reports show:
 # half an hour on two processors. Stopped, it goes on.
 reliability: $(READY) ## count how often statements of an audit are false (half an hour)
-	$(BIN)/unskew audit --self-test --store build/self-test --workers $(WORKERS) -o src/unskew/auditing/self_test/rates.json
+	$(BIN)/python benchmarks/reliability/run.py --store build/reliability --workers $(WORKERS) -o src/unskew/auditing/rates.json
 	$(BIN)/python docs/reliability.py
 
 bench: $(READY) ## measure speed

@@ -1,4 +1,4 @@
-"""Write docs/reliability.md from the result of the self-test: docs/reliability.py [--check]."""
+"""Write docs/reliability.md from the measured rates: docs/reliability.py [--check]."""
 
 import json
 import sys
@@ -6,28 +6,24 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "benchmarks"))
+
+from reliability.kinds import KINDS as WORLDS
+from reliability.result import BARS, ENOUGH_SAYINGS, LEAST, NEVER, not_mute, verdict
+from reliability.trial import DESIGNS, FRESH, METRIC
 from unskew.auditing.designs import LEVELS
-from unskew.auditing.self_test.bars import BARS, ENOUGH_SAYINGS, LEAST, NEVER, verdict
-from unskew.auditing.self_test.kinds import KINDS as WORLDS
-from unskew.auditing.self_test.rates import FILE, NOT_MEASURED, Rate, Rates, WorldRate, rates
-from unskew.auditing.self_test.result import not_mute
-from unskew.auditing.self_test.trial import DESIGNS, FRESH, METRIC
+from unskew.auditing.error_rates import FILE, NOT_MEASURED, Rate, Rates, WorldRate, rates
 from unskew.auditing.statement import CONDITIONS
 from unskew.auditing.statements import CATALOGUE
 
 HEAD = f"""# How often an audit is wrong
 
-Written from the result of `unskew audit --self-test` by `docs/reliability.py`; do not edit.
+Written from `src/unskew/auditing/rates.json` by `docs/reliability.py`; do not edit.
 
-Every sentence that an audit prints is a *statement* of a closed catalogue. The self-test audits
-many simulated worlds, in which everything is known, and counts which statements are false there.
-
-```
-unskew audit --self-test --worlds 80 --workers 2 --store self-test/
-```
-
-`us.auditing.reliability()` does the same in Python; `make reliability` writes the file that reports
-take their rates from.
+Every sentence that an audit prints is a *statement* of a closed catalogue. `make reliability`
+audits many simulated worlds (`benchmarks/reliability`), in which everything is known, counts which
+statements are false there, and writes the rates that reports show. The package ships the rates,
+not the worlds.
 
 ## What a false statement is
 

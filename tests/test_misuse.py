@@ -77,7 +77,6 @@ NOT_CALLED = {
     "report.embedded",
     "evaluation.evaluate_files",
     "auditing.intervention_study",
-    "auditing.reliability",
     "unbiased.policy_value",
     "report.save_report",
     "recommend.save_model",
@@ -111,8 +110,6 @@ def calls(tmp_path_factory):
     world = us.world("shop", users=40, items=30, seed=3)
     ratings = world.ratings
     split = next(iter(us.splits.Random(test=0.3).each(ratings, 1)))
-    log = us.worlds.event_log(users=20, items=20, events=100).to_ratings("first")
-    in_time = next(iter(us.splits.Temporal(test=0.3).each(log)))
     rule = us.Relevance(liked=4)
     lists = us.targets.AllItems().lists(split, rule, seed=1)
     one = us.targets.OneRelevant(others=5).lists(split, rule, seed=1)
@@ -215,7 +212,6 @@ def calls(tmp_path_factory):
         "evaluation.expected_precision": of,
         "evaluation.fairness": {"split": split},
         "worlds.event_log": {"users": 20, "items": 20, "events": 100},
-        "worlds.plant_leak": {"split": in_time, "kind": "copies"},
         "worlds.fit_popularity_law": {"ratings": ratings},
         "unbiased.interleave": shown,
         "bias.item_pairs": of,

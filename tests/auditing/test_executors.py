@@ -306,15 +306,6 @@ def test_tuning(client):
     same(run, client)
 
 
-@pytest.mark.slow
-def test_self_test(client):
-    def run(**settings):
-        kinds = ["equal-systems"]
-        return us.auditing.reliability(2, kinds=kinds, least=0, seed=1, **settings)
-
-    same(run, client)
-
-
 def test_a_study(client):
     def run(**settings):
         claims = ["3-40"]
@@ -420,7 +411,6 @@ def test_workers_or_a_cluster():
         "audit": lambda: audit(SHOP, **AUDIT, **BOTH),
         "null": lambda: us.auditing.null_experiment(SHOP.ratings, PLAN, **BOTH),
         "truth": lambda: us.auditing.truth(SHOP, PLAN, **BOTH),
-        "reliability": lambda: us.auditing.reliability(1, **BOTH),
         "study": lambda: us.study("mena2021", stand_in=True, claims=["3-40"], **BOTH),
         "tune": lambda: us.tune(
             us.recommend.UserKNN(), {"k": [2]}, SHOP.ratings, "P@5", relevance=rule, **BOTH
@@ -451,7 +441,6 @@ def test_audits_of_lists_take_neither():
     "command",
     [
         ("audit", "shop.csv", "--quick"),
-        ("audit", "--self-test", "--worlds", "1"),
         ("bias", "null", "shop.csv"),
         ("bias", "truth", "--world", "shop"),
         ("study", "run", "mena2021", "--stand-in"),

@@ -5,8 +5,8 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from reliability.trial import BY_SLICE
 from shared.trials import trial
-from unskew.auditing.self_test.trial import BY_SLICE
 from unskew.auditing.statement import Statement
 from unskew.auditing.statements import CATALOGUE
 

@@ -13,10 +13,18 @@ import pytest
 import unskew as us
 from shared.real_data import real_data
 from unskew.auditing import captions, checklist, column_names, error_rates, guides
-from unskew.auditing.error_rates import anchor_of, rate_sentence, rate_table, rate_values
+from unskew.auditing.error_rates import (
+    Rate,
+    Rates,
+    WorldRate,
+    anchor_of,
+    code_fingerprint,
+    rate_sentence,
+    rate_table,
+    rate_values,
+)
 from unskew.auditing.glossary import texts_of
 from unskew.auditing.run import audit
-from unskew.auditing.self_test.rates import Rate, Rates, WorldRate, code_fingerprint
 from unskew.auditing.statements import KINDS
 from unskew.cli.audit import show
 from unskew.data.overview import PartSummary

@@ -5,6 +5,7 @@ import json
 import pytest
 
 import unskew as us
+from reliability.planted_leaks import plant_leak
 from unskew.splits.time import Temporal
 
 
@@ -15,7 +16,7 @@ def logs(tmp_path_factory):
     ratings = log.to_ratings("first")
     ratings.to_csv(home / "ratings.csv")
     (split,) = Temporal(test=0.2).split(ratings)
-    leaky = us.worlds.plant_leak(us.worlds.plant_leak(split, "copies"), "popularity", 1.0)
+    leaky = plant_leak(plant_leak(split, "copies"), "popularity", 1.0)
     leaky.train.to_csv(home / "train.csv")
     leaky.test.to_csv(home / "test.csv")
     events = us.worlds.event_log("repeating", users=120, items=90, events=3_000, seed=3)

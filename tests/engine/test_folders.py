@@ -9,8 +9,8 @@ import polars as pl
 import pytest
 
 import unskew as us
+from reliability.records import KeptRecords, WorldTask
 from shared.remote_files import LISTS, ROWS
-from unskew.auditing.self_test.records import KeptRecords, WorldTask
 from unskew.engine import files as engine_files
 from unskew.engine.files import replacing, replacing_folder, write_sealed
 from unskew.engine.folders import check_links, inner_path
@@ -232,7 +232,7 @@ def test_names_in_cards_lead_nowhere_else(tmp_path):
             shutil.rmtree(bad)
 
 
-def test_records_of_a_self_test_are_not_read_or_written_through_links(tmp_path):
+def test_records_of_known_worlds_are_not_read_or_written_through_links(tmp_path):
     task = WorldTask(kind="null", seed=1)
     link = tmp_path / "null-1.json"
     link.symlink_to(tmp_path.parent / "outside.json")

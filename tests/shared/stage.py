@@ -295,7 +295,6 @@ SLOW = (
 )
 """Commands that take seconds: run by make test-all only."""
 NOT_RUN = {
-    "unskew audit --self-test": "an hour",
     "unskew data get": "downloads a data set",
     "://bucket/": "needs an object store; tests/data run stand-ins of one",
     "://host/": "needs a server at that address",

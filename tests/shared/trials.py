@@ -2,8 +2,8 @@
 
 from functools import cache
 
-from unskew.auditing.self_test.kinds import KINDS
-from unskew.auditing.self_test.trial import run_trial
+from reliability.kinds import KINDS
+from reliability.trial import run_trial
 from unskew.errors import quietly
 
 
@@ -11,4 +11,4 @@ from unskew.errors import quietly
 def trial(kind, seed, fresh=2):
     """Return the audit of a world, and its truth from few fresh data sets."""
     with quietly():
-        return run_trial(KINDS[kind].make(seed), fresh=fresh)
+        return run_trial(KINDS[kind](seed), fresh=fresh)

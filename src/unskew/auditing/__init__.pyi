@@ -14,8 +14,6 @@ from .null import null_experiment as null_experiment
 from .null_designs import published_designs as published_designs
 from .operating import operating_characteristics as operating_characteristics
 from .paper_files import save_paper as save_paper
-from .self_test.result import Reliability as Reliability
-from .self_test.runner import reliability as reliability
 from .standing_result import Standing as Standing
 from .system_places import standing as standing
 from .training_samples import debiased_training as debiased_training

@@ -11,8 +11,8 @@ from unskew.auditing import blocks, charts
 from unskew.auditing.blocks import section
 from unskew.auditing.captions import caption, title
 from unskew.auditing.citations import bibtex
+from unskew.auditing.error_rates import rates
 from unskew.auditing.reproduction import plan_toml
-from unskew.auditing.self_test.rates import rates
 from unskew.auditing.statement_blocks import rates_block, statement_table
 from unskew.auditing.wording import names
 from unskew.metrics.names import parse

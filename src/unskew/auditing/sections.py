@@ -13,12 +13,11 @@ from unskew.auditing.blocks import section
 from unskew.auditing.captions import RUNGS, caption, title
 from unskew.auditing.checklist import checklist_section
 from unskew.auditing.column_names import PARTS, SPLITS
-from unskew.auditing.error_rates import rate_values
+from unskew.auditing.error_rates import rate_values, rates
 from unskew.auditing.explorer import explorer_of
 from unskew.auditing.glossary import glossary_of
 from unskew.auditing.headline import headline, pair_of
 from unskew.auditing.main_chart import panel_titles
-from unskew.auditing.self_test.rates import rates
 from unskew.auditing.statement_blocks import (
     facts,
     lead,

@@ -8,9 +8,8 @@ import polars as pl
 
 from unskew.auditing.captions import caption, title
 from unskew.auditing.column_names import KINDS, heads
-from unskew.auditing.error_rates import anchor_of, rate_table
+from unskew.auditing.error_rates import Rates, anchor_of, rate_table
 from unskew.auditing.first_screen import FirstScreen
-from unskew.auditing.self_test.rates import Rates
 from unskew.auditing.statement import Statement
 from unskew.report.document import Block, Fold, Link, Words
 from unskew.report.tables import Table

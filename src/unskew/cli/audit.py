@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, Annotated, Any
 from unskew.checks import MOST_REPEATS
 from unskew.cli import inputs, outputs
 from unskew.cli.audit_estimate import estimate_of, lines_before
-from unskew.cli.audit_self_test import SelfTestOptions, check_unused, run_self_test
 from unskew.cli.bundles import argument, bundle, option
 from unskew.cli.console import output as screen_of_results
 from unskew.cli.options import (
@@ -173,7 +172,6 @@ def command(
     ],
     sources: SourceOptions,
     options: AuditOptions,
-    self_test: SelfTestOptions,
     stored: StoredOptions,
     output: ReportOptions,
     paper: PaperFolder,
@@ -210,19 +208,7 @@ def command(
 
     With --store, a stopped audit continues where it was. --dry-run prints what an audit will take
     and which systems are left out because they cost too much on data of this size.
-
-    [bold]Self-test[/bold]
-
-      unskew audit --self-test --worlds 80 --workers 2 --store self-test/
-
-    This audits simulated worlds, whose truth is known, and counts how often each kind of statement
-    is false.
     """
-    if self_test.self_test:
-        others = (sources, options)
-        run_self_test(self_test, stored, output, ratings=ratings, others=others)
-        return
-    check_unused(self_test)
     from unskew.auditing.compile_ahead import compiling_ahead
     from unskew.auditing.run import audit
 

@@ -1,0 +1,86 @@
+"""Every kind of worlds, by name: one function each, and one line in the table."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from functools import partial
+
+from reliability.ingredients import Draft
+from reliability.kinds import displayed, named_worlds, no_taste, own_systems, tastes
+from reliability.known_world import KnownWorld
+
+
+@dataclass(frozen=True)
+class Kind:
+    """A kind of worlds, and what is stated of it before anything is audited."""
+
+    name: str
+    draw: Callable[[Draft], KnownWorld]
+    about: str
+    """In words: who likes what, what is exposed, who rates."""
+    adversarial: bool = False
+    """Whether a condition of statements about truth does not hold in its worlds."""
+    where_better_is_visible: bool = False
+    """Whether, by construction, a truly better system should be recognised as such here."""
+    users: tuple[int, int] = (400, 900)
+    items: tuple[int, int] = (250, 600)
+
+    def __call__(self, seed: int) -> KnownWorld:
+        """Make the world of a seed."""
+        return self.draw(Draft.of(self.name, seed, users=self.users, items=self.items))
+
+
+ADVERSARIAL = {"adversarial": True}
+VISIBLE = {"where_better_is_visible": True}
+TINY = {"users": (80, 150), "items": (100, 100)}
+
+_TABLE = (
+    ("taste", tastes.taste, VISIBLE),
+    ("pop+taste", tastes.popularity_taste, VISIBLE),
+    ("pop+taste+sel", tastes.popularity_taste_selection, VISIBLE),
+    ("null", no_taste.null, {}),
+    ("null+sel", no_taste.null_selection, {}),
+    ("rasch", no_taste.rasch, {}),
+    ("recsys", displayed.recommended, {}),
+    ("recsys+sel", displayed.recommended_selection, {}),
+    ("recsys+taste", displayed.recommended_other_taste, {}),
+    ("recsys=taste", displayed.recommended_taste, VISIBLE),
+    ("niche", no_taste.niche, {}),
+    ("quality", no_taste.quality, VISIBLE),
+    ("inverse", no_taste.inverse, {}),
+    ("halo", displayed.halo, ADVERSARIAL),
+    ("recsys*sel", displayed.recommended_times_selection, ADVERSARIAL),
+    ("untuned-trap", tastes.untuned_trap, {}),
+    ("cold-heavy", tastes.cold_heavy, {}),
+    ("implicit-only", tastes.implicit_only, {}),
+    ("tiny", tastes.tiny, TINY),
+    ("equal-systems", own_systems.equal_systems, {}),
+    ("near-equal-systems", own_systems.near_equal_systems, {}),
+    ("popularity-inverted", tastes.popularity_inverted, {}),
+    ("earlier-recommender", displayed.earlier_recommender, VISIBLE),
+    ("graded-halo", displayed.graded_halo, ADVERSARIAL),
+    ("middling-best", no_taste.middling_best, {}),
+    ("trend", tastes.trend, {}),
+    ("two-populations", tastes.two_populations, {}),
+    ("two-rankers", own_systems.two_rankers, {}),
+    ("sought-by-fans", tastes.sought_by_fans, ADVERSARIAL),
+    ("fan-clubs", own_systems.fan_clubs, ADVERSARIAL),
+    ("rating-predictor", own_systems.rating_predictor, {}),
+    ("category-exposure", displayed.category_exposure, {}),
+    ("position-bias", displayed.position_bias, {}),
+)
+"""Worlds are audited, and shown in tables, in this order."""
+
+KINDS: Mapping[str, Kind] = {
+    name: Kind(name, draw, draw.__doc__ or "", **marks) for name, draw, marks in _TABLE
+} | {
+    f"named-{name}": Kind(
+        f"named-{name}",
+        partial(named_worlds.named_world, name=name),
+        named_worlds.about(name),
+        where_better_is_visible=name in named_worlds.VISIBLE,
+    )
+    for name in named_worlds.NAMES
+}
+"""By name; `KINDS["taste"](seed)` makes a world."""

@@ -1,0 +1,139 @@
+"""What the audit of one known world came to: counts of statements, kept in a file each."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+from reliability.kinds import KINDS
+from reliability.tally import Count
+from reliability.trial import Trial, run_trial
+from unskew.engine.files import replacing
+from unskew.engine.folders import inner_path
+from unskew.errors import quietly
+
+WORTH = 0.1
+"""A system counts as truly better from this share of the other's true precision on."""
+
+
+@dataclass(frozen=True)
+class WorldTask:
+    """One world to audit."""
+
+    kind: str
+    seed: int
+
+    @property
+    def label(self) -> str:
+        """What it is, in words."""
+        return f"world {self.kind}, seed {self.seed}"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Recognised:
+    """Of the pairs in one world of which one is truly better and ahead: how many are named."""
+
+    world: str
+    seed: int
+    pairs: int
+    named: int
+    """By judgments as they are."""
+    named_by_slice: int
+    """By a slice of randomly shown items."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class WorldRecord:
+    """What the audit of one world came to."""
+
+    world: str
+    seed: int
+    counts: tuple[Count, ...]
+    recognised: Recognised
+
+
+def audit_world(task: WorldTask) -> WorldRecord:
+    """Audit a world, and count what is false."""
+    with quietly():
+        trial = run_trial(KINDS[task.kind](task.seed))
+        return record_of(trial, task)
+
+
+def record_of(trial: Trial, task: WorldTask) -> WorldRecord:
+    """Count statements, and those that are false."""
+    sayings, false, broken = Counter[str](), Counter[str](), set[str]()
+    for one in trial.outcomes():
+        sayings[one.kind] += 1
+        false[one.kind] += one.would_be_false
+        if one.is_false is None:
+            broken.add(one.kind)
+    counts = tuple(
+        Count(
+            kind=kind,
+            world=task.kind,
+            seed=task.seed,
+            sayings=count,
+            false=false[kind],
+            is_broken=kind in broken,
+        )
+        for kind, count in sayings.items()
+    )
+    return WorldRecord(
+        world=task.kind, seed=task.seed, counts=counts, recognised=_recognised(trial, task)
+    )
+
+
+def _recognised(trial: Trial, task: WorldTask) -> Recognised:
+    """Count the pairs of which one is truly better and ahead, and those that are named."""
+    evidence, truth = trial.evidence, trial.truth
+    better = {
+        pair
+        for pair in evidence.pairs
+        if evidence.ahead(*pair)
+        and truth.liking(*pair) > WORTH * max(truth.precision(pair[1]), 1e-9)
+    }
+    named = {one.subjects for one in trial.statements if one.kind == "better"}
+    by_slice = {one.subjects for one in trial.statements if one.kind == "better-shown"}
+    return Recognised(
+        world=task.kind,
+        seed=task.seed,
+        pairs=len(better),
+        named=len(better & named),
+        named_by_slice=len(better & by_slice),
+    )
+
+
+@dataclass(frozen=True)
+class KeptRecords:
+    """Finished worlds in a folder, a file each: a run that was stopped goes on."""
+
+    home: Path | None
+    """None keeps nothing."""
+
+    def _path(self, task: WorldTask) -> Path | None:
+        if self.home is None:
+            return None
+        return inner_path(self.home, f"{task.kind}-{task.seed}.json")
+
+    def read(self, task: WorldTask) -> WorldRecord | None:
+        """Return the record of a world; None where it has not been audited yet."""
+        path = self._path(task)
+        if path is None or not path.exists():
+            return None
+        content = json.loads(path.read_text(encoding="utf-8"))
+        return WorldRecord(
+            world=content["world"],
+            seed=content["seed"],
+            counts=tuple(Count(**one) for one in content["counts"]),
+            recognised=Recognised(**content["recognised"]),
+        )
+
+    def write(self, task: WorldTask, record: WorldRecord) -> None:
+        """Keep a record; it appears under its name when it is complete."""
+        path = self._path(task)
+        if path is not None:
+            path.parent.mkdir(parents=True, exist_ok=True)
+            with replacing(path) as file:
+                file.write_text(json.dumps(asdict(record)), encoding="utf-8")

@@ -1,1 +1,0 @@
-"""The self-test of the audit: worlds of which everything is known."""
