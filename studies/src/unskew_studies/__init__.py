@@ -2,6 +2,8 @@
 
 `paper` has what a study is written in (Study, Exhibit, Claim, Evidence), `rules` which values
 agree with a claim, `lab` what a study works on, `run` the entry, `result` the ledger and the page.
+`presets` has the papers' systems with their settings, `librec` those that copy LibRec;
+`command_run` and `command_list` are the commands of `unskew study`.
 
 Every paper has the same files; one that would be empty is left out:
 
@@ -19,3 +21,5 @@ that `checks_lemmas` checks, and the file without a suffix has what both share.
 import lazy_loader
 
 __getattr__, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)
+
+__version__ = "0.2.0"

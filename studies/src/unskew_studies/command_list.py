@@ -24,7 +24,7 @@ def command(
 
       unskew study list mena2021 --data-dir data/
     """
-    from unskew.studies.run import find_study, list_claims, overview
+    from unskew_studies.run import find_study, list_claims, overview
 
     if name is None:
         printout = outputs.Printout.of(overview(data_dir))

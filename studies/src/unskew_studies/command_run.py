@@ -29,7 +29,7 @@ from unskew.errors import SettingError
 
 if TYPE_CHECKING:
     from unskew.data.dataset import Dataset
-    from unskew.studies.result import StudyResult
+    from unskew_studies.result import StudyResult
 
 # What does not hold stands out.
 STYLES = {
@@ -108,7 +108,7 @@ def command(
 
     With --data, the claims become questions about your data.
     """
-    from unskew.studies.run import study
+    from unskew_studies.run import study
 
     outputs.report_kind(output)
     data = None if options.data is None else read_data(str(options.data), options.files)

@@ -39,7 +39,7 @@ class Corated:
 
     def block(self, which: I32) -> F64:
         """Return the similarities of some rows with all rows."""
-        from unskew.recommend import librec_kernels as kernels
+        from unskew_studies import librec_kernels as kernels
 
         rows, inverted = self.rows, self.inverted
         result = np.empty((which.size, len(rows)))
@@ -89,7 +89,7 @@ class NearestRaters:
 
     def score(self, users: I32) -> F64:
         """Add up the similarities of each item's nearest raters."""
-        from unskew.recommend import librec_kernels as kernels
+        from unskew_studies import librec_kernels as kernels
 
         rows, inverted = self.similarities.rows, self.similarities.inverted
         result = np.empty((users.size, rows.columns))
@@ -132,7 +132,7 @@ class NearestRated:
 
     def score(self, users: I32) -> F64:
         """Add up the similarities with each item's nearest among the user's."""
-        from unskew.recommend import librec_kernels as kernels
+        from unskew_studies import librec_kernels as kernels
 
         result = np.empty((users.size, self.ratings.columns))
 
@@ -170,7 +170,7 @@ class LibRecUserKNN(Algorithm):
     >>> import numpy as np
     >>> import polars as pl
     >>> from unskew import read_ratings
-    >>> from unskew.recommend.librec import LibRecUserKNN
+    >>> from unskew_studies.librec import LibRecUserKNN
     >>> rows = {"user": [1, 1, 2, 2], "item": [1, 2, 1, 3], "rating": [2.0, 1.0, 2.0, 1.0]}
     >>> model = LibRecUserKNN(k=1, shrink=1.0).fit(read_ratings(pl.DataFrame(rows)))
     >>> model.score(np.array([0], dtype=np.int32)).tolist()
@@ -218,7 +218,7 @@ class LibRecItemKNN(Algorithm):
 
 def ranks(similarity: F64) -> U16:
     """Return where each column stands in its row, the largest first; there are few enough."""
-    from unskew.recommend import librec_kernels as kernels
+    from unskew_studies import librec_kernels as kernels
 
     result = np.empty(similarity.shape, np.uint16)
 
@@ -263,7 +263,7 @@ class LibRecSLIM(Algorithm):
     tuning: ClassVar[Grid] = {"l1": (0.1, 1.0), "l2": (1.0, 5.0, 20.0)}
 
     def learn(self, train: Ratings, rng: np.random.Generator) -> Model:
-        from unskew.recommend import librec_kernels as kernels
+        from unskew_studies import librec_kernels as kernels
 
         R = user_rows(train)
         G = frozen(item_gram(R, self.name))
@@ -319,3 +319,9 @@ def without_zeros(rows: Rows) -> Rows:
         frozen(rows.value[kept]),
         rows.columns,
     )
+
+
+ALGORITHMS: dict[str, type[Algorithm]] = {
+    kind.name: kind for kind in (LibRecUserKNN, LibRecItemKNN, LibRecSLIM)
+}
+"""The systems of this file by name, as plans and commands name them."""

@@ -12,8 +12,8 @@ from unskew.data.entries import DATASETS
 from unskew.errors import SettingError
 from unskew.report.document import Block
 from unskew.report.text import number
-from unskew.studies.lab import Amount, Lab, Size
-from unskew.studies.rules import Rule
+from unskew_studies.lab import Amount, Lab, Size
+from unskew_studies.rules import Rule
 
 STAND_IN = "stand-in"
 """The name of the built-in data."""

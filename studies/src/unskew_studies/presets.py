@@ -13,7 +13,6 @@ from unskew.recommend.bpr import BPRMF
 from unskew.recommend.factors import WRMF, PureSVD
 from unskew.recommend.graph import HittingTime
 from unskew.recommend.language import RM1, RM2, LMWSRItemBased, LMWSRUserBased, UIRItem
-from unskew.recommend.librec import LibRecItemKNN, LibRecSLIM, LibRecUserKNN
 from unskew.recommend.linear import SLIM
 from unskew.recommend.listwise import ListRankMF
 from unskew.recommend.model import Algorithm, Model
@@ -40,6 +39,7 @@ from unskew.recommend.simple import (
 )
 from unskew.recommend.svdpp import SVDpp
 from unskew.recommend.topics import LDA, PLSA
+from unskew_studies.librec import LibRecItemKNN, LibRecSLIM, LibRecUserKNN
 
 
 @dataclass(frozen=True)
@@ -64,8 +64,8 @@ def _valcarce2018() -> dict[str, Chosen]:
 
     Examples
     --------
-    >>> import unskew as us
-    >>> systems = us.recommend.preset("valcarce2018")
+    >>> import unskew_studies
+    >>> systems = unskew_studies.preset("valcarce2018")
     >>> len(systems), systems["PureSVD"]
     (21, Chosen(algorithm=PureSVD(factors=30), settings='recovered'))
     """
@@ -121,8 +121,8 @@ def _mena2021() -> dict[str, Chosen]:
 
     Examples
     --------
-    >>> import unskew as us
-    >>> us.recommend.preset("mena2021")["eals"].algorithm.factors
+    >>> import unskew_studies
+    >>> unskew_studies.preset("mena2021")["eals"].algorithm.factors
     200
     """
     return {
@@ -173,8 +173,8 @@ def _castells2018() -> dict[str, Chosen]:
 
     Examples
     --------
-    >>> import unskew as us
-    >>> list(us.recommend.preset("castells2018"))
+    >>> import unskew_studies
+    >>> list(unskew_studies.preset("castells2018"))
     ['random', 'popularity', 'positive popularity', 'average rating', 'kNN', 'iMF']
     """
     return {
@@ -208,8 +208,8 @@ def _carraro2020() -> dict[str, Chosen]:
 
     Examples
     --------
-    >>> import unskew as us
-    >>> list(us.recommend.preset("carraro2020"))
+    >>> import unskew_studies
+    >>> list(unskew_studies.preset("carraro2020"))
     ['AvgRating', 'PosPop', 'UB_KNN', 'IB_KNN', 'MF']
     """
     return {
@@ -230,8 +230,8 @@ def _bellogin2017() -> dict[str, Chosen]:
 
     Examples
     --------
-    >>> import unskew as us
-    >>> list(us.recommend.preset("bellogin2017"))
+    >>> import unskew_studies
+    >>> list(unskew_studies.preset("bellogin2017"))
     ['pLSA', 'MF', 'kNN', 'popularity', 'random']
     """
     return {
@@ -263,8 +263,8 @@ def preset(paper: str) -> dict[str, Chosen]:
 
     Examples
     --------
-    >>> import unskew as us
-    >>> list(us.recommend.preset("castells2018"))
+    >>> import unskew_studies
+    >>> list(unskew_studies.preset("castells2018"))
     ['random', 'popularity', 'positive popularity', 'average rating', 'kNN', 'iMF']
     """
     return _PRESETS[choose("preset", paper, _PRESETS)]()

@@ -18,7 +18,7 @@ from unskew.report.document import Block, Code, Document, Fold, Section, Words
 from unskew.report.result import Result
 from unskew.report.tables import Table
 from unskew.report.text import as_json
-from unskew.studies.paper import (
+from unskew_studies.paper import (
     AMBIGUOUS,
     CLAIM,
     EVIDENCE_KINDS,
@@ -30,7 +30,7 @@ from unskew.studies.paper import (
     Study,
     format_value,
 )
-from unskew.studies.rules import Rule
+from unskew_studies.rules import Rule
 
 HOLDS, DIFFERS, CONTRADICTS, NOT_SETTLED = "holds", "differs", "contradicts", "not settled"
 FAILED, NO_DATA, NOT_CHECKABLE = "failed", "data not there", "not checkable"

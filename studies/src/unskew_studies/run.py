@@ -24,7 +24,7 @@ from unskew.engine.notebook_progress import notebook_progress
 from unskew.engine.outcomes import WorkersError
 from unskew.engine.versions import versions
 from unskew.errors import SettingError, UnskewError, unknown_name
-from unskew.studies.lab import (
+from unskew_studies.lab import (
     Lab,
     MissingDataError,
     UndefinedError,
@@ -34,9 +34,9 @@ from unskew.studies.lab import (
     open_lab,
     size_problem,
 )
-from unskew.studies.paper import EVIDENCE_KINDS, STAND_IN, Check, Claim, Evidence, Exhibit, Study
-from unskew.studies.result import FAILED, NO_DATA, NOT_CHECKABLE, StudyResult, Verdict, judge
-from unskew.studies.rules import Rule
+from unskew_studies.paper import EVIDENCE_KINDS, STAND_IN, Check, Claim, Evidence, Exhibit, Study
+from unskew_studies.result import FAILED, NO_DATA, NOT_CHECKABLE, StudyResult, Verdict, judge
+from unskew_studies.rules import Rule
 
 if TYPE_CHECKING:
     from distributed import Client
@@ -48,7 +48,7 @@ Progress = Callable[[str, int, int], None]
 def find_study(name: str) -> Study:
     """Return a study by the name of its paper."""
     choose("study", name, STUDIES)
-    paper: Study = import_module(f"unskew.studies.{name}.study").STUDY
+    paper: Study = import_module(f"unskew_studies.{name}.study").STUDY
     return paper
 
 
@@ -113,7 +113,7 @@ def study(
 
     Examples
     --------
-    >>> from unskew.studies.run import study
+    >>> from unskew_studies.run import study
     >>> result = study("mena2021", stand_in=True, claims=["3-40"])
     >>> result.counts()["holds"]
     1

@@ -10,8 +10,8 @@ import polars as pl
 
 from unskew.arrays import F64
 from unskew.stats.correlation import kendall
-from unskew.studies.lab import Lab, Measurement, UndefinedError
-from unskew.studies.paper import MeasuredValue
+from unskew_studies.lab import Lab, Measurement, UndefinedError
+from unskew_studies.paper import MeasuredValue
 
 POPULAR, RANDOM, PLSA, KNN, MF = "popularity", "random", "pLSA", "kNN", "MF"
 TINY = 1e-9

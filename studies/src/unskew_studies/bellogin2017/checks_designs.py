@@ -10,7 +10,7 @@ import polars as pl
 
 from unskew.stats.correlation import kendall
 from unskew.stats.distributions import mean_interval
-from unskew.studies.bellogin2017.checks import (
+from unskew_studies.bellogin2017.checks import (
     KNN,
     MF,
     PLSA,
@@ -28,7 +28,7 @@ from unskew.studies.bellogin2017.checks import (
     place,
     ratio,
 )
-from unskew.studies.bellogin2017.measurements import (
+from unskew_studies.bellogin2017.measurements import (
     AP,
     AR,
     AR_ALL,
@@ -41,7 +41,7 @@ from unskew.studies.bellogin2017.measurements import (
     TOTAL,
     P,
 )
-from unskew.studies.bellogin2017.measurements_designs import (
+from unskew_studies.bellogin2017.measurements_designs import (
     bounds,
     configurations,
     larger,
@@ -50,11 +50,11 @@ from unskew.studies.bellogin2017.measurements_designs import (
     sparser_fixed,
     thresholds,
 )
-from unskew.studies.bellogin2017.measurements_popularity import (
+from unskew_studies.bellogin2017.measurements_popularity import (
     chance,
 )
-from unskew.studies.lab import Lab, UndefinedError
-from unskew.studies.paper import MeasuredValue
+from unskew_studies.lab import Lab, UndefinedError
+from unskew_studies.paper import MeasuredValue
 
 # Section 3: designs
 

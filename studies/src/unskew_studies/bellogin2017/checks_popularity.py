@@ -7,7 +7,7 @@ import polars as pl
 
 from unskew.arrays import F64
 from unskew.stats.correlation import kendall
-from unskew.studies.bellogin2017.checks import (
+from unskew_studies.bellogin2017.checks import (
     KNN,
     MF,
     PLSA,
@@ -26,7 +26,7 @@ from unskew.studies.bellogin2017.checks import (
     place,
     ratio,
 )
-from unskew.studies.bellogin2017.measurements import (
+from unskew_studies.bellogin2017.measurements import (
     AP,
     AR,
     AR_FIXED,
@@ -51,13 +51,13 @@ from unskew.studies.bellogin2017.measurements import (
     P,
     folds,
 )
-from unskew.studies.bellogin2017.measurements_designs import (
+from unskew_studies.bellogin2017.measurements_designs import (
     configurations,
     one_item,
     remedies,
     uniform_designs,
 )
-from unskew.studies.bellogin2017.measurements_popularity import (
+from unskew_studies.bellogin2017.measurements_popularity import (
     constant_ratio,
     counts,
     fixed_rankings,
@@ -67,9 +67,9 @@ from unskew.studies.bellogin2017.measurements_popularity import (
     uniform_facts,
     weights,
 )
-from unskew.studies.bellogin2017.printed import LIKED_BY
-from unskew.studies.lab import Lab
-from unskew.studies.paper import MeasuredValue
+from unskew_studies.bellogin2017.printed import LIKED_BY
+from unskew_studies.lab import Lab
+from unskew_studies.paper import MeasuredValue
 
 # Section 5: popularity
 

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from unskew.studies.bellogin2017.measurements import LASTFM, MOVIELENS
-from unskew.studies.rules import Rule
+from unskew_studies.bellogin2017.measurements import LASTFM, MOVIELENS
+from unskew_studies.rules import Rule
 
 ML, LFM = (MOVIELENS,), (LASTFM,)
 BOTH = (MOVIELENS, LASTFM)

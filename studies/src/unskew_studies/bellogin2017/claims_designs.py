@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from unskew.studies import rules
-from unskew.studies.bellogin2017 import checks_designs as checks
-from unskew.studies.bellogin2017.claims import (
+from unskew_studies import rules
+from unskew_studies.bellogin2017 import checks_designs as checks
+from unskew_studies.bellogin2017.claims import (
     BOTH,
     CHANCE,
     EXACT,
@@ -14,7 +14,7 @@ from unskew.studies.bellogin2017.claims import (
     SAME,
     WITHIN_3,
 )
-from unskew.studies.paper import Claim, algebra, measured
+from unskew_studies.paper import Claim, algebra, measured
 
 CLAIMS = (
     Claim(

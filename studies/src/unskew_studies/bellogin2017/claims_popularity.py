@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from functools import partial
 
-from unskew.studies import rules
-from unskew.studies.bellogin2017 import checks as tables
-from unskew.studies.bellogin2017 import checks_popularity as checks
-from unskew.studies.bellogin2017.claims import (
+from unskew_studies import rules
+from unskew_studies.bellogin2017 import checks as tables
+from unskew_studies.bellogin2017 import checks_popularity as checks
+from unskew_studies.bellogin2017.claims import (
     AS_PRINTED,
     BOTH,
     EXACT,
@@ -18,9 +18,9 @@ from unskew.studies.bellogin2017.claims import (
     ORDINAL,
     SAME,
 )
-from unskew.studies.bellogin2017.measurements import AR, LASTFM, MOVIELENS, NETFLIX, ONE
-from unskew.studies.bellogin2017.measurements_popularity import uniform_facts
-from unskew.studies.paper import AMBIGUOUS, Claim, Evidence, algebra, measured
+from unskew_studies.bellogin2017.measurements import AR, LASTFM, MOVIELENS, NETFLIX, ONE
+from unskew_studies.bellogin2017.measurements_popularity import uniform_facts
+from unskew_studies.paper import AMBIGUOUS, Claim, Evidence, algebra, measured
 
 CLAIMS = (
     Claim(

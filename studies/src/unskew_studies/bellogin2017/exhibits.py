@@ -10,7 +10,7 @@ from unskew.report.document import Block, Picture, Words
 from unskew.report.tables import Table
 from unskew.report.text import p_value
 from unskew.splits.counts import count_parts
-from unskew.studies.bellogin2017.measurements import (
+from unskew_studies.bellogin2017.measurements import (
     AP,
     AR,
     AR_FIXED,
@@ -33,7 +33,7 @@ from unskew.studies.bellogin2017.measurements import (
     folds,
     uniform_splits,
 )
-from unskew.studies.bellogin2017.measurements_designs import (
+from unskew_studies.bellogin2017.measurements_designs import (
     bounds,
     configurations,
     larger,
@@ -42,16 +42,16 @@ from unskew.studies.bellogin2017.measurements_designs import (
     sparser,
     uniform_designs,
 )
-from unskew.studies.bellogin2017.measurements_popularity import (
+from unskew_studies.bellogin2017.measurements_popularity import (
     counts,
     cumulated_shares,
     ratio_by_popularity,
     simulated,
 )
-from unskew.studies.bellogin2017.printed import PRINTED, PRINTED_SIMULATED, TREC
-from unskew.studies.charts import Chart
-from unskew.studies.lab import Lab
-from unskew.studies.paper import Exhibit
+from unskew_studies.bellogin2017.printed import PRINTED, PRINTED_SIMULATED, TREC
+from unskew_studies.charts import Chart
+from unskew_studies.lab import Lab
+from unskew_studies.paper import Exhibit
 
 
 def means(frame: pl.DataFrame, *by: str) -> pl.DataFrame:

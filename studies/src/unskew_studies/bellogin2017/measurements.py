@@ -17,14 +17,14 @@ from unskew.errors import quietly
 from unskew.evaluation.evaluate import evaluate
 from unskew.evaluation.scores import Scores
 from unskew.recommend.model import Model
-from unskew.recommend.presets import preset
 from unskew.splits.events import TemporalEvents
 from unskew.splits.popularity import HeadRemoved, Uniform
 from unskew.splits.random import Random as RandomSplit
 from unskew.splits.split import Split
-from unskew.studies.lab import Lab
 from unskew.targets.designs import AllItems, OneRelevant, Targets, TestItems
 from unskew.targets.lists import TargetLists
+from unskew_studies.lab import Lab
+from unskew_studies.presets import preset
 
 Row = dict[str, Any]
 

@@ -18,7 +18,9 @@ from unskew.report.text import counted
 from unskew.splits.split import Split
 from unskew.splits.subsample import sparsity_sample
 from unskew.stats.significance import compare
-from unskew.studies.bellogin2017.measurements import (
+from unskew.targets.designs import AllItems, OneRelevant, Percentiles, TestItems
+from unskew.targets.lists import TargetLists
+from unskew_studies.bellogin2017.measurements import (
     AP,
     AR,
     AR_FIXED,
@@ -55,9 +57,7 @@ from unskew.studies.bellogin2017.measurements import (
     target_lists,
     uniform_splits,
 )
-from unskew.studies.lab import Lab, UndefinedError, measurement
-from unskew.targets.designs import AllItems, OneRelevant, Percentiles, TestItems
-from unskew.targets.lists import TargetLists
+from unskew_studies.lab import Lab, UndefinedError, measurement
 
 # Systems under designs: Figs. 2, 8 and 9
 

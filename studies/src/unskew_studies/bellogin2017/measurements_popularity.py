@@ -16,7 +16,13 @@ from unskew.recommend.simple import Popularity, PositivePopularity, Random
 from unskew.splits.popularity import Uniform
 from unskew.splits.random import Random as RandomSplit
 from unskew.splits.strata import popularity_percentiles
-from unskew.studies.bellogin2017.measurements import (
+from unskew.targets.designs import (
+    OneRelevant,
+    TestItems,
+)
+from unskew.worlds.observation import Always, PopularityLaw, fit_popularity_law
+from unskew.worlds.worlds import World
+from unskew_studies.bellogin2017.measurements import (
     AR,
     COMMON,
     EPSILON,
@@ -39,13 +45,7 @@ from unskew.studies.bellogin2017.measurements import (
     target_lists,
     uniform_test,
 )
-from unskew.studies.lab import Lab, measurement
-from unskew.targets.designs import (
-    OneRelevant,
-    TestItems,
-)
-from unskew.worlds.observation import Always, PopularityLaw, fit_popularity_law
-from unskew.worlds.worlds import World
+from unskew_studies.lab import Lab, measurement
 
 # Simulated data: Fig. 5 and section 6.2
 

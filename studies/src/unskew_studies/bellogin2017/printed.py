@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from unskew.studies.bellogin2017.measurements import AR, LASTFM, MOVIELENS, NETFLIX, ONE
+from unskew_studies.bellogin2017.measurements import AR, LASTFM, MOVIELENS, NETFLIX, ONE
 
 LIKED_BY = {MOVIELENS: 32.7, LASTFM: 73.0, NETFLIX: 20.1}
 """Percent of users who like the most liked item, as printed in section 5.2."""

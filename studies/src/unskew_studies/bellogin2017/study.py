@@ -5,16 +5,16 @@ from __future__ import annotations
 from dataclasses import replace
 
 from unskew.data.dataset import Dataset
-from unskew.studies.bellogin2017 import claims_designs, claims_popularity
-from unskew.studies.bellogin2017.exhibits import EXHIBITS
-from unskew.studies.bellogin2017.measurements import (
+from unskew.worlds.worlds import world
+from unskew_studies.bellogin2017 import claims_designs, claims_popularity
+from unskew_studies.bellogin2017.exhibits import EXHIBITS
+from unskew_studies.bellogin2017.measurements import (
     LASTFM,
     MOVIELENS,
     NETFLIX,
 )
-from unskew.studies.lab import Amount
-from unskew.studies.paper import STAND_IN, Study, in_order
-from unskew.worlds.worlds import world
+from unskew_studies.lab import Amount
+from unskew_studies.paper import STAND_IN, Study, in_order
 
 
 def stand_in(seed: int) -> Dataset:

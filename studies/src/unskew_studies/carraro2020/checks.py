@@ -19,7 +19,8 @@ from unskew.splits.interventions import Evidence, Wtd
 from unskew.splits.subsample import random_parts
 from unskew.stats.correlation import kendall
 from unskew.stats.distributions import student_t_quantile
-from unskew.studies.carraro2020.measurements import (
+from unskew.worlds.worlds import world
+from unskew_studies.carraro2020.measurements import (
     LEVEL,
     OTHERS,
     SHARES,
@@ -31,7 +32,7 @@ from unskew.studies.carraro2020.measurements import (
     statistics,
     without_pairs_in_training,
 )
-from unskew.studies.carraro2020.printed import (
+from unskew_studies.carraro2020.printed import (
     BOTH,
     COAT,
     INTELLIGENT,
@@ -52,11 +53,10 @@ from unskew.studies.carraro2020.printed import (
     printed_means,
     truncated,
 )
-from unskew.studies.lab import Lab, UndefinedError
-from unskew.studies.paper import (
+from unskew_studies.lab import Lab, UndefinedError
+from unskew_studies.paper import (
     MeasuredValue,
 )
-from unskew.worlds.worlds import world
 
 Errors = dict[tuple[str, str], float]
 Interval = tuple[float, float | None, float | None]

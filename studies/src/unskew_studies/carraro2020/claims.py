@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from functools import partial
 
-from unskew.studies import rules
-from unskew.studies.carraro2020 import checks
-from unskew.studies.carraro2020.printed import BOTH, COAT, IMPERSONAL, PERSONAL, R3
-from unskew.studies.paper import NOTE, Claim, algebra, measured, printed
+from unskew_studies import rules
+from unskew_studies.carraro2020 import checks
+from unskew_studies.carraro2020.printed import BOTH, COAT, IMPERSONAL, PERSONAL, R3
+from unskew_studies.paper import NOTE, Claim, algebra, measured, printed
 
 ORDER = "only the order: sizes depend on settings of the systems that are not published"
 JACKKNIFE = "intervals are the jackknife's over repetitions"

@@ -10,10 +10,10 @@ from unskew.report.document import Block, Picture, Words
 from unskew.report.tables import Table
 from unskew.report.text import counted
 from unskew.stats.correlation import kendall_test
-from unskew.studies.carraro2020.checks import (
+from unskew_studies.carraro2020.checks import (
     study_of,
 )
-from unskew.studies.carraro2020.measurements import (
+from unskew_studies.carraro2020.measurements import (
     experiment,
     in_both,
     posteriors,
@@ -21,7 +21,7 @@ from unskew.studies.carraro2020.measurements import (
     statistics,
     without_pairs_in_training,
 )
-from unskew.studies.carraro2020.printed import (
+from unskew_studies.carraro2020.printed import (
     BOTH,
     NAMES,
     SETS,
@@ -34,8 +34,8 @@ from unskew.studies.carraro2020.printed import (
     TRUE,
     printed_means,
 )
-from unskew.studies.lab import Lab
-from unskew.studies.paper import Exhibit
+from unskew_studies.lab import Lab
+from unskew_studies.paper import Exhibit
 
 RULES = {
     "counting as missed": experiment,

@@ -27,7 +27,7 @@ from unskew.recommend.model import Algorithm
 from unskew.splits.randomness import looks_random
 from unskew.splits.split import without_overlap
 from unskew.splits.subsample import random_parts
-from unskew.studies.lab import Lab, Measurement, MissingDataError, UndefinedError, measurement
+from unskew_studies.lab import Lab, Measurement, MissingDataError, UndefinedError, measurement
 
 LIKED = 4.0
 LEVEL = 0.95

@@ -5,14 +5,14 @@ from __future__ import annotations
 from dataclasses import replace
 
 from unskew.data.dataset import Dataset
-from unskew.studies.carraro2020.claims import CLAIMS
-from unskew.studies.carraro2020.exhibits import EXHIBITS
-from unskew.studies.carraro2020.printed import (
+from unskew.worlds.worlds import world
+from unskew_studies.carraro2020.claims import CLAIMS
+from unskew_studies.carraro2020.exhibits import EXHIBITS
+from unskew_studies.carraro2020.printed import (
     BOTH,
 )
-from unskew.studies.lab import Amount
-from unskew.studies.paper import STAND_IN, Study
-from unskew.worlds.worlds import world
+from unskew_studies.lab import Amount
+from unskew_studies.paper import STAND_IN, Study
 
 
 def stand_in(seed: int) -> Dataset:

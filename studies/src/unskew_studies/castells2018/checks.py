@@ -11,9 +11,9 @@ import polars as pl
 
 from unskew.errors import DataError
 from unskew.stats.correlation import kendall
-from unskew.studies.castells2018 import checks_formulas as formulas
-from unskew.studies.castells2018 import measurements_worlds as worlds
-from unskew.studies.castells2018.measurements import (
+from unskew_studies.castells2018 import checks_formulas as formulas
+from unskew_studies.castells2018 import measurements_worlds as worlds
+from unskew_studies.castells2018.measurements import (
     AVERAGE,
     AVERAGE_OF_ONE,
     BINS,
@@ -39,8 +39,8 @@ from unskew.studies.castells2018.measurements import (
     thinning,
     times_chance,
 )
-from unskew.studies.lab import Lab
-from unskew.studies.paper import MeasuredValue
+from unskew_studies.lab import Lab
+from unskew_studies.paper import MeasuredValue
 
 ONE_IN_A_THOUSAND = 3.2905
 """Standard errors of p = .001, both sides."""

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from unskew.studies import rules
-from unskew.studies.castells2018 import checks
-from unskew.studies.paper import NOTE, Claim, algebra, measured
+from unskew_studies import rules
+from unskew_studies.castells2018 import checks
+from unskew_studies.paper import NOTE, Claim, algebra, measured
 
 ML1M = ("ml-1m",)
 SOME = rules.Rule(0.0, 1.0, strict=True, text="some of it, less than all")

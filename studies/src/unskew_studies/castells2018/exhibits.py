@@ -9,8 +9,8 @@ import polars as pl
 from unskew.errors import UnskewError
 from unskew.report.document import Block, Picture, Words
 from unskew.report.tables import Table
-from unskew.studies.castells2018 import measurements_worlds as worlds
-from unskew.studies.castells2018.measurements import (
+from unskew_studies.castells2018 import measurements_worlds as worlds
+from unskew_studies.castells2018.measurements import (
     AVERAGE_OF_ONE,
     CUTOFF,
     METRICS,
@@ -22,9 +22,9 @@ from unskew.studies.castells2018.measurements import (
     null_slices,
     null_user_flat,
 )
-from unskew.studies.charts import Chart
-from unskew.studies.lab import Lab, Measurement
-from unskew.studies.paper import Exhibit
+from unskew_studies.charts import Chart
+from unskew_studies.lab import Lab, Measurement
+from unskew_studies.paper import Exhibit
 
 SHOWN = {
     "random": "random split",

@@ -25,16 +25,16 @@ from unskew.experiment.plan import Plan
 from unskew.recommend.factors import WRMF
 from unskew.recommend.model import Algorithm
 from unskew.recommend.neighbours import UserKNN
-from unskew.recommend.presets import preset
 from unskew.recommend.simple import PositivePopularity, SmoothedAverage
 from unskew.splits.familiar import FamiliarTraining
 from unskew.splits.popularity import Flat
 from unskew.splits.random import Random
 from unskew.splits.strata import Strata, judgment_bins, percentiles
 from unskew.splits.time import Temporal
-from unskew.studies.lab import Lab, MissingDataError, UndefinedError, measurement
 from unskew.targets.designs import AllItems, TestTargets, UserFlat
 from unskew.worlds.nulls import forced_judgments, redraw
+from unskew_studies.lab import Lab, MissingDataError, UndefinedError, measurement
+from unskew_studies.presets import preset
 
 LIKED = 4.0
 SHARE = 0.57

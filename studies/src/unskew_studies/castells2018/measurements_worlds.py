@@ -30,8 +30,6 @@ from unskew.splits.time import Temporal
 from unskew.splits.user import PerUser
 from unskew.stats.correlation import kendall
 from unskew.stats.distributions import share_interval
-from unskew.studies.castells2018.measurements import thin_judgments
-from unskew.studies.lab import Lab, measurement
 from unskew.targets.designs import AllItems, TestTargets
 from unskew.unbiased.ab_tests import ab_test
 from unskew.unbiased.click_models import Clicks, ForcedExposure
@@ -39,6 +37,8 @@ from unskew.unbiased.online_outcomes import OnlineTests
 from unskew.unbiased.online_trials import online_tests
 from unskew.unbiased.top_items import top_lists
 from unskew.worlds.worlds import World, world
+from unskew_studies.castells2018.measurements import thin_judgments
+from unskew_studies.lab import Lab, measurement
 
 CM100K = (1_054, 1_084, 103_584, 11_594)
 """Users, items, judgments and familiar judgments of CM100k."""

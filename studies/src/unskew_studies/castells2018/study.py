@@ -5,11 +5,11 @@ from __future__ import annotations
 from dataclasses import replace
 
 from unskew.data.dataset import Dataset
-from unskew.studies.castells2018.claims import CLAIMS
-from unskew.studies.castells2018.exhibits import EXHIBITS
-from unskew.studies.lab import Amount
-from unskew.studies.paper import STAND_IN, Study
 from unskew.worlds.worlds import world
+from unskew_studies.castells2018.claims import CLAIMS
+from unskew_studies.castells2018.exhibits import EXHIBITS
+from unskew_studies.lab import Amount
+from unskew_studies.paper import STAND_IN, Study
 
 
 def stand_in(seed: int) -> Dataset:

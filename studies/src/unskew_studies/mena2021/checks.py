@@ -10,8 +10,8 @@ import polars as pl
 
 from unskew.stats.correlation import kendall
 from unskew.stats.distributions import mean_interval
-from unskew.studies.lab import Lab, MissingDataError, UndefinedError
-from unskew.studies.mena2021.measurements import (
+from unskew_studies.lab import Lab, MissingDataError, UndefinedError
+from unskew_studies.mena2021.measurements import (
     BEST_ANTI,
     BEST_P,
     MEANT,

@@ -6,20 +6,20 @@ import math
 
 from unskew.report.text import number
 from unskew.splits.familiar import FamiliarTraining
-from unskew.studies.lab import Lab, MissingDataError
-from unskew.studies.mena2021 import printed
-from unskew.studies.mena2021.checks import (
+from unskew_studies.lab import Lab, MissingDataError
+from unskew_studies.mena2021 import printed
+from unskew_studies.mena2021.checks import (
     furthest,
     share,
 )
-from unskew.studies.mena2021.measurements import (
+from unskew_studies.mena2021.measurements import (
     is_survey,
     items,
     random_part,
     sizes,
     steepness,
 )
-from unskew.studies.paper import MeasuredValue
+from unskew_studies.paper import MeasuredValue
 
 CASES = ("agree, steeper", "agree, not steeper", "disagree, steeper", "disagree, not steeper")
 

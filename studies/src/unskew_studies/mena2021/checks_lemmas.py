@@ -9,9 +9,9 @@ import polars as pl
 
 from unskew.bias.pairs import item_pairs
 from unskew.report.text import number
-from unskew.studies.lab import Lab
-from unskew.studies.mena2021 import printed
-from unskew.studies.mena2021.measurements_lemmas import (
+from unskew_studies.lab import Lab
+from unskew_studies.mena2021 import printed
+from unskew_studies.mena2021.measurements_lemmas import (
     at_random,
     lemma_2,
     lemma_worlds,
@@ -20,7 +20,7 @@ from unskew.studies.mena2021.measurements_lemmas import (
     toys,
     truth_tables,
 )
-from unskew.studies.paper import MeasuredValue
+from unskew_studies.paper import MeasuredValue
 
 
 def least_significant(_lab: Lab, _dataset_name: str) -> MeasuredValue:

@@ -13,9 +13,9 @@ from unskew.bias.decomposition import Margins, margins
 from unskew.report.text import number
 from unskew.splits.time import Temporal
 from unskew.stats.correlation import kendall
-from unskew.studies.lab import Lab
-from unskew.studies.mena2021 import printed
-from unskew.studies.mena2021.checks import (
+from unskew_studies.lab import Lab
+from unskew_studies.mena2021 import printed
+from unskew_studies.mena2021.checks import (
     Means,
     Tau,
     furthest,
@@ -26,7 +26,7 @@ from unskew.studies.mena2021.checks import (
     released_tau,
     tau,
 )
-from unskew.studies.mena2021.measurements import (
+from unskew_studies.mena2021.measurements import (
     BEST_ANTI,
     BEST_P,
     CONDENSED,
@@ -41,7 +41,7 @@ from unskew.studies.mena2021.measurements import (
     temporal,
     temporal_spread,
 )
-from unskew.studies.paper import MeasuredValue
+from unskew_studies.paper import MeasuredValue
 
 MEANT = "As defined: BPMF learns, which in the paper it never did"
 PLAIN = ("Pop", "Avg", "Rnd")

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from unskew.studies.mena2021.measurements import RELEASED_AT_10
-from unskew.studies.rules import Rule
+from unskew_studies.mena2021.measurements import RELEASED_AT_10
+from unskew_studies.rules import Rule
 
 ML, YAHOO, CM = "ml-1m", "yahoo-r3", "cm100k"
 ALL, KNOWN = (ML, YAHOO, CM), (YAHOO, CM)

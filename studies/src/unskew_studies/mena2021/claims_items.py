@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from functools import partial
 
-from unskew.studies import rules
-from unskew.studies.mena2021 import checks_items as checks
-from unskew.studies.mena2021.claims import (
+from unskew_studies import rules
+from unskew_studies.mena2021 import checks_items as checks
+from unskew_studies.mena2021.claims import (
     ALL,
     CM,
     COUNTS,
@@ -17,7 +17,7 @@ from unskew.studies.mena2021.claims import (
     YAHOO,
     within,
 )
-from unskew.studies.paper import Claim, algebra, measured
+from unskew_studies.paper import Claim, algebra, measured
 
 CLAIMS = (
     Claim(

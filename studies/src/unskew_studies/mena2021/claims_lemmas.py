@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from functools import partial
 
-from unskew.studies import rules
-from unskew.studies.mena2021 import checks_lemmas as checks
-from unskew.studies.mena2021.claims import (
+from unskew_studies import rules
+from unskew_studies.mena2021 import checks_lemmas as checks
+from unskew_studies.mena2021.claims import (
     LOGIC,
     each,
     within,
 )
-from unskew.studies.paper import AMBIGUOUS, Claim, algebra, measured, printed
+from unskew_studies.paper import AMBIGUOUS, Claim, algebra, measured, printed
 
 CLAIMS = (
     Claim(

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from functools import partial
 
-from unskew.studies import rules
-from unskew.studies.mena2021 import checks_systems as checks
-from unskew.studies.mena2021.claims import (
+from unskew_studies import rules
+from unskew_studies.mena2021 import checks_systems as checks
+from unskew_studies.mena2021.claims import (
     ALL,
     CM,
     FOLDS,
@@ -22,9 +22,9 @@ from unskew.studies.mena2021.claims import (
     each,
     within,
 )
-from unskew.studies.mena2021.measurements import BEST_TRUE
-from unskew.studies.mena2021.printed import COVERAGE, TRUE_COVERAGE
-from unskew.studies.paper import NOTE, Claim, algebra, measured, released
+from unskew_studies.mena2021.measurements import BEST_TRUE
+from unskew_studies.mena2021.printed import COVERAGE, TRUE_COVERAGE
+from unskew_studies.paper import NOTE, Claim, algebra, measured, released
 
 CLAIMS = (
     Claim(

@@ -11,18 +11,18 @@ from unskew.report.charts import MOST_ROWS, Figure
 from unskew.report.document import Block, Picture, Words
 from unskew.report.tables import Table
 from unskew.report.text import counted
-from unskew.studies.charts import Chart
-from unskew.studies.lab import Lab, MissingDataError
-from unskew.studies.mena2021 import printed
-from unskew.studies.mena2021.checks import (
+from unskew_studies.charts import Chart
+from unskew_studies.lab import Lab, MissingDataError
+from unskew_studies.mena2021 import printed
+from unskew_studies.mena2021.checks import (
     Tau,
     means,
     released,
     released_tau,
 )
-from unskew.studies.mena2021.checks_systems import FIRST, MORE, kept, twins
-from unskew.studies.mena2021.claims import ALL, CM, KNOWN, ML, TABLE
-from unskew.studies.mena2021.measurements import (
+from unskew_studies.mena2021.checks_systems import FIRST, MORE, kept, twins
+from unskew_studies.mena2021.claims import ALL, CM, KNOWN, ML, TABLE
+from unskew_studies.mena2021.measurements import (
     BEST_ANTI,
     BEST_P,
     BEST_TRUE,
@@ -41,8 +41,8 @@ from unskew.studies.mena2021.measurements import (
     temporal,
     threshold,
 )
-from unskew.studies.mena2021.measurements_lemmas import lemma_worlds, toys, truth_tables
-from unskew.studies.paper import STAND_IN, Exhibit
+from unskew_studies.mena2021.measurements_lemmas import lemma_worlds, toys, truth_tables
+from unskew_studies.paper import STAND_IN, Exhibit
 
 Blocks = Sequence[Block]
 WORDS = {

@@ -24,7 +24,6 @@ from unskew.experiment.execution import run_plan_by
 from unskew.experiment.plan import Custom, Plan
 from unskew.experiment.results import Results
 from unskew.recommend.model import Algorithm, Model
-from unskew.recommend.presets import preset
 from unskew.recommend.simple import OptimalAntiPrecision, OptimalPrecision, OptimalTrue, Random
 from unskew.splits.familiar import FamiliarTraining
 from unskew.splits.given import Given
@@ -32,11 +31,12 @@ from unskew.splits.random import Random as RandomSplit
 from unskew.splits.split import Splitter, shared_rows
 from unskew.splits.time import Temporal
 from unskew.stats.correlation import kendall
-from unskew.studies.lab import Lab, MissingDataError, measurement
-from unskew.studies.mena2021.measurements_lemmas import extent, steeper_in_floats, steeper_than_both
 from unskew.targets.designs import TrainItems
 from unskew.worlds.observation import AgainstRelevance
 from unskew.worlds.worlds import World, world
+from unskew_studies.lab import Lab, MissingDataError, measurement
+from unskew_studies.mena2021.measurements_lemmas import extent, steeper_in_floats, steeper_than_both
+from unskew_studies.presets import preset
 
 NAMES = {
     "wrmf": "WRMF",

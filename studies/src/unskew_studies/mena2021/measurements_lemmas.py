@@ -17,9 +17,9 @@ from unskew.bias.steepness import agree, decrement_rate
 from unskew.evaluation.evaluate import evaluate
 from unskew.stats.correlation import kendall_test
 from unskew.stats.distributions import mean_interval
-from unskew.studies.lab import Lab, measurement
-from unskew.studies.mena2021.printed import PRINTED_2, PRINTED_4, PRINTED_8, Both, Numbers
 from unskew.worlds.worlds import world
+from unskew_studies.lab import Lab, measurement
+from unskew_studies.mena2021.printed import PRINTED_2, PRINTED_4, PRINTED_8, Both, Numbers
 
 SIDE = 5
 """Users on each side of the split in a toy."""
@@ -342,7 +342,7 @@ def p_of_tau(tau: float, systems: int = 16) -> float:
 
     Examples
     --------
-    >>> from unskew.studies.mena2021.measurements_lemmas import p_of_tau
+    >>> from unskew_studies.mena2021.measurements_lemmas import p_of_tau
     >>> round(p_of_tau(0.8, systems=5), 3)
     0.083
     """

@@ -5,12 +5,12 @@ from __future__ import annotations
 from dataclasses import replace
 
 from unskew.data.dataset import Dataset
-from unskew.studies.lab import Amount
-from unskew.studies.mena2021 import claims_items, claims_lemmas, claims_systems
-from unskew.studies.mena2021.claims import ML
-from unskew.studies.mena2021.exhibits import EXHIBITS
-from unskew.studies.paper import STAND_IN, Study, in_order
 from unskew.worlds.worlds import world
+from unskew_studies.lab import Amount
+from unskew_studies.mena2021 import claims_items, claims_lemmas, claims_systems
+from unskew_studies.mena2021.claims import ML
+from unskew_studies.mena2021.exhibits import EXHIBITS
+from unskew_studies.paper import STAND_IN, Study, in_order
 
 
 def stand_in(seed: int) -> Dataset:

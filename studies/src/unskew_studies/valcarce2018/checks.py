@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from unskew.studies.lab import Lab
-from unskew.studies.paper import Check, MeasuredValue
-from unskew.studies.valcarce2018.measurements import (
+from unskew_studies.lab import Lab
+from unskew_studies.paper import Check, MeasuredValue
+from unskew_studies.valcarce2018.measurements import (
     OurResults,
     ReleasedResults,
     Results,

@@ -9,9 +9,11 @@ import polars as pl
 
 from unskew.evaluation.evaluate import evaluate
 from unskew.stats.discrimination import discriminative_power
-from unskew.studies.lab import Lab
-from unskew.studies.paper import MeasuredValue
-from unskew.studies.valcarce2018.measurements import (
+from unskew.targets.designs import AllItems, Targets, TestItems
+from unskew.targets.lists import TargetLists
+from unskew_studies.lab import Lab
+from unskew_studies.paper import MeasuredValue
+from unskew_studies.valcarce2018.measurements import (
     DEPTH,
     OurResults,
     ReleasedResults,
@@ -21,9 +23,7 @@ from unskew.studies.valcarce2018.measurements import (
     run_of,
     sizes,
 )
-from unskew.studies.valcarce2018.printed import COLUMNS, SEVEN, TABLE_2
-from unskew.targets.designs import AllItems, Targets, TestItems
-from unskew.targets.lists import TargetLists
+from unskew_studies.valcarce2018.printed import COLUMNS, SEVEN, TABLE_2
 
 ERRORS = {0.05: 0.001, 0.01: 0.00045}
 """The error that the paper gives for p-values of 100,000 permutations."""

@@ -11,10 +11,10 @@ import numpy as np
 import polars as pl
 
 from unskew.stats.correlation import kendall
-from unskew.studies.lab import Lab, MissingDataError, UndefinedError
-from unskew.studies.paper import PRINTED, Check, MeasuredValue
-from unskew.studies.valcarce2018.checks import on_released
-from unskew.studies.valcarce2018.measurements import (
+from unskew_studies.lab import Lab, MissingDataError, UndefinedError
+from unskew_studies.paper import PRINTED, Check, MeasuredValue
+from unskew_studies.valcarce2018.checks import on_released
+from unskew_studies.valcarce2018.measurements import (
     DEPTH,
     ReleasedResults,
     Results,
@@ -28,7 +28,7 @@ from unskew.studies.valcarce2018.measurements import (
     sparsity,
     unordered_pairs,
 )
-from unskew.studies.valcarce2018.printed import (
+from unskew_studies.valcarce2018.printed import (
     CUTOFFS,
     DEFINED,
     FAMILIES,

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from unskew.studies.valcarce2018.measurements import pvalues_file, results_file
-from unskew.studies.valcarce2018.printed import SETS
+from unskew_studies.valcarce2018.measurements import pvalues_file, results_file
+from unskew_studies.valcarce2018.printed import SETS
 
 ML, LT, BA = SETS
 ALL = tuple(SETS)

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from functools import partial
 
-from unskew.studies import rules
-from unskew.studies.paper import AMBIGUOUS, Claim, algebra, measured, released
-from unskew.studies.valcarce2018 import checks_methods as checks
-from unskew.studies.valcarce2018.checks import on_released
-from unskew.studies.valcarce2018.claims import (
+from unskew_studies import rules
+from unskew_studies.paper import AMBIGUOUS, Claim, algebra, measured, released
+from unskew_studies.valcarce2018 import checks_methods as checks
+from unskew_studies.valcarce2018.checks import on_released
+from unskew_studies.valcarce2018.claims import (
     ALL,
     BA,
     LT,
@@ -18,7 +18,7 @@ from unskew.studies.valcarce2018.claims import (
     PVALUES,
     RESULTS,
 )
-from unskew.studies.valcarce2018.measurements import results_file
+from unskew_studies.valcarce2018.measurements import results_file
 
 CLAIMS = (
     Claim(

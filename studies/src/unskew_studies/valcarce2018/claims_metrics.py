@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from functools import partial
 
-from unskew.studies import rules
-from unskew.studies.paper import NOTE, Claim, algebra, measured, released
-from unskew.studies.valcarce2018 import checks_metrics as checks
-from unskew.studies.valcarce2018.checks import on_ours, on_released
-from unskew.studies.valcarce2018.claims import (
+from unskew_studies import rules
+from unskew_studies.paper import NOTE, Claim, algebra, measured, released
+from unskew_studies.valcarce2018 import checks_metrics as checks
+from unskew_studies.valcarce2018.checks import on_ours, on_released
+from unskew_studies.valcarce2018.claims import (
     ALL,
     ALL_PVALUES,
     ALL_RESULTS,
@@ -23,8 +23,8 @@ from unskew.studies.valcarce2018.claims import (
     RESULTS,
     TWO_DECIMALS,
 )
-from unskew.studies.valcarce2018.measurements import ReleasedResults, pvalues_file, results_file
-from unskew.studies.valcarce2018.printed import FIGURE_1, as_pairs, cutoffs
+from unskew_studies.valcarce2018.measurements import ReleasedResults, pvalues_file, results_file
+from unskew_studies.valcarce2018.printed import FIGURE_1, as_pairs, cutoffs
 
 CLAIMS = (
     Claim(

@@ -6,15 +6,15 @@ from collections.abc import Callable, Mapping, Sequence
 
 import polars as pl
 
-from unskew.recommend.presets import preset
 from unskew.report.charts import Figure
 from unskew.report.document import Block, Picture, Words
 from unskew.report.tables import Table
 from unskew.stats.discrimination import discriminative_power
-from unskew.studies.charts import Chart
-from unskew.studies.lab import Lab, MissingDataError
-from unskew.studies.paper import Exhibit
-from unskew.studies.valcarce2018.measurements import (
+from unskew_studies.charts import Chart
+from unskew_studies.lab import Lab, MissingDataError
+from unskew_studies.paper import Exhibit
+from unskew_studies.presets import preset
+from unskew_studies.valcarce2018.measurements import (
     OurResults,
     ReleasedResults,
     Results,
@@ -26,7 +26,7 @@ from unskew.studies.valcarce2018.measurements import (
     sparsity,
     unordered_pairs,
 )
-from unskew.studies.valcarce2018.printed import (
+from unskew_studies.valcarce2018.printed import (
     FIGURE_1,
     FIGURE_5,
     SETS,

@@ -17,7 +17,6 @@ from unskew.evaluation.evaluate import evaluate
 from unskew.evaluation.scores import Scores
 from unskew.experiment.plan import STAGES
 from unskew.judging.rank import rank
-from unskew.recommend.presets import Chosen, preset
 from unskew.runs import Run, read_run
 from unskew.splits.given import Given
 from unskew.splits.split import Split
@@ -27,9 +26,10 @@ from unskew.stats.discrimination import discriminative_power
 from unskew.stats.incompleteness import SHARES, robustness
 from unskew.stats.order_agreement import agreement
 from unskew.stats.significance import compare
-from unskew.studies.lab import Lab, MissingDataError, UndefinedError, last_line, measurement
-from unskew.studies.valcarce2018.printed import COLUMNS, CUTOFFS, FAMILIES, SEVEN, cutoffs
 from unskew.targets.designs import AllItems, OneRelevant, Targets, TestItems, TestTargets
+from unskew_studies.lab import Lab, MissingDataError, UndefinedError, last_line, measurement
+from unskew_studies.presets import Chosen, preset
+from unskew_studies.valcarce2018.printed import COLUMNS, CUTOFFS, FAMILIES, SEVEN, cutoffs
 
 DEPTH = 100
 """The number of items that each system recommends."""

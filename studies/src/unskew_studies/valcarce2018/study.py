@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from unskew.data.dataset import Dataset
-from unskew.studies.lab import Amount
-from unskew.studies.paper import STAND_IN, Study, in_order
-from unskew.studies.valcarce2018 import claims_methods, claims_metrics
-from unskew.studies.valcarce2018.exhibits import EXHIBITS
-from unskew.studies.valcarce2018.printed import SETS
 from unskew.worlds.worlds import world
+from unskew_studies.lab import Amount
+from unskew_studies.paper import STAND_IN, Study, in_order
+from unskew_studies.valcarce2018 import claims_methods, claims_metrics
+from unskew_studies.valcarce2018.exhibits import EXHIBITS
+from unskew_studies.valcarce2018.printed import SETS
 
 
 def stand_in(seed: int) -> Dataset:
