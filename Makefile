@@ -72,9 +72,9 @@ bench-peers: $(READY) ## measure speed beside other libraries
 bench-recommend: $(READY) ## measure recommenders beside other libraries
 	$(BIN)/python benchmarks/peers_recommend.py
 
-$(READY): pyproject.toml constraints.txt
+$(READY): pyproject.toml studies/pyproject.toml constraints.txt
 	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[dev]'
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[dev]' -e ./studies
 	touch $@
 
 # Only the pages need these packages, so only they install them.

@@ -24,6 +24,10 @@ def versions(home: Path = HOME) -> dict[str, str]:
     project = tomllib.loads((home / "pyproject.toml").read_text(encoding="utf-8"))["project"]
     return {
         "pyproject.toml": project["version"],
+        "studies/pyproject.toml": first(r'^version = "(.+)"$', "studies/pyproject.toml", home),
+        "studies/src/unskew_studies/__init__.py": first(
+            r'^__version__ = "(.+)"$', "studies/src/unskew_studies/__init__.py", home
+        ),
         "src/unskew/__init__.py": first(r'^__version__ = "(.+)"$', "src/unskew/__init__.py", home),
         "CITATION.cff": first(r"^version: (.+)$", "CITATION.cff", home),
         ".zenodo.json": json.loads((home / ".zenodo.json").read_text(encoding="utf-8"))["version"],

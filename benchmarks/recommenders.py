@@ -19,6 +19,7 @@ from pathlib import Path
 import polars as pl
 
 import unskew as us
+import unskew_studies
 from unskew.recommend.model import Algorithm
 
 RULE = us.Relevance(liked=4, gain="rating")
@@ -38,7 +39,7 @@ def methods() -> dict[str, tuple[Algorithm, bool]]:
     """Return every method of the papers once, and whether it learns from levels (mena2021)."""
     every: dict[str, tuple[Algorithm, bool]] = {}
     for paper in ("valcarce2018", "mena2021", "castells2018", "carraro2020", "bellogin2017"):
-        for chosen in us.recommend.preset(paper).values():
+        for chosen in unskew_studies.preset(paper).values():
             every.setdefault(chosen.algorithm.name, (chosen.algorithm, paper == "mena2021"))
     for algorithm in (
         us.recommend.OptimalPrecision(),
@@ -90,7 +91,7 @@ def main() -> None:
     total, ours = 0.0, {}
     print("| system | settings | nDCG | published | P@10 | published | train s | rank s |")
     print("|---|---|---:|---:|---:|---:|---:|---:|")
-    for name, chosen in us.recommend.preset("valcarce2018").items():
+    for name, chosen in unskew_studies.preset("valcarce2018").items():
         if name not in wanted:
             continue
         warm = us.Split(few, split.test.take(split.test.user < 0))

@@ -30,6 +30,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 import unskew as us
+import unskew_studies
 from unskew.engine.threads import one_blas_thread
 from unskew.evaluation.one_relevant import value_at
 from unskew.metrics.names import parse
@@ -281,7 +282,7 @@ def movielens(data: str, systems: str, draws: int, others: list[int]) -> dict[st
     """Compare with the ranks among all items, on lists drawn anew for each seed."""
     split = us.splits.Random(test=0.2).split(us.read_ratings(data), seed=7)[0]
     if systems == "valcarce2018":
-        preset = us.recommend.preset("valcarce2018")
+        preset = unskew_studies.preset("valcarce2018")
         algorithms = {name: one.algorithm for name, one in preset.items()}
     else:
         one = us.recommend

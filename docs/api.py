@@ -7,13 +7,14 @@ from functools import cached_property
 from pathlib import Path
 
 import unskew
+import unskew_studies
 
 HEAD = """# Python reference
 
 One page per package. Everything is reached from `import unskew as us`: names of the first page as
 `us.evaluate`, all others through their package, as `us.stats.kendall`. A package is loaded when it
-is first used. `help(us.evaluate)` prints the same text. `docs/api.py` writes these pages from the
-docstrings.
+is first used. The last page has a package of its own: `import unskew_studies`.
+`help(us.evaluate)` prints the same text. `docs/api.py` writes these pages from the docstrings.
 """
 PACKAGES = {
     "top": ("Top level", "What most programs need: read, judge, compare, audit."),
@@ -39,9 +40,9 @@ PACKAGES = {
     "experiment": ("Experiments", "Plans, their results, tuning."),
     "auditing": ("Audit", "Audits, null experiments, observed against true values."),
     "report": ("Reports", "Reports as files and in notebooks."),
-    "studies": ("Studies", "The five papers, run again."),
     "tracking": ("Tracking", "Results in MLflow and in Weights & Biases."),
     "testing": ("Testing", "Checks for metrics, algorithms and splitters that you write."),
+    "unskew_studies": ("Studies", "Systems of the five papers, and what `us.study` returns."),
 }
 """Every public package: its title, and what is in it. `top` is unskew itself."""
 FOLDER = Path(__file__).with_suffix("")
@@ -55,7 +56,8 @@ def pages() -> dict[str, str]:
 
 def names(package: str) -> dict[str, object]:
     """Return what a package makes public, by dotted names, in alphabetical order."""
-    module = unskew if package == "top" else getattr(unskew, package)
+    apart = {"top": unskew, "unskew_studies": unskew_studies}
+    module = apart[package] if package in apart else getattr(unskew, package)
     before = "" if package == "top" else f"{package}."
     public = {name: getattr(module, name) for name in sorted(module.__all__, key=str.lower)}
     return {

@@ -11,6 +11,7 @@ GROUND = {
     "deprecation",
     "addresses",
     "errors",
+    "study_package",
     "checks",
     "arrays",
     "settings",

@@ -60,5 +60,5 @@ def files(tmp_path):
 @pytest.fixture
 def any_size(monkeypatch):
     """Take made-up files of any size for a paper's data sets and released tables."""
-    monkeypatch.setattr("unskew.studies.lab.SIZE_TOLERANCE", float("inf"))
+    monkeypatch.setattr("unskew_studies.lab.SIZE_TOLERANCE", float("inf"))
     monkeypatch.setattr("unskew.data.released._check_rows", lambda *_: None)

@@ -14,6 +14,7 @@ from functools import reduce
 import pytest
 
 import unskew
+import unskew_studies
 from shared import ROOT, stage
 from shared.pages import DOCS, PAGES, written_by
 from shared.public import public_names
@@ -23,12 +24,13 @@ from unskew.metrics.registry import REGISTRY
 
 MODULES = sorted(
     module.name
-    for module in pkgutil.walk_packages(unskew.__path__, "unskew.")
+    for package in (unskew, unskew_studies)
+    for module in pkgutil.walk_packages(package.__path__, f"{package.__name__}.")
     if "._" not in module.name
 )
 
 
-@pytest.mark.parametrize("name", ["unskew", *MODULES])
+@pytest.mark.parametrize("name", ["unskew", "unskew_studies", *MODULES])
 def test_docstring_examples(name):
     module = importlib.import_module(name)
     result = doctest.testmod(module, optionflags=doctest.ELLIPSIS)
@@ -178,10 +180,12 @@ def test_renamed_names_lead_somewhere():
     rows = re.findall(r"^\| `(\w+)` \| `([\w.]+)(?:\(.*\))?` \|$", names, re.M)
     assert len(rows) > 150
     for _, new in rows:
-        reduce(getattr, new.split("."), unskew)
+        package = unskew_studies if new.startswith("unskew_studies.") else unskew
+        reduce(getattr, new.removeprefix("unskew_studies.").split("."), package)
     for line in re.findall(r"^\| `[\w.]+` \| (`.*`) \|$", modules, re.M):
         for name in re.findall(r"`([\w.]+)`", line):
-            path = ROOT / "src" / "unskew" / name.replace(".", "/")
+            is_study = name.startswith("unskew_studies.")
+            path = ROOT / ("studies/src" if is_study else "src/unskew") / name.replace(".", "/")
             assert path.with_suffix(".py").exists() or path.is_dir(), name
 
 

@@ -10,7 +10,7 @@ import pytest
 import unskew as us
 from unskew.auditing.null_designs import ForcedNull, Slices
 from unskew.recommend.model import Algorithm
-from unskew.recommend.registry import ALGORITHMS
+from unskew.recommend.registry import ALGORITHMS, IN_STUDIES, algorithm_class
 from unskew.splits.interventions import DESIGNS
 from unskew.splits.registry import PROTOCOLS
 
@@ -22,8 +22,8 @@ NEEDED = {
     us.experiment.Custom: {"label": "mine", "function": print, "version": 2},
 }
 KINDS = [
-    *ALGORITHMS.values(), us.experiment.Custom, *PROTOCOLS.values(), ForcedNull, Slices,
-    *DESIGNS.values(), us.targets.Targets,
+    *ALGORITHMS.values(), *map(algorithm_class, IN_STUDIES), us.experiment.Custom,
+    *PROTOCOLS.values(), ForcedNull, Slices, *DESIGNS.values(), us.targets.Targets,
 ]  # fmt: skip
 
 # Never to be changed: who renames a class or a setting states the old name in `draw_name` or in

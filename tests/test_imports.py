@@ -16,14 +16,18 @@ from shared.source import imported, imports, layer, modules, strings, trees
 
 # Top to bottom; a module imports only from above itself or from its own package.
 ORDER = [
-    "deprecation", "addresses", "errors", "arrays", "checks", "settings", "engine", "report",
-    "data", "splits", "targets", "ties", "list_keys", "run_tables", "runs", "recommend", "worlds",
-    "judging", "metrics", "conventions", "evaluation", "explaining", "stats", "bias",
-    "unbiased", "experiment", "auditing", "studies", "tracking", "testing", "cli", "__main__",
+    "deprecation", "addresses", "errors", "study_package", "arrays", "checks", "settings", "engine",
+    "report", "data", "splits", "targets", "ties", "list_keys", "run_tables", "runs", "recommend",
+    "worlds", "judging", "metrics", "conventions", "evaluation", "explaining", "stats", "bias",
+    "unbiased", "experiment", "auditing", "tracking", "testing", "cli", "__main__",
+    "unskew_studies",
 ]  # fmt: skip
 LEVEL = {name: level for level, name in enumerate(ORDER)}
 # The package itself is the public face of everything: only the command line may look at it.
 FACE = "unskew"
+OURS = ("unskew", "unskew_studies")
+# The one module that knows the distribution of the studies, and imports it where it is installed.
+WAY_TO_STUDIES = "unskew.study_package"
 
 
 def wrong_arrows(imports):
@@ -33,11 +37,13 @@ def wrong_arrows(imports):
         if name == FACE:
             continue
         for target in sorted(targets):
-            if target.split(".")[0] != "unskew":
+            if target.split(".")[0] not in OURS:
                 continue
             here, there = layer(name), layer(target)
             if there == FACE:
                 allowed = here == "cli"
+            elif there == "unskew_studies" and name == WAY_TO_STUDIES:
+                allowed = True
             else:
                 allowed = here == there or LEVEL[there] <= LEVEL[here]
             if not allowed:
@@ -59,7 +65,7 @@ def named(text, known):
     if not re.fullmatch(r"\w+(\.\w+)+\.?(:\w+)?", text):
         return None
     parts = text.replace(":", ".").rstrip(".").split(".")
-    whole = parts[0] == "unskew"
+    whole = parts[0] in OURS
     parts = parts if whole else ["unskew", *parts]
     for size in range(len(parts), 1 if whole else 2, -1):
         if (name := ".".join(parts[:size])) in known:
@@ -92,7 +98,7 @@ def test_no_package_imports_what_is_private_to_another():
         f"{name} imports {target}"
         for name, targets in imports().items()
         for target in targets
-        if target.startswith("unskew.") and layer(target) != layer(name)
+        if target.split(".")[0] in OURS and layer(target) != layer(name)
         if any(part.startswith("_") for part in target.split("."))
     ]
     assert wrong == []
@@ -100,9 +106,9 @@ def test_no_package_imports_what_is_private_to_another():
 
 def test_no_module_imports_itself_in_a_circle():
     ours = {
-        name: {target for target in targets if target.split(".")[0] == "unskew"}
+        name: {target for target in targets if target.split(".")[0] in OURS}
         for name, targets in imports().items()
-        if name != FACE
+        if name not in (FACE, WAY_TO_STUDIES)
     }
     try:
         TopologicalSorter(ours).prepare()

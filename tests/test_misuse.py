@@ -307,7 +307,6 @@ def calls(tmp_path_factory):
         "unbiased.random_pairs_for": {**two_lists, "k": 5, "train": split.train},
         "judging.ranks_of": {"model": models["a"], "lists": lists},
         "metrics.parse": {"text": "P@5"},
-        "recommend.preset": {"paper": "mena2021"},
         "stats.rbo": orders,
         "read_events": {"source": rows},
         "unbiased.read_log": {

@@ -18,6 +18,7 @@ from shared.pages import DOCS
 
 yaml = pytest.importorskip("yaml")
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+STUDIES = tomllib.loads((ROOT / "studies" / "pyproject.toml").read_text())["project"]
 WORKFLOWS = sorted((ROOT / ".github" / "workflows").glob("*.yml"))
 FORMS = sorted((ROOT / ".github" / "ISSUE_TEMPLATE").glob("*.yml"))
 
@@ -48,6 +49,17 @@ def test_the_version_of_cards_is_that_of_the_code():
     from unskew.engine.versions import versions
 
     assert versions()["unskew"] == us.__version__
+
+
+def test_the_studies_go_with_this_version_alone():
+    import unskew_studies
+
+    assert STUDIES["version"] == unskew_studies.__version__ == us.__version__
+    assert STUDIES["dependencies"] == [f"unskew=={us.__version__}"]
+    same = ("license", "requires-python", "authors")
+    assert [STUDIES[key] for key in same] == [PROJECT[key] for key in same]
+    assert set(STUDIES["classifiers"]) <= set(PROJECT["classifiers"])
+    assert (ROOT / "studies" / "LICENSE").read_text() == (ROOT / "LICENSE").read_text()
 
 
 @pytest.fixture
@@ -122,8 +134,9 @@ def test_classifiers_are_what_is_tested():
 
 
 def test_the_package_says_that_it_is_typed():
-    assert (ROOT / "src" / "unskew" / "py.typed").exists()
-    assert "Typing :: Typed" in PROJECT["classifiers"]
+    for folder, project in (("src/unskew", PROJECT), ("studies/src/unskew_studies", STUDIES)):
+        assert (ROOT / folder / "py.typed").exists()
+        assert "Typing :: Typed" in project["classifiers"]
 
 
 def test_the_recipe_asks_for_what_the_project_asks_for():
@@ -188,7 +201,7 @@ def missing_paths(command):
     wrong = [f"make {one}" for one in re.findall(r"\bmake ([a-z-]+)", command)]
     wrong = [one for one in wrong if one.split()[1] not in make_targets()]
     words = re.findall(
-        r"(?<![\w/.$\"-])(?:\.ci|tests|docs|benchmarks|src|recipe)/[\w./-]+", command
+        r"(?<![\w/.$\"-])(?:\.ci|tests|docs|benchmarks|src|studies|recipe)/[\w./-]+", command
     )
     words += re.findall(r"(?<![\w/.$\"-])(?:constraints\.txt|pyproject\.toml|Makefile)\b", command)
     return wrong + [word for word in words if not (ROOT / word).exists()]
@@ -336,6 +349,23 @@ def test_the_wheel_holds_every_module_and_nothing_else(archives):
     }
     assert installed == ours
     assert "unskew/py.typed" in installed
+
+
+@pytest.mark.slow
+def test_the_wheel_of_the_studies_holds_every_module_and_nothing_else(tmp_path):
+    if importlib.util.find_spec("hatchling") is None:
+        pytest.skip("hatchling is not installed: it builds the archives")
+    command = [sys.executable, "-m", "hatchling", "build", "-t", "wheel", "-d", str(tmp_path)]
+    subprocess.run(command, cwd=ROOT / "studies", capture_output=True, check=True)
+    (wheel,) = tmp_path.glob("unskew_studies-*.whl")
+    with zipfile.ZipFile(wheel) as zipped:
+        installed = {name for name in zipped.namelist() if ".dist-info/" not in name}
+    home = ROOT / "studies" / "src"
+    assert installed == {
+        path.relative_to(home).as_posix()
+        for path in (home / "unskew_studies").rglob("*")
+        if path.is_file() and "__pycache__" not in path.parts
+    }
 
 
 @pytest.mark.slow

@@ -89,7 +89,7 @@ def texts_of_source():
         # The constants of rules are part of the fingerprint that the measured rates carry.
         for line, text in sentences(tree, constants=name not in rules):
             yield f"{name}:{line}", text
-        if name.startswith("unskew.cli."):
+        if name.startswith(("unskew.cli.", "unskew_studies.command_")):
             for line, text in help_texts(tree):
                 yield f"{name}:{line}", text
 

@@ -11,7 +11,6 @@ from . import recommend as recommend
 from . import report as report
 from . import splits as splits
 from . import stats as stats
-from . import studies as studies
 from . import targets as targets
 from . import testing as testing
 from . import tracking as tracking
@@ -48,7 +47,7 @@ from .runs import Run as Run
 from .runs import read_run as read_run
 from .splits.split import Split as Split
 from .stats.significance import compare as compare
-from .studies.run import study as study
+from .study_package import study as study
 from .unbiased.ips import estimate as estimate
 from .worlds.worlds import World as World
 from .worlds.worlds import world as world

@@ -315,7 +315,7 @@ def test_a_study(client):
 
 
 def test_a_study_does_not_blame_claims_for_a_lost_cluster(monkeypatch):
-    from unskew.studies.lab import Lab
+    from unskew_studies.lab import Lab
 
     def lost(*_):
         raise ClusterError("the scheduler was lost")

@@ -8,7 +8,7 @@ import pytest
 
 from shared.commands import PLAN
 from unskew.cli.options import NamedFileOptions
-from unskew.cli.study_run import read_data
+from unskew_studies.command_run import read_data
 
 USERS, ITEMS = 14, 12
 

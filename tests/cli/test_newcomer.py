@@ -32,7 +32,7 @@ def home(tmp_path_factory):
     folder = tmp_path_factory.mktemp("newcomer")
     began = time.monotonic()
     code, _, err = call(sys.executable, "-m", "pip", "wheel", "-q", "--no-deps", "-w", folder, ROOT,
-                        cwd=folder)  # fmt: skip
+                        ROOT / "studies", cwd=folder)  # fmt: skip
     if code:
         pytest.skip(f"pip cannot build a wheel here: {err[-300:]}")
     (wheel,) = folder.glob("unskew-*.whl")
@@ -103,3 +103,20 @@ def test_own_lists_two_rankers_and_a_lesson(unskew):
     assert out.startswith("Verdict: ")
     unskew("world", "shop", "-o", "lesson")
     assert (unskew.work / "lesson").is_dir()
+
+
+def test_the_studies_are_installed_beside_it(home, unskew):
+    """The last test here: the environment has the studies after it."""
+    env = {"PATH": "/usr/bin:/bin", "HOME": str(home), "LANG": "C.UTF-8"}
+    command = (home / "env/bin/unskew", "study", "list")
+    code, _, err = call(*command, cwd=unskew.work, environment=env)
+    assert code == 1
+    assert "pip install unskew-studies" in err
+    (wheel,) = home.glob("unskew_studies-*.whl")
+    code, _, err = call(home / "env/bin/python", "-m", "pip", "install", "-q", "--no-index", wheel,
+                        cwd=home)  # fmt: skip
+    assert code == 0, err
+    out, _ = unskew("study", "list")
+    assert "mena2021" in out
+    unskew("study", "run", "mena2021", "--stand-in", "--claims", "3-40", "-o", "study.html")
+    unskew("algorithms", "librec-slim")

@@ -109,10 +109,15 @@ def test_lists(home, call, monkeypatch, ending):
 def test_reports(home, call, monkeypatch, command, ending):
     """The work itself is left out: the file's ending decides, not the command's habit."""
     result = SimpleNamespace(document=lambda: Document("A title", (Words("The answer."),), ()))
-    for work in ("auditing.run.audit", "studies.run.study", "experiment.over_time.timeline"):
-        monkeypatch.setattr(f"unskew.{work}", lambda *_, **__: result)
-    for module in ("audit", "demo", "study_run", "timeline"):
+    for work in (
+        "unskew.auditing.run.audit",
+        "unskew.experiment.over_time.timeline",
+        "unskew_studies.run.study",
+    ):
+        monkeypatch.setattr(work, lambda *_, **__: result)
+    for module in ("audit", "demo", "timeline"):
         monkeypatch.setattr(f"unskew.cli.{module}.show", lambda *_: None)
+    monkeypatch.setattr("unskew_studies.command_run.show", lambda *_: None)
     monkeypatch.setattr("unskew.cli.audit._with_files", lambda same, *_: same)
     monkeypatch.chdir(home)
     to = home / f"{command.replace(' ', '-')}{ending}"

@@ -10,9 +10,10 @@ import polars as pl
 import pytest
 
 import unskew as us
+from shared.algorithms import EVERYONE
 from unskew.experiment import halving
 from unskew.recommend.grids import candidates, edges
-from unskew.recommend.registry import ALGORITHMS
+from unskew.recommend.registry import algorithm_class
 from unskew.splits import draws
 
 LIKED = us.Relevance(liked=4)
@@ -384,12 +385,12 @@ def test_the_choice_is_the_same_bits_whatever_the_test_part_is():
 # Grids
 
 
-@pytest.mark.parametrize("name", sorted(ALGORITHMS))
+@pytest.mark.parametrize("name", EVERYONE)
 def test_every_personalised_algorithm_declares_a_grid(name):
     if name in UNTUNED:
-        assert ALGORITHMS[name].tuning == ()
+        assert algorithm_class(name).tuning == ()
         return
-    system = ALGORITHMS[name]()
+    system = algorithm_class(name)()
     grid = candidates(system)
     assert len(grid) == 6, "the default is one of the declared settings"
     assert grid[0] == {key: getattr(system, key) for key in grid[0]}

@@ -10,7 +10,9 @@ import polars as pl
 import pytest
 
 import unskew as us
+import unskew_studies
 from shared import ROOT
+from shared.algorithms import EVERYONE
 from shared.plans import WORLD, world
 from unskew import SettingError, UnknownName
 from unskew.evaluation.chance import chance_scores
@@ -19,7 +21,7 @@ from unskew.experiment.plan import STAGES, Plan, label_of
 from unskew.experiment.plan_data import PlanData
 from unskew.experiment.plan_files import plan_from_card, plan_of
 from unskew.metrics.names import parse
-from unskew.recommend.registry import ALGORITHMS, algorithm
+from unskew.recommend.registry import algorithm
 
 
 def simple(train, rng):
@@ -58,7 +60,7 @@ def test_labels():
     assert list(named.systems) == ["a", "b"]
     assert list(plan(algorithms=us.recommend.Popularity()).systems) == ["popularity"]
     assert label_of(us.recommend.OptimalTrue(truth=WORLD)) == "optimal-true"
-    assert len(plan(algorithms=us.recommend.preset("valcarce2018")).systems) == 21
+    assert len(plan(algorithms=unskew_studies.preset("valcarce2018")).systems) == 21
 
 
 def test_metrics_as_values():
@@ -358,7 +360,7 @@ def test_a_change_of_a_stage_needs_a_new_version():
             seed=9,
             metrics=["P@5", "SR(gamma=1)@10"],
         ),
-        plan(algorithms={name: algorithm(name) for name in ALGORITHMS}),
+        plan(algorithms={name: algorithm(name) for name in EVERYONE}),
         plan(relevance=us.Relevance.paper("carraro2020")),
     ],
 )

@@ -30,6 +30,7 @@ import polars as pl
 from functions import PIECES as FUNCTIONS
 
 import unskew as us
+import unskew_studies
 
 USERS, ITEMS, LIKED = 60, 80, 4.0
 STUDIES = ("bellogin2017", "valcarce2018", "carraro2020", "mena2021", "castells2018")
@@ -876,9 +877,9 @@ def algorithms(data):
         "PNMF": us.recommend.PNMF(**few, iterations=5),
         "HPF": us.recommend.HPF(**few, iterations=5),
         "GaussianPLSA": us.recommend.GaussianPLSA(topics=4, iterations=5),
-        "LibRecUserKNN": us.recommend.LibRecUserKNN(),
-        "LibRecItemKNN": us.recommend.LibRecItemKNN(),
-        "LibRecSLIM": us.recommend.LibRecSLIM(),
+        "LibRecUserKNN": unskew_studies.LibRecUserKNN(),
+        "LibRecItemKNN": unskew_studies.LibRecItemKNN(),
+        "LibRecSLIM": unskew_studies.LibRecSLIM(),
         "SVDpp": us.recommend.SVDpp(**few, epochs=4),
         "WBPR": us.recommend.WBPR(**few, epochs=3, draws=20),
         "GBPR": us.recommend.GBPR(**few, epochs=3, draws=20),
@@ -1140,11 +1141,11 @@ def estimates(data, _piece):
 def presets(_data, _piece):
     """The settings of the papers' systems."""
     papers = {
-        "bellogin2017": us.recommend.preset("bellogin2017"),
-        "valcarce2018": us.recommend.preset("valcarce2018"),
-        "carraro2020": us.recommend.preset("carraro2020"),
-        "mena2021": us.recommend.preset("mena2021"),
-        "castells2018": us.recommend.preset("castells2018"),
+        "bellogin2017": unskew_studies.preset("bellogin2017"),
+        "valcarce2018": unskew_studies.preset("valcarce2018"),
+        "carraro2020": unskew_studies.preset("carraro2020"),
+        "mena2021": unskew_studies.preset("mena2021"),
+        "castells2018": unskew_studies.preset("castells2018"),
     }
     return {paper: plain(systems) for paper, systems in papers.items()}
 

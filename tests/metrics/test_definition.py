@@ -127,7 +127,7 @@ def test_settings_with_the_same_meaning_are_one_metric():
 # Nobody else knows metrics by name
 
 ROOT = Path(us.__file__).parent
-KNOW_METRICS = ("metrics", "conventions", "studies")
+KNOW_METRICS = ("metrics", "conventions")
 # What lists of matching taste would show is known of nine measures, each in its own way.
 NULL_VALUES = {"bias/list_divisions.py", "bias/list_measures.py", "bias/listed_popularity.py"}
 PAPERS = {"data/papers.py"}

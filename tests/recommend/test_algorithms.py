@@ -13,7 +13,7 @@ import pytest
 import unskew as us
 from shared.algorithms import EVERYONE, build
 from shared.ratings import numbered_ratings, ratings, timed
-from unskew.recommend.registry import ALGORITHMS, algorithm, read_setting, settings_of
+from unskew.recommend.registry import algorithm, algorithm_class, read_setting, settings_of
 from unskew.testing import check_algorithm
 
 ALIKE = {
@@ -167,7 +167,7 @@ def test_the_oracle_on_odd_data():
 
 @pytest.mark.parametrize("name", EVERYONE)
 def test_settings_are_checked(name):
-    for key, default in settings_of(ALGORITHMS[name]).items():
+    for key, default in settings_of(algorithm_class(name)).items():
         for wrong in (float("nan"), "nonsense", -1):
             if isinstance(default, bool) or key == "truth":
                 continue
@@ -181,7 +181,7 @@ def test_settings_are_checked(name):
 
 @pytest.mark.parametrize("name", EVERYONE)
 def test_described_and_documented(name):
-    kind = ALGORITHMS[name]
+    kind = algorithm_class(name)
     text = inspect.getdoc(kind)
     assert re.fullmatch(r"[a-z0-9]+(-[a-z0-9]+)*", name)
     described = build(name).describe()

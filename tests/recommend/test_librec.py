@@ -6,7 +6,7 @@ import pytest
 import unskew.recommend.limits
 from shared.ratings import numbered_ratings
 from unskew.errors import DataError, SettingError
-from unskew.recommend.librec import LibRecItemKNN, LibRecSLIM, LibRecUserKNN
+from unskew_studies.librec import LibRecItemKNN, LibRecSLIM, LibRecUserKNN
 
 
 def some(seed, users=40, items=25, share=0.4, top=3):

@@ -7,12 +7,13 @@ import polars as pl
 import pytest
 
 import unskew as us
+import unskew_studies
 from shared.real_data import real_data
 from unskew.arrays import frozen
-from unskew.recommend.librec import LibRecItemKNN, LibRecSLIM, LibRecUserKNN
 from unskew.recommend.listwise import ListRankMF
 from unskew.recommend.pairwise import GBPR, WBPR, RankSGD
 from unskew.recommend.svdpp import SVDpp
+from unskew_studies.librec import LibRecItemKNN, LibRecSLIM, LibRecUserKNN
 
 pytestmark = [pytest.mark.real, pytest.mark.slow]
 
@@ -94,7 +95,7 @@ def test_slim_leaves_nobody_without_a_list(fold):
 
 
 def test_defaults_are_those_of_the_paper_or_checked_here():
-    for name, chosen in us.recommend.preset("mena2021").items():
+    for name, chosen in unskew_studies.preset("mena2021").items():
         default = type(chosen.algorithm)()
         assert default == chosen.algorithm or name in DEFAULTS
 

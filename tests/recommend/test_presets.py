@@ -4,8 +4,9 @@ import polars as pl
 import pytest
 
 import unskew as us
+import unskew_studies
 from shared.real_data import real_data
-from unskew.recommend.registry import ALGORITHMS
+from unskew.recommend.registry import algorithm_class
 
 PRESETS = {
     "bellogin2017": 5,
@@ -18,10 +19,10 @@ PRESETS = {
 
 @pytest.mark.parametrize("paper", PRESETS)
 def test_every_system_is_there_and_known(paper):
-    systems = us.recommend.preset(paper)
+    systems = unskew_studies.preset(paper)
     assert len(systems) == PRESETS[paper]
     for chosen in systems.values():
-        assert ALGORITHMS[chosen.algorithm.name] is type(chosen.algorithm)
+        assert algorithm_class(chosen.algorithm.name) is type(chosen.algorithm)
         assert chosen.settings in ("none", "published", "recovered", "tuned")
     assert list(us.Plan(algorithms=systems).systems) == list(systems)
 
@@ -40,7 +41,7 @@ def test_small_systems_of_every_paper_rank():
     lists = us.targets.AllItems().lists(split, liked=4)
     quick = {"popularity", "random", "user-knn", "item-knn", "nncosngbr-ub", "average-rating"}
     for paper in PRESETS:
-        for name, chosen in us.recommend.preset(paper).items():
+        for name, chosen in unskew_studies.preset(paper).items():
             if chosen.algorithm.name in quick:
                 assert len(us.rank(chosen.fit(split.train), lists, 5)) == 60, name
 
@@ -60,12 +61,12 @@ def test_the_systems_of_mena2021_come_in_the_published_order(tmp_path):
     plan = us.Plan(
         us.splits.Given(column="mena_fold"),
         us.targets.TrainItems(),
-        us.recommend.preset("mena2021"),
+        unskew_studies.preset("mena2021"),
         us.Relevance(liked=1),
         ["P@10", *condensed],
     )
     results = us.run_plan(us.data.levels(ratings, liked=4), plan, store=tmp_path).summary()
-    systems = results.filter(pl.col("system").is_in(list(us.recommend.preset("mena2021"))))
+    systems = results.filter(pl.col("system").is_in(list(unskew_studies.preset("mena2021"))))
     assert systems.height == 16
     ours = dict(systems.select("system", "P@10").rows())
     assert us.stats.kendall(*systems.select(condensed).to_numpy().T) == pytest.approx(
@@ -76,7 +77,7 @@ def test_the_systems_of_mena2021_come_in_the_published_order(tmp_path):
             values, abs=0.005
         )
     alike = {"mostpopular", "smootheditemaverage", "randomguess", "bpoissmf"}
-    names = [name for name in us.recommend.preset("mena2021") if name not in alike]
+    names = [name for name in unskew_studies.preset("mena2021") if name not in alike]
     assert len(names) == 12
     assert (
         us.stats.kendall([ours[name] for name in names], [published[name] for name in names]) >= 0.7

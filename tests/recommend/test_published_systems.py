@@ -7,6 +7,7 @@ import polars as pl
 import pytest
 
 import unskew as us
+import unskew_studies
 from shared.real_data import real_data
 
 pytestmark = [pytest.mark.real, pytest.mark.slow]
@@ -34,7 +35,7 @@ def measured(valcarce):
 
     @cache
     def of(name):
-        run = us.rank(us.recommend.preset("valcarce2018")[name].fit(split.train), lists, 100)
+        run = us.rank(unskew_studies.preset("valcarce2018")[name].fit(split.train), lists, 100)
         return tuple(us.evaluate(lists, {name: run}, ["nDCG", "P@10"]).means()[name].values())
 
     return of
@@ -47,7 +48,7 @@ SAME = {"RW", "RSV", "CHI2", "KLD", "PureSVD", "UIR", "Pop", "HT"}
 ABOVE = {"NNCosNgbr-UB": (2.55, 2.54), "NNCosNgbr-IB": (2.79, 6.16), "SVD": (1.18, 1.09)}
 
 
-@pytest.mark.parametrize("name", us.recommend.preset("valcarce2018"))
+@pytest.mark.parametrize("name", unskew_studies.preset("valcarce2018"))
 def test_as_good_as_published(valcarce, measured, name):
     theirs = valcarce[2][name]
     for at, (value, published) in enumerate(zip(measured(name), theirs, strict=True)):
@@ -62,12 +63,12 @@ def test_as_good_as_published(valcarce, measured, name):
 
 
 DEFAULTS = {
-    name: type(chosen.algorithm)() for name, chosen in us.recommend.preset("valcarce2018").items()
+    name: type(chosen.algorithm)() for name, chosen in unskew_studies.preset("valcarce2018").items()
 }
 OTHERS = [
     name
     for name in DEFAULTS
-    if DEFAULTS[name] != us.recommend.preset("valcarce2018")[name].algorithm
+    if DEFAULTS[name] != unskew_studies.preset("valcarce2018")[name].algorithm
 ]
 
 
@@ -83,7 +84,7 @@ def test_defaults_are_as_good_as_published(valcarce, name):
 
 def test_the_order_of_all_21_and_of_the_18_selected_by_the_outcome(valcarce, measured):
     theirs = {name: published[0] for name, published in valcarce[2].items()}
-    ours = {name: measured(name)[0] for name in us.recommend.preset("valcarce2018")}
+    ours = {name: measured(name)[0] for name in unskew_studies.preset("valcarce2018")}
 
     def tau(names):
         return us.stats.kendall([ours[name] for name in names], [theirs[name] for name in names])

@@ -2,9 +2,9 @@
 
 import numpy as np
 
-from unskew.recommend.registry import ALGORITHMS, algorithm
+from unskew.recommend.registry import ALGORITHMS, IN_STUDIES, algorithm
 
-EVERYONE = sorted(ALGORITHMS)
+EVERYONE = sorted([*ALGORITHMS, *IN_STUDIES])
 
 
 # What suits a few dozen users: fewer factors and neighbours than for thousands.

@@ -1,24 +1,26 @@
-"""The source as data: every module of unskew, its tree and what it imports."""
+"""The source as data: every module of unskew and of the studies, its tree, what it imports."""
 
 import ast
 from functools import cache
 from pathlib import Path
 
 import unskew
+import unskew_studies
 
-SOURCE = Path(unskew.__file__).parent
-"""The folder of the package."""
+SOURCES = {one.__name__: Path(one.__file__).parent for one in (unskew, unskew_studies)}
+"""The folders of the packages."""
 
 
 @cache
 def modules():
     """Return every module's dotted name and file."""
     result = {}
-    for path in sorted(SOURCE.rglob("*.py")):
-        parts = ["unskew", *path.relative_to(SOURCE).with_suffix("").parts]
-        if parts[-1] == "__init__":
-            parts.pop()
-        result[".".join(parts)] = path
+    for package, folder in SOURCES.items():
+        for path in sorted(folder.rglob("*.py")):
+            parts = [package, *path.relative_to(folder).with_suffix("").parts]
+            if parts[-1] == "__init__":
+                parts.pop()
+            result[".".join(parts)] = path
     return result
 
 
@@ -29,8 +31,9 @@ def trees():
 
 
 def layer(name):
-    """Return the top-level module or package that a module belongs to."""
-    return name.split(".")[1] if "." in name else name
+    """Return the top-level module or package that a module belongs to; the studies are one."""
+    package, _, inside = name.partition(".")
+    return inside.partition(".")[0] if inside and package == "unskew" else package
 
 
 def imported(name, tree, known, package=False):

@@ -17,9 +17,10 @@ from unskew.data.entries import DATASETS
 from unskew.errors import DataError, SettingError, UnknownName
 from unskew.report.document import Words
 from unskew.report.tables import Table
-from unskew.studies import paper
-from unskew.studies import run as studies
-from unskew.studies.lab import (
+from unskew.worlds.worlds import world
+from unskew_studies import paper
+from unskew_studies import run as studies
+from unskew_studies.lab import (
     Amount,
     MissingDataError,
     UndefinedError,
@@ -27,7 +28,7 @@ from unskew.studies.lab import (
     measurement,
     open_lab,
 )
-from unskew.studies.paper import (
+from unskew_studies.paper import (
     ALGEBRA,
     AMBIGUOUS,
     EVIDENCE_KINDS,
@@ -43,7 +44,7 @@ from unskew.studies.paper import (
     algebra,
     measured,
 )
-from unskew.studies.result import (
+from unskew_studies.result import (
     CONTRADICTS,
     DIFFERS,
     FAILED,
@@ -53,7 +54,7 @@ from unskew.studies.result import (
     NOT_SETTLED,
     judge,
 )
-from unskew.studies.rules import (
+from unskew_studies.rules import (
     above,
     at_least,
     at_most,
@@ -63,7 +64,6 @@ from unskew.studies.rules import (
     near,
     true,
 )
-from unskew.worlds.worlds import world
 
 calls = []
 

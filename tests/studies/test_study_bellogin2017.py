@@ -11,17 +11,17 @@ from shared.real_data import real_data
 from shared.studies import datasets_of
 from unskew.report.writing import save_report
 from unskew.stats.distributions import mean_interval
-from unskew.studies.bellogin2017 import checks as tables
-from unskew.studies.bellogin2017 import (
+from unskew_studies.bellogin2017 import checks as tables
+from unskew_studies.bellogin2017 import (
     checks_designs,
     checks_popularity,
     measurements,
     measurements_designs,
     measurements_popularity,
 )
-from unskew.studies.lab import choose_amounts, open_lab
-from unskew.studies.paper import AMBIGUOUS
-from unskew.studies.result import (
+from unskew_studies.lab import choose_amounts, open_lab
+from unskew_studies.paper import AMBIGUOUS
+from unskew_studies.result import (
     CONTRADICTS,
     DIFFERS,
     FAILED,
@@ -31,7 +31,7 @@ from unskew.studies.result import (
     NOT_SETTLED,
     VERDICTS,
 )
-from unskew.studies.run import find_study, study
+from unskew_studies.run import find_study, study
 
 NAME = "bellogin2017"
 PAPER = find_study(NAME)

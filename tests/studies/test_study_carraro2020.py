@@ -9,8 +9,9 @@ from shared.studies import datasets_of, verdicts
 from unskew.auditing.interventions import InterventionStudy
 from unskew.data.ratings import under_one_numbering
 from unskew.report.writing import save_report
-from unskew.studies.carraro2020 import checks, measurements
-from unskew.studies.carraro2020.printed import (
+from unskew.worlds.worlds import world
+from unskew_studies.carraro2020 import checks, measurements
+from unskew_studies.carraro2020.printed import (
     SETS,
     SYSTEMS,
     TABLE_1,
@@ -20,9 +21,9 @@ from unskew.studies.carraro2020.printed import (
     printed_means,
     truncated,
 )
-from unskew.studies.carraro2020.study import STUDY
-from unskew.studies.paper import NOTE
-from unskew.studies.result import (
+from unskew_studies.carraro2020.study import STUDY
+from unskew_studies.paper import NOTE
+from unskew_studies.result import (
     CONTRADICTS,
     DIFFERS,
     HOLDS,
@@ -31,8 +32,7 @@ from unskew.studies.result import (
     NOT_SETTLED,
     VERDICTS,
 )
-from unskew.studies.run import study
-from unskew.worlds.worlds import world
+from unskew_studies.run import study
 
 LITTLE = {"repetitions": 2, "neighbours": 1, "factors": 1, "penalties": 1}
 FROM_PRINT = {

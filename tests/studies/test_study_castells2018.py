@@ -8,11 +8,12 @@ import polars as pl
 import pytest
 
 import unskew as us
+import unskew_studies
 from shared.real_data import real_data
 from shared.studies import verdicts
 from unskew.report.writing import save_report
-from unskew.studies.castells2018 import checks_formulas as formulas
-from unskew.studies.castells2018.measurements import (
+from unskew_studies.castells2018 import checks_formulas as formulas
+from unskew_studies.castells2018.measurements import (
     cell,
     largest_z,
     sigma,
@@ -20,9 +21,9 @@ from unskew.studies.castells2018.measurements import (
     thin_judgments,
     times_chance,
 )
-from unskew.studies.castells2018.study import STUDY
-from unskew.studies.paper import ALGEBRA, NOTE
-from unskew.studies.result import (
+from unskew_studies.castells2018.study import STUDY
+from unskew_studies.paper import ALGEBRA, NOTE
+from unskew_studies.result import (
     CONTRADICTS,
     DIFFERS,
     FAILED,
@@ -31,7 +32,7 @@ from unskew.studies.result import (
     NOT_CHECKABLE,
     NOT_SETTLED,
 )
-from unskew.studies.run import study
+from unskew_studies.run import study
 
 
 @pytest.fixture(scope="module")
@@ -107,7 +108,7 @@ def test_figure_2_has_real_and_null_bars(found):
     (_, _, blocks) = found.exhibits[0]
     rows = blocks[0].figure.to_dict()["datasets"]["rows"]
     assert {row["data"] for row in rows} == {"null", "as they are"}
-    assert {row["system"] for row in rows} == set(us.recommend.preset("castells2018"))
+    assert {row["system"] for row in rows} == set(unskew_studies.preset("castells2018"))
     assert {row["data"] for row in rows if row["design"] == "forced judgments"} == {"null"}
 
 
@@ -179,7 +180,7 @@ def test_distances_from_chance():
 
 def test_systems_follow_the_threshold():
     made = systems(7.0, factors=5)
-    assert list(made) == list(us.recommend.preset("castells2018"))
+    assert list(made) == list(unskew_studies.preset("castells2018"))
     assert made["positive popularity"].liked == made["average rating"].liked == 7.0
     assert made["iMF"].factors == 5
 

@@ -9,13 +9,14 @@ import polars as pl
 import pytest
 
 import unskew as us
+import unskew_studies
 from shared.real_data import real_data
 from unskew.report.writing import save_report
-from unskew.studies.lab import UndefinedError, open_lab
-from unskew.studies.mena2021 import checks_systems as checks
-from unskew.studies.mena2021 import printed
-from unskew.studies.mena2021.checks import Tau, half_width, means, place, tau
-from unskew.studies.mena2021.measurements import (
+from unskew_studies.lab import UndefinedError, open_lab
+from unskew_studies.mena2021 import checks_systems as checks
+from unskew_studies.mena2021 import printed
+from unskew_studies.mena2021.checks import Tau, half_width, means, place, tau
+from unskew_studies.mena2021.measurements import (
     BEST_P,
     LEARNED,
     SIXTEEN,
@@ -23,7 +24,7 @@ from unskew.studies.mena2021.measurements import (
     scores,
     systems,
 )
-from unskew.studies.mena2021.measurements_lemmas import (
+from unskew_studies.mena2021.measurements_lemmas import (
     FIG_4,
     every_count,
     lemma_3,
@@ -32,9 +33,9 @@ from unskew.studies.mena2021.measurements_lemmas import (
     steeper_in_floats,
     steeper_than_both,
 )
-from unskew.studies.mena2021.study import STUDY
-from unskew.studies.paper import ALGEBRA, AMBIGUOUS, NOTE, MeasuredValue
-from unskew.studies.result import (
+from unskew_studies.mena2021.study import STUDY
+from unskew_studies.paper import ALGEBRA, AMBIGUOUS, NOTE, MeasuredValue
+from unskew_studies.result import (
     CONTRADICTS,
     DIFFERS,
     FAILED,
@@ -43,7 +44,7 @@ from unskew.studies.result import (
     NOT_CHECKABLE,
     NOT_SETTLED,
 )
-from unskew.studies.run import study
+from unskew_studies.run import study
 
 SYNTHETIC = ["3-39", "3-40", "3-43", "3-56", "3-57", "3-58"]
 WRONG = ["3-34", "3-50"]
@@ -168,7 +169,7 @@ def test_systems_are_the_sixteen_and_more():
     assert made["WRMF"].version != systems(3)["WRMF"].version
     ratings = us.world("shop", users=40, items=30, ratings=400, seed=1).ratings
     ours = made["ItemKNN"].fit(ratings, 5).score(np.arange(40, dtype=np.int32))
-    theirs = us.recommend.LibRecItemKNN().fit(us.data.levels(ratings, liked=4), 5)
+    theirs = unskew_studies.LibRecItemKNN().fit(us.data.levels(ratings, liked=4), 5)
     np.testing.assert_array_equal(ours, theirs.score(np.arange(40, dtype=np.int32)))
 
 

@@ -10,12 +10,13 @@ import polars as pl
 import pytest
 
 import unskew as us
+import unskew_studies
 from shared.real_data import real_data
 from shared.studies import verdicts
 from unskew.report.writing import save_report
-from unskew.studies.lab import choose_amounts, open_lab
-from unskew.studies.paper import AMBIGUOUS, MEASURED, NOTE, PRINTED, RELEASED
-from unskew.studies.result import (
+from unskew_studies.lab import choose_amounts, open_lab
+from unskew_studies.paper import AMBIGUOUS, MEASURED, NOTE, PRINTED, RELEASED
+from unskew_studies.result import (
     CONTRADICTS,
     DIFFERS,
     FAILED,
@@ -24,15 +25,15 @@ from unskew.studies.result import (
     NOT_CHECKABLE,
     VERDICTS,
 )
-from unskew.studies.run import find_study, study
-from unskew.studies.valcarce2018.checks_methods import floor_rule, permutations_used, table_2
-from unskew.studies.valcarce2018.checks_metrics import (
+from unskew_studies.run import find_study, study
+from unskew_studies.valcarce2018.checks_methods import floor_rule, permutations_used, table_2
+from unskew_studies.valcarce2018.checks_metrics import (
     _deeper,
     deeper_power,
     mrr_is_the_outlier,
     p_best_mrr_worst,
 )
-from unskew.studies.valcarce2018.measurements import (
+from unskew_studies.valcarce2018.measurements import (
     DESIGNS,
     GAINS,
     OurResults,
@@ -41,7 +42,7 @@ from unskew.studies.valcarce2018.measurements import (
     results_file,
     unordered_pairs,
 )
-from unskew.studies.valcarce2018.printed import (
+from unskew_studies.valcarce2018.printed import (
     COLUMNS,
     CUTOFFS,
     FIGURE_1,
@@ -142,7 +143,7 @@ def test_means_are_those_of_evaluate(found, nowhere, store):
     data = PAPER.stand_in(0)
     split = us.splits.PerUser().split(data.ratings, 0)[0]
     lists = us.targets.TestItems().lists(split, liked=data.liked)
-    run = us.rank(us.recommend.preset("valcarce2018")["Pop"].fit(split.train, 0), lists, 100)
+    run = us.rank(unskew_studies.preset("valcarce2018")["Pop"].fit(split.train, 0), lists, 100)
     rule = us.Relevance(liked=data.liked, gain="integer")
     want = us.evaluate(split.test, {"Pop": run}, ["ndcg", "P_10"], relevance=rule).means()["Pop"]
     with lab_of({"stand-in": data}, nowhere, store) as lab:

@@ -26,22 +26,20 @@ def command(
 
       unskew algorithms --format json
     """
-    from unskew.errors import unknown_name
-    from unskew.recommend.registry import ALGORITHMS, settings_of
+    from unskew.recommend.registry import ALGORITHMS, algorithm_class, settings_of
 
-    texts = {key: inspect.cleandoc(kind.__doc__ or "") for key, kind in ALGORITHMS.items()}
+    shown = ALGORITHMS if name is None else {name: algorithm_class(name)}
+    texts = {key: inspect.cleandoc(kind.__doc__ or "") for key, kind in shown.items()}
     settings = {
         key: ", ".join(f"{setting}={value}" for setting, value in settings_of(kind).items())
-        for key, kind in ALGORITHMS.items()
+        for key, kind in shown.items()
     }
-    if name is not None and name not in ALGORITHMS:
-        raise unknown_name("algorithm", name, ALGORITHMS)
     if format == "json":
         entries = [
-            {"name": key, "text": text, "settings": settings_of(ALGORITHMS[key])}
-            for key, text in texts.items()
+            {"name": key, "text": texts[key], "settings": settings_of(kind)}
+            for key, kind in shown.items()
         ]
-        outputs.print_json([one for one in entries if name in (None, one["name"])])
+        outputs.print_json(entries)
     elif name is None:
         rows = [(key, text.splitlines()[0], settings[key]) for key, text in texts.items()]
         outputs.print_list(("name", "what it is", "settings"), rows)

@@ -17,6 +17,7 @@ from unskew.cli.console import speak_of
 from unskew.cli.progress import forget_progress
 from unskew.engine.remote import check_local
 from unskew.errors import SettingError
+from unskew.study_package import import_studies
 
 PANELS = {
     "Start here": ("demo", "audit", "evaluate", "compare", "gate"),
@@ -170,7 +171,11 @@ def failure_code(words: Sequence[str]) -> int:
 
 def callback(name: str) -> Callable[..., None]:
     """Return the function of a command, such as `bias null`, with one parameter per option."""
-    module = import_module(f"unskew.cli.{name.replace(' ', '_')}")
+    group, _, inside = name.partition(" ")
+    if group == "study":
+        module = import_studies(f"command_{inside}", f"unskew {name}")
+    else:
+        module = import_module(f"unskew.cli.{name.replace(' ', '_')}")
     return with_options(module.command)
 
 

@@ -47,8 +47,9 @@ PER_K, ALL_LIKED, CUT = "P(per=k)", "Recall(per=all)", "nDCG(ideal=cut)"
 _MENA = {"P": PER_K, "Recall": ALL_LIKED, "nDCG": CUT, "condensed-P": "condensed-P(per=list)"}
 _MENA_NOT_SET = (
     "5 random folds (`splits.Random`, `splits.FamiliarTraining`); systems "
-    "(`recommend.preset`), which learn from `data.levels`; nDCG and RR leave out users without a "
-    'list (evaluate them with `users="both"`), condensed P those without a rated item in it'
+    "(`unskew_studies.preset`), which learn from `data.levels`; nDCG and RR leave out users "
+    'without a list (evaluate them with `users="both"`), condensed P those without a rated item in '
+    "it"
 )
 
 CONVENTIONS: dict[str, Paper] = {
@@ -66,8 +67,8 @@ CONVENTIONS: dict[str, Paper] = {
         },
         not_set="5 random folds (`splits.Random`), test sets of equal size per item, rounded to "
         'the nearest (`splits.Uniform(rounding="nearest")`); 1R and P1R '
-        "(`targets.OneRelevant`, `targets.Percentiles`); systems (`recommend.preset`); the order "
-        "of equal scores, which the paper does not state",
+        "(`targets.OneRelevant`, `targets.Percentiles`); systems (`unskew_studies.preset`); the "
+        "order of equal scores, which the paper does not state",
     ),
     "valcarce2018": Paper(
         relevance=PAPERS["valcarce2018"],
@@ -82,8 +83,8 @@ CONVENTIONS: dict[str, Paper] = {
         },
         not_set="a fifth of each user's ratings, rounded down (`splits.PerUser`); smaller test "
         "sets, rounded half to even (`stats.robustness`); sums over ordered pairs, 10,000 "
-        "permutations (`stats.discriminative_power`); systems (`recommend.preset`); the order of "
-        "equal scores: its values follow ascending ids, our default",
+        "permutations (`stats.discriminative_power`); systems (`unskew_studies.preset`); the "
+        "order of equal scores: its values follow ascending ids, our default",
     ),
     "carraro2020": Paper(
         relevance=PAPERS["carraro2020"],

@@ -17,6 +17,7 @@ from numpy.typing import ArrayLike
 
 from unskew.arrays import U64
 from unskew.settings import Settings, plain
+from unskew.study_package import PACKAGES
 
 _GOLDEN = np.uint64(0x9E3779B97F4A7C15)
 _MIX_A = np.uint64(0xBF58476D1CE4E5B9)
@@ -93,7 +94,7 @@ class DrawKeyed(Settings):
             return True
         values = [getattr(self, one.name) for one in fields(self)]  # type: ignore[arg-type]
         inner = all(one.storable for one in values if isinstance(one, DrawKeyed))
-        ours = type(self).__module__.startswith("unskew.")
+        ours = type(self).__module__.partition(".")[0] in PACKAGES
         return ours and inner and not any(isinstance(one, FunctionType) for one in values)
 
     @property

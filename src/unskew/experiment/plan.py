@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from types import FunctionType
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Protocol, runtime_checkable
 
 import numpy as np
 
@@ -25,7 +25,6 @@ from unskew.metrics.definition import Definition, register
 from unskew.metrics.names import Metric, parse
 from unskew.metrics.registry import REGISTRY
 from unskew.recommend.model import Algorithm
-from unskew.recommend.presets import Chosen
 from unskew.recommend.registry import settings_of
 from unskew.report.text import counted
 from unskew.splits.custom import Custom as CustomSplit
@@ -67,6 +66,15 @@ class Custom(Algorithm):
     def learn(self, train: Ratings, rng: np.random.Generator) -> Any:
         """Call the function."""
         return self.function(train, rng)
+
+
+@runtime_checkable
+class PublishedSystem(Protocol):
+    """A system of a paper, as `unskew_studies.preset` returns it."""
+
+    @property
+    def algorithm(self) -> Algorithm:
+        """The algorithm with the paper's settings."""
 
 
 @dataclass(frozen=True)
@@ -116,7 +124,9 @@ class Plan:
 
     split: Splitter | Sequence[Splitter] = field(default_factory=Random)
     targets: Targets | Sequence[Targets] = field(default_factory=AllItems)
-    algorithms: Sequence[Algorithm | Chosen] | Mapping[str, Algorithm | Chosen] = ()
+    algorithms: (
+        Sequence[Algorithm | PublishedSystem] | Mapping[str, Algorithm | PublishedSystem]
+    ) = ()
     relevance: Relevance = field(default_factory=lambda: Relevance(liked=4))
     metrics: str | Sequence[str] = METRICS
     interventions: Sequence[Design] = ()
@@ -320,7 +330,7 @@ class PlanView:
 
 
 def _labelled(
-    systems: Sequence[Algorithm | Chosen] | Mapping[str, Algorithm | Chosen],
+    systems: Sequence[Algorithm | PublishedSystem] | Mapping[str, Algorithm | PublishedSystem],
 ) -> dict[str, Algorithm]:
     """Name every system; refuse two of one name."""
     if isinstance(systems, Mapping):
@@ -349,12 +359,12 @@ def _as_splitters(given: Any) -> Any:
 
 
 def _algorithm(one: object) -> Algorithm:
-    if isinstance(one, Chosen):
-        return one.algorithm
-    if isinstance(one, FunctionType):
-        return Custom(one.__name__, one)
     if isinstance(one, Algorithm):
         return one
+    if isinstance(one, FunctionType):
+        return Custom(one.__name__, one)
+    if isinstance(one, PublishedSystem):
+        return _algorithm(one.algorithm)
     raise SettingError(
         f"a plan holds algorithms, such as us.recommend.Popularity(); got {one!r} (a "
         f"function of your own can be one, best in us.experiment.Custom)"

@@ -20,7 +20,13 @@ from unskew.errors import SettingError
 from unskew.evaluation.evaluate import METRICS, labelled
 from unskew.experiment.plan import Plan, label_of
 from unskew.recommend.model import Algorithm
-from unskew.recommend.registry import ALGORITHMS, algorithm, settings_of
+from unskew.recommend.registry import (
+    ALGORITHMS,
+    IN_STUDIES,
+    algorithm,
+    algorithm_class,
+    settings_of,
+)
 from unskew.splits.interventions import DESIGNS, Design
 from unskew.splits.registry import PROTOCOLS, protocol
 from unskew.splits.split import Splitter
@@ -156,7 +162,7 @@ def plan_from_card(card: Mapping[str, Any], ratings: Iterable[Ratings] = ()) -> 
     def system(label: str, one: Mapping[str, Any]) -> Algorithm:
         settings = dict(one)
         name = settings.pop("algorithm")
-        if name not in ALGORITHMS:
+        if name not in (*ALGORITHMS, *IN_STUDIES):
             raise SettingError(
                 f"{label} is code outside this library: a card holds only its name and settings"
             )
@@ -296,11 +302,12 @@ def _filter(table: Mapping[str, Any]) -> Filter:
 
 def _systems(table: dict[str, Any]) -> list[tuple[str, Algorithm]]:
     """Build the systems of one table: a list as a setting makes a grid."""
-    name = choose("algorithm", _named(table, "name", "algorithm", ALGORITHMS), ALGORITHMS)
+    name = _named(table, "name", "algorithm", ALGORITHMS)
+    known = settings_of(algorithm_class(name))
     label = table.pop("label", None)
     if label is not None and not isinstance(label, str):
         raise SettingError(f"[[algorithm]] label must be text, got {label!r}")
-    _check_settings(name, table, [*settings_of(ALGORITHMS[name]), "label"])
+    _check_settings(name, table, [*known, "label"])
     grid = {key: value if isinstance(value, list) else [value] for key, value in table.items()}
     for key, values in grid.items():
         if not values:

@@ -10,9 +10,6 @@ from .language import RM2 as RM2
 from .language import LMWSRItemBased as LMWSRItemBased
 from .language import LMWSRUserBased as LMWSRUserBased
 from .language import UIRItem as UIRItem
-from .librec import LibRecItemKNN as LibRecItemKNN
-from .librec import LibRecSLIM as LibRecSLIM
-from .librec import LibRecUserKNN as LibRecUserKNN
 from .linear import EASE as EASE
 from .linear import SLIM as SLIM
 from .listwise import ListRankMF as ListRankMF
@@ -31,7 +28,6 @@ from .pairwise import GBPR as GBPR
 from .pairwise import WBPR as WBPR
 from .pairwise import RankSGD as RankSGD
 from .poisson import HPF as HPF
-from .presets import preset as preset
 from .registry import algorithm as algorithm
 from .saved_models import load_model as load_model
 from .saved_models import save_model as save_model

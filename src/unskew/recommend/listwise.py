@@ -53,7 +53,7 @@ class ListRankMF(Algorithm):
         """d, above 0: the divisor of the ratings. A larger d makes the target distribution flatter.
         None = the largest training rating, as in the paper and in LibRec (1 if that is not above
         0). On the ratings 0, 1, 2 of mena2021 that is 2, but 3 gives the released values on
-        MovieLens 1M; why 3 is not known. `us.recommend.preset("mena2021")` takes 3.""",
+        MovieLens 1M; why 3 is not known. `unskew_studies.preset("mena2021")` takes 3.""",
         above=0,
     )
 

@@ -14,7 +14,6 @@ from unskew.recommend.factors import WRMF, PureSVD
 from unskew.recommend.fallback import WithFallback
 from unskew.recommend.graph import HittingTime
 from unskew.recommend.language import RM1, RM2, LMWSRItemBased, LMWSRUserBased, UIRItem
-from unskew.recommend.librec import LibRecItemKNN, LibRecSLIM, LibRecUserKNN
 from unskew.recommend.linear import EASE, SLIM
 from unskew.recommend.listwise import ListRankMF
 from unskew.recommend.model import Algorithm
@@ -46,6 +45,7 @@ from unskew.recommend.simple import (
 )
 from unskew.recommend.svdpp import SVDpp
 from unskew.recommend.topics import LDA, PLSA, GaussianPLSA
+from unskew.study_package import import_studies
 
 ALGORITHMS: dict[str, type[Algorithm]] = {
     kind.name: kind
@@ -89,9 +89,6 @@ ALGORITHMS: dict[str, type[Algorithm]] = {
         PNMF,
         HPF,
         GaussianPLSA,
-        LibRecUserKNN,
-        LibRecItemKNN,
-        LibRecSLIM,
         SVDpp,
         WBPR,
         GBPR,
@@ -101,6 +98,19 @@ ALGORITHMS: dict[str, type[Algorithm]] = {
     )
 }
 
+IN_STUDIES = ("librec-user-knn", "librec-item-knn", "librec-slim")
+"""Recommenders of mena2021, which the package unskew-studies has."""
+
+
+def algorithm_class(name: str) -> type[Algorithm]:
+    """Return the class of a recommender; those of the studies where they are installed."""
+    if name in ALGORITHMS:
+        return ALGORITHMS[name]
+    if name in IN_STUDIES:
+        classes: Mapping[str, type[Algorithm]] = import_studies("librec", name).ALGORITHMS
+        return classes[name]
+    raise unknown_name("algorithm", name, ALGORITHMS)
+
 
 @checked
 def algorithm(name: str, **settings: Any) -> Algorithm:
@@ -109,7 +119,7 @@ def algorithm(name: str, **settings: Any) -> Algorithm:
     Parameters
     ----------
     name
-        One of `ALGORITHMS`.
+        One of `ALGORITHMS`, or of `IN_STUDIES`.
     settings
         Its settings; see `unskew algorithms NAME`.
 
@@ -119,9 +129,7 @@ def algorithm(name: str, **settings: Any) -> Algorithm:
     >>> algorithm("positive-popularity", liked=5)
     PositivePopularity(liked=5)
     """
-    if name not in ALGORITHMS:
-        raise unknown_name("algorithm", name, ALGORITHMS)
-    kind = ALGORITHMS[name]
+    kind = algorithm_class(name)
     allowed = settings_of(kind)
     for setting in settings:
         if setting not in allowed:

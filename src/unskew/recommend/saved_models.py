@@ -18,6 +18,7 @@ from collections.abc import Callable
 from dataclasses import fields, is_dataclass
 from functools import partial
 from pathlib import Path
+from types import ModuleType
 from typing import Any
 
 import numpy as np
@@ -32,6 +33,7 @@ from unskew.engine.versions import versions
 from unskew.errors import DataError
 from unskew.recommend.model import Algorithm, Model, as_model
 from unskew.recommend.model_checks import check_model
+from unskew.study_package import STUDIES, import_studies
 
 KIND = "unskew model"
 FORMAT = 3
@@ -184,7 +186,7 @@ def _put_together(part: Any, array: Callable[[str], NDArray[Any]]) -> Any:
         return tuple(_put_together(one, array) for one in part["tuple"])
     module, _, name = part["class"].partition(":")
     # Only our own classes, and only those that hold data: a file may name anything.
-    kind = getattr(importlib.import_module(module), name) if module in _modules() else None
+    kind = getattr(_module(module), name) if module in _modules() else None
     if not (
         isinstance(kind, type)
         and is_dataclass(kind)
@@ -197,7 +199,15 @@ def _put_together(part: Any, array: Callable[[str], NDArray[Any]]) -> Any:
 
 def _modules() -> set[str]:
     """Return the modules whose models can be saved."""
-    return {f"{recommend.__name__}.{one.name}" for one in pkgutil.iter_modules(recommend.__path__)}
+    names = {f"{recommend.__name__}.{one.name}" for one in pkgutil.iter_modules(recommend.__path__)}
+    return names | {f"{STUDIES}.librec"}
+
+
+def _module(name: str) -> ModuleType:
+    package, _, module = name.partition(".")
+    if package == STUDIES:
+        return import_studies(module, "this model")
+    return importlib.import_module(name)
 
 
 def _digest(ids: Ids) -> dict[str, Any]:

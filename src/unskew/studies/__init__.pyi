@@ -1,1 +1,0 @@
-from .result import StudyResult as StudyResult
