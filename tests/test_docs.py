@@ -172,19 +172,6 @@ def test_walks_through_the_code_are_short():
         assert [name for name in named if not (ROOT / "src" / "unskew" / name).exists()] == []
 
 
-def test_renamed_names_lead_somewhere():
-    text = (DOCS / "renamed.md").read_text()
-    names, modules = text.split("## Modules")
-    rows = re.findall(r"^\| `(\w+)` \| `([\w.]+)(?:\(.*\))?` \|$", names, re.M)
-    assert len(rows) > 150
-    for _, new in rows:
-        reduce(getattr, new.split("."), unskew)
-    for line in re.findall(r"^\| `[\w.]+` \| (`.*`) \|$", modules, re.M):
-        for name in re.findall(r"`([\w.]+)`", line):
-            path = ROOT / "src" / "unskew" / name.replace(".", "/")
-            assert path.with_suffix(".py").exists() or path.is_dir(), name
-
-
 def test_every_public_name_is_documented():
     for name, thing in public_names().items():
         assert (thing.__doc__ or "").strip() or not callable(thing), name
