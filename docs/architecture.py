@@ -8,7 +8,6 @@ SOURCE = HOME / "src" / "unskew"
 PAGE = HOME / "ARCHITECTURE.md"
 BEGIN, END = "<!-- picture: docs/architecture.py -->", "<!-- end of picture -->"
 GROUND = {
-    "deprecation",
     "addresses",
     "errors",
     "study_package",

@@ -174,21 +174,6 @@ def test_walks_through_the_code_are_short():
         assert [name for name in named if not (ROOT / "src" / "unskew" / name).exists()] == []
 
 
-def test_renamed_names_lead_somewhere():
-    text = (DOCS / "renamed.md").read_text()
-    names, modules = text.split("## Modules")
-    rows = re.findall(r"^\| `(\w+)` \| `([\w.]+)(?:\(.*\))?` \|$", names, re.M)
-    assert len(rows) > 150
-    for _, new in rows:
-        package = unskew_studies if new.startswith("unskew_studies.") else unskew
-        reduce(getattr, new.removeprefix("unskew_studies.").split("."), package)
-    for line in re.findall(r"^\| `[\w.]+` \| (`.*`) \|$", modules, re.M):
-        for name in re.findall(r"`([\w.]+)`", line):
-            is_study = name.startswith("unskew_studies.")
-            path = ROOT / ("studies/src" if is_study else "src/unskew") / name.replace(".", "/")
-            assert path.with_suffix(".py").exists() or path.is_dir(), name
-
-
 def test_every_public_name_is_documented():
     for name, thing in public_names().items():
         assert (thing.__doc__ or "").strip() or not callable(thing), name

@@ -16,7 +16,7 @@ from shared.source import imported, imports, layer, modules, strings, trees
 
 # Top to bottom; a module imports only from above itself or from its own package.
 ORDER = [
-    "deprecation", "addresses", "errors", "study_package", "arrays", "checks", "settings", "engine",
+    "addresses", "errors", "study_package", "arrays", "checks", "settings", "engine",
     "report", "data", "splits", "targets", "ties", "list_keys", "run_tables", "runs", "recommend",
     "worlds", "judging", "metrics", "conventions", "evaluation", "explaining", "stats", "bias",
     "unbiased", "experiment", "auditing", "tracking", "testing", "cli", "__main__",

@@ -91,12 +91,9 @@ SLOW = {
     "audit",
     "auditing.null_experiment",
     "unbiased.online_tests",
-    "auditing.operating_characteristics",
     "run_plan",
     "unbiased.strata",
-    "auditing.sweep",
     "unbiased.target_sizes",
-    "auditing.standing",
     "auditing.truth",
     "experiment.timeline",
     "tune",
@@ -199,10 +196,6 @@ def calls(tmp_path_factory):
         "unbiased.correct_sampled": {"lists": one, "models": models, "bootstrap": 3},
         "unbiased.corrected_values": {"metrics": ["P@5"], "items": 20, "n": 5},
         "bias.count_items": of,
-        "auditing.debiased_training": {
-            "data": world,
-            "plan": dataclasses.replace(plan, interventions=(us.splits.Skew(),)),
-        },
         "bias.list_popularity": {**listed, "train": split.train, "k": 3, "by": None},
         "bias.describe_bias": of,
         "stats.discriminative_power": {"pvalues": us.compare(scores, permutations=10)},
@@ -262,12 +255,6 @@ def calls(tmp_path_factory):
             "impressions": 20,
             "repeats": 1,
         },
-        "auditing.operating_characteristics": {
-            "worlds": None,
-            "plan": plan,
-            "repeats": 1,
-            "strengths": [0.2],
-        },
         "bias.optimal_rankings": of,
         "experiment.tune_systems": {
             "systems": {"svd": us.recommend.PureSVD(factors=2)},
@@ -276,7 +263,7 @@ def calls(tmp_path_factory):
             "metric": "P@5",
             "budget": 2,
         },
-        "auditing.estimate_audit": {"data": ratings, "level": "quick", "liked": 4},
+        "auditing.outline_audit": {"data": ratings, "level": "quick", "liked": 4},
         "experiment.outline": {"plan": plan, "ratings": ratings, "estimate": False},
         "experiment.timeline": {
             "data": {"user": [1, 1, 2, 2] * 5, "item": list(range(20)), "time": list(range(20))},
@@ -356,7 +343,6 @@ def calls(tmp_path_factory):
         "study": {"name": "nonsense"},
         "data.summary": {"data": ratings},
         "stats.swap_rate": {"scores": scores, "samples": 5},
-        "auditing.sweep": {"data": world, "plan": plan, "sizes": [0.5], "exponents": [1.0]},
         "unbiased.target_sizes": {
             "split": split,
             "models": models,
@@ -368,13 +354,6 @@ def calls(tmp_path_factory):
         "stats.tau_ap": orders,
         "unbiased.top_lists": {"world": world, "systems": [us.recommend.Popularity()]},
         "auditing.truth": {"data": world, "plan": plan, "bootstrap": 3},
-        "auditing.standing": {
-            "data": us.world("shop", users=80, items=40, seed=3),
-            "algorithms": ["popularity", "random"],
-            "metric": "P@5",
-            "splits": 1,
-            "bootstrap": 3,
-        },
         "tune": {
             "algorithm": us.recommend.PureSVD(2),
             "grid": {"factors": [1]},

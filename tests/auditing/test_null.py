@@ -1,4 +1,4 @@
-"""The null experiment: values redrawn, designs that need it, operating characteristics."""
+"""The null experiment: values redrawn, designs that need it."""
 
 import json
 import math
@@ -21,7 +21,6 @@ from unskew.auditing.null_designs import (
     published_designs,
     simple_systems,
 )
-from unskew.auditing.operating import Planted, differences, operating_characteristics
 from unskew.engine.rng import draw, key_of
 from unskew.stats.distributions import mean_interval as interval
 from unskew.stats.distributions import values_needed
@@ -538,92 +537,6 @@ def test_what_the_experiment_refuses(change, told):
     settings = {"plan": us.Plan(algorithms=[us.recommend.Popularity()], metrics=["P@3"]), **change}
     with pytest.raises(us.UnskewError, match=told):
         null_experiment(some_ratings(), **settings)
-
-
-# Operating characteristics
-
-
-def test_planted_systems_go_from_chance_to_the_truth():
-    shop = skewed()
-    rule = us.Relevance(liked=shop.liked)
-    users = np.arange(20, dtype=np.int32)
-    liked = shop.values(users) >= shop.liked
-    top = Planted(shop, rule, 1.0, 3).score(users)
-    assert top[liked].min() >= top[~liked].max()
-    chance = Planted(shop, rule, 0.0, 3).score(users)
-    assert abs(chance[liked].mean() - 0.5) < 4.5 / math.sqrt(12 * liked.sum())
-    assert (Planted(shop, rule, 1.0, 3).score(users[5:7]) == top[5:7]).all()
-
-
-def test_differences_are_those_of_a_paired_t_test():
-    stats = pytest.importorskip("scipy.stats")
-    shop = skewed()
-    split = us.splits.Random().split(shop.ratings, 1)[0]
-    lists = us.targets.AllItems().lists(split, liked=4)
-    models = {
-        "a": us.recommend.Popularity().fit(split.train),
-        "b": us.recommend.Random().fit(split.train),
-    }
-    scores = us.evaluate(lists, models, "P@5")
-    found = differences([scores], "P@5", [("a", "b"), ("b", "a")])
-    keep = scores.averaged("a")
-    values = [scores.values(name, "P@5")[keep] for name in "ab"]
-    assert found.p[0] == pytest.approx(stats.ttest_rel(*values).pvalue, rel=1e-9)
-    assert found.p[0] == found.p[1]
-    assert found.mean[0] == pytest.approx(values[0].mean() - values[1].mean())
-    same = us.evaluate(lists, {"a": models["a"], "b": models["a"]}, "P@5")
-    assert differences([same], "P@5", [("a", "b")]).p.tolist() == [1.0]
-
-
-def test_operating_characteristics_of_a_fair_and_an_unfair_protocol():
-    plans = published_designs(
-        [us.recommend.Random(), us.recommend.Popularity()],
-        ["random", "test-targets"],
-        metrics=["P@3", "anti-P@3"],
-    )
-    moved = []
-    found = operating_characteristics(
-        {"shop": skewed(300)},
-        plans,
-        strengths=[0.3, 1],
-        repeats=4,
-        progress=lambda done, total: moved.append((done, total)),
-    )
-    table = {(row["design"], row["metric"]): row for row in found.table().iter_rows(named=True)}
-    assert table["random", "P@3"]["false_winners"] == 1.0
-    assert table["test-targets", "P@3"]["false_winners"] <= 0.5
-    own = found.effects.filter(design="random", metric="P@3", strength=1.0)
-    assert table["random", "P@3"]["power 1"] == own["found"].mean()
-    assert own["observed"].mean() > 0
-    assert moved == [(1, 4), (2, 4), (3, 4), (4, 4)]
-    power = found.power()
-    assert (power["true"] > 0).all()  # better, also where less is better
-    strong, weak = (power.filter(pl.col("strength") == s)["true"] for s in (1.0, 0.3))
-    assert (strong > weak).all()
-    assert "false winners" in str(found)
-    assert "<table" in found._repr_html_()
-    json.dumps(found.to_dict(), allow_nan=False)
-    assert len(found.figure("P@3").to_dict()["datasets"]["rows"]) == 2
-
-
-@pytest.mark.parametrize(
-    ("change", "told"),
-    [
-        ({"worlds": "shop"}, "world"),
-        ({"worlds": {}}, "at least one world"),
-        ({"repeats": 0}, "repeats"),
-        ({"alpha": 0}, "alpha"),
-        ({"strengths": []}, "strengths"),
-        ({"strengths": [2]}, "strengths"),
-        ({"plan": us.Plan(ForcedNull(), algorithms=simple_systems())}, "only on null data"),
-        ({"plan": us.Plan(algorithms=[us.recommend.Random()])}, "two systems"),
-    ],
-)
-def test_what_operating_characteristics_refuse(change, told):
-    plan = us.Plan(algorithms=[us.recommend.Random(), us.recommend.Popularity()], metrics=["P@3"])
-    settings = {"worlds": skewed(40, 20), "plan": plan, **change}
-    with pytest.raises(us.UnskewError, match=told):
-        operating_characteristics(**settings)
 
 
 # The command

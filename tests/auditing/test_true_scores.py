@@ -12,7 +12,6 @@ import unskew as us
 from shared.commands import invoke
 from shared.real_data import real_data
 from unskew.auditing import truth_sources
-from unskew.auditing.intervention_sweep import sweep
 from unskew.auditing.interventions import (
     _parted,
     _relative,
@@ -20,9 +19,10 @@ from unskew.auditing.interventions import (
     carraro2020_systems,
     intervention_study,
 )
-from unskew.auditing.training_samples import debiased_training
 from unskew.auditing.true_scores import truth
 from unskew.data.dataset import Dataset
+from unskew.data.ratings import under_one_numbering
+from unskew.data.true_judgments import TrueJudgments
 from unskew.worlds import worlds
 from unskew.worlds.worlds import World, world
 
@@ -275,54 +275,125 @@ def test_result_shows_itself():
         found.orders("P@6")
 
 
-# Sweeps, and training on samples
+# True judgments of every kind
 
 
-def test_sweep():
-    made = plan(metrics=["Recall@5"], users="with-relevant")
-    found = sweep(shop(120), made, sizes=[0.3, 1], exponents=[0, 2])
-    table = found.table()
-    assert table.rows()[0][:3] == ("skew", 0.3, 0.0)
-    assert table.height == 3 * 2 * 2
-    whole = truth(shop(120), made, bootstrap=0)
-    error = whole.agreement()["mean_error"][0]
-    full = table.filter(pl.col("size") == 1)
-    assert full["mean_error"].to_list() == pytest.approx([error] * 6)  # all of it, however drawn
-    assert "kind" in str(found)
-    assert "<table" in found._repr_html_()
-    json.dumps(found.to_dict())
-    assert found.figure().to_dict()["datasets"]["rows"]
-    for wrong in ({"interventions": [us.splits.Reg()]}, {"sizes": []}):
-        with pytest.raises(us.SettingError):
-            sweep(shop(), made, **wrong)
-    with pytest.raises(us.SettingError, match="one split"):
-        sweep(shop(), plan(targets=[us.targets.AllItems(), us.targets.TestItems()]))
+def ratings_of(mask, value):
+    user, item = np.nonzero(mask)
+    return us.read_ratings({"user": user, "item": item, "rating": value[mask]})
 
 
-def test_training_on_samples_is_scored_by_the_same_truth():
-    small = shop(120)
-    made = plan(interventions=[us.splits.Full(), us.splits.Skew(), us.splits.Reg(size=0.9)])
-    found = debiased_training(small, made)
-    table = found.table()
-    assert table["training"].unique(maintain_order=True).to_list() == ["full", "skew", "reg"]
-    plain = truth(small, plan(), bootstrap=0).table()
-    full = table.filter(training="full")
-    assert full["true"].to_list() == plain["true"].to_list()
-    assert full["change"].to_list() == [0.0] * 12
-    # All rank the items outside the whole training part.
-    split = us.splits.Random().split(small.ratings, 3)[0]
-    drawn = us.splits.Skew().sample(split.train, split.train, seed=3).ratings
-    source = truth_sources.source_of(small, None, None, None, "to-training", made)
-    true = source.judge({"pop": us.recommend.Popularity().fit(drawn)}, split.train, made).mean(
-        "P@5"
+def drawn(kind="random", users=120, items=40, density=0.3):
+    """Draw a data set with plain numpy: exposure by popularity that says nothing of liking."""
+    rng = np.random.default_rng(0)
+    quality = rng.permutation(np.linspace(-1.5, 1.5, items))
+    exposure = (1.0 + np.arange(items)) ** -1.5
+    liked = rng.random((users, items)) < 1 / (1 + np.exp(-quality))
+    value = np.where(liked, 5, 2)
+    seen = rng.random(liked.shape) < np.minimum(6 * exposure / exposure.sum(), 0.9)
+    seen[:, -2:] |= rng.random((users, 2)) < 0.3  # everyone has something to train and to test on
+    judged = rng.random(liked.shape) < density
+    if kind == "exhaustive":
+        judged = np.zeros_like(seen)
+        judged[: users // 2, : items // 2] = True
+    if kind == "pooled":
+        judged &= ~seen
+    part = TrueJudgments(ratings_of(judged, value), kind)
+    return Dataset("drawn", ratings_of(seen, value), liked=4, truth=part)
+
+
+@pytest.mark.parametrize("kind", ["random", "exhaustive", "pooled"])
+def test_precision_by_true_judgments_equals_a_plain_twin(kind):
+    """Unjudged items count as not liked, are no targets (exhaustive), or are left out (pooled)."""
+    data = drawn(kind)
+    made = plan(algorithms={"pop": us.recommend.Popularity()}, metrics=["P@5"], seed=4)
+    result = truth(data, made, bootstrap=0)
+    observed, judged = under_one_numbering(data.ratings, data.true_part.ratings)
+    (split,) = us.splits.Random(test=0.2).split(observed, 4)
+    rated = observed if kind == "pooled" else split.train
+    value = np.zeros((len(observed.users), len(observed.items)))
+    value[judged.user, judged.item] = judged.value
+    taken = np.zeros(value.shape, bool)
+    taken[rated.user, rated.item] = True
+    value[taken] = 0
+    targets = ~taken
+    if kind == "exhaustive":
+        targets &= value.any(axis=0)
+    if kind == "pooled":
+        targets &= value > 0
+    count = np.bincount(split.train.item, minlength=value.shape[1])
+    precisions = []
+    for user in np.flatnonzero(value.any(axis=1)):
+        top = sorted(np.flatnonzero(targets[user]), key=lambda item: (-count[item], item))[:5]
+        precisions.append(np.count_nonzero(value[user, top] >= 4) / 5)
+    assert result.table()["true"].to_list() == pytest.approx([np.mean(precisions)])
+    words = {
+        "random": "of randomly chosen items",
+        "exhaustive": "judgments of every pair of 60 users and 20 items",
+        "pooled": "items outside the pool are left out of each list",
+    }
+    assert words[kind] in str(result)
+
+
+def test_judgments_that_depend_on_what_is_observed_are_doubted():
+    data, made = drawn(users=200, density=0.5), plan(metrics=["P@5"])
+    assert truth(data, made, bootstrap=0).notes == ()
+    frame = data.true_part.ratings.to_polars()
+    seen = data.ratings.to_polars().select("user", "item")
+    rest = us.read_ratings(frame.join(seen, on=["user", "item"], how="anti"))
+    cut = truth(Dataset("cut", data.ratings, rest, liked=4), made, bootstrap=0)
+    assert any(note.startswith("0 observed pairs are among the random") for note in cut.notes)
+    among = us.read_ratings(frame.join(seen, on=["user", "item"], how="semi"))
+    nested = Dataset("nested", among, liked=4, truth=data.true_part)
+    plain = truth(nested, made, bootstrap=0)
+    assert any("every observed rating is one of the random" in note for note in plain.notes)
+
+
+def test_kuairec_by_its_name(tmp_path, monkeypatch):
+    data = drawn("exhaustive")
+    folder = tmp_path / "kuairec"
+    folder.mkdir()
+    for name, part in (("big", data.ratings), ("small", data.true_part.ratings)):
+        frame = part.to_polars().select(
+            pl.col("user").alias("user_id"),
+            pl.col("item").alias("video_id"),
+            (pl.col("rating") / 2).alias("watch_ratio"),  # 2.5 is liked, 1 is not
+            pl.lit(1593878903.4).alias("timestamp"),
+        )
+        frame.write_csv(folder / f"{name}_matrix.csv")
+    monkeypatch.setenv("UNSKEW_DATA", str(tmp_path))
+    named = us.load("kuairec")
+    settings = {"algorithms": {"pop": us.recommend.Popularity()}, "metrics": ["P@5"]}
+    by_name = truth(named, plan(relevance=us.Relevance(liked=named.liked), **settings), bootstrap=0)
+    plain = truth(data, plan(**settings), bootstrap=0)
+    assert by_name.table()["true"].to_list() == plain.table()["true"].to_list()
+    assert "judgments of every pair of 60 users and 20 items" in str(by_name)
+
+
+def test_ml_32m_ext_by_its_name(tmp_path, monkeypatch):
+    data = drawn("pooled")
+    folder = tmp_path / "ml-32m-ext"
+    folder.mkdir()
+    data.ratings.to_polars().select(
+        userId="user", movieId="item", rating="rating", timestamp=pl.lit(1697216400)
+    ).write_csv(folder / "explicit-ratings.csv")
+    users = set(data.ratings.users.values)
+    words = {5.0: "Very interested", 2.0: "Somewhat interested"}
+    lines = [
+        f"1,{user},{item},f,Never,,,{words[value]},3.0,,\n"
+        for user, item, value in data.true_part.ratings.to_polars().rows()
+        if user in users
+    ]
+    head = (
+        "participant_id,dataset_id,movie_id,seen_status,familiarity,p1_check,p2_check,"
+        "interest_level,rating,rank_p2,movielens_rating\n"
     )
-    assert table.filter(training="skew", system="pop", metric="P@5")["true"][0] == true["pop"]
-    json.dumps(found.to_dict())
-    assert "truth" in str(found)
-    assert "<table" in found._repr_html_()
-    assert found.figure("P@5").to_dict()["datasets"]["rows"]
-    with pytest.raises(us.SettingError, match="no interventions"):
-        debiased_training(small, plan())
+    (folder / "p2-ratings.csv").write_text(head + "".join(lines))
+    monkeypatch.setenv("UNSKEW_DATA", str(tmp_path))
+    settings = {"algorithms": {"pop": us.recommend.Popularity()}, "metrics": ["P@5"]}
+    by_name = truth(us.load("ml-32m-ext"), plan(**settings), bootstrap=0)
+    plain = truth(data, plan(**settings), bootstrap=0)
+    assert by_name.table()["true"].to_list() == plain.table()["true"].to_list()
 
 
 # The study of interventions

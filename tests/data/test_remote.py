@@ -13,7 +13,7 @@ import pytest
 import unskew as us
 from shared.remote_files import LISTS, ROWS, SEVERAL, as_parquet, files, same
 from unskew.auditing.reproduction import with_files
-from unskew.cli.sources import header_of, split_named_source, split_source
+from unskew.cli.sources import split_named_source, split_source
 from unskew.engine import remote
 from unskew.engine.files import replacing, replacing_folder
 from unskew.engine.store import Store
@@ -98,7 +98,6 @@ def test_only_listed_schemes_are_opened(address, tmp_path, no_fsspec):
             us.DataError, match=f"{scheme}:// addresses are not opened; .*{allowed}"
         ):
             read()
-    assert header_of(address) == []
 
 
 @pytest.mark.parametrize("address", CHAINED)
@@ -159,7 +158,6 @@ def test_polars_opens_no_address(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     ROWS.write_parquet(tmp_path / "secret.parquet")
     for address in (f"file:{tmp_path}/secret.parquet", f"file://{tmp_path}/secret.parquet"):
-        assert header_of(address) == header_of(Path(address)) == []
         with pytest.raises(us.DataError):
             us.read_ratings(address)
         with pytest.raises(FileNotFoundError):
@@ -285,15 +283,6 @@ def test_a_file_is_read_once(memory, monkeypatch):
     us.load("memory://data/r.csv")
     us.read_run("memory://data/lists.parquet")
     assert opened == ["/data/r.csv", "/data/lists.parquet"]
-
-
-def test_names_of_columns_are_read_without_the_rest(memory):
-    rows = pl.DataFrame({f"{'c' * 200}{n}": [n] for n in range(500)})
-    memory.pipe("/data/wide.parquet", as_parquet(rows))
-    assert header_of("memory://data/r.csv") == ["user", "item", "rating"]
-    assert header_of("memory://data/days/day-*.parquet") == ["user", "item", "rating"]
-    assert len(header_of("memory://data/wide.parquet")) == 500
-    assert header_of("memory://data/nothing.csv") == []
 
 
 def test_a_plan_names_an_address(memory, tmp_path):

@@ -616,7 +616,7 @@ def test_check_tells_what_a_plan_will_do(files, call):
     assert "metrics  2" in out
     # 2 + 1 splits, 8 systems and the lists; 3 designs under 2 interventions.
     assert "27 tasks, 0 of them done; 162 results" in out
-    assert re.search(r"about [\d,]+ s in one process", out)
+    assert re.search(r"about [\d,]+ s of processor time to train and to score", out)
     assert re.search(r"about [\d,]+ MiB in each process", out)
 
 

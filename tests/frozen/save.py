@@ -1070,19 +1070,10 @@ def estimates(data, _piece):
         "null_experiment": lambda: us.auditing.null_experiment(
             data.ratings, plan, ("iid", "within-user"), 2, liked=LIKED
         ).table(),
-        "operating_characteristics": lambda: us.auditing.operating_characteristics(
-            shop, plan, strengths=(0.1, 0.4), repeats=2
-        ),
         "truth": lambda: us.auditing.truth(shop, plan, bootstrap=50).table(),
         "truth of random": lambda: us.auditing.truth(
             data.ratings, plan, random=random, bootstrap=50
         ).table(),
-        "sweep": lambda: us.auditing.sweep(shop, plan, sizes=(0.3,), exponents=(0.5, 1.0)).table(),
-        "debiased_training": lambda: us.auditing.debiased_training(
-            data.ratings,
-            dataclasses.replace(plan, interventions=(us.splits.Reg(), us.splits.Skew())),
-            random=random,
-        ),
         "intervention_study": lambda: us.auditing.intervention_study(
             data.ratings,
             random,

@@ -60,8 +60,6 @@ TABLES = {
                   "--repeats", "2"],
     "bias truth": ["--world", "null", "--users", "30", "--items", "12", "-a", "random",
                    "-a", "popularity", "-m", "P@2", "--bootstrap", "5"],
-    "bias standing": ["--world", "null", "--users", "60", "--items", "20", "--algorithms",
-                      "random,popularity", "-m", "P@2", "--bootstrap", "5"],
     "data list": [],
     "data info": ["test.csv"],
     "study list": [],

@@ -291,7 +291,6 @@ SLOW = (
     "unskew demo",
     "unskew study run",
     "unskew bias null",
-    "unskew bias standing",
 )
 """Commands that take seconds: run by make test-all only."""
 NOT_RUN = {

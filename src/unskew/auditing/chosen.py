@@ -8,6 +8,7 @@ from functools import partial
 
 import numpy as np
 
+from unskew.auditing.affordable import affordable
 from unskew.auditing.analyses import Attempts
 from unskew.auditing.designs import (
     METRICS,
@@ -18,7 +19,6 @@ from unskew.auditing.designs import (
     plan_of_level,
     tunable_systems,
 )
-from unskew.auditing.estimate import affordable
 from unskew.auditing.large_data import active_users
 from unskew.auditing.request import (
     Request,
@@ -31,7 +31,7 @@ from unskew.data.dataset import Dataset
 from unskew.data.ratings import Ratings
 from unskew.experiment.plan import Plan
 from unskew.judging.tied import refuse_order
-from unskew.recommend.costs import DataShape
+from unskew.recommend.fit_cost import DataShape
 from unskew.ties import EXPECTED
 from unskew.worlds.worlds import World
 
@@ -40,7 +40,7 @@ TRIED = 50
 
 
 def _affordable(
-    plan: Plan, ratings: Ratings, request: Request, training: TrainingRequest, attempts: Attempts
+    plan: Plan, ratings: Ratings, request: Request, attempts: Attempts
 ) -> tuple[Plan, list[str]]:
     """Leave out systems that cost too much on data of this size; return what stands in for them."""
     level, _ = request.large.level(request.level, len(ratings))
@@ -49,7 +49,6 @@ def _affordable(
         DataShape.of(ratings),
         level,
         memory=request.large.memory,
-        tune=training.tune,
     )
     attempts.failures.update({f"system {name}": why for name, why in left_out.items()})
     new = [name for name in kept if name not in plan.systems]
@@ -128,7 +127,7 @@ def chosen_of(
     if rule.is_liked(ratings.value).all():
         plan = replace(plan, metrics=without_dislikes(METRICS))
     if algorithms is None:
-        plan, stand_ins = _affordable(plan, ratings, request, training, attempts)
+        plan, stand_ins = _affordable(plan, ratings, request, attempts)
         plan, assumed = _trainable(plan, ratings, attempts), [*assumed, *stand_ins]
     tunable = tunable_systems(plan.systems, algorithms)
     names = None if request.designs is None else list(request.designs)

@@ -23,7 +23,7 @@ from unskew.experiment.cluster import do_stored
 from unskew.experiment.execution import check_picklable
 from unskew.experiment.halving import BUDGET
 from unskew.experiment.task import Done, is_storable
-from unskew.recommend.costs import DataShape, cost_of
+from unskew.recommend.fit_cost import DataShape, fit_cost
 
 
 def core_outcomes(executor: Executor, tasks: Sequence[CoreTask]) -> Outcomes:
@@ -64,17 +64,16 @@ def _longest_first(tasks: Sequence[CoreTask]) -> list[tuple[int, CoreTask]]:
     """
     job = tasks[0].job
     shape = DataShape.of(job.ratings)
-    seconds: dict[str | None, float] = {None: 0.0}
+    operations: dict[str | None, float] = {None: 0.0}
     for name, system in job.plan.systems.items():
-        cost = cost_of(system, shape)
+        cost = fit_cost(system, shape)
         fits = BUDGET if name in job.tuned else 1
-        known = fits * cost.seconds + shape.users * cost.score_seconds
-        seconds[name] = known if cost.is_known else math.inf
+        operations[name] = math.inf if cost is None else fits * cost.operations
     places = list(dict.fromkeys(task.place for task in tasks))
     apart = len(places) * shape.ratings > ROWS
 
     def order(task: tuple[int, CoreTask]) -> tuple[int, float]:
-        return places.index(task[1].place) if apart else 0, -seconds[task[1].system]
+        return places.index(task[1].place) if apart else 0, -operations[task[1].system]
 
     return sorted(enumerate(tasks), key=order)
 

@@ -17,7 +17,6 @@ import numpy as np
 import polars as pl
 
 from unskew.auditing import truth_sources
-from unskew.auditing.nested_truth import overlap_of
 from unskew.auditing.truth_tasks import TruthJob, judged_splits
 from unskew.checks import checked, choose
 from unskew.engine.execute import Executor, executor
@@ -441,5 +440,5 @@ def truth_by(
 
 def _doubts(source: truth_sources.Source) -> tuple[str, ...]:
     """Say where what is judged at random depends on what is observed."""
-    overlap = overlap_of(source)
+    overlap = truth_sources.overlap_of(source)
     return () if overlap is None or not overlap.note else (overlap.note,)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -31,7 +32,7 @@ from unskew.metrics.names import parse
 from unskew.recommend.model import Algorithm, Model
 from unskew.report.text import counted
 from unskew.splits import draws
-from unskew.splits.split import Split, without_overlap
+from unskew.splits.split import Split, shared_rows, without_overlap
 from unskew.targets.designs import AllItems, Targets, TestItems, TestTargets
 from unskew.targets.lists import TargetLists
 from unskew.worlds.worlds import World
@@ -46,6 +47,8 @@ OVERLAP = {
     "keep": "those in training counting as missed",
 }
 """What becomes of random ratings whose pair is in training."""
+UNLIKELY = 4.0
+"""Standard deviations beyond which a number of common pairs is no chance."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -90,11 +93,6 @@ class Pooled(Sampled):
     def judge(self, models: Mapping[str, Model], train: Ratings, plan: Plan) -> Scores:  # noqa: ARG002
         """Score models on the order of the judged items alone (condensed lists)."""
         lists = self.targets.lists(self._split, self.relevance(plan), seed=plan.seed)
-        return scores_on(lists, models, plan, with_chance=False)
-
-    def judge_whole_lists(self, models: Mapping[str, Model], plan: Plan) -> Scores:
-        """Score models on lists of all items, in which unjudged ones count as neither."""
-        lists = AllItems().lists(self._split, self.relevance(plan), seed=plan.seed)
         return scores_on(lists, models, plan, with_chance=False)
 
     @cached_property
@@ -252,6 +250,63 @@ def source_of(
         what = f"{counted(len(mar), 'judgment')} of every pair of {pairs}"
     name = f"{what}, {words} ({design!r})"
     return Sampled(mnar, mar, learnt, design, overlap, name, part.kind, part.liked)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Overlap:
+    """How many observed pairs are among the random judgments."""
+
+    observed: int
+    """Ratings of users who have random judgments."""
+    both: int
+    """Those among the random judgments."""
+    expected: float
+    """How many would be if what is judged did not depend on what is observed."""
+
+    @property
+    def is_nested(self) -> bool:
+        """Whether every observed rating is one of the random judgments."""
+        return 0 < self.observed == self.both and self.expected < 0.9 * self.observed
+
+    @property
+    def is_dependent(self) -> bool:
+        """Whether chance hardly makes so many common pairs, or so few."""
+        away = abs(self.both - self.expected)
+        return not self.is_nested and away > UNLIKELY * math.sqrt(max(self.expected, 1.0))
+
+    @property
+    def note(self) -> str:
+        """What follows for the truth; empty where nothing does."""
+        if self.is_nested:
+            return (
+                "every observed rating is one of the random judgments: outside training, what "
+                "would be observed is judged less often than the rest"
+            )
+        if self.is_dependent:
+            return (
+                f"{counted(self.both, 'observed pair is', 'observed pairs are')} among the random "
+                f"judgments, where chance would make {self.expected:,.0f}: what is judged depends "
+                "on what is observed, and true scores lean against popular items if the common "
+                "pairs are too few, towards them if they are too many"
+            )
+        return ""
+
+
+def overlap_of(source: Source) -> Overlap | None:
+    """Count common pairs of observed ratings and random judgments; None where none are random."""
+    if not isinstance(source, Sampled) or source.kind != RANDOM:
+        return None
+    users = len(source.ratings.users)
+    judged = np.bincount(source.random.user, minlength=users)
+    rated = np.bincount(source.ratings.user, minlength=users)
+    items = np.unique(source.random.item).size
+    inside = np.isin(source.ratings.item, source.random.item)
+    among = np.bincount(source.ratings.user[inside], minlength=users)
+    return Overlap(
+        observed=int(rated[judged > 0].sum()),
+        both=int(np.count_nonzero(shared_rows(source.ratings, source.random))),
+        expected=float((among * judged).sum() / max(items, 1)),
+    )
 
 
 def _one_list(design: Targets) -> Targets:

@@ -8,16 +8,13 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any
 
-from unskew.arrays import Mask
 from unskew.auditing import truth_sources
 from unskew.engine.execute import Executor
 from unskew.errors import DataError, quietly
 from unskew.evaluation.scores import Scores
 from unskew.experiment.execution import check_picklable
-from unskew.experiment.halving import TunedSystem, tune_systems
 from unskew.experiment.plan import Plan, PlanView
 from unskew.experiment.task import task_label
-from unskew.recommend.model import Algorithm
 from unskew.splits.split import Split
 
 
@@ -39,24 +36,6 @@ class JudgedSplit:
     """By design."""
     facts: Mapping[str, Mapping[str, int]]
     """By design: how many ratings train and judge."""
-    whole: Scores | None = None
-    """Of pooled judgments: the same models on lists that hold unjudged items too."""
-    tuned: Mapping[str, TunedSystem] = field(default_factory=dict)
-    """By system: the settings that were chosen on the training part."""
-
-
-@dataclass(frozen=True, kw_only=True)
-class TruthExtras:
-    """What a job does beside judging by designs and by the truth."""
-
-    tuned: frozenset[str] = frozenset()
-    """Systems whose settings are chosen on the training part of each split."""
-    metric: str = ""
-    """By which they are chosen."""
-    judged: Mask | None = None
-    """Users who are judged by designs; None: all."""
-    with_whole_lists: bool = False
-    """Whether pooled judgments are also laid over lists that hold unjudged items."""
 
 
 @dataclass(eq=False)
@@ -65,7 +44,6 @@ class TruthJob:
 
     source: truth_sources.Source
     plan: Plan
-    extras: TruthExtras = field(default_factory=TruthExtras)
     _ahead: Iterator[tuple[int, int, Split]] | None = field(default=None, repr=False)
     _last: tuple[int, int, Split] | None = field(default=None, repr=False)
     """The split that was asked for last: its tasks follow one another."""
@@ -78,13 +56,8 @@ class TruthJob:
         plan, source, split = self.plan, self.source, self._split(task.split, task.fold)
         systems = {name: plan.systems[name] for name in task.systems}
         key = plan.splits[task.split].draw_key, task.fold
-        tuned = self._tuned(systems, split)
-        systems |= {name: one.algorithm for name, one in tuned.items()}
         models = truth_sources.fit_all(systems, split.train, plan.seed, *key)
         true = source.judge(models, split.train, plan)
-        whole = None
-        if self.extras.with_whole_lists and isinstance(source, truth_sources.Pooled):
-            whole = source.judge_whole_lists(models, plan)
         observed, facts = {}, {}
         for view in plan.views():
             name = design_name(plan, task.split, view)
@@ -92,16 +65,7 @@ class TruthJob:
             lists = view.targets.lists(judged, plan.relevance, seed=plan.seed)
             observed[name] = truth_sources.scores_on(lists, models, plan)
             facts[name] = {"train": len(split.train), "test": len(judged.test)}
-        return JudgedSplit(true, observed, facts, whole, tuned)
-
-    def _tuned(self, systems: Mapping[str, Algorithm], split: Split) -> dict[str, TunedSystem]:
-        """Choose the settings of systems as an audit does, on the training part."""
-        asked = {name: one for name, one in systems.items() if name in self.extras.tuned}
-        if not asked:
-            return {}
-        plan, metric = self.plan, self.extras.metric
-        with quietly():
-            return tune_systems(asked, split.train, plan.relevance, metric, seed=plan.seed)
+        return JudgedSplit(true, observed, facts)
 
     def _split(self, number: int, fold: int) -> Split:
         """Return a split; those that are asked for in their order are drawn once."""
@@ -109,8 +73,6 @@ class TruthJob:
             if self._ahead is None or (self._last is not None and self._last[:2] > (number, fold)):
                 self._ahead = truth_sources.each_split(self.plan, self.source.ratings)
             _, _, split = next(one for one in self._ahead if one[:2] == (number, fold))
-            if self.extras.judged is not None:
-                split = replace(split, judged=self.extras.judged)
             self._last = number, fold, split
         return self._last[2]
 
@@ -126,8 +88,7 @@ class TruthElsewhere:
         with quietly():
             part = self.job(task)
         observed = {name: _light(scores) for name, scores in part.observed.items()}
-        whole = None if part.whole is None else _light(part.whole)
-        return replace(part, true=_light(part.true), observed=observed, whole=whole)
+        return replace(part, true=_light(part.true), observed=observed)
 
 
 def _light(scores: Scores) -> Scores:
@@ -172,15 +133,12 @@ def _joined(parts: Sequence[JudgedSplit]) -> JudgedSplit:
     first = parts[0]
     if len(parts) == 1:
         return first
-    whole = [part.whole for part in parts if part.whole is not None]
     return replace(
         first,
         true=_with_all([part.true for part in parts]),
         observed={
             name: _with_all([part.observed[name] for part in parts]) for name in first.observed
         },
-        whole=_with_all(whole) if len(whole) == len(parts) else None,
-        tuned={name: one for part in parts for name, one in part.tuned.items()},
     )
 
 

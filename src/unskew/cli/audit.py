@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 from unskew.checks import MOST_REPEATS
 from unskew.cli import inputs, outputs
-from unskew.cli.audit_estimate import estimate_of, lines_before
 from unskew.cli.bundles import argument, bundle, option
 from unskew.cli.console import output as screen_of_results
 from unskew.cli.options import (
@@ -33,13 +32,14 @@ from unskew.cli.options import (
     Train,
     Tune,
 )
-from unskew.cli.progress import AUDIT, Stage, stages_progress, weighted
+from unskew.cli.progress import Stage, stages_progress
 from unskew.errors import SettingError
 from unskew.report.text import counted
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
+    from unskew.auditing.outline_audit import AuditOutline
     from unskew.auditing.result import Audit
     from unskew.report.tables import Table
 
@@ -87,7 +87,7 @@ class AuditOptions:
         bool,
         option(
             RUNNING,
-            "Print what the audit will take, by stage and system, and run nothing.",
+            "Print what the audit will do, with a rough time by one small trial of each system.",
             "--dry-run",
             default=False,
         ),
@@ -206,8 +206,8 @@ def command(
 
     Systems are tuned on the training part of each split, unless --no-tune is given.
 
-    With --store, a stopped audit continues where it was. --dry-run prints what an audit will take
-    and which systems are left out because they cost too much on data of this size.
+    With --store, a stopped audit continues where it was. --dry-run counts fits, lists and scores,
+    times one small fit of each system, and says which systems are left out on data of this size.
     """
     from unskew.auditing.compile_ahead import compiling_ahead
     from unskew.auditing.run import audit
@@ -229,17 +229,31 @@ def command(
         settings |= _lists(ratings, sources, options, stored)
     else:
         settings |= _ratings(ratings, sources, options, stored)
-    estimate = estimate_of(level, settings) if "data" in settings else None
     if options.dry_run:
-        outputs.say(str(estimate))
+        outputs.say(str(_outline(level, settings)))
         return
-    if estimate is not None and not output.quiet:
-        for line in lines_before(level, settings, estimate):
-            outputs.note(line)
-    stages = AUDIT if estimate is None else weighted(AUDIT, estimate.by_stage)
-    with compiling_ahead(), stages_progress(output.quiet, stages) as move:
+    with compiling_ahead(), stages_progress(output.quiet) as move:
         result = audit(plan=level, progress=move, **settings)
     _deliver(_with_files(result, ratings, sources), output, paper)
+
+
+OUTLINED = (
+    *("algorithms", "designs", "users", "splits", "tune", "memory"),
+    *("liked", "above", "relevance"),
+)
+"""The arguments of an audit that its outline takes."""
+
+
+def _outline(level: str, settings: Mapping[str, Any]) -> AuditOutline:
+    """Return what an audit with these settings will do."""
+    from unskew.auditing.outline_audit import outline_audit
+    from unskew.data.filters import apply_filters
+
+    chosen = {name: settings[name] for name in OUTLINED if settings.get(name) is not None}
+    data = settings["data"]
+    if settings["filters"]:
+        data = replace(data, ratings=apply_filters(data.ratings, settings["filters"]))
+    return outline_audit(data, level, **chosen)
 
 
 def _deliver(result: Audit, output: ReportOptions, paper: Path | None) -> None:

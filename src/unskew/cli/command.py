@@ -46,7 +46,7 @@ GROUPS = {
     ),
     "bias": (
         "How popularity changes metrics on your data, and which metrics to trust.",
-        ("describe", "lists", "pairs", "null", "truth", "standing"),
+        ("describe", "lists", "pairs", "null", "truth"),
     ),
     "data": ("Named data sets, and the contents of a file.", ("list", "get", "info", "filter")),
     "study": ("Reproduce a paper, claim by claim.", ("run", "list")),

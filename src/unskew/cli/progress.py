@@ -10,7 +10,7 @@ import sys
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from contextvars import ContextVar
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Any
 
 from unskew.auditing.stages import STAGE_WEIGHTS
@@ -46,11 +46,6 @@ AUDIT = {
     for name, weight in STAGE_WEIGHTS.items()
 }
 """The stages of an audit of ratings."""
-
-
-def weighted(stages: Mapping[str, Stage], seconds: Mapping[str, float]) -> dict[str, Stage]:
-    """Return stages with the time that an estimate gives each as its weight."""
-    return {name: replace(one, weight=seconds[name]) for name, one in stages.items()}
 
 
 STORED_BY_AUDIT = ("designs", "null experiment")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import io
 import re
 from collections.abc import Sequence
 from pathlib import Path
@@ -10,9 +9,7 @@ from typing import Any
 
 from unskew.addresses import is_address
 from unskew.checks import choose
-from unskew.engine.folders import local_path
-from unskew.engine.remote import RemoteFile, open_address
-from unskew.errors import DataError, SettingError
+from unskew.errors import SettingError
 
 RATING_COLUMNS = ("user", "item", "rating", "time", "event")
 """The columns of ratings that can be named."""
@@ -106,26 +103,3 @@ def file_columns(
     shared = column_names(columns, tuple(dict.fromkeys((*roles, *others))))
     inside = {role: name for role, name in shared.items() if role in roles}
     return path, {**inside, **column_names(rest, roles, path)}
-
-
-def header_of(path: str | Path) -> list[str]:
-    """Return the column names in the first line of a file; nothing where it has no plain text."""
-    import polars as pl
-
-    from unskew.data.parquet_files import find_parquet, is_several
-
-    try:
-        file = find_parquet(path)[0] if is_several(path) else path
-        file = open_address(file) if is_address(file) else file
-        if isinstance(file, RemoteFile):
-            if file.name.lower().endswith(".parquet"):
-                return list(pl.read_parquet_schema(io.BytesIO(file.footer())))
-            line = file.part(0, 10_000).partition(b"\n")[0].decode("utf-8-sig")
-        elif str(file).lower().endswith(".parquet"):
-            return list(pl.read_parquet_schema(local_path(file)))
-        else:
-            with Path(file).open("rb") as opened:
-                line = opened.readline(10_000).decode("utf-8-sig")
-    except (OSError, DataError, UnicodeDecodeError):  # errors are for those who read it all
-        return []
-    return [name.strip().strip('"').strip().lower() for name in re.split(r"[,;\t|]", line)]

@@ -58,7 +58,6 @@ SCHEMES = (*_STORES, *WEB)
 # without a colon. No store takes a signature from the address.
 _CREDENTIALS = re.compile(r"[^/@]*:.*@|[^?]*\?[\w.-]+=", re.DOTALL)
 _BLOCK = 1 << 25
-_FOOTER = 1 << 16
 
 # Errors of the packages, by their names: none of these packages need be installed.
 _NO_CREDENTIALS = {
@@ -199,17 +198,6 @@ class RemoteFile:
                 f"{self.shown}: the connection broke off: {count:,} of {self.size:,} bytes came. "
                 f"Run again"
             )
-
-    def part(self, start: int | None = None, end: int | None = None) -> bytes:
-        """Read some bytes only; a negative start counts from the end."""
-        with reaching(self.shown, is_private=self.is_private):
-            return bytes(self.system.cat_file(self.path, start=start, end=end))
-
-    def footer(self) -> bytes:
-        """Read the end of a Parquet file, with all that tells its columns."""
-        end = self.part(start=-_FOOTER)
-        needed = int.from_bytes(end[-8:-4], "little") + 8
-        return end if needed <= len(end) else self.part(start=-needed)
 
 
 def open_address(address: str) -> RemoteFile:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -17,15 +16,7 @@ from unskew.experiment.execution import tasks_of
 from unskew.experiment.plan import Plan, PlanView
 from unskew.experiment.plan_data import PlanData
 from unskew.judging.rank import tile_users
-from unskew.recommend.costs import (
-    Cost,
-    DataShape,
-    cost_by_trial,
-    cost_of,
-    on_clock,
-    seconds_of,
-    this_machine,
-)
+from unskew.recommend.fit_cost import DataShape, fit_cost, timed_trial
 from unskew.report.text import counted
 
 
@@ -70,9 +61,7 @@ class Outline:
         splits = self.tasks // (len(self.systems) + 1)
         if self.seconds:
             total = splits * sum(self.seconds.values())
-            lines.append(
-                f"about {total:,.0f} s in one process on {counted(available(), 'processor')}"
-            )
+            lines.append(f"about {total:,.0f} s of processor time to train and to score")
         models = "" if self.seconds else ", without models"
         lines.append(f"about {self.bytes / 2**20:,.0f} MiB in each process{models}")
         return "\n".join(lines)
@@ -95,8 +84,8 @@ def outline(
     store
         Count what is there already.
     estimate
-        Count the operations of every system, at the speed of this machine; a system whose cost has
-        no formula is trained on 300 users, and its time scaled by the number of ratings.
+        Time one fit of each system on a sample of users and items, and scale it to all ratings: to
+        train and to score, without the time to rank and to judge.
     """
     prepared = PlanData.of(ratings, plan)
     plan, ratings = prepared.plan, prepared.data
@@ -111,8 +100,10 @@ def outline(
     size = 40 * len(ratings) + 16 * cells * available()
     size += 16 * len(ratings.users) * len(plan.metrics)
     trained = ratings.to_ratings() if isinstance(ratings, Events) else ratings
-    costs = _costs(plan, trained) if estimate else {}
-    size += round(max((one.bytes for one in costs.values()), default=0.0))
+    if estimate:
+        shape = DataShape.of(trained)
+        costs = [fit_cost(system, shape) for system in plan.systems.values()]
+        size += round(max((cost.bytes for cost in costs if cost is not None), default=0.0))
     return Outline(
         ratings=repr(ratings),
         splits=tuple(splits),
@@ -123,7 +114,7 @@ def outline(
         done=done,
         results=len(views) * tasks,
         bytes=size,
-        seconds=_times(plan, trained, costs),
+        seconds=_times(plan, trained) if estimate else {},
     )
 
 
@@ -136,24 +127,10 @@ def _design(view: PlanView) -> str:
     return ", ".join(parts)
 
 
-def _costs(plan: Plan, ratings: Ratings) -> dict[str, Cost]:
-    """Return what each system costs on the training part of a split, by formula or by trial."""
-    machine, shape = this_machine(), DataShape.of(ratings)
-    costs = {label: cost_of(one, shape, machine) for label, one in plan.systems.items()}
-    return {
-        label: one if one.is_known else cost_by_trial(plan.systems[label], ratings, machine=machine)
-        for label, one in costs.items()
-    }
-
-
-def _times(plan: Plan, ratings: Ratings, costs: Mapping[str, Cost]) -> dict[str, float]:
-    """Return how long each system takes on one split: to train it, to score and to rank."""
+def _times(plan: Plan, ratings: Ratings) -> dict[str, float]:
+    """Return how long each system takes on one split: to train it and to score the users."""
     users = len(ratings.users)
     if plan.judged_users is not None:
         users = min(users, plan.judged_users)
-    cells = {"rank cell": len(plan.views()) * users * len(ratings.items)}
-    rank = seconds_of(cells, this_machine())
-    return {
-        label: on_clock(one.seconds + users * one.score_seconds + rank, available())
-        for label, one in costs.items()
-    }
+    trials = {label: timed_trial(system, ratings) for label, system in plan.systems.items()}
+    return {label: trial.fit + users * trial.score_user for label, trial in trials.items()}

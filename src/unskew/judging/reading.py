@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, TypedDict
 
@@ -65,7 +65,7 @@ class DataOptions(RawOptions, total=False):
 
 
 def relevance_for(
-    tests: Ratings | Callable[[], Ratings],
+    tests: Ratings,
     liked: float | None = None,
     above: float | None = None,
     gain: Rule = DEFAULT_GAIN,
@@ -76,12 +76,11 @@ def relevance_for(
     """Return the relevance rule, and a note where the threshold had to be assumed.
 
     `relevance` is for those who give the rule as a whole; `usual` is the threshold of a data set
-    that has one. Ratings that are costly to read can be given as a function: it is called only
-    where the threshold has to be assumed. On implicit feedback the gain is binary where nothing
-    else is stated: a pair counts once, however often it occurs.
+    that has one. On implicit feedback the gain is binary where nothing else is stated: a pair
+    counts once, however often it occurs.
     """
     stated = stated_relevance(liked, above, gain, loss, relevance)
-    if isinstance(tests, Ratings) and tests.implicit and relevance is None:
+    if tests.implicit and relevance is None:
         least = float(tests.value.min(initial=1))
         rule, notes = _of_implicit(stated or Relevance(least, None, gain, loss), stated is not None)
         return rule, notes
@@ -90,7 +89,6 @@ def relevance_for(
     if usual is not None:
         rule = Relevance(usual, None, gain, loss)
         return rule, [f"liked: ratings from {usual:g} up (usual for these data)"]
-    tests = tests if isinstance(tests, Ratings) else tests()
     if "pooled" in tests.tags:
         liked, note = 1.0, "liked: every grade from 1 up (assumed)"
     else:
