@@ -78,7 +78,6 @@ NOT_CALLED = {
     "evaluation.evaluate_files",
     "auditing.intervention_study",
     "auditing.reliability",
-    "unbiased.policy_value",
     "report.save_report",
     "recommend.save_model",
     "splits.save_splits",
@@ -314,9 +313,6 @@ def calls(tmp_path_factory):
         "recommend.preset": {"paper": "mena2021"},
         "stats.rbo": orders,
         "read_events": {"source": rows},
-        "unbiased.read_log": {
-            "source": {"action": [1, 2], "reward": [0, 1], "propensity": [0.5, 0.5]}
-        },
         "read_plan": {"source": "none.toml"},
         "data.apply_filters": {"data": ratings, "filters": us.data.KCore(1, 1)},
         "auditing.filter_effect": {
@@ -342,13 +338,6 @@ def calls(tmp_path_factory):
         "stats.robustness": {**listed, "metrics": ["P@5"], "samples": 2, "shares": [0.5]},
         "run_plan": {"data": ratings, "plan": plan},
         "stats.sample_size": {"scores": scores},
-        "unbiased.policy_difference": {
-            "log": us.unbiased.read_log(
-                {"action": [1, 2] * 10, "reward": [0, 1] * 10, "propensity": [0.5] * 20}
-            ),
-            "a": {1: 0.5, 2: 0.5},
-            "b": {1: 0.1, 2: 0.9},
-        },
         "unbiased.sampled_metrics": {"ranks": [1, 2, 3], "items": 20, "n": 5, "bootstrap": 3},
         "stats.score_table": {"scores": two},
         "unbiased.sensitivity": {**listed, "resamples": 3},

@@ -5,7 +5,6 @@ from .annotation_status import AnnotationStatus as AnnotationStatus
 from .annotations import Annotation as Annotation
 from .annotations import read_annotation as read_annotation
 from .assisted_estimates import assisted as assisted
-from .bandit_logs import read_log as read_log
 from .click_models import Clicks as Clicks
 from .click_models import ForcedExposure as ForcedExposure
 from .hidden_bias import sensitivity as sensitivity
@@ -17,8 +16,6 @@ from .liking import liked_shares as liked_shares
 from .online_trials import online_tests as online_tests
 from .planned_data import judgments_for as judgments_for
 from .planned_data import random_pairs_for as random_pairs_for
-from .policy_differences import policy_difference as policy_difference
-from .policy_values import policy_value as policy_value
 from .propensities import Propensity as Propensity
 from .propensities import propensity as propensity
 from .random_slice import shown_at_random as shown_at_random
