@@ -289,7 +289,6 @@ def calls(tmp_path_factory):
         },
         "stats.model_decay": {"scores": two},
         "stats.order_across_splits": {"scores": two, "bootstrap": 5, "exchanges": 99},
-        "stats.order_sensitivity": {"runs": [runs["a"], runs["b"]], "permutations": 9},
         "stats.order_over_time": {"scores": two, "bootstrap": 5, "exchanges": 99},
         "targets.next_items": {"train": past, "test": future},
         "judging.hygiene": listed,

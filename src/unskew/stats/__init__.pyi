@@ -19,8 +19,6 @@ from .item_groups import item_group_gaps as item_group_gaps
 from .item_groups_result import ItemGroupGaps as ItemGroupGaps
 from .lexicographic import LexicographicRecall as LexicographicRecall
 from .lexicographic import lexirecall as lexirecall
-from .list_sensitivity import OrderSensitivity as OrderSensitivity
-from .list_sensitivity import order_sensitivity as order_sensitivity
 from .model_ages import ModelDecay as ModelDecay
 from .model_ages import model_decay as model_decay
 from .null_errors import type_one_error as type_one_error
