@@ -50,7 +50,6 @@ OTHER_MEANING = {
     "--random": {"world"},
     "--resamples": {"ranking"},
     "--run": {"bias pairs"},
-    "--samples": {"robustness"},
     "--save": {"demo"},
     "--share": {"bias null"},
     "--smallest": {"audit"},

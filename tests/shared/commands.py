@@ -45,7 +45,7 @@ TABLES = {
     "groups": [*JUDGED, "--train", "train.csv", "--by", "activity", "--groups", "2"],
     "distribution": JUDGED,
     "ranking": ["books.csv", "films.csv", "--resamples", "5"],
-    "power": [*JUDGED, "--permutations", "20", "--samples", "5"],
+    "power": [*JUDGED, "--permutations", "20"],
     "robustness": [*JUDGED, "--samples", "2"],
     "strata": [*JUDGED, "--train", "train.csv", "--strata", "2", "--bootstrap", "5"],
     "estimate": [*JUDGED, "--train", "train.csv", "--resamples", "5"],

@@ -24,7 +24,6 @@ from .sampled import correct_sampled as correct_sampled
 from .sampled import sampled_metrics as sampled_metrics
 from .sampled_expectations import expected_metrics as expected_metrics
 from .sampled_ranks import corrected_values as corrected_values
-from .simpsons_paradox import propensity_strata as propensity_strata
 from .stratified import strata as strata
 from .target_size_effects import target_sizes as target_sizes
 from .top_items import top_lists as top_lists
