@@ -40,7 +40,7 @@ from unskew.unbiased.sampled_rule import LEAST_HELD, ranks_looked_at
 
 Array = NDArray[Any]
 METRICS = ("Recall@1", "Recall@10", "nDCG@10", "AP", "Recall@50")
-ALL = ("plain", "rank", "bias", "trade-off", "mle", "mes", "weighted")
+ALL = ("plain", "trade-off", "mle")
 FIRST_SEED = 20_000
 ALIKE = 0.3
 """Correlation, as normal scores, of two lists of a user."""
@@ -239,7 +239,7 @@ def simulate(setting: Setting, kind: str) -> dict[str, Any]:
         seen = 1 + rng.hypergeometric(true - 1, setting.items - true, setting.n)
         more, sizes = drawn_adaptively(true, setting.items, setting.n, rng)
         common = {"items": setting.items, "users": user, "true_ranks": true, "bootstrap": 300}
-        result = sampled_metrics(seen, METRICS, n=setting.n, estimators=ALL, **common)
+        result = sampled_metrics(seen, METRICS, n=setting.n, **common)
         adaptive = sampled_metrics(more, METRICS, n=sizes, adaptive=True, **common)
         cost.append(sizes.mean())
         full = result.full[:, 0]
@@ -305,8 +305,7 @@ def movielens(data: str, systems: str, draws: int, others: list[int]) -> dict[st
             # The page's table has one draw, with the seed that it always had.
             lists = design.lists(split, liked=4, seed=7 if draws == 1 else FIRST_SEED + draw)
             labels = ["Recall@10", "nDCG@10", "AP"]
-            names = [name for name in ALL if name != "bias"]
-            result = us.unbiased.correct_sampled(lists, models, labels, estimators=names)
+            result = us.unbiased.correct_sampled(lists, models, labels)
             more = us.unbiased.correct_sampled(lists, models, labels, adaptive=32 * n)
             out[str(n)].append(
                 {
@@ -323,7 +322,7 @@ def movielens(data: str, systems: str, draws: int, others: list[int]) -> dict[st
 
 def tables(folder: Path) -> None:
     """Print errors relative to the trade-off, and coverage, as Markdown."""
-    shown = ("trade-off", "mle", "mes", "weighted", "estimate", "adaptive")
+    shown = ("trade-off", "mle", "estimate", "adaptive")
     for name, setting in SETTINGS.items():
         found = {
             kind: json.loads(path.read_text())
@@ -358,7 +357,7 @@ def page(folder: Path) -> None:
 
     In brackets: how often an interval that is not shown would hold the full value.
     """
-    shown = ("plain", "trade-off", "mle", "mes", "weighted", "estimate", "adaptive")
+    shown = ("plain", "trade-off", "mle", "estimate", "adaptive")
     print("| N, n | metric | " + " | ".join(shown) + " | held by estimate | by adaptive |")
     print("|---|---|" + "---:|" * (len(shown) + 2))
     for name, setting in SETTINGS.items():
@@ -390,7 +389,7 @@ def page(folder: Path) -> None:
 
 def _summarise(found: dict[str, Any]) -> None:
     """Print the largest ratio of errors, and how they compare on the whole."""
-    for one in ("mle", "mes", "weighted", "estimate", "adaptive", "rank", "bias", "plain"):
+    for one in ("mle", "estimate", "adaptive", "plain"):
         ratios = {
             (kind, metric): result["estimators"][one]["error"][m]
             / max(result["estimators"]["trade-off"]["error"][m], 1e-12)
@@ -438,10 +437,8 @@ def main() -> None:
         (folder / f"{name}.json").write_text(json.dumps(out))
         return
     # What each sampled rank counts depends on the numbers of items and others alone.
-    worked_out = functools.cache(sampled_means.corrections)
-    sampled_means.corrections = lambda metrics, items, n, names, gamma, replacement: worked_out(
-        tuple(metrics), items, n, tuple(names), gamma, replacement
-    )
+    worked_out = functools.cache(sampled_means.trade_off)
+    sampled_means.trade_off = lambda metrics, *sample: worked_out(tuple(metrics), *sample)
     for kind in KINDS:
         path = folder / f"{settings.setting}-{kind.replace(' ', '-')}.json"
         if path.exists():

@@ -28,7 +28,6 @@ import pyarrow.parquet as pq
 import unskew as us
 from unskew.data.events import read_events
 from unskew.data.readers import read_items
-from unskew.unbiased.bandit_logs import read_log
 
 Rows = Any
 
@@ -384,42 +383,6 @@ def twin_parquet(folder: Path, _: Read) -> Rows:
 # Other tables
 
 
-def write_bandit(folder: Path, rng: np.random.Generator) -> None:
-    """Write logged bandit feedback."""
-    lines = ["item_id,position,click,propensity_score"]
-    for _ in range(int(rng.integers(3, 20))):
-        item, place, click = rng.integers(1, 5), rng.integers(1, 4), rng.integers(2)
-        lines.append(f"{item},{place},{click},{rng.choice([0.5, 0.25, 0.125])}")
-    (folder / "bandit.csv").write_text("\n".join(lines) + "\n")
-
-
-def read_bandit(folder: Path) -> Read:
-    """Read logged bandit feedback."""
-    log = read_log(folder / "bandit.csv", action="item_id", position="position", reward="click",
-                   propensity="propensity_score")  # fmt: skip
-    frame = log.frame(0, len(log))
-    rows = zip(frame["action"].to_list(), frame["position"].to_list(), log.reward.tolist(),
-               log.propensity.tolist(), strict=True)  # fmt: skip
-    return Read(sorted((str(a), str(p), r, c) for a, p, r, c in rows))
-
-
-def twin_bandit(folder: Path, _: Read) -> Rows:
-    """Read the same with the csv module, whatever separator it has."""
-    for mark in (",", ";", "|", "\t", " ", "::"):
-        label = {",": "comma-separated", "\t": "tab-separated"}.get(mark, f"'{mark}'-separated")
-        rows = cells(
-            folder / "bandit.csv", f"bandit.csv: {label if mark != '::' else '::-separated'}"
-        )
-        if rows and {"item_id", "position", "click", "propensity_score"} <= set(rows[0]):
-            at = [rows[0].index(n) for n in ("item_id", "position", "click", "propensity_score")]
-            if any(len(row) != len(rows[0]) for row in rows):
-                raise ValueError("rows differ in width")
-            return sorted(
-                (row[at[0]], row[at[1]], number(row[at[2]]), number(row[at[3]])) for row in rows[1:]
-            )
-    raise ValueError("no header")
-
-
 def write_items(folder: Path, rng: np.random.Generator) -> None:
     """Write a catalogue of items."""
     items = sorted({row[1] for row in table(rng)})
@@ -521,7 +484,6 @@ INPUTS = (
     Subject("lists, TREC", write_run, of_run("mine.run"), twin_run),
     Subject("lists, CSV", write_ranks, of_run("mine.csv"), twin_ranks),
     Subject("events, CSV", put_table("log.csv", ",", head=True), read_log_of_events, twin_events),
-    Subject("bandit log, CSV", write_bandit, read_bandit, twin_bandit),
     Subject("items, CSV", write_items, read_catalogue, twin_items),
     Subject("plan, TOML", write_plan, read_plan_file, twin_plan),
 )  # fmt: skip

@@ -9,7 +9,6 @@ import io
 import json
 from collections import Counter
 from collections.abc import Callable
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -361,66 +360,6 @@ def largest(rows: list[tuple[str, str, float, int | None]]) -> Rows:
     return [(u, i, v, first[u, i] if is_timed else None) for u, i, v in values]
 
 
-FEATURES = [f"user_feature_{n}" for n in range(4)]
-POLICIES = ("bts", "random")
-
-
-def write_open_bandit(folder: Path, rng: np.random.Generator) -> None:
-    head = f",timestamp,item_id,position,click,propensity_score,{','.join(FEATURES)},affinity\n"
-    for policy in POLICIES:
-        rows = [
-            f"{n},2019-11-24 00:{u:0>2}:2{n % 10}.004101+00:00,{i},{rng.integers(1, 4)},"
-            f"{int(r) % 2},0.0{rng.integers(1, 99)},{u}ce1,{u}870b,c,0{u}d,0.0\n"
-            for n, (u, i, r, _) in enumerate(numbered(rng))
-        ]
-        put(folder, f"open-bandit/{policy}/all/all.csv", head + "".join(rows))
-    items = "".join(f"{n},{n + 1},-0.4{n},4e{n}c\n" for n in range(5))
-    head = ",item_id,item_feature_0,item_feature_1\n"
-    put(folder, "open-bandit/bts/all/item_context.csv", head + items)
-
-
-def read_open_bandit(folder: Path) -> Read:
-    """Read the ratings of both policies, their logs row by row, and the items."""
-    data = load("open-bandit", data_dir=folder)
-    logs = [
-        [(str(time), *row) for time, *row in data.features[name].rows()]
-        for name in ("log", "log_random")
-    ]
-    items = data.features["items"]
-    table_of_items = [items.columns, *([cell(one) for one in row] for row in items.rows())]
-    return Read([rows_of(data.ratings), rows_of(data.random), *logs, table_of_items])
-
-
-def cell(value: object) -> float | str:
-    """Return a cell as a number where it is one, whatever type its column has; -0 is 0."""
-    text = "" if value is None else str(value)
-    as_number = float_or_none(text)
-    return text if as_number is None else as_number + 0.0
-
-
-def twin_open_bandit(folder: Path, _: Read) -> Rows:
-    ratings, logs = [], []
-    for policy in POLICIES:
-        log = [logged(row) for row in csv_rows(folder / f"open-bandit/{policy}/all/all.csv")]
-        clicks = [(" ".join(row[5:]), str(row[1]), float(row[3])) for row in log]
-        ratings.append(once(clicks, max))
-        logs.append(log)
-    head, *items = csv_table(folder / "open-bandit/bts/all/item_context.csv")
-    places = [n for n, name in enumerate(head) if name]
-    columns = ["item" if head[n] == "item_id" else head[n] for n in places]
-    return [*ratings, *logs, [columns, *([cell(row[n]) for n in places] for row in items)]]
-
-
-def logged(row: dict[str, str]) -> tuple[Any, ...]:
-    """Return a row of a log: nothing may be missing."""
-    if not all(row[name] for name in FEATURES):
-        raise ValueError("a feature is missing")
-    time = datetime.fromisoformat(row["timestamp"]).astimezone(UTC)
-    item, position = (int(whole(row[name])) for name in ("item_id", "position"))
-    click, propensity = (number(row[name]) for name in ("click", "propensity_score"))
-    return str(time), item, position, int(click), propensity, *(row[name] for name in FEATURES)
-
-
 # Pools
 
 
@@ -563,7 +502,6 @@ NAMED = (
     Subject("lastfm-1k", write_lastfm, read_named("lastfm-1k"), twin_lastfm),
     Subject("kuairec", write_kuairec, read_named("kuairec", duplicates="error"), twin_kuairec),
     Subject("kuairand-pure", write_kuairand, read_kuairand, twin_kuairand),
-    Subject("open-bandit", write_open_bandit, read_open_bandit, twin_open_bandit),
     Subject("ml-32m-ext", write_extension, read_extension, twin_extension),
     Subject("yambda-50m", write_yambda, read_yambda, twin_yambda),
 )

@@ -187,8 +187,8 @@ def test_amounts_that_would_never_end(make):
     [
         lambda scores: us.compare(scores, permutations=10**9),
         lambda scores: us.compare(scores, resamples=10**9, interval="bca"),
-        lambda scores: us.stats.power(scores, samples=10**9),
-        lambda scores: us.stats.swap_rate(scores, samples=2**63),
+        lambda scores: us.stats.power(scores, permutations=10**9),
+        lambda scores: us.stats.user_robustness(scores, samples=2**63),
     ],
 )
 def test_draws_that_would_never_end(home, work):

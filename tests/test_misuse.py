@@ -56,7 +56,6 @@ AMOUNTS = {
     "permutations",
     "bootstrap",
     "resamples",
-    "simulations",
     "threads",
     "draws",
     "m",
@@ -77,7 +76,6 @@ NOT_CALLED = {
     "report.embedded",
     "evaluation.evaluate_files",
     "auditing.intervention_study",
-    "unbiased.policy_value",
     "report.save_report",
     "recommend.save_model",
     "splits.save_splits",
@@ -273,7 +271,6 @@ def calls(tmp_path_factory):
         },
         "stats.model_decay": {"scores": two},
         "stats.order_across_splits": {"scores": two, "bootstrap": 5, "exchanges": 99},
-        "stats.order_sensitivity": {"runs": [runs["a"], runs["b"]], "permutations": 9},
         "stats.order_over_time": {"scores": two, "bootstrap": 5, "exchanges": 99},
         "targets.next_items": {"train": past, "test": future},
         "judging.hygiene": listed,
@@ -286,9 +283,8 @@ def calls(tmp_path_factory):
         "bias.pairs_of_systems": {**of, "a": runs["a"], "b": runs["b"]},
         "splits.popularity_cut": {"train": split.train, "test": split.test},
         "splits.popularity_percentiles": {"ratings": ratings},
-        "stats.power": {"scores": scores, "permutations": 10, "samples": 5},
+        "stats.power": {"scores": scores, "permutations": 10},
         "unbiased.propensity": {"train": split.train, "test": split.test},
-        "unbiased.propensity_strata": listed,
         "judge": listed,
         "rank": {"model": models["a"], "lists": lists, "depth": 5},
         "unbiased.random_pairs_for": {**two_lists, "k": 5, "train": split.train},
@@ -296,9 +292,6 @@ def calls(tmp_path_factory):
         "metrics.parse": {"text": "P@5"},
         "stats.rbo": orders,
         "read_events": {"source": rows},
-        "unbiased.read_log": {
-            "source": {"action": [1, 2], "reward": [0, 1], "propensity": [0.5, 0.5]}
-        },
         "read_plan": {"source": "none.toml"},
         "data.apply_filters": {"data": ratings, "filters": us.data.KCore(1, 1)},
         "auditing.filter_effect": {
@@ -324,13 +317,6 @@ def calls(tmp_path_factory):
         "stats.robustness": {**listed, "metrics": ["P@5"], "samples": 2, "shares": [0.5]},
         "run_plan": {"data": ratings, "plan": plan},
         "stats.sample_size": {"scores": scores},
-        "unbiased.policy_difference": {
-            "log": us.unbiased.read_log(
-                {"action": [1, 2] * 10, "reward": [0, 1] * 10, "propensity": [0.5] * 20}
-            ),
-            "a": {1: 0.5, 2: 0.5},
-            "b": {1: 0.1, 2: 0.9},
-        },
         "unbiased.sampled_metrics": {"ranks": [1, 2, 3], "items": 20, "n": 5, "bootstrap": 3},
         "stats.score_table": {"scores": two},
         "unbiased.sensitivity": {**listed, "resamples": 3},
@@ -342,7 +328,6 @@ def calls(tmp_path_factory):
         "unbiased.stratified_recall": listed,
         "study": {"name": "nonsense"},
         "data.summary": {"data": ratings},
-        "stats.swap_rate": {"scores": scores, "samples": 5},
         "unbiased.target_sizes": {
             "split": split,
             "models": models,
@@ -360,12 +345,6 @@ def calls(tmp_path_factory):
             "train": ratings,
             "metric": "P@5",
             "relevance": rule,
-        },
-        "stats.type_one_error": {
-            "scores": scores,
-            "metric": "P@5",
-            "simulations": 5,
-            "permutations": 5,
         },
         "stats.user_robustness": {"scores": scores, "samples": 2, "shares": [0.5]},
         "world": {"what": "shop", "users": 20, "items": 10},

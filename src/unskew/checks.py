@@ -34,7 +34,7 @@ MOST_SEED = 2**63 - 1
 MOST_DEPTH = 2**31 - 1
 """The most items of a list; also the most items and users that are numbered."""
 MOST_DRAWS = 10_000_000
-"""The most permutations, resamples, samples or simulations: more would take days."""
+"""The most permutations, resamples or samples: more would take days."""
 MOST_REPEATS = 10_000
 """The most folds, repetitions or repeats of an experiment."""
 MOST_ROUNDS = 1_000_000
@@ -48,9 +48,7 @@ MOST_DIGITS = 15
 _MOST = {
     "seed": MOST_SEED,
     "rng": MOST_SEED,
-    **dict.fromkeys(
-        ("draws", "permutations", "resamples", "samples", "simulations", "bootstrap"), MOST_DRAWS
-    ),
+    **dict.fromkeys(("draws", "permutations", "resamples", "samples", "bootstrap"), MOST_DRAWS),
     "folds": MOST_REPEATS,
     "repetitions": MOST_REPEATS,
     "repeats": MOST_REPEATS,

@@ -414,35 +414,6 @@ def test_jester_2(home):
     ]  # fmt: skip
 
 
-def test_open_bandit(home):
-    def log(*impressions):
-        head = ",timestamp,item_id,position,click,propensity_score," + ",".join(
-            [*(f"user_feature_{n}" for n in range(4)), "user-item_affinity_0"]
-        )
-        lines = [
-            f"{n},2019-11-24 00:00:2{n}.004101+00:00,{item},3,{click},0.0125,{user},b,c,d,0.0"
-            for n, (user, item, click) in enumerate(impressions)
-        ]
-        return "\n".join([head, *lines, ""])
-
-    home_of = home / "open_bandit_dataset"
-    put(home_of, "bts/all", all__csv=log(("a", 7, 0), ("a", 7, 1), ("e", 8, 0)),
-        item_context__csv="item_id,item_feature_0\n7,x\n")  # fmt: skip
-    put(home_of, "random/all", all__csv=log(("e", 9, 1)))
-    data = load("open-bandit", data_dir=home)
-    assert rows(data.ratings) == [("a b c d", 7, 1.0), ("e b c d", 8, 0.0)]
-    assert rows(data.random) == [("e b c d", 9, 1.0)]
-    table = data.features["log"]
-    assert table.columns[:5] == ["time", "item", "position", "click", "propensity"]
-    assert table.height == 3
-    assert data.features["log_random"]["propensity"].to_list() == [0.0125]
-    assert str(table["time"][0]) == "2019-11-24 00:00:20.004101+00:00"
-    with pytest.raises(DataError, match=r"no men.csv among: all.csv, item_context.csv"):
-        load("open-bandit", data_dir=home, campaign="men")
-    with pytest.raises(UnknownName, match="campaign"):
-        load("open-bandit", data_dir=home, campaign="kids")
-
-
 # Where they are looked for
 
 
@@ -1362,46 +1333,6 @@ def test_a_log_in_several_files_says_which_one_is_wrong(home, row, why):
     )  # fmt: skip
     with pytest.raises(DataError, match=rf"log_standard_2.csv: {why}"):
         load("kuairand-pure", data_dir=home)
-
-
-BANDIT = "timestamp,item_id,position,click,propensity_score," + ",".join(
-    f"user_feature_{n}" for n in range(4)
-)
-SHOWN = "2019-11-24 00:00:20.004101+00:00,7,3,1,0.5,007,b,c,d"
-
-
-def put_bandit(home, row="", items="item_id,x\n7,0.5\n"):
-    """Write logs of a row, and of another one."""
-    for policy in ("bts", "random"):
-        put(home / "open-bandit", f"{policy}/all", all__csv=f"{BANDIT}\n{SHOWN}\n{row}",
-            item_context__csv=items)  # fmt: skip
-
-
-def test_features_of_users_stay_text(home):
-    put_bandit(home)
-    data = load("open-bandit", data_dir=home)
-    assert rows(data.ratings) == [("007 b c d", 7, 1.0)]
-    assert data.features["log"].row(0)[1:] == (7, 3, 1, 0.5, "007", "b", "c", "d")
-
-
-@pytest.mark.parametrize(
-    ("changed", "why"),
-    [
-        ({"row": SHOWN.replace("2019", "209")}, "all.csv: 1 row cannot be read"),
-        ({"row": SHOWN.replace("-24", "-4")}, "all.csv: 1 row cannot be read"),
-        ({"row": SHOWN.replace("+00:", "+00::")}, "all.csv: 1 row cannot be read"),
-        ({"row": SHOWN.replace(",7,", ",1e5,")}, "all.csv: 1 row cannot be read"),
-        ({"row": SHOWN.replace(",3,", ",null,")}, "all.csv: 1 row cannot be read"),
-        ({"items": "item_id,x\n7,0.5\n8\n"}, "item_context.csv: 1 line has another number of"),
-        ({"items": "item_id,x\n7,0.5\n\n8,0.5\n"}, "item_context.csv: 1 row cannot be read"),
-        ({"items": b"item_id,\xe9\n7,0.5\n"}, "item_context.csv: cannot be read as UTF-8"),
-        ({"items": "item,x\n7,0.5\n"}, "item_context.csv: no column 'item_id' but item, x"),
-    ],
-)
-def test_open_bandit_that_polars_would_take(home, changed, why):
-    put_bandit(home, **changed)
-    with pytest.raises(DataError, match=why):
-        load("open-bandit", data_dir=home)
 
 
 def test_answers_that_are_cut_short(home):

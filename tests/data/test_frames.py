@@ -172,12 +172,6 @@ def test_other_places_that_take_tables(kind):
     whole = us.judge(FRAME, LISTS, liked=4, items=items)
     assert us.evaluate(some, "P@3").per_user().equals(us.evaluate(whole, "P@3").per_user())
 
-    log = pl.DataFrame({"action": [1, 2, 1], "reward": [0, 1, 1], "propensity": [0.5] * 3})
-    read = us.unbiased.read_log(kind(log))
-    policy = kind(pl.DataFrame({"action": [1, 2], "policy": [0.25, 0.75]}))
-    plain = us.unbiased.policy_value(read, {1: 0.25, 2: 0.75}, bootstrap=2)
-    assert us.unbiased.policy_value(read, policy, bootstrap=2).table().equals(plain.table())
-
 
 def test_a_group_that_is_no_table_is_refused():
     judged = us.judge(FRAME, LISTS, liked=4)

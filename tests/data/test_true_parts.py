@@ -229,28 +229,6 @@ def test_logs_name_file_and_row(home, bad):
         load("kuairand-1k", data_dir=home)
 
 
-def bandit(home, click=1, propensity=0.0125):
-    head = "timestamp,item_id,position,click,propensity_score," + ",".join(
-        f"user_feature_{n}" for n in range(4)
-    )
-    line = f"2019-11-24 00:00:20.004101+00:00,7,3,{click},{propensity},a,b,c,d\n"
-    for policy in ("bts", "random"):
-        put(home / "obd", f"{policy}/all", all__csv=f"{head}\n{line}",
-            item_context__csv=",item_id,item_feature_0\n0,7,0.5\n")  # fmt: skip
-
-
-def test_open_bandit_items_and_impossible_rows(home):
-    bandit(home)
-    data = load("open-bandit", data_dir=home)
-    assert data.features["items"].columns == ["item", "item_feature_0"]
-    assert data.true_part.kind == "random"
-    assert any("1 group of equal user features" in note for note in data.notes)
-    for wrong in ({"click": 2}, {"propensity": 0}, {"propensity": 1.5}):
-        bandit(home, **wrong)
-        with pytest.raises(DataError, match=r"all.csv: a click is 0 or 1 .* but row 1 has"):
-            load("open-bandit", data_dir=home)
-
-
 # Yambda
 
 KINDS = ("likes", "dislikes", "unlikes", "undislikes", "listens")

@@ -85,7 +85,6 @@ def calls():
         "bounds": lambda *d, **o: us.unbiased.bounds(*d, "Recall@5", **o),
         "sensitivity": lambda *d, **o: us.unbiased.sensitivity(*d, "P@5", **level, **o),
         "judgments": lambda *d, **o: us.unbiased.judgments_needed(*d, "P@5", **level, **o),
-        "simpson": lambda *d, **o: us.unbiased.propensity_strata(*d, "P@5", **o),
         "recall": lambda *d, **o: us.unbiased.stratified_recall(*d, 5, **o),
     }
 

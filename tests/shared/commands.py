@@ -42,11 +42,10 @@ EXPLAINED = ["-j", "test.csv", "-r", "a.csv", "-m", "P@2", "--liked", "4"]
 TABLES = {
     "evaluate": JUDGED,
     "compare": [*JUDGED, "--permutations", "20"],
-    "shuffles": ["-r", "a.csv", "-r", "b.csv", "--permutations", "9"],
     "groups": [*JUDGED, "--train", "train.csv", "--by", "activity", "--groups", "2"],
     "distribution": JUDGED,
     "ranking": ["books.csv", "films.csv", "--resamples", "5"],
-    "power": [*JUDGED, "--permutations", "20", "--samples", "5"],
+    "power": [*JUDGED, "--permutations", "20"],
     "robustness": [*JUDGED, "--samples", "2"],
     "strata": [*JUDGED, "--train", "train.csv", "--strata", "2", "--bootstrap", "5"],
     "estimate": [*JUDGED, "--train", "train.csv", "--resamples", "5"],

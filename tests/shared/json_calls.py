@@ -76,10 +76,7 @@ FURTHER = {
         [*TRAINED, "--by", "activity", "--bootstrap", "0"],
         [*TRAINED, "--strata", "2", "--bootstrap", "5", "--heads"],
     ],
-    "power": [
-        [*TABLES["power"], "--pairs"],
-        [*JUDGED, "--permutations", "20", "--errors", "--simulations", "3"],
-    ],
+    "power": [[*TABLES["power"], "--pairs"]],
     "bias describe": [["test.csv"]],
     "bias lists": [[*JUDGED[:6], "--liked", "4", "--train", "train.csv", "-k", "2"]],
     "data info": [["train.csv"], ["log.csv"], ["valcarce2018_ml-1m_results.csv"]],

@@ -53,17 +53,7 @@ def _parts():
         "train": split.train.to_polars(),
         "test": split.test.to_polars(),
     }
-    return tables | dict(zip("abc", runs, strict=True)) | _presented(runs[:2])
-
-
-def _presented(runs):
-    """Return the items of some lists in two orders: candidates as they were shown to a ranker."""
-    items = pl.concat([run.select("user", "item") for run in runs]).unique(maintain_order=True)
-    place = pl.int_range(1, pl.len() + 1).over("user").alias("rank")
-    return {
-        "forward": items.with_columns(place),
-        "backward": items.reverse().with_columns(place),
-    }
+    return tables | dict(zip("abc", runs, strict=True))
 
 
 TABLES = {
@@ -73,11 +63,9 @@ TABLES = {
     **dict.fromkeys(("test.csv", "test.parquet", "test.tsv", "parts/test.parquet"), "test"),
     **dict.fromkeys(("a.csv", "mine.csv", "mine.parquet", "new.parquet", "new.csv"), "a"),
     **dict.fromkeys(("b.csv", "base.csv", "recs/ItemKNN.tsv", "old.parquet", "old.csv"), "b"),
-    **dict.fromkeys(("order1.csv", "run1.csv"), "a"),
-    **dict.fromkeys(("order2.csv", "run2.csv", "theirs.csv"), "b"),
-    "shown1.csv": "forward",
-    "shown2.csv": "backward",
-    **dict.fromkeys(("c.csv", "order3.csv"), "c"),
+    "run1.csv": "a",
+    **dict.fromkeys(("run2.csv", "theirs.csv"), "b"),
+    "c.csv": "c",
 }
 """Files of ratings and lists, by their names: which table they hold."""
 TREC = {"theirs.trec": "b", "run1.trec": "a", "run2.trec": "b", "c.trec": "c"}

@@ -1,7 +1,9 @@
-"""Power: discriminative power as published, swap rate, users needed, errors of tests."""
+"""Power: discriminative power as published, users needed, errors of tests."""
 
+import importlib
 import json
 import math
+from pathlib import Path
 
 import numpy as np
 import polars as pl
@@ -15,18 +17,13 @@ import unskew as us
 from shared.real_data import real_data
 from shared.scores import some_scores
 from unskew import DataError, SettingError
-from unskew.arrays import frozen
 from unskew.cli.command import callback
-from unskew.engine.rng import key_of
-from unskew.stats import rank_kernels
 from unskew.stats.discrimination import discriminative_power
 from unskew.stats.distributions import wilson
-from unskew.stats.null_errors import type_one_error
 from unskew.stats.pairing import paired
 from unskew.stats.power_analysis import power
 from unskew.stats.sample_sizes import sample_size
 from unskew.stats.significance import compare
-from unskew.stats.swaps import swap_rate
 
 WIDE = pl.DataFrame(
     {"a": ["x", "x", "y"], "b": ["y", "z", "z"], "P": [0.5, 0.0, 0.01], "RR": [0.04, 0.2, 0.05]}
@@ -133,85 +130,6 @@ def test_dp_of_valcarce2018():
     assert np.mean(dp[3:]) < np.mean(dp[:3])
 
 
-# Swap rate
-
-
-def test_swap_rate_is_that_of_a_plain_loop(scores):
-    result = swap_rate(scores, "P@3", samples=30, bins=4, seed=2)
-    values = paired(scores).matrix("P@3")
-    people, systems = values.shape
-    halves = np.empty((30, people))
-    rank_kernels.part(
-        np.uint64(key_of(2, "halves")), frozen(np.arange(30)),
-        frozen(np.full(30, people // 2)), halves,
-    )  # fmt: skip
-    pairs = [(i, j) for i in range(systems) for j in range(i + 1, systems)]
-    means = values.mean(axis=0)
-    width = max(abs(means[i] - means[j]) for i, j in pairs) / 4
-    comparisons, swaps, ties = [0] * 4, [0] * 4, 0
-    for half in halves.astype(bool):
-        assert half.sum() == people // 2
-        one, other = values[half].mean(axis=0), values[~half].mean(axis=0)
-        for i, j in pairs:
-            first, second = np.round([one[i] - one[j], other[i] - other[j]], 12)
-            if first == 0:
-                ties += 1
-                continue
-            place = min(int(abs(first) / width), 3)
-            comparisons[place] += 1
-            swaps[place] += first * second < 0
-    assert result.comparisons[0].tolist() == comparisons
-    assert result.swaps[0].tolist() == swaps
-    assert result.ties.tolist() == [ties]
-    row = result.table().row(0, named=True)
-    assert row["swap_rate"] == pytest.approx(sum(swaps) / sum(comparisons))
-
-
-def test_the_safe_difference():
-    """From there on no bin swaps more often than the limit; empty bins do not matter."""
-    from unskew.stats.swaps import SwapRate
-
-    edges = np.array([[0.0, 0.1, 0.2, 0.3]])
-    comparisons, swaps = np.array([[100, 100, 0, 100]]), np.array([[30, 4, 0, 1]])
-    gaps = np.array([[0.05, 0.15, 0.4]])
-    result = SwapRate(("P",), ("a", "b"), edges, comparisons, swaps, np.array([0]), gaps, 10, 100)
-    row = result.table().row(0, named=True)
-    assert (row["difference"], row["relative"]) == (0.1, 0.25)
-    assert row["decided"] == pytest.approx(2 / 3)
-    never = SwapRate(("P",), ("a", "b"), edges, comparisons, comparisons, np.array([0]), gaps, 4, 1)
-    assert never.table().row(0, named=True)["difference"] is None
-
-
-def test_swap_rate_of_what_is_clear_and_of_noise():
-    clear = some_scores(users=400, systems=2, metrics=("P@3",))
-    values = {name: system.values for name, system in clear.systems.items()}
-    rate = swap_rate(clear, samples=200).table()["swap_rate"][0]
-    assert rate < 0.2
-    assert values["s0"].mean() < values["s1"].mean()
-
-
-def test_swap_rate_prints_and_draws(scores):
-    result = swap_rate(scores, samples=20)
-    assert result.curves().height == 3 * 20
-    assert "20 random halves of 120 users" in str(result)
-    assert "<table" in result._repr_html_()
-    assert repr(result) == "SwapRate(3 metrics, 5 systems)"
-    assert result.figure(["RR"]).to_dict()["title"]["text"] == "Swap rate"
-
-
-def test_swap_rate_same_bits_for_any_threads(scores):
-    one, two = (swap_rate(scores, samples=50, threads=threads) for threads in (1, 2))
-    assert one.swaps.tobytes() == two.swaps.tobytes()
-    assert one.comparisons.tobytes() == two.comparisons.tobytes()
-
-
-def test_equal_systems_never_swap():
-    test = {"user": list(range(8)), "item": [1] * 8, "rating": [5] * 8}
-    runs = {"a": {u: [1] for u in range(8)}, "b": {u: [1] for u in range(8)}}
-    row = swap_rate(us.evaluate(test, runs, "P@1", liked=4), samples=5).table().row(0, named=True)
-    assert (row["swap_rate"], row["ties"], row["difference"]) == (None, 1.0, None)
-
-
 # Users needed
 
 
@@ -283,8 +201,6 @@ def test_errors_of_sample_size(scores):
     few = some_scores(users=3, metrics=("RR",))
     with pytest.raises(DataError, match="RR: 3 users are too few"):
         sample_size(few, alpha=0.0001)
-    with pytest.raises(DataError, match="at least 4 users, got 3"):
-        swap_rate(few)
     with pytest.raises(DataError, match=r"at least 2 systems, got 1 \(s0\)"):
         sample_size(some_scores(systems=1))
     for change, text in (
@@ -308,7 +224,7 @@ def test_errors_of_sample_size(scores):
             sample_size(scores, **change)
         if "correction" not in change and change.get("metrics") is None:
             with pytest.raises(SettingError, match=text):
-                power(scores, test="t", samples=0, **change)
+                power(scores, test="t", **change)
 
 
 @given(alpha=st.floats(1e-6, 0.999), above=st.floats(1e-6, 0.999), shared=st.booleans())
@@ -331,95 +247,35 @@ def test_wilson_is_statsmodels():
         assert wilson(found, count) == pytest.approx(want)
 
 
-@pytest.mark.parametrize("null", ["signs", "labels"])
-def test_tests_see_differences_without_any(scores, null):
-    """A test of one's own gets users x simulations whose mean is 0 on average."""
-    seen = []
-
-    def own(gaps):
-        seen.append(gaps)
-        return np.full(gaps.shape[1], 0.5)
-
-    result = type_one_error(scores, "RR", tests={"own": own}, null=null, simulations=120, threads=1)
-    assert [gaps.shape for gaps in seen] == [(120, 50), (120, 50), (120, 20)]
-    gaps = np.concatenate(seen, axis=1)
-    error = gaps.std() / math.sqrt(gaps.size)
-    assert abs(gaps.mean()) < 4.5 * error
-    assert result.p[null]["own"].tolist() == [0.5] * 120
-    assert result.table()["verdict"].to_list() == ["below its level"]
-    if null == "signs":  # the sizes of the differences are those of a pair of systems
-        values = paired(scores).matrix("RR")
-        sizes = {
-            tuple(np.round(np.abs(values[:, i] - values[:, j]), 12).tolist())
-            for i in range(5)
-            for j in range(i)
-        }
-        assert all(tuple(np.round(np.abs(gap), 12).tolist()) in sizes for gap in gaps.T)
+@pytest.fixture
+def type_one_error(monkeypatch):
+    monkeypatch.syspath_prepend(str(Path(__file__).parents[2] / "benchmarks"))
+    return importlib.import_module("type_one_error")
 
 
-def test_p_values_are_scipys(scores):
+def test_p_values_are_scipys(scores, type_one_error):
     stats = pytest.importorskip("scipy.stats")
-    kept = []
-
-    def scipys(gaps):
-        kept.append(gaps)
-        return stats.ttest_1samp(gaps, 0).pvalue
-
-    settings = {"simulations": 60, "seed": 4, "threads": 1, "null": "signs"}
-    want = type_one_error(scores, "nDCG@5", tests={"t": scipys}, **settings)
-    got = type_one_error(scores, "nDCG@5", tests=["t", "wilcoxon", "sign"], **settings)
-    got, want = got.p["signs"], want.p["signs"]
-    assert got["t"] == pytest.approx(want["t"])
-    gaps = np.concatenate(kept, axis=1)
+    values = paired(scores).matrix("nDCG@5")
+    gaps = type_one_error.null_gaps(values, 60, "signs", np.random.default_rng(4))
+    p = {test: type_one_error.p_values(gaps, test, 99, 0) for test in type_one_error.TESTS}
+    assert p["t"] == pytest.approx(stats.ttest_1samp(gaps, 0).pvalue)
     positive, apart = (gaps > 0).sum(axis=0), (gaps != 0).sum(axis=0)
     signs = [stats.binomtest(int(k), int(n)).pvalue for k, n in zip(positive, apart, strict=True)]
-    assert got["sign"] == pytest.approx(signs)
+    assert p["sign"] == pytest.approx(signs)
     ranks = stats.wilcoxon(gaps, axis=0, correction=False, method="asymptotic").pvalue
-    assert got["wilcoxon"] == pytest.approx(ranks, abs=0.01)
-
-
-def test_same_bits_and_fewer_users(scores):
-    settings = {"simulations": 110, "permutations": 99, "seed": 1}
-    one, two = (type_one_error(scores, "RR", threads=t, **settings) for t in (1, 2))
-    for null, tests in one.p.items():
-        for name, p in tests.items():
-            assert p.tobytes() == two.p[null][name].tobytes()
-        assert (tests["randomisation"] >= 1 / 100).all()
-        alone = type_one_error(scores, "RR", tests="t", null=null, **settings)
-        assert alone.p[null]["t"].tobytes() == tests["t"].tobytes()
-    few = type_one_error(scores, "RR", tests="t", users=10, simulations=20)
-    assert few.users == 10
-    assert "RR, 10 users" in str(few)
-    assert len(few.figure().to_dict()["datasets"]["rows"]) == 3 * 101
-    assert "<table" in few._repr_html_()
-    assert repr(few) == "TypeOneError('RR', nulls signs, labels, centred, tests t)"
-
-
-def test_errors_of_type_one_error(scores):
-    for change, text in (
-        ({"tests": "student"}, "unknown test 'student'"),
-        ({"tests": []}, "no tests"),
-        ({"tests": {}}, "no tests"),
-        ({"null": "shuffle"}, "unknown null"),
-        ({"null": ["signs", "shuffle"]}, "unknown null 'shuffle'"),
-        ({"null": []}, "no null is named: one or several of signs, labels, centred"),
-        ({"users": 1}, "users must be a whole number from 2 up"),
-        ({"simulations": 0}, "simulations must be a whole number from 1 up"),
-        ({"metric": "AP"}, "unknown metric of these scores"),
-    ):
-        settings = {"metric": "RR", **change}
-        with pytest.raises(SettingError, match=text):
-            type_one_error(scores, **settings)
+    assert p["wilcoxon"] == pytest.approx(ranks, abs=0.01)
+    assert (p["randomisation"] >= 1 / 100).all()
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("null", ["signs", "labels"])
-def test_tests_keep_their_level(scores, null):
+def test_tests_keep_their_level(scores, null, type_one_error):
     """Of exact tests no more than alpha of the p-values lie at or below alpha, at any alpha."""
-    result = type_one_error(scores, "nDCG@5", null=null, simulations=4_000, permutations=999)
+    values = paired(scores).complete("nDCG@5")
+    result = type_one_error.simulate(values, null, simulations=4_000, permutations=999)
     for level in (0.01, 0.05, 0.1, 0.5):
         error = math.sqrt(level * (1 - level) / 4_000)
-        for name, p in result.p[null].items():
+        for name, p in result.items():
             rate = (p <= level).mean()
             slack = 0.003 if name in ("t", "wilcoxon") else 0.0  # right for many users only
             assert rate < level + slack + 4.5 * error, (name, level)
@@ -427,87 +283,33 @@ def test_tests_keep_their_level(scores, null):
                 assert rate > level - slack - 4.5 * error, (name, level)
 
 
-def skewed(users=200):
-    """Exponential values per user whose differences are far from symmetric."""
-    rng = np.random.default_rng(3)
-    sizes = {"small": 0.01, "middle": 1.0, "large": 100.0}
-    return {
-        "user": np.arange(users),
-        **{name: size * rng.exponential(size=users) for name, size in sizes.items()},
-    }
-
-
-def test_symmetric_nulls_cannot_fail_and_centred_ones_can():
+def test_symmetric_nulls_cannot_fail_and_centred_ones_can(type_one_error):
     """Of exponential differences with mean 0 the median is far from 0: sign and Wilcoxon reject."""
-    result = type_one_error(skewed(), "value", simulations=400, permutations=199, seed=5)
-    verdicts = {
-        (null, test): verdict
-        for null, test, verdict in result.table().select("null", "test", "verdict").iter_rows()
-    }
-    assert len(verdicts) == 12
-    for (null, test), verdict in verdicts.items():
-        fails = null == "centred" and test in ("wilcoxon", "sign")
-        assert (verdict == "does not hold its level") == fails, (null, test)
-    rate = {row["test"]: row["rate"] for row in result.table().to_dicts()[-4:]}
-    assert rate["sign"] > 0.9  # 126 of 200 below the mean of an exponential variable on average
-    assert rate["wilcoxon"] > 0.5
-    assert rate["t"] < 0.1
-    assert "wilcoxon and sign test symmetry (sign: the median), not the mean" in str(result)
-    alone = type_one_error(skewed(), "value", tests="t", simulations=20)
-    assert "wilcoxon" not in str(alone)
+    values = np.random.default_rng(3).exponential(size=(3, 200)).T * [0.01, 1.0, 100.0]
+    for null in type_one_error.NULLS:
+        p = type_one_error.simulate(values, null, simulations=400, permutations=199, seed=5)
+        for test, several in p.items():
+            low = wilson(int((several <= 0.05).sum()), 400, 1 - 0.05 / 12)[0]
+            assert (low > 0.05) == (null == "centred" and test in ("wilcoxon", "sign"))
 
 
-def test_centred_differences_have_mean_zero_and_the_shape_of_the_data(scores):
-    kept = []
-
-    def keep(gaps):
-        kept.append(gaps)
-        return np.full(gaps.shape[1], 0.5)
-
-    type_one_error(scores, "RR", tests={"own": keep}, null="centred", simulations=200, threads=1)
-    values = paired(scores).matrix("RR")
-    shapes = [
-        set(np.round(gap - gap.mean(), 10).tolist())
-        for i in range(5)
-        for j in range(5)
-        if i != j
-        for gap in [values[:, i] - values[:, j]]
-    ]
-    gaps = np.concatenate(kept, axis=1)
-    assert abs(gaps.mean()) < 4.5 * gaps.std() / math.sqrt(gaps.size)
-    for gap in gaps.T:
-        assert any(set(np.round(gap, 10).tolist()) <= shape for shape in shapes)
-
-
-def test_equal_differences_leave_nothing_when_centred():
-    """What rounding leaves of a constant difference is no difference."""
-    from unskew.stats.null_errors import _centred
-
-    assert _centred(np.full(7, 0.1) + np.full(7, 0.2)).tolist() == [0.0] * 7
-    assert _centred(np.array([0.0, 0.3])).tolist() == [-0.15, 0.15]
+def test_what_rounding_leaves_of_equal_differences_is_zero(type_one_error):
+    assert type_one_error.centred(np.full(7, 0.1) + np.full(7, 0.2)).tolist() == [0.0] * 7
+    assert type_one_error.centred(np.array([0.0, 0.3])).tolist() == [-0.15, 0.15]
 
 
 # All of it
 
 
 def test_power_puts_it_together(scores):
-    result = power(scores, permutations=500, samples=20, difference=0.1, seed=3)
+    result = power(scores, permutations=500, difference=0.1, seed=3)
     table = result.table()
-    assert table.columns == [
-        "metric", "DP", "median_p", "ratio", "swap_rate", "safe_difference", "users", "detectable",
-        "needed",
-    ]  # fmt: skip
+    assert table.columns == ["metric", "DP", "median_p", "ratio", "users", "detectable", "needed"]
     assert table["DP"].is_sorted()
     found = compare(scores, permutations=500, seed=3, correction=None)
     for metric, dp in table.select("metric", "DP").iter_rows():
         assert dp == pytest.approx(found.table(metric)["p"].sum())
-    swaps = swap_rate(scores, samples=20, seed=3).table()
-    assert dict(table.select("metric", "swap_rate").iter_rows()) == dict(
-        swaps.select("metric", "swap_rate").iter_rows()
-    )
-    without = power(scores, "RR", test="t", samples=0)
-    assert "swap_rate" not in without.table().columns
-    assert without.table()["metric"].to_list() == ["RR"]
+    assert power(scores, "RR", test="t").table()["metric"].to_list() == ["RR"]
     assert "DP: sum of p over 10 unordered pairs" in str(result)
     assert "<table" in result._repr_html_()
     assert repr(result) == "Power(3 metrics, 10 pairs)"
@@ -539,15 +341,13 @@ def saved(scores, tmp_path_factory):
 
 def test_command_on_saved_scores(saved, scores, tmp_path):
     figure = tmp_path / "curves.json"
-    done = call(
-        "--scores", saved, "--test", "t", "--samples", 10, "--format", "json", "--figure", figure
-    )
+    done = call("--scores", saved, "--test", "t", "--format", "json", "--figure", figure)
     assert done.exit_code == 0, done.output
-    assert json.loads(done.stdout) == power(scores, test="t", samples=10).table().to_dicts()
+    assert json.loads(done.stdout) == power(scores, test="t").table().to_dicts()
     assert json.loads(figure.read_text())["title"]["text"] == "p-value curves"
     pairs = call("--scores", saved, "-m", "RR", "--test", "t", "--pairs", "--format", "csv")
     assert len(pairs.stdout.splitlines()) == 11
-    folds = call("--scores", saved, "--scores", saved, "-m", "RR", "--test", "t", "--samples", 0)
+    folds = call("--scores", saved, "--scores", saved, "-m", "RR", "--test", "t")
     assert folds.exit_code == 0, folds.output
     assert "DP: sum of p" in folds.stdout
 
@@ -568,29 +368,5 @@ def test_command_on_runs(tmp_path):
     assert done.stdout.startswith("| metric | DP |")
 
 
-def test_command_on_errors_of_tests(saved):
-    done = call("--scores", saved, "-m", "RR", "--errors", "--simulations", 20, "--format", "csv")
-    assert done.exit_code == 0, done.output
-    assert done.stdout.startswith("null,test,alpha,simulations")
-    problem = call("--scores", saved, "--errors").exception
-    assert "--errors takes one metric" in str(problem)
-
-
 def test_help_has_examples():
     assert "unskew power" in call("--help").stdout
-
-
-def test_swap_rate_of_systems_with_equal_means():
-    """One leads for some users by what it loses for the others: every half may say otherwise."""
-    test = {"user": [*range(8)], "item": ["x"] * 8, "rating": [5] * 8}
-    hit = ["x", "x", "x", "x", "y", "y", "y", "y"]
-    runs = {
-        "a": {user: [item] for user, item in enumerate(hit)},
-        "b": {user: [item] for user, item in enumerate(reversed(hit))},
-    }
-    scores = us.evaluate(test, runs, "P@1", liked=4)
-    assert len(set(scores.mean("P@1").values())) == 1
-    result = swap_rate(scores, "P@1", samples=20, bins=4, seed=1)
-    assert result.comparisons.sum() + result.ties.sum() == 20
-    assert result.comparisons[0, :3].tolist() == [0, 0, 0]  # all in the last, open bin
-    assert result.swaps.sum() == result.comparisons.sum()  # a half leads by what the other loses

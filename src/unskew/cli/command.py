@@ -23,7 +23,7 @@ PANELS = {
     "Start here": ("demo", "audit", "evaluate", "compare", "gate"),
     "Data and splits": ("split", "intervene", "world", "data"),
     "Recommend": ("recommend", "algorithms"),
-    "Judge": ("estimate", "annotate", "explain", "metrics", "shuffles", "bias"),
+    "Judge": ("estimate", "annotate", "explain", "metrics", "bias"),
     "Conclude": (
         "groups",
         "distribution",

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any
+from typing import Annotated
 
-from unskew.checks import MOST_DRAWS
 from unskew.cli import inputs, outputs
 from unskew.cli.bundles import bundle, option
 from unskew.cli.options import (
@@ -17,7 +16,6 @@ from unskew.cli.options import (
     Saved,
 )
 from unskew.cli.progress import progress
-from unskew.errors import SettingError
 
 POWER = "Power"
 
@@ -37,16 +35,6 @@ class PowerOptions:
         bool,
         option(
             POWER, "Count each pair twice in DP, as valcarce2018 does.", "--ordered", default=False
-        ),
-    ]
-    samples: Annotated[
-        int,
-        option(
-            POWER,
-            "Number of random halves for the swap rate; 0 for no swap rate.",
-            default=1_000,
-            min=0,
-            max=MOST_DRAWS,
         ),
     ]
     difference: Annotated[float | None, option(POWER, "The difference that should be detected.")]
@@ -70,19 +58,6 @@ def command(
             default=False,
         ),
     ],
-    errors: Annotated[
-        bool,
-        option(
-            POWER,
-            "Report instead how often tests of one metric are wrong on data like these.",
-            "--errors",
-            default=False,
-        ),
-    ],
-    simulations: Annotated[
-        int,
-        option(POWER, "Number of simulations for --errors.", default=1_000, min=1, max=MOST_DRAWS),
-    ],
     compute: ComputeOptions,
     output: FigureTableOptions,
 ) -> None:
@@ -94,43 +69,24 @@ def command(
 
       unskew power --scores saved/ --difference 0.01 --power 0.9
 
-      unskew power --scores saved/ -m nDCG@10 --errors
-
     [bold]Columns[/bold]
 
       DP: sum of the p-values of all pairs of systems, the lower the better
 
       ratio: share of the pairs with p below alpha; median_p: the median of all
 
-      swap_rate: how often two halves of the users disagree about two systems; safe_difference:
-      the smallest difference at which they disagree in less than 5 % of the cases
-
       detectable: the difference that is detected with the requested power (median over pairs)
 
       needed: users needed for --difference, or for the observed differences (median over pairs)
     """
     from unskew.stats.incompleteness import METRICS
-    from unskew.stats.null_errors import type_one_error
     from unskew.stats.power_analysis import power
 
     figures = outputs.figures_of(output.figure, ("power",))
     names = inputs.metric_names(judged.metric)
-    if errors and (pairs or len(names or []) != 1):
-        raise SettingError("--errors takes one metric: give -m once, and no --pairs")
     all_scores = inputs.scores_of(judged, scores, average, compute, METRICS, output.quiet)
-    result: Any
     with progress("testing", output.quiet) as move:
-        if names and errors:
-            result = type_one_error(
-                all_scores,
-                names[0],
-                simulations=simulations,
-                alpha=powers.alpha,
-                progress=move,
-                **vars(compute),
-            )
-        else:
-            result = power(all_scores, names, progress=move, **vars(powers), **vars(compute))
+        result = power(all_scores, names, progress=move, **vars(powers), **vars(compute))
     outputs.draw(figures, lambda _: result.figure())
     table = result.sizes.pair_table() if pairs else result.table()
     printout = outputs.Printout.of(table, digits=output.digits, footer=result.footer())

@@ -107,8 +107,7 @@ def load(
         - `common` (`yahoo-r3`): True leaves out users without random ratings, as carraro2020.
         - `observed` (`cm100k`): `all` judgments with the tag `familiar`, or the `familiar` ones as
           the ratings and all as the random part.
-        - `signal` (`kuairand-*`, `yambda-*`), `duplicates` (`kuai*`, `beeradvocate`), `campaign`
-          (`open-bandit`).
+        - `signal` (`kuairand-*`, `yambda-*`), `duplicates` (`kuai*`, `beeradvocate`).
         - `labels` and `seen` (`ml-32m-ext`): which answers judge, and whether movies that the
           participant had seen stay.
         - `share` (`ml-32m-ext`, `yambda-*`): the share of users whose ratings are read.

@@ -415,22 +415,5 @@ _ENTRIES = (
         archive="https://eigentaste.berkeley.edu/dataset/jester_dataset_2.zip",
         folders=("jester_dataset_2",),
     ),
-    Entry(
-        name="open-bandit",
-        title="Open Bandit (logged feedback)",
-        published="no users x 80 items x 26 million rows",
-        licence="CC BY 4.0",
-        address="https://research.zozo.com/data.html",
-        reader=log_formats.open_bandit,
-        files=("bts/*/*.csv", "random/*/*.csv"),
-        scale=(0.0, 1.0),
-        liked=1.0,
-        reason="the item was clicked",
-        observed="items that Bernoulli Thompson sampling showed",
-        truth="random: the log of the random policy",
-        archive="https://research.zozo.com/data_release/open_bandit_dataset.zip",
-        size=412_931_917,
-        folders=("open_bandit_dataset", "obd"),
-    ),
 )
 DATASETS: dict[str, Entry] = {entry.name: entry for entry in _ENTRIES}

@@ -8,7 +8,7 @@ from pathlib import Path
 import polars as pl
 
 from unskew.checks import choose
-from unskew.data.format_files import Files, check_rows, csv_columns, csv_table, read_text_table
+from unskew.data.format_files import Files, check_rows, csv_columns, read_text_table
 from unskew.data.parts import Parts
 from unskew.data.ratings import Ratings, value_column
 from unskew.data.tables import naming
@@ -25,14 +25,10 @@ SIGNALS = (
     "is_profile_enter",
     "long_view",
 )
-CAMPAIGNS = ("all", "men", "women")
 IS_RANDOM = "is_rand"
 """The column of KuaiRand that says whether a video was shown at random."""
 SECOND, MILLISECOND = 1e6, 1e3
 """Units of time stamps, in microseconds."""
-_DAY, _TIME = "[0-9]{4}-[0-9]{2}-[0-9]{2}", r"[0-9]{2}:[0-9]{2}:[0-5][0-9](\.[0-9]+)?"
-MOMENT = rf"^{_DAY}[ T]{_TIME}(Z|[+-][0-9]{{2}}:?[0-9]{{2}})?$"
-"""A date and time as ISO 8601 has it; polars takes `209-1-2` and `+00::00` too."""
 
 
 def kuairec(big: Files, small: Files, *, duplicates: str = "first") -> Parts:
@@ -162,100 +158,4 @@ def _ratings(log: pl.DataFrame, files: Files, unit: float, duplicates: str) -> R
         time,
         duplicates=duplicates,
         notes=tuple(notes),
-    )
-
-
-def open_bandit(bts: Files, random: Files, *, campaign: str = "all") -> Parts:
-    """Read logged feedback: `features["log"]` and `features["log_random"]` hold it row by row.
-
-    A row of a log: time, item, position, click, propensity and the user's four features. The data
-    name no users; the ratings take users with equal features for one, and their rating of an item
-    is 1 where they clicked it at least once. The ratings are what Bernoulli Thompson sampling
-    showed, the random part what the uniform policy showed. `features["items"]` holds the features
-    of the items, where the files have them.
-
-    Parameters
-    ----------
-    bts, random
-        The files of the two policies.
-    campaign
-        `all`, `men` or `women`.
-    """
-    choose("campaign", campaign, CAMPAIGNS)
-    paths = [_of_campaign(files, campaign) for files in (bts, random)]
-    log, log_random = (_log(path) for path in paths)
-    features = {"log": log, "log_random": log_random}
-    context = paths[0].with_name("item_context.csv")
-    if context.is_file():
-        features["items"] = _items(context)
-    shown, drawn = _clicked(log), _clicked(log_random)
-    note = (
-        f"the data name no users: {counted(len(shown.users), 'group')} of equal user features "
-        "stand for them"
-    )
-    return Parts(shown, drawn, features, (note,)).over_same_ids()
-
-
-def _of_campaign(files: Files, campaign: str) -> Path:
-    named = [path for path in files if path.name == f"{campaign}.csv"]
-    if not named:
-        names = ", ".join(sorted(path.name for path in files))
-        raise DataError(f"{files[0].parent}: no {campaign}.csv among: {names}")
-    return named[0]
-
-
-def _items(path: Path) -> pl.DataFrame:
-    """Read the features of the items."""
-    raw = csv_table(path, schema_overrides={"item_id": pl.String}).select(pl.exclude(""))
-    if "item_id" not in raw.columns:
-        raise DataError(f"{path}: no column 'item_id' but {', '.join(raw.columns)}")
-    items = raw.with_columns(pl.col("item_id").cast(pl.Int64, strict=False))
-    check_rows(path, items.select("item_id"), raw, "a whole number in item_id")
-    return items.rename({"item_id": "item"})
-
-
-def _log(path: Path) -> pl.DataFrame:
-    there = read_text_table(path, n_rows=1).columns
-    propensity = "propensity_score" if "propensity_score" in there else "action_prob"
-    features = {f"user_feature_{n}": f"user_feature_{n}" for n in range(4)}
-    log = csv_columns(
-        path,
-        {
-            "time": "timestamp",
-            "item": "item_id",
-            "position": "position",
-            "click": "click",
-            "propensity": propensity,
-            **features,
-        },
-        text=("item", "position", *features),
-    )
-    typed = log.with_columns(
-        *(pl.col(name).cast(pl.Int64, strict=False) for name in ("item", "position")),
-        *(pl.col(name).cast(pl.Float64, strict=False) for name in ("click", "propensity")),
-    )
-    if log["time"].dtype == pl.String:
-        stamp = log["time"].str.to_datetime(time_unit="us", time_zone="UTC", strict=False)
-        is_date = log["time"].str.contains(MOMENT)
-        typed = typed.with_columns(pl.when(is_date).then(stamp).alias("time"))
-    check_rows(path, typed, log, "timestamp, item_id, position, click, propensity and features")
-    within = (
-        typed["click"].is_in([0.0, 1.0]) & (typed["propensity"] > 0) & (typed["propensity"] <= 1)
-    )
-    if not within.all():
-        row = int((~within).arg_true()[0])
-        raise DataError(
-            f"{path}: a click is 0 or 1 and a propensity above 0 and at most 1, but row {row + 1} "
-            f"has click {log['click'][row]} and propensity {log['propensity'][row]}"
-        )
-    return typed.with_columns(pl.col("click").cast(pl.Int64))
-
-
-def _clicked(log: pl.DataFrame) -> Ratings:
-    user = log.select(pl.concat_str(pl.selectors.starts_with("user_feature_"), separator=" "))
-    return Ratings.of(
-        user.to_series().alias("user"),
-        log["item"],
-        log["click"].cast(pl.Float64),
-        duplicates="max",
     )

@@ -19,11 +19,8 @@ from .item_groups import item_group_gaps as item_group_gaps
 from .item_groups_result import ItemGroupGaps as ItemGroupGaps
 from .lexicographic import LexicographicRecall as LexicographicRecall
 from .lexicographic import lexirecall as lexirecall
-from .list_sensitivity import OrderSensitivity as OrderSensitivity
-from .list_sensitivity import order_sensitivity as order_sensitivity
 from .model_ages import ModelDecay as ModelDecay
 from .model_ages import model_decay as model_decay
-from .null_errors import type_one_error as type_one_error
 from .order_agreement import agreement as agreement
 from .order_stability import stability as stability
 from .pairing import paired as paired
@@ -36,7 +33,6 @@ from .segment_comparison import SegmentComparison as SegmentComparison
 from .step_means import StepCurves as StepCurves
 from .step_means import step_curves as step_curves
 from .step_means import steps_by_window as steps_by_window
-from .swaps import swap_rate as swap_rate
 from .window_orders import order_across_splits as order_across_splits
 from .window_orders import order_over_time as order_over_time
 from .window_result import OrderOverTime as OrderOverTime

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import polars as pl
 
-from unskew.checks import as_count, checked
+from unskew.checks import checked
 from unskew.engine.notebook_progress import notebook_progress
 from unskew.engine.progress import Progress
 from unskew.report.charts import Figure
@@ -16,7 +16,6 @@ from unskew.report.text import counted
 from unskew.stats.discrimination import ALPHA, POWER, DiscriminativePower, discriminative_power
 from unskew.stats.pairing import Source
 from unskew.stats.sample_sizes import SampleSize, sample_size
-from unskew.stats.swaps import SAMPLES, SwapRate, swap_rate
 
 PERMUTATIONS = 100_000
 
@@ -29,22 +28,16 @@ class Power(Result):
     """
 
     discriminative: DiscriminativePower
-    swaps: SwapRate | None
     sizes: SampleSize
     notes: tuple[str, ...] = ()
 
     def table(self) -> pl.DataFrame:
         """Return a row per metric, the most discriminative first.
 
-        Columns: metric; DP, median_p and ratio of `DiscriminativePower.table`; swap_rate and
-        safe_difference of `SwapRate.table`; users, detectable and needed of `SampleSize.table`.
+        Columns: metric; DP, median_p and ratio of `DiscriminativePower.table`; users,
+        detectable and needed of `SampleSize.table`.
         """
         table = self.discriminative.table().select("metric", "DP", "median_p", "ratio")
-        if self.swaps is not None:
-            swaps = self.swaps.table().select(
-                "metric", "swap_rate", pl.col("difference").alias("safe_difference")
-            )
-            table = table.join(swaps, on="metric", how="left", maintain_order="left")
         sizes = self.sizes.table().select("metric", "users", "detectable", "needed")
         table = table.join(sizes, on="metric", how="left", maintain_order="left")
         return table.sort("DP", maintain_order=True)
@@ -54,8 +47,7 @@ class Power(Result):
         return self.discriminative.figure(metrics)
 
     def _explanation(self) -> list[str]:
-        swaps = self.swaps.footer() if self.swaps is not None else []
-        return [*self.discriminative.footer(), *swaps, *self.sizes.footer()]
+        return [*self.discriminative.footer(), *self.sizes.footer()]
 
     def _summary(self) -> str:
         return (
@@ -74,7 +66,6 @@ def power(
     permutations: int = PERMUTATIONS,
     plus_one: bool = True,
     ordered: bool = False,
-    samples: int = SAMPLES,
     difference: float | None = None,
     power: float = POWER,
     alpha: float = ALPHA,
@@ -95,8 +86,6 @@ def power(
         have no +1.
     ordered
         Count each pair twice in DP, see `discriminative_power`.
-    samples
-        Random halves of the users for the swap rate, see `swap_rate`; 0 for none.
     difference, power, alpha
         See `sample_size`.
     seed, threads
@@ -106,7 +95,6 @@ def power(
     """
     from unskew.stats.significance import compare
 
-    as_count("samples", samples, least=0)
     sizes = sample_size(
         scores, metrics, difference=difference, power=power, alpha=alpha, threads=threads
     )
@@ -123,7 +111,4 @@ def power(
         progress=progress,
     )
     pairs = discriminative_power(comparison, alpha=alpha, ordered=ordered)
-    swaps = None
-    if samples:
-        swaps = swap_rate(scores, metrics, samples=samples, seed=seed, threads=threads)
-    return Power(pairs, swaps, sizes, comparison.notes)
+    return Power(pairs, sizes, comparison.notes)

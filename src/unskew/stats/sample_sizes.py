@@ -166,8 +166,10 @@ def sample_size(
 
     Parameters
     ----------
-    scores, metrics
-        As in `swap_rate`.
+    scores
+        What `evaluate` gave, a list of such for several folds, or values per user (see `paired`).
+    metrics
+        Labels of these scores; all that have a value per user unless named.
     difference
         The difference that users are needed for; None for the observed one of each pair.
     power

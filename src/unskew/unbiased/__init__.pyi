@@ -5,7 +5,6 @@ from .annotation_status import AnnotationStatus as AnnotationStatus
 from .annotations import Annotation as Annotation
 from .annotations import read_annotation as read_annotation
 from .assisted_estimates import assisted as assisted
-from .bandit_logs import read_log as read_log
 from .click_models import Clicks as Clicks
 from .click_models import ForcedExposure as ForcedExposure
 from .hidden_bias import sensitivity as sensitivity
@@ -17,8 +16,6 @@ from .liking import liked_shares as liked_shares
 from .online_trials import online_tests as online_tests
 from .planned_data import judgments_for as judgments_for
 from .planned_data import random_pairs_for as random_pairs_for
-from .policy_differences import policy_difference as policy_difference
-from .policy_values import policy_value as policy_value
 from .propensities import Propensity as Propensity
 from .propensities import propensity as propensity
 from .random_slice import shown_at_random as shown_at_random
@@ -27,7 +24,6 @@ from .sampled import correct_sampled as correct_sampled
 from .sampled import sampled_metrics as sampled_metrics
 from .sampled_expectations import expected_metrics as expected_metrics
 from .sampled_ranks import corrected_values as corrected_values
-from .simpsons_paradox import propensity_strata as propensity_strata
 from .stratified import strata as strata
 from .target_size_effects import target_sizes as target_sizes
 from .top_items import top_lists as top_lists

@@ -149,11 +149,6 @@ class RankCells:
     """Cells x bins: how likely the sampled rank of the cell is at a rank of the bin."""
     count: F64
     """Lists in each cell."""
-    group: I64
-    """Of each cell."""
-    better: I64
-    """How many of the drawn others stand above the relevant item, of each cell; of lists with a
-    known rank, which are the group after the last, its bin."""
     cell: I64
     """Of each list; -1 where nothing is to be learnt from it: it could not be ranked, or its rank
     is known (and n does not depend on what was seen)."""
@@ -180,7 +175,7 @@ class RankCells:
             rows = pairs[1][pairs[0] == one]
             parts.append(groups.chances(one)[rows] if one < len(groups) else groups.known[rows])
         chance = np.concatenate(parts)
-        return cls(groups.bins, chance, count.astype(np.float64), pairs[0], pairs[1], of_list)
+        return cls(groups.bins, chance, count.astype(np.float64), of_list)
 
     @property
     def lists(self) -> float:

@@ -1,7 +1,7 @@
 """Metrics over sampled items: plain, corrected and full values of systems side by side.
 
 What the sampled rank is, and what to count for it instead of the metric, is in `sampled_ranks`;
-`rank_shares` learns the distribution of true ranks; `sampled_rule` picks one of these estimates;
+`rank_shares` learns the distribution of true ranks; `sampled_rule` picks one of the two;
 `adaptive_sampling` draws more others where it pays. `sampled_expectations` looks at the size of the
 sample, and `target_sizes` at the same choice as a trade-off.
 """
@@ -26,7 +26,13 @@ from unskew.recommend.model import as_model
 from unskew.report.text import counted
 from unskew.targets.lists import TargetLists
 from unskew.unbiased.adaptive_sampling import adaptive_ranks, check_most
-from unskew.unbiased.sampled_means import AUTO, SampledRanks, SampledSettings, average_sampled
+from unskew.unbiased.sampled_means import (
+    AUTO,
+    ESTIMATORS,
+    SampledRanks,
+    SampledSettings,
+    average_sampled,
+)
 from unskew.unbiased.sampled_ranks import (
     GAMMA,
     METRICS,
@@ -36,9 +42,6 @@ from unskew.unbiased.sampled_ranks import (
     whole_numbers,
 )
 from unskew.unbiased.sampled_result import BOOTSTRAP, LEVEL, Sampled
-
-SHOWN = ("plain", "trade-off", "mle")
-"""The estimators that are shown side by side unless others are named."""
 
 
 @checked
@@ -85,14 +88,13 @@ def sampled_metrics(
         Whose values are the estimate: `auto` picks by the rule of `sampled_rule` and says why;
         else one of `estimators`.
     estimators
-        Which to compute side by side: those of `corrected_values` (`plain`, `rank`, `bias`,
-        `trade-off`), and those that learn from all lists of a system how its true ranks are spread
-        (`mle`, `mes`, `weighted`; see `rank_shares`). None: plain, trade-off and mle.
+        Which to compute side by side: `plain` (the metric at the sampled rank), `trade-off`
+        (Krichene & Rendle 2020, see `corrected_values`), `mle` (Jin et al. 2021: the most likely
+        distribution of the true ranks of a system, given all its lists). None: all three.
     gamma
         See `corrected_values`.
     iterations
-        Steps of expectation maximisation of `mle` and `weighted`. None: the square root of the
-        number of lists.
+        Steps of expectation maximisation of `mle`. None: the square root of the number of lists.
     adaptive
         Whether n depends on what was seen, as more others were drawn where the relevant item stood
         first. Then `mle` alone holds.
@@ -108,10 +110,12 @@ def sampled_metrics(
     --------
     >>> from unskew.unbiased.sampled import sampled_metrics
     >>> result = sampled_metrics(
-    ...     [1, 1, 2, 30], "Recall@10", items=1000, n=99, estimators=["plain", "rank"], bootstrap=0
+    ...     [1, 1, 2, 30], "Recall@10", items=1000, n=99, estimators=["plain"], bootstrap=0
     ... )
-    >>> result.value[0, :2, 0].tolist()  # plain; that of the estimated ranks 1, 1, 11 …, 294 …
-    [0.75, 0.5]
+    >>> float(result.value[0, 0, 0])  # of the sample; the estimate is among all items
+    0.75
+    >>> float(result.estimate[0, 0].round(2))
+    0.72
     """
     wanted = {label: of_rank(metric) for label, metric in labelled(metrics).items()}
     names, given = ranks_by_system("ranks", ranks)
@@ -169,7 +173,7 @@ def _owners(users: ArrayLike | None, lists: int) -> I64:
 def _shown(estimators: Sequence[str] | None, adaptive: bool) -> tuple[str, ...]:
     """Return the estimators that are asked for."""
     if estimators is None:
-        return ("mle",) if adaptive else SHOWN
+        return ("mle",) if adaptive else ESTIMATORS
     return tuple(estimators)
 
 

@@ -12,22 +12,19 @@ from unskew.checks import as_count, check_share, choose
 from unskew.engine.rng import key_of
 from unskew.engine.threads import map_blocks, one_blas_thread
 from unskew.errors import SettingError
+from unskew.evaluation.one_relevant import value_at
 from unskew.metrics.names import Metric
 from unskew.report.text import counted
 from unskew.stats.correlation import kendall, rounded
 from unskew.stats.user_draws import percentile_interval
 from unskew.unbiased.rank_mixture import SampleGroups
-from unskew.unbiased.rank_shares import LEARNED, learned_values
-from unskew.unbiased.sampled_ranks import (
-    ESTIMATORS,
-    check_gamma,
-    corrections,
-    rows_by_kind,
-    values_in_lists,
-)
+from unskew.unbiased.rank_shares import most_likely_values
+from unskew.unbiased.sampled_ranks import check_gamma, rows_by_kind, trade_off, values_in_lists
 from unskew.unbiased.sampled_result import Sampled
 from unskew.unbiased.sampled_rule import Pick, Sample, compare, settled, why_no_interval
 
+ESTIMATORS = ("plain", "trade-off", "mle")
+"""The metric at the sampled rank, Krichene & Rendle's correction, the most likely true ranks."""
 AUTO = "auto"
 """The estimator is picked by the rule of `sampled_rule`."""
 BLIND = 2.0
@@ -53,8 +50,8 @@ class SampledSettings:
         if not self.estimators:
             raise SettingError("no estimators are named")
         for name in self.estimators:
-            choose("estimator", name, (*ESTIMATORS, *LEARNED))
-        choose("estimator", self.estimator, (AUTO, *ESTIMATORS, *LEARNED))
+            choose("estimator", name, ESTIMATORS)
+        choose("estimator", self.estimator, (AUTO, *ESTIMATORS))
         if self.adaptive and {*self.estimators, self.estimator} - {AUTO, "mle"}:
             raise SettingError(
                 "with adaptive sampling mle is the only estimator: all others take the number of "
@@ -107,31 +104,22 @@ def average_sampled(
     users = int(data.owner.max()) + 1
     # The last estimator is the truth.
     sums = np.full((users, len(metrics), len(columns) + 1, len(data.systems)), np.nan)
-    direct = [name for name in columns if name in ESTIMATORS]
-    learned = [name for name in columns if name in LEARNED]
+    direct = [name for name in columns if name != "mle"]
     tables = _Tables.of(metrics, data, direct, settings) if direct else None
     groups: SampleGroups | None = None
     for s in range(len(data.systems)):
         parts: dict[str, F64] = {}
         if tables is not None:
             parts |= dict(zip(direct, tables.values(data.ranks[s]), strict=True))
-        if learned:
+        if "mle" in columns:
             if groups is None or not np.array_equal(data.n[s], data.n[s - 1]):
                 groups = SampleGroups.of(
                     data.items, data.n[s], settings.replacement, settings.adaptive
                 )
             with one_blas_thread():
-                some = learned_values(
-                    metrics,
-                    data.ranks[s],
-                    data.items,
-                    data.n[s],
-                    groups,
-                    learned,
-                    settings.iterations,
-                    settings.gamma,
+                parts["mle"] = most_likely_values(
+                    metrics, data.ranks[s], data.items, data.n[s], groups, settings.iterations
                 )
-            parts |= dict(zip(learned, some, strict=True))
         values = [parts[name] for name in columns]
         if data.full is not None:
             values.append(_full_values(metrics, data.full[s], data.items))
@@ -192,8 +180,8 @@ def _remarks(sample: Sample, groups: SampleGroups | None) -> list[str]:
         )
     if groups is not None and groups.merged:
         remarks.append(
-            f"lists have {groups.merged:,} different numbers of items; mle, mes and weighted put "
-            f"lists of similar numbers together ({counted(len(groups), 'class', 'classes')})"
+            f"lists have {groups.merged:,} different numbers of items; mle puts lists of similar "
+            f"numbers together ({counted(len(groups), 'class', 'classes')})"
         )
     return remarks
 
@@ -224,17 +212,11 @@ class _Tables:
             )
         pairs, kind = np.unique(np.stack([data.items, n]), axis=1, return_inverse=True)
 
-        def correct(at: int) -> F64:
-            return corrections(
-                metrics,
-                int(pairs[0, at]),
-                int(pairs[1, at]),
-                names,
-                settings.gamma,
-                settings.replacement,
-            )
+        def counted_for(column: int) -> F64:
+            items, others = (int(number) for number in pairs[:, column])
+            return np.stack([_counted(name, metrics, items, others, settings) for name in names])
 
-        tables = map_blocks(correct, range(pairs.shape[1]), settings.threads, size=1 << 20)
+        tables = map_blocks(counted_for, range(pairs.shape[1]), settings.threads, size=1 << 20)
         return cls(rows_by_kind(kind.ravel(), pairs.shape[1]), tables)
 
     def values(self, ranks: F64) -> F64:
@@ -245,6 +227,15 @@ class _Tables:
             seen = np.where(np.isnan(here), 1, here).astype(np.int64) - 1
             out[:, :, rows] = np.where(np.isnan(here), 0.0, table[:, :, seen])
         return out
+
+
+def _counted(
+    name: str, metrics: Sequence[Metric], items: int, n: int, settings: SampledSettings
+) -> F64:
+    """Return metrics x sampled ranks: what an estimator counts for each sampled rank."""
+    if name == "trade-off":
+        return trade_off(metrics, items, n, settings.gamma, settings.replacement)
+    return np.stack([value_at(metric, np.arange(1, n + 2), n + 1) for metric in metrics])
 
 
 def _full_values(metrics: Sequence[Metric], true: F64, items: I64) -> F64:

@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from unskew.arrays import F64, I64, frozen
-from unskew.checks import as_count, as_numbers, checked, choose
+from unskew.checks import as_count, as_numbers, checked
 from unskew.engine.threads import one_blas_thread
 from unskew.errors import DataError, SettingError
 from unskew.evaluation.evaluate import labelled
@@ -27,8 +27,6 @@ from unskew.metrics.names import Metric
 Metrics = str | Metric | Iterable[str | Metric]
 
 METRICS = ("Recall@10", "nDCG@10", "AP")
-ESTIMATORS = ("plain", "rank", "bias", "trade-off")
-"""How to take a sampled rank; see `corrected_values`."""
 GAMMA = 0.01
 _CELLS = 1 << 22  # probabilities held at a time
 
@@ -92,15 +90,14 @@ def expected_sampled(
 
 @checked
 def corrected_values(
-    metrics: Metrics,
-    items: int,
-    n: int,
-    *,
-    estimator: str = "trade-off",
-    gamma: float = GAMMA,
-    replacement: bool = False,
+    metrics: Metrics, items: int, n: int, *, gamma: float = GAMMA, replacement: bool = False
 ) -> F64:
     """Return what to count for each sampled rank 1 … n + 1 instead of the metric: a row each.
+
+    The values with the least squared bias + gamma x variance, on average over all true ranks alike
+    (Krichene & Rendle 2020). With A = p(sampled | true), a row per true rank, and M the metric,
+    these minimise the mean of (A x - M)² + gamma (A x² - (A x)²): they solve
+    ((1 - gamma) A'A + gamma diag(A'1)) x = A'M.
 
     Parameters
     ----------
@@ -110,14 +107,8 @@ def corrected_values(
         N, how many items there are, the relevant one included.
     n
         How many others are drawn.
-    estimator
-        `plain`: the metric of the sampled rank. `rank`: the metric of an unbiased estimate of the
-        true rank, 1 + (N - 1)(sampled - 1)/n. `bias`: the values with the least squared bias, on
-        average over all true ranks alike, among those that never rise with the rank nor fall below
-        0, as the metric itself; without this they run into millions. `trade-off`: the least
-        squared bias + gamma x variance. (Krichene & Rendle 2020, corrected metrics.)
     gamma
-        Of the trade-off: the larger, the smaller the variance; 1 minimises the mean squared error.
+        The larger, the smaller the variance; 1 minimises the mean squared error.
     replacement
         Whether others are drawn with replacement.
 
@@ -127,68 +118,28 @@ def corrected_values(
     seen as first half of the time.
 
     >>> from unskew.unbiased.sampled_ranks import corrected_values
-    >>> corrected_values("Recall@1", items=3, n=1, estimator="bias").round(4).tolist()
-    [[0.8, 0.0]]
+    >>> corrected_values("Recall@1", items=3, n=1).round(4).tolist()
+    [[0.8308, -0.1642]]
     """
     wanted = [of_rank(metric) for metric in labelled(metrics).values()]
-    return np.array(corrections(wanted, items, n, (estimator,), gamma, replacement)[0])
-
-
-def corrections(
-    metrics: Sequence[Metric],
-    items: int,
-    n: int,
-    estimators: Sequence[str],
-    gamma: float,
-    replacement: bool,
-) -> F64:
-    """Return estimators x metrics x sampled ranks."""
-    _check_sample(items, n, replacement)
     check_gamma(gamma)
-    sampled = np.arange(1, n + 2)
-    out = np.empty((len(estimators), len(metrics), n + 1))
-    fitted = [name for name in estimators if choose("estimator", name, ESTIMATORS) not in _DIRECT]
-    fits = _fitted(metrics, items, n, fitted, gamma, replacement) if fitted else {}
-    for at, name in enumerate(estimators):
-        if name == "plain":
-            out[at] = [value_at(metric, sampled, n + 1) for metric in metrics]
-        elif name == "rank":
-            guess = 1.0 + (items - 1) * (sampled - 1) / n
-            out[at] = [value_at(metric, guess, items) for metric in metrics]
-        else:
-            out[at] = fits[name]
-    return out
-
-
-_DIRECT = ("plain", "rank")
+    return trade_off(wanted, items, n, gamma, replacement)
 
 
 def check_gamma(gamma: float) -> None:
     """Refuse a gamma that is not above 0."""
     if not gamma > 0 or math.isinf(gamma):
-        raise SettingError(
-            f"gamma must be above 0, got {gamma!r}; for no variance term take estimator='bias'"
-        )
+        raise SettingError(f"gamma must be a finite number above 0, got {gamma!r}")
 
 
-def _fitted(
-    metrics: Sequence[Metric],
-    items: int,
-    n: int,
-    estimators: Sequence[str],
-    gamma: float,
-    replacement: bool,
-) -> dict[str, F64]:
-    """Solve the least-squares problems of both, block by block of true ranks.
-
-    With A = p(sampled | true), a row per true rank, and M the metric: minimise the mean of
-    (A x - M)² + gamma (A x² - (A x)²). Its normal equations are
-    ((1 - gamma) A'A + gamma diag(A'1)) x = A'M.
-    """
+def trade_off(
+    metrics: Sequence[Metric], items: int, n: int, gamma: float, replacement: bool
+) -> F64:
+    """Return metrics x sampled ranks, see `corrected_values`; block by block of true ranks."""
+    _check_sample(items, n, replacement)
     size = n + 1
     gram, cross, weight = np.zeros((size, size)), np.zeros((size, len(metrics))), np.zeros(size)
     step = max(_CELLS // size, 1)
-    fits: dict[str, F64] = {}
     with one_blas_thread():
         for low in range(1, items + 1, step):
             ranks = np.arange(low, min(low + step, items + 1))
@@ -197,53 +148,11 @@ def _fitted(
             gram += chance.T @ chance
             cross += chance.T @ truth
             weight += chance.sum(axis=0)
-        if "trade-off" in estimators:
-            damped = (1.0 - gamma) * gram + gamma * np.diag(weight)
-            try:
-                fits["trade-off"] = np.asarray(np.linalg.solve(damped, cross).T, np.float64)
-            except np.linalg.LinAlgError:
-                raise SettingError(f"gamma={gamma!r} is too large to be worked with") from None
-        if "bias" in estimators:
-            fits["bias"] = np.array([_falling(gram, cross[:, m]) for m in range(len(metrics))])
-    return fits
-
-
-def _falling(gram: F64, cross: F64) -> F64:
-    """Minimise x'Gx - 2 c'x over x that falls from place to place and ends at 0 or above.
-
-    Such an x is a sum of steps down that are not negative: least squares over these, by the active
-    sets of Lawson & Hanson 1974.
-    """
-    # x = S y with y >= 0: y_j is the step after place j, and x_i the sum of the steps from i on.
-    inner = np.cumsum(np.cumsum(gram, axis=0), axis=1)
-    outer = np.cumsum(cross)
-    size = outer.size
-    steps, used = np.zeros(size), np.zeros(size, np.bool_)
-    limit = 1e-10 * float(np.abs(outer).max(initial=0.0))
-    for _ in range(3 * size):
-        pull = np.where(used, -np.inf, outer - inner @ steps)
-        best = int(np.argmax(pull))
-        if pull[best] <= limit:
-            break
-        used[best] = True
-        while True:
-            rows = np.flatnonzero(used)
-            wanted = np.linalg.lstsq(inner[np.ix_(rows, rows)], outer[rows], rcond=1e-13)[0]
-            if wanted.min() > 0:
-                steps[rows] = wanted
-                break
-            # Go only as far as no step turns negative, and give up what has become 0.
-            falls = wanted <= 0
-            room = (steps[rows] - wanted)[falls]
-            share = float((steps[rows][falls] / np.where(room > 0, room, 1.0)).min())
-            steps[rows] += share * (wanted - steps[rows])
-            gone = rows[falls & (steps[rows] <= 1e-15 * steps.max())]
-            gone = gone if gone.size else rows[falls][:1]
-            steps[gone], used[gone] = 0.0, False
-            if not used.any():
-                break
-    result: F64 = np.cumsum(steps[::-1])[::-1].copy()
-    return result
+        damped = (1.0 - gamma) * gram + gamma * np.diag(weight)
+        try:
+            return np.array(np.linalg.solve(damped, cross).T, np.float64)
+        except np.linalg.LinAlgError:
+            raise SettingError(f"gamma={gamma!r} is too large to be worked with") from None
 
 
 def values_in_lists(metric: Metric, ranks: F64, sizes: I64) -> F64:

@@ -1,0 +1,46 @@
+"""The sweep of stratified recall: by hand, where the order changes, errors."""
+
+import json
+
+import pytest
+
+import unskew as us
+from unskew.errors import SettingError
+from unskew.unbiased.recall_sweep import stratified_recall
+
+TEST = {"user": [1, 2, 3, 3], "item": ["a", "a", "a", "b"], "rating": [5, 5, 5, 5]}
+RUNS = {"x": {u: ["a"] for u in (1, 2, 3)}, "y": {u: ["b"] for u in (1, 2, 3)}}
+
+
+def test_stratified_recall_is_what_evaluate_gives():
+    made = stratified_recall(TEST, RUNS, 1, [0, 0.5, 3], liked=4)
+    labels = ["Recall@1", "SR(gamma=0.5)@1", "SR(gamma=3)@1"]
+    plain = us.evaluate(TEST, RUNS, labels, liked=4).means()
+    for at, name in enumerate(RUNS):
+        assert made.values[at].tolist() == pytest.approx([plain[name][label] for label in labels])
+    assert made.table()["beta"].to_list()[:3] == pytest.approx([0, 1 / 3, 3 / 4])
+    assert made.flips() == []
+
+
+def test_the_sweep_finds_where_the_order_changes():
+    # a is liked by 3, b to d by one user each: x finds a thrice, y finds the two rare ones.
+    test = {"user": [1, 2, 3, 1, 2], "item": ["a", "a", "a", "b", "c"], "rating": [5] * 5}
+    runs = {"x": {u: ["a"] for u in (1, 2, 3)}, "y": {1: ["b"], 2: ["c"], 3: ["b"]}}
+    made = stratified_recall(test, runs, 1, [0, 1, 50], mean="ratio", liked=4)
+    # Weights of a: 1, 3^-1/2, 3^-50/51: x has 3 of 5, then 1.73 of 3.73, then about 1 of 3.
+    assert made.flips() == [("x", "y", 0.0, 1.0)]
+    assert "y overtakes x" in str(made)
+    assert len(made.figure().to_dict()["datasets"]["rows"]) == 6
+    assert "<table" in made._repr_html_()
+    assert repr(made) == "StratifiedRecall(@1, 2 systems)"
+    assert json.loads(json.dumps(made.to_dict()))["flips"] == [["x", "y", 0.0, 1.0]]
+
+
+def test_sweep_errors():
+    for gammas in ([1], [1, 0], [-1, 0], [0, float("inf")]):
+        with pytest.raises(SettingError, match="gammas"):
+            stratified_recall(TEST, RUNS, 1, gammas, liked=4)
+    with pytest.raises(SettingError, match="cutoff"):
+        stratified_recall(TEST, RUNS, 0, liked=4)
+    with pytest.raises(SettingError, match="mean"):
+        stratified_recall(TEST, RUNS, 1, mean="x", liked=4)
