@@ -164,7 +164,7 @@ def standing(
     overlap = overlap_of(source)
     nested = None
     if isinstance(source, Sampled) and overlap is not None and overlap.is_nested:
-        nested = NestedTruth.of(source, test, tuple(map(str, plan.metrics)))
+        nested = NestedTruth.of(source, test, tuple(plan.metrics))
     extras = TruthExtras(
         tuned=tunable if tune else frozenset(),
         metric=metric,
@@ -378,7 +378,8 @@ def _result(
     level: float,
 ) -> Standing:
     """Put places, scores and shares together."""
-    metric, k = str(plan.metrics[0]), parse(str(plan.metrics[0])).cutoff or CUTOFF
+    metric, definition = next(iter(plan.labelled_metrics.items()))
+    k = definition.cutoff or CUTOFF
     both = {OBSERVED: tuple(judged.observed), TRUE: tuple(judged.true)}
     pairs = contrasts(both, metric, target=RETRAINED, level=level, seed=plan.seed)
     order = agreement(both, [metric], bootstrap=bootstrap, level=level, seed=plan.seed)
