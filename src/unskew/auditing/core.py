@@ -229,7 +229,7 @@ def run_core(
     if not designs:
         raise SettingError("name at least one design")
     plan = plan if metrics is None else replace(plan, metrics=tuple(metrics))
-    order = str(plan.metrics[0]) if metric is None else metric
+    order = next(iter(plan.metrics)) if metric is None else metric
     if order not in plan.metrics:
         plan = replace(plan, metrics=(order, *plan.metrics))
     with ExitStack() as stack:

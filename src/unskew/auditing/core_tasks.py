@@ -27,7 +27,7 @@ from unskew.evaluation.scores import Scores, system_of
 from unskew.experiment.collection import Stored
 from unskew.experiment.halving import BUDGET, TunedSystem, tune_systems
 from unskew.experiment.plan import STAGES, Plan
-from unskew.experiment.task import is_storable, lists_result, system_results, wanted_metrics
+from unskew.experiment.task import lists_result, system_results, wanted_metrics
 from unskew.judging.rank import tile_users
 from unskew.judging.rank_tiles import RankJob
 from unskew.recommend.model import Algorithm, ByTable, Model, SameForAll
@@ -181,7 +181,7 @@ class CoreJob:
 
     def where(self, system: str | None) -> Store | MemoryStore:
         """Return where the results of a system are."""
-        return self.store if is_storable(self.plan, system) else self.scratch
+        return self.store if system in self.plan.storable else self.scratch
 
 
 @dataclass(frozen=True, eq=False)
@@ -223,7 +223,7 @@ class CoreTask:
         }
         judged = {
             "relevance": plan.relevance.describe(),
-            "metrics": {str(name): str(name) for name in plan.metrics},
+            "metrics": {label: label for label in plan.metrics},
             "users": plan.users,
         }
         sample: dict[str, Any] = {}
@@ -278,7 +278,9 @@ def _lay(task: CoreTask) -> dict[str, str]:
             continue
         try:
             lists = job.lists_at(place, design)
-            table, card = lists_result(plan, lists, wanted_metrics(plan, design.view))
+            table, card = lists_result(
+                lists, wanted_metrics(plan, design.view), draws=plan.draws, seed=plan.seed
+            )
         except UnskewError as problem:
             problems[design.name] = str(problem)
             continue
@@ -308,7 +310,9 @@ def _judge(task: CoreTask, label: str) -> dict[str, str]:
     designs = [one for one in job.designs_at(place) if f"design {one.name}" in todo]
     asked = [(job.lists_at(place, one), wanted_metrics(plan, one.view)) for one in designs]
     more = [RankJob(job.every_item(place), DEPTH, judged=False)] if "run" in todo else []
-    results, rankings = system_results(plan, asked, model, (plan.users,), more)
+    results, rankings = system_results(
+        asked, model, (plan.users,), more, ties=plan.ties, seed=plan.seed
+    )
     for design, (table, about) in zip(designs, results, strict=True):
         store.put(todo[f"design {design.name}"], table, {**card, **about})
     for ranking in rankings:
@@ -408,7 +412,7 @@ def _truth_table(scores: Scores, label: str) -> pl.DataFrame:
 
 def true_scores_of(tables: Mapping[str, pl.DataFrame], plan: Plan, train: Ratings) -> Scores:
     """Return what the truth says of every system on a split, as it was stored."""
-    labels = tuple(str(name) for name in plan.metrics)
+    labels = tuple(plan.metrics)
     first = next(iter(tables.values()))
     lists = first.select(pl.col("^list .*$")).rename(lambda name: name.removeprefix("list "))
     systems = {}

@@ -22,7 +22,7 @@ from unskew.engine.store import Store
 from unskew.experiment.cluster import do_stored
 from unskew.experiment.execution import check_picklable
 from unskew.experiment.halving import BUDGET
-from unskew.experiment.task import Done, is_storable
+from unskew.experiment.task import Done
 from unskew.recommend.fit_cost import DataShape, fit_cost
 
 
@@ -43,7 +43,7 @@ def core_outcomes(executor: Executor, tasks: Sequence[CoreTask]) -> Outcomes:
             number=number,
             store=job.store,
             data=data,
-            into=None if is_storable(job.plan, task.system) else job.scratch,
+            into=None if task.system in job.plan.storable else job.scratch,
             shared=shared,
             place=task.place,
             system=task.system,

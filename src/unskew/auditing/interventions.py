@@ -437,7 +437,7 @@ def _tuned(
     if len(tried) == 1:
         return fit(tried[0]), {}
     lists = AllItems().lists(validation, plan.relevance)
-    first = replace(plan, metrics=plan.metrics[:1])
+    first = replace(plan, metrics=[next(iter(plan.metrics))])
     best, least = tried[0], -math.inf
     for one in tried:  # one at a time: models can be large
         score = truth_sources.scores_on(lists, {name: fit(one)}, first).averages()[name]

@@ -363,7 +363,7 @@ def null_experiment_by(
         raise SettingError(f"level must lie between 0 and 1, got {level!r}")
     groups = plan_groups(plan, liked)
     if rule.metric is not None:
-        choose("metric", rule.metric, [str(one) for one in groups[0].plan.metrics])
+        choose("metric", rule.metric, groups[0].plan.metrics)
     if share is not None and "iid" not in kinds:
         raise SettingError("share is for the null iid")
     if share is not None and any(one.plan.relevance.liked is None for one in groups):

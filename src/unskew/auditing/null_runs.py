@@ -13,7 +13,7 @@ import polars as pl
 
 from unskew.auditing.captions import caption
 from unskew.auditing.null_repeats import NULL_SCHEMA, REAL, RepeatBudget, RepeatRule
-from unskew.auditing.null_tasks import NullJob, NullMean, NullTask, is_chance, is_null_only
+from unskew.auditing.null_tasks import NullJob, NullMean, NullTask, chance_systems, is_null_only
 from unskew.engine.execute import Executor
 from unskew.engine.progress import Progress
 from unskew.engine.store import digest_of
@@ -45,6 +45,11 @@ class PlanGroup:
     plan: Plan
     names: Mapping[tuple[str, str], str]
     """From target designs as they print, and the name of the plan they came from, to labels."""
+
+    @cached_property
+    def chance(self) -> frozenset[str]:
+        """The systems that score what chance scores."""
+        return chance_systems(self.plan)
 
     @cached_property
     def labels(self) -> dict[Place, list[str]]:
@@ -144,9 +149,7 @@ class NullRun:
             for group in self.groups
             if is_null_only(group.plan) and set(self.kinds) != {"iid"}
         ]
-        expected = {
-            name for one in self.groups for name in one.plan.systems if is_chance(one.plan, name)
-        }
+        expected = {name for group in self.groups for name in group.chance}
         if expected:
             notes.append(caption("null expected", names=", ".join(sorted(expected))))
         return tuple(dict.fromkeys(notes))
@@ -226,7 +229,9 @@ class NullRun:
                 "design": design,
                 "system": name,
                 "metric": metric,
-                "value": average[place, self._ranked(place.plan, name), metric],
+                "value": average[
+                    place, None if name in self.groups[place.plan].chance else name, metric
+                ],
                 "random": value,
             }
             for place, of_chance in chance.items()
@@ -234,10 +239,6 @@ class NullRun:
             for name in self.groups[place.plan].plan.systems
             for metric, value in of_chance.items()
         ]
-
-    def _ranked(self, number: int, name: str) -> str | None:
-        """Return whose values a system has: chance has those of a random order."""
-        return None if is_chance(self.groups[number].plan, name) else name
 
     def _failed(self, task: NullTask, failure: str) -> DataError:
         label, seed = self.job.label(task), self.job.seed(task)

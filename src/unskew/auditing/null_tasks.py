@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Any
 
 import polars as pl
@@ -19,14 +19,12 @@ from unskew.evaluation.scores import Scores, system_of
 from unskew.evaluation.scoring import list_columns
 from unskew.experiment.plan import STAGES, Plan
 from unskew.experiment.task import (
-    is_storable,
     lists_result,
     system_results,
     task_label,
     wanted_metrics,
 )
 from unskew.judging.judged import Judged
-from unskew.metrics.names import parse
 from unskew.recommend.simple import Random
 from unskew.splits.split import Split
 from unskew.targets.lists import TargetLists
@@ -113,15 +111,16 @@ class NullJob:
             for repeat in repeats
             for number, plan in enumerate(self.plans)
             if kind == "iid" or not is_null_only(plan)
+            for chance in [chance_systems(plan)]
             for split, fold in self._folds(number, kind, repeat)
-            for system in (None, *(name for name in plan.systems if not is_chance(plan, name)))
+            for system in (None, *(name for name in plan.systems if name not in chance))
         ]
 
     def _folds(self, number: int, kind: str, repeat: int) -> list[tuple[int, int]]:
         known = [one.known_count() for one in self.plans[number].splits]
         if None in known:  # the number of splits depends on the data
             task = NullTask(kind, repeat, number, 0, 0, None)
-            return self._plan(task).folds(self._ratings(task))
+            return self.plans[number].folds(self._ratings(task), self.seed(task))
         return [(n, fold) for n, count in enumerate(known) for fold in range(count or 0)]
 
     def label(self, task: NullTask) -> str:
@@ -157,18 +156,18 @@ class NullJob:
             return self._chance(task) if task.system is None else self._system(task, task.system)
 
     def _chance(self, task: NullTask) -> list[NullMean]:
-        plan, means = self._plan(task), []
+        plan, seed, means = self.plans[task.plan], self.seed(task), []
         for number, view in enumerate(plan.views()):
-            wanted = wanted_metrics(plan, view)
-            table, card = lists_result(plan, self._lists(task, number), wanted)
+            lists, wanted = self._lists(task, number), wanted_metrics(plan, view)
+            table, card = lists_result(lists, wanted, draws=plan.draws, seed=seed)
             means += self._means(task, number, table, card["aggregates"])
         return means
 
     def _system(self, task: NullTask, name: str) -> list[NullMean]:
-        plan, split, means = self._plan(task), self._split(task), []
+        plan, seed, split = self.plans[task.plan], self.seed(task), self._split(task)
         one = plan.systems[name]
         split_key = digest_of({"split": plan.splits[task.split].draw_key})
-        rng = generator(plan.seed, "fit", split_key, task.fold, digest_of(one.draw_key))
+        rng = generator(seed, "fit", split_key, task.fold, digest_of(one.draw_key))
         model = one.fit(split.train, rng)
         if self.fallback:
             model = with_fallback(model, split.train)
@@ -176,7 +175,8 @@ class NullJob:
             (self._lists(task, number), wanted_metrics(plan, view))
             for number, view in enumerate(plan.views())
         ]
-        results, _ = system_results(plan, designs, model, (plan.users,))
+        results, _ = system_results(designs, model, (plan.users,), ties=plan.ties, seed=seed)
+        means = []
         for number, (table, card) in enumerate(results):
             means += self._means(task, number, table, card["aggregates"])
         return means
@@ -185,7 +185,7 @@ class NullJob:
         self, task: NullTask, number: int, table: pl.DataFrame, aggregates: Mapping[str, float]
     ) -> list[NullMean]:
         """Average the values of lists as the plan says."""
-        plan = self._plan(task)
+        plan = self.plans[task.plan]
         wanted = wanted_metrics(plan, plan.views()[number])
         labels = tuple(label for label, metric in wanted.items() if metric.definition.of != "run")
         lists = self._lists(task, number)
@@ -204,9 +204,6 @@ class NullJob:
         return [
             NullMean(number, label, mean.value) for label, mean in scores.averages()[""].items()
         ]
-
-    def _plan(self, task: NullTask) -> Plan:
-        return replace(self.plans[task.plan], seed=self.seed(task))
 
     def _ratings(self, task: NullTask) -> Ratings:
         plan, seed = self.plans[task.plan], self.seed(task)
@@ -229,27 +226,28 @@ class NullJob:
         ratings, held = self._ratings(task), self.drawn
         key = (task.plan, task.split, task.fold)
         if held.split is None or held.split_key != key:
-            plan = self._plan(task)
-            split = plan.splits[task.split].nth(ratings, task.fold, plan.seed)
+            plan = self.plans[task.plan]
+            split = plan.splits[task.split].nth(ratings, task.fold, self.seed(task))
             # The users who are judged are those of the plan, whatever the draw.
-            split = split.judging(self.plans[task.plan].judged(self.ratings))
+            split = split.judging(plan.judged(self.ratings))
             held.split_key, held.split = key, split
             held.lists, held.known = {}, {}
         return held.split
 
     def _lists(self, task: NullTask, number: int) -> TargetLists:
-        split, plan = self._split(task), self._plan(task)
+        split = self._split(task)
         if number not in self.drawn.lists:
+            plan, seed = self.plans[task.plan], self.seed(task)
             view = plan.views()[number]
-            judged = view.apply(split, plan.seed)
-            lists = view.targets.lists(judged, plan.relevance, seed=plan.seed)
+            judged = view.apply(split, seed)
+            lists = view.targets.lists(judged, plan.relevance, seed=seed)
             self.drawn.lists[number] = lists
         return self.drawn.lists[number]
 
     def _key(self, task: NullTask) -> str | None:
         """Return the key of a result in a store; None where it depends on code of the user."""
-        plan = self._plan(task)
-        if self.store is None or not is_storable(plan, task.system):
+        plan = self.plans[task.plan]
+        if self.store is None or task.system not in plan.storable:
             return None
         parts: dict[str, Any] = {
             "stages": STAGES,
@@ -258,12 +256,12 @@ class NullJob:
             "null": [task.kind, self.share, self.directions],
             "split": plan.splits[task.split].describe(),
             "fold": task.fold,
-            "seed": plan.seed,
+            "seed": self.seed(task),
             "views": [view.describe() for view in plan.views()],
             "relevance": plan.relevance.describe(),
-            "metrics": {name: str(parse(name)) for name in plan.metrics},
+            "metrics": {label: str(metric) for label, metric in plan.labelled_metrics.items()},
             "users": [plan.users, plan.undefined],
-            "judged": [plan.judged_users, self.plans[task.plan].seed],
+            "judged": [plan.judged_users, plan.seed],
             "versions": versions(),
         }
         if task.system is None:
@@ -279,10 +277,11 @@ def is_null_only(plan: Plan) -> bool:
     return all(one.null_only for one in plan.splits)
 
 
-def is_chance(plan: Plan, name: str) -> bool:
-    """Tell whether a system is a random order whose expected value is known: what chance scores.
+def chance_systems(plan: Plan) -> frozenset[str]:
+    """Return the systems that are a random order whose expected value is known: what chance scores.
 
     Metrics of a whole run are left out: what is known of them is simulated by few random orders.
     """
-    whole = any(parse(metric).definition.of == "run" for metric in plan.metrics)
-    return type(plan.systems[name]) is Random and not whole
+    if any(metric.definition.of == "run" for metric in plan.labelled_metrics.values()):
+        return frozenset()
+    return frozenset(name for name, one in plan.systems.items() if type(one) is Random)

@@ -80,7 +80,7 @@ def ratings_card(
         },
         "algorithms": {name: one.describe() for name, one in audit.plan.systems.items()},
         "relevance": audit.plan.relevance.describe(),
-        "metrics": [str(one) for one in audit.plan.metrics],
+        "metrics": list(audit.plan.metrics),
         "metric": audit.metric,
         "margin": audit.stated.margin,
         "smallest": audit.stated.smallest,

@@ -305,7 +305,7 @@ class RatingsAudit(RatingsInputs):
         shared = chosen.plan
         if len(shared.systems) < 2:
             raise SettingError("an audit compares systems: give at least two")
-        metric = check_ordering_metric(request.metric or str(shared.metrics[0]))
+        metric = check_ordering_metric(request.metric or next(iter(shared.metrics)))
         if metric not in shared.metrics:
             shared = replace(shared, metrics=(metric, *shared.metrics))
         known = None

@@ -28,7 +28,6 @@ from unskew.evaluation.scores import Scores, System
 from unskew.evaluation.scoring import list_columns, prepare, remarks, score
 from unskew.experiment.plan import Plan
 from unskew.judging.judged import Judged
-from unskew.metrics.names import parse
 from unskew.recommend.model import Algorithm, Model
 from unskew.report.text import counted
 from unskew.splits import draws
@@ -322,8 +321,8 @@ def _needs_random(plan: Plan) -> bool:
 
 def _simulated(world: World, weights: float | None, design: Targets, plan: Plan) -> Simulated:
     """Return every pair of a world as the truth."""
-    for name in plan.metrics:
-        if parse(name).definition.of == "run":
+    for name, metric in plan.labelled_metrics.items():
+        if metric.definition.of == "run":
             raise SettingError(
                 f"{name} describes a whole run, but a world is evaluated in blocks of users"
             )
@@ -407,7 +406,7 @@ def scores_on(
 
 def _without_chance(lists: TargetLists, models: Mapping[str, Any], plan: Plan) -> Scores:
     """Return what `evaluate` does, without what a random order scores."""
-    wanted = {str(name): parse(name) for name in plan.metrics}
+    wanted = plan.labelled_metrics
     if lists.shortfall == "forgive":
         wanted = {label: forgiving(metric) for label, metric in wanted.items()}
     ranked = Judged.of_lists(lists, models, ties=plan.ties, seed=plan.seed)

@@ -105,8 +105,10 @@ def remarks(judged: Judged, wanted: Mapping[str, Metric], users: str) -> list[st
         known = judged.numbering.known_items(everything=False)
         policy = "; such items take a place and are not liked"
         notes += as_notes(outside_remarks(known, judged.matched, policy))
+    if not judged.basis.marks_pool:
+        return notes
     inferred = [label for label, metric in wanted.items() if metric.params.get("pool") == "auto"]
-    if inferred and judged.basis.marks_pool:
+    if inferred:
         notes.append(
             f"{', '.join(inferred)}: the pool is what the judgments mark; items outside it count "
             "as not relevant (pool=all puts every listed item into the pool)"
@@ -143,11 +145,8 @@ def score(
     # One array for all systems: large enough to be mapped in large pages.
     everything = np.empty((len(systems), len(rows), total))
     values = dict(zip(systems, everything, strict=True))
-    den: dict[str, dict[int, F64]] = {name: {} for name in systems}
-    for name in systems:
-        for row, label in enumerate(rows):
-            if wanted[label].params.get("mean") == "ratio":
-                den[name][row] = np.empty(total)
+    ratios = sorted(row for family in families if family.is_ratio for _, row in family.places)
+    den = {name: {row: np.empty(total) for row in ratios} for name in systems}
     parts = _parts(families)
     step = _block_size(total, len(rows), basis, threads, budget)
     blocks = [(lo, min(lo + step, total)) for lo in range(0, total, step)]
@@ -253,12 +252,15 @@ class _Family:
     """Metrics that differ in cutoff only."""
 
     metric: Metric
+    """The first of them."""
     params: Params
     cutoffs: I64
     places: list[tuple[int, int]]
     """(place among the cutoffs, row of the result) of each."""
     rows: slice | None
     """The rows of the result where they follow each other: the usual case, without a copy."""
+    is_ratio: bool
+    """Whether the mean over lists is a ratio of sums."""
 
     @classmethod
     def of(cls, metric: Metric, members: list[tuple[int, int]]) -> _Family:
@@ -268,7 +270,9 @@ class _Family:
         first = places[0][1]
         straight = places == [(at, first + at) for at in range(len(cutoffs))]
         rows = slice(first, first + len(cutoffs)) if straight else None
-        return cls(metric, metric.params, frozen(np.array(cutoffs, np.int64)), places, rows)
+        params = metric.params
+        is_ratio = params.get("mean") == "ratio"
+        return cls(metric, params, frozen(np.array(cutoffs, np.int64)), places, rows, is_ratio)
 
     def fill(self, block: Block, values: F64, den: dict[int, F64]) -> None:
         """Write the values of a block's lists into their rows (and denominators into `den`)."""
@@ -276,9 +280,8 @@ class _Family:
         formula = _formula(self.metric, isinstance(seen, TiedBlock))
         result = formula(seen, self.params, self.cutoffs)
         if not is_ours(formula):
-            apart = self.params.get("mean") == "ratio"
-            check_finite(self.metric, block, result, apart=apart)
-        if isinstance(result, tuple) and self.params.get("mean") != "ratio":
+            check_finite(self.metric.family, block, result, apart=self.is_ratio)
+        if isinstance(result, tuple) and not self.is_ratio:
             top, bottom = result
             if self.rows is not None:
                 ratio(top, bottom, out=values[self.rows])
@@ -295,10 +298,12 @@ class _Family:
 
 def _families(wanted: Mapping[str, Metric]) -> list[_Family]:
     """Group metrics that differ in cutoff only."""
-    groups: dict[Metric, list[tuple[int, int]]] = {}
+    groups: dict[object, tuple[Metric, list[tuple[int, int]]]] = {}
     for row, metric in enumerate(wanted.values()):
-        groups.setdefault(metric.family, []).append((metric.whole_cutoff, row))
-    return [_Family.of(metric, members) for metric, members in groups.items()]
+        family = (metric.name, metric.settings, metric.anti, metric.condensed)
+        _, members = groups.setdefault(family, (metric, []))
+        members.append((metric.whole_cutoff, row))
+    return [_Family.of(metric, members) for metric, members in groups.values()]
 
 
 def _parts(families: Iterable[_Family]) -> dict[Walk, tuple[str, ...]]:

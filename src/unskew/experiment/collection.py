@@ -20,7 +20,6 @@ from unskew.experiment.plan_data import PlanData
 from unskew.experiment.results import Results, ScoredSplit
 from unskew.experiment.task import (
     Place,
-    is_storable,
     protocol_label,
     result_key,
     task_label,
@@ -83,7 +82,7 @@ class StoredResults:
     def _get(self, split: int, fold: int, view: PlanView, system: str | None) -> Stored | None:
         """Return a stored table and its card; None where its task failed."""
         plan = self.plan
-        kept = self.scratch is None or is_storable(plan, system)
+        kept = self.scratch is None or system in plan.storable
         where = self.store if kept or self.scratch is None else self.scratch
         key = result_key(plan, self.data, split, fold, view, system)
         try:

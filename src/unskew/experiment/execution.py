@@ -28,7 +28,7 @@ from unskew.experiment.collection import StoredResults
 from unskew.experiment.plan import Custom, Plan
 from unskew.experiment.plan_data import PlanData
 from unskew.experiment.results import Results
-from unskew.experiment.task import Place, Task, forget, is_storable, result_key
+from unskew.experiment.task import Place, Task, forget, result_key
 
 if TYPE_CHECKING:
     from distributed import Client
@@ -123,7 +123,7 @@ def run_plan_by(
         kept = store is not None
         opened = Store.open(stack.enter_context(temporary_folder()) if store is None else store)
         scratch = None
-        if not all(is_storable(plan, system) for system in (None, *plan.systems)):
+        if not plan.storable >= {None, *plan.systems}:
             scratch = Store.open(stack.enter_context(temporary_folder()))
         if executor.workers > 1:
             check_picklable(plan)
@@ -263,7 +263,7 @@ def tasks_of(
     for split, fold in plan.folds(ratings):
         for system in (None, *plan.systems):
             keys = [result_key(plan, data, split, fold, view, system) for view in views]
-            fresh = not is_storable(plan, system)
+            fresh = system not in plan.storable
             task = Task(
                 store=store,
                 data=data,

@@ -16,6 +16,7 @@ from unskew.data.events import Events
 from unskew.data.filters import Filter
 from unskew.data.ratings import Ratings
 from unskew.data.relevance import Relevance
+from unskew.engine.rng import DrawKeyed
 from unskew.engine.store import digest_of
 from unskew.errors import SettingError
 from unskew.evaluation.evaluate import METRICS
@@ -93,7 +94,7 @@ class Plan:
     relevance
         Which ratings are liked, and gains and losses.
     metrics
-        What to compute.
+        What to compute: names, or metrics by label. The plan holds metrics by label.
     interventions
         Judge by these samples of the test part (`us.splits.Skew()` …) beside the test part itself;
         give `us.splits.Full()` among them, or nothing, to keep the whole.
@@ -128,7 +129,7 @@ class Plan:
         Sequence[Algorithm | PublishedSystem] | Mapping[str, Algorithm | PublishedSystem]
     ) = ()
     relevance: Relevance = field(default_factory=lambda: Relevance(liked=4))
-    metrics: str | Sequence[str] = METRICS
+    metrics: str | Sequence[str] | Mapping[str, Metric] = METRICS
     interventions: Sequence[Design] = ()
     judgments: str | Sequence[str] = "test"
     users: str = "with-test"
@@ -159,7 +160,8 @@ class Plan:
         object.__setattr__(self, "split", _as_splitters(self.split))
         several("split", Splitter, "splits, such as us.splits.Random(folds=5)")
         several("targets", Targets, "designs, such as us.targets.TestItems()")
-        several("metrics", Metric | str, "names, such as nDCG@10")
+        if not _is_labelled(self.metrics):
+            several("metrics", Metric | str, "names, such as nDCG@10")
         several("interventions", Design, "interventions, such as us.splits.Skew()")
         several("judgments", str, "names, such as test")
         several("filters", Filter, "filters, such as us.data.KCore(5, 5)")
@@ -167,8 +169,9 @@ class Plan:
         for name in ("split", "targets", "algorithms", "metrics", "judgments"):
             if not getattr(self, name):
                 raise SettingError(f"plan: {name} is empty")
-        for name in self.metrics:
-            metric = parse(name)
+        if not isinstance(self.metrics, Mapping):
+            object.__setattr__(self, "metrics", {name: parse(name) for name in self.metrics})
+        for name, metric in self.labelled_metrics.items():
             if metric.definition.of != "judged" and metric.cutoff is None:
                 raise SettingError(
                     f"plan: {name} needs a cutoff, because every target is ranked: {name}@10"
@@ -179,8 +182,7 @@ class Plan:
         choose("undefined", self.undefined, UNDEFINED)
         choose("ties", self.ties, ("id", "random", EXPECTED))
         if self.ties == EXPECTED:
-            wanted = {name: parse(name) for name in self.metrics}
-            check_tied(wanted, None, "out", next(iter(self.systems), None))
+            check_tied(self.labelled_metrics, None, "out", next(iter(self.systems), None))
             if any(getattr(one, "exact", False) for one in self.designs):
                 raise SettingError(
                     "plan: exact=True ranks all candidates in one order: leave ties='expected' out"
@@ -204,7 +206,7 @@ class Plan:
             *(("intervention", repr(one)) for one in self.interventions),
             *(("system", f"{label}: {one!r}") for label, one in self.systems.items()),
             ("relevance", str(self.relevance)),
-            ("metrics", ", ".join(map(str, self.metrics))),
+            ("metrics", ", ".join(self.metrics)),
             ("judgments", ", ".join(self.judgments)),
             ("users", self.users),
             ("undefined values", "count as 0" if self.undefined == "zero" else "are left out"),
@@ -243,10 +245,29 @@ class Plan:
         return dict(self.algorithms)  # type: ignore[arg-type]
 
     @property
+    def labelled_metrics(self) -> dict[str, Metric]:
+        """The metrics by label."""
+        return self.metrics  # type: ignore[return-value]
+
+    @property
     def user_metrics(self) -> list[Definition]:
         """The metrics that a user's code registered."""
-        definitions = [parse(name).definition for name in self.metrics]
+        definitions = [metric.definition for metric in self.labelled_metrics.values()]
         return [one for one in definitions if one.is_user_code]
+
+    @cached_property
+    def storable(self) -> frozenset[str | None]:
+        """The systems whose results may be taken from a store; None stands for the lists.
+
+        Not those that depend on code of the user that has no version.
+        """
+        rules = (self.relevance.gain, self.relevance.loss)
+        shared: list[DrawKeyed] = [*self.splits, *self.designs, *self.interventions]
+        if any(callable(rule) for rule in rules) or self.user_metrics:
+            return frozenset()
+        if not all(part.storable for part in shared):
+            return frozenset()
+        return frozenset([None, *(name for name, one in self.systems.items() if one.storable)])
 
     def __getstate__(self) -> dict[str, Any]:
         # Another process reads the plan: it has to know the user's metrics.
@@ -258,12 +279,21 @@ class Plan:
                 register(definition)
         self.__dict__.update(state)
 
-    def folds(self, ratings: Ratings | Events) -> list[tuple[int, int]]:
-        """Return all splits of ratings: the number of the splitter, and of its split."""
+    def folds(self, ratings: Ratings | Events, seed: int | None = None) -> list[tuple[int, int]]:
+        """Return all splits of ratings: the number of the splitter, and of its split.
+
+        Parameters
+        ----------
+        ratings
+            What is split.
+        seed
+            The seed of the splits; that of the plan unless given.
+        """
+        chosen = self.seed if seed is None else seed
         return [
             (number, fold)
             for number, splitter in enumerate(self.splits)
-            for fold in range(splitter.count(ratings, self.seed))
+            for fold in range(splitter.count(ratings, chosen))
         ]
 
     def judged(self, ratings: Ratings | Events) -> Mask | None:
@@ -289,7 +319,7 @@ class Plan:
             "targets": [one.describe() for one in self.designs],
             "algorithms": {label: one.describe() for label, one in self.systems.items()},
             "relevance": self.relevance.describe(),
-            "metrics": [str(name) for name in self.metrics],
+            "metrics": list(self.metrics),
             "interventions": [one.describe() for one in self.interventions],
             "judgments": list(self.judgments),
             "users": self.users,
@@ -347,6 +377,13 @@ def _labelled(
             raise SettingError(f"two systems are called {label!r}: name them in a mapping")
         labels[label] = one
     return labels
+
+
+def _is_labelled(metrics: object) -> bool:
+    """Tell whether metrics are given by label."""
+    return isinstance(metrics, Mapping) and all(
+        isinstance(metric, Metric) for metric in metrics.values()
+    )
 
 
 def _as_splitters(given: Any) -> Any:

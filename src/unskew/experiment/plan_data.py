@@ -8,7 +8,7 @@ from unskew.data.events import Events
 from unskew.data.filters import apply_filters
 from unskew.data.ratings import Ratings
 from unskew.errors import SettingError, Spelling
-from unskew.evaluation.evaluate import labelled, without_dislikes
+from unskew.evaluation.evaluate import without_dislikes
 from unskew.experiment.plan import Plan
 
 
@@ -32,7 +32,7 @@ class PlanData:
                 f"these data are implicit feedback, of which {plan.relevance} likes no pair: give ",
                 Spelling("relevance=us.Relevance(liked=1)", "[relevance] with liked = 1"),
             )
-        wanted, left_out = without_dislikes(labelled(plan.metrics), kept.implicit)
-        changed = plan if not left_out else replace(plan, metrics=tuple(wanted))
+        wanted, left_out = without_dislikes(plan.labelled_metrics, kept.implicit)
+        changed = plan if not left_out else replace(plan, metrics=wanted)
         steps = [str(step) for step in kept.steps]
         return cls(changed, kept, (*steps, *left_out))

@@ -240,7 +240,7 @@ class Results(Result):
         """Return one table or, where there are many metrics, one per design with a row for each."""
         digits = self.digits if digits is None else digits
         table = self.summary()
-        names = [str(metric) for metric in self.plan.metrics]
+        names = list(self.plan.metrics)
         if len(names) <= WIDE:
             return [Table("", table, digits, strong=self._best(table, names))]
         keys = [column for column in table.columns if column not in (*names, "system")]

@@ -13,7 +13,7 @@ import polars as pl
 from unskew.data.events import Events
 from unskew.data.ratings import Ratings
 from unskew.data.stored import stored_data
-from unskew.engine.rng import DrawKeyed, generator
+from unskew.engine.rng import generator
 from unskew.engine.store import Store, digest_of
 from unskew.engine.threads import resolve
 from unskew.engine.versions import versions
@@ -26,7 +26,7 @@ from unskew.experiment.plan import STAGES, Plan, PlanView, label_of
 from unskew.judging.judged import Judged
 from unskew.judging.rank import Ranking, rank_designs
 from unskew.judging.rank_tiles import RankJob
-from unskew.metrics.names import Metric, parse
+from unskew.metrics.names import Metric
 from unskew.report.text import finite
 from unskew.splits.split import Split
 from unskew.targets.lists import TargetLists
@@ -115,7 +115,7 @@ def result_key(
         "seed": plan.seed,
         "view": view.describe(),
         "relevance": plan.relevance.describe(),
-        "metrics": {name: str(parse(name)) for name in plan.metrics},
+        "metrics": {label: str(metric) for label, metric in plan.labelled_metrics.items()},
         "labels": list(plan.metrics),
         **({} if plan.judged_users is None else {"judged_users": plan.judged_users}),
     }
@@ -158,20 +158,6 @@ def card_of(
     }
 
 
-def is_storable(plan: Plan, system: str | None) -> bool:
-    """Return whether a result may be taken from the store.
-
-    Not where it depends on code of the user that has no version.
-    """
-    rules = (plan.relevance.gain, plan.relevance.loss)
-    if any(callable(rule) for rule in rules) or plan.user_metrics:
-        return False
-    parts: list[DrawKeyed] = [*plan.splits, *plan.designs, *plan.interventions]
-    if system is not None:
-        parts.append(plan.systems[system])
-    return all(part.storable for part in parts)
-
-
 def perform(task: Task) -> list[str]:
     """Do a task; return the keys that it stored."""
     with quietly():
@@ -192,9 +178,14 @@ def perform(task: Task) -> list[str]:
         )
         results: Iterable[tuple[pl.DataFrame, Card]]
         if model is None:  # each is kept before the next one is laid, which may not be possible
-            results = (lists_result(task.plan, *design) for design in designs)
+            results = (
+                lists_result(*design, draws=task.plan.draws, seed=task.plan.seed)
+                for design in designs
+            )
         else:
-            results, _ = system_results(task.plan, list(designs), model, USERS)
+            results, _ = system_results(
+                list(designs), model, USERS, ties=task.plan.ties, seed=task.plan.seed
+            )
         for (number, key), (table, card) in zip(task.todo, results, strict=True):
             view = views[number]
             card |= card_of(task.plan, task.data, task.split, task.fold, view, task.system)
@@ -204,10 +195,9 @@ def perform(task: Task) -> list[str]:
 
 def wanted_metrics(plan: Plan, view: PlanView) -> dict[str, Metric]:
     """Return the metrics by label, as the view's rule for short lists takes them."""
-    wanted = {str(name): parse(name) for name in plan.metrics}
     if view.targets.shortfall == "forgive":
-        return {label: forgiving(metric) for label, metric in wanted.items()}
-    return wanted
+        return {label: forgiving(metric) for label, metric in plan.labelled_metrics.items()}
+    return plan.labelled_metrics
 
 
 @lru_cache(maxsize=1)
@@ -237,18 +227,18 @@ def forget() -> None:
 
 
 def system_results(
-    plan: Plan,
     designs: Sequence[tuple[TargetLists, Mapping[str, Metric]]],
     model: object,
     averaged: Sequence[str],
     more: Sequence[RankJob] = (),
+    *,
+    ties: str,
+    seed: int,
 ) -> tuple[list[tuple[pl.DataFrame, Card]], list[Ranking]]:
     """Judge a model under several designs, for which it scores each user once.
 
     Parameters
     ----------
-    plan
-        Its ties and seed.
     designs
         What is ranked, and metrics by label.
     model
@@ -257,6 +247,8 @@ def system_results(
         Of `USERS`: whom means may be taken over; the notes depend on it, no value does.
     more
         What else to rank.
+    ties, seed
+        How equal scores are ordered.
 
     Returns
     -------
@@ -265,11 +257,11 @@ def system_results(
     """
     system: Any = {"": model}
     several = [
-        prepare(Judged.of_lists(lists, system, ties=plan.ties, seed=plan.seed), wanted)
+        prepare(Judged.of_lists(lists, system, ties=ties, seed=seed), wanted)
         for lists, wanted in designs
     ]
     jobs = [judged.job for judged in several]
-    rankings = rank_designs(model, [*jobs, *more], ties=plan.ties, seed=plan.seed)
+    rankings = rank_designs(model, [*jobs, *more], ties=ties, seed=seed)
     results = [
         _system_result(judged.ranked_by("", ranking), wanted, averaged)
         for judged, ranking, (_, wanted) in zip(several, rankings, designs, strict=False)
@@ -290,10 +282,10 @@ def _system_result(
 
 
 def lists_result(
-    plan: Plan, lists: TargetLists, wanted: Mapping[str, Metric]
+    lists: TargetLists, wanted: Mapping[str, Metric], *, draws: int, seed: int
 ) -> tuple[pl.DataFrame, Card]:
     """Return what all systems share: the lists, and what chance scores on them."""
-    chance, simulated = chance_scores(lists, wanted, draws=plan.draws, seed=plan.seed)
+    chance, simulated = chance_scores(lists, wanted, draws=draws, seed=seed)
     known = list_columns(Judged.of_lists(lists, {})).select("liked", "disliked", "test", "train")
     facts = pl.DataFrame(
         {
