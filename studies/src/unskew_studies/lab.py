@@ -82,7 +82,7 @@ def measurement(
     """
 
     def declare(function: Callable[[Lab, str], pl.DataFrame]) -> Measurement:
-        study = function.__module__.split(".")[1]
+        study = function.__module__.removeprefix("unskew_studies.").split(".")[0]
         return Measurement(function.__name__, study, description, version, function)
 
     return declare
