@@ -24,10 +24,9 @@ from statistics import NormalDist
 
 import numpy as np
 
-from unskew.unbiased.annotation_designs import next_rows
-from unskew.unbiased.annotation_plan import AnnotationPlan, Labels, neyman_wave, plain_wave
-from unskew.unbiased.annotation_planning import plan_annotation
-from unskew.unbiased.confidence_sequences import (
+from unskew.labels.annotation_designs import next_rows
+from unskew.labels.annotation_plan import AnnotationPlan, Labels, neyman_wave, plain_wave
+from unskew.labels.confidence_sequences import (
     Draws,
     best_capital,
     expected_draws,
@@ -35,6 +34,7 @@ from unskew.unbiased.confidence_sequences import (
     spread_of,
     steps_of,
 )
+from unskew.labels.plan_annotation import plan_annotation
 
 ITEMS, K, BUDGET = 60, 10, 200
 LEVEL, POWER = 0.95, 0.8

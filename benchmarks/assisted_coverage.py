@@ -30,14 +30,11 @@ import polars as pl
 from numpy.typing import NDArray
 
 from unskew.data.ratings import Ids
-from unskew.unbiased.annotator_agreement import agreements
-from unskew.unbiased.assisted_bootstrap import bootstrap_ends
-from unskew.unbiased.assisted_contrasts import Contrast
-from unskew.unbiased.contrast_sides import ESTIMATORS, HUMAN, LISTS, TUNED, USERS, LabelledPairs
-from unskew.unbiased.human_samples import HumanSample
-from unskew.unbiased.place_sums import place_sums
-from unskew.unbiased.recommended_pairs import Listed, RecommendedPairs
-from unskew.unbiased.sample_checks import check_sample
+from unskew.labels.assisted_contrasts import LabelContrast, bootstrap_ends
+from unskew.labels.contrast_sides import ESTIMATORS, HUMAN, LISTS, TUNED, USERS, LabelledPairs
+from unskew.labels.human_samples import HumanSample
+from unskew.labels.recommended_pairs import Listed, RecommendedPairs, place_sums
+from unskew.labels.sample_checks import agreements, check_sample
 
 Array = NDArray[np.float64]
 ITEMS, K = 24, 10
@@ -221,10 +218,10 @@ def labelled(drawn: Drawn, people: HumanSample, population: str) -> LabelledPair
     )
 
 
-def contrasts(drawn: Drawn, people: HumanSample, population: str) -> dict[str, Contrast]:
+def contrasts(drawn: Drawn, people: HumanSample, population: str) -> dict[str, LabelContrast]:
     """Return the contrasts of one repetition."""
     data = labelled(drawn, people, population)
-    return {name: Contrast.of(data, *counting) for name, counting in drawn.counting.items()}
+    return {name: LabelContrast.of(data, *counting) for name, counting in drawn.counting.items()}
 
 
 def truth(drawn: Drawn) -> dict[str, float]:
@@ -263,7 +260,7 @@ class Tally:
 
 def repetitions(
     setting: Setting, population: str, seed: int, number: int
-) -> Iterator[tuple[dict[str, Contrast], dict[str, float]]]:
+) -> Iterator[tuple[dict[str, LabelContrast], dict[str, float]]]:
     """Give the contrasts of each repetition, and their targets."""
     start = np.random.default_rng([seed, 1])
     fixed = draw(setting, setting.users, start)
@@ -332,7 +329,7 @@ def measure_statements(setting: Setting, population: str, seed: int, number: int
         for a, b in couples:
             row, add = coefficients.contrast(a, b)
             target = float((add * drawn.y[row]).sum()) if population == LISTS else 0.0
-            low, high = Contrast.of(data, row, add).estimates[TUNED].ends(level)
+            low, high = LabelContrast.of(data, row, add).estimates[TUNED].ends(level)
             said += low > 0 or high < 0
             wrong |= (low > 0 and target <= 0) or (high < 0 and target >= 0)
         false += wrong

@@ -17,8 +17,8 @@ import numpy as np
 import polars as pl
 
 from coverage_liked import PAIRS, RULE, Generator, K, Size
-from unskew.bias.rungs import ladder_part
-from unskew.bias.steps import Ladder, Step
+from unskew.bias.decomposition.ladder import Ladder, Step
+from unskew.bias.decomposition.ladder_part import ladder_part
 
 SIZES = {
     "small": Size(120, 100, 0.15, 0.06),

@@ -22,7 +22,7 @@ import polars as pl
 from unskew.data.ratings import Ids, Ratings
 from unskew.data.relevance import Relevance
 from unskew.runs import Run
-from unskew.unbiased.liking import LikedShares, liked_part
+from unskew.unbiased.liked_shares import LikedShares, liked_part
 from unskew.unbiased.random_slice import RandomSlice, random_part
 
 PAIRS = (("taste", "popularity"), ("popularity", "random"), ("taste", "taste2"))

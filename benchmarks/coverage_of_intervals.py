@@ -20,16 +20,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 from unskew.engine.threads import one_blas_thread
-from unskew.stats.contrast_errors import (
+from unskew.stats.influence import (
+    SplitInfluence,
     Tail,
     critical_value,
     largest_t,
     pair_errors,
     user_blocks,
 )
-from unskew.stats.distributions import wilson
-from unskew.stats.samples import all_pairs
-from unskew.stats.user_influence import SplitInfluence
+from unskew.stats.pairing import all_pairs
+from unskew.stats.special import wilson
 
 CUTOFF = 10
 TEST = 0.2

@@ -23,15 +23,13 @@ import numpy as np
 import polars as pl
 
 from unskew.data.ratings import Ids
+from unskew.stats.compare.compare_data_sets import _on_these, _p_values, rank_intervals
+from unskew.stats.compare.data_set_comparison import LEAST_DATA_SETS
 from unskew.stats.corrections import correct
-from unskew.stats.data_set_ranks import rank_intervals
-from unskew.stats.data_set_result import LEAST_DATA_SETS
-from unskew.stats.data_sets import _on_these, _p_values
-from unskew.stats.distributions import binomial_half_cdf, student_t_quantile
-from unskew.stats.pairing import PairedValues
-from unskew.stats.random_effects import posterior
-from unskew.stats.rank_tests import critical_difference, friedman_test, ranks_of, sign_counts
-from unskew.stats.samples import all_pairs
+from unskew.stats.pairing import PairedValues, all_pairs
+from unskew.stats.special import binomial_half_cdf, student_t_quantile
+from unskew.stats.tests.classic import critical_difference, friedman_test, ranks_of, sign_counts
+from unskew.stats.tests.posterior import posterior
 
 SYSTEMS = ("a", "b", "c")
 FIRST_SEED = 1_000

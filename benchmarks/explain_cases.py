@@ -24,14 +24,19 @@ from pathlib import Path
 sys.path.insert(0, str(Path(__file__).parent / "conventions"))
 from fixtures import drawn
 
-from unskew.conventions.collection import all_libraries
+from unskew.conventions.explaining.explain import nearest, verdict_of
+from unskew.conventions.explaining.explanation import rank_of, simplest
+from unskew.conventions.explaining.printed import (
+    COLLOQUIAL,
+    Printed,
+    PrintedQuantity,
+    Target,
+    colloquial,
+)
+from unskew.conventions.explaining.search import search
 from unskew.conventions.laying import lay
-from unskew.evaluation.library_values import LibraryValues
-from unskew.explaining.asked import COLLOQUIAL, Quantity, Target, colloquial
-from unskew.explaining.explain import nearest, verdict_of
-from unskew.explaining.printed import Printed
-from unskew.explaining.search import search
-from unskew.explaining.wording import rank_of, simplest
+from unskew.conventions.libraries import all_libraries
+from unskew.evaluation.compat import LibraryValues
 
 CUTOFFS = (3, 5, 10, 20)
 LIKED = 4
@@ -133,9 +138,9 @@ def draw_row(rng, libraries, library=None):
 def asked(row, k):
     """Return how a paper would call it: by the name that the library gives it."""
     if row.ours:
-        return Quantity(row.family(k), "", k, row.family(k))
+        return PrintedQuantity(row.family(k), "", k, row.family(k))
     metric = COLLOQUIAL.get(colloquial(row.name)[0], row.metric)
-    return Quantity(f"{metric}@{k}" if row.has_cutoff else metric, metric, k)
+    return PrintedQuantity(f"{metric}@{k}" if row.has_cutoff else metric, metric, k)
 
 
 def printed_case(laid, row, k):

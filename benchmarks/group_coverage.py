@@ -24,14 +24,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 import unskew as us
-from unskew.stats import group_shuffles
-from unskew.stats.distribution_of_users import mean_gain
-from unskew.stats.dominance import dominance
-from unskew.stats.group_contrasts import LEAST_OTHERS, LEAST_USERS
-from unskew.stats.group_shuffles import shuffle_groups
+from unskew.stats.compare.group_gaps_result import LEAST_OTHERS, LEAST_USERS
+from unskew.stats.compare.user_distribution import POINTS, dominance, mean_gain, quantile_band
 from unskew.stats.inequality import atkinson, gini, others
-from unskew.stats.paired_shares import net_share, share_of
-from unskew.stats.quantile_bands import POINTS, quantile_band
+from unskew.stats.share_intervals import net_share, share_of
 from unskew.stats.skewed_means import (
     Means,
     differences,
@@ -40,6 +36,8 @@ from unskew.stats.skewed_means import (
     of_means,
     p_values_of,
 )
+from unskew.stats.tests import group_shuffles
+from unskew.stats.tests.group_shuffles import shuffle_groups
 
 Values = NDArray[np.float64]
 Draw = Callable[[np.random.Generator, int, int], Values]

@@ -14,7 +14,7 @@ from time import process_time
 from typing import Any
 
 import unskew as us
-from unskew.auditing.core_tasks import DEPTH
+from unskew.auditing.core.tasks import DEPTH
 from unskew.auditing.designs import LEVELS, METRICS, designs_of_level
 from unskew.engine.threads import exactly
 from unskew.evaluation.scoring import prepare

@@ -19,16 +19,15 @@ from pathlib import Path
 import numpy as np
 
 import unskew as us
-from unskew.bias import list_intervals
-from unskew.bias.list_intervals import gap_ends, parity_ends
-from unskew.bias.list_measures import UserValues
-from unskew.metrics import popularity_kernels as kernels
+from unskew.bias.popularity import list_measures
+from unskew.bias.popularity.list_measures import UserValues, gap_ends, parity_ends
+from unskew.metrics.items import item_classes, percentiles, tail_items
+from unskew.metrics.kernels import popularity as kernels
 from unskew.metrics.popularity import disparity
-from unskew.metrics.profiles import item_classes, percentiles, tail_items
-from unskew.stats import distributions
+from unskew.stats import special
 
-quantile = functools.lru_cache(maxsize=None)(distributions.student_t_quantile)
-distributions.student_t_quantile = list_intervals.student_t_quantile = quantile  # asked for often
+quantile = functools.lru_cache(maxsize=None)(special.student_t_quantile)
+special.student_t_quantile = list_measures.student_t_quantile = quantile  # asked for often
 POPULATION = 20_000
 K = 10
 

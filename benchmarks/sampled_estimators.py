@@ -34,9 +34,9 @@ import unskew_studies
 from unskew.engine.threads import one_blas_thread
 from unskew.evaluation.one_relevant import value_at
 from unskew.metrics.names import parse
-from unskew.unbiased import sampled_means
-from unskew.unbiased.sampled import sampled_metrics
-from unskew.unbiased.sampled_rule import LEAST_HELD, ranks_looked_at
+from unskew.unbiased.sampled import sampled_means
+from unskew.unbiased.sampled.sampled_metrics import sampled_metrics
+from unskew.unbiased.sampled.sampled_result import LEAST_HELD, ranks_looked_at
 
 Array = NDArray[Any]
 METRICS = ("Recall@1", "Recall@10", "nDCG@10", "AP", "Recall@50")

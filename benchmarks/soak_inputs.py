@@ -27,7 +27,7 @@ import pyarrow.parquet as pq
 
 import unskew as us
 from unskew.data.events import read_events
-from unskew.data.readers import read_items
+from unskew.data.read.ratings_files import read_items
 
 Rows = Any
 

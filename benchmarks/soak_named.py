@@ -27,7 +27,7 @@ from soak_inputs import (
     table,
     twin_ratings,
 )
-from unskew.data.catalog import load
+from unskew.data.formats.catalog import load
 
 Pair = tuple[str, str, float]
 

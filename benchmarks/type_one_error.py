@@ -22,10 +22,10 @@ from numpy.typing import NDArray
 import unskew as us
 from unskew.engine.rng import key_of
 from unskew.engine.threads import map_blocks
-from unskew.stats import classic
-from unskew.stats.distributions import wilson
-from unskew.stats.randomisation import Hypotheses, flip_signs
-from unskew.stats.samples import PairedSample, Pairs, sample
+from unskew.stats.pairing import PairedSample, Pairs, sample
+from unskew.stats.special import wilson
+from unskew.stats.tests import classic
+from unskew.stats.tests.randomisation import Hypotheses, flip_signs
 
 Array = NDArray[Any]
 CLASSIC = {"t": classic.t_test, "wilcoxon": classic.wilcoxon_test, "sign": classic.sign_test}

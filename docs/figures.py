@@ -5,7 +5,7 @@ from pathlib import Path
 import polars as pl
 
 import unskew as us
-from unskew.data.sample import sample
+from unskew.data.formats.sample import sample
 from unskew.report.charts import Figure, target_space
 
 FOLDER = Path(__file__).parent / "figures"

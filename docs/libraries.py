@@ -2,8 +2,7 @@
 
 from pathlib import Path
 
-from unskew.conventions.collection import Library, all_libraries
-from unskew.conventions.convention import AXES
+from unskew.conventions.libraries import AXES, Library, all_libraries
 from unskew.errors import UnskewError
 from unskew.evaluation.compat import choose_metric
 

@@ -5,8 +5,7 @@ import sys
 from pathlib import Path
 
 from unskew.metrics.definition import OWN_FORMULA
-from unskew.metrics.names import aliases, parse
-from unskew.metrics.registry import REGISTRY
+from unskew.metrics.names import REGISTRY, aliases, parse
 
 HEAD = """# Metrics
 

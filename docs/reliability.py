@@ -12,9 +12,9 @@ from reliability.kinds import KINDS as WORLDS
 from reliability.result import BARS, ENOUGH_SAYINGS, LEAST, NEVER, not_mute, verdict
 from reliability.trial import DESIGNS, FRESH, METRIC
 from unskew.auditing.designs import LEVELS
-from unskew.auditing.error_rates import FILE, NOT_MEASURED, Rate, Rates, WorldRate, rates
-from unskew.auditing.statement import CONDITIONS
-from unskew.auditing.statements import CATALOGUE
+from unskew.auditing.page.statement_blocks import FILE, NOT_MEASURED, Rate, Rates, WorldRate, rates
+from unskew.auditing.statements.first_screen import CATALOGUE
+from unskew.auditing.statements.statement import CONDITIONS
 
 HEAD = f"""# How often an audit is wrong
 

@@ -61,4 +61,4 @@ def files(tmp_path):
 def any_size(monkeypatch):
     """Take made-up files of any size for a paper's data sets and released tables."""
     monkeypatch.setattr("unskew_studies.lab.SIZE_TOLERANCE", float("inf"))
-    monkeypatch.setattr("unskew.data.released._check_rows", lambda *_: None)
+    monkeypatch.setattr("unskew.data.formats.catalog._check_rows", lambda *_: None)

@@ -12,8 +12,8 @@ import pytest
 from typer.main import get_command
 
 from shared import ROOT, stage
-from unskew.auditing.gate_result import EXIT_CODES, SCHEMA
 from unskew.cli import app
+from unskew.gating.result import EXIT_CODES, SCHEMA
 
 yaml = pytest.importorskip("yaml")
 ACTION = yaml.safe_load((ROOT / "action.yml").read_text())

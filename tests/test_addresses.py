@@ -10,7 +10,11 @@ from hypothesis import strategies as st
 
 import unskew as us
 from shared.remote_files import failing_web
-from unskew.addresses import (
+from unskew.cli import main
+from unskew.errors import (
+    DataWarning,
+    OutputError,
+    UnskewError,
     address_name,
     is_address,
     scheme_of,
@@ -18,8 +22,6 @@ from unskew.addresses import (
     unflattened,
     without_credentials,
 )
-from unskew.cli import main
-from unskew.errors import DataWarning, OutputError, UnskewError
 from unskew.runs import system_name
 
 

@@ -8,11 +8,11 @@ import numpy as np
 import pytest
 
 import unskew as us
-from unskew.auditing.null_designs import ForcedNull, Slices
+from unskew.auditing.null.null_designs import ForcedNull, Slices
 from unskew.recommend.model import Algorithm
 from unskew.recommend.registry import ALGORITHMS, IN_STUDIES, algorithm_class
 from unskew.splits.interventions import DESIGNS
-from unskew.splits.registry import PROTOCOLS
+from unskew.splits.saved import PROTOCOLS
 
 RANDOM = us.read_ratings({"user": [1, 1, 2], "item": [1, 2, 3], "rating": [5, 1, 4]})
 NEEDED = {

@@ -3,7 +3,7 @@
 import re
 
 from shared import ROOT
-from unskew.auditing.citations import PAPERS
+from unskew.auditing.page.paper_files import PAPERS
 
 TEXT = (ROOT / "paper" / "paper.md").read_text(encoding="utf-8")
 BIB = (ROOT / "paper" / "paper.bib").read_text(encoding="utf-8")

@@ -46,7 +46,7 @@ def test_versions_agree():
 
 
 def test_the_version_of_cards_is_that_of_the_code():
-    from unskew.engine.versions import versions
+    from unskew.engine.system import versions
 
     assert versions()["unskew"] == us.__version__
 
@@ -164,10 +164,10 @@ def test_the_page_states_the_formats_of_saved_files():
     from unskew.engine import store
     from unskew.evaluation import scores
     from unskew.evaluation.on_disk import _job
+    from unskew.labels import annotation_plan
     from unskew.recommend import saved_models
     from unskew.splits import saved as saved_splits
     from unskew.targets import saved as saved_targets
-    from unskew.unbiased import annotation_files
 
     page = (DOCS / "compatibility.md").read_text()
     stated = dict(re.findall(r"^\| ([a-z ]+) \| [^|]+ \| (\d+) \|$", page, re.MULTILINE))
@@ -177,7 +177,7 @@ def test_the_page_states_the_formats_of_saved_files():
         "splits": saved_splits.FORMAT,
         "target items": saved_targets.FORMAT,
         "models": saved_models.FORMAT,
-        "annotations": annotation_files.FORMAT,
+        "annotations": annotation_plan.FORMAT,
         "store of results": store.FORMAT,
     }
 

@@ -6,7 +6,7 @@ import re
 import pytest
 
 from shared.source import modules, trees
-from unskew.auditing.error_rates import RULES
+from unskew.auditing.page.statement_blocks import RULES
 
 NOUNS = (
     "users items lists ratings pairs rows judgments systems metrics designs splits files repeats "

@@ -3,7 +3,7 @@
 import pytest
 
 import unskew as us
-from unskew import study_package
+from unskew import errors
 
 ERROR = "pip install unskew-studies"
 
@@ -11,7 +11,7 @@ ERROR = "pip install unskew-studies"
 @pytest.fixture
 def without_studies(monkeypatch):
     """Let no studies be installed."""
-    monkeypatch.setattr(study_package, "find_spec", lambda _name: None)
+    monkeypatch.setattr(errors, "find_spec", lambda _name: None)
     monkeypatch.delitem(vars(us), "study", raising=False)
 
 
@@ -57,7 +57,7 @@ def test_saved_models_of_the_studies_say_what_to_install(tmp_path, monkeypatch):
     model = us.recommend.algorithm("librec-user-knn").fit(ratings)
     us.recommend.save_model(model, tmp_path / "model", ratings)
     assert type(us.recommend.load_model(tmp_path / "model", ratings)) is type(model)
-    monkeypatch.setattr(study_package, "find_spec", lambda _name: None)
+    monkeypatch.setattr(errors, "find_spec", lambda _name: None)
     with pytest.raises(us.UnskewError, match=ERROR):
         us.recommend.load_model(tmp_path / "model", ratings)
 

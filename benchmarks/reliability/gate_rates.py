@@ -24,22 +24,20 @@ from typing import ClassVar
 
 import numpy as np
 
-from unskew.auditing.gate_checks import (
-    FAIL,
-    HOLD,
-    PROMOTE,
-    check_values,
-    verdict_of,
-)
-from unskew.auditing.gate_data import liked_alike_check
-from unskew.auditing.gate_exposure import (
-    Slots,
+from unskew.gating.checks import FAIL, HOLD, PROMOTE, check_values, verdict_of
+from unskew.gating.data_checks import liked_alike_check
+from unskew.gating.settings import GateSettings, MarginRule
+from unskew.gating.values import (
+    GateValues,
+    ListSlots,
+    Pair,
     coverage_values,
     gini_values,
+    lay,
+    levelled_weights,
     popularity_values,
+    values_of,
 )
-from unskew.auditing.gate_settings import GateSettings, Margin
-from unskew.auditing.gate_values import GateValues, Pair, lay, levelled_weights, values_of
 from unskew.metrics.names import parse
 
 USERS, ITEMS, K, CLUSTERS = 400, 200, 10, 5
@@ -209,7 +207,7 @@ def as_values(kind, lists, rated, said, popularity, trained, taste, seen, cluste
         columns["liked"].append(hit.sum(1)[tested].astype(float))
         columns["judged"].append(met.sum(1)[tested].astype(float))
         columns["levelled"].append((hit * weight[one]).sum(1)[tested])
-        slots = Slots(n, owner, one.ravel())
+        slots = ListSlots(n, owner, one.ravel())
         exposures["coverage"].append(coverage_values(slots, catalogue))
         exposures["gini"].append(gini_values(slots, catalogue))
         exposures["popularity"].append(popularity_values(slots, popularity))
@@ -270,10 +268,10 @@ def settings_of(kind: Kind, seed: int) -> GateSettings:
         # Nothing but this rail, exactly at its margin, stands in the way.
         settings = replace(settings, popularity="inform")
         settings = replace(
-            settings, rails={**OFF, kind.rails: Margin(pilot(kind, seed)[kind.rails])}
+            settings, rails={**OFF, kind.rails: MarginRule(pilot(kind, seed)[kind.rails])}
         )
     if kind.margin == "boundary":
-        return replace(settings, margin=Margin(pilot(kind, seed)["metric"]))
+        return replace(settings, margin=MarginRule(pilot(kind, seed)["metric"]))
     return settings.with_margin(kind.margin) if kind.margin else settings
 
 

@@ -16,7 +16,7 @@ import numpy as np
 import polars as pl
 
 from unskew.arrays import F64, I32, I64, Mask, frozen
-from unskew.auditing.statement import CONDITIONS
+from unskew.auditing.statements.statement import CONDITIONS
 from unskew.data.ratings import Ids, Ratings
 from unskew.engine.rng import generator
 from unskew.errors import DataError, SettingError

@@ -30,7 +30,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 import unskew as us
 from reliability.planted_leaks import LEAKS, plant_leak, with_validation
 from unskew.data.ratings import Ratings, under_one_numbering
-from unskew.splits.diagnosis.result import Diagnosis
+from unskew.splits.diagnosis.diagnosis import Diagnosis
 from unskew.splits.split import Split
 from unskew.worlds.event_logs import KINDS
 

@@ -11,9 +11,9 @@ from pathlib import Path
 from reliability.kinds import KINDS
 from reliability.records import KeptRecords, WorldRecord, WorldTask, audit_world
 from reliability.result import LEAST, STATEMENT_KINDS, Reliability
-from unskew.auditing.error_rates import code_fingerprint
+from unskew.auditing.page.statement_blocks import code_fingerprint
 from unskew.checks import as_count, checked, choose
-from unskew.engine.execute import Executor, executor
+from unskew.engine.executor import Executor, executor
 from unskew.errors import DataError, SettingError
 
 MOST = 960

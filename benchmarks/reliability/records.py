@@ -10,8 +10,7 @@ from pathlib import Path
 from reliability.kinds import KINDS
 from reliability.tally import Count
 from reliability.trial import Trial, run_trial
-from unskew.engine.files import replacing
-from unskew.engine.folders import inner_path
+from unskew.engine.files import inner_path, replacing
 from unskew.errors import quietly
 
 WORTH = 0.1

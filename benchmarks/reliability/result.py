@@ -14,8 +14,8 @@ import polars as pl
 from reliability.kinds import KINDS
 from reliability.records import WorldRecord
 from reliability.tally import rate_of
-from unskew.auditing.error_rates import FILE, Rate, Rates, RecognisedRate
-from unskew.auditing.statements import CATALOGUE
+from unskew.auditing.page.statement_blocks import FILE, Rate, Rates, RecognisedRate
+from unskew.auditing.statements.first_screen import CATALOGUE
 from unskew.engine.files import replacing
 from unskew.report.result import Result
 from unskew.report.tables import Table

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from unskew.auditing.error_rates import Rate, WorldRate
-from unskew.stats.distributions import incomplete_beta
+from unskew.auditing.page.statement_blocks import Rate, WorldRate
+from unskew.stats.special import incomplete_beta
 
 LEVEL = 0.95
 

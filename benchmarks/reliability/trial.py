@@ -8,11 +8,11 @@ from dataclasses import dataclass, replace
 from reliability.known_world import KnownData, KnownWorld
 from reliability.systems import PartTrained, RandomOrder
 from reliability.world_truth import WorldTruth
-from unskew.auditing.core import Core, run_core
+from unskew.auditing.core.core import Core, run_core
 from unskew.auditing.designs import LEVELS, AuditDesign, Level, designs_of_level, plan_of_level
-from unskew.auditing.evidence import Evidence, evidence_of
-from unskew.auditing.statement import Kind, Statement
-from unskew.auditing.statements import CATALOGUE, KINDS, statements_of
+from unskew.auditing.statements.evidence import Evidence, evidence_of
+from unskew.auditing.statements.first_screen import CATALOGUE, KINDS, statements_of
+from unskew.auditing.statements.statement import Kind, Statement
 from unskew.data.relevance import Relevance
 from unskew.experiment.plan import Plan
 from unskew.recommend.model import Algorithm

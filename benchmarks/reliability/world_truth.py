@@ -13,7 +13,7 @@ import numpy as np
 
 from reliability.known_world import KnownData
 from unskew.arrays import F64, I32, I64, Mask
-from unskew.auditing.core import Core, SplitLists
+from unskew.auditing.core.core import Core, SplitLists
 from unskew.data.ratings import Ratings
 from unskew.runs import Run
 

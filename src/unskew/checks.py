@@ -196,7 +196,7 @@ def checked(function: Callable[P, T]) -> Callable[P, T]:
 @functools.cache
 def hints_of(function: Callable[..., Any]) -> dict[str, Any]:
     """Return what is declared of each argument that holds one value, as far as it is known here."""
-    known = _Known(getattr(function, "__globals__", {}))
+    known = _Allowed(getattr(function, "__globals__", {}))
     return {
         name: eval(one.annotation, {}, known) if isinstance(one.annotation, str) else one.annotation
         for name, one in inspect.signature(function).parameters.items()
@@ -215,13 +215,13 @@ def hints_of_fields(kind: Any) -> dict[str, Any]:
     """Return what a dataclass declares of each field, as far as it is known here."""
     hints: dict[str, Any] = {}
     for part in reversed(kind.__mro__):
-        known = _Known(vars(sys.modules[part.__module__]))
+        known = _Allowed(vars(sys.modules[part.__module__]))
         for name, text in vars(part).get("__annotations__", {}).items():
             hints[name] = eval(text, {}, known) if isinstance(text, str) else text
     return {one.name: hints[one.name] for one in dataclasses.fields(kind)}
 
 
-class _Known(dict[str, Any]):
+class _Allowed(dict[str, Any]):
     """Names of a module; one that only type checkers know may be anything."""
 
     def __missing__(self, name: str) -> Any:

@@ -13,20 +13,28 @@ import numpy as np
 import polars as pl
 from numpy.typing import ArrayLike
 
-from unskew.addresses import file_name
 from unskew.arrays import F64, I32, I64, Mask, frozen
 from unskew.checks import checked, choose
-from unskew.data import tables
-from unskew.data.frames import as_column
-from unskew.data.nested import as_matrix, as_number_matrix
-from unskew.data.rating_columns import check_no_ratings
 from unskew.data.ratings import Ids, write_trec
+from unskew.data.read import tables
+from unskew.data.read.frames import as_column, as_matrix, as_number_matrix
+from unskew.data.read.rating_columns import check_no_ratings
 from unskew.engine.files import write_table
 from unskew.engine.threads import map_blocks
-from unskew.errors import DataError, SettingError, Spelling
-from unskew.list_keys import ListKeys, named_columns, say_keys, several_lists, unused_dates
+from unskew.errors import DataError, SettingError, Spelling, file_name
 from unskew.report.text import counted
-from unskew.run_tables import BY_SCORE, one_row_per_item, rank_column, run_table, without_nan
+from unskew.run_tables import (
+    BY_SCORE,
+    ListKeys,
+    named_columns,
+    one_row_per_item,
+    rank_column,
+    run_table,
+    say_keys,
+    several_lists,
+    unused_dates,
+    without_nan,
+)
 from unskew.ties import (
     EXPECTED,
     TIES,
@@ -341,7 +349,7 @@ class _Origin:
     """Where lists come from, for messages."""
 
     name: str
-    table: tables.Table | None = None
+    table: tables.DataTable | None = None
     names: Mapping[str, Any] = field(default_factory=dict)
     """The columns that were read."""
 
@@ -357,12 +365,12 @@ class _Origin:
 
 
 def _numbered(
-    table: tables.Table,
+    table: tables.DataTable,
     names: Mapping[str, Any],
     ranks: I64 | None,
     scores: pl.Series | None,
     likely: tuple[Ids, Ids] | None,
-) -> _Rows:
+) -> _RunRows:
     """Number users and items, and bring the rows of each list together."""
     frame, keys = table.frame, None
     likely_users, likely_items = likely or (None, None)
@@ -381,7 +389,7 @@ def _numbered(
     if isinstance(users, ListKeys):
         keys, users = users, users.names
     values = None if scores is None else scores.cast(pl.Float64).to_numpy()
-    rough = _Rows(users, items, start, i, ranks, values, keys)
+    rough = _RunRows(users, items, start, i, ranks, values, keys)
     return rough if order is None else rough.take(order)
 
 
@@ -392,7 +400,7 @@ def _counted(run: Run, lost: int, was_scored: bool, keep_scores: bool) -> Run:
     return replace(run, counts=counts, score=run.score if keep_scores else None)
 
 
-def _say_columns(table: tables.Table, names: Mapping[str, Any]) -> list[str]:
+def _say_columns(table: tables.DataTable, names: Mapping[str, Any]) -> list[str]:
     """Say which columns were read as what."""
     source = table.source
     notes = [
@@ -408,7 +416,7 @@ def _say_columns(table: tables.Table, names: Mapping[str, Any]) -> list[str]:
 
 
 @dataclass(frozen=True)
-class _Rows:
+class _RunRows:
     """Rows of a run, ids numbered, grouped by list."""
 
     users: Ids
@@ -444,7 +452,7 @@ class _Rows:
             return run, []
         return _settle_gaps(run, rows.rank, gaps, origin)
 
-    def take(self, order: I64) -> _Rows:
+    def take(self, order: I64) -> _RunRows:
         """Return the rows in another order."""
         return replace(
             self,

@@ -3,10 +3,10 @@
 import pytest
 
 import unskew as us
-from unskew.auditing.affordable import MOST_OPERATIONS, affordable, beyond_limits
 from unskew.auditing.designs import LEVELS, named_systems
+from unskew.auditing.large_data import MOST_OPERATIONS, affordable, beyond_limits
 from unskew.recommend.fit_cost import DataShape, fit_cost
-from unskew.recommend.limits import LARGEST
+from unskew.recommend.matrices.sparse import LARGEST
 
 
 def shape(ratings, users, items, user_pairs, item_pairs):

@@ -14,13 +14,14 @@ from scipy import stats
 
 import unskew as us
 from shared import ROOT
-from unskew.auditing import citations, designs, sections
-from unskew.auditing.glossary import texts_of
-from unskew.auditing.reproduction import plan_toml
+from unskew.auditing import designs
+from unskew.auditing.audit import audit
+from unskew.auditing.page import paper_files, sections
+from unskew.auditing.page.glossary import texts_of
+from unskew.auditing.page.reproduction import plan_toml
 from unskew.auditing.result import Audit
-from unskew.auditing.run import audit
 from unskew.cli import main
-from unskew.data.sample import sample
+from unskew.data.formats.sample import sample
 from unskew.experiment.plan_files import plan_of
 from unskew.report.document import Picture, Words
 from unskew.report.tables import Table
@@ -181,7 +182,7 @@ def test_the_lists_are_those_that_the_designs_judged(found):
 
 
 def test_the_truth_is_that_of_the_world(found, shop):
-    from unskew.auditing.true_scores import truth
+    from unskew.auditing.truth.truth import truth
 
     plan = us.Plan(
         us.splits.Random(test=0.2),
@@ -477,12 +478,12 @@ def test_labels_that_toml_must_escape():
 
 
 def test_citations_are_of_what_was_used(found):
-    keys = citations.used(found)
+    keys = paper_files.used(found)
     assert {"bellogin2017", "valcarce2018", "castells2018", "carraro2020", "mena2021"} <= set(keys)
-    text = citations.bibtex(found)
+    text = paper_files.bibtex(found)
     assert text.count("@") == len(keys)
     assert text.count("{") == text.count("}")
-    assert "carraro2020" not in citations.used(made_up())
+    assert "carraro2020" not in paper_files.used(made_up())
 
 
 def test_nothing_of_the_machine_is_inside(found, tmp_path):
@@ -598,7 +599,7 @@ def test_time_stamps_allow_the_temporal_design():
 
 
 def test_a_null_experiment_that_fails_elsewhere_is_kept_for_the_common_design(monkeypatch, shop):
-    from unskew.auditing import run as job
+    from unskew.auditing import audit as job
 
     real = job.null_experiment_by
 
@@ -772,8 +773,8 @@ def call(tmp_path, monkeypatch):
     import typer
     from typer.testing import CliRunner
 
-    from unskew.cli import demo
     from unskew.cli.command import callback
+    from unskew.cli.doors import audit as demo
 
     app = typer.Typer()
     app.command("audit")(callback("audit"))

@@ -8,10 +8,10 @@ import numpy as np
 import pytest
 
 import unskew as us
-from unskew.auditing.core import run_core
+from unskew.auditing.core.core import run_core
 from unskew.auditing.designs import LEVELS, designs_of_level, plan_of_level
-from unskew.data.catalog import load
-from unskew.engine.execute import Executor
+from unskew.data.formats.catalog import load
+from unskew.engine.executor import Executor
 from unskew.engine.store import Store
 
 QUICK = LEVELS["quick"]
@@ -150,7 +150,7 @@ def everyone_rates():
 def test_one_list_apart_is_another_design(core):
     from dataclasses import replace
 
-    from unskew.auditing.design_checks import left_out_designs
+    from unskew.auditing.designs import left_out_designs
 
     part = core.scores["all-items"][0]
     name = core.systems[-1]
@@ -184,7 +184,7 @@ def test_the_common_design_stays_even_if_it_tells_nothing():
 
 
 def test_a_design_whose_systems_all_score_chance_is_left_out(shop):
-    from unskew.auditing.design_checks import left_out_designs
+    from unskew.auditing.designs import left_out_designs
 
     part = core_of(shop.ratings, systems=["random", "popularity"]).scores["all-items"][0]
     chance = dict.fromkeys(part.systems, part.chance)
@@ -421,7 +421,7 @@ def test_the_test_part_has_no_say_in_settings(shop):
 
 
 def test_choices_are_taken_from_the_store(shop, tmp_path, monkeypatch):
-    from unskew.auditing import core_tasks
+    from unskew.auditing.core import tasks
 
     store = Store.open(tmp_path / "store")
     how = {"systems": ["popularity", "puresvd"], "tune": True, "store": store}
@@ -430,7 +430,7 @@ def test_choices_are_taken_from_the_store(shop, tmp_path, monkeypatch):
     def never(*_, **__):
         raise AssertionError("tuned again")
 
-    monkeypatch.setattr(core_tasks, "tune_systems", never)
+    monkeypatch.setattr(tasks, "tune_systems", never)
     again = core_of(shop.ratings, **how)
     assert same(values(first), values(again))
     for one, two in zip(first.tuned, again.tuned, strict=True):

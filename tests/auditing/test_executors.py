@@ -16,15 +16,14 @@ import pytest
 import unskew as us
 from shared import ROOT
 from shared.plans import contents, results
-from unskew.auditing.core_workers import SharedJob, _longest_first
-from unskew.auditing.run import audit
-from unskew.auditing.truth_tasks import TruthJob, TruthTask
+from unskew.auditing.audit import audit
+from unskew.auditing.core.workers import SharedJob, _longest_first
+from unskew.auditing.truth.tasks import TruthJob, TruthTask
 from unskew.engine.cluster import ClusterError, connect
-from unskew.engine.execute import Executor, executor
-from unskew.engine.outcomes import WorkersError
-from unskew.engine.process_pool import ProcessPool
+from unskew.engine.executor import Executor, executor
+from unskew.engine.process_pool import ProcessPool, WorkersError
 from unskew.errors import DataError, DataWarning, SettingError
-from unskew.experiment import cluster as stored_tasks
+from unskew.experiment import task as stored_tasks
 
 pytest.importorskip("distributed", reason="needs distributed: pip install 'unskew[cluster]'")
 
@@ -266,7 +265,7 @@ def test_truth(client, plan):
 
 
 def test_splits_of_the_truth_are_drawn_in_any_order():
-    from unskew.auditing.truth_sources import source_of
+    from unskew.auditing.truth.sources import source_of
 
     job = TruthJob(source_of(SHOP, None, None, None, "to-training", PLAN), PLAN)
     tasks = [TruthTask(0, fold, ("popularity",)) for fold in (0, 1, 0)]
@@ -375,8 +374,8 @@ def test_a_set_that_is_given_up_leaves_processes_free():
 
 
 def test_long_tasks_go_first():
-    from unskew.auditing.core import CoreTask
-    from unskew.auditing.core_tasks import CoreJob, MemoryStore, Place
+    from unskew.auditing.core.core import CoreTask
+    from unskew.auditing.core.tasks import CoreJob, MemoryStore, Place
     from unskew.auditing.designs import LEVELS, designs_of_level, plan_of_level
 
     names = ["popularity", "user-knn", "item-knn"]
@@ -466,14 +465,14 @@ def test_robustness_of_users_takes_neither(call, files):
 
 
 def test_workers_need_folders():
-    from unskew.auditing.core_workers import core_outcomes
+    from unskew.auditing.core.workers import core_outcomes
 
     with pytest.raises(TypeError, match="stores in folders"):
         list(core_outcomes(Executor(2), [*_memory_tasks()]))
 
 
 def _memory_tasks():
-    from unskew.auditing.core_tasks import CoreTask, MemoryStore
+    from unskew.auditing.core.tasks import CoreTask, MemoryStore
 
     class Job:
         plan = PLAN

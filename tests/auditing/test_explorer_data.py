@@ -5,18 +5,17 @@ import polars as pl
 import pytest
 
 import unskew as us
-from unskew.auditing.core import Core
-from unskew.auditing.design_means import DesignMeans, places
+from unskew.auditing.audit import audit
+from unskew.auditing.core.core import Core
 from unskew.auditing.designs import DESIGNS, METRICS
-from unskew.auditing.explorer import BEST, explored, explorer_of, metric_parts
-from unskew.auditing.run import audit
-from unskew.auditing.users_ahead import users_ahead
+from unskew.auditing.measurements import DesignMeans, places
+from unskew.auditing.page.headline import BEST, explored, explorer_of, metric_parts, users_ahead
 from unskew.data.ratings import Ids
 from unskew.data.relevance import Relevance
 from unskew.evaluation.scores import Scores, System
 from unskew.report import explorer as report_explorer
 from unskew.report.explorer import panel
-from unskew.stats.distributions import student_t_quantile
+from unskew.stats.special import student_t_quantile
 
 SMALL = {"repeats": 2, "permutations": 200}
 SYSTEMS = ["random", "popularity", "average-rating", "user-knn"]

@@ -10,8 +10,7 @@ import polars as pl
 import pytest
 
 import unskew as us
-from unskew.auditing.gate_bounds import bounds_of
-from unskew.auditing.gate_checks import (
+from unskew.gating.checks import (
     FAIL,
     HOLD,
     INFORM,
@@ -22,11 +21,21 @@ from unskew.auditing.gate_checks import (
     check_values,
     verdict_of,
 )
-from unskew.auditing.gate_exposure import Slots, coverage_values, gini_values, popularity_values
-from unskew.auditing.gate_looks import spent
-from unskew.auditing.gate_settings import TEMPLATE, GateSettings, Margin
-from unskew.auditing.gate_values import GateValues, Pair, lay, metric_of, values_of
-from unskew.stats.distributions import student_t_quantile
+from unskew.gating.looks import spent
+from unskew.gating.settings import TEMPLATE, GateSettings, MarginRule
+from unskew.gating.values import (
+    GateValues,
+    ListSlots,
+    Pair,
+    bounds_of,
+    coverage_values,
+    gini_values,
+    lay,
+    metric_of,
+    popularity_values,
+    values_of,
+)
+from unskew.stats.special import student_t_quantile
 
 OFF = dict.fromkeys(("anti", "coverage", "gini", "popularity"), "off")
 
@@ -88,7 +97,7 @@ def some_slots(seed=5, users=30, items=25, k=4):
     rng = np.random.default_rng(seed)
     weight = 1 / (1.0 + np.arange(items))
     lists = [rng.choice(items, k, replace=False, p=weight / weight.sum()) for _ in range(users)]
-    return Slots(users, np.repeat(np.arange(users, dtype=np.int32), k), np.concatenate(lists))
+    return ListSlots(users, np.repeat(np.arange(users, dtype=np.int32), k), np.concatenate(lists))
 
 
 def without(slots, user):
@@ -131,7 +140,7 @@ def test_items_outside_of_the_catalogue_do_not_count():
 
 
 def test_popularity_is_a_mean_per_user():
-    slots = Slots(3, np.array([0, 0, 1]), np.array([0, 1, 1]))
+    slots = ListSlots(3, np.array([0, 0, 1]), np.array([0, 1, 1]))
     assert popularity_values(slots, np.array([4.0, 2.0])).tolist() == [3.0, 2.0, 0.0]
 
 
@@ -206,7 +215,7 @@ def test_a_margin_lets_an_equal_candidate_pass(margin, verdict):
     checks, came = decide(values(-0.003, seed=9), settings)
     assert came == verdict
     assert checks.better.limit == pytest.approx(
-        -Margin.read("margin", margin).of(checks.better.production)
+        -MarginRule.read("margin", margin).of(checks.better.production)
     )
 
 

@@ -13,11 +13,11 @@ from pathlib import Path
 import pytest
 
 import unskew as us
-from unskew.auditing import gate_looks
-from unskew.auditing.gate_settings import RAILS, GateSettings
 from unskew.engine.files import locked
 from unskew.engine.system import lock
 from unskew.errors import OutputError
+from unskew.gating import looks
+from unskew.gating.settings import RAILS, GateSettings
 
 USERS = range(60)
 TEST = {"user": [u for u in USERS for _ in "ab"], "item": ["a", "b"] * 60, "rating": [5, 1] * 60}
@@ -65,7 +65,7 @@ def test_four_gates_at_once_are_four_looks(tmp_path):
     numbers = [int(number) for number, _ in answers]
     assert sorted(numbers) == [1, 2, 3, 4]
     for place, (number, (_, alpha)) in enumerate(zip(numbers, answers, strict=True)):
-        assert float(alpha) == gate_looks.spent(0.05 - place / 1000, number)
+        assert float(alpha) == looks.spent(0.05 - place / 1000, number)
     lines = [json.loads(line) for line in log.read_text().splitlines()]
     assert [line["look"] for line in lines] == [1, 2, 3, 4]
     assert [path.name for path in tmp_path.iterdir()] == ["looks.jsonl"]
@@ -187,7 +187,7 @@ def test_a_killed_gate_leaves_a_whole_log(tmp_path):
             time.sleep(rng.uniform(0.0, 0.2))
             one.kill()
             told = [int(line) for line in one.communicate()[0].split()]
-        entries = gate_looks.read_log(log)
+        entries = looks.read_log(log)
         assert [entry["look"] for entry in entries] == list(range(1, len(entries) + 1))
         last = max([last, *told])
         assert len(entries) >= last + 1  # what was told to be written is there
@@ -332,7 +332,7 @@ VALUES = [
     1e308, float("nan"), float("inf"), float("-inf"), "\u0000", "0" * 31, "G" * 32, [[[]]], 2**63,
 ]  # fmt: skip
 RIGHT = {
-    "look": lambda value: type(value) is int and 1 <= value <= gate_looks.MOST_LOOKS,
+    "look": lambda value: type(value) is int and 1 <= value <= looks.MOST_LOOKS,
     "alpha": lambda value: type(value) in (int, float) and 0 < value < 0.5,
     **dict.fromkeys(("metric", "candidate", "production"), lambda value: isinstance(value, str)),
     **dict.fromkeys(("test", "inputs", "verdict"), lambda _: False),
@@ -377,7 +377,7 @@ def test_many_wrong_logs_are_refused(tmp_path):
         text = f"{first}{line}\n{first}"
         log.write_text(text)
         with pytest.raises(us.DataError) as refused:
-            gate_looks.read_log(log)
+            looks.read_log(log)
         message = str(refused.value)
         assert message.startswith(f"{log}, line 2: "), line[:80]
         assert named in message, (line[:80], message)

@@ -8,11 +8,11 @@ import polars as pl
 import pytest
 
 import unskew as us
-from unskew.auditing.list_designs import in_a_row
-from unskew.auditing.list_inputs import metrics_within, on_split
-from unskew.auditing.run import audit
+from unskew.auditing.audit import audit
+from unskew.auditing.lists.list_designs import in_a_row
+from unskew.auditing.lists.list_inputs import metrics_within, on_split
+from unskew.data.formats.sample import sample
 from unskew.data.ratings import under_one_numbering
-from unskew.data.sample import sample
 
 SMALL = {"plan": "quick", "repeats": 2, "permutations": 200}
 REFERENCES = tuple(

@@ -12,11 +12,10 @@ import polars as pl
 import pytest
 
 import unskew as us
-from unskew.auditing import headline as headlines
+from unskew.auditing.audit import audit
 from unskew.auditing.designs import DESIGNS
-from unskew.auditing.first_screen import FirstScreen
-from unskew.auditing.headline import headline, lead_of, lists, pair_of, per_list
-from unskew.auditing.main_chart import (
+from unskew.auditing.page import headline as headlines
+from unskew.auditing.page.charts import (
     MOST_SYSTEMS,
     PANELS,
     TRUTH,
@@ -25,10 +24,10 @@ from unskew.auditing.main_chart import (
     drawn_systems,
     main_chart,
 )
-from unskew.auditing.run import audit
-from unskew.auditing.statement import Statement
-from unskew.auditing.users_ahead import users_ahead
-from unskew.data.sample import sample
+from unskew.auditing.page.headline import headline, lead_of, lists, pair_of, per_list, users_ahead
+from unskew.auditing.statements.first_screen import FirstScreen
+from unskew.auditing.statements.statement import Statement
+from unskew.data.formats.sample import sample
 from unskew.report.charts import system_colours
 from unskew.report.document import STATUSES
 

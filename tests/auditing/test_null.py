@@ -13,17 +13,17 @@ from hypothesis import strategies as st
 import unskew as us
 from shared.commands import invoke
 from shared.real_data import real_data
-from unskew.auditing.null import null_experiment
-from unskew.auditing.null_designs import (
+from unskew.auditing.null.null_designs import (
     DESIGNS,
     ForcedNull,
     Slices,
     published_designs,
     simple_systems,
 )
+from unskew.auditing.null.null_experiment import null_experiment
 from unskew.engine.rng import draw, key_of
-from unskew.stats.distributions import mean_interval as interval
-from unskew.stats.distributions import values_needed
+from unskew.stats.special import mean_interval as interval
+from unskew.stats.special import values_needed
 from unskew.worlds.nulls import NULLS, co_clusters, forced_judgments, redraw, uniform
 from unskew.worlds.worlds import World, world
 

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import unskew as us
-from unskew.auditing import affordable
+from unskew.auditing import large_data
 from unskew.auditing.outline_audit import outline_audit
 
 FEW = ["random", "popularity"]
@@ -54,7 +54,7 @@ def test_what_nobody_dislikes_has_no_null_experiment():
 
 
 def test_result_shows_itself(monkeypatch):
-    monkeypatch.setitem(affordable.MOST_OPERATIONS, "quick", 0.0)
+    monkeypatch.setitem(large_data.MOST_OPERATIONS, "quick", 0.0)
     data = drawn(60, 40, 0.3)
     outline = outline_audit(data, "quick", liked=4, users=20)
     text = str(outline)

@@ -10,10 +10,9 @@ import vl_convert
 
 import unskew as us
 from shared.latex import check_latex, columns_of
-from unskew.auditing.checklist import DONE, MISSING, QUESTIONS, STATE
-from unskew.auditing.methods import GAIN_WORDS, _gains
-from unskew.auditing.paper_files import audit_table
-from unskew.data.sample import sample
+from unskew.auditing.page.checklist import DONE, MISSING, QUESTIONS, STATE
+from unskew.auditing.page.paper_files import GAIN_WORDS, _gains, audit_table
+from unskew.data.formats.sample import sample
 from unskew.metrics.names import parse
 from unskew.report import charts
 from unskew.report.charts import split_counts
@@ -278,7 +277,7 @@ def test_a_reader_that_stops_early_costs_neither_report_nor_paper(call, files, m
     def stop(*_):
         raise BrokenPipeError
 
-    monkeypatch.setattr("unskew.cli.audit.show", stop)
+    monkeypatch.setattr("unskew.cli.doors.audit.show", stop)
     monkeypatch.setattr(charts, "_drawn", lambda *_: '<svg width="9pt" height="9pt"></svg>')
     monkeypatch.setattr(vl_convert, "svg_to_pdf", lambda _: b"%PDF")
     words = ["audit", "-j", files / "test.csv", "-r", files / "mine.csv", "--liked", 4]

@@ -7,10 +7,9 @@ from dataclasses import replace
 import pytest
 
 import unskew as us
-from unskew.auditing.reproduction import with_files
-from unskew.auditing.reproduction_code import world_code
-from unskew.auditing.run import audit
-from unskew.data.sample import sample
+from unskew.auditing.audit import audit
+from unskew.auditing.page.reproduction import with_files, world_code
+from unskew.data.formats.sample import sample
 
 
 def again(call, command, files, tmp_path):

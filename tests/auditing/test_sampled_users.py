@@ -7,12 +7,12 @@ import pytest
 
 import unskew as us
 from unskew.auditing.analyses import Attempts
-from unskew.auditing.core import run_core
+from unskew.auditing.core.core import run_core
 from unskew.auditing.designs import LEVELS, designs_of_level, plan_of_level
-from unskew.auditing.evidence import evidence_of
-from unskew.bias.rungs import ladder_part
+from unskew.auditing.statements.evidence import evidence_of
+from unskew.bias.decomposition.ladder_part import ladder_part
 from unskew.engine.threads import exactly
-from unskew.splits.judged_users import drawn_users
+from unskew.splits.draws import drawn_users
 
 SYSTEMS = ["popularity", "puresvd", "item-knn"]
 

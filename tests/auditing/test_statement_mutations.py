@@ -7,8 +7,8 @@ import pytest
 
 from reliability.trial import BY_SLICE
 from shared.trials import trial
-from unskew.auditing.statement import Statement
-from unskew.auditing.statements import CATALOGUE
+from unskew.auditing.statements.first_screen import CATALOGUE
+from unskew.auditing.statements.statement import Statement
 
 CLAIMING = {kind.name: kind for kind in CATALOGUE if kind.is_true is not None}
 INTERVALS = {"undecided", "levelled-open"}

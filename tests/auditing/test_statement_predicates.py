@@ -6,8 +6,13 @@ from dataclasses import dataclass, field
 
 import pytest
 
-from unskew.auditing.statement import CONDITIONS, DISPLAY_SELECTS, DISPLAY_SWAYS, Statement
-from unskew.auditing.statements import CATALOGUE, KINDS
+from unskew.auditing.statements.first_screen import CATALOGUE, KINDS
+from unskew.auditing.statements.statement import (
+    CONDITIONS,
+    DISPLAY_SELECTS,
+    DISPLAY_SWAYS,
+    Statement,
+)
 
 WHERE = ("all-items", "skew")
 SWAPPED = (

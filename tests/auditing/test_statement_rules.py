@@ -8,11 +8,11 @@ import pytest
 
 import unskew as us
 from shared.trials import trial
-from unskew.auditing.core import run_core
+from unskew.auditing.audit import audit
+from unskew.auditing.core.core import run_core
 from unskew.auditing.designs import LEVELS, designs_of_level, plan_of_level
-from unskew.auditing.evidence import evidence_of
-from unskew.auditing.run import audit
-from unskew.auditing.statements import KINDS, statements_of
+from unskew.auditing.statements.evidence import evidence_of
+from unskew.auditing.statements.first_screen import KINDS, statements_of
 
 SMALL = {"repeats": 2, "permutations": 200}
 

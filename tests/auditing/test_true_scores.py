@@ -11,18 +11,17 @@ import pytest
 import unskew as us
 from shared.commands import invoke
 from shared.real_data import real_data
-from unskew.auditing import truth_sources
-from unskew.auditing.interventions import (
+from unskew.auditing.truth import sources
+from unskew.auditing.truth.intervention_study import (
     _parted,
     _relative,
     carraro2020_interventions,
     carraro2020_systems,
     intervention_study,
 )
-from unskew.auditing.true_scores import truth
-from unskew.data.dataset import Dataset
+from unskew.auditing.truth.truth import truth
+from unskew.data.dataset import Dataset, TrueJudgments
 from unskew.data.ratings import under_one_numbering
-from unskew.data.true_judgments import TrueJudgments
 from unskew.worlds import worlds
 from unskew.worlds.worlds import World, world
 
@@ -218,7 +217,7 @@ def test_random_ratings_in_training_are_left_out_or_count_as_missed():
 def test_what_wtd_learns_from_does_not_judge():
     data = shop(80).dataset(0.3)
     made = plan(interventions=[us.splits.Full(), us.splits.Wtd()])
-    source = truth_sources.source_of(data, None, 0.25, None, "to-training", made)
+    source = sources.source_of(data, None, 0.25, None, "to-training", made)
     both = [
         {(u, i) for u, i in zip(part.user, part.item, strict=True)}
         for part in (source.weights, source.random)
@@ -226,7 +225,7 @@ def test_what_wtd_learns_from_does_not_judge():
     assert both[0].isdisjoint(both[1])
     assert len(both[0]) + len(both[1]) == len(data.random)
     assert 0.15 < len(both[0]) / len(data.random) < 0.35
-    plain = truth_sources.source_of(data, None, None, None, "to-training", plan())
+    plain = sources.source_of(data, None, None, None, "to-training", plan())
     assert plain.weights is None
     assert len(plain.random) == len(data.random)
     assert truth(data, made, bootstrap=0).designs == ("full", "wtd")
@@ -251,7 +250,7 @@ def test_what_truth_refuses(data, settings, told):
 
 def test_a_world_must_keep_its_ids():
     small, other = shop(), shop(30)
-    source = truth_sources.source_of(small, None, None, None, "to-training", plan())
+    source = sources.source_of(small, None, None, None, "to-training", plan())
     with pytest.raises(us.DataError, match="other users"):
         source.judge({"pop": us.recommend.Popularity().fit(other.ratings)}, other.ratings, plan())
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from unskew.auditing.designs import DESIGNS
-from unskew.auditing.wording import (
+from unskew.auditing.statements.statement import (
     PHRASES,
     about,
     decimals,

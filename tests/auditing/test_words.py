@@ -12,8 +12,11 @@ import pytest
 
 import unskew as us
 from shared.real_data import real_data
-from unskew.auditing import captions, checklist, column_names, error_rates, guides
-from unskew.auditing.error_rates import (
+from unskew.auditing.audit import audit
+from unskew.auditing.page import blocks as guides
+from unskew.auditing.page import captions, checklist, glossary, statement_blocks
+from unskew.auditing.page.glossary import texts_of
+from unskew.auditing.page.statement_blocks import (
     Rate,
     Rates,
     WorldRate,
@@ -23,12 +26,10 @@ from unskew.auditing.error_rates import (
     rate_table,
     rate_values,
 )
-from unskew.auditing.glossary import texts_of
-from unskew.auditing.run import audit
-from unskew.auditing.statements import KINDS
-from unskew.cli.audit import show
-from unskew.data.overview import PartSummary
-from unskew.data.sample import sample
+from unskew.auditing.statements.first_screen import KINDS
+from unskew.cli.doors.audit import show
+from unskew.data.formats.sample import sample
+from unskew.data.summary import PartSummary
 from unskew.metrics.names import parse
 from unskew.report.document import Code, Fold, Picture, Words
 from unskew.report.page import as_html
@@ -308,11 +309,11 @@ def tables_of(document):
 def test_no_table_has_a_raw_key(name):
     """Every head of every table is one of the words for people, a design or a part of the data."""
     made = audit_of(name)
-    words = {*column_names.COLUMNS.values(), *column_names.PARTS.values(), *made.designs}
-    words |= {word for heads in column_names.OF_TABLES.values() for word in heads.values()}
-    words |= {*column_names.SPLITS.values(), *error_rates.COLUMNS, captions.title("kept")}
+    words = {*glossary.COLUMNS.values(), *glossary.PARTS.values(), *made.designs}
+    words |= {word for heads in glossary.OF_TABLES.values() for word in heads.values()}
+    words |= {*glossary.SPLITS.values(), *statement_blocks.COLUMNS, captions.title("kept")}
     words |= {*checklist.COLUMNS}
-    rows = {*column_names.ROWS.values()}
+    rows = {*glossary.ROWS.values()}
     for table in tables_of(document_of(name)):
         assert set(table.header) <= words, (table.title, set(table.header) - words)
         assert not any("_" in head for head in table.header), table.title
@@ -321,11 +322,11 @@ def test_no_table_has_a_raw_key(name):
 
 
 def test_kinds_and_facts_have_words():
-    assert set(column_names.KINDS) == set(KINDS)
-    assert len(set(column_names.KINDS.values())) == len(KINDS)
+    assert set(glossary.KIND_LABELS) == set(KINDS)
+    assert len(set(glossary.KIND_LABELS.values())) == len(KINDS)
     facts = {one.name for one in fields(SplitCounts)} - {"label", "per_item"}
     facts |= {one.name for one in fields(PartSummary)} - {"part"}
-    assert facts <= set(column_names.ROWS)
+    assert facts <= set(glossary.ROWS)
 
 
 def test_the_glossary_explains_what_is_used(name):

@@ -11,7 +11,7 @@ from reliability.ingredients import Draft, rasch, rated
 from reliability.kinds import KINDS
 from reliability.kinds.named_worlds import settings_at_size
 from reliability.known_world import KnownWorld
-from unskew.auditing.statement import CONDITIONS
+from unskew.auditing.statements.statement import CONDITIONS
 from unskew.engine.rng import generator
 from unskew.errors import SettingError
 

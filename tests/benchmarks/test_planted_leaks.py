@@ -8,8 +8,8 @@ import pytest
 import unskew as us
 from reliability.planted_leaks import LEAKS, plant_leak, with_validation
 from unskew import DataError
-from unskew.splits.diagnosis.rules import CHECKS
-from unskew.splits.time import Temporal
+from unskew.splits.diagnosis.diagnosis import CHECKS
+from unskew.splits.time.temporal import Temporal
 
 every_leak = pytest.mark.parametrize("name", LEAKS)
 

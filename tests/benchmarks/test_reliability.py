@@ -22,12 +22,19 @@ from reliability.trial import audit_core, equal_systems, expected_scores, slice_
 from shared import ROOT
 from shared.pages import DOCS, written_by
 from shared.trials import trial
-from unskew.auditing import error_rates
-from unskew.auditing.core import run_core
+from unskew.auditing.core.core import run_core
 from unskew.auditing.designs import LEVELS, designs_of_level, plan_of_level
-from unskew.auditing.error_rates import RULES, Rate, Rates, WorldRate, code_fingerprint, rates
-from unskew.auditing.evidence import evidence_of
-from unskew.auditing.statements import CATALOGUE, statements_of
+from unskew.auditing.page import statement_blocks
+from unskew.auditing.page.statement_blocks import (
+    RULES,
+    Rate,
+    Rates,
+    WorldRate,
+    code_fingerprint,
+    rates,
+)
+from unskew.auditing.statements.evidence import evidence_of
+from unskew.auditing.statements.first_screen import CATALOGUE, statements_of
 from unskew.errors import SettingError, quietly
 from unskew.recommend.simple import Popularity
 
@@ -138,7 +145,7 @@ def test_bars():
 
 
 def fingerprint_of(tmp_path, monkeypatch, text):
-    monkeypatch.setattr(error_rates, "PACKAGE", tmp_path)
+    monkeypatch.setattr(statement_blocks, "PACKAGE", tmp_path)
     (tmp_path / "rule.py").write_text(text)
     code_fingerprint.cache_clear()
     return code_fingerprint(("rule.py",))

@@ -9,11 +9,11 @@ import pytest
 import unskew as us
 from reliability.known_world import KnownWorld
 from reliability.world_truth import WorldTruth, rasch, split_truth
-from unskew.auditing.core import run_core
+from unskew.auditing.core.core import run_core
 from unskew.auditing.designs import LEVELS, designs_of_level, plan_of_level
-from unskew.bias.rasch import Sparse, fit_outside, fit_pairs
-from unskew.bias.rungs import ladder_part
-from unskew.bias.steps import Ladder
+from unskew.bias.decomposition.ladder import Ladder
+from unskew.bias.decomposition.ladder_part import ladder_part
+from unskew.bias.decomposition.rasch import Sparse, fit_outside, fit_pairs
 
 SYSTEMS = ("popularity", "user-knn", "random")
 DRAWS = 600

@@ -15,16 +15,13 @@ from typer.testing import CliRunner
 
 import unskew as us
 from shared.real_data import real_data
-from unskew.bias import steepness
-from unskew.bias.decomposition import Margin, margins
-from unskew.bias.dependence import dependence_of
-from unskew.bias.describe import describe_bias
-from unskew.bias.optimal import optimal_rankings
-from unskew.bias.pair_cases import CASES
-from unskew.bias.pairs import item_pairs, pairs_of_systems
-from unskew.bias.popularity import ItemCounts, count_items
+from unskew.bias.describe_bias import dependence_of, describe_bias
+from unskew.bias.margins import Margin, margins, optimal_rankings
+from unskew.bias.pairs import steepness
+from unskew.bias.pairs.item_pairs import CASES, item_pairs, pairs_of_systems
+from unskew.bias.pairs.steepness import agree, count_signs, decrement_rate, dense_ranks
+from unskew.bias.popularity.item_counts import ItemCounts, count_items
 from unskew.bias.reliability import from_truth, without_truth
-from unskew.bias.steepness import agree, count_signs, decrement_rate, dense_ranks
 from unskew.cli import app
 from unskew.data.dataset import Dataset
 from unskew.errors import DataError, SettingError, UnknownName

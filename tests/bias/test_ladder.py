@@ -9,9 +9,9 @@ import pytest
 
 import unskew as us
 from shared.real_data import real_data
-from unskew.bias.rasch import Sparse, fit_outside, fit_pairs, interpolation
-from unskew.bias.rungs import RUNGS, ladder_part
-from unskew.bias.steps import LEAST, Ladder, ladder
+from unskew.bias.decomposition.ladder import LEAST, Ladder, ladder
+from unskew.bias.decomposition.ladder_part import RUNGS, ladder_part
+from unskew.bias.decomposition.rasch import Sparse, fit_outside, fit_pairs, interpolation
 from unskew.errors import DataError, SettingError
 
 LIKED = us.Relevance(liked=4)

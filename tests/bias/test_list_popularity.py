@@ -10,8 +10,8 @@ import pytest
 from scipy import stats
 
 import unskew as us
-from unskew.bias import list_intervals
-from unskew.bias.list_measures import PER_USER, WHOLE, equal_recall, lorenz_points
+from unskew.bias.popularity import list_measures
+from unskew.bias.popularity.list_measures import PER_USER, WHOLE, equal_recall, lorenz_points
 
 
 @pytest.fixture(scope="module")
@@ -121,31 +121,31 @@ def test_ends_of_ratios_are_where_the_test_begins_to_reject():
     rng = np.random.default_rng(2)
     bottom = rng.gamma(2, 1, 60)
     top = bottom * rng.gamma(3, 0.5, 60)
-    low, high = list_intervals.ratio_ends(top, bottom, 0.95)
+    low, high = list_measures.ratio_ends(top, bottom, 0.95)
     assert low < top.mean() / bottom.mean() < high
     for end in (low, high):
         assert p_of(top - end * bottom) == pytest.approx(0.05, abs=1e-6)
     tops = rng.binomial(3, (0.5, 0.2), (80, 2)).astype(float)
     bottoms = np.full((80, 2), 3.0)
-    low, high = list_intervals.signed_ends(tops, bottoms, 0.95)
+    low, high = list_measures.signed_ends(tops, bottoms, 0.95)
     for end in (low, high):
-        values = list_intervals.parity_values(tops, bottoms, end)
+        values = list_measures.parity_values(tops, bottoms, end)
         assert p_of(values) == pytest.approx(0.05, abs=1e-6)
     a, b = tops.sum(axis=0) / bottoms.sum(axis=0)
-    centre = list_intervals.parity_values(tops, bottoms, (a - b) / (a + b))
+    centre = list_measures.parity_values(tops, bottoms, (a - b) / (a + b))
     assert centre.mean() == pytest.approx(0, abs=1e-12)
 
 
 def test_few_users_few_hits_and_no_spread_have_no_interval():
     few = np.arange(49.0)
-    assert math.isnan(list_intervals.mean_ends(few, 0.95)[0])
-    assert math.isnan(list_intervals.mean_ends(np.ones(50), 0.95)[0])
-    assert math.isnan(list_intervals.ratio_ends(few, few + 1, 0.95)[0])
+    assert math.isnan(list_measures.mean_ends(few, 0.95)[0])
+    assert math.isnan(list_measures.mean_ends(np.ones(50), 0.95)[0])
+    assert math.isnan(list_measures.ratio_ends(few, few + 1, 0.95)[0])
     tops = np.zeros((50, 2))
     tops[:, 0], tops[:9, 1] = 1, 1
-    assert math.isnan(list_intervals.parity_ends(tops, np.ones((50, 2)), 0.95)[0])
+    assert math.isnan(list_measures.parity_ends(tops, np.ones((50, 2)), 0.95)[0])
     noise = np.random.default_rng(0).normal(size=50)
-    assert math.isnan(list_intervals.ratio_ends(np.ones(50), noise, 0.95)[0])
+    assert math.isnan(list_measures.ratio_ends(np.ones(50), noise, 0.95)[0])
 
 
 def test_groups_by_taste_differ_without_any_cause_and_the_null_value_knows():

@@ -8,12 +8,11 @@ import polars as pl
 import pytest
 
 import unskew as us
-from unskew.auditing.core import run_core
+from unskew.auditing.core.core import run_core
 from unskew.auditing.designs import DESIGNS, LEVELS, designs_of_level, plan_of_level
-from unskew.auditing.evidence import evidence_of
-from unskew.auditing.first_screen import first_screen
-from unskew.auditing.statements import statements_of
-from unskew.cli import demo
+from unskew.auditing.statements.evidence import evidence_of
+from unskew.auditing.statements.first_screen import first_screen, statements_of
+from unskew.cli.doors import audit
 
 METRIC = "P@10"
 
@@ -50,7 +49,7 @@ def share_liked(run, liked):
 
 def test_the_story_of_the_demo():
     """Popularity leads, yet is told to be worse than a system whose lists are truly liked more."""
-    shop = us.world(demo.WORLD, seed=7)
+    shop = us.world(audit.WORLD, seed=7)
     systems = ["random", "popularity", us.recommend.BiasedMF()]
     leader, step, true = story(shop, systems, ["all-items", "p1r"], seed=7)
     assert leader == "popularity"
@@ -64,8 +63,8 @@ def test_the_story_of_the_demo_in_ten_worlds():
     designs = [one for one in DESIGNS if one != "temporal"]
     holds = 0
     for seed in range(3001, 3011):
-        shop = us.world(demo.WORLD, seed=seed)
-        leader, step, true = story(shop, list(demo.SYSTEMS), designs, seed)
+        shop = us.world(audit.WORLD, seed=seed)
+        leader, step, true = story(shop, list(audit.SYSTEMS), designs, seed)
         if step is not None and step.kind == "better-despite" and step.subjects[1] == leader:
             holds += true[step.subjects[0]] > true[leader]
     assert holds >= 9
@@ -73,7 +72,7 @@ def test_the_story_of_the_demo_in_ten_worlds():
 
 def test_popular_items_of_its_world_are_not_better():
     for seed in range(5):
-        shop = us.world(demo.WORLD, seed=seed)
+        shop = us.world(audit.WORLD, seed=seed)
         count = np.bincount(shop.ratings.item, minlength=len(shop.items))
         chance = shop.item_chance
         assert -0.45 < np.corrcoef(np.log(count), chance)[0, 1] < 0.05
@@ -93,22 +92,22 @@ def result(leader, step, **true):
 
 def test_the_last_line_is_true_whatever_the_audit_says():
     better = SimpleNamespace(kind="better-despite", subjects=("b", "a"))
-    text = demo.closing(result("a", better, a=0.371, b=0.629))
+    text = audit.closing(result("a", better, a=0.371, b=0.629))
     assert text.startswith("In truth b is best: people like 63% of its first ten recommendations")
     assert "and 37% of those of a, which the common design puts first" in text
     assert text.endswith("the audit rightly takes b for better than a.")
-    assert demo.closing(result("a", better, a=0.4, b=0.3)).endswith("puts it first, too.")
-    wrong = demo.closing(result("a", better, a=0.4, b=0.3, c=0.5))
+    assert audit.closing(result("a", better, a=0.4, b=0.3)).endswith("puts it first, too.")
+    wrong = audit.closing(result("a", better, a=0.4, b=0.3, c=0.5))
     assert wrong.endswith("The audit takes b for better than a, which is wrong here.")
     for step in (None, SimpleNamespace(kind="more-users", subjects=("a", "b"))):
-        assert demo.closing(result("a", step, a=0.3, b=0.5)).endswith("does not see it.")
+        assert audit.closing(result("a", step, a=0.3, b=0.5)).endswith("does not see it.")
 
 
 @pytest.mark.parametrize("number", [pytest.param(0, marks=pytest.mark.slow), 1])
 def test_its_files_can_be_audited(call, tmp_path, monkeypatch, number):
     monkeypatch.chdir(tmp_path)
-    demo._save(us.world(demo.WORLD, users=80, items=60, seed=7), tmp_path / "two words", 7)
-    program, *words = shlex.split(demo._to_try(tmp_path / "two words")[number])
+    audit._save(us.world(audit.WORLD, users=80, items=60, seed=7), tmp_path / "two words", 7)
+    program, *words = shlex.split(audit._to_try(tmp_path / "two words")[number])
     assert program == "unskew"
     code, out, err = call(*words, "-q", "-o", "report.json")
     assert code == 0, err

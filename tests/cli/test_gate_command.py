@@ -5,7 +5,7 @@ import json
 import polars as pl
 import pytest
 
-from unskew.auditing.gate_settings import TEMPLATE
+from unskew.gating.settings import TEMPLATE
 
 
 @pytest.fixture

@@ -10,7 +10,7 @@ import polars as pl
 import pytest
 
 import unskew as us
-from unskew.cli.sources import split_named_source, split_source
+from unskew.cli.files import split_named_source, split_source
 from unskew.errors import DataError, Spelling
 from unskew.report.tables import Table, as_csv
 from unskew.report.text import as_json, visible

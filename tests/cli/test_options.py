@@ -12,9 +12,9 @@ from typer.testing import CliRunner
 
 import unskew as us
 from shared.commands import COMMANDS
-from unskew.auditing.null import null_experiment
-from unskew.auditing.true_scores import truth
-from unskew.cli.bundles import REQUIRED, argument, bundle, option, with_options
+from unskew.auditing.null.null_experiment import null_experiment
+from unskew.auditing.truth.truth import truth
+from unskew.cli.command import REQUIRED, argument, bundle, option, with_options
 from unskew.cli.options import INPUT, INTERVALS, LOGS, MEASURE, OUTPUT, RUNNING, TEST, USERS
 from unskew.worlds.saved import save_world
 
@@ -266,7 +266,7 @@ def test_only_the_command_asked_for_is_imported():
         "import sys; from unskew.cli import main\n"
         "try: main(['metrics', 'P'])\n"
         "except SystemExit: pass\n"
-        "print({'unskew.cli.audit', 'unskew.cli.split'} & set(sys.modules))"
+        "print({'unskew.cli.doors.audit', 'unskew.cli.doors.split'} & set(sys.modules))"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.splitlines()[-1] == "set()"

@@ -22,9 +22,10 @@ from shared.commands import (
     write_annotation,
     write_values,
 )
-from unskew.cli import data_filter, formats, outputs
+from unskew.cli import files, outputs
+from unskew.cli.more import data
 from unskew.cli.options import ReportOptions
-from unskew.report import charts, writing
+from unskew.report import charts, page
 from unskew.report.document import Document, Words
 
 
@@ -57,8 +58,8 @@ def test_every_command_with_an_output_is_walked():
 
 def test_formats_are_those_that_reports_and_charts_write():
     """Written again in the command line, which must not import charts to know them."""
-    assert formats.FIGURES == charts.FORMATS
-    assert tuple(dict.fromkeys(formats.REPORTS.values())) == writing.FORMATS
+    assert files.FIGURES == charts.FORMATS
+    assert tuple(dict.fromkeys(files.REPORTS.values())) == page.FORMATS
 
 
 def holds(path):
@@ -90,27 +91,27 @@ def test_tables(home, call, monkeypatch, command):
     assert out
     assert f"written to {to}" in err
     assert holds(to)
-    for ending in formats.TABLES:
+    for ending in files.TABLES:
         printed[0].write(to.with_suffix(ending))
         assert holds(to.with_suffix(ending))
-    for kind in formats.FORMATS[1:]:
+    for kind in files.FORMATS[1:]:
         assert printed[0].text(kind)
 
 
-@pytest.mark.parametrize("ending", formats.LISTS)
+@pytest.mark.parametrize("ending", files.LISTS)
 def test_lists(home, call, monkeypatch, ending):
     monkeypatch.chdir(home)
     assert call("recommend", *LISTS["recommend"], "-o", f"lists{ending}")[0] == 0
     assert holds(home / f"lists{ending}")
 
 
-@pytest.mark.parametrize("ending", formats.REPORTS)
+@pytest.mark.parametrize("ending", files.REPORTS)
 @pytest.mark.parametrize("command", REPORTS)
 def test_reports(home, call, monkeypatch, command, ending):
     """The work itself is left out: the file's ending decides, not the command's habit."""
     result = SimpleNamespace(document=lambda: Document("A title", (Words("The answer."),), ()))
     for work in (
-        "unskew.auditing.run.audit",
+        "unskew.auditing.audit.audit",
         "unskew.experiment.over_time.timeline",
         "unskew_studies.run.study",
     ):
@@ -118,7 +119,7 @@ def test_reports(home, call, monkeypatch, command, ending):
     for module in ("audit", "demo", "timeline"):
         monkeypatch.setattr(f"unskew.cli.{module}.show", lambda *_: None)
     monkeypatch.setattr("unskew_studies.command_run.show", lambda *_: None)
-    monkeypatch.setattr("unskew.cli.audit._with_files", lambda same, *_: same)
+    monkeypatch.setattr("unskew.cli.doors.audit._with_files", lambda same, *_: same)
     monkeypatch.chdir(home)
     to = home / f"{command.replace(' ', '-')}{ending}"
     code, _, err = call(*command.split(), *REPORTS[command], "-o", to)
@@ -142,9 +143,9 @@ def test_other_endings_are_refused_with_a_list(home, call, monkeypatch, command)
     monkeypatch.chdir(home)
     given = {**TABLES, **REPORTS, **LISTS}[command]
     allowed = (
-        data_filter.ENDINGS if command == "data filter"
-        else formats.LISTS if command in LISTS
-        else formats.REPORTS if command in REPORTS else formats.TABLES
+        data.ENDINGS if command == "data filter"
+        else files.LISTS if command in LISTS
+        else files.REPORTS if command in REPORTS else files.TABLES
     )  # fmt: skip
     for name in ("out.xyz", "out", "out.svg"):
         code, _, err = call(*command.split(), *given, "-o", name)

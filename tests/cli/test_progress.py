@@ -20,7 +20,7 @@ from unskew.cli.progress import (
     stages_progress,
     tasks_progress,
 )
-from unskew.engine.remaining import Remaining
+from unskew.engine.progress import Remaining
 from unskew.experiment.execution import RunProgress
 
 

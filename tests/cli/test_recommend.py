@@ -6,7 +6,7 @@ import pytest
 
 import unskew as us
 from unskew.cli import main
-from unskew.data.sample import sample
+from unskew.data.formats.sample import sample
 from unskew.recommend.model import as_model
 from unskew.recommend.registry import ALGORITHMS
 

@@ -11,8 +11,8 @@ import pytest
 
 from shared.commands import COMMANDS, GATES, REPORTS
 from shared.json_calls import CALLS, output_of, printed, write_files
-from unskew.cli.schema import SHARED, WITHOUT, schemas
-from unskew.data.download import Receipt
+from unskew.cli.more.package import SHARED, WITHOUT, schemas
+from unskew.data.formats.download import Receipt
 
 SCHEMAS = schemas()
 FROZEN = Path(__file__).with_name("schema_versions.json")
@@ -141,7 +141,7 @@ def test_warmup_without_compiling(call, monkeypatch):
 
 @pytest.mark.parametrize("receipt", [None, Receipt("https://x", 3, "ab", False, ("its size",))])
 def test_data_get_without_a_download(call, monkeypatch, tmp_path, receipt):
-    from unskew.data import catalog
+    from unskew.data.formats import catalog
 
     monkeypatch.setattr(catalog, "is_there", lambda *_: True)
     monkeypatch.setattr(catalog, "get", lambda *_, **__: tmp_path)
@@ -169,9 +169,9 @@ def codes_on_the_page():
 
 
 def test_the_exit_codes_of_the_page_are_those_of_the_code():
-    from unskew.auditing.gate_result import EXIT_CODES
     from unskew.cli.boundary import FAILED, NO_READER, REFUSED, STOPPED
-    from unskew.cli.split_audit import FAILED as LIGHT
+    from unskew.cli.doors.split_audit import FAILED as LIGHT
+    from unskew.gating.result import EXIT_CODES
 
     known = {0, FAILED, REFUSED, STOPPED, NO_READER, LIGHT, *EXIT_CODES.values()}
     assert codes_on_the_page() == known

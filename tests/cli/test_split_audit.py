@@ -6,7 +6,7 @@ import pytest
 
 import unskew as us
 from reliability.planted_leaks import plant_leak
-from unskew.splits.time import Temporal
+from unskew.splits.time.temporal import Temporal
 
 
 @pytest.fixture(scope="module")

@@ -7,7 +7,7 @@ from unskew.engine.compiled import Kernel
 
 
 def test_kernels_are_ready_and_counted(monkeypatch):
-    from unskew.metrics.kernels import walk
+    from unskew.metrics.kernels.lists import walk
 
     monkeypatch.setattr(Kernel, "walked", 0)
     done = invoke("warmup")

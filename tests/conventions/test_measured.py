@@ -11,8 +11,8 @@ import pytest
 
 from shared import ROOT
 from shared.measured import laid_fixture
-from unskew.conventions.collection import all_libraries
-from unskew.evaluation.library_values import LibraryValues
+from unskew.conventions.libraries import all_libraries
+from unskew.evaluation.compat import LibraryValues
 
 FILES = sorted((ROOT / "tests" / "conventions" / "measured").glob("*.json"))
 

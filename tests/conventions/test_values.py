@@ -10,10 +10,10 @@ from hypothesis import strategies as st
 
 import unskew as us
 from shared import plain_conventions as plain
-from unskew.conventions.convention import AXES, METRICS, Convention, relevant_axes
 from unskew.conventions.formulas import LINEAR
 from unskew.conventions.laying import lay
-from unskew.conventions.values import Values
+from unskew.conventions.libraries import AXES, METRICS, Convention, relevant_axes
+from unskew.conventions.values import ConventionValues
 
 LIKED = 4
 QUIET = settings(
@@ -104,7 +104,7 @@ def test_values_equal_the_plain_twin(drawn, c):
         c = c.changed(ties="given")
     if repeated and c.ties == "together":
         c = c.changed(ties="input")
-    result = Values(laid(*drawn), "s").of_users(c)
+    result = ConventionValues(laid(*drawn), "s").of_users(c)
     ids = laid(*drawn).users.values.to_list()
     expected = plain_values(c, *drawn)
     for user, value in zip(ids, result, strict=True):
@@ -121,7 +121,7 @@ def test_values_equal_the_plain_twin(drawn, c):
 @QUIET
 @given(data(), conventions(), st.sampled_from(["users", "pooled"]))
 def test_means_are_those_of_the_values(drawn, c, average):
-    values = Values(laid(*drawn), "s")
+    values = ConventionValues(laid(*drawn), "s")
     c = c.changed(average=average)
     each = values.of_users(c)
     kept = ~np.isnan(each)
@@ -135,7 +135,9 @@ def test_means_are_those_of_the_values(drawn, c, average):
 
 
 def test_f1_of_means():
-    values = Values(laid({"a": {1: 5, 2: 5}}, {"a": [(1, 2.0), (9, 1.0)]}, {"a": {14}}, {1}), "s")
+    values = ConventionValues(
+        laid({"a": {1: 5, 2: 5}}, {"a": [(1, 2.0), (9, 1.0)]}, {"a": {14}}, {1}), "s"
+    )
     c = Convention("F1", 2, average="of-means")
     assert values.mean(c) == pytest.approx(0.5)
 
@@ -179,7 +181,7 @@ def test_our_conventions_are_those_of_evaluate(drawn, gain, users, undefined):
     scores = us.evaluate(
         test, {"s": unique}, list(OURS), liked=LIKED, gain=gain, users=users, undefined=undefined
     )
-    values = Values(lay(test, {"s": unique}, liked=LIKED), "s")
+    values = ConventionValues(lay(test, {"s": unique}, liked=LIKED), "s")
     for name, c in OURS.items():
         always = c.metric in ("P", "DCG", "RR", "HitRate")  # defined for everybody
         c = c.changed(gain=gain, users=users, undefined="zero" if always else undefined)

@@ -14,7 +14,8 @@ import zlib
 import pytest
 
 import unskew as us
-from unskew.data import archives, download
+from unskew.data.formats import download
+from unskew.data.formats import download as archives
 from unskew.engine import unpacking
 from unskew.engine.files import InputFile
 
@@ -27,7 +28,7 @@ MEASURE = """
 import resource, sys
 from pathlib import Path
 import unskew as us
-from unskew.data.archives import unpack
+from unskew.data.formats.download import unpack
 us.read_ratings({"user": [1], "item": [2], "rating": [3]})  # loads what reading needs
 before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
 path = Path(sys.argv[2])

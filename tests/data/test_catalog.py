@@ -23,14 +23,15 @@ from hypothesis import strategies as st
 from shared import ROOT
 from shared.real_data import real_data
 from unskew.cli import app
-from unskew.data import archives, catalog, download, released
-from unskew.data.catalog import get, load
-from unskew.data.collection import read_qrels
 from unskew.data.dataset import Dataset
-from unskew.data.entries import DATASETS
-from unskew.data.overview import summary
-from unskew.data.parts import OVERLAP, Parts
-from unskew.data.readers import read_ratings
+from unskew.data.formats import catalog, download
+from unskew.data.formats import catalog as released
+from unskew.data.formats import download as archives
+from unskew.data.formats.catalog import get, load
+from unskew.data.formats.entries import DATASETS
+from unskew.data.formats.parts import OVERLAP, Parts
+from unskew.data.read.ratings_files import read_qrels, read_ratings
+from unskew.data.summary import summary
 from unskew.errors import DataError, SettingError, UnknownName
 
 PAGE = ROOT / "docs" / "datasets.md"
@@ -190,7 +191,7 @@ CM = "32070389\t74476228\t3\t0\n32070389\t68559485\t1\t1\n31500276\t74476228\t4\
 
 @pytest.mark.parametrize("file", ["ratings__txt", "data__txt"])
 def test_cm100k(home, file):
-    from unskew.splits.familiar import FamiliarTraining
+    from unskew.splits.given import FamiliarTraining
 
     put(home, "cm100k", **{file: CM})
     data = load("cm100k", data_dir=home)
@@ -258,7 +259,7 @@ def test_kuairand(home):
 
 
 def test_lastfm_plays_are_events(home):
-    from unskew.splits.events import TemporalEvents
+    from unskew.splits.time.temporal import TemporalEvents
 
     plays = [
         ("user_000001", "2009-05-01T09:17:36Z", "mb-1", 'The "A"', "", "Song"),

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 import unskew as us
 from shared.commands import invoke
-from unskew.data.tables import read_table
+from unskew.data.read.tables import read_table
 from unskew.engine.cells import escape_cell, escaped, unescaped
 from unskew.engine.files import write_table
 

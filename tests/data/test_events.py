@@ -8,8 +8,8 @@ import polars as pl
 import pytest
 
 import unskew as us
+from unskew.data.dataset import data_key, put_data, stored_data
 from unskew.data.events import REPEATS, Events
-from unskew.data.stored import data_key, put_data, stored_data
 from unskew.engine.store import Store
 
 

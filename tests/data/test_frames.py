@@ -9,8 +9,8 @@ import polars as pl
 import pytest
 
 import unskew as us
-from unskew.data.frames import as_kind_of, index_names, is_frame, read_frame
-from unskew.data.tables import read_table
+from unskew.data.read.frames import as_kind_of, index_names, is_frame, read_frame
+from unskew.data.read.tables import read_table
 
 rng = np.random.default_rng(28)
 PAIRS = [(u, i) for u in range(30) for i in range(12) if rng.random() < 0.5]

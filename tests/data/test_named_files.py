@@ -15,8 +15,8 @@ import polars as pl
 import pytest
 
 import unskew as us
-from unskew.data import json_files
-from unskew.data.readers import read_items
+from unskew.data.read import json_files
+from unskew.data.read.ratings_files import read_items
 
 
 @pytest.fixture

@@ -10,8 +10,7 @@ import pytest
 
 import unskew as us
 from shared import ROOT
-from unskew.data.papers import CONVENTIONS, OURS, paper_of
-from unskew.data.relevance import PAPERS
+from unskew.data.relevance import CONVENTIONS, OURS, PAPERS, paper_of
 from unskew.evaluation.scores import UNDEFINED, USERS
 from unskew.metrics.names import parse
 from unskew.targets.designs import BY_NAME

@@ -16,7 +16,7 @@ import polars as pl
 import pytest
 
 import unskew as us
-from unskew.data.readers import read_items
+from unskew.data.read.ratings_files import read_items
 
 # Two users, three items, as every source below spells them.
 ROWS = [("ann", 7, 5.0), ("ann", 9, 2.5), ("bob", 7, 4.0)]

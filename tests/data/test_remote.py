@@ -12,8 +12,8 @@ import pytest
 
 import unskew as us
 from shared.remote_files import LISTS, ROWS, SEVERAL, as_parquet, files, same
-from unskew.auditing.reproduction import with_files
-from unskew.cli.sources import split_named_source, split_source
+from unskew.auditing.page.reproduction import with_files
+from unskew.cli.files import split_named_source, split_source
 from unskew.engine import remote
 from unskew.engine.files import replacing, replacing_folder
 from unskew.engine.store import Store
@@ -53,7 +53,7 @@ CHAINED = [
 
 def readers(address, folder):
     """Return every way by which an address can be given in Python."""
-    from unskew.data.tables import read_table
+    from unskew.data.read.tables import read_table
     from unskew.experiment.execution import data_of
 
     good = ROWS.head(6)

@@ -10,13 +10,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import unskew as us
-from unskew.data import event_formats
-from unskew.data.catalog import load
-from unskew.data.dataset import Dataset
-from unskew.data.entries import DATASETS
-from unskew.data.overview import summary
-from unskew.data.true_judgments import TrueJudgments
-from unskew.data.user_samples import as_user_share, sampled
+from unskew.data.dataset import Dataset, TrueJudgments
+from unskew.data.formats import log_formats
+from unskew.data.formats.catalog import load
+from unskew.data.formats.entries import DATASETS
+from unskew.data.formats.parts import as_user_share, sampled
+from unskew.data.summary import summary
 from unskew.errors import DataError, SettingError, UnknownName
 
 
@@ -345,7 +344,7 @@ def test_yambda_samples_the_same_users_everywhere(home):
 
 def test_yambda_refuses_what_does_not_fit(home, monkeypatch):
     yambda(home, likes=[(user, 5, 1, 1) for user in range(100)])
-    monkeypatch.setattr(event_formats, "MOST_EVENTS", 28)
+    monkeypatch.setattr(log_formats, "MOST_EVENTS", 28)
     with pytest.raises(DataError, match=r"likes.parquet: 100 events, but at most 28.* share=0.2$"):
         load("yambda-50m", data_dir=home)
     assert len(load("yambda-50m:share=0.2", data_dir=home).ratings) < 50

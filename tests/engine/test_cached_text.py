@@ -2,7 +2,7 @@
 
 import pytest
 
-from unskew.engine.cached_text import cached
+from unskew.engine.store import cached
 
 
 @pytest.fixture

@@ -12,13 +12,12 @@ import unskew as us
 from reliability.records import KeptRecords, WorldTask
 from shared.remote_files import LISTS, ROWS
 from unskew.engine import files as engine_files
-from unskew.engine.files import replacing, replacing_folder, write_sealed
-from unskew.engine.folders import check_links, inner_path
+from unskew.engine.files import check_links, inner_path, replacing, replacing_folder, write_sealed
 from unskew.engine.store import Store
 from unskew.evaluation.on_disk.files import FileScores
+from unskew.labels.plan_annotation import plan_annotation
 from unskew.splits.saved import load_splits, save_splits
 from unskew.targets.saved import read_targets, save_targets
-from unskew.unbiased.annotation_planning import plan_annotation
 
 TABLE = pl.DataFrame({"depth": [1, 2, 3]})
 KEY = "ab" * 20

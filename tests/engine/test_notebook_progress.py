@@ -9,8 +9,8 @@ import pytest
 
 import unskew as us
 from shared.public import public_names
-from unskew.engine import notebook_progress as module
-from unskew.engine.notebook_progress import Bar, notebook_display, notebook_progress
+from unskew.engine import progress as module
+from unskew.engine.progress import Bar, notebook_display, notebook_progress
 
 LATER = {"experiment.tune_systems"}
 """Its code is part of the rules whose rates are measured, so it stays as it is."""

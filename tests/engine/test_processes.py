@@ -74,7 +74,7 @@ def test_the_process_that_compiles_runs_no_code_of_the_working_folder(trap, monk
     monkeypatch.setenv("PYTHONPATH", str(SOURCE))
     with python_beside("json.tool"):
         time.sleep(1.0)
-    with python_beside("unskew.engine.versions"):
+    with python_beside("unskew.engine.system"):
         time.sleep(1.0)
     assert not is_sprung(trap), (trap.parent / "sprung").read_text()
 
@@ -83,7 +83,7 @@ def test_workers_have_the_usual_path_again():
     """What a worker starts itself is not our business."""
     code = (
         "import os\n"
-        "from unskew.engine.execute import Executor\n"
+        "from unskew.engine.executor import Executor\n"
         "print([one.result for one in Executor(2).do(os.getenv, ['PYTHONSAFEPATH'] * 2)])\n"
         "print(os.getenv('PYTHONSAFEPATH'))\n"
     )

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from unskew.cli.progress import AUDIT
-from unskew.engine.remaining import LEAST_SECONDS, Remaining, in_words
+from unskew.engine.progress import LEAST_SECONDS, Remaining, in_words
 
 WEIGHTS = {name: stage.weight for name, stage in AUDIT.items()}
 

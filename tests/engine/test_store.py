@@ -16,8 +16,8 @@ import pytest
 import unskew as us
 from shared.plans import WORLD, results, world
 from unskew import DataError, Plan
-from unskew.data.stored import data_key, put_data, stored_ratings
-from unskew.engine.execute import Executor
+from unskew.data.dataset import data_key, put_data, stored_ratings
+from unskew.engine.executor import Executor
 from unskew.engine.files import is_abandoned, replacing
 from unskew.engine.store import MARK, Store, StoreError, digest_of
 
@@ -344,7 +344,7 @@ def test_a_file_that_may_not_grow(tmp_path):
     code = (
         "import resource, signal, sys\n"
         "import unskew as us\n"
-        "from unskew.data.stored import put_data\n"
+        "from unskew.data.dataset import put_data\n"
         "from unskew.engine.store import Store, StoreError\n"
         "ratings = us.read_ratings(sys.argv[1])\n"
         "store = Store.open(sys.argv[2])\n"

@@ -22,9 +22,8 @@ from unskew.evaluation.chance import (
     random_ranks,
 )
 from unskew.evaluation.chance import sparsity as sparsity_of
-from unskew.metrics.names import parse
-from unskew.metrics.registry import REGISTRY
-from unskew.splits.registry import PROTOCOLS
+from unskew.metrics.names import REGISTRY, parse
+from unskew.splits.saved import PROTOCOLS
 
 LIKED = 4
 

@@ -10,8 +10,8 @@ import unskew as us
 from shared.cases import as_ratings, random_case
 from shared.commands import run
 from shared.measured import FIXTURES, columns, laid_fixture, rows_of
-from unskew.conventions.collection import all_libraries
-from unskew.evaluation.library_values import LibraryValues
+from unskew.conventions.libraries import all_libraries
+from unskew.evaluation.compat import LibraryValues
 
 
 @pytest.fixture(scope="module")
@@ -143,15 +143,15 @@ def test_command_line(small, tmp_path, capsys, monkeypatch):
 
 def test_losses_of_a_metric_of_ours_are_those_of_the_ratings():
     """Half stars cost 1.5 and 0.5, whatever gains the convention gives to what is disliked."""
+    from unskew.conventions.explaining.printed import PrintedQuantity
     from unskew.conventions.laying import lay
-    from unskew.explaining.asked import Quantity
 
     test = {"user": [1, 1, 1], "item": [10, 20, 30], "rating": [2.5, 3.5, 5]}
     runs = {"s": {1: [20, 30, 10]}}
     engine = LibraryValues.of(lay(test, runs, liked=4), "s")
     ours = us.evaluate(test, runs, "nDCL@3", liked=4).mean("nDCL@3")["s"]
     assert ours == pytest.approx((0.5 + 1.5 / 2) / (1.5 + 0.5 / math.log2(3)))
-    assert engine.mean(Quantity.of("nDCL@3").row(), 3) == pytest.approx(ours)
+    assert engine.mean(PrintedQuantity.of("nDCL@3").row(), 3) == pytest.approx(ours)
 
 
 def test_of_a_paper_a_library_takes_the_threshold():

@@ -18,7 +18,7 @@ from unskew.errors import quietly
 from unskew.evaluation.evaluate import memory_bytes
 from unskew.evaluation.notes import notes_of
 from unskew.evaluation.scores import USERS, Scores, System
-from unskew.metrics.registry import REGISTRY
+from unskew.metrics.names import REGISTRY
 
 TEST = {"user": [1, 1, 2], "item": [10, 20, 30], "rating": [5, 2, 4]}
 RUN = {1: [20, 10], 2: [30]}
@@ -782,7 +782,7 @@ def test_a_run_without_a_name_is_told_apart_from_named_runs():
 
 
 def test_a_catalogue_without_header_keeps_its_first_item(tmp_path):
-    from unskew.data.readers import read_items
+    from unskew.data.read.ratings_files import read_items
 
     (tmp_path / "items.txt").write_text("a1\nb2\nc3\n")
     assert sorted(read_items(tmp_path / "items.txt")) == ["a1", "b2", "c3"]

@@ -18,21 +18,16 @@ from hypothesis import strategies as st
 
 import unskew as us
 from shared import ROOT
-from unskew.engine.outcomes import Outcome
+from unskew.engine.process_pool import Outcome
 from unskew.errors import DataError, DataWarning, SettingError
-from unskew.evaluation.on_disk import (
-    _job,
-    footer,
-    parquet,
-    remarks,
-    shuffle,
-)
+from unskew.evaluation.on_disk import _job, parquet
 from unskew.evaluation.on_disk import (
     files as big,
 )
-from unskew.evaluation.on_disk import (
-    parts as _parts,
-)
+from unskew.evaluation.on_disk import parquet as footer
+from unskew.evaluation.on_disk import parts as _parts
+from unskew.evaluation.on_disk import parts as remarks
+from unskew.evaluation.on_disk import parts as shuffle
 from unskew.evaluation.on_disk.files import FileScores, estimate, evaluate_files
 
 METRICS = ["P@10", "Recall@5", "nDCG@10", "RR", "bpref", "AP", "anti-P@10", "condensed-nDCG@5"]
@@ -353,7 +348,7 @@ def test_a_user_is_in_one_part_and_rows_keep_their_order(tmp_path):
     rng = np.random.default_rng(0)
     frame = pl.DataFrame({"user": rng.integers(-50, 50, 1000), "item": np.arange(1000)})
     frame.write_parquet(tmp_path / "a.parquet")
-    reading = parquet.Reading()
+    reading = parquet.ParquetReading()
     source = parquet.judgments_source(tmp_path / "a.parquet", {}, reading)
     chunks = shuffle.chunks_of(source, 130, tmp_path / "parts", 7, "integer", False)
     assert sum(chunk.count for chunk in chunks) == 1000
@@ -558,7 +553,7 @@ def test_flipped_bits_of_spilled_rows_are_found(tmp_path, monkeypatch, turn):
 def test_every_flip_of_a_spilled_piece_is_found(tmp_path):
     frame = pl.DataFrame({"user": np.arange(40), "item": np.arange(40)})
     frame.write_parquet(tmp_path / "a.parquet")
-    source = parquet.judgments_source(tmp_path / "a.parquet", {}, parquet.Reading())
+    source = parquet.judgments_source(tmp_path / "a.parquet", {}, parquet.ParquetReading())
     (chunk,) = shuffle.chunks_of(source, 40, tmp_path / "parts", 3, "integer", False)
     shuffle.spill(chunk)
     path = Path(chunk.path)
@@ -802,9 +797,9 @@ def test_a_common_item_beyond_parts_is_enough(tmp_path):
         *put_all(tmp_path, test, lists, 1), "P@1", liked=4, output=tmp_path / "out"
     )
     same_bits(found, us.evaluate(test, lists, "P@1", liked=4))
-    for source in (parquet.run_source("one", tmp_path / "one", {}, parquet.Reading()),):
+    for source in (parquet.run_source("one", tmp_path / "one", {}, parquet.ParquetReading()),):
         job = _parts.Job(
-            parquet.judgments_source(tmp_path / "test", {}, parquet.Reading()),
+            parquet.judgments_source(tmp_path / "test", {}, parquet.ParquetReading()),
             (source,),
             (),
             us.Relevance(4),

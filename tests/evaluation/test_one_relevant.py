@@ -14,8 +14,7 @@ import unskew as us
 from unskew import DataError, SettingError
 from unskew.evaluation.one_relevant import expected_values
 from unskew.experiment.plan_files import plan_from_card
-from unskew.metrics.names import parse
-from unskew.metrics.registry import REGISTRY
+from unskew.metrics.names import REGISTRY, parse
 
 METRICS = [
     "P@1",

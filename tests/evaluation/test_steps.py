@@ -13,7 +13,7 @@ from unskew.data import Histories
 from unskew.errors import DataError, SettingError
 from unskew.evaluation import evaluate_steps
 from unskew.judging import rank_steps
-from unskew.stats.step_means import clustered_mean
+from unskew.stats.windows.step_curves import clustered_mean
 from unskew.targets import next_items
 
 DAY = 86_400

@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 
 import unskew as us
 from shared.cases import as_ratings
-from unskew.metrics.registry import REGISTRY
+from unskew.metrics.names import REGISTRY
 
 pytestmark = pytest.mark.filterwarnings("ignore::unskew.DataWarning")
 

@@ -19,16 +19,16 @@ import unskew as us
 from shared import ROOT
 from shared.plans import PLAN, WORLD, broken, contents, drawn, results
 from unskew import DataError, Plan, SettingError
-from unskew.data.stored import data_key, put_data
+from unskew.data.dataset import data_key, put_data
 from unskew.engine import cluster as dask_side
 from unskew.engine.cluster import ClusterError, connect, over
-from unskew.engine.execute import Executor
+from unskew.engine.executor import Executor
 from unskew.engine.store import Store, StoreError
-from unskew.engine.versions import versions
+from unskew.engine.system import versions
 from unskew.errors import DataWarning
-from unskew.experiment import cluster
-from unskew.experiment.cluster import Apart, InPlace, do_stored
+from unskew.experiment import task as cluster
 from unskew.experiment.execution import tasks_of
+from unskew.experiment.task import Apart, InPlace, do_stored
 
 pytest.importorskip("distributed", reason="needs distributed: pip install 'unskew[cluster]'")
 

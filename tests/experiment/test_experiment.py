@@ -22,8 +22,8 @@ import unskew as us
 from shared.plans import PLAN, WORLD, broken, contents, drawn, results
 from unskew import DataError, DataWarning, Plan, SettingError
 from unskew.cli import main
-from unskew.data.stored import data_key, put_data
-from unskew.engine.execute import Executor
+from unskew.data.dataset import data_key, put_data
+from unskew.engine.executor import Executor
 from unskew.engine.store import Store, StoreError
 from unskew.experiment.collection import keys_of
 from unskew.experiment.execution import tasks_of

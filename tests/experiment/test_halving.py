@@ -12,7 +12,7 @@ import pytest
 import unskew as us
 from shared.algorithms import EVERYONE
 from unskew.experiment import halving
-from unskew.recommend.grids import candidates, edges
+from unskew.experiment.tune import candidates, edges
 from unskew.recommend.registry import algorithm_class
 from unskew.splits import draws
 

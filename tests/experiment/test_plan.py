@@ -16,9 +16,8 @@ from shared.algorithms import EVERYONE
 from shared.plans import WORLD, world
 from unskew import SettingError, UnknownName
 from unskew.evaluation.chance import chance_scores
-from unskew.experiment.collection import keys_of
+from unskew.experiment.collection import PlanData, keys_of
 from unskew.experiment.plan import STAGES, Plan, label_of
-from unskew.experiment.plan_data import PlanData
 from unskew.experiment.plan_files import plan_from_card, plan_of
 from unskew.metrics.names import parse
 from unskew.recommend.registry import algorithm

@@ -5,10 +5,9 @@ import sys
 import pytest
 
 from shared import ROOT
-from unskew.conventions.collection import all_libraries
-from unskew.explaining.asked import Quantity, Target
-from unskew.explaining.printed import Printed
-from unskew.explaining.search import search
+from unskew.conventions.explaining.printed import Printed, PrintedQuantity, Target
+from unskew.conventions.explaining.search import search
+from unskew.conventions.libraries import all_libraries
 
 sys.path.insert(0, str(ROOT / "benchmarks"))
 import explain_cases
@@ -41,7 +40,7 @@ def test_a_library_that_is_not_known_is_often_met_by_others(libraries):
 
 def test_threads_change_nothing(libraries):
     laid = explain_cases.laid_of(explain_cases.data_of(6_000))
-    target = Target("run", Quantity("nDCG@5", "nDCG", 5), Printed.of("0.98761"))
+    target = Target("run", PrintedQuantity("nDCG@5", "nDCG", 5), Printed.of("0.98761"))
     one, two = (search(laid, (target,), libraries, threads) for threads in (1, 2))
     assert list(one.classes) == list(two.classes)
     assert one.tried == two.tried

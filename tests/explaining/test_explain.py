@@ -7,9 +7,8 @@ import pytest
 
 import unskew as us
 from shared.measured import FIXTURES, columns, rows_of
-from unskew.explaining.asked import Quantity, Target
-from unskew.explaining.chance import expected_fits, smallest_step
-from unskew.explaining.printed import Printed
+from unskew.conventions.explaining.printed import Printed, PrintedQuantity, Target
+from unskew.conventions.explaining.search import expected_fits, smallest_step
 
 
 def data(name):
@@ -177,7 +176,7 @@ def test_what_cannot_be_explained_is_refused(stars, values, says):
 
 
 def target(text):
-    return Target("s", Quantity("P@5", "P", 5), Printed.of(text))
+    return Target("s", PrintedQuantity("P@5", "P", 5), Printed.of(text))
 
 
 def test_chance_fits_are_a_density():
@@ -199,8 +198,11 @@ def test_coarse_means_meet_by_chance_more_often():
 
 def test_condensed_precision_is_computed_as_evaluate_does(stars):
     """Its own default, which divides by the judged items, is a setting among the conventions."""
-    assert dict(Quantity.of("condensed-P@10").options) == {"per": "list", "unjudged": "remove"}
-    assert dict(Quantity.of("condensed-P(per=k)@10").options) == {"unjudged": "remove"}
+    assert dict(PrintedQuantity.of("condensed-P@10").options) == {
+        "per": "list",
+        "unjudged": "remove",
+    }
+    assert dict(PrintedQuantity.of("condensed-P(per=k)@10").options) == {"unjudged": "remove"}
     for name in ("condensed-P@10", "condensed-P(per=k)@10"):
         number = value(stars, name)
         result = explain(stars, {name: f"{number:.6f}"})

@@ -3,8 +3,7 @@
 import pytest
 
 import unskew as us
-from unskew.explaining.asked import Quantity, colloquial
-from unskew.explaining.printed import Printed
+from unskew.conventions.explaining.printed import Printed, PrintedQuantity, colloquial
 
 
 @pytest.mark.parametrize(
@@ -57,11 +56,11 @@ def test_what_is_no_number_is_refused(given):
     ],
 )
 def test_metrics_are_known_by_many_names(label, metric, k):
-    quantity = Quantity.of(label)
+    quantity = PrintedQuantity.of(label)
     assert (quantity.metric, quantity.k) == (metric, k)
 
 
 def test_unknown_metrics_are_refused():
     assert colloquial("nothing@3") == ("nothing", 3)
     with pytest.raises(us.UnknownName, match=r"unknown metric 'nDGC@10'\. Did you mean 'nDCG'"):
-        Quantity.of("nDGC@10")
+        PrintedQuantity.of("nDGC@10")

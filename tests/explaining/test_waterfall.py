@@ -9,9 +9,9 @@ from test_explain import data
 
 import unskew as us
 from shared.measured import laid_fixture
-from unskew.conventions.values import Values
-from unskew.explaining import waterfall as module
-from unskew.explaining.waterfall import Path
+from unskew.conventions.explaining import waterfall as module
+from unskew.conventions.explaining.waterfall import Path
+from unskew.conventions.values import ConventionValues
 
 
 @pytest.fixture(scope="module")
@@ -49,12 +49,15 @@ def test_ranges_are_those_of_all_orders(stars):
     names = [step.axis for step in result.steps]
     start = {step.axis: step.before for step in result.steps}
     assert len(start) == len(names)
-    values = Values(laid_fixture("stars"), "run")
+    values = ConventionValues(laid_fixture("stars"), "run")
     row = us.conventions.library("lenskit")
     chosen = next(one for one in row.metrics if one.metric == "nDCG" and one.has_cutoff)
-    from unskew.explaining.asked import Quantity
+    from unskew.conventions.explaining.printed import PrintedQuantity
 
-    ends = [module.options_of(Quantity.of("nDCG@10").row(), 10), module.options_of(chosen, 10)]
+    ends = [
+        module.options_of(PrintedQuantity.of("nDCG@10").row(), 10),
+        module.options_of(chosen, 10),
+    ]
     walk = Path(values, *ends)
     effects = {name: [] for name in walk.names}
     for order in permutations(walk.names):

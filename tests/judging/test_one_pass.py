@@ -8,7 +8,7 @@ import pytest
 
 import unskew as us
 from unskew import DataError, SettingError
-from unskew.auditing.core import run_core
+from unskew.auditing.core.core import run_core
 from unskew.auditing.designs import LEVELS, designs_of_level, plan_of_level
 from unskew.engine.rng import draw, generator
 from unskew.engine.threads import exactly
@@ -294,7 +294,7 @@ def test_a_plan_scores_each_user_once_in_each_split():
 @pytest.mark.parametrize("kind", [np.float32, np.float64])
 @pytest.mark.parametrize("items", [37, 1001, 3706])
 def test_scores_of_factors_do_not_depend_on_who_is_scored_beside(items, kind):
-    from unskew.recommend.products import Factors
+    from unskew.recommend.matrices.sparse import Factors
 
     rng = np.random.default_rng(items)
     P, Q = rng.normal(size=(600, 50)).astype(kind), rng.normal(size=(items, 50)).astype(kind)

@@ -14,8 +14,7 @@ from hypothesis import strategies as st
 import unskew as us
 from unskew import DataError, SettingError
 from unskew.engine.rng import draw
-from unskew.metrics.names import parse
-from unskew.metrics.registry import REGISTRY
+from unskew.metrics.names import REGISTRY, parse
 from unskew.targets import lists as targets_module
 from unskew.ties import own_number
 

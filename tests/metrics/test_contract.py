@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import unskew as us
-from unskew.metrics.registry import REGISTRY
+from unskew.metrics.names import REGISTRY
 from unskew.testing import check_metric
 
 VARIANTS = [

@@ -10,10 +10,9 @@ import pytest
 
 import unskew as us
 from unskew.evaluation.one_relevant import value_at
-from unskew.metrics.names import aliases, parse
-from unskew.metrics.registry import REGISTRY
-from unskew.unbiased.hidden_bias import linear_form
-from unskew.unbiased.weighted_metrics import estimands
+from unskew.metrics.names import REGISTRY, aliases, parse
+from unskew.unbiased.judgment_weights import estimands
+from unskew.unbiased.sensitivity import linear_form
 
 TEST = {
     "user": [1, 1, 1, 2, 2, 3, 3, 3],
@@ -129,8 +128,8 @@ def test_settings_with_the_same_meaning_are_one_metric():
 ROOT = Path(us.__file__).parent
 KNOW_METRICS = ("metrics", "conventions")
 # What lists of matching taste would show is known of nine measures, each in its own way.
-NULL_VALUES = {"bias/list_divisions.py", "bias/list_measures.py", "bias/listed_popularity.py"}
-PAPERS = {"data/papers.py"}
+NULL_VALUES = {"bias/popularity/list_measures.py", "bias/popularity/list_popularity.py"}
+PAPERS = {"data/relevance.py"}
 """What the papers' names of metrics mean: data, which decide nothing."""
 
 

@@ -8,11 +8,10 @@ import pytest
 
 import unskew as us
 from unskew.evaluation import evaluate_steps
-from unskew.metrics.at_rank import AtRank
-from unskew.metrics.finite import is_ours
-from unskew.metrics.registry import REGISTRY
-from unskew.metrics.settings import Param
-from unskew.metrics.strata import Strata, over_hits
+from unskew.metrics.listwise import is_ours
+from unskew.metrics.names import REGISTRY
+from unskew.metrics.settings import AtRank, Param
+from unskew.metrics.strata import MetricStrata, over_hits
 from unskew.metrics.weighted import Weighted
 
 TEST = {"user": [1, 1, 1, 2, 3], "item": [*"abc", "a", "b"], "rating": [5, 1, 4, 2, 5]}
@@ -210,7 +209,7 @@ def test_infinity_of_a_part_of_a_stratum():
         masked = (block.judged.view.label == 4).any() or bool((block.judged.view.label == 0).any())
         return spoilt(math.inf if masked else 0.5)(block, params, cutoffs)
 
-    own(formula=formula, strata=Strata(over_hits))
+    own(formula=formula, strata=MetricStrata(over_hits))
     with pytest.raises(us.DataError, match="returned inf for the list of user 2; it must return"):
         us.unbiased.strata(TEST, RUNS, "own@2", liked=4, m=2, bootstrap=0)
 

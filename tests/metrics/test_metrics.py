@@ -15,8 +15,7 @@ import unskew as us
 from shared import plain
 from shared.cases import as_ratings, quiet, random_case
 from unskew.metrics.block import sum_of_discounts
-from unskew.metrics.names import parse
-from unskew.metrics.registry import REGISTRY
+from unskew.metrics.names import REGISTRY, parse
 
 LIKED = 3
 CUTOFFS = (1, 3, 5, 20)

@@ -10,7 +10,7 @@ from scipy.spatial.distance import jensenshannon
 
 import unskew as us
 from shared.ratings import split_of
-from unskew.metrics.profiles import item_classes, percentiles, tail_items
+from unskew.metrics.items import item_classes, percentiles, tail_items
 
 NAMES = [
     "PopLift(mean=users)",
@@ -261,7 +261,7 @@ def test_chance_of_the_excess_is_simulated_and_near_its_mean():
 
 def test_the_excess_of_two_samples_of_one_taste_is_0_on_average():
     """A generator that is no world: counts of three classes by numpy, list and profile alike."""
-    from unskew.metrics import popularity_kernels as kernels
+    from unskew.metrics.kernels import popularity as kernels
 
     rng = np.random.default_rng(8)
     for size, drawn, taste in ((3, 10, (0.8, 0.15, 0.05)), (40, 5, (0.3, 0.3, 0.4))):

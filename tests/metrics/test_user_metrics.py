@@ -11,8 +11,7 @@ import pytest
 
 import unskew as us
 from unskew.engine.compiled import kernel
-from unskew.metrics.names import parse
-from unskew.metrics.registry import REGISTRY
+from unskew.metrics.names import REGISTRY, parse
 from unskew.testing import check_metric
 
 TEST = {"user": [1, 1, 1, 2], "item": [*"abc", "a"], "rating": [5, 1, 4, 2]}

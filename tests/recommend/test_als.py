@@ -15,10 +15,8 @@ from shared.real_data import real_data
 from unskew import Ratings
 from unskew.arrays import frozen
 from unskew.errors import DataError, SettingError
-from unskew.recommend.als import EALS, PZT
-from unskew.recommend.factors import WRMF
-from unskew.recommend.nmf import PNMF
-from unskew.recommend.topics import PLSA
+from unskew.recommend.factors import EALS, PZT, WRMF
+from unskew.recommend.topics import PLSA, PNMF
 
 
 def some(seed: int, users: int = 12, items: int = 9) -> tuple[Ratings, np.ndarray, np.ndarray]:

@@ -12,7 +12,7 @@ from unskew import Ratings
 from unskew.errors import DataError, SettingError
 from unskew.recommend import factors
 from unskew.recommend.factors import WRMF, PureSVD, right_singular_vectors
-from unskew.recommend.sparse import user_rows
+from unskew.recommend.matrices.sparse import user_rows
 
 ALL = (PureSVD(2), WRMF(2, regularisation=1.0), WRMF(2, regularisation=1.0, solver="cg"))
 

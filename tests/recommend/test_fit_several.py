@@ -7,9 +7,9 @@ import pytest
 
 import unskew as us
 from unskew.engine.threads import exactly
+from unskew.experiment.tune import candidates
 from unskew.recommend import EASE, SLIM, WRMF, ItemKNN, PureSVD, UserKNN
-from unskew.recommend.grids import candidates
-from unskew.recommend.products import DenseWeights, UserWeights
+from unskew.recommend.matrices.sparse import DenseWeights, UserWeights
 
 SEEDS = {"user-knn", "item-knn", "wrmf", "slim"}
 

@@ -8,17 +8,17 @@ import pytest
 
 from unskew import Ratings
 from unskew.errors import DataError, SettingError, UnknownName
-from unskew.recommend import limits
-from unskew.recommend.graph import HittingTime
 from unskew.recommend.language import (
     RM1,
     RM2,
+    HittingTime,
     LMWSRItemBased,
     LMWSRUserBased,
     UIRItem,
     likely_neighbours,
     profiles,
 )
+from unskew.recommend.matrices import sparse
 
 ALGORITHMS = [
     RM1(k=5),
@@ -286,7 +286,7 @@ def test_too_large_to_hold(monkeypatch):
     with pytest.raises(DataError, match=r"20,000 x 20,000 matrix of items .* 3\.0 GiB"):
         UIRItem().fit(Ratings.of(ids, ids))
     train = from_dense(random_dense(0))
-    monkeypatch.setattr(limits, "LARGEST", 1 << 10)
+    monkeypatch.setattr(sparse, "LARGEST", 1 << 10)
     for algorithm in (RM2(k=10), LMWSRUserBased(k=10)):
         with pytest.raises(DataError, match=r"10 neighbours .* ask for k of about 7 or less"):
             algorithm.fit(train)

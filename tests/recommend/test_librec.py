@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-import unskew.recommend.limits
+import unskew.recommend.matrices.sparse
 from shared.ratings import numbered_ratings
 from unskew.errors import DataError, SettingError
 from unskew_studies.librec import LibRecItemKNN, LibRecSLIM, LibRecUserKNN

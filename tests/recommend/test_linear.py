@@ -7,10 +7,9 @@ from shared.algorithms import all_scores
 from shared.ratings import matrix_ratings, random_matrix
 from unskew import Ratings
 from unskew.errors import DataError, SettingError
-from unskew.recommend import gram, limits
 from unskew.recommend.linear import EASE, SLIM
-from unskew.recommend.products import times
-from unskew.recommend.sparse import rated_users, user_rows
+from unskew.recommend.matrices import sparse
+from unskew.recommend.matrices.sparse import rated_users, times, user_rows
 
 BOTH = (SLIM(l1=0.5, l2=2.0), EASE(l2=200.0))
 
@@ -139,7 +138,7 @@ def test_slim_tells_no_weight_from_a_score_of_zero():
 
 @pytest.mark.parametrize("algorithm", BOTH)
 def test_too_many_items_are_refused_before_any_work(algorithm, monkeypatch):
-    monkeypatch.setattr(limits, "LARGEST", 8 * 10**2)
+    monkeypatch.setattr(sparse, "LARGEST", 8 * 10**2)
     train, _ = random_matrix(0)
     with pytest.raises(DataError, match=r"20 x 20 matrix of items .* can have 10 items"):
         algorithm.fit(train)
@@ -167,7 +166,7 @@ def test_inverse_in_blocks(step):
     rng = np.random.default_rng(step)
     X = rng.standard_normal((300, 150))
     A = X.T @ X + np.eye(150)
-    inverse = gram.inverse(A.copy(), step)
+    inverse = sparse.inverse(A.copy(), step)
     np.testing.assert_allclose(inverse, np.linalg.inv(A), rtol=0, atol=1e-12)
     assert np.array_equal(inverse, inverse.T)
 
@@ -178,5 +177,5 @@ def test_sparse_matrix():
     dense = np.random.default_rng(0).standard_normal((20, 6))
     np.testing.assert_allclose(times(S, dense), R @ dense, atol=1e-12)
     np.testing.assert_allclose(times(S.transposed(), R @ dense), R.T @ (R @ dense), atol=1e-9)
-    assert np.array_equal(gram.item_gram(S, "test"), R.T @ R)
+    assert np.array_equal(sparse.item_gram(S, "test"), R.T @ R)
     assert not rated_users(train)[3]

@@ -10,9 +10,9 @@ from shared.ratings import numbered_ratings, random_cells
 from unskew.arrays import frozen
 from unskew.errors import DataError, SettingError
 from unskew.recommend import listwise
-from unskew.recommend import svdpp_kernels as kernels
-from unskew.recommend.listwise import ListRankMF, Lists
-from unskew.recommend.svdpp import SVDpp
+from unskew.recommend.kernels import sgd as kernels
+from unskew.recommend.listwise import ListRankMF, RatedLists
+from unskew.recommend.sgd import SVDpp
 
 
 def some(seed=0, users=7, items=9, rows=30):
@@ -41,7 +41,7 @@ def plain_loss(train, P, Q, penalty, divisor=None):
 def test_loss_and_gradient_of_lists(divisor):
     train, rng = some(1), np.random.default_rng(2)
     P, Q = rng.normal(size=(7, 8)), rng.normal(size=(10, 8))
-    lists = Lists.of(train, 0.3, divisor)
+    lists = RatedLists.of(train, 0.3, divisor)
     loss, squashed = lists.loss(P, Q)
     assert loss == pytest.approx(plain_loss(train, P, Q, 0.3, divisor), rel=1e-12)
     for part, gradient in zip((P, Q), lists.gradient(P, Q, squashed), strict=True):
@@ -59,7 +59,7 @@ def test_lists_as_defined_and_the_loss_never_rises():
     train, penalty = some(2), 0.06
     rng = np.random.default_rng(5)
     P, Q = rng.uniform(0, 1, (7, 8)), rng.uniform(0, 1, (10, 8))
-    lists, step, last = Lists.of(train, penalty), 1.0, np.inf
+    lists, step, last = RatedLists.of(train, penalty), 1.0, np.inf
     for epochs in range(1, 9):
         to_p, to_q = lists.gradient(P, Q, lists.loss(P, Q)[1])
         before = plain_loss(train, P, Q, penalty)

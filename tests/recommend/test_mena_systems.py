@@ -12,7 +12,7 @@ from shared.real_data import real_data
 from unskew.arrays import frozen
 from unskew.recommend.listwise import ListRankMF
 from unskew.recommend.pairwise import GBPR, WBPR, RankSGD
-from unskew.recommend.svdpp import SVDpp
+from unskew.recommend.sgd import SVDpp
 from unskew_studies.librec import LibRecItemKNN, LibRecSLIM, LibRecUserKNN
 
 pytestmark = [pytest.mark.real, pytest.mark.slow]

@@ -9,7 +9,9 @@ import pytest
 
 from unskew import Ratings
 from unskew.errors import DataError, SettingError
-from unskew.recommend import limits
+from unskew.recommend.matrices import sparse
+from unskew.recommend.matrices.similarity import Cosines, item_neighbours, user_neighbours
+from unskew.recommend.matrices.sparse import user_rows
 from unskew.recommend.neighbours import (
     CHI2,
     KLD,
@@ -20,8 +22,6 @@ from unskew.recommend.neighbours import (
     NNCosNgbrUB,
     UserKNN,
 )
-from unskew.recommend.similarity import Cosines, item_neighbours, user_neighbours
-from unskew.recommend.sparse import user_rows
 
 PROBABILISTIC = [RSV(k=4), CHI2(k=4), KLD(k=4)]
 EVERY = [
@@ -198,7 +198,7 @@ def test_a_block_of_cosines():
 
 
 def test_lists_that_would_not_fit_are_refused(monkeypatch):
-    monkeypatch.setattr(limits, "LARGEST", 1 << 10)
+    monkeypatch.setattr(sparse, "LARGEST", 1 << 10)
     train = ratings_of(random_matrix(0))
     with pytest.raises(DataError, match=r"all neighbours of 17 rows.*k of about 5 or less"):
         ItemKNN(k=None).fit(train)

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import unskew as us
-from unskew.recommend import limits
+from unskew.recommend.matrices import sparse
 
 
 def test_all_neighbours_are_not_tried_where_they_may_not_fit_later(monkeypatch):
@@ -17,7 +17,7 @@ def test_all_neighbours_are_not_tried_where_they_may_not_fit_later(monkeypatch):
     assert len(list(us.recommend.ItemKNN.fit_several(settings, data, rngs))) == 2
     # These few ratings make few neighbours: they fit, but those of more users would not.
     items = len(data.items)
-    monkeypatch.setattr(limits, "LARGEST", 8 * items * (items - 1) - 1)
+    monkeypatch.setattr(sparse, "LARGEST", 8 * items * (items - 1) - 1)
     settings[1].fit(data, 0)
     models = us.recommend.ItemKNN.fit_several(settings, data, rngs)
     next(models)

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from unskew import Ratings
 from unskew.arrays import frozen
 from unskew.errors import SettingError
-from unskew.recommend.nmf import PNMF
+from unskew.recommend.topics import PNMF
 
 
 def ratings(seen: np.ndarray) -> Ratings:

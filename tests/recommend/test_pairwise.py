@@ -10,7 +10,7 @@ from shared.ratings import numbered_ratings, random_cells
 from unskew.arrays import frozen
 from unskew.errors import DataError, SettingError
 from unskew.recommend import pairwise
-from unskew.recommend import pairwise_kernels as kernels
+from unskew.recommend.kernels import pairwise as kernels
 from unskew.recommend.pairwise import GBPR, WBPR, RankSGD
 
 SEED = np.uint64(12345)

@@ -9,7 +9,7 @@ import pytest
 from shared.algorithms import all_scores
 from unskew import Ratings
 from unskew.errors import DataError, SettingError
-from unskew.recommend.poisson import HPF
+from unskew.recommend.topics import HPF
 
 lgamma = np.vectorize(math.lgamma, otypes=[float])
 

@@ -9,7 +9,7 @@ import pytest
 import unskew as us
 from shared.ratings import numbered_ratings, random_cells, ratings, timed
 from unskew.data import Histories
-from unskew.data.histories import user_histories
+from unskew.data.events import user_histories
 from unskew.recommend import MarkovChain, RecentItemKNN, RecentPopularity
 
 DAY = 86_400_000_000

@@ -12,8 +12,8 @@ from shared.ratings import numbered_ratings, random_cells
 from unskew import Ratings
 from unskew.arrays import frozen
 from unskew.errors import DataError, SettingError
-from unskew.recommend import bpr
-from unskew.recommend.bpr import BPRMF, rated_marks
+from unskew.recommend import pairwise
+from unskew.recommend.pairwise import BPRMF, rated_marks
 from unskew.recommend.sgd import SVD, BiasedMF
 
 ALL = [SVD, BiasedMF, BPRMF]
@@ -141,7 +141,7 @@ def test_triples_like_a_plain_twin(bias, draw):
 
 
 def test_a_triple_is_one_step_against_the_gradient():
-    from unskew.recommend.sgd_kernels import pairwise_draws
+    from unskew.recommend.kernels.sgd import pairwise_draws
 
     # Only (0, 0, 1) is a triple; draws are made until it was hit.
     train = numbered_ratings([(0, 0, 1), (1, 0, 1), (1, 1, 1)])
@@ -173,7 +173,7 @@ def test_the_same_bits_with_and_without_marks_of_what_is_rated(monkeypatch):
     marks = np.unpackbits(rated_marks(train), axis=1, bitorder="little")
     np.testing.assert_array_equal(marks[:, : rated.shape[1]], rated)
     with_marks = BPRMF(5, epochs=3).fit(train)
-    monkeypatch.setattr(bpr, "MOST_MARKS", 0)
+    monkeypatch.setattr(pairwise, "MOST_MARKS", 0)
     assert rated_marks(train).size == 0
     without = BPRMF(5, epochs=3).fit(train)
     np.testing.assert_array_equal(everyone(with_marks, train), everyone(without, train))
@@ -263,7 +263,7 @@ def test_settings_of_pairs(wrong):
 
 def test_import_needs_no_compiler():
     code = (
-        "import sys, unskew.recommend.bpr, unskew.recommend.topics; "
+        "import sys, unskew.recommend.pairwise, unskew.recommend.topics; "
         "sys.exit('numba' in sys.modules)"
     )
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0

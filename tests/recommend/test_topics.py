@@ -114,7 +114,7 @@ def bound(R, gamma, lamda, alpha, beta):
 
 
 def test_digamma():
-    from unskew.recommend.topic_kernels import digamma as ours
+    from unskew.recommend.kernels.topics import digamma as ours
 
     euler = 0.5772156649015329
     assert ours(1.0) == pytest.approx(-euler, rel=1e-13)

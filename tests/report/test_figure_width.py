@@ -15,7 +15,7 @@ from unskew.report.figure_width import (
     PIXELS,
     SMALLEST,
     TWO_COLUMNS,
-    Size,
+    FigureSize,
 )
 
 SYSTEMS = [f"{name} (reference)" for name in ("smoothed-average", "item-knn", "wrmf", "slim")]
@@ -91,7 +91,7 @@ def test_letters_keep_their_size_in_a_few_layouts(case, points, draws):
     assert float(width) == points
     scale = points * PIXELS / float(box.split()[2])
     assert SMALLEST <= scale < 1.03
-    size = Size.of(svg.replace("pt", ""))
+    size = FigureSize.of(svg.replace("pt", ""))
     assert size.inner >= NARROWEST - 1
     texts = re.findall(r">([^<>]*reference[^<>]*)</text>", svg)
     assert not [text for text in texts if "…" in text]

@@ -11,7 +11,7 @@ import pytest
 
 import unskew as us
 from shared.browser import Browser, browser, needs_chromium, pages_of  # noqa: F401
-from unskew.auditing.run import audit
+from unskew.auditing.audit import audit
 from unskew.report.charts import as_figure, system_colours
 from unskew.report.document import (
     Code,
@@ -23,9 +23,9 @@ from unskew.report.document import (
     Picture,
     Section,
     Term,
+    Terms,
     Words,
 )
-from unskew.report.glossary import Terms
 from unskew.report.page import SIGNS, as_html
 from unskew.report.page_blocks import rows_of
 from unskew.report.tables import Table

@@ -15,13 +15,12 @@ from hypothesis import strategies as st
 from markdown_it import MarkdownIt
 
 import unskew as us
-from unskew.auditing.run import audit
+from unskew.auditing.audit import audit
 from unskew.report.charts import Figure
 from unskew.report.document import Code, Document, Fold, Link, Picture, Section, Words
-from unskew.report.page import as_html
+from unskew.report.page import as_html, document_bytes, embedded, save_figures, save_report
 from unskew.report.tables import Table
 from unskew.report.text import escape_latex, escape_markdown, finite
-from unskew.report.writing import document_bytes, embedded, save_figures, save_report
 
 EVIL = "<script>alert(1)</script>\"'😀" + "x" * 200
 SMALL = {"repeats": 2, "permutations": 200}

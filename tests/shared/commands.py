@@ -8,7 +8,7 @@ from typer.main import get_command
 from typer.testing import CliRunner
 
 from unskew.cli import app, main
-from unskew.unbiased.annotation_planning import plan_annotation
+from unskew.labels.plan_annotation import plan_annotation
 
 RATINGS = [(u, i, 1 + (u * i + u) % 5) for u in range(12) for i in range(10) if (u + 2 * i) % 3]
 

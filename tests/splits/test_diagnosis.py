@@ -15,13 +15,13 @@ from unskew.data.ratings import under_one_numbering
 from unskew.data.steps import Size, Step
 from unskew.splits.diagnosis import kernels
 from unskew.splits.diagnosis.check import IN_ORDER, LIGHTS, UNITS, amount, days, percent
-from unskew.splits.diagnosis.drift_checks import distance, mean_shift
+from unskew.splits.diagnosis.diagnosis import CHECKS
+from unskew.splits.diagnosis.fact_checks import survival, truncation
 from unskew.splits.diagnosis.feature_checks import ranks
-from unskew.splits.diagnosis.filter_checks import survival, truncation
-from unskew.splits.diagnosis.parts import DAY, GAP, Log, Parts, Rows, mean_later
-from unskew.splits.diagnosis.rules import CHECKS
+from unskew.splits.diagnosis.over_time import distance, mean_shift
+from unskew.splits.diagnosis.parts import DAY, GAP, Log, Rows, SplitParts, mean_later
 from unskew.splits.diagnosis.thresholds import LEAK_SHARE
-from unskew.splits.time import Temporal
+from unskew.splits.time.temporal import Temporal
 
 MINUTE = 60
 
@@ -41,7 +41,7 @@ def random_split(seed, users=12, items=9, rows=80, test=0.3, late=False):
 
 
 def parts_of(split, log=None):
-    return Parts(split, Log.of_split(split) if log is None else Log.of(log))
+    return SplitParts(split, Log.of_split(split) if log is None else Log.of(log))
 
 
 def table_of(part):

@@ -11,7 +11,7 @@ from shared.real_data import real_data
 from unskew import Ratings, Split
 from unskew.splits.diagnosis import duplicate_user_kernels as kernels
 from unskew.splits.diagnosis.duplicate_users import find_duplicates
-from unskew.splits.time import Temporal
+from unskew.splits.time.temporal import Temporal
 
 DAY = 86_400
 

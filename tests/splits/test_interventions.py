@@ -17,8 +17,8 @@ from shared.real_data import real_data
 from unskew import DataError, DataWarning, SettingError
 from unskew.data.ratings import under_one_numbering
 from unskew.splits import draws
-from unskew.splits.interventions import DESIGNS, METHODS, Evidence, Full, Reg, Skew, Wtd, WtdH
-from unskew.splits.randomness import chi_square_tail, cochran, looks_random
+from unskew.splits.interventions import DESIGNS, METHODS, Full, RatingCounts, Reg, Skew, Wtd, WtdH
+from unskew.splits.looks_random import chi_square_tail, cochran, looks_random
 from unskew.splits.subsample import random_parts
 
 
@@ -62,7 +62,7 @@ every = pytest.mark.parametrize("design", CASES, ids=repr)
 
 def worth(design, held_out, train, mar):
     held_out, train, mar = under_one_numbering(held_out, train, mar)
-    return design.aim(Evidence(held_out, train, mar, 0)).worth(held_out)
+    return design.aim(RatingCounts(held_out, train, mar, 0)).worth(held_out)
 
 
 # What every design promises

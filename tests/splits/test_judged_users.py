@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import unskew as us
-from unskew.splits.judged_users import drawn_users
+from unskew.splits.draws import drawn_users
 
 DESIGNS = (
     us.targets.AllItems(),

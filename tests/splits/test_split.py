@@ -16,24 +16,19 @@ from shared.ratings import ratings
 from shared.real_data import real_data
 from unskew import DataError, Ratings, SettingError
 from unskew.checks import as_share, portion
-from unskew.data.distribution import divergence, gini
+from unskew.data.summary import divergence, gini
 from unskew.splits import draws
 from unskew.splits.counts import count_parts
-from unskew.splits.events import TemporalEvents
-from unskew.splits.familiar import FamiliarTraining
-from unskew.splits.given import Forced, Given
-from unskew.splits.model_ages import ModelAges
+from unskew.splits.given import FamiliarTraining, Forced, Given
 from unskew.splits.popularity import Flat, HeadRemoved, Uniform
-from unskew.splits.random import Random
-from unskew.splits.registry import PROTOCOLS, protocol
-from unskew.splits.saved import from_card, load_splits, read_card, save_splits
-from unskew.splits.sessions import Sessions
+from unskew.splits.random import LeaveOut, PerUser, Random
+from unskew.splits.saved import PROTOCOLS, from_card, load_splits, protocol, read_card, save_splits
 from unskew.splits.split import Split
 from unskew.splits.strata import judgment_bins, popularity_percentiles
 from unskew.splits.subsample import popularity_cut, random_parts, sparsity_sample
-from unskew.splits.time import Temporal
-from unskew.splits.user import LeaveOut, PerUser
-from unskew.splits.windows import Windows
+from unskew.splits.time.sessions import Sessions
+from unskew.splits.time.temporal import Temporal, TemporalEvents
+from unskew.splits.time.windows import ModelAges, Windows
 from unskew.testing import check_splitter
 
 

@@ -14,11 +14,10 @@ from hypothesis import strategies as st
 import unskew as us
 from unskew import DataError, SettingError
 from unskew.data.times import duration, lasting, written
-from unskew.splits.model_ages import ModelAges
 from unskew.splits.saved import load_splits, save_splits
-from unskew.splits.sessions import Sessions
-from unskew.splits.time import Temporal
-from unskew.splits.windows import COVERED, Windows
+from unskew.splits.time.sessions import Sessions
+from unskew.splits.time.temporal import Temporal
+from unskew.splits.time.windows import COVERED, ModelAges, Windows
 
 SECOND = 1_000_000
 

@@ -15,10 +15,9 @@ from shared.scores import some_scores
 from unskew import DataError, SettingError
 from unskew.engine.rng import key_of
 from unskew.stats import kernels
+from unskew.stats.agreement.agreement import agreement, score_table
+from unskew.stats.agreement.stability import Stability, stability
 from unskew.stats.correlation import kendall, kendall_test, rbo, rounded, swaps, tau_ap
-from unskew.stats.order_agreement import agreement
-from unskew.stats.order_stability import Stability, stability
-from unskew.stats.score_tables import score_table
 
 orders = st.integers(2, 6).flatmap(
     lambda n: st.tuples(*(st.lists(st.integers(0, 4), min_size=n, max_size=n),) * 2)

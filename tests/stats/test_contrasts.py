@@ -13,7 +13,7 @@ import unskew as us
 from unskew.data.ratings import Ids
 from unskew.errors import DataError, SettingError
 from unskew.evaluation.scores import Scores, System
-from unskew.stats.distributions import student_t_quantile
+from unskew.stats.special import student_t_quantile
 
 Z = 1.959963984540054
 

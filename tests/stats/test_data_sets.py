@@ -10,15 +10,15 @@ from scipy import integrate, stats
 
 import unskew as us
 from unskew.errors import DataError, SettingError, UnknownName
-from unskew.stats.data_set_ranks import expanded_level
-from unskew.stats.random_effects import heterogeneity, posterior
-from unskew.stats.rank_tests import (
+from unskew.stats.compare.compare_data_sets import expanded_level
+from unskew.stats.tests.classic import (
     critical_difference,
     friedman_test,
     nemenyi_p,
     range_cdf,
     ranks_of,
 )
+from unskew.stats.tests.posterior import heterogeneity, posterior
 
 
 def values(rng, users, leads, level=0.3):
@@ -71,7 +71,7 @@ def test_exact_p_counts_every_order(scores):
 
 
 def test_drawn_p_agrees_with_the_exact_one():
-    from unskew.stats.rank_tests import _drawn_p, _exact_p, _spread
+    from unskew.stats.tests.classic import _drawn_p, _exact_p, _spread
 
     ranks = ranks_of(np.random.default_rng(3).random((6, 4)), "higher")
     observed = float(_spread(ranks.sum(axis=0)[None])[0])

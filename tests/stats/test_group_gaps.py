@@ -9,7 +9,6 @@ import scipy.optimize
 import scipy.stats
 
 import unskew as us
-from unskew.stats import group_shuffles
 from unskew.stats.inequality import atkinson, gini, group_atkinson, group_gini
 from unskew.stats.skewed_means import (
     Means,
@@ -20,6 +19,7 @@ from unskew.stats.skewed_means import (
     p_values_of,
     ratio_interval,
 )
+from unskew.stats.tests import group_shuffles
 
 RNG = np.random.default_rng(5)
 

@@ -9,7 +9,7 @@ import pytest
 import unskew as us
 from shared.latex import check_latex, columns_of
 from unskew.report.tables import Table
-from unskew.stats.paper_tables import BETTER, WORSE
+from unskew.stats.compare.paper_table import BETTER, WORSE
 
 
 @pytest.fixture(scope="module")

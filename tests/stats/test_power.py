@@ -18,12 +18,10 @@ from shared.real_data import real_data
 from shared.scores import some_scores
 from unskew import DataError, SettingError
 from unskew.cli.command import callback
-from unskew.stats.discrimination import discriminative_power
-from unskew.stats.distributions import wilson
+from unskew.stats.agreement.power import discriminative_power, power, sample_size
+from unskew.stats.compare.compare import compare
 from unskew.stats.pairing import paired
-from unskew.stats.power_analysis import power
-from unskew.stats.sample_sizes import sample_size
-from unskew.stats.significance import compare
+from unskew.stats.special import wilson
 
 WIDE = pl.DataFrame(
     {"a": ["x", "x", "y"], "b": ["y", "z", "z"], "P": [0.5, 0.0, 0.01], "RR": [0.04, 0.2, 0.05]}

@@ -18,10 +18,9 @@ from unskew.cli.command import callback
 from unskew.data.ratings import under_one_numbering
 from unskew.metrics.names import parse
 from unskew.splits.split import Split
+from unskew.stats.agreement.robustness import Robustness, robustness, user_robustness
+from unskew.stats.agreement.smaller_tests import slot_of
 from unskew.stats.correlation import kendall
-from unskew.stats.incompleteness import robustness, user_robustness
-from unskew.stats.robustness_result import Robustness
-from unskew.stats.sums_over_hits import slot_of
 
 METRICS = [
     "P@5", "P", "set_P", "P(per=list)@7", "Recall@5", "AP", "AP@3", "RR", "nDCG", "nDCG@5", "DCG@4",
@@ -210,7 +209,7 @@ def test_same_bits_for_any_threads_and_memory(data):
 
 
 def test_many_blocks_of_lists_give_the_same_bits(data, monkeypatch):
-    from unskew.stats import sums_over_hits as module
+    from unskew.stats.agreement import smaller_tests as module
 
     _, test, runs = data
     want = robustness(test, runs, METRICS, shares=[0.4], samples=2, liked=4)
@@ -347,7 +346,7 @@ def test_fewer_users_where_undefined_values_are_left_out(data):
 
 def test_fewer_users_are_drawn_without_replacement_and_nested(scores):
     """Each mean is that of as many users; the smaller set is part of the larger one."""
-    from unskew.stats import rank_kernels as kernels
+    from unskew.stats import kernels
 
     number, sizes = np.array([4, 4, 5]), np.array([10, 3, 10])
     out = np.empty((3, 40))

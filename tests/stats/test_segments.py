@@ -11,8 +11,8 @@ from scipy import stats
 import unskew as us
 from unskew.data.ratings import Ids
 from unskew.errors import DataError, SettingError, UnknownName
-from unskew.stats.interaction import interaction
 from unskew.stats.segments import segments_of
+from unskew.stats.tests.group_shuffles import interaction
 
 
 @pytest.fixture(scope="module")
@@ -296,7 +296,7 @@ def plain_welch(groups):
 
 
 def test_interaction_is_welchs_test(monkeypatch):
-    from unskew.stats import interaction as module
+    from unskew.stats.tests import group_shuffles as module
 
     rng = np.random.default_rng(2)
     groups = [rng.normal(size=12), 2 + rng.normal(size=20), 3 * rng.normal(size=30)]
@@ -351,13 +351,13 @@ def test_same_bits_for_shuffled_rows_and_threads():
 
 
 def test_pairs_that_are_tested_apart_give_the_same(monkeypatch):
-    from unskew.stats import segment_tests
+    from unskew.stats.compare import segment_comparison
 
     d = np.random.default_rng(5).normal(size=(40, 4))
     wide = {"user": np.arange(40), **{f"s{n}": d[:, n] for n in range(4)}}
     by = table(["x", "y"] * 20)
     whole = us.compare(wide, by=by, test="t")
-    monkeypatch.setattr(segment_tests, "HELD", 1)
+    monkeypatch.setattr(segment_comparison, "HELD", 1)
     assert us.compare(wide, by=by, test="t").to_dict() == whole.to_dict()
 
 
@@ -479,7 +479,7 @@ def sparse(rng, n, sd):
 @pytest.mark.parametrize("case", SIZES)
 def test_interaction_keeps_its_level(case, draw, monkeypatch):
     """At .05, over 2,000 simulations: no more than .05 and three Monte-Carlo standard errors."""
-    from unskew.stats import interaction as module
+    from unskew.stats.tests import group_shuffles as module
 
     monkeypatch.setattr(module, "SHUFFLES", 499)
     sizes, sds = SIZES[case]

@@ -16,13 +16,14 @@ import unskew as us
 from unskew.data.ratings import Ids
 from unskew.errors import DataError, SettingError, UnknownName
 from unskew.evaluation.scores import Scores, System
-from unskew.stats import classic, distributions, letters
+from unskew.stats import special as distributions
+from unskew.stats.compare import comparison
+from unskew.stats.compare.compare import compare
 from unskew.stats.corrections import correct
-from unskew.stats.p_values import TESTS
-from unskew.stats.pairing import paired
-from unskew.stats.randomisation import Hypotheses, flip_signs, grid_of, shuffled_ranges
-from unskew.stats.samples import all_pairs, sample
-from unskew.stats.significance import compare
+from unskew.stats.pairing import all_pairs, paired, sample
+from unskew.stats.tests import classic
+from unskew.stats.tests.p_values import TESTS
+from unskew.stats.tests.randomisation import Hypotheses, flip_signs, grid_of, shuffled_ranges
 
 stats = pytest.importorskip("scipy.stats")
 
@@ -239,7 +240,8 @@ def test_threads_do_not_matter(test):
 
 @pytest.mark.parametrize("correction", ["maxT", "tukey"])
 def test_blocks_do_not_matter(correction, monkeypatch):
-    from unskew.stats import randomisation, significance
+    from unskew.stats.compare import compare as significance
+    from unskew.stats.tests import randomisation
 
     scores = scores_of({kind: made_up(kind, 700, 4) for kind in ("P@10", "nDCG", "AP")})
     whole = compare(scores, permutations=2000, correction=correction).table()
@@ -752,14 +754,14 @@ def test_systems_share_a_letter_iff_they_do_not_differ(case):
     differ = np.zeros((n, n), bool)
     for number, (i, j) in enumerate(itertools.combinations(range(n), 2)):
         differ[i, j] = differ[j, i] = bits >> number & 1
-    shown = letters.letter_display(differ)
+    shown = comparison.letter_display(differ)
     assert all(shown)
     for i, j in itertools.combinations(range(n), 2):
         assert bool(set(shown[i]) & set(shown[j])) != differ[i, j]
 
 
 def test_letters_beyond_z():
-    shown = letters.letter_display(~np.eye(60, dtype=bool))
+    shown = comparison.letter_display(~np.eye(60, dtype=bool))
     assert len(set(shown)) == 60
     assert shown[25:28] == ["z", "A", "B"]
     assert shown[51:54] == ["Z", "a1", "b1"]

@@ -10,9 +10,14 @@ import scipy.optimize
 import scipy.stats
 
 import unskew as us
-from unskew.stats.dominance import dominance, thresholds_of
-from unskew.stats.paired_shares import net_share, share_of, sign_p
-from unskew.stats.quantile_bands import POINTS, critical_width, quantile_band
+from unskew.stats.compare.user_distribution import (
+    POINTS,
+    critical_width,
+    dominance,
+    quantile_band,
+    thresholds_of,
+)
+from unskew.stats.share_intervals import net_share, share_of, sign_p
 
 # Shares
 

@@ -11,8 +11,8 @@ from scipy import stats
 
 import unskew as us
 from unskew.errors import DataError, SettingError, UnknownName
-from unskew.stats.samples import all_pairs
-from unskew.stats.window_tests import (
+from unskew.stats.pairing import all_pairs
+from unskew.stats.windows.window_tests import (
     Cells,
     between_windows,
     differences_of,
@@ -21,7 +21,7 @@ from unskew.stats.window_tests import (
     tau_by_chance,
     within_users,
 )
-from unskew.stats.window_values import natural, read_windows
+from unskew.stats.windows.window_values import natural, read_windows
 
 
 def table(seed=0, users=60, windows=4, systems=3, share=0.7, lead=None):
@@ -106,7 +106,7 @@ def test_with_too_much_work_p_is_that_of_hotellings_test(monkeypatch):
         "a": d.reshape(-1),
         "b": np.zeros(d.size),
     }
-    monkeypatch.setattr("unskew.stats.window_tests.MOST_WORK", 0)
+    monkeypatch.setattr("unskew.stats.windows.window_tests.MOST_WORK", 0)
     result = within_users(Cells.of(values_of(given)), all_pairs(2), exchanges=99)
     contrasts = d[:, 1:] - d[:, :1]
     mean, cov = contrasts.mean(0), np.cov(contrasts.T)

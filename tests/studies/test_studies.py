@@ -10,10 +10,10 @@ from typer.testing import CliRunner
 
 import unskew as us
 from shared import ROOT
-from unskew.auditing.citations import PAPERS
+from unskew.auditing.page.paper_files import PAPERS
 from unskew.cli import app
-from unskew.data import released
-from unskew.data.entries import DATASETS
+from unskew.data.formats import catalog
+from unskew.data.formats.entries import DATASETS
 from unskew.errors import DataError, SettingError, UnknownName
 from unskew.report.document import Words
 from unskew.report.tables import Table
@@ -296,17 +296,17 @@ def test_a_file_of_another_size_is_not_the_papers_data(toy, tmp_path):
 
 def test_released_tables_are_recognised_by_their_size_and_the_authors_names(tmp_path):
     file = "valcarce2018_librarything_pvalues.csv"
-    assert released.find(file, tmp_path) is None
+    assert catalog.find_released(file, tmp_path) is None
     (tmp_path / "published").mkdir()
     rows = ["RunA,RunB,P_10", *(f"a{n},b,0.5" for n in range(420)), "c,d,"]
     authors = tmp_path / "published" / "discriminative-libraryThing.csv"
     authors.write_text("\n".join(rows))
-    assert released.read(file, tmp_path).height == 420  # the row without values is left out
+    assert catalog.read_released(file, tmp_path).height == 420  # the row without values is left out
     authors.write_text("\n".join(rows[:100]))
     with pytest.raises(DataError, match=r"99 rows .* has 420: download it again"):
-        released.read(file, tmp_path)
+        catalog.read_released(file, tmp_path)
     with pytest.raises(UnknownName):
-        released.read("other.csv", tmp_path)
+        catalog.read_released("other.csv", tmp_path)
 
 
 def test_on_own_data_claims_are_questions(toy):

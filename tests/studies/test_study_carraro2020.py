@@ -6,9 +6,9 @@ import pytest
 import unskew as us
 from shared.real_data import real_data
 from shared.studies import datasets_of, verdicts
-from unskew.auditing.interventions import InterventionStudy
+from unskew.auditing.truth.intervention_study import InterventionStudy
 from unskew.data.ratings import under_one_numbering
-from unskew.report.writing import save_report
+from unskew.report.page import save_report
 from unskew.worlds.worlds import world
 from unskew_studies.carraro2020 import checks, measurements
 from unskew_studies.carraro2020.printed import (

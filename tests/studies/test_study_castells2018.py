@@ -11,7 +11,7 @@ import unskew as us
 import unskew_studies
 from shared.real_data import real_data
 from shared.studies import verdicts
-from unskew.report.writing import save_report
+from unskew.report.page import save_report
 from unskew_studies.castells2018 import checks_formulas as formulas
 from unskew_studies.castells2018.measurements import (
     cell,

@@ -11,7 +11,7 @@ import pytest
 import unskew as us
 import unskew_studies
 from shared.real_data import real_data
-from unskew.report.writing import save_report
+from unskew.report.page import save_report
 from unskew_studies.lab import UndefinedError, open_lab
 from unskew_studies.mena2021 import checks_systems as checks
 from unskew_studies.mena2021 import printed

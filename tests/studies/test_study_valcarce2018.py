@@ -13,7 +13,7 @@ import unskew as us
 import unskew_studies
 from shared.real_data import real_data
 from shared.studies import verdicts
-from unskew.report.writing import save_report
+from unskew.report.page import save_report
 from unskew_studies.lab import choose_amounts, open_lab
 from unskew_studies.paper import AMBIGUOUS, MEASURED, NOTE, PRINTED, RELEASED
 from unskew_studies.result import (

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 import unskew as us
-from unskew.tracking.contents import contents_of
+from unskew.tracking.trackers import contents_of
 
 TEST = {
     "user": [u for u in range(30) for _ in range(2)],

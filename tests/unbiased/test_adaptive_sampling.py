@@ -8,12 +8,15 @@ import pytest
 
 import unskew as us
 from unskew import SettingError
-from unskew.judging.anchors import anchor_ranks, full_ranks
-from unskew.judging.rank import ranks_of
+from unskew.judging.rank import anchor_ranks, full_ranks, ranks_of
 from unskew.recommend.model import as_model
-from unskew.unbiased.adaptive_sampling import _with_others, adaptive_ranks
-from unskew.unbiased.sampled import correct_sampled, sampled_metrics
-from unskew.unbiased.sampled_ranks import rank_distribution
+from unskew.unbiased.sampled.expected_metrics import rank_distribution
+from unskew.unbiased.sampled.sampled_metrics import (
+    _with_others,
+    adaptive_ranks,
+    correct_sampled,
+    sampled_metrics,
+)
 
 
 def test_stopping_tells_nothing_of_the_true_rank():

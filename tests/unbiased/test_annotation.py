@@ -10,10 +10,10 @@ import pytest
 
 import unskew as us
 from unskew.errors import DataError, SettingError
-from unskew.unbiased.annotation_designs import Wave, allocate, next_rows, spreads
-from unskew.unbiased.annotation_plan import Labels
-from unskew.unbiased.annotation_status import _decide
-from unskew.unbiased.confidence_sequences import TotalInterval
+from unskew.labels.annotation_designs import Wave, allocate, next_rows, spreads
+from unskew.labels.annotation_plan import Labels
+from unskew.labels.annotation_status import _decide
+from unskew.labels.confidence_sequences import TotalInterval
 
 plan_annotation, read_annotation = us.unbiased.plan_annotation, us.unbiased.read_annotation
 

@@ -8,10 +8,10 @@ import polars as pl
 import pytest
 
 import unskew as us
-from unskew.unbiased.human_samples import human_sample, read_people
-from unskew.unbiased.power_tuning import leave_one_out_slopes
-from unskew.unbiased.recommended_pairs import RecommendedPairs
-from unskew.unbiased.sample_checks import check_sample
+from unskew.labels.contrast_sides import leave_one_out_slopes
+from unskew.labels.human_samples import human_sample, read_people
+from unskew.labels.recommended_pairs import RecommendedPairs
+from unskew.labels.sample_checks import check_sample
 
 K = 4
 

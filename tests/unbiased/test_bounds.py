@@ -10,12 +10,12 @@ import pytest
 
 import unskew as us
 from unskew.errors import DataError, SettingError, UnknownName
-from unskew.metrics.registry import REGISTRY
+from unskew.metrics.names import REGISTRY
 from unskew.unbiased import estimates
-from unskew.unbiased.hidden_bias import sensitivity, smallest_gamma, weight_range
-from unskew.unbiased.ips import estimate
-from unskew.unbiased.judgment_budget import judgments_needed
-from unskew.unbiased.worst_cases import bounds
+from unskew.unbiased.bounds import bounds
+from unskew.unbiased.estimate import estimate
+from unskew.unbiased.judgments_needed import judgments_needed
+from unskew.unbiased.sensitivity import sensitivity, smallest_gamma, weight_range
 
 BOUNDED = [name for name, entry in REGISTRY.items() if entry.bounds is not None]
 
@@ -218,7 +218,7 @@ def test_sensitivity_errors():
     equal = {"weights": [1] * 5, "liked": 4, "model": "weights", "resamples": 0}
     assert sensitivity(TEST, RUNS, "P@3", **equal, items=ITEMS).flips
     relative = us.read_ratings(TEST)
-    from unskew.unbiased.propensities import propensity
+    from unskew.unbiased.propensity import propensity
 
     with pytest.raises(SettingError, match="up to a factor"):
         sensitivity(TEST, RUNS, "P@3", propensity=propensity(None, relative, exponent=0.5), liked=4)

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from unskew.arrays import frozen
-from unskew.unbiased.confidence_sequences import (
+from unskew.labels.confidence_sequences import (
     CAP,
     Draws,
     best_capital,
@@ -233,7 +233,7 @@ CONFSEQ = {
 
 @pytest.mark.parametrize(("mean", "bet"), CONFSEQ)
 def test_capital_is_that_of_confseq(mean, bet):
-    from unskew.unbiased import sequence_kernels
+    from unskew.labels import kernels
 
     x = np.array([1, 0, 1, 1, 0, 0, 1, 1, 1, 0, 1, 1, 0, 1, 1, 1, 0, 1, 1, 1], float)
     left = 60 - np.arange(20)
@@ -243,7 +243,7 @@ def test_capital_is_that_of_confseq(mean, bet):
     step[:, 3], step[:, 4] = left, 1.0
     for sign, theirs in zip((1, -1), CONFSEQ[mean, bet], strict=True):
         out = np.empty((1, 1))
-        sequence_kernels.best_capital(
+        kernels.best_capital(
             frozen(step), 60, frozen(np.array([60 * mean])), frozen(np.array([bet])), 0.5, 1e-9,
             float(sign), frozen(np.array([20])), out,
         )  # fmt: skip

@@ -19,12 +19,11 @@ from shared.cases import as_ratings, random_case
 from shared.real_data import real_data
 from unskew.data.ratings import under_one_numbering
 from unskew.errors import DataError, DataWarning, SettingError, UnknownName
-from unskew.metrics.registry import REGISTRY
+from unskew.metrics.names import REGISTRY
 from unskew.splits.split import shared_rows
-from unskew.unbiased.ips import estimate
-from unskew.unbiased.judgment_weights import Weights, clipped_weights
-from unskew.unbiased.propensities import propensity
-from unskew.unbiased.weighted_metrics import estimands
+from unskew.unbiased.estimate import estimate
+from unskew.unbiased.judgment_weights import Weights, clipped_weights, estimands
+from unskew.unbiased.propensity import propensity
 
 REFUSED = [name for name, entry in REGISTRY.items() if isinstance(entry.weighted, str)]
 

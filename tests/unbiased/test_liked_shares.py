@@ -7,8 +7,8 @@ import polars as pl
 import pytest
 
 import unskew as us
-from unskew.stats.distributions import student_t_quantile
-from unskew.unbiased.liking import LikedDifference, LikedShares, break_even, liked_part
+from unskew.stats.special import student_t_quantile
+from unskew.unbiased.liked_shares import LikedDifference, LikedShares, break_even, liked_part
 
 RULE = us.Relevance(liked=4)
 

@@ -14,22 +14,24 @@ import unskew as us
 from unskew import DataError, SettingError, UnknownName
 from unskew.arrays import frozen
 from unskew.engine.rng import draw, key_of
-from unskew.stats.corrections import correct
-from unskew.stats.distributions import share_interval
-from unskew.unbiased import ab_tests, pair_effects
-from unskew.unbiased.ab_tests import ab_counts, ab_test, log_of
-from unskew.unbiased.click_models import Clicks, ForcedExposure
-from unskew.unbiased.interleaving import interleave, multileave, wins_of
-from unskew.unbiased.judgment_reuse import reuse_judgments
-from unskew.unbiased.online_outcomes import OnlineTests
-from unskew.unbiased.online_trials import online_tests
-from unskew.unbiased.pair_effects import (
+from unskew.online import ab_tests
+from unskew.online import ab_tests as pair_effects
+from unskew.online.ab_tests import (
+    ab_counts,
+    ab_test,
     effects_of_counts,
     effects_of_users,
     effects_of_wins,
+    log_of,
     mean_clicks,
 )
-from unskew.unbiased.top_items import TopLists, top_lists
+from unskew.online.click_models import Clicks, ForcedExposure
+from unskew.online.interleaving import interleave, multileave, wins_of
+from unskew.online.judgment_reuse import reuse_judgments
+from unskew.online.online_tests import OnlineTests, online_tests
+from unskew.online.top_lists import TopLists, top_lists
+from unskew.stats.corrections import correct
+from unskew.stats.special import share_interval
 
 SYSTEMS = [us.recommend.Random(), us.recommend.Popularity(), us.recommend.AverageRating()]
 
@@ -205,13 +207,13 @@ def test_balanced_interleaving_is_its_plain_twin(shown, feedback, seed):
 @settings(max_examples=40)
 @given(some_lists(), st.integers(0, 999))
 def test_merged_lists_hold_each_item_once_and_teams_are_even(shown, seed):
-    from unskew.engine.rng_kernels import first
-    from unskew.unbiased import online_kernels
+    from unskew.engine.rng import first
+    from unskew.online import kernels
 
     k = shown.k
     mixed, team, source = (np.empty(k, np.int32) for _ in range(3))
     state = np.uint64(first(np.uint64(key_of(seed, "x")), 0))
-    size = online_kernels.team_draft(state, shown.item, 1, mixed, team, source)
+    size = kernels.team_draft(state, shown.item, 1, mixed, team, source)
     merged = mixed[:size].tolist()
     assert len(set(merged)) == size
     union = set(shown.item[:, 1][shown.item[:, 1] >= 0].tolist())
@@ -226,19 +228,19 @@ def test_merged_lists_hold_each_item_once_and_teams_are_even(shown, seed):
 
 
 def test_balanced_lists_by_hand():
-    from unskew.unbiased import online_kernels
+    from unskew.online import kernels
 
     a, b = np.array([1, 2, 3, 4], np.int32), np.array([5, 1, 6, 2], np.int32)
     mixed = np.empty(4, np.int32)
-    assert online_kernels.balance(1, a, b, mixed) == 4
+    assert kernels.balance(1, a, b, mixed) == 4
     assert mixed.tolist() == [1, 5, 2, 3]
-    online_kernels.balance(0, a, b, mixed)
+    kernels.balance(0, a, b, mixed)
     assert mixed.tolist() == [5, 1, 2, 6]
     # A click on 6, third in b alone: a's top 3 holds 1 and 2 of the clicks, b's holds 1 and 6.
     clicked = np.array([0, 1, 1, 1], np.uint8)
-    assert online_kernels.balanced_credit(4, mixed, clicked, a, b) == (2, 2)
+    assert kernels.balanced_credit(4, mixed, clicked, a, b) == (2, 2)
     clicked = np.array([0, 1, 0, 1], np.uint8)
-    assert online_kernels.balanced_credit(4, mixed, clicked, a, b) == (1, 2)
+    assert kernels.balanced_credit(4, mixed, clicked, a, b) == (1, 2)
 
 
 def test_random_clicks_fool_balanced_interleaving_but_not_team_draft():
@@ -733,7 +735,7 @@ def test_worlds_by_name_and_designs_by_name(shop):
 
 
 def test_what_cannot_be_tried(shop):
-    from unskew.auditing.null_designs import ForcedNull
+    from unskew.auditing.null.null_designs import ForcedNull
 
     def refused(match, *arguments, **more):
         with pytest.raises(SettingError, match=match):

@@ -1,6 +1,7 @@
 """Propensities: by hand, against oracles, in worlds where they are known, and every error."""
 
 import math
+import sys
 
 import numpy as np
 import polars as pl
@@ -8,8 +9,9 @@ import pytest
 
 import unskew as us
 from unskew.errors import DataError, SettingError, UnknownName
-from unskew.unbiased import propensities as module
-from unskew.unbiased.propensities import propensity
+from unskew.unbiased.propensity import propensity
+
+module = sys.modules[propensity.__module__]
 
 TRAIN = {"user": [1, 2, 3], "item": ["a", "a", "b"], "rating": [5, 4, 1]}
 TEST = {"user": [3, 4], "item": ["a", "c"], "rating": [5, 2]}
@@ -220,7 +222,7 @@ def test_text_features_and_missing_ones():
 def test_a_part_of_the_users_is_enough(monkeypatch):
     _, data, _ = world(users=600)
     whole = propensity(None, data, "logistic")
-    monkeypatch.setattr("unskew.unbiased.logistic_propensity.MOST_PAIRS", 300 * 60)
+    monkeypatch.setattr("unskew.unbiased.propensity_models.MOST_PAIRS", 300 * 60)
     part = propensity(None, data, "logistic")
     assert part.value == pytest.approx(whole.value, rel=0.25)
     assert any("300 of" in note for note in part.notes)

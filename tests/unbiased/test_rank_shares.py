@@ -12,11 +12,12 @@ from scipy.optimize import minimize
 from unskew import DataError, SettingError
 from unskew.evaluation.one_relevant import value_at
 from unskew.metrics.names import parse
-from unskew.unbiased import rank_mixture, rank_shares
-from unskew.unbiased.rank_mixture import RankBins, RankCells, SampleGroups
-from unskew.unbiased.sampled import sampled_metrics
-from unskew.unbiased.sampled_ranks import rank_distribution
-from unskew.unbiased.sampled_rule import ranks_looked_at
+from unskew.unbiased.sampled import rank_shares
+from unskew.unbiased.sampled import rank_shares as rank_mixture
+from unskew.unbiased.sampled.expected_metrics import rank_distribution
+from unskew.unbiased.sampled.rank_shares import RankBins, RankCells, SampleGroups
+from unskew.unbiased.sampled.sampled_metrics import sampled_metrics
+from unskew.unbiased.sampled.sampled_result import ranks_looked_at
 
 METRICS = [parse(label) for label in ("Recall@3", "nDCG@5", "AP")]
 

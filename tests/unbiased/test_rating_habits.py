@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from unskew.errors import SettingError
-from unskew.unbiased.rating_habits import HABITS, SLACK, unrated_liking
+from unskew.unbiased.listed_pairs import HABITS, SLACK, unrated_liking
 
 
 @pytest.mark.parametrize("habit", [1.0, 0.5, 0.2])

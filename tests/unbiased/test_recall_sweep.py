@@ -6,7 +6,7 @@ import pytest
 
 import unskew as us
 from unskew.errors import SettingError
-from unskew.unbiased.recall_sweep import stratified_recall
+from unskew.unbiased.stratified_recall import stratified_recall
 
 TEST = {"user": [1, 2, 3, 3], "item": ["a", "a", "a", "b"], "rating": [5, 5, 5, 5]}
 RUNS = {"x": {u: ["a"] for u in (1, 2, 3)}, "y": {u: ["b"] for u in (1, 2, 3)}}

@@ -6,10 +6,9 @@ import numpy as np
 import pytest
 
 import unskew as us
-from unskew.metrics.registry import REGISTRY
+from unskew.labels.recommended_pairs import RecommendedPairs, place_sums, rows_of_ratings
+from unskew.metrics.names import REGISTRY
 from unskew.runs import read_run
-from unskew.unbiased.place_sums import place_sums
-from unskew.unbiased.recommended_pairs import RecommendedPairs, rows_of_ratings
 
 METRICS = ("P@3", "P", "P(per=list)@3", "DCG@3", "DCG(discount=original)@4", "RBP", "RBP(p=0.5)@2",
            "anti-P@3", "anti-DCG@3", "anti-RBP@4")  # fmt: skip

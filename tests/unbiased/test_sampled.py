@@ -13,15 +13,19 @@ import unskew as us
 from shared.real_data import real_data
 from unskew import DataError, SettingError
 from unskew.evaluation.one_relevant import value_at
-from unskew.judging.anchors import anchor_ranks, full_ranks
-from unskew.judging.rank import ranks_of
-from unskew.metrics.registry import REGISTRY
+from unskew.judging.rank import anchor_ranks, full_ranks, ranks_of
+from unskew.metrics.names import REGISTRY
 from unskew.stats.correlation import kendall
-from unskew.unbiased import sampled, sampled_ranks
-from unskew.unbiased.sampled import correct_sampled, sampled_metrics
-from unskew.unbiased.sampled_expectations import expected_metrics
-from unskew.unbiased.sampled_ranks import corrected_values, expected_sampled, rank_distribution
-from unskew.unbiased.target_size_effects import target_sizes
+from unskew.unbiased.sampled import expected_metrics as sampled_ranks
+from unskew.unbiased.sampled import sampled_metrics as sampled
+from unskew.unbiased.sampled.expected_metrics import (
+    corrected_values,
+    expected_metrics,
+    expected_sampled,
+    rank_distribution,
+)
+from unskew.unbiased.sampled.sampled_metrics import correct_sampled, sampled_metrics
+from unskew.unbiased.sampled.target_sizes import target_sizes
 
 LABELS = [
     "P@3",

@@ -16,7 +16,7 @@ from shared.cases import as_ratings, random_case
 from shared.real_data import real_data
 from unskew import DataError, SettingError
 from unskew.cli.command import callback
-from unskew.unbiased.stratified import strata
+from unskew.unbiased.strata import strata
 
 TRAIN = {
     "user": [1, 1, 2, 2, 3, 3, 4],

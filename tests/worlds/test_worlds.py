@@ -34,7 +34,7 @@ from unskew.worlds.observation import (
     fit_popularity_law,
     whole_counts,
 )
-from unskew.worlds.observed_pairs import gini
+from unskew.worlds.parts import gini
 from unskew.worlds.saved import save_world
 from unskew.worlds.tastes import (
     ML1M_STARS,

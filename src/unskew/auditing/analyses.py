@@ -12,27 +12,25 @@ import polars as pl
 
 from unskew.auditing.designs import CROSSED, Level
 from unskew.auditing.request import Progress
-from unskew.bias.decomposition import Margins, margins
+from unskew.bias.margins import Margins, margins
 from unskew.data.ratings import Ratings
-from unskew.engine.outcomes import WorkersError
+from unskew.engine.process_pool import WorkersError
 from unskew.engine.store import StoreError
 from unskew.errors import UnskewError
 from unskew.evaluation.scores import Scores, System
 from unskew.judging.judged import Judged
 from unskew.metrics.names import parse
-from unskew.stats.comparison import Comparison
-from unskew.stats.discrimination import DiscriminativePower, discriminative_power
-from unskew.stats.incompleteness import METRICS as ROBUST
-from unskew.stats.incompleteness import robustness
-from unskew.stats.order_agreement import Agreement, agreement
-from unskew.stats.order_stability import Stability, stability
-from unskew.stats.robustness_result import Robustness
-from unskew.stats.score_tables import score_table
-from unskew.stats.significance import compare
+from unskew.stats.agreement.agreement import Agreement, agreement, score_table
+from unskew.stats.agreement.power import DiscriminativePower, discriminative_power
+from unskew.stats.agreement.robustness import METRICS as ROBUST
+from unskew.stats.agreement.robustness import Robustness, robustness
+from unskew.stats.agreement.stability import Stability, stability
+from unskew.stats.compare.compare import compare
+from unskew.stats.compare.comparison import Comparison
+from unskew.unbiased.estimate import estimate
 from unskew.unbiased.estimates import Estimates
-from unskew.unbiased.ips import estimate
+from unskew.unbiased.strata import strata
 from unskew.unbiased.strata_report import StrataReport
-from unskew.unbiased.stratified import strata
 
 T = TypeVar("T")
 

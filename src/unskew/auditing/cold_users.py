@@ -23,7 +23,7 @@ FALLBACK = (
 
 
 @dataclass(frozen=True, eq=False)
-class WithFallback:
+class ScoredWithFallback:
     """A model that recommends by popularity to cold users whom it cannot tell anything of."""
 
     model: Model
@@ -62,7 +62,7 @@ def with_fallback(model: Model, train: Ratings) -> Model:
     if not cold.any() or (isinstance(model, SameForAll) and _orders(model.item_score)):
         return model
     counts = np.bincount(train.item, minlength=len(train.items))
-    return WithFallback(model, cold, counts.astype(np.float64))
+    return ScoredWithFallback(model, cold, counts.astype(np.float64))
 
 
 def warm_lists(scores: Scores) -> Mask:

@@ -42,9 +42,9 @@ def compile_evaluation() -> None:
     from unskew.evaluation.evaluate import evaluate
     from unskew.judging.judged import judge
     from unskew.judging.rank import rank
-    from unskew.metrics.registry import REGISTRY
+    from unskew.metrics.names import REGISTRY
     from unskew.recommend.registry import algorithm
-    from unskew.stats.significance import compare
+    from unskew.stats.compare.compare import compare
     from unskew.targets.designs import AllItems
 
     compile_always()
@@ -59,8 +59,8 @@ def compile_evaluation() -> None:
 @quietly()
 def compile_all() -> None:
     """Train, rank, judge and compare on next to no data."""
+    from unskew.auditing.audit import audit
     from unskew.auditing.designs import LEVELS, METRICS
-    from unskew.auditing.run import audit
     from unskew.engine.rng import generator
     from unskew.evaluation.evaluate import evaluate
     from unskew.judging.rank import rank
@@ -82,7 +82,7 @@ def compile_all() -> None:
 
 def _split() -> Split:
     """Return next to no data, cut."""
-    from unskew.data.readers import read_ratings
+    from unskew.data.read.ratings_files import read_ratings
     from unskew.splits.random import Random
 
     user, item = np.divmod(np.arange(USERS * ITEMS), ITEMS)

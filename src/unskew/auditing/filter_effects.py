@@ -17,25 +17,24 @@ from unskew.checks import checked
 from unskew.data.events import Events
 from unskew.data.filters import Filter, apply_filters, compacted
 from unskew.data.ratings import Ratings, under_one_numbering
-from unskew.data.readers import read_ratings
+from unskew.data.read.ratings_files import read_ratings
 from unskew.data.steps import Step
-from unskew.engine.notebook_progress import notebook_progress
-from unskew.engine.progress import Progress
+from unskew.engine.progress import Progress, notebook_progress
 from unskew.engine.rng import generator
 from unskew.engine.store import digest_of
 from unskew.errors import DataError, SettingError
 from unskew.evaluation.evaluate import evaluate
 from unskew.evaluation.scores import Scores
+from unskew.experiment.collection import PlanData
 from unskew.experiment.plan import Plan
-from unskew.experiment.plan_data import PlanData
 from unskew.recommend.model import Model
 from unskew.report.charts import Figure
 from unskew.report.result import Result
 from unskew.report.tables import Table
 from unskew.report.text import counted
 from unskew.splits.split import Split, shared_rows
-from unskew.stats.window_orders import order_across_splits
-from unskew.stats.window_result import OrderOverTime
+from unskew.stats.windows.order_over_time import order_across_splits
+from unskew.stats.windows.order_over_time_result import OrderOverTime
 from unskew.targets.designs import Targets
 
 ALL, JUDGED, FILTERED = "all", "judged on what stays", "filtered"

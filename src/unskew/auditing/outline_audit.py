@@ -9,7 +9,6 @@ from typing import ClassVar
 
 import polars as pl
 
-from unskew.auditing.affordable import affordable, beyond_limits
 from unskew.auditing.designs import (
     LEVELS,
     AuditDesign,
@@ -17,16 +16,22 @@ from unskew.auditing.designs import (
     plan_of_level,
     tunable_systems,
 )
-from unskew.auditing.large_data import LargeRequest, active_users, in_bytes
+from unskew.auditing.large_data import (
+    LargeRequest,
+    active_users,
+    affordable,
+    beyond_limits,
+    in_bytes,
+)
 from unskew.auditing.request import Rules
 from unskew.checks import checked, choose
-from unskew.data.catalog import load
+from unskew.data.formats.catalog import load
 from unskew.data.ratings import Ratings
 from unskew.data.relevance import Relevance
 from unskew.errors import DataError, quietly
 from unskew.experiment.halving import BUDGET
+from unskew.experiment.tune import candidates
 from unskew.recommend.fit_cost import DataShape, fit_cost, timed_trial
-from unskew.recommend.grids import candidates
 from unskew.recommend.model import Algorithm
 from unskew.report.result import Result
 from unskew.report.tables import Table

@@ -12,7 +12,7 @@ from unskew.auditing.large_data import LargeRequest
 from unskew.data.filters import Filter
 from unskew.data.ratings import Ratings
 from unskew.data.relevance import DEFAULT_GAIN, DEFAULT_LOSS, Relevance, Rule
-from unskew.engine.execute import Executor
+from unskew.engine.executor import Executor
 from unskew.engine.store import Store
 from unskew.errors import SettingError
 from unskew.judging.reading import check_likes, relevance_for
@@ -176,3 +176,15 @@ def check_absent(arguments: Mapping[str, object], why: str) -> None:
     for name, value in arguments.items():
         if value is not None:
             raise SettingError(f"{name} {why}")
+
+
+STAGE_WEIGHTS = {
+    "reading": 1,
+    "splits": 2,
+    "designs": 62,
+    "null experiment": 28,
+    "conclusions": 2,
+    "diagnostics": 1,
+    "statements": 4,
+}
+"""Shares of the time that audits of ratings took: the time that is left is told from them."""

@@ -8,9 +8,9 @@ from pathlib import Path
 from typing import Any, ClassVar
 
 from unskew.auditing.measurements import Measurements
-from unskew.auditing.paper_files import save_paper
-from unskew.auditing.sections import document
-from unskew.auditing.statement_blocks import lead
+from unskew.auditing.page.paper_files import save_paper
+from unskew.auditing.page.sections import document
+from unskew.auditing.page.statement_blocks import lead
 from unskew.engine.progress import Progress
 from unskew.evaluation.scores import RANDOM
 from unskew.evaluation.tables import means_table

@@ -9,11 +9,10 @@ import numpy as np
 
 from unskew.data.ratings import Ratings
 from unskew.splits.counts import SplitCounts, count_parts
+from unskew.splits.diagnosis.diagnosis import Diagnosis, diagnose
 from unskew.splits.diagnosis.parts import MIXED, mean_later
-from unskew.splits.diagnosis.result import Diagnosis
-from unskew.splits.diagnosis.run import diagnose
 from unskew.splits.split import Split, Splitter
-from unskew.splits.time import Temporal
+from unskew.splits.time.temporal import Temporal
 
 WITHIN_TIME = ("future", "user-order", "unborn-items", "torn-sessions")
 """Checks that are red wherever training and test cover the same time."""

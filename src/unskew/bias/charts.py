@@ -10,7 +10,7 @@ import polars as pl
 from numpy.typing import NDArray
 
 from unskew.arrays import F64
-from unskew.bias.popularity import ItemCounts
+from unskew.bias.popularity.item_counts import ItemCounts
 from unskew.report.charts import BLUE, GREEN, GREY, MOST_ROWS, ORANGE, VERMILION, Figure, as_figure
 from unskew.report.text import counted
 

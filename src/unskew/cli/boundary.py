@@ -11,11 +11,10 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
-from unskew.addresses import without_credentials
 from unskew.cli.console import drop
 from unskew.cli.progress import finished_work
 from unskew.engine.files import output_error, reason
-from unskew.errors import SettingError, UnskewError, address_limit
+from unskew.errors import SettingError, UnskewError, address_limit, without_credentials
 from unskew.report.text import visible
 
 DEBUG = "UNSKEW_DEBUG"

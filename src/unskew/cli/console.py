@@ -15,8 +15,7 @@ from typing import Any, TextIO, cast
 from rich.console import Console, ConsoleOptions, RenderableType
 from rich.segment import Segment
 
-from unskew.addresses import without_credentials
-from unskew.errors import as_options
+from unskew.errors import as_options, without_credentials
 from unskew.report.text import visible
 
 _OPTIONS: ContextVar[Collection[str]] = ContextVar("options", default=())

@@ -9,8 +9,8 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from unskew.addresses import is_address
 from unskew.cli import outputs
+from unskew.cli.files import LIST_COLUMNS, RATING_COLUMNS, file_columns, split_named_source
 from unskew.cli.options import (
     AverageOptions,
     ComputeOptions,
@@ -20,13 +20,7 @@ from unskew.cli.options import (
     RelevanceOptions,
 )
 from unskew.cli.progress import progress
-from unskew.cli.sources import (
-    LIST_COLUMNS,
-    RATING_COLUMNS,
-    file_columns,
-    split_named_source,
-)
-from unskew.errors import DataError, SettingError
+from unskew.errors import DataError, SettingError, is_address
 
 if TYPE_CHECKING:
     from unskew.data.dataset import Dataset
@@ -35,9 +29,9 @@ if TYPE_CHECKING:
     from unskew.engine.store import Store
     from unskew.evaluation.scores import Scores
     from unskew.judging.judged import Judged
-    from unskew.judging.rating_log import RatingLog
-    from unskew.list_keys import ListKeys
+    from unskew.judging.occasions import RatingLog
     from unskew.recommend.model import Algorithm
+    from unskew.run_tables import ListKeys
     from unskew.runs import Run
 
 
@@ -131,7 +125,7 @@ def is_named(source: str | Path) -> bool:
     """Tell whether a data set of the catalogue is meant: NAME or NAME:OPTION=VALUE."""
     if Path(source).is_file():
         return False
-    from unskew.data.catalog import read_name
+    from unskew.data.formats.catalog import read_name
 
     return read_name(str(source)) is not None
 
@@ -162,7 +156,7 @@ def load_data(
     settings
         For a named data set, see `load`.
     """
-    from unskew.data.catalog import load, read_name
+    from unskew.data.formats.catalog import load, read_name
 
     data_dir = files.data_dir if isinstance(files, NamedFileOptions) else None
     settings |= given(duplicates=files.duplicates)
@@ -187,7 +181,7 @@ def load_data(
 
 def _check_name(path: str) -> None:
     """Refuse what is no file and nearly the name of a data set."""
-    from unskew.data.entries import DATASETS
+    from unskew.data.formats.entries import DATASETS
 
     near = difflib.get_close_matches(path.lower(), DATASETS, n=1, cutoff=0.75)
     if near and not Path(path).exists():
@@ -200,7 +194,7 @@ def read_rating_file(
     source: str | Path, files: FileOptions, *, other_columns: Sequence[str] = (), **more: Any
 ) -> Ratings:
     """Read ratings from FILE, FILE:item=sku or a named data set; `more` is for `read_ratings`."""
-    from unskew.data.readers import read_ratings
+    from unskew.data.read.ratings_files import read_ratings
 
     if is_named(source):
         return load_data(source, files).ratings
@@ -262,7 +256,7 @@ def read_random_file(
     source: str | Path | None, files: FileOptions, *, other_columns: Sequence[str] = ()
 ) -> Ratings | None:
     """Read ratings of randomly chosen items: a file, or that part of a named data set."""
-    from unskew.data.catalog import read_name
+    from unskew.data.formats.catalog import read_name
 
     if source is None:
         return None
@@ -277,7 +271,7 @@ def read_random_file(
 
 def read_item_file(source: str | None) -> Any:
     """Read a list of items from FILE or FILE:item=sku; None where there is none."""
-    from unskew.data.readers import read_items
+    from unskew.data.read.ratings_files import read_items
 
     if source is None:
         return None
@@ -332,7 +326,7 @@ def _test_and_train(
     judgments: str, train: str | None, files: FileOptions, keys: ListKeys | None = None
 ) -> dict[str, Any]:
     """Read test ratings and training ratings; kinds of events are chosen where a file has them."""
-    from unskew.data.readers import read_parts
+    from unskew.data.read.ratings_files import read_parts
 
     read: Any = partial(read_rating_file, other_columns=LIST_COLUMNS)
     readers = {"judgments": partial(read, judgments, files)}
@@ -345,7 +339,7 @@ def _test_and_train(
 
 def read_log_file(source: str, files: FileOptions, keys: ListKeys, **more: Any) -> RatingLog:
     """Read test ratings for lists that are each evaluated with a part of them."""
-    from unskew.judging.rating_log import RatingLog
+    from unskew.judging.occasions import RatingLog
 
     if is_named(source):
         return RatingLog.of_ratings(load_data(source, files).ratings, keys)
@@ -483,7 +477,7 @@ def scores_of_judged(
 
 def read_plan_and_data(plan: Path, data: str | None) -> tuple[Any, Any]:
     """Read a plan and its ratings, or the ratings given instead."""
-    from unskew.data.readers import read_ratings
+    from unskew.data.read.ratings_files import read_ratings
     from unskew.experiment.execution import data_of
     from unskew.experiment.plan_files import read_plan
 

@@ -6,8 +6,8 @@ from pathlib import Path
 from typing import Annotated, Any
 
 from unskew.checks import MOST_DEPTH, MOST_DIGITS, MOST_DRAWS, MOST_PROCESSES, MOST_SEED
-from unskew.cli import formats
-from unskew.cli.bundles import REQUIRED, argument, bundle, option
+from unskew.cli import files as formats
+from unskew.cli.command import REQUIRED, argument, bundle, option
 from unskew.errors import SettingError
 
 INPUT = "Input"

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from unskew.checks import choose
 from unskew.cli.console import in_option_words, messages, output
-from unskew.cli.formats import REPORTS, STANDARD_OUTPUT, TABLES, figure_name_and_file
+from unskew.cli.files import REPORTS, STANDARD_OUTPUT, TABLES, figure_name_and_file
 from unskew.cli.options import PrintOptions, ReportOptions
 from unskew.errors import SettingError
 
@@ -171,7 +171,7 @@ def write_report(
         Prints the result. A file is written before: a reader that stops early, such as `head`,
         must not cost the report.
     """
-    from unskew.report.writing import document_bytes, save_report
+    from unskew.report.page import document_bytes, save_report
 
     path, figures, kind = options.output, options.figures, report_kind(options)
     if path is not None and str(path) == STANDARD_OUTPUT:

@@ -13,9 +13,9 @@ from contextvars import ContextVar
 from dataclasses import dataclass, field
 from typing import Any
 
-from unskew.auditing.stages import STAGE_WEIGHTS
+from unskew.auditing.request import STAGE_WEIGHTS
 from unskew.cli.console import command_name, messages
-from unskew.engine.remaining import Remaining
+from unskew.engine.progress import Remaining
 from unskew.engine.threads import Lock, every
 
 SHORT = 2.0
@@ -132,7 +132,7 @@ def _shown(tracker: Tracker, quiet: bool) -> Iterator[Tracker]:
     if quiet:
         yield tracker
         return
-    display = _Bar(tracker) if sys.stderr.isatty() else _Lines(tracker)
+    display = _TerminalBar(tracker) if sys.stderr.isatty() else _Lines(tracker)
     try:
         with every(_TICK, display.tick):
             yield tracker
@@ -140,7 +140,7 @@ def _shown(tracker: Tracker, quiet: bool) -> Iterator[Tracker]:
         display.close()
 
 
-class _Bar:
+class _TerminalBar:
     """One line on a terminal: what is done, a bar, the time that is left. It vanishes at the end.
 
     The bar appears only when the command turns out not to be short.

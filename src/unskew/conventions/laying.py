@@ -18,10 +18,10 @@ import polars as pl
 
 from unskew.arrays import F64, I32, I64, Mask, frozen
 from unskew.checks import choose
-from unskew.conventions.convention import AXES, Convention
+from unskew.conventions.libraries import AXES, Convention
 from unskew.data.groups import sort_groups
 from unskew.data.ratings import Ids, Ratings
-from unskew.data.readers import read_items, read_test_and_train
+from unskew.data.read.ratings_files import read_items, read_test_and_train
 from unskew.data.relevance import Relevance
 from unskew.engine.threads import map_blocks
 from unskew.errors import DataError, SettingError
@@ -112,7 +112,7 @@ class ListRule:
 
 
 @dataclass(frozen=True, eq=False)
-class Hits:
+class LaidHits:
     """Where judged items stand in the lists of one system: list by list, by rank."""
 
     user: I64
@@ -131,7 +131,7 @@ class Hits:
     once: Mask
     """One hit of each item, where it can stand at several places."""
 
-    def up_to(self, rank: float) -> Hits:
+    def up_to(self, rank: float) -> LaidHits:
         """Return the hits up to a rank."""
         kept = self.rank <= rank
         fields = ("user", "rank", "judgment", "weight", "again", "once")
@@ -179,8 +179,8 @@ class Laid:
     relevance: Relevance
     systems: Mapping[str, RankedLists]
     notes: tuple[str, ...] = ()
-    _hits: dict[tuple[str, ListRule], Hits] = field(default_factory=dict)
-    _tops: dict[tuple[str, ListRule, float], Hits] = field(default_factory=dict)
+    _hits: dict[tuple[str, ListRule], LaidHits] = field(default_factory=dict)
+    _tops: dict[tuple[str, ListRule, float], LaidHits] = field(default_factory=dict)
     _seen: dict[tuple[str, str], tuple[Mask, Mask]] = field(default_factory=dict)
     _ordered: dict[tuple[str, str], _Places] = field(default_factory=dict)
 
@@ -260,14 +260,14 @@ class Laid:
             self._seen[key] = (seen, mask & seen)
         return self._seen[key]
 
-    def hits(self, system: str, rule: ListRule) -> Hits:
+    def hits(self, system: str, rule: ListRule) -> LaidHits:
         """Return where judged items stand in the lists of a system, prepared by a rule."""
         key = (system, rule)
         if key not in self._hits:
             self._hits[key] = self._lay(system, rule)
         return self._hits[key]
 
-    def top_hits(self, system: str, rule: ListRule, stop: float) -> Hits:
+    def top_hits(self, system: str, rule: ListRule, stop: float) -> LaidHits:
         """Return the hits up to a rank."""
         hits = self.hits(system, rule)
         if math.isinf(stop):
@@ -277,7 +277,7 @@ class Laid:
             self._tops[key] = hits.up_to(stop)
         return self._tops[key]
 
-    def _lay(self, system: str, rule: ListRule) -> Hits:
+    def _lay(self, system: str, rule: ListRule) -> LaidHits:
         places = self._prepare(system, rule)
         user, judgment, rank = places.user, places.judgment, places.rank
         users = len(self.users)
@@ -292,9 +292,9 @@ class Laid:
             once = np.zeros(at.size, np.bool_)
             once[np.unique(at, return_index=True)[1]] = True
             again = places.later[at] & once
-            return Hits(user[at], place, judgment[at], weight, length, listed, again, once)
+            return LaidHits(user[at], place, judgment[at], weight, length, listed, again, once)
         ones, every = np.ones(int(met.sum())), np.ones(int(met.sum()), np.bool_)
-        return Hits(user[met], rank[met], judgment[met], ones, length, listed, later, every)
+        return LaidHits(user[met], rank[met], judgment[met], ones, length, listed, later, every)
 
     def _with_list(self, system: str) -> Mask:
         mask = np.zeros(len(self.users), np.bool_)

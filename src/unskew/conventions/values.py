@@ -15,10 +15,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from unskew.arrays import F64, I64, Mask
-from unskew.conventions.convention import AXES, Convention
-from unskew.conventions.formulas import FORMULAS, LINEAR, Case, Fraction, Ideal
-from unskew.conventions.laying import Hits, Laid, ListRule, count_ties
-from unskew.conventions.memory import Memory
+from unskew.conventions.formulas import FORMULAS, LINEAR, Case, Fraction, Ideal, Memory
+from unskew.conventions.laying import Laid, LaidHits, ListRule, count_ties
+from unskew.conventions.libraries import AXES, Convention
 from unskew.errors import SettingError
 
 AVERAGING = ("users", "undefined", "average", "digits")
@@ -42,7 +41,7 @@ def last_rank(convention: Convention) -> float:
 
 
 @dataclass(frozen=True, eq=False)
-class Values:
+class ConventionValues:
     """Conventions applied to the lists of one system."""
 
     laid: Laid
@@ -164,7 +163,7 @@ class Values:
         lists = (ListRule.of(c), c.k) if is_new or c.judgments == "listed" else None
         return (c.judgments, c.relevant, c.gain, lists)
 
-    def _hits(self, convention: Convention) -> Hits:
+    def _hits(self, convention: Convention) -> LaidHits:
         return self.laid.hits(self.system, ListRule.of(convention))
 
     def seen(self, convention: Convention) -> tuple[Mask, Mask]:

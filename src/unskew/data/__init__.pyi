@@ -1,5 +1,6 @@
-from .collection import read_qrels as read_qrels
+from .dataset import TrueJudgments as TrueJudgments
 from .events import Events as Events
+from .events import Histories as Histories
 from .filters import Between as Between
 from .filters import DropRepeats as DropRepeats
 from .filters import Filter as Filter
@@ -9,10 +10,9 @@ from .filters import PopularItems as PopularItems
 from .filters import SampleUsers as SampleUsers
 from .filters import Threshold as Threshold
 from .filters import apply_filters as apply_filters
-from .frames import as_kind_of as as_kind_of
-from .histories import Histories as Histories
-from .overview import summary as summary
 from .ratings import Ids as Ids
+from .read.frames import as_kind_of as as_kind_of
+from .read.ratings_files import read_qrels as read_qrels
 from .relevance import levels as levels
 from .steps import Step as Step
-from .true_judgments import TrueJudgments as TrueJudgments
+from .summary import summary as summary

@@ -14,17 +14,125 @@ from numpy.typing import NDArray
 
 from unskew.arrays import F64, I32, I64, Mask, frozen
 from unskew.checks import checked, choose
-from unskew.data import tables, times
-from unskew.data.event_kinds import busy_users, choose_events, find_event_column
-from unskew.data.groups import sort_groups
-from unskew.data.pair_order import PairOrder, Pairs
-from unskew.data.rating_columns import find_rating_column, rating_values, stated_columns
-from unskew.data.rating_tables import column_notes, rating_table
+from unskew.data import times
+from unskew.data.groups import grouped_order, sort_groups
 from unskew.data.ratings import FEEDBACK, Ids, Ratings, id_column, value_column
+from unskew.data.read import tables
+from unskew.data.read.rating_columns import (
+    busy_users,
+    choose_events,
+    find_event_column,
+    find_rating_column,
+    rating_values,
+    stated_columns,
+)
+from unskew.data.read.rating_tables import column_notes, rating_table
+from unskew.data.read.tables import column_hint
 from unskew.data.steps import Size, Step
 from unskew.engine.threads import map_blocks
 from unskew.errors import DataError, SettingError
 from unskew.report.text import counted
+
+KEPT_WHOLE = 0.75
+"""From this share on, the first of some values are a view, which keeps them all."""
+
+
+@dataclass(frozen=True, eq=False)
+class UserItemPairs:
+    """The pairs of user and item that have events in a stretch of a log."""
+
+    user: I32
+    item: I32
+    time: I64
+    """Of each pair's first event, or of its last."""
+    first: I64
+    """Where each pair's events start in `row`; one more entry for the end."""
+    row: I64
+    """The events, pair by pair, in order of time; empty where they are not asked for."""
+
+
+def _first_of(values: NDArray[Any], number: int) -> NDArray[Any]:
+    """Return the first of some values; few of many as a copy, because a view would keep all."""
+    some = values[:number]
+    return frozen(some.copy() if number < KEPT_WHOLE * values.size else some)
+
+
+@dataclass(frozen=True, eq=False)
+class PairOrder:
+    """The rows of a log by user, item and time."""
+
+    row: I64
+    item: I32
+    """The item of each row."""
+    time: I64
+    """The time of each row: read in this order, not looked up all over the log."""
+    start: I64
+    """Where each user's rows start; one more entry for the end."""
+
+    @classmethod
+    def of(cls, user: I32, item: I32, time: I64, users: int) -> PairOrder:
+        """Sort the rows of a log, which are in order of time."""
+        from unskew.data import kernels
+
+        start, _ = kernels.group_starts(user, users)
+        order = grouped_order(user, start)
+        item = frozen(item[order])
+        within, changed = sort_groups(frozen(start), item, frozen(np.zeros(0, np.int64)))
+        if changed:
+            order, item = order[within], frozen(item[within])
+        return cls(frozen(order), item, frozen(time[order]), frozen(start))
+
+    def between(
+        self, first: int, last: int, *, only_new: bool = False, latest: bool = False, rows: bool
+    ) -> UserItemPairs:
+        """Return the pairs of the rows from `first` up to `last`, which is not among them.
+
+        Parameters
+        ----------
+        first, last
+            Places in order of time.
+        only_new
+            Leave out pairs that have a row before `first`.
+        latest
+            Tell the time of a pair's last event, not of its first.
+        rows
+            Tell the events too.
+        """
+        from unskew.data import kernels
+
+        size = last - first
+        row, head = np.empty(size if rows else 0, np.int64), np.empty(size + 1, np.int64)
+        user, item = np.empty(size, np.int32), np.empty(size, np.int32)
+        time = np.empty(size, np.int64)
+        pairs = kernels.pairs_between(
+            self.start, self.row, self.item, self.time, first, last, only_new, latest,
+            row, head, user, item, time,
+        )  # fmt: skip
+        user, item, time = (_first_of(one, pairs) for one in (user, item, time))
+        kept = int(head[pairs]) if rows else 0
+        return UserItemPairs(user, item, time, _first_of(head, pairs + 1), _first_of(row, kept))
+
+    def outside(self, last: int, low: int, high: int) -> UserItemPairs:
+        """Return the pairs with a row before `last` and none from `low` up to `high`."""
+        from unskew.data import kernels
+
+        most = last - max(min(high, last) - low, 0)
+        user, item = np.empty(most, np.int32), np.empty(most, np.int32)
+        time = np.empty(most, np.int64)
+        pairs = kernels.pairs_outside(
+            self.start, self.row, self.item, self.time, last, low, high, user, item, time
+        )
+        user, item, time = (_first_of(one, pairs) for one in (user, item, time))
+        none = frozen(np.zeros(0, np.int64))
+        return UserItemPairs(user, item, time, none, none)
+
+    @cached_property
+    def is_first(self) -> Mask:
+        """Which rows of the log are the first of their pair."""
+        from unskew.data import kernels
+
+        return frozen(kernels.first_of_pair(self.start, self.row, self.item).view(np.bool_))
+
 
 REPEATS = ("count", "sum", "mean", "max", "first", "last")
 """How the events of one user and item become one rating; see `Events.to_ratings`."""
@@ -195,7 +303,7 @@ class Events:
         pairs = self.pair_order.outside(last, low, high)
         return self._of_pairs(pairs, np.ones(pairs.user.size))
 
-    def _of_pairs(self, pairs: Pairs, value: F64) -> Ratings:
+    def _of_pairs(self, pairs: UserItemPairs, value: F64) -> Ratings:
         return Ratings(
             users=self.users,
             items=self.items,
@@ -207,7 +315,7 @@ class Events:
             notes=self.notes,
         )
 
-    def _merged(self, pairs: Pairs, events: I64, repeats: str) -> F64:
+    def _merged(self, pairs: UserItemPairs, events: I64, repeats: str) -> F64:
         """Return one value for each pair."""
         from unskew.data import kernels
 
@@ -395,3 +503,65 @@ def _sortable(value: F64) -> I64:
     """Return whole numbers that sort as the values do."""
     bits = (value + 0.0).view(np.int64)  # -0 becomes 0
     return np.where(bits < 0, np.int64(-(2**63)) - bits - 1, bits)
+
+
+@dataclass(frozen=True, eq=False)
+class Histories:
+    """Items that users met, the oldest first: what a model that sees the history is given.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from unskew.data import Histories
+    >>> two = Histories(np.array([0, 2, 3]), np.array([7, 8, 7]), np.array([10, 20, 15]))
+    >>> [two.of(n).tolist() for n in range(len(two))]
+    [[7, 8], [7]]
+    """
+
+    start: I64
+    """Where each history starts in `item`; one more entry for the end."""
+    item: I32
+    """Numbers of items; one may occur several times."""
+    time: I64
+    """When, in microseconds since 1970."""
+
+    def __len__(self) -> int:
+        return int(self.start.size - 1)
+
+    def of(self, number: int) -> I32:
+        """Return the items of one history."""
+        return self.item[self.start[number] : self.start[number + 1]]
+
+    @property
+    def length(self) -> I64:
+        """How many items each history has."""
+        lengths: I64 = np.diff(self.start)
+        return lengths
+
+    def last(self, most: int = 1) -> Histories:
+        """Return the last items of each, at most so many."""
+        kept = np.minimum(self.length, most)
+        start = np.append(0, np.cumsum(kept))
+        place = np.arange(start[-1]) + np.repeat(self.start[1:] - start[1:], kept)
+        return Histories(
+            frozen(start.astype(np.int64)), frozen(self.item[place]), frozen(self.time[place])
+        )
+
+
+def user_histories(ratings: Ratings, what: str) -> Histories:
+    """Return what each user rated in order of time; items of one moment by number.
+
+    Parameters
+    ----------
+    ratings
+        With time stamps.
+    what
+        Who needs them, for the message where there are none.
+    """
+    if ratings.time is None:
+        raise DataError(
+            f"{what} needs time stamps, and the ratings have none; name their column with ",
+            column_hint("time"),
+        )
+    order, _ = sort_groups(ratings.start, frozen(ratings.time), frozen(np.zeros(0, np.int64)))
+    return Histories(ratings.start, frozen(ratings.item[order]), frozen(ratings.time[order]))

@@ -17,9 +17,9 @@ import numpy as np
 from unskew.arrays import I32, I64, Mask, frozen
 from unskew.checks import checked, choose
 from unskew.data.events import Events
-from unskew.data.popularity import item_counts
 from unskew.data.ratings import Ids, Ratings, recoded
 from unskew.data.steps import Size, Step
+from unskew.data.summary import item_counts
 from unskew.data.times import moment, written
 from unskew.engine.rng import DrawKeyed, draw
 from unskew.errors import DataError, SettingError

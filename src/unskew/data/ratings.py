@@ -15,7 +15,7 @@ import polars as pl
 from unskew.arrays import F64, I32, I64, Mask, frozen
 from unskew.checks import choose
 from unskew.data.groups import GROUPS_PER_TASK, does_numpy_sort, grouped_order
-from unskew.data.nested import got
+from unskew.data.read.frames import got
 from unskew.data.steps import Step
 from unskew.engine.files import write_table
 from unskew.engine.threads import check_fork, map_blocks

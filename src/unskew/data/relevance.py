@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
 from numbers import Real
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 
@@ -281,3 +282,246 @@ def levels(ratings: Ratings, liked: float) -> Ratings:
     array([2., 0., 1.])
     """
     return replace(ratings, value=frozen(np.maximum(ratings.value - liked + 1, 0.0)))
+
+
+_MOST_VALUES = 11
+
+
+def usual_threshold(value: F64) -> tuple[float, str]:
+    """Return the smallest liked rating of a scale that has a usual one, and the note on it.
+
+    0 and 1, and -1 and 1, are dislikes and likes; on 1 to 5 stars the papers take 4. On all other
+    scales nothing is assumed: the error proposes the upper half.
+    """
+    kinds = np.unique(value)
+    if np.isin(kinds, (0.0, 1.0)).all():
+        return 1.0, "liked: every value from 1 up (assumed)"
+    if np.isin(kinds, (-1.0, 0.0, 1.0)).all():
+        return 1.0, "liked: 1, and not -1 or 0 (assumed)"
+    low, high = float(kinds[0]), float(kinds[-1])
+    if low >= 0.5 and high == 5:
+        return 4.0, "liked: ratings from 4 up (assumed from the 1-5 scale; set it with liked=…)"
+    proposal = upper_half(kinds)
+    zero = ""
+    if low == 0 and high > 1:
+        zero = "; if 0 means that there is no rating, remove these rows first"
+    raise SettingError(
+        f"what counts as liked? Ratings are {described(value)}; give the smallest liked rating "
+        "with ",
+        Spelling(f"liked={proposal:g}", f"--liked {proposal:g}"),
+        " (the upper half of this scale), or another; if they count events and every one is a "
+        "like, state ",
+        Spelling("feedback='implicit'", "--feedback implicit"),
+        zero,
+    )
+
+
+def upper_half(kinds: F64) -> float:
+    """Return the smallest of some values above the middle of their range.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from unskew.data.relevance import upper_half
+    >>> upper_half(np.array([1.0, 2, 3, 4])), upper_half(np.arange(-10, 10.5))
+    (3.0, 1.0)
+    """
+    middle = (float(kinds.min()) + float(kinds.max())) / 2
+    above = kinds[kinds > middle]
+    return float(above.min()) if above.size else float(kinds.max())
+
+
+def described(value: F64) -> str:
+    """Return the values of ratings with their numbers, or their range where they are many.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from unskew.data.relevance import described
+    >>> described(np.array([1.0, 1, 2]))
+    '1 (2 rows) and 2 (1 row)'
+    """
+    kinds, counts = np.unique(value, return_counts=True)
+    if kinds.size > _MOST_VALUES:
+        return f"from {kinds[0]:g} to {kinds[-1]:g}"
+    shown = [
+        f"{kind:g} ({count:,} row{'s' * (count > 1)})"
+        for kind, count in zip(kinds.tolist(), counts.tolist(), strict=True)
+    ]
+    return " and ".join([", ".join(shown[:-1]), shown[-1]]) if len(shown) > 1 else shown[0]
+
+
+def check_some_liked(value: F64, is_liked: F64 | np.ndarray, rule: str) -> None:
+    """Refuse ratings of which none is liked: every score would be 0.
+
+    Parameters
+    ----------
+    value
+        The ratings.
+    is_liked
+        Which of them are liked.
+    rule
+        What is liked, in words.
+    """
+    if not value.size or np.any(is_liked):
+        return
+    kinds = np.unique(value)
+    proposal = upper_half(kinds)
+    raise DataError(
+        f"no rating is liked: ratings are {described(value)}, and liked are those {rule}; give "
+        "another threshold, such as ",
+        Spelling(f"liked={proposal:g}", f"--liked {proposal:g}"),
+    )
+
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Paper:
+    """The conventions of a paper; the defaults are ours."""
+
+    relevance: Relevance | None = None
+    users: str = "with-test"
+    """Which users are averaged, see `Scores.mean`."""
+    undefined: str = "zero"
+    """What undefined values count."""
+    targets: str | None = None
+    """The candidate items of a list, by the name of the design; training items are left out."""
+    depth: int | None = None
+    """How many items of a list are looked at."""
+    metrics: Mapping[str, str] = field(default_factory=dict)
+    """By name, with the prefix `condensed-` where it has one: the settings that the paper means."""
+    not_set: str = ""
+    """What belongs to splits, systems or tests, and where that is set."""
+
+    def reading(self, name: str, *, condensed: bool) -> str | None:
+        """Return a metric of this name as the paper means it; None where it does not use it."""
+        return self.metrics.get(f"condensed-{name}" if condensed else name)
+
+
+OURS = Paper()
+"""Where no paper is named."""
+PER_K, ALL_LIKED, CUT = "P(per=k)", "Recall(per=all)", "nDCG(ideal=cut)"
+_MENA = {"P": PER_K, "Recall": ALL_LIKED, "nDCG": CUT, "condensed-P": "condensed-P(per=list)"}
+_MENA_NOT_SET = (
+    "5 random folds (`splits.Random`, `splits.FamiliarTraining`); systems "
+    "(`unskew_studies.preset`), which learn from `data.levels`; nDCG and RR leave out users "
+    'without a list (evaluate them with `users="both"`), condensed P those without a rated item in '
+    "it"
+)
+
+CONVENTIONS: dict[str, Paper] = {
+    "bellogin2017": Paper(
+        relevance=PAPERS["bellogin2017"],
+        users="all",
+        targets="test-items",
+        metrics={
+            "P": PER_K,
+            "Recall": ALL_LIKED,
+            "AP": "AP(per=all)",
+            "nDCG": CUT,
+            "infAP": "infAP(pool=all)",
+            "SR": "SR(gamma=1,mean=users)",
+        },
+        not_set="5 random folds (`splits.Random`), test sets of equal size per item, rounded to "
+        'the nearest (`splits.Uniform(rounding="nearest")`); 1R and P1R '
+        "(`targets.OneRelevant`, `targets.Percentiles`); systems (`unskew_studies.preset`); the "
+        "order of equal scores, which the paper does not state",
+    ),
+    "valcarce2018": Paper(
+        relevance=PAPERS["valcarce2018"],
+        targets="test-items",
+        depth=100,
+        metrics={
+            "P": PER_K,
+            "Recall": ALL_LIKED,
+            "AP": "AP(per=all)",
+            "nDCG": CUT,
+            "infAP": "infAP(pool=all)",
+        },
+        not_set="a fifth of each user's ratings, rounded down (`splits.PerUser`); smaller test "
+        "sets, rounded half to even (`stats.robustness`); sums over ordered pairs, 10,000 "
+        "permutations (`stats.discriminative_power`); systems (`unskew_studies.preset`); the "
+        "order of equal scores: its values follow ascending ids, our default",
+    ),
+    "carraro2020": Paper(
+        relevance=PAPERS["carraro2020"],
+        users="with-relevant",
+        targets="all-items",
+        metrics={"P": PER_K, "Recall": ALL_LIKED, "AP": "AP(per=min)", "nDCG": CUT},
+        not_set="parts of the ratings, rounded down, smoothing of the weights (0 becomes 0.0001) "
+        "and systems (`auditing.intervention_study`); the order of equal scores, by internal "
+        "numbers of its library",
+    ),
+    "mena2021": Paper(
+        relevance=PAPERS["mena2021"],
+        targets="train-items",
+        metrics=_MENA,
+        not_set=f"{_MENA_NOT_SET}; the gains behind its printed nDCG, which a slip changed",
+    ),
+    "mena2021-cm100k": Paper(
+        relevance=PAPERS["mena2021-cm100k"],
+        targets="train-items",
+        metrics=_MENA,
+        not_set=_MENA_NOT_SET,
+    ),
+    "castells2018": Paper(
+        relevance=PAPERS["castells2018"],
+        users="all",
+        targets="all-items",
+        metrics={"P": PER_K, "Recall": ALL_LIKED},
+        not_set="splits, strata and training within them (`auditing.published_designs`); "
+        "smoothing of the average rating (`recommend.SmoothedAverage`); short lists are filled "
+        'at random (`targets.AllItems(shortfall="fill")`)',
+    ),
+}
+
+
+def paper_of(relevance: object) -> Paper:
+    """Return the conventions of a paper that is named; ours for a rule or nothing.
+
+    Examples
+    --------
+    >>> from unskew.data.relevance import paper_of
+    >>> paper_of("carraro2020").users, paper_of(None).users
+    ('with-relevant', 'with-test')
+    """
+    if not isinstance(relevance, str) or not relevance:
+        return OURS
+    return CONVENTIONS[choose("paper", relevance, CONVENTIONS)]
+
+
+def paper_notes(name: str) -> tuple[str, ...]:
+    """Say what a paper sets, for the notes of a result; nothing where none is named."""
+    if not name:
+        return ()
+    paper = paper_of(name)
+    undefined = "count as 0" if paper.undefined == "zero" else "are left out"
+    depth = "" if paper.depth is None else f"the first {paper.depth} items of each list; "
+    metrics = ", ".join(paper.metrics.values())
+    return (
+        f"relevance={name!r} sets: users {paper.users}; undefined values {undefined}; {depth}"
+        f"{metrics}; candidate items {paper.targets} (docs/conventions.md)",
+    )
+
+
+@contextmanager
+def hint_at_candidates(name: str) -> Iterator[None]:
+    """Add to an error about target items that a paper asks for them, where one is named."""
+    try:
+        yield
+    except DataError as problem:
+        if not name:
+            raise
+        raise DataError(
+            *problem.args,
+            f"; relevance={name!r} asks for the candidate items {paper_of(name).targets} unless "
+            "targets=… states others; for its rule alone give ",
+            Spelling(f"relevance=us.Relevance.paper({name!r})", "--liked, --gain and --loss"),
+        ) from None
+
+
+def candidate_items(relevance: object, targets: T | None, train: object) -> T | str | None:
+    """Return the design that is stated, else that of the paper, where training is known."""
+    return targets if targets is not None or train is None else paper_of(relevance).targets

@@ -12,7 +12,7 @@ from unskew.arrays import I32
 from unskew.report.text import counted
 
 
-class Rows(Protocol):
+class RowCounts(Protocol):
     """What has users and items in rows: ratings and event logs."""
 
     @property
@@ -37,7 +37,7 @@ class Size:
     items: int
 
     @classmethod
-    def of(cls, data: Rows) -> Size:
+    def of(cls, data: RowCounts) -> Size:
         """Count."""
         return cls(int(data.user.size), _different(data.user), _different(data.item))
 

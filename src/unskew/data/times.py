@@ -10,7 +10,7 @@ import numpy as np
 import polars as pl
 
 from unskew.arrays import F64, I64
-from unskew.data.tables import Table, naming
+from unskew.data.read.tables import DataTable, naming
 from unskew.errors import DataError, SettingError
 from unskew.report.text import counted
 
@@ -40,7 +40,7 @@ _LENGTHS = {
 _DURATION = re.compile(r"\s*([0-9]*\.?[0-9]+)\s*([a-z]+)?\s*")
 
 
-def time_column(table: Table, name: str) -> tuple[I64, str]:
+def time_column(table: DataTable, name: str) -> tuple[I64, str]:
     """Return time stamps as microseconds since 1970, and in words what they were taken for.
 
     Numbers are seconds, milli-, micro- or nanoseconds by their size; text is ISO 8601.

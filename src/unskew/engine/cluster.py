@@ -21,10 +21,9 @@ from functools import lru_cache
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from unskew.engine.files import temporary_folder
-from unskew.engine.outcomes import Outcome, Outcomes, WorkersError, attempt
-from unskew.engine.system import node
+from unskew.engine.process_pool import Outcome, Outcomes, WorkersError, attempt
+from unskew.engine.system import node, versions
 from unskew.engine.threads import limit, safe_path, usual_path
-from unskew.engine.versions import versions
 from unskew.errors import DataWarning, SettingError, UnskewError
 
 if TYPE_CHECKING:

@@ -7,8 +7,9 @@ import multiprocessing
 import os
 import pickle
 import signal
+import traceback
 import warnings
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor, as_completed
 from concurrent.futures.process import BrokenProcessPool as BrokenPool
 from contextlib import ExitStack
@@ -18,7 +19,6 @@ from types import TracebackType
 from typing import Any, TypeVar
 
 from unskew.engine.files import temporary_folder
-from unskew.engine.outcomes import Outcome, Outcomes, WorkersError, attempt
 from unskew.engine.store import StoreError
 from unskew.engine.system import is_private, open_regular, without_interrupts
 from unskew.engine.threads import (
@@ -31,6 +31,36 @@ from unskew.engine.threads import (
 from unskew.errors import DataError, DataWarning, SettingError, UnskewError, address_limit
 
 T = TypeVar("T")
+
+
+class WorkersError(UnskewError):
+    """Workers that cannot be used, or that were lost: no task is to blame."""
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What became of a task: its result, or the report of its failure."""
+
+    task: Any
+    result: Any = None
+    failure: str | None = None
+
+
+Outcomes = Generator[Outcome, None, None]
+"""Outcomes as they come; to close it is to give the other tasks up."""
+
+
+def attempt(function: Callable[[T], Any], task: T) -> tuple[Any, str | None]:
+    """Do a task; return its result, or the report of its failure."""
+    try:
+        return function(task), None
+    except StoreError:
+        raise
+    except UnskewError as problem:  # it says what is wrong: where it was raised says nothing more
+        return None, str(problem)
+    except Exception:
+        return None, traceback.format_exc()
+
 
 RESTARTS = 3
 """How often processes are started anew after one of them was killed, for one set of tasks."""

@@ -17,9 +17,12 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any, BinaryIO
 
-from unskew.addresses import (
+from unskew.checks import check_path
+from unskew.errors import (
     AZURE,
     WEB,
+    DataError,
+    SettingError,
     address_name,
     is_chained,
     scheme_of,
@@ -27,8 +30,6 @@ from unskew.addresses import (
     unflattened,
     without_credentials,
 )
-from unskew.checks import check_path
-from unskew.errors import DataError, SettingError
 
 _EXTRA = "'unskew[remote]'"
 _AMAZON = (
@@ -40,7 +41,7 @@ _AZURE = "AZURE_STORAGE_ACCOUNT_NAME and AZURE_STORAGE_ACCOUNT_KEY, or _SAS_TOKE
 
 
 @dataclass(frozen=True)
-class _Store:
+class _ObjectStore:
     """A kind of object store: what reads it, and where that looks for credentials."""
 
     package: str
@@ -48,9 +49,9 @@ class _Store:
 
 
 _STORES = {
-    **dict.fromkeys(("s3", "s3a"), _Store(_EXTRA, _AMAZON)),
-    **dict.fromkeys(("gs", "gcs"), _Store("gcsfs", _GOOGLE)),
-    **dict.fromkeys(AZURE, _Store("adlfs", _AZURE)),
+    **dict.fromkeys(("s3", "s3a"), _ObjectStore(_EXTRA, _AMAZON)),
+    **dict.fromkeys(("gs", "gcs"), _ObjectStore("gcsfs", _GOOGLE)),
+    **dict.fromkeys(AZURE, _ObjectStore("adlfs", _AZURE)),
 }
 SCHEMES = (*_STORES, *WEB)
 """The addresses that are opened."""

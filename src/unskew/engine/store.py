@@ -15,7 +15,8 @@ import hashlib
 import io
 import json
 import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -24,15 +25,18 @@ import numpy as np
 import polars as pl
 
 from unskew.engine.files import (
+    check_links,
     digest,
     digest_of_file,
     errno_of,
+    inner_path,
     is_abandoned,
+    local_path,
     read_sealed,
     replacing,
     sealed,
+    write_sealed,
 )
-from unskew.engine.folders import check_links, inner_path, local_path
 from unskew.engine.remote import check_local
 from unskew.errors import DataError, UnskewError
 
@@ -342,3 +346,44 @@ def _refuse(value: object) -> Any:
 
 def _visible(folder: Path) -> Iterator[Path]:
     return (path for path in folder.iterdir() if not path.name.startswith("."))
+
+
+def cached(kind: str, key: Mapping[str, object], make: Callable[[], str]) -> str:
+    """Return a text: from the cache folder, or made and put there.
+
+    A folder that cannot be used, and a file that was changed, cost time and nothing else. The text
+    of another key of the same kind is removed: it is of an earlier version.
+
+    Parameters
+    ----------
+    kind
+        What it is, as a part of the file's name.
+    key
+        All that determines the text.
+    make
+        Makes it.
+
+    Examples
+    --------
+    >>> from unskew.engine.store import cached
+    >>> cached("example", {"version": 1}, lambda: "slow to make")
+    'slow to make'
+    """
+    try:
+        path = folder() / f"{kind}-{digest_of(dict(key))}.json"
+        return str(read_sealed(path)["text"])
+    except RuntimeError:  # no home folder
+        return make()
+    except (OSError, ValueError, KeyError):
+        text = make()
+    with suppress(OSError, UnskewError):
+        write_sealed(path, {"text": text})
+        for other in path.parent.glob(f"{kind}-*.json"):
+            if other.name != path.name:
+                other.unlink()
+    return text
+
+
+def folder() -> Path:
+    """Return the folder: `unskew` in `XDG_CACHE_HOME`, else in `.cache` of the user."""
+    return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "unskew"

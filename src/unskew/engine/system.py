@@ -8,11 +8,14 @@ from __future__ import annotations
 
 import errno
 import os
+import platform
 import signal
 import stat
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
+from functools import cache
+from importlib import metadata
 from pathlib import Path
 from typing import IO, Any, BinaryIO
 
@@ -140,3 +143,31 @@ def without_interrupts() -> Iterator[None]:
         yield
     finally:
         signal.pthread_sigmask(signal.SIG_SETMASK, before)
+
+
+_STANDS_ON = ("numpy", "polars", "numba")
+
+
+def versions() -> dict[str, str]:
+    """Return the versions of unskew, Python and what it stands on."""
+    # Of the code that runs: metadata may be of another installation, where PYTHONPATH names it.
+    ours = sys.modules[__name__.partition(".")[0]].__version__
+    result = {"unskew": ours, "python": platform.python_version()}
+    return {**result, **{name: _version(name) for name in _STANDS_ON}}
+
+
+def show_versions() -> None:
+    """Print versions and machine, for a bug report."""
+    facts = {**versions(), "system": platform.platform(), "machine": platform.machine()}
+    for name in ("narwhals", "pandas", "pyarrow", "duckdb"):
+        facts[name] = _version(name)
+    for name, version in facts.items():
+        print(f"{name:8} {version}")
+
+
+@cache
+def _version(name: str) -> str:
+    try:
+        return metadata.version(name)
+    except metadata.PackageNotFoundError:
+        return "not installed"

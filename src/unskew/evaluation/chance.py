@@ -18,9 +18,9 @@ from numpy.typing import ArrayLike
 
 from unskew.arrays import F64, I32, I64, U8, frozen
 from unskew.checks import as_count, as_numbers, as_share, checked, choose
-from unskew.data.popularity import by_popularity, item_counts
 from unskew.data.ratings import Ratings
 from unskew.data.relevance import Relevance
+from unskew.data.summary import by_popularity, item_counts
 from unskew.engine.rng import key_of
 from unskew.errors import DataError, SettingError
 from unskew.evaluation.one_relevant import random_values
@@ -32,7 +32,7 @@ from unskew.judging.shape import Basis, Hits, Ranked, Scratch
 from unskew.metrics.block import Block
 from unskew.metrics.chance import DRAWS, ChanceBlock
 from unskew.metrics.definition import OWN_FORMULA
-from unskew.metrics.finite import check_finite, is_ours
+from unskew.metrics.listwise import check_finite, is_ours
 from unskew.metrics.names import Metric
 from unskew.recommend.simple import Random
 from unskew.splits.split import Split
@@ -171,12 +171,12 @@ def _closed(block: Block, metric: Metric) -> tuple[F64, F64 | None]:
 
 def _reachable(lists: TargetLists) -> U8:
     """Mark the judgments of the lists that are targets."""
-    from unskew.evaluation import chance_kernels
+    from unskew.evaluation import kernels
 
     judged = lists.judgments
     if lists.given:
         return np.ones(len(judged), np.uint8)
-    return chance_kernels.reach(
+    return kernels.reach(
         judged.start,
         judged.item,
         lists.user,
@@ -197,12 +197,12 @@ def random_ranks(lists: TargetLists, seed: int = 0) -> Ranks:
 
 
 def _draw(lists: TargetLists, reachable: U8, key: int) -> Ranks:
-    from unskew.evaluation import chance_kernels
+    from unskew.evaluation import kernels
 
     judged = lists.judgments
     start = np.zeros(len(lists) + 1, np.int64)
     rank, judgment = np.empty(len(judged), np.int32), np.empty(len(judged), np.int32)
-    number = chance_kernels.random_ranks(
+    number = kernels.random_ranks(
         judged.start, frozen(reachable), lists.size, np.uint64(key), start, rank, judgment
     )
     return _full_ranks(lists, start, rank[:number], judgment[:number])
@@ -341,9 +341,9 @@ def expected_precision(
     place[order] = np.arange(counts.size)
     own = place[ratings.item]
     by_place = np.lexsort((own, ratings.user))
-    from unskew.evaluation import chance_kernels
+    from unskew.evaluation import kernels
 
-    hits = chance_kernels.fixed_order_hits(
+    hits = kernels.fixed_order_hits(
         frozen(order.astype(np.int32)),
         frozen(presence[order]),
         ratings.start,

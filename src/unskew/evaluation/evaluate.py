@@ -8,18 +8,26 @@ from dataclasses import replace
 from typing import Any
 
 from unskew.checks import checked, choose
-from unskew.data.papers import OURS, Paper, candidate_items, paper_notes, paper_of
 from unskew.data.ratings import Ratings
-from unskew.data.relevance import DEFAULT_GAIN, DEFAULT_LOSS, Relevance, Rule
-from unskew.data.scales import described
-from unskew.engine.notebook_progress import notebook_progress
-from unskew.engine.progress import Progress
+from unskew.data.relevance import (
+    DEFAULT_GAIN,
+    DEFAULT_LOSS,
+    OURS,
+    Paper,
+    Relevance,
+    Rule,
+    candidate_items,
+    described,
+    paper_notes,
+    paper_of,
+)
+from unskew.engine.progress import Progress, notebook_progress
+from unskew.engine.system import versions
 from unskew.engine.threads import resolve
-from unskew.engine.versions import versions
 from unskew.errors import DataError, SettingError, Spelling
 from unskew.evaluation.scores import UNDEFINED, USERS, Scores, System
 from unskew.evaluation.scoring import list_columns, prepare, remarks, score
-from unskew.judging.arguments import as_judged, second_argument
+from unskew.judging.hygiene import as_judged, second_argument
 from unskew.judging.judged import Judged
 from unskew.judging.reading import check_likes
 from unskew.metrics.chance import DRAWS

@@ -17,7 +17,7 @@ from unskew.arrays import F64, frozen
 from unskew.engine.threads import map_blocks
 from unskew.errors import SettingError
 from unskew.metrics.definition import missing
-from unskew.metrics.finite import infinite_value, is_ours
+from unskew.metrics.listwise import infinite_value, is_ours
 from unskew.metrics.names import Metric, parse
 from unskew.targets.lists import TargetLists
 
@@ -129,7 +129,7 @@ def expected_values(
     threads
         Never changes a result.
     """
-    from unskew.evaluation import one_relevant_kernels
+    from unskew.evaluation import kernels
 
     most = int(lists.size.max(initial=1))
     deepest = max(min(metric.whole_cutoff, most) for metric in wanted.values())
@@ -142,7 +142,7 @@ def expected_values(
     def fill(low: int) -> None:
         part = slice(low, low + STEP)
         some = np.empty((len(wanted), better[part].size))
-        one_relevant_kernels.expectations(
+        kernels.expectations(
             frozen(better[part]), frozen(lists.free[part]), frozen(drawn[part]), values, some
         )
         out[:, part] = some

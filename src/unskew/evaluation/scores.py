@@ -19,16 +19,16 @@ from unskew.checks import choose
 from unskew.data.ratings import Ids
 from unskew.engine.files import (
     digest_of_file,
+    inner_path,
+    local_path,
     read_sealed,
     replacing_folder,
     write_sealed,
     write_table,
 )
-from unskew.engine.folders import inner_path, local_path
 from unskew.engine.threads import map_blocks
 from unskew.errors import DataError, SettingError, unknown_name
-from unskew.evaluation.tables import means_table
-from unskew.evaluation.warmth import warmth_lines, warmth_table
+from unskew.evaluation.tables import means_table, warmth_lines, warmth_table
 from unskew.metrics.names import Metric, parse
 from unskew.report.result import Result
 from unskew.report.tables import Table
@@ -588,7 +588,7 @@ def system_of(
 
 def exact_sums(values: F64, keep: Mask) -> list[tuple[int, int, int]]:
     """Add rows without rounding: (sum in units of 2**-1074, values defined, values NaN) of each."""
-    from unskew.metrics import kernels
+    from unskew.metrics.kernels import lists as kernels
 
     kept = int(np.count_nonzero(keep))
     chosen = np.ascontiguousarray(values if kept == keep.size else values[:, keep])

@@ -17,14 +17,14 @@ from unskew.errors import DataError, SettingError, Spelling
 from unskew.evaluation.one_relevant import check_exact, expected_values
 from unskew.evaluation.scores import System
 from unskew.judging.judged import Judged, Need
-from unskew.judging.remarks import Attention, as_notes, outside_remarks
+from unskew.judging.notes import Attention, as_notes, outside_remarks
 from unskew.judging.shape import BLOCK, MASKED, Basis, Matched, Scratch, Undrawn
 from unskew.judging.tied import TiedRanks, TiedRun
 from unskew.metrics.block import Block, Walk, ratio
-from unskew.metrics.finite import check_finite, infinite_value, is_ours
+from unskew.metrics.chance import TiedBlock
+from unskew.metrics.listwise import check_finite, infinite_value, is_ours
 from unskew.metrics.names import Metric
 from unskew.metrics.settings import Params
-from unskew.metrics.tied import TiedBlock
 from unskew.runs import Run
 
 

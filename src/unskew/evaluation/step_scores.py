@@ -11,18 +11,16 @@ import polars as pl
 
 from unskew.arrays import F64
 from unskew.checks import checked, choose
-from unskew.engine.notebook_progress import notebook_progress
-from unskew.engine.progress import Progress, Steps
+from unskew.engine.progress import Progress, Steps, notebook_progress
+from unskew.engine.system import versions
 from unskew.engine.threads import resolve
-from unskew.engine.versions import versions
 from unskew.errors import DataError, SettingError
 from unskew.evaluation.evaluate import labelled
 from unskew.evaluation.one_relevant import of_rank
 from unskew.evaluation.scores import Scores, System
 from unskew.judging.reading import name_systems
-from unskew.judging.step_ranks import StepRanks, rank_steps
-from unskew.judging.step_tables import read_step_ranks
-from unskew.metrics.finite import infinite_value, is_ours
+from unskew.judging.step_ranks import StepRanks, rank_steps, read_step_ranks
+from unskew.metrics.listwise import infinite_value, is_ours
 from unskew.metrics.names import Metric
 from unskew.recommend.model import Algorithm, can_score
 from unskew.report.text import counted

@@ -3,4 +3,4 @@ from .halving import tune_systems as tune_systems
 from .over_time import Timeline as Timeline
 from .over_time import timeline as timeline
 from .plan import Custom as Custom
-from .plan_outline import outline as outline
+from .plan_files import outline as outline

@@ -11,24 +11,21 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from unskew.addresses import is_address
 from unskew.checks import checked
-from unskew.data.catalog import load, read_name
+from unskew.data.dataset import put_data
 from unskew.data.events import Events, read_events
+from unskew.data.formats.catalog import load, read_name
 from unskew.data.ratings import Ratings
-from unskew.data.readers import read_ratings
-from unskew.data.stored import put_data
-from unskew.engine.execute import Executor, executor
+from unskew.data.read.ratings_files import read_ratings
+from unskew.engine.executor import Executor, executor
 from unskew.engine.files import temporary_folder
-from unskew.engine.notebook_progress import notebook_progress
+from unskew.engine.progress import notebook_progress
 from unskew.engine.store import Store, digest_of
-from unskew.errors import DataError, SettingError
-from unskew.experiment.cluster import do_stored
-from unskew.experiment.collection import StoredResults
+from unskew.errors import DataError, SettingError, is_address
+from unskew.experiment.collection import PlanData, StoredResults
 from unskew.experiment.plan import Custom, Plan
-from unskew.experiment.plan_data import PlanData
 from unskew.experiment.results import Results
-from unskew.experiment.task import Place, Task, forget, result_key
+from unskew.experiment.task import Place, Task, do_stored, forget, result_key
 
 if TYPE_CHECKING:
     from distributed import Client

@@ -31,10 +31,10 @@ from unskew.engine.threads import new_lock, resolve
 from unskew.errors import DataError, SettingError, quietly
 from unskew.evaluation.evaluate import MEMORY
 from unskew.evaluation.scoring import prepare, score
+from unskew.experiment.tune import Candidate, candidates, edges
 from unskew.judging.judged import Judged
 from unskew.judging.rank import rank
 from unskew.metrics.names import Metric, parse
-from unskew.recommend.grids import Candidate, candidates, edges
 from unskew.recommend.model import Algorithm, Model
 from unskew.runs import Run
 from unskew.splits import draws
@@ -155,7 +155,7 @@ def tune_systems(
             return {name: _kept(systems[name], grid, rounds) for name, grid in grids.items()}
         steps = Steps(sum(_trials(len(grid), len(rounds)) for grid in grids.values()), progress)
         return {
-            name: _Search(systems[name], grid, wanted, seed, steps).result(name, rounds)
+            name: _HalvingSearch(systems[name], grid, wanted, seed, steps).result(name, rounds)
             for name, grid in grids.items()
         }
 
@@ -312,7 +312,7 @@ def _table(trials: Sequence[_Trial]) -> pl.DataFrame:
 
 
 @dataclass(frozen=True, eq=False)
-class _Search:
+class _HalvingSearch:
     """The settings of one system, tried round by round."""
 
     system: Algorithm

@@ -13,9 +13,9 @@ import polars as pl
 from unskew.checks import checked
 from unskew.data.events import Events
 from unskew.data.ratings import Ratings
-from unskew.data.readers import read_ratings
+from unskew.data.read.ratings_files import read_ratings
 from unskew.data.relevance import Relevance
-from unskew.engine.notebook_progress import notebook_progress
+from unskew.engine.progress import notebook_progress
 from unskew.errors import DataError, SettingError
 from unskew.evaluation.scores import Scores
 from unskew.experiment.execution import RunProgress, run_plan
@@ -31,12 +31,11 @@ from unskew.report.document import Document, Fold, Picture, Section, Words
 from unskew.report.result import Result, plain_values
 from unskew.report.tables import Table
 from unskew.report.text import counted, number, visible
-from unskew.splits.model_ages import ModelAges
-from unskew.splits.windows import Windows
-from unskew.stats.model_ages import ModelDecay, model_decay
-from unskew.stats.order_agreement import BOOTSTRAP
-from unskew.stats.window_orders import EXCHANGES, order_over_time
-from unskew.stats.window_result import OrderOverTime
+from unskew.splits.time.windows import ModelAges, Windows
+from unskew.stats.agreement.agreement import BOOTSTRAP
+from unskew.stats.windows.model_decay import ModelDecay, model_decay
+from unskew.stats.windows.order_over_time import EXCHANGES, order_over_time
+from unskew.stats.windows.order_over_time_result import OrderOverTime
 from unskew.targets.designs import Targets, TrainItems
 
 if TYPE_CHECKING:

@@ -23,14 +23,13 @@ from unskew.evaluation.evaluate import METRICS
 from unskew.evaluation.scores import UNDEFINED, USERS
 from unskew.evaluation.scoring import check_tied
 from unskew.metrics.definition import Definition, register
-from unskew.metrics.names import Metric, parse
-from unskew.metrics.registry import REGISTRY
+from unskew.metrics.names import REGISTRY, Metric, parse
 from unskew.recommend.model import Algorithm
 from unskew.recommend.registry import settings_of
 from unskew.report.text import counted
-from unskew.splits.custom import Custom as CustomSplit
+from unskew.splits.draws import drawn_users
+from unskew.splits.given import Custom as CustomSplit
 from unskew.splits.interventions import Design
-from unskew.splits.judged_users import drawn_users
 from unskew.splits.random import Random
 from unskew.splits.split import Split, Splitter
 from unskew.targets.designs import AllItems, Targets

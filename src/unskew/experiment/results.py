@@ -10,8 +10,7 @@ import polars as pl
 from unskew.errors import SettingError
 from unskew.evaluation.notes import notes_of
 from unskew.evaluation.scores import RANDOM, Scores
-from unskew.evaluation.tables import best_places
-from unskew.evaluation.warmth import APART, table_lines
+from unskew.evaluation.tables import APART, best_places, table_lines
 from unskew.experiment.plan import Plan, PlanView
 from unskew.metrics.names import parse
 from unskew.report.result import Result

@@ -12,11 +12,18 @@ import polars as pl
 
 from unskew.arrays import F64, I32, Mask, frozen
 from unskew.checks import as_count, checked
-from unskew.data.papers import hint_at_candidates, paper_of
 from unskew.data.ratings import Ids, Ratings
-from unskew.data.readers import read_items
-from unskew.data.relevance import DEFAULT_GAIN, DEFAULT_LOSS, Relevance, Rule
+from unskew.data.read.ratings_files import read_items
+from unskew.data.relevance import (
+    DEFAULT_GAIN,
+    DEFAULT_LOSS,
+    Relevance,
+    Rule,
+    hint_at_candidates,
+    paper_of,
+)
 from unskew.errors import SettingError
+from unskew.judging.notes import Attention, all_remarks, as_notes, table_of_lists, unscored_notes
 from unskew.judging.numbering import Numbering, judged_part, match_targets
 from unskew.judging.occasions import Occasions, lay, read_tests
 from unskew.judging.reading import (
@@ -27,7 +34,6 @@ from unskew.judging.reading import (
     relevance_for,
     run_notes,
 )
-from unskew.judging.remarks import Attention, all_remarks, as_notes, table_of_lists, unscored_notes
 from unskew.judging.shape import Basis, Lists, Matched, Ranked, Undrawn, View, count_labels
 from unskew.judging.tied import TargetItems, TiedRanks, check_ties, tie, tie_notes
 from unskew.recommend.model import Model
@@ -323,7 +329,7 @@ class Judged(Result):
     @cached_property
     def job(self) -> RankJob:
         """What a model is asked for on the target lists."""
-        from unskew.judging.anchors import job_on
+        from unskew.judging.rank import job_on
 
         assert self.targets is not None
         return job_on(self.targets, self.need.shown, self.need.scan, self.depth)
@@ -349,7 +355,7 @@ class Judged(Result):
                 f"{name}: exact=True needs the number of candidates ranked above the relevant "
                 "item, which a ready-made run does not contain: give a model, or leave exact out"
             )
-        from unskew.judging.anchors import anchors_of
+        from unskew.judging.rank import anchors_of
 
         return Undrawn.of_ranks(*anchors_of(lists, self._rank(name, system)), lists, self._lists)
 

@@ -3,20 +3,23 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 
-from unskew.arrays import I32, I64, frozen
+from unskew.arrays import F64, I32, I64, frozen
 from unskew.checks import checked, choose
-from unskew.data.nested import as_matrix
+from unskew.data.read.frames import as_matrix
 from unskew.engine.rng import key_of
 from unskew.engine.threads import map_blocks, one_blas_thread
 from unskew.errors import DataError, SettingError
-from unskew.judging.rank_tiles import Block, RankJob, ScoredTile, Ties, group
+from unskew.judging.rank_tiles import RankJob, ScoredTile, Ties, TileBlock, group
 from unskew.recommend.model import Model, SameForAll, as_model
 from unskew.runs import Run
+from unskew.splits.split import Split
+from unskew.targets.designs import Targets
 from unskew.targets.lists import TargetLists
 from unskew.ties import EXPECTED, MODEL_TIES, own_number
 
@@ -110,7 +113,7 @@ class Ranking:
     """What a model gave on one set of target lists."""
 
     job: RankJob
-    blocks: list[Block]
+    blocks: list[TileBlock]
 
     @cached_property
     def run(self) -> Run:
@@ -201,7 +204,7 @@ def rank_designs(
     common = scorer.item_score if isinstance(scorer, SameForAll) else None
     work = group(designs, _ties(designs[0].lists, ties, seed), common)
 
-    def one(some: I32) -> list[tuple[int, Block]]:
+    def one(some: I32) -> list[tuple[int, TileBlock]]:
         tile = _scores(scorer, some, items)
         return [block for part in work for block in part.blocks(tile)]
 
@@ -211,7 +214,7 @@ def rank_designs(
     cells = sum(some.size for some in tiles) * items
     with one_blas_thread():
         done = map_blocks(one, tiles, threads, size=cells)
-    blocks: list[list[Block]] = [[] for _ in designs]
+    blocks: list[list[TileBlock]] = [[] for _ in designs]
     for number, block in (pair for pairs in done for pair in pairs):
         blocks[number].append(block)
     return [Ranking(job, several) for job, several in zip(designs, blocks, strict=True)]
@@ -277,3 +280,77 @@ def _ties(lists: TargetLists, ties: str, seed: int) -> Ties:
         return Ties(0, none, none, shared=ties == EXPECTED)
     users, items = own_number(lists.tests.users), own_number(lists.tests.items)
     return Ties(key_of(seed, "ties"), frozen(users), frozen(items))
+
+
+def job_on(lists: TargetLists, shown: int, scan: int | None, depth: int | None) -> RankJob:
+    """Return what a model is asked for on target lists, down to a depth."""
+    if lists.exact:
+        return full_job(lists)
+    if depth is not None:
+        shown, scan = min(shown, depth), min(depth, scan or depth)
+    return RankJob(lists, shown, limit=scan)
+
+
+def full_job(lists: TargetLists) -> RankJob:
+    """Return what a model is asked for, so that `anchors_of` knows the ranks among all candidates.
+
+    Each user is ranked once, with all test items; strata are small, and ranked as they are.
+    """
+    settings = {key: value for key, value in lists.design.items() if key not in ("seed", "exact")}
+    if lists.strata:
+        source: Any = lists.source
+        card = {**settings, "others": "all"}
+        size = frozen(lists.free + 1)
+        return RankJob(replace(lists, source=replace(source, n=None), size=size, design=card))
+    design = Targets(**{**settings, "relevant": "all", "others": "all"})
+    known = {} if lists.known is None else {"test": lists.known}
+    split = Split(lists.train, lists.tests, known=known)
+    return RankJob(design.lists(split, lists.relevance, seed=lists.seed))
+
+
+def anchors_of(lists: TargetLists, ranking: Ranking) -> tuple[F64, I64]:
+    """Return where each list's relevant item would stand among all its candidates.
+
+    Less the test items that are in no list together with it and stand above it, that is its rank
+    among all. NaN where it could not be scored; beside it, how many candidates of the user (in
+    strata: of the list) could be.
+
+    Parameters
+    ----------
+    lists
+        One relevant item each.
+    ranking
+        What the model gave on the lists of `full_job`.
+    """
+    whole, ranks = ranking.job.lists, ranking.ranks
+    if lists.strata:
+        return anchor_ranks(whole, ranks), ranks.scored
+    tests = lists.tests
+    fixed = np.ones(len(tests), np.bool_)
+    if whole.design["fixed"] == "liked":
+        fixed = lists.relevance.is_liked(tests.value)
+    before: I64 = np.append(0, np.cumsum(fixed[ranks.judgment]))
+    above = before[:-1] - np.repeat(before[ranks.start[:-1]], np.diff(ranks.start))
+    rank = np.full(len(tests), np.nan)
+    rank[ranks.judgment] = ranks.rank - above
+    many = np.int64(len(tests.items))
+    rows = np.searchsorted(tests.user * many + tests.item, lists.user * many + lists.anchor)
+    return rank[rows], ranks.scored[np.searchsorted(whole.user, lists.user)]
+
+
+def full_ranks(
+    lists: TargetLists, model: Model, ties: str, seed: int, threads: int | None
+) -> tuple[F64, I64]:
+    """Let a model rank, and return what `anchors_of` tells."""
+    job = full_job(lists)
+    ranking = rank_designs(model, [job], ties=ties, seed=seed, threads=threads)[0]
+    return anchors_of(lists, ranking)
+
+
+def anchor_ranks(lists: TargetLists, ranks: Ranks) -> F64:
+    """Return where each list ranks its one relevant item; NaN where it could not be scored."""
+    out = np.full(len(lists), np.nan)
+    owner = np.repeat(np.arange(len(lists)), np.diff(ranks.start))
+    is_anchor = lists.judgments.item[ranks.judgment] == lists.anchor[owner]
+    out[owner[is_anchor]] = ranks.rank[is_anchor]
+    return out

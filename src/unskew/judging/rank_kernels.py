@@ -10,7 +10,7 @@ import numpy as np
 
 from unskew.arrays import F64, I32, I64, U32, Tile
 from unskew.engine.compiled import kernel
-from unskew.engine.rng_kernels import first, second
+from unskew.engine.rng import first, second
 from unskew.engine.sort import RUN, first_from, sort_by, sort_falling
 
 SAMPLE = 256

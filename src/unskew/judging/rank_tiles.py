@@ -69,7 +69,7 @@ class RankJob:
 
 
 @dataclass(frozen=True, eq=False)
-class Block:
+class TileBlock:
     """What a stretch of lists gave."""
 
     item: I32
@@ -85,7 +85,7 @@ class Block:
     """How many targets share each rank, where equal scores have no order."""
 
     @classmethod
-    def of(cls, job: RankJob, lo: int, hi: int) -> Block:
+    def of(cls, job: RankJob, lo: int, hi: int) -> TileBlock:
         """Make room for what lists lo..hi give."""
         size, k = hi - lo, job.places
         most = int(job.judged_start[hi] - job.judged_start[lo])
@@ -99,13 +99,13 @@ class Block:
             np.zeros(size, np.int64),
         )
 
-    def up_to(self, hits: int) -> Block:
+    def up_to(self, hits: int) -> TileBlock:
         """Return the block with so many ranks."""
         tied = None if self.tied is None else self.tied[:hits].copy()
         rank, judgment = self.rank[:hits].copy(), self.judgment[:hits].copy()
         return replace(self, rank=rank, judgment=judgment, tied=tied)
 
-    def within(self, limit: int) -> Block:
+    def within(self, limit: int) -> TileBlock:
         """Return the block without ranks beyond a limit."""
         keep = self.rank <= limit
         start = np.append(0, np.cumsum(keep))[self.start]
@@ -226,17 +226,17 @@ class DrawnLists:
     job: RankJob
     ties: Ties
 
-    def blocks(self, tile: ScoredTile) -> Iterator[tuple[int, Block]]:
+    def blocks(self, tile: ScoredTile) -> Iterator[tuple[int, TileBlock]]:
         """Rank the lists of a tile; not too many targets are held at a time."""
         first, last = tile.lists(self.job.lists.user)
         for lo, hi in self.job.lists.blocks(first, last):
             yield self.number, self._block(tile, lo, hi)
 
-    def _block(self, tile: ScoredTile, lo: int, hi: int) -> Block:
+    def _block(self, tile: ScoredTile, lo: int, hi: int) -> TileBlock:
         from unskew.judging import rank_kernels
 
         job, lists = self.job, self.job.lists
-        out = Block.of(job, lo, hi)
+        out = TileBlock.of(job, lo, hi)
         start, target = lists.block(lo, hi)
         if self.ties.shared:
             return self._shared(tile, lo, hi, frozen(start), frozen(target), out)
@@ -268,8 +268,8 @@ class DrawnLists:
         return out.up_to(hits)
 
     def _shared(
-        self, tile: ScoredTile, lo: int, hi: int, start: I64, target: I32, out: Block
-    ) -> Block:
+        self, tile: ScoredTile, lo: int, hi: int, start: I64, target: I32, out: TileBlock
+    ) -> TileBlock:
         """Rank the judged items; equal scores share a rank."""
         from unskew.judging import tie_kernels
 
@@ -347,7 +347,7 @@ class WholeLists:
             for number, job in self.members
         )
 
-    def blocks(self, tile: ScoredTile) -> Iterator[tuple[int, Block]]:
+    def blocks(self, tile: ScoredTile) -> Iterator[tuple[int, TileBlock]]:
         """Rank the lists of a tile, for one job after the other."""
         first, last = tile.lists(self.user)
         if first == last:
@@ -362,7 +362,7 @@ class WholeLists:
 
     def _best(self, tile: ScoredTile, first: int, last: int) -> Best:
         """Select the best items of each user."""
-        from unskew.judging import order_kernels, rank_kernels
+        from unskew.judging import list_kernels, rank_kernels
 
         size, k, train = last - first, self.depth, self.lists.barred
         best = Best(
@@ -374,9 +374,9 @@ class WholeLists:
         whose = self.user, first, last, train.start, train.item
         item = best.item.reshape(-1)
         if self.common is not None:
-            order_kernels.count_missing(self.common.missing, *whose, best.unscored)
+            list_kernels.count_missing(self.common.missing, *whose, best.unscored)
             items = self.common.place.size
-            order_kernels.top_of_order(self.common.order, items, *whose, k, item)
+            list_kernels.top_of_order(self.common.order, items, *whose, k, item)
             best.score[:] = np.where(best.item >= 0, self.common.score[best.item], np.nan)
         elif k:
             rank_kernels.top_of_tile(
@@ -395,14 +395,14 @@ class WholeLists:
         candidates = pool.cand, pool.cand_start, pool.home
         return tile.table, rows, user, stratum, lo, hi, *candidates, train.start, train.item
 
-    def _block(self, tile: ScoredTile, number: int, lo: int, hi: int, best: Best) -> Block:
+    def _block(self, tile: ScoredTile, number: int, lo: int, hi: int, best: Best) -> TileBlock:
         """Return what one job asks for."""
         job = dict(self.members)[number]
         row: slice | I64 = slice(lo - best.first, hi - best.first)
         if job.lists.user.size != self.user.size:
             row = np.searchsorted(self.user, job.lists.user[lo:hi]) - best.first
         out = replace(
-            Block.of(job, lo, hi),
+            TileBlock.of(job, lo, hi),
             item=best.item[row, : job.places],
             score=best.score[row, : job.places],
             unscored=best.unscored[row].copy(),
@@ -422,13 +422,13 @@ class WholeLists:
         out.scored[:] = job.lists.size[lo:hi] - out.unscored
         return out
 
-    def _meet(self, job: RankJob, lo: int, hi: int, item: I32, out: Block) -> Block:
+    def _meet(self, job: RankJob, lo: int, hi: int, item: I32, out: TileBlock) -> TileBlock:
         """Look for judged items among the best."""
-        from unskew.judging import kernels
+        from unskew.judging import list_kernels
 
         size, k, items = hi - lo, item.shape[1], len(job.lists.tests.items)
         ends = np.arange(size + 1, dtype=np.int64) * k
-        hits = kernels.meet(
+        hits = list_kernels.meet(
             frozen(np.arange(lo, hi, dtype=np.int32)),
             frozen(ends[:-1]),
             frozen(ends[1:]),
@@ -446,8 +446,8 @@ class WholeLists:
         return out.up_to(hits)
 
     def _tied_in_best(
-        self, tile: ScoredTile, job: RankJob, lo: int, hi: int, best: F64, out: Block
-    ) -> Block:
+        self, tile: ScoredTile, job: RankJob, lo: int, hi: int, best: F64, out: TileBlock
+    ) -> TileBlock:
         """Look for groups of equal scores that begin among the best."""
         from unskew.judging import tie_kernels
 
@@ -460,10 +460,10 @@ class WholeLists:
         return replace(out, tied=tied).up_to(hits)
 
     def _ranks_in_order(
-        self, job: RankJob, common: ItemOrder, lo: int, hi: int, out: Block
-    ) -> Block:
+        self, job: RankJob, common: ItemOrder, lo: int, hi: int, out: TileBlock
+    ) -> TileBlock:
         """Take the ranks of judged items from the order that all users share."""
-        from unskew.judging import order_kernels, tie_kernels
+        from unskew.judging import list_kernels, tie_kernels
 
         train = job.lists.barred
         where = job.lists.user, lo, hi, train.start, train.item, job.judged_start, job.judged_item
@@ -473,12 +473,14 @@ class WholeLists:
             low, high = common.groups
             hits = tie_kernels.tied_in_order(common.place, low, high, *where, job.deepest, *ranks)
             return replace(out, tied=tied).up_to(hits)
-        hits = order_kernels.ranks_in_order(
+        hits = list_kernels.ranks_in_order(
             common.place, *where, job.deepest, out.start, out.rank, out.judgment
         )
         return out.up_to(hits)
 
-    def _ranks_in_tile(self, tile: ScoredTile, job: RankJob, lo: int, hi: int, out: Block) -> Block:
+    def _ranks_in_tile(
+        self, tile: ScoredTile, job: RankJob, lo: int, hi: int, out: TileBlock
+    ) -> TileBlock:
         """Rank the judged items among all candidates."""
         from unskew.judging import rank_kernels, tie_kernels
 

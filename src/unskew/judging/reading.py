@@ -9,8 +9,15 @@ from typing import Any, TypedDict
 
 from unskew.checks import choose
 from unskew.data.ratings import Ids, Ratings, under_one_numbering
-from unskew.data.relevance import DEFAULT_GAIN, DEFAULT_LOSS, Relevance, Rule, stated_relevance
-from unskew.data.scales import check_some_liked, usual_threshold
+from unskew.data.relevance import (
+    DEFAULT_GAIN,
+    DEFAULT_LOSS,
+    Relevance,
+    Rule,
+    check_some_liked,
+    stated_relevance,
+    usual_threshold,
+)
 from unskew.engine.threads import map_blocks
 from unskew.errors import DataError, SettingError
 from unskew.recommend.model import Algorithm, Model, as_model, can_score

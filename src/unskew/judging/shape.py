@@ -117,12 +117,12 @@ class Hits:
 
     def condensed(self, view: View) -> Hits:
         """Drop what is not judged and number the ranks anew."""
-        from unskew.judging import kernels, tie_kernels
+        from unskew.judging import list_kernels, tie_kernels
 
         if self.tied is not None:
             first = tie_kernels.condense(self.start, self.rank, self.judgment, view.label)
             return Hits(*first[:3], np.diff(first[0]), first[3])
-        start, rank, judgment = kernels.condense(self.start, self.judgment, view.label)
+        start, rank, judgment = list_kernels.condense(self.start, self.judgment, view.label)
         return Hits(start, rank, judgment, np.diff(start))
 
 
@@ -211,7 +211,7 @@ class Matched:
         return self._meet(judgments, lo, hi, scratch)
 
     def _meet(self, judgments: Ratings, lo: int, hi: int, scratch: Scratch | None) -> Hits:
-        from unskew.judging import kernels
+        from unskew.judging import list_kernels
 
         room = scratch or Scratch()
         user, depth = self.lists.user[lo:hi], self.depth[lo:hi]
@@ -221,7 +221,7 @@ class Matched:
         rank = room.array("rank", (most,), np.int32)
         judgment = room.array("judgment", (most,), np.int32)
         mark = room.array("mark", (len(self.run.items) + 1,), np.int32)
-        count = kernels.meet(
+        count = list_kernels.meet(
             self.lists.user,
             self.start,
             self.scan,
@@ -333,12 +333,12 @@ class Undrawn(Ranked):
 
 def count_labels(judgments: Ratings, lists: Lists, view: View) -> tuple[F64, F64]:
     """Return how many liked and how many disliked judgments each list's user has."""
-    from unskew.judging import kernels
+    from unskew.judging import list_kernels
 
     step = 1 << 16
 
     def count(low: int) -> tuple[I32, I32]:
-        return kernels.count_labels(lists.user[low : low + step], judgments.start, view.label)
+        return list_kernels.count_labels(lists.user[low : low + step], judgments.start, view.label)
 
     blocks = map_blocks(count, range(0, len(lists), step), size=len(judgments))
     if not blocks:

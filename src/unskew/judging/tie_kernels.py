@@ -10,7 +10,7 @@ import numpy as np
 from unskew.arrays import F64, I8, I32, I64, U8, Mask, Tile
 from unskew.engine.compiled import kernel
 from unskew.engine.sort import first_from, sort_falling
-from unskew.judging.order_kernels import places_of_list
+from unskew.judging.list_kernels import places_of_list
 from unskew.judging.rank_kernels import FILLED, WORST, count_above
 
 

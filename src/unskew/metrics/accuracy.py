@@ -16,18 +16,17 @@ from __future__ import annotations
 import numpy as np
 
 from unskew.arrays import F64, I64
-from unskew.metrics import at_rank, bounds, weighted
+from unskew.metrics import bounds, settings, weighted
 from unskew.metrics.block import (
     Block,
     flat_discount,
     ratio,
 )
-from unskew.metrics.chance import chance_of_any
+from unskew.metrics.chance import chance_of_any, mean_of_any
 from unskew.metrics.definition import OWN_FORMULA, plain_sum
 from unskew.metrics.listwise import metric
 from unskew.metrics.settings import Param, Params
-from unskew.metrics.strata import Strata, by_count, by_precision, over_hits, to_first
-from unskew.metrics.tied import mean_of_any
+from unskew.metrics.strata import MetricStrata, by_count, by_precision, over_hits, to_first
 from unskew.metrics.weighted import (
     Linear,
     Weighted,
@@ -65,11 +64,11 @@ def _precision_sum(params: Params, cutoff: int | None) -> str | None:
     condensed={"per": "list"},
     chance=OWN_FORMULA,
     tied=OWN_FORMULA,
-    at_rank=at_rank.PER_CUTOFF,
+    at_rank=settings.PER_CUTOFF,
     weighted=Weighted(weighted.precision, sum_if={}),
     linear=Linear(liked_column, flat_discount, per_cutoff=True),
-    bounds=bounds.Bounds(bounds.per_cutoff),
-    strata=Strata(over_hits, unless={"bound": "upper"}),
+    bounds=bounds.MetricBounds(bounds.per_cutoff),
+    strata=MetricStrata(over_hits, unless={"bound": "upper"}),
     fast_sum=_precision_sum,
 )
 def precision(block: Block, params: Params, cutoffs: I64) -> Fraction:
@@ -107,11 +106,11 @@ def precision(block: Block, params: Params, cutoffs: I64) -> Fraction:
     },
     chance=OWN_FORMULA,
     tied=OWN_FORMULA,
-    at_rank=at_rank.ALWAYS_1,
+    at_rank=settings.ALWAYS_1,
     weighted=Weighted(weighted.recall, is_ratio=True),
     linear=Linear(liked_column, flat_discount),
-    bounds=bounds.Bounds(bounds.share_of_liked, needs_targets=True),
-    strata=Strata(over_hits),
+    bounds=bounds.MetricBounds(bounds.share_of_liked, needs_targets=True),
+    strata=MetricStrata(over_hits),
     fast_sum=plain_sum("recall"),
 )
 def recall(block: Block, params: Params, cutoffs: I64) -> Fraction:
@@ -147,13 +146,13 @@ def _per_liked(block: Block, params: Params, cutoffs: I64, top: F64) -> Fraction
     condensed={"per": "list"},
     chance=OWN_FORMULA,
     tied=OWN_FORMULA,
-    at_rank=at_rank.HARMONIC,
+    at_rank=settings.HARMONIC,
     weighted=Weighted(
         weighted.f1,
         bias="it leaves out users without a liked judgment; use {anti}P and {anti}Recall",
     ),
-    bounds=bounds.Bounds(bounds.harmonic_mean, needs_targets=True),
-    strata=Strata(by_count),
+    bounds=bounds.MetricBounds(bounds.harmonic_mean, needs_targets=True),
+    strata=MetricStrata(by_count),
 )
 def f1(block: Block, params: Params, cutoffs: I64) -> F64:
     """Harmonic mean of precision and recall.
@@ -177,10 +176,10 @@ def f1(block: Block, params: Params, cutoffs: I64) -> F64:
     aliases={"HR": "HitRate", "Success": "HitRate"},
     chance=chance_of_any,
     tied=mean_of_any,
-    at_rank=at_rank.ALWAYS_1,
+    at_rank=settings.ALWAYS_1,
     weighted=FIRST,
-    bounds=bounds.Bounds(bounds.any_liked),
-    strata=Strata(to_first(lambda rank: np.ones(rank.size))),
+    bounds=bounds.MetricBounds(bounds.any_liked),
+    strata=MetricStrata(to_first(lambda rank: np.ones(rank.size))),
     fast_sum=plain_sum("hit"),
 )
 def hit_rate(block: Block, params: Params, cutoffs: I64) -> F64:  # noqa: ARG001
@@ -201,9 +200,9 @@ def hit_rate(block: Block, params: Params, cutoffs: I64) -> F64:  # noqa: ARG001
     "Rprec",
     aliases={"R-precision": "Rprec"},
     tied=OWN_FORMULA,
-    at_rank=at_rank.FIRST_ONLY,
+    at_rank=settings.FIRST_ONLY,
     weighted="its cutoff is the number of liked items, which depends on those that were not judged",
-    strata=Strata(over_hits),
+    strata=MetricStrata(over_hits),
 )
 def r_precision(block: Block, params: Params, cutoffs: I64) -> Fraction:  # noqa: ARG001
     """Precision at the rank that equals the number of liked items.
@@ -227,9 +226,9 @@ def r_precision(block: Block, params: Params, cutoffs: I64) -> Fraction:  # noqa
     aliases={"MAP": "AP", "map": "AP", "map_cut": "AP"},
     chance=OWN_FORMULA,
     tied=OWN_FORMULA,
-    at_rank=at_rank.RECIPROCAL,
+    at_rank=settings.RECIPROCAL,
     weighted=Weighted(weighted.average_precision),
-    strata=Strata(by_precision),
+    strata=MetricStrata(by_precision),
     fast_sum=plain_sum("precisions"),
 )
 def average_precision(block: Block, params: Params, cutoffs: I64) -> Fraction:
@@ -254,10 +253,10 @@ def average_precision(block: Block, params: Params, cutoffs: I64) -> Fraction:
     aliases={"MRR": "RR", "recip_rank": "RR"},
     chance=OWN_FORMULA,
     tied=OWN_FORMULA,
-    at_rank=at_rank.RECIPROCAL,
+    at_rank=settings.RECIPROCAL,
     weighted=FIRST,
-    bounds=bounds.Bounds(bounds.reciprocal_first),
-    strata=Strata(to_first(lambda rank: 1.0 / rank)),
+    bounds=bounds.MetricBounds(bounds.reciprocal_first),
+    strata=MetricStrata(to_first(lambda rank: 1.0 / rank)),
     fast_sum=plain_sum("first"),
 )
 def reciprocal_rank(block: Block, params: Params, cutoffs: I64) -> F64:  # noqa: ARG001

@@ -205,7 +205,7 @@ class Block:
     @property
     def kernels(self) -> ModuleType:
         """The compiled kernels, imported at first use: names of metrics need none."""
-        from unskew.metrics import kernels as _kernels
+        from unskew.metrics.kernels import lists as _kernels
 
         return _kernels
 

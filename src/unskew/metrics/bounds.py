@@ -41,7 +41,7 @@ class Slots:
 
 
 @dataclass(frozen=True)
-class Bounds:
+class MetricBounds:
     """How a metric is bounded."""
 
     limits: Callable[[Slots], Limits]

@@ -6,7 +6,7 @@ import numpy as np
 
 from unskew.arrays import F64, I64, frozen
 from unskew.errors import DataError
-from unskew.metrics import at_rank, bounds, weighted
+from unskew.metrics import bounds, settings, weighted
 from unskew.metrics.block import (
     WHOLE,
     Block,
@@ -18,7 +18,7 @@ from unskew.metrics.block import (
 from unskew.metrics.definition import DESCRIBES_JUDGMENTS, OWN_FORMULA, plain_sum
 from unskew.metrics.listwise import metric
 from unskew.metrics.settings import Param, Params
-from unskew.metrics.strata import Strata, over_hits
+from unskew.metrics.strata import MetricStrata, over_hits
 from unskew.metrics.weighted import (
     Linear,
     Weighted,
@@ -55,11 +55,11 @@ def _dcg(block: Block, params: Params, cutoffs: I64) -> F64:
     counts_gain=True,
     chance=OWN_FORMULA,
     tied=OWN_FORMULA,
-    at_rank=at_rank.DISCOUNTED_GAIN,
+    at_rank=settings.DISCOUNTED_GAIN,
     weighted=Weighted(weighted.dcg, sum_if={}, high=largest_dcg),
     linear=Linear(gain_column, log_table),
-    bounds=bounds.Bounds(bounds.discounted_gains, log_table),
-    strata=Strata(over_hits),
+    bounds=bounds.MetricBounds(bounds.discounted_gains, log_table),
+    strata=MetricStrata(over_hits),
     fast_sum=plain_sum("gains"),
 )
 def dcg(block: Block, params: Params, cutoffs: I64) -> F64:
@@ -94,7 +94,7 @@ def _check_ideal(params: Params, anti: bool, cutoff: int | None) -> str:
     counts_gain=True,
     chance=OWN_FORMULA,
     tied=OWN_FORMULA,
-    at_rank=at_rank.NORMALISED_GAIN,
+    at_rank=settings.NORMALISED_GAIN,
     weighted=Weighted(
         weighted.ndcg,
         sum_if={"ideal": "full"},
@@ -102,7 +102,7 @@ def _check_ideal(params: Params, anti: bool, cutoff: int | None) -> str:
         bias="its ideal list is not a sum over judgments; use {plain} or {sum}",
         high=largest_ndcg,
     ),
-    strata=Strata(over_hits, unless={"ideal": "best"}),
+    strata=MetricStrata(over_hits, unless={"ideal": "best"}),
     fast_sum=plain_sum("gains per ideal"),
 )
 def ndcg(block: Block, params: Params, cutoffs: I64) -> Fraction:
@@ -146,11 +146,11 @@ def ndcg(block: Block, params: Params, cutoffs: I64) -> Fraction:
     params={"p": Param(0.8, low=0, high=1)},
     chance=OWN_FORMULA,
     tied=OWN_FORMULA,
-    at_rank=at_rank.GEOMETRIC,
+    at_rank=settings.GEOMETRIC,
     weighted=Weighted(weighted.rbp, sum_if={}),
     linear=Linear(liked_column, geometric_table),
-    bounds=bounds.Bounds(bounds.discounted, geometric_table, frozenset({"p"})),
-    strata=Strata(over_hits),
+    bounds=bounds.MetricBounds(bounds.discounted, geometric_table, frozenset({"p"})),
+    strata=MetricStrata(over_hits),
 )
 def rbp(block: Block, params: Params, cutoffs: I64) -> F64:
     """Rank-biased precision: a reader continues to the next item with probability p.
@@ -191,7 +191,7 @@ def rbp_residual(block: Block, params: Params, cutoffs: I64) -> F64:
     "AUC",
     needs=frozenset({"catalogue"}),
     tied=OWN_FORMULA,
-    at_rank=at_rank.AREA,
+    at_rank=settings.AREA,
     weighted=Weighted(weighted.auc, needs_targets=True),
 )
 def auc(block: Block, params: Params, cutoffs: I64) -> Fraction:  # noqa: ARG001

@@ -7,17 +7,21 @@ counts.
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from unskew.arrays import F64, I64, frozen
-from unskew.metrics.block import Block, log_discount
+from unskew.judging.shape import Basis, Hits, Matched, Scratch
+from unskew.judging.tied import TiedRanks, TiedRun
+from unskew.metrics.block import Block, log_discount, ratio
 from unskew.metrics.settings import Params
 
-if TYPE_CHECKING:  # names of metrics need no targets
+if TYPE_CHECKING:
     from unskew.targets.lists import TargetLists
+
 
 DRAWS = 10
 """Random orders that are averaged for metrics whose definition has no chance value."""
@@ -40,7 +44,7 @@ class ChanceBlock(Block):
 
     def _sum(self, weight: F64) -> F64:
         """Sum a weight over the judged targets of each list."""
-        from unskew.metrics import chance_kernels
+        from unskew.metrics.kernels import lists as chance_kernels
 
         total: F64 = chance_kernels.sum_lists(
             self.judged.judgments.start, frozen(weight * self.reachable)
@@ -73,7 +77,7 @@ class ChanceBlock(Block):
 
     def first(self, cutoffs: I64) -> tuple[F64, F64]:
         """Return the expected reciprocal rank of the first liked item, and the chance of any."""
-        from unskew.metrics import chance_kernels
+        from unskew.metrics.kernels import lists as chance_kernels
 
         shown = self.shown(cutoffs)
         reciprocal, hit = np.empty_like(shown), np.empty_like(shown)
@@ -107,3 +111,67 @@ def chance_of_any(block: Block, params: Params, cutoffs: I64) -> F64:  # noqa: A
     """Return the chance that a list holds a liked item: no function of the expected count."""
     assert isinstance(block, ChanceBlock)
     return block.first(cutoffs)[1]
+
+
+@dataclass(eq=False)
+class TiedBlock(Block):
+    """A block of lists whose equal scores have no order: the mean over all of their orders."""
+
+    @staticmethod
+    def meet(judged: Basis, matched: Matched, lo: int, hi: int, scratch: Scratch) -> Hits:
+        """Return where lists lo..hi of a system meet the judgments."""
+        assert isinstance(matched, TiedRun | TiedRanks)
+        return matched.tied_hits(judged.judgments, lo, hi, scratch)
+
+    def run_kernel(self, name: str, *arguments: object) -> None:
+        """Call a kernel on the hits of the block and their groups of equal scores."""
+        from unskew.metrics.kernels import ties
+
+        hits = self.hits
+        getattr(ties, name)(hits.start, hits.rank, hits.tied, hits.judgment, hits.depth, *arguments)
+
+    def liked_within(self, limit: I64) -> F64:
+        """How many liked items are expected above a rank of each list's own."""
+        from unskew.metrics.kernels import ties
+
+        hits = self.hits
+        assert hits.tied is not None
+        return ties.liked_within(
+            hits.start, hits.rank, hits.tied, hits.judgment, hits.depth, self.view.label, limit
+        )
+
+    def item_mean(self, weight: F64, cutoffs: I64) -> F64:
+        """Mean of a weight of the recommended items expected above each cutoff."""
+        from unskew.metrics.kernels import ties
+
+        run = self.matched
+        assert isinstance(run, TiedRun)
+        weights = frozen(weight[run.from_run])
+        args = (run.start, run.stop, run.end, run.run.item, run.scores)
+        total = ties.item_sum(*args, weights, cutoffs, self.lo, self.hi)
+        ones = frozen(np.ones(weights.size))
+        filled = ties.item_sum(*args, ones, cutoffs, self.lo, self.hi)
+        return ratio(total, filled)
+
+
+def mean_of_any(block: Block, params: Params, cutoffs: I64) -> F64:  # noqa: ARG001
+    """Return the chance that a list shows a liked item: no function of the expected count."""
+    chance = block.room("any", cutoffs.size)
+    block.run_kernel("any_liked", block.view.label, cutoffs, chance)
+    return chance
+
+
+def mean_coverage(judged: Basis, matched: Matched, params: Params, cutoff: int) -> float:  # noqa: ARG001
+    """Return the expected share of the catalogue that is recommended to anyone."""
+    from unskew.metrics.kernels import ties
+
+    assert isinstance(matched, TiedRun)
+    assert judged.catalogue is not None
+    run = matched.run
+    in_run = ties.missed(
+        matched.start, matched.stop, matched.end, run.item, matched.scores, len(run.items), cutoff
+    )
+    missed = np.ones(len(judged.judgments.items))
+    missed[matched.from_run] = in_run
+    missed = missed[judged.catalogue]
+    return float(1.0 - missed.mean()) if missed.size else math.nan

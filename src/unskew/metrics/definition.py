@@ -12,11 +12,10 @@ from typing import Any
 
 from unskew.arrays import F64, I64
 from unskew.errors import SettingError
-from unskew.metrics.at_rank import AtRank
 from unskew.metrics.block import Block
-from unskew.metrics.bounds import Bounds
-from unskew.metrics.settings import Param, Params
-from unskew.metrics.strata import Strata
+from unskew.metrics.bounds import MetricBounds
+from unskew.metrics.settings import AtRank, Param, Params
+from unskew.metrics.strata import MetricStrata
 from unskew.metrics.weighted import Linear, Weighted
 
 Check = Callable[[Params, bool, int | None], str]
@@ -103,9 +102,9 @@ class Definition:
     """The weighted (IPS) form; a text says why there can be none."""
     linear: Linear | None = None
     """The metric as a sum over judged hits (`sensitivity`, `judgments_needed`, `assisted`)."""
-    bounds: Bounds | None = None
+    bounds: MetricBounds | None = None
     """The least and the largest value over what unjudged items could be."""
-    strata: Strata | None = None
+    strata: MetricStrata | None = None
     """How it splits over strata of items."""
     fast_sum: Callable[[Params, int | None], str | None] | None = None
     """(settings, cutoff) to the sum in `stats.sums_over_hits` that its mean follows from.

@@ -15,7 +15,7 @@ from unskew.metrics.block import (
 from unskew.metrics.definition import DESCRIBES_JUDGMENTS, OWN_FORMULA, plain_sum
 from unskew.metrics.listwise import metric
 from unskew.metrics.settings import Param, Params
-from unskew.metrics.strata import Strata, over_hits
+from unskew.metrics.strata import MetricStrata, over_hits
 from unskew.metrics.weighted import (
     Linear,
     Weighted,
@@ -101,7 +101,7 @@ def inferred_ap(block: Block, params: Params, cutoffs: I64) -> Fraction:
     tied=OWN_FORMULA,
     weighted=Weighted(weighted.stratified_recall, is_ratio=True),
     linear=Linear(popularity_column, flat_discount),
-    strata=Strata(over_hits),
+    strata=MetricStrata(over_hits),
 )
 def stratified_recall(block: Block, params: Params, cutoffs: I64) -> Fraction:
     """Recall in which an item counts the less, the more often it is liked.
@@ -137,7 +137,7 @@ def stratified_recall(block: Block, params: Params, cutoffs: I64) -> Fraction:
         weighted.half_life,
         bias="its ideal list is not a sum over judgments; use {anti}ADG",
     ),
-    strata=Strata(over_hits),
+    strata=MetricStrata(over_hits),
 )
 def half_life_utility(block: Block, params: Params, cutoffs: I64) -> Fraction:
     """Gains of liked items, halved every few ranks, relative to the best order.
@@ -170,7 +170,7 @@ def half_life_utility(block: Block, params: Params, cutoffs: I64) -> Fraction:
     chance=OWN_FORMULA,
     tied=OWN_FORMULA,
     weighted=DESCRIBES_JUDGMENTS.format(1),
-    strata=Strata(over_hits),
+    strata=MetricStrata(over_hits),
 )
 def judged(block: Block, params: Params, cutoffs: I64) -> Fraction:  # noqa: ARG001
     """Share of the list that is judged at all.

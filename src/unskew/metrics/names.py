@@ -5,17 +5,56 @@ Grammar: ``[anti-][condensed-]Name[(key=value,…)][@k]``; without ``@k`` the wh
 
 from __future__ import annotations
 
+from typing import Any
+
+from unskew.errors import SettingError
+from unskew.metrics.block import log_table
+from unskew.metrics.definition import Definition
+from unskew.metrics.weighted import (
+    Linear,
+    Weighted,
+    liked_column,
+    mean_discounted_gain,
+    mean_normalised_rank,
+)
+
+from unskew.metrics import accuracy  # isort: skip
+from unskew.metrics import by_rank, judgment_aware, items, popularity  # isort: skip
 import re
 from dataclasses import dataclass, replace
 from functools import cache
 
 from unskew.checks import check_fields
-from unskew.errors import SettingError, unknown_name
+from unskew.errors import unknown_name
 from unskew.metrics.block import WHOLE
-from unskew.metrics.definition import WHEN_CHANGED, Definition
-from unskew.metrics.estimands import ESTIMANDS
-from unskew.metrics.registry import REGISTRY
+from unskew.metrics.definition import REGISTRY, WHEN_CHANGED
+from unskew.metrics.listwise import metric
 from unskew.metrics.settings import Params, Value
+
+
+def _only_estimated(*_: Any) -> Any:
+    raise SettingError("ATOP and ADG are estimated (us.estimate), not evaluated")
+
+
+ESTIMANDS = {
+    # Mean normalised rank of the liked items: area under the recall curve (Steck 2010).
+    "ATOP": Definition(
+        "ATOP",
+        _only_estimated,
+        weighted=Weighted(mean_normalised_rank, is_ratio=True, needs_targets=True),
+    ),
+    # Mean discounted gain of the liked items (Yang et al. 2018).
+    "ADG": Definition(
+        "ADG",
+        _only_estimated,
+        weighted=Weighted(mean_discounted_gain, is_ratio=True),
+        linear=Linear(liked_column, log_table),
+    ),
+}
+
+
+__all__ = ["REGISTRY", "accuracy", "by_rank", "items", "judgment_aware", "metric", "popularity"]
+
 
 DEEPEST = 10**18
 """The deepest cutoff: ranks are 64-bit numbers, and `WHOLE` lies beyond."""

@@ -11,16 +11,18 @@ from unskew.judging.shape import Basis, Matched
 from unskew.metrics.block import Block
 from unskew.metrics.chance import ChanceBlock
 from unskew.metrics.definition import OWN_FORMULA
-from unskew.metrics.items import CATALOGUE, INF, TRAIN
-from unskew.metrics.listwise import metric
-from unskew.metrics.profiles import (
+from unskew.metrics.items import (
+    CATALOGUE,
     CLASSES,
+    INF,
+    TRAIN,
     item_classes,
     percentiles,
     profile_classes,
     profile_means,
     tail_items,
 )
+from unskew.metrics.listwise import metric
 from unskew.metrics.settings import Param, Params
 
 SHARES = {"head": Param(0.2, low=0, high=1), "tail": Param(0.2, low=0, high=1)}
@@ -151,11 +153,11 @@ def _classes(judged: Basis, params: Params) -> tuple[I8, F64]:
 
 
 def _class_counts(block: Block, classes: I8, cutoffs: I64) -> I64:
-    from unskew.metrics import popularity_kernels
+    from unskew.metrics.kernels import popularity
 
     run = block.matched
     of_run = frozen(classes[run.from_run])
-    return popularity_kernels.class_counts(
+    return popularity.class_counts(
         run.start, run.stop, run.run.item, of_run, cutoffs, block.lo, block.hi
     )
 
@@ -168,7 +170,7 @@ def _check_shares(params: Params, anti: bool, cutoff: int | None) -> str:  # noq
 
 def chance_of_deviation(block: Block, params: Params, cutoffs: I64) -> F64:
     """Return the expected divergence of a random list: over all counts of classes, exactly."""
-    from unskew.metrics import popularity_kernels
+    from unskew.metrics.kernels import popularity
 
     assert isinstance(block, ChanceBlock)
     classes, profile = _classes(block.judged, params)
@@ -178,7 +180,7 @@ def chance_of_deviation(block: Block, params: Params, cutoffs: I64) -> F64:
     ]
     targets = np.rint(np.nan_to_num(np.stack(shares, axis=1)) * block.size[:, None])
     shown = np.ascontiguousarray(block.shown(cutoffs))
-    return popularity_kernels.chance_divergences(profile, targets, shown)
+    return popularity.chance_divergences(profile, targets, shown)
 
 
 @metric(
@@ -204,11 +206,11 @@ def popularity_deviation(block: Block, params: Params, cutoffs: I64) -> F64:
     Range: [0, 1], lower is closer to the profile.
     Reference: Abdollahpouri et al. 2021 (arXiv 2103.06364), miscalibration of popularity and UPD.
     """
-    from unskew.metrics import popularity_kernels
+    from unskew.metrics.kernels import popularity
 
     classes, profile = _classes(block.judged, params)
     counts = _class_counts(block, classes, cutoffs)
-    return popularity_kernels.divergences(profile, counts, block.lo, block.hi)
+    return popularity.divergences(profile, counts, block.lo, block.hi)
 
 
 @metric(
@@ -231,12 +233,12 @@ def excess_deviation(block: Block, params: Params, cutoffs: I64) -> F64:
     Range: (-1, 1), lower is closer to the profile; 0 is expected of a list that matches it.
     Reference: UPD of Abdollahpouri et al. 2021, less its mean over permutations.
     """
-    from unskew.metrics import popularity_kernels
+    from unskew.metrics.kernels import popularity
 
     classes, profile = _classes(block.judged, params)
     counts = _class_counts(block, classes, cutoffs)
-    null = popularity_kernels.null_divergences(profile, counts, block.lo, block.hi)
-    return popularity_kernels.divergences(profile, counts, block.lo, block.hi) - null
+    null = popularity.null_divergences(profile, counts, block.lo, block.hi)
+    return popularity.divergences(profile, counts, block.lo, block.hi) - null
 
 
 def _tail(judged: Basis, head: float) -> Mask:
@@ -252,12 +254,12 @@ def parity_counts(judged: Basis, matched: Matched, head: float, cutoff: int) -> 
     Six columns: two of each. Listed items outside of the catalogue, where it is known, do not
     count as listed.
     """
-    from unskew.metrics import popularity_kernels
+    from unskew.metrics.kernels import popularity
 
     tail = _tail(judged, head)
     inside = np.ones(tail.size, np.bool_) if judged.catalogue is None else judged.catalogue
     judgments = judged.judgments
-    return popularity_kernels.tail_counts(
+    return popularity.tail_counts(
         matched.start,
         matched.stop,
         matched.run.item,

@@ -59,7 +59,7 @@ class Portion:
 
 
 @dataclass(frozen=True)
-class Strata:
+class MetricStrata:
     """How a metric splits."""
 
     part: Callable[[Portion], F64]

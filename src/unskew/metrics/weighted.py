@@ -183,9 +183,9 @@ class Seen:
         shared = self.block.shared
         if memo not in shared:
             judged = self.block.judged
-            from unskew.metrics import weighted_kernels
+            from unskew.metrics.kernels import lists
 
-            shared[memo] = weighted_kernels.weighted_ideal(
+            shared[memo] = lists.weighted_ideal(
                 judged.lists.user,
                 judged.judgments.start,
                 key,
@@ -201,13 +201,11 @@ class Seen:
 
     def precisions(self, cutoffs: I64) -> F64:
         """Sum of the precision at each liked item, pairs weighted by the product."""
-        from unskew.metrics import weighted_kernels
+        from unskew.metrics.kernels import lists
 
         out = np.empty((cutoffs.size, self.block.hi - self.block.lo))
         hits, column = self.block.hits, self.columns.of("liked", self.anti)
-        weighted_kernels.weighted_precisions(
-            hits.start, hits.rank, hits.judgment, column, cutoffs, out
-        )
+        lists.weighted_precisions(hits.start, hits.rank, hits.judgment, column, cutoffs, out)
         return out
 
     @property

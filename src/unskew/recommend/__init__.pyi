@@ -1,12 +1,10 @@
-from .als import EALS as EALS
-from .als import PZT as PZT
-from .bpr import BPRMF as BPRMF
+from .factors import EALS as EALS
+from .factors import PZT as PZT
 from .factors import WRMF as WRMF
 from .factors import PureSVD as PureSVD
-from .fallback import WithFallback as WithFallback
-from .graph import HittingTime as HittingTime
 from .language import RM1 as RM1
 from .language import RM2 as RM2
+from .language import HittingTime as HittingTime
 from .language import LMWSRItemBased as LMWSRItemBased
 from .language import LMWSRUserBased as LMWSRUserBased
 from .language import UIRItem as UIRItem
@@ -23,11 +21,10 @@ from .neighbours import ItemKNN as ItemKNN
 from .neighbours import NNCosNgbrIB as NNCosNgbrIB
 from .neighbours import NNCosNgbrUB as NNCosNgbrUB
 from .neighbours import UserKNN as UserKNN
-from .nmf import PNMF as PNMF
+from .pairwise import BPRMF as BPRMF
 from .pairwise import GBPR as GBPR
 from .pairwise import WBPR as WBPR
 from .pairwise import RankSGD as RankSGD
-from .poisson import HPF as HPF
 from .registry import algorithm as algorithm
 from .saved_models import load_model as load_model
 from .saved_models import save_model as save_model
@@ -36,6 +33,7 @@ from .sequential import NextModel as NextModel
 from .sequential import RecentItemKNN as RecentItemKNN
 from .sgd import SVD as SVD
 from .sgd import BiasedMF as BiasedMF
+from .sgd import SVDpp as SVDpp
 from .simple import AverageRating as AverageRating
 from .simple import OptimalAntiPrecision as OptimalAntiPrecision
 from .simple import OptimalPrecision as OptimalPrecision
@@ -45,7 +43,9 @@ from .simple import PositivePopularity as PositivePopularity
 from .simple import Random as Random
 from .simple import RecentPopularity as RecentPopularity
 from .simple import SmoothedAverage as SmoothedAverage
-from .svdpp import SVDpp as SVDpp
+from .simple import WithFallback as WithFallback
+from .topics import HPF as HPF
 from .topics import LDA as LDA
 from .topics import PLSA as PLSA
+from .topics import PNMF as PNMF
 from .topics import GaussianPLSA as GaussianPLSA

@@ -10,8 +10,8 @@ from typing import Any
 import numpy as np
 
 from unskew.arrays import I64, Mask
+from unskew.data.formats.parts import afresh
 from unskew.data.ratings import Ratings
-from unskew.data.user_samples import afresh
 from unskew.errors import DataError
 from unskew.recommend.model import Algorithm
 

@@ -17,11 +17,18 @@ from unskew.checks import as_number
 from unskew.data.ratings import Ratings
 from unskew.engine.threads import map_blocks
 from unskew.errors import DataError
-from unskew.recommend.gram import ROWS, item_gram
+from unskew.recommend.matrices.similarity import Cosines, nearest
+from unskew.recommend.matrices.sparse import (
+    ROWS,
+    DenseWeights,
+    SparseRows,
+    Votes,
+    in_blocks,
+    item_gram,
+    rated_users,
+    user_rows,
+)
 from unskew.recommend.model import Algorithm, Axes, Grid, Model
-from unskew.recommend.products import DenseWeights, Votes, in_blocks
-from unskew.recommend.similarity import Cosines, nearest
-from unskew.recommend.sparse import Rows, rated_users, user_rows
 from unskew.settings import choice, count, flag, number
 
 SMOOTHING = ("jelinek-mercer", "dirichlet", "absolute-discounting")
@@ -30,7 +37,7 @@ _LEAST = 1e-9  # smoothing below this could overflow a product of probabilities'
 _ROWS = 16  # users per task when scoring
 
 
-def profiles(train: Ratings) -> Rows:
+def profiles(train: Ratings) -> SparseRows:
     """Return what each user rated above 0."""
     if bool((train.value < 0).any()):
         row = int(np.argmax(train.value < 0))
@@ -40,12 +47,12 @@ def profiles(train: Ratings) -> Rows:
         )
     some = train.value > 0
     start = np.append(0, np.cumsum(some))[train.start]
-    return Rows(
+    return SparseRows(
         frozen(start), frozen(train.item[some]), frozen(train.value[some]), len(train.items)
     )
 
 
-def in_collection(texts: Rows) -> F64:
+def in_collection(texts: SparseRows) -> F64:
     """Return p(i|C), the share of each entry in all profiles."""
     total = np.bincount(texts.column, texts.value, texts.columns)
     share: F64 = total / max(float(total.sum()), np.finfo(float).tiny)
@@ -64,8 +71,8 @@ class RelevanceModel:
     """
 
     version: int
-    near: Rows
-    seen: Rows
+    near: SparseRows
+    seen: SparseRows
     background: F64
     collection: F64
     axes: ClassVar[Axes] = {
@@ -77,7 +84,7 @@ class RelevanceModel:
 
     def score(self, users: I32) -> F64:
         """Return the logarithms of the relevance model."""
-        from unskew.recommend import language_kernels as kernels
+        from unskew.recommend.kernels import topics as kernels
 
         near, seen = self.near, self.seen
         model = kernels.relevance_model_1 if self.version == 1 else kernels.relevance_model_2
@@ -129,7 +136,7 @@ class _RelevanceModelling(Algorithm):
         )
 
 
-def smoothed(texts: Rows, smoothing: str, parameter: float) -> tuple[F64, F64]:
+def smoothed(texts: SparseRows, smoothing: str, parameter: float) -> tuple[F64, F64]:
     """Return the two parts of p(i|v) = seen_vi + background_v·p(i|C).
 
     With |v| = Σ_i r_vi: Jelinek-Mercer has seen (1-λ) r_vi/|v| and background λ; Dirichlet
@@ -195,7 +202,7 @@ class RM2(_RelevanceModelling):
 # Neighbourhoods by language models
 
 
-def likely_neighbours(texts: Rows, k: int, mu: float, *, per_count: bool) -> Rows:
+def likely_neighbours(texts: SparseRows, k: int, mu: float, *, per_count: bool) -> SparseRows:
     """Return for each profile a the k profiles b that its language model makes most likely.
 
     s(a, b) = Σ_x r_bx log(p_μ(x|a) / p(x|C)), with p_μ(x|a) = (r_ax + μ p(x|C)) / (|a| + μ), and
@@ -355,3 +362,72 @@ class UIRItem(Algorithm):
         alone = np.full(c.size, np.nan)
         np.log(c / len(train), out=alone, where=c > 0)
         return CommonRaters(DenseWeights(rated, frozen(pair)), frozen(alone))
+
+
+_COLUMNS = 64  # users walked at once: an edge is looked at once for all of them
+
+
+@dataclass(frozen=True, eq=False)
+class Walk:
+    """The probabilities of a step from user to item and from item to user."""
+
+    forward: SparseRows
+    """By user."""
+    backward: SparseRows
+    """By item."""
+    steps: int
+    axes: ClassVar[Axes] = {"forward": ("users", "items"), "backward": ("items", "users")}
+
+    def score(self, users: I32) -> F64:
+        """Return the negative truncated hitting times."""
+        from unskew.recommend.kernels import topics
+
+        out, back = self.forward, self.backward
+        score = np.empty((users.size, len(back)))
+
+        def fill(some: I32, rows: slice) -> None:
+            topics.hits(
+                some,
+                *out.arrays,
+                *back.arrays,
+                self.steps,
+                score[rows],
+            )
+
+        in_blocks(users, fill, score.size, _COLUMNS)
+        score -= self.steps
+        score[:, np.diff(back.start) == 0] = np.nan
+        score[out.start[users] == out.start[users + 1]] = np.nan
+        return score
+
+
+@dataclass(frozen=True)
+class HittingTime(Algorithm):
+    """Items in the order of how soon a random walk from them reaches the user.
+
+    score(u, i) = -H(u|i), with H(u|u) = 0 and H(u|x) = 1 + Σ_y p_xy H(u|y) for every other node
+
+    The graph has users and items as nodes and a rating as the weight of an edge; a step takes an
+    edge with the probability of its share in the weights of the node. H is truncated: the
+    recursion is done `iterations` times from H = 0, so that H is at most that, and exactly that
+    where the user is out of reach. From a popular item a walk can go anywhere, so items with few
+    raters come first: the method is made for the long tail. The whole graph is walked, where the
+    paper cuts out a part around the user for speed. A rating of 0 is no edge.
+
+    References
+    ----------
+    Yin, Cui, Li, Yao, Chen: Challenging the long tail recommendation, PVLDB 5 (2012) section 3,
+    algorithm 1; valcarce2018 section 4.
+    """
+
+    iterations: int = count(
+        15,
+        "Steps after which a walk is cut off; below 4 most items are out of reach.",
+    )
+    name: ClassVar[str] = "hitting-time"
+    draw_name: ClassVar[str] = "hitting-time"
+    tuning: ClassVar[Grid] = {"iterations": (4, 6, 10, 15, 20, 30)}
+
+    def learn(self, train: Ratings, rng: np.random.Generator) -> Model:
+        edges = profiles(train)
+        return Walk(edges.shares(), edges.transposed().shares(), self.iterations)

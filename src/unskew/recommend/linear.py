@@ -11,10 +11,18 @@ import numpy as np
 from unskew.arrays import F64, I32, I64, Floats, Mask, frozen
 from unskew.data.ratings import Ratings
 from unskew.engine.threads import map_blocks
-from unskew.recommend.gram import ROWS, inverse, item_gram
+from unskew.recommend.matrices.sparse import (
+    ROWS,
+    DenseWeights,
+    SparseRows,
+    UserWeights,
+    Votes,
+    inverse,
+    item_gram,
+    rated_items,
+    user_rows,
+)
 from unskew.recommend.model import Algorithm, Grid, Model
-from unskew.recommend.products import DenseWeights, UserWeights, Votes
-from unskew.recommend.sparse import Rows, rated_items, user_rows
 from unskew.settings import choice, number
 
 VALUES = ("rating", "one")
@@ -78,7 +86,7 @@ class SLIM(Algorithm):
         self, shared: dict[str, _Products], train: Ratings, rng: np.random.Generator
     ) -> Model:
         """Solve for every item's column."""
-        from unskew.recommend import linear_kernels
+        from unskew.recommend.kernels import factors
 
         R, G = shared[self.values].R, shared[self.values].items()
         norm = frozen(np.diag(G).copy())
@@ -86,7 +94,7 @@ class SLIM(Algorithm):
 
         def solve(low: int) -> tuple[I64, I32, F64]:
             W = np.empty((min(ROWS, items - low), items))
-            linear_kernels.slim_columns(
+            factors.slim_columns(
                 G, norm, float(self.l1), float(self.l2), float(self.tolerance), low, W
             )
             row, column = np.nonzero(W)
@@ -95,7 +103,7 @@ class SLIM(Algorithm):
         parts = map_blocks(solve, range(0, items, ROWS), size=G.size)
         count, predictor, weight = map(np.concatenate, zip(*parts, strict=True))
         start = np.concatenate([[0], np.cumsum(count)]).astype(np.int64)
-        by_target = Rows(frozen(start), frozen(predictor), frozen(weight), items)
+        by_target = SparseRows(frozen(start), frozen(predictor), frozen(weight), items)
         return Votes(R, by_target.transposed())
 
 
@@ -142,7 +150,7 @@ class EASE(Algorithm):
             return products.dual(self.l2, rated_items(train))
         return self._of_gram(train, products.R, products.items())
 
-    def _of_gram(self, train: Ratings, R: Rows, gram: F64 | None) -> Model:
+    def _of_gram(self, train: Ratings, R: SparseRows, gram: F64 | None) -> Model:
         is_single = self.l2 >= WELL_POSED_SINGLE * float(np.square(R.value).sum())
         G = item_gram(R, self.name) if gram is None else gram
         B: Floats = G.astype(np.float32 if is_single else np.float64, copy=is_single or G is gram)
@@ -169,7 +177,7 @@ class _Products:
 
     name: str
     """Of the algorithm, for errors."""
-    R: Rows
+    R: SparseRows
     known: dict[str, F64] = field(default_factory=dict)
 
     def items(self) -> F64:
@@ -185,7 +193,7 @@ class _Products:
 
     def dual(self, l2: float, rated: Mask) -> Model:
         """Solve over users: R(RᵀR + λI)⁻¹ = (RRᵀ + λI)⁻¹R."""
-        from unskew.recommend import linear_kernels
+        from unskew.recommend.kernels import factors
 
         columns = self.R.transposed()
         if "users" not in self.known:
@@ -199,7 +207,7 @@ class _Products:
 
         def fill(low: int) -> None:
             part = lever[low : low + ROWS]
-            linear_kernels.quadratic_forms(*columns.arrays, weights, low, part)
+            factors.quadratic_forms(*columns.arrays, weights, low, part)
 
         map_blocks(fill, range(0, len(columns), ROWS), size=self.R.value.size * len(self.R))
         return UserWeights(self.R, weights, frozen(np.where(rated, (1.0 - lever) / l2, np.nan)))
@@ -209,6 +217,6 @@ def _products(settings: Sequence[SLIM] | Sequence[EASE], train: Ratings) -> dict
     return {one.values: _Products(one.name, _matrix(train, one.values)) for one in settings}
 
 
-def _matrix(train: Ratings, values: str) -> Rows:
+def _matrix(train: Ratings, values: str) -> SparseRows:
     """Return R with ratings, or with ones in their place."""
     return user_rows(train, np.ones(len(train)) if values == "one" else None)

@@ -10,9 +10,9 @@ import numpy as np
 from unskew.arrays import F64, I32, I64, frozen
 from unskew.data.ratings import Ratings
 from unskew.engine.threads import map_blocks
+from unskew.recommend.matrices.sparse import user_rows
 from unskew.recommend.model import Algorithm, Grid, Model
 from unskew.recommend.sgd import learned, padded
-from unskew.recommend.sparse import user_rows
 from unskew.settings import count, number
 
 BLOCK = 256
@@ -64,7 +64,7 @@ class ListRankMF(Algorithm):
     def learn(self, train: Ratings, rng: np.random.Generator) -> Model:
         P = padded(rng.uniform(0.0, self.start, (len(train.users), self.factors)))
         Q = padded(rng.uniform(0.0, self.start, (len(train.items), self.factors)))
-        lists = Lists.of(train, float(self.regularisation), self.divisor)
+        lists = RatedLists.of(train, float(self.regularisation), self.divisor)
         step = float(self.learning_rate)
         loss, squashed = lists.loss(P, Q)
         for _ in range(self.epochs):
@@ -81,7 +81,7 @@ class ListRankMF(Algorithm):
 
 
 @dataclass(frozen=True, eq=False)
-class Lists:
+class RatedLists:
     """The loss of ListRankMF on training ratings, and its gradient."""
 
     train: Ratings
@@ -91,7 +91,7 @@ class Lists:
     penalty: float
 
     @classmethod
-    def of(cls, train: Ratings, penalty: float, divisor: float | None = None) -> Lists:
+    def of(cls, train: Ratings, penalty: float, divisor: float | None = None) -> RatedLists:
         """Prepare the distributions of the ratings."""
         top = float(train.value.max())
         if divisor is None:
@@ -103,7 +103,7 @@ class Lists:
 
     def loss(self, P: F64, Q: F64) -> tuple[float, F64]:
         """Return the loss, and σ(p_u·q_i) per rating."""
-        from unskew.recommend import listwise_kernels as kernels
+        from unskew.recommend.kernels import pairwise as kernels
 
         train = self.train
         each, squashed = np.empty(len(P)), np.empty(len(train))
@@ -127,7 +127,7 @@ class Lists:
 
     def gradient(self, P: F64, Q: F64, squashed: F64) -> tuple[F64, F64]:
         """Return the gradient where `loss` gave σ(p_u·q_i)."""
-        from unskew.recommend import listwise_kernels as kernels
+        from unskew.recommend.kernels import pairwise as kernels
 
         train, (there, rater, order) = self.train, self.by_item
         slope, to_p, to_q = np.empty(len(train)), np.empty_like(P), np.empty_like(Q)

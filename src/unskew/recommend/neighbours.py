@@ -11,10 +11,9 @@ import numpy as np
 from unskew.arrays import F64, I32, frozen
 from unskew.data.ratings import Ratings
 from unskew.errors import DataError
+from unskew.recommend.matrices.similarity import Cosines, Nearest, item_neighbours, user_neighbours
+from unskew.recommend.matrices.sparse import SparseRows, Votes, rated_users, sums, user_rows
 from unskew.recommend.model import Algorithm, Axes, Grid, Model
-from unskew.recommend.products import Votes, sums
-from unskew.recommend.similarity import Cosines, Nearest, item_neighbours, user_neighbours
-from unskew.recommend.sparse import Rows, rated_users, user_rows
 from unskew.settings import choice, count, finite, flag, number
 
 VOTES = ("rating", "truncated")
@@ -56,7 +55,7 @@ class AllVotes:
         return result
 
     def _score(self, users: I32) -> F64:
-        from unskew.recommend import neighbour_kernels as kernels
+        from unskew.recommend.kernels import neighbours as kernels
 
         rows, inverted = self.cosines.rows, self.cosines.inverted
         similarity = self.cosines.block(users)
@@ -235,8 +234,8 @@ class ItemKNN(Algorithm):
 class Deviations:
     """A baseline estimate, corrected by how neighbours deviate from theirs."""
 
-    first: Rows
-    second: Rows
+    first: SparseRows
+    second: SparseRows
     """Products of the two are the corrections: similarity and deviation, in either order."""
     mean: float
     user_bias: F64
@@ -290,7 +289,7 @@ class _NNCosNgbr(Algorithm):
     )
     item_shrink: float = number(25.0, "The same for the biases of items.")
 
-    def _baseline(self, train: Ratings) -> tuple[Rows, tuple[float, F64, F64]]:
+    def _baseline(self, train: Ratings) -> tuple[SparseRows, tuple[float, F64, F64]]:
         """Return how ratings deviate from the baseline, by user, and the baseline."""
         mean, user_bias, item_bias = biases(train, self.user_shrink, self.item_shrink)
         deviation = train.value - mean - user_bias[train.user] - item_bias[train.item]
@@ -349,12 +348,12 @@ class NNCosNgbrIB(_NNCosNgbr):
 
 
 @dataclass(frozen=True, eq=False)
-class Feedback:
+class RatingFeedback:
     """Items weighted by how they stand in the ratings of a user's neighbours."""
 
     weight: str
-    neighbours: Rows
-    ratings: Rows
+    neighbours: SparseRows
+    ratings: SparseRows
     share: F64
     """p(i|C): an item's share of the sum of all ratings."""
     length: float
@@ -411,7 +410,7 @@ class _Rocchio(Algorithm):
         share = mass / (mass.sum() or 1.0)
         length = np.count_nonzero(rated_users(train)) if self._by_length else 0
         near = user_neighbours(train, self.k)
-        return Feedback(self.name, near, user_rows(train), frozen(share), float(length))
+        return RatingFeedback(self.name, near, user_rows(train), frozen(share), float(length))
 
     @property
     def _by_length(self) -> bool:

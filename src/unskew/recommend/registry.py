@@ -7,13 +7,9 @@ from dataclasses import MISSING, fields
 from typing import Any
 
 from unskew.checks import checked
-from unskew.errors import SettingError, unknown_name
-from unskew.recommend.als import EALS, PZT
-from unskew.recommend.bpr import BPRMF
-from unskew.recommend.factors import WRMF, PureSVD
-from unskew.recommend.fallback import WithFallback
-from unskew.recommend.graph import HittingTime
-from unskew.recommend.language import RM1, RM2, LMWSRItemBased, LMWSRUserBased, UIRItem
+from unskew.errors import SettingError, import_studies, unknown_name
+from unskew.recommend.factors import EALS, PZT, WRMF, PureSVD
+from unskew.recommend.language import RM1, RM2, HittingTime, LMWSRItemBased, LMWSRUserBased, UIRItem
 from unskew.recommend.linear import EASE, SLIM
 from unskew.recommend.listwise import ListRankMF
 from unskew.recommend.model import Algorithm
@@ -27,11 +23,9 @@ from unskew.recommend.neighbours import (
     NNCosNgbrUB,
     UserKNN,
 )
-from unskew.recommend.nmf import PNMF
-from unskew.recommend.pairwise import GBPR, WBPR, RankSGD
-from unskew.recommend.poisson import HPF
+from unskew.recommend.pairwise import BPRMF, GBPR, WBPR, RankSGD
 from unskew.recommend.sequential import MarkovChain, RecentItemKNN
-from unskew.recommend.sgd import SVD, BiasedMF
+from unskew.recommend.sgd import SVD, BiasedMF, SVDpp
 from unskew.recommend.simple import (
     AverageRating,
     OptimalAntiPrecision,
@@ -42,10 +36,9 @@ from unskew.recommend.simple import (
     Random,
     RecentPopularity,
     SmoothedAverage,
+    WithFallback,
 )
-from unskew.recommend.svdpp import SVDpp
-from unskew.recommend.topics import LDA, PLSA, GaussianPLSA
-from unskew.study_package import import_studies
+from unskew.recommend.topics import HPF, LDA, PLSA, PNMF, GaussianPLSA
 
 ALGORITHMS: dict[str, type[Algorithm]] = {
     kind.name: kind

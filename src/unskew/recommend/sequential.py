@@ -8,12 +8,11 @@ from typing import ClassVar, Protocol, runtime_checkable
 import numpy as np
 
 from unskew.arrays import F64, I32, I64, Tile, frozen
-from unskew.data.histories import Histories, user_histories
+from unskew.data.events import Histories, user_histories
 from unskew.data.ratings import Ratings
+from unskew.recommend.matrices.similarity import Cosines
+from unskew.recommend.matrices.sparse import SparseRows, sums, user_rows
 from unskew.recommend.model import Algorithm, Axes, Grid, Model
-from unskew.recommend.products import sums
-from unskew.recommend.similarity import Cosines
-from unskew.recommend.sparse import Rows, user_rows
 from unskew.settings import count, number
 
 
@@ -33,7 +32,7 @@ class NextModel(Protocol):
 class Transitions:
     """How likely each item follows the last one."""
 
-    following: Rows
+    following: SparseRows
     """By item: what followed it, c_ij / (c_i + smoothing)."""
     rest: F64
     """By item: what is left for popularity, smoothing / (c_i + smoothing)."""
@@ -75,7 +74,7 @@ class Transitions:
         return tile
 
 
-def _entries(rows: Rows, which: I32) -> tuple[I64, I64]:
+def _entries(rows: SparseRows, which: I32) -> tuple[I64, I64]:
     """Return the entries of some rows: the number of the row among these, and their places."""
     sizes = (rows.start[which + 1] - rows.start[which]).astype(np.int64)
     ends = np.cumsum(sizes)
@@ -125,7 +124,7 @@ class MarkovChain(Algorithm):
         known = history.length > 0
         latest[known] = history.item[history.start[1:][known] - 1]
         return Transitions(
-            Rows(frozen(start), frozen(column), frozen(share), items),
+            SparseRows(frozen(start), frozen(column), frozen(share), items),
             frozen(self.smoothing / (total + self.smoothing)),
             frozen(popularity),
             frozen(latest),
@@ -136,9 +135,9 @@ class MarkovChain(Algorithm):
 class RecentNeighbours:
     """Neighbours of the items met lately, the latest of which count most."""
 
-    near: Rows
+    near: SparseRows
     """By item: its nearest items and their similarity."""
-    training: Rows
+    training: SparseRows
     """By user: the last training items and their weights."""
     half_life: float
     recent: int
@@ -153,17 +152,17 @@ class RecentNeighbours:
         rows = recency_rows(histories, self.half_life, self.recent, self.near.columns)
         return self._sums(np.arange(len(histories), dtype=np.int32), rows)
 
-    def _sums(self, which: I32, rows: Rows) -> F64:
+    def _sums(self, which: I32, rows: SparseRows) -> F64:
         total, support = sums(which, rows, self.near)
         total[support == 0] = np.nan
         return total
 
 
-def recency_rows(histories: Histories, half_life: float, recent: int, items: int) -> Rows:
+def recency_rows(histories: Histories, half_life: float, recent: int, items: int) -> SparseRows:
     """Return the last items of each history, weighted by how many came after."""
     last = histories.last(recent)
     behind = np.repeat(last.start[1:], last.length) - 1 - np.arange(last.item.size)
-    return Rows(last.start, last.item, frozen(0.5 ** (behind / half_life)), items)
+    return SparseRows(last.start, last.item, frozen(0.5 ** (behind / half_life)), items)
 
 
 @dataclass(frozen=True)

@@ -8,12 +8,13 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from unskew.arrays import F64, I32, frozen
+from unskew.arrays import F64, I32, Mask, Tile, frozen
 from unskew.data.ratings import Ratings
-from unskew.data.tables import column_hint
+from unskew.data.read.tables import column_hint
 from unskew.engine.rng import key_of
 from unskew.errors import DataError, SettingError
 from unskew.recommend.model import Algorithm, Axes, Model, SameForAll
+from unskew.recommend.neighbours import UserKNN
 from unskew.settings import choice, declare, finite, flag, number
 
 DAY = 86_400_000_000
@@ -32,7 +33,7 @@ class Chance:
 
     def score(self, users: I32) -> F64:
         """Draw the scores."""
-        from unskew.engine import rng_kernels
+        from unskew.engine import rng as rng_kernels
 
         tile = np.empty((users.size, self.items))
         rng_kernels.uniform_tile(np.uint64(key_of(self.seed, "random")), frozen(users), tile)
@@ -285,3 +286,67 @@ def _share(top: F64, bottom: F64) -> F64:
     """Divide; NaN, that is no score, where there is nothing to divide by."""
     with np.errstate(divide="ignore", invalid="ignore"):
         return np.where(bottom > 0, top / bottom, np.nan)
+
+
+@dataclass(frozen=True, eq=False)
+class ModelWithFallback:
+    """The scores of one model for users with training ratings, of another for all others."""
+
+    model: Model
+    fallback: Model
+    cold: Mask
+    """Which users have no training rating."""
+    axes: ClassVar[Axes] = {"cold": ("users",)}
+    models: ClassVar[tuple[str, ...]] = ("model", "fallback")
+
+    def score(self, users: I32) -> Tile:
+        """Return the scores of whichever model is in charge of each user."""
+        tile = self.model.score(users)
+        rows = np.flatnonzero(self.cold[users])
+        if not rows.size:
+            return tile
+        instead = self.fallback.score(frozen(users[rows]))
+        mixed: Tile = tile.astype(np.result_type(tile, instead))
+        mixed[rows] = instead
+        return mixed
+
+
+@dataclass(frozen=True)
+class WithFallback(Algorithm):
+    """A recommender, and another one for users without any training rating (cold users).
+
+    Most recommenders cannot score cold users, who then count 0 in every mean. What a product shows
+    them is part of the system that is judged: state it. Users with training ratings are scored by
+    `of` alone, whatever it can or cannot score. A model that sees the history (`score_next`) is
+    wrapped by its scores of users only.
+
+    Examples
+    --------
+    >>> import unskew as us
+    >>> system = us.recommend.WithFallback(us.recommend.PureSVD(factors=8))
+    >>> plan = us.Plan(us.splits.Temporal(), algorithms=[system, us.recommend.Popularity()])
+    >>> list(plan.systems)
+    ['with-fallback of=(puresvd factors=8)', 'popularity']
+
+    References
+    ----------
+    Wherever cold users are averaged, the audit of this library falls back to popularity too.
+    """
+
+    of: Algorithm = declare(UserKNN(), "The recommender for users with training ratings.")
+    fallback: Algorithm = declare(
+        Popularity(), "The recommender for users without: one that can score them."
+    )
+
+    name: ClassVar[str] = "with-fallback"
+    draw_name: ClassVar[str] = "with-fallback"
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        for setting in ("of", "fallback"):
+            if isinstance(getattr(self, setting), WithFallback):
+                raise SettingError(f"with-fallback: {setting} cannot have a fallback itself")
+
+    def learn(self, train: Ratings, rng: np.random.Generator) -> Any:
+        cold = frozen(np.diff(train.start) == 0)
+        return ModelWithFallback(self.of.fit(train, rng), self.fallback.fit(train, rng), cold)

@@ -1,2 +1,2 @@
-from .writing import embedded as embedded
-from .writing import save_report as save_report
+from .page import embedded as embedded
+from .page import save_report as save_report

@@ -47,7 +47,7 @@ class Layout:
 
 
 @dataclass(frozen=True)
-class Size:
+class FigureSize:
     """What a layout came out as, in pixels."""
 
     width: float
@@ -61,7 +61,7 @@ class Size:
     """By legend: the widths of its entries."""
 
     @classmethod
-    def of(cls, svg: str) -> Size:
+    def of(cls, svg: str) -> FigureSize:
         """Return the size of a drawing by Vega."""
         panels = [(float(x), float(width)) for x, width in _PANEL.findall(svg) if float(width) > 0]
         left = re.search(r'transform="translate\(([-\d.]+),', svg)
@@ -93,10 +93,10 @@ def at_width(spec: Mapping[str, Any], points: float, draw: Callable[[dict[str, A
     """
     target = as_number("width", points, 36, 2_000) * PIXELS
     layout: Layout | None = Layout()
-    drawings: dict[Layout, tuple[Size, str]] = {}
+    drawings: dict[Layout, tuple[FigureSize, str]] = {}
     while layout is not None and layout not in drawings and len(drawings) < MOST_DRAWS:
         svg = draw(_laid_out(spec, layout))
-        drawings[layout] = Size.of(svg), svg
+        drawings[layout] = FigureSize.of(svg), svg
         layout = _next(list(drawings.items()), target, can_wrap="columns" in spec)
     svg = drawings[_best(drawings, target)][1]
     head = _head(svg)
@@ -109,7 +109,7 @@ def without_unit(svg: str) -> str:
     return re.sub(r'="([\d.]+)pt"', r'="\1"', svg, count=2)
 
 
-def _best(drawings: Mapping[Layout, tuple[Size, str]], target: float) -> Layout:
+def _best(drawings: Mapping[Layout, tuple[FigureSize, str]], target: float) -> Layout:
     """Return the layout that has to be scaled least; of equal ones that with the widest panels."""
 
     def cost(layout: Layout) -> tuple[int, float]:
@@ -119,7 +119,7 @@ def _best(drawings: Mapping[Layout, tuple[Size, str]], target: float) -> Layout:
 
 
 def _next(
-    drawings: Sequence[tuple[Layout, tuple[Size, str]]], target: float, *, can_wrap: bool
+    drawings: Sequence[tuple[Layout, tuple[FigureSize, str]]], target: float, *, can_wrap: bool
 ) -> Layout | None:
     """Return the layout to try next; None where the last one has the width, or none will."""
     layout, (size, _) = drawings[-1]
@@ -144,7 +144,7 @@ def _next(
     )
 
 
-def _around(size: Size, entries: int | None) -> float:
+def _around(size: FigureSize, entries: int | None) -> float:
     """Return the width of what is around the panels: labels and the space between them."""
     legend = max(
         (_legend_width(widths, entries or len(widths)) for widths in size.legends), default=0.0
@@ -154,7 +154,7 @@ def _around(size: Size, entries: int | None) -> float:
     return size.width - size.inner * size.panels
 
 
-def _entries_in_a_row(size: Size, room: float) -> int | None:
+def _entries_in_a_row(size: FigureSize, room: float) -> int | None:
     """Return how many entries of every legend fit side by side; None where all do."""
     room /= max(1, len(size.legends))
     fitting = []

@@ -8,8 +8,7 @@ from dataclasses import dataclass, field
 from html import escape
 from typing import Any
 
-from unskew.report.document import Block, Code, Fold, Picture, Section, Words
-from unskew.report.glossary import Terms
+from unskew.report.document import Block, Code, Fold, Picture, Section, Terms, Words
 from unskew.report.tables import Table
 from unskew.report.text import cell
 

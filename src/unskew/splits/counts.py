@@ -9,8 +9,7 @@ import numpy as np
 import polars as pl
 
 from unskew.arrays import I64, frozen
-from unskew.data.distribution import gini
-from unskew.data.popularity import item_counts
+from unskew.data.summary import gini, item_counts
 from unskew.errors import DataError
 from unskew.report.result import Result
 from unskew.splits.split import Split, shared_rows

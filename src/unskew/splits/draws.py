@@ -7,9 +7,11 @@ from fractions import Fraction
 import numpy as np
 
 from unskew.arrays import F64, I32, I64, Mask, frozen
+from unskew.checks import as_count
 from unskew.data.groups import sort_groups
 from unskew.data.ratings import Ratings
-from unskew.engine.rng import draw
+from unskew.data.steps import RowCounts
+from unskew.engine.rng import draw, generator
 from unskew.engine.threads import map_blocks
 
 # No key is above this.
@@ -137,3 +139,32 @@ def _blocks(rows: int) -> list[slice]:
 
 def _no_ties() -> I64:
     return frozen(np.zeros(0, np.int64))
+
+
+def drawn_users(ratings: RowCounts, count: int, seed: int = 0) -> Mask | None:
+    """Draw users at random, each with a rating as likely as any other; None = they are all.
+
+    Parameters
+    ----------
+    ratings
+        All ratings or events, before they are split.
+    count
+        How many users; all where not more have ratings.
+    seed
+        Same seed, same users: in every split and under every design.
+
+    Examples
+    --------
+    >>> import unskew as us
+    >>> from unskew.splits.draws import drawn_users
+    >>> data = us.read_ratings({"user": [1, 2, 3, 3], "item": [1, 1, 1, 2]})
+    >>> int(drawn_users(data, 2).sum()), drawn_users(data, 3)
+    (2, None)
+    """
+    active = np.flatnonzero(np.bincount(ratings.user, minlength=len(ratings.users)))
+    if as_count("count", count) >= active.size:
+        return None
+    chosen = generator(seed, "judged users").choice(active.size, count, replace=False)
+    judged = np.zeros(len(ratings.users), np.bool_)
+    judged[active[chosen]] = True
+    return frozen(judged)

@@ -19,8 +19,8 @@ import polars as pl
 
 from unskew.arrays import F64, I32, frozen
 from unskew.checks import as_share, check, choose, portion
-from unskew.data.distribution import divergence, gini
 from unskew.data.ratings import Ratings, under_one_numbering
+from unskew.data.summary import divergence, gini
 from unskew.engine.rng import DrawKeyed, draw
 from unskew.errors import DataError, DataWarning, SettingError
 from unskew.report.result import Result
@@ -96,7 +96,7 @@ class Intervened(Result):
 
 
 @dataclass(frozen=True, eq=False)
-class Evidence:
+class RatingCounts:
     """What a design may look at, under one numbering; parts that were not given are empty."""
 
     held_out: Ratings
@@ -152,7 +152,7 @@ class Design(DrawKeyed, ABC):
         return settings_card(type(self).__name__, "a way to draw from held-out ratings", self)
 
     @abstractmethod
-    def aim(self, evidence: Evidence) -> Aim:
+    def aim(self, evidence: RatingCounts) -> Aim:
         """Return how likely each user's and each item's ratings are to be drawn."""
 
     def sample(
@@ -233,7 +233,7 @@ class Design(DrawKeyed, ABC):
 
     def _evidence(
         self, held_out: Ratings, train: Ratings | None, mar: Ratings | None, seed: int
-    ) -> Evidence:
+    ) -> RatingCounts:
         """Check that there is what the design needs, and bring it under one numbering."""
         given = {"train": train, "mar": mar}
         for name in self.needs:
@@ -244,7 +244,7 @@ class Design(DrawKeyed, ABC):
         nothing = held_out.take(np.zeros(0, np.int64))
         parts = [nothing if rows is None else rows for rows in given.values()]
         held_out, train, mar = under_one_numbering(held_out, *parts)
-        return Evidence(held_out, train, mar, seed)
+        return RatingCounts(held_out, train, mar, seed)
 
 
 _WHY = {
@@ -266,7 +266,7 @@ class Reg(Design):
     kind: ClassVar[str] = "reg"
     draw_name: ClassVar[str] = "reg"
 
-    def aim(self, evidence: Evidence) -> Aim:
+    def aim(self, evidence: RatingCounts) -> Aim:
         """Treat all alike."""
         return Aim(np.ones(evidence.users), np.ones(evidence.items))
 
@@ -297,7 +297,7 @@ class Skew(Design):
     draw_name: ClassVar[str] = "skew"
     needs: ClassVar[tuple[str, ...]] = ("train",)
 
-    def aim(self, evidence: Evidence) -> Aim:
+    def aim(self, evidence: RatingCounts) -> Aim:
         """Weight items by 1 / pop(i) ** exponent; to rake, aim at items that are all alike."""
         counts = np.bincount(evidence.train.item, minlength=evidence.items)
         weight = np.maximum(counts, 1.0) ** -self.exponent
@@ -332,7 +332,7 @@ class Wtd(Design):
     draw_name: ClassVar[str] = "wtd"
     needs: ClassVar[tuple[str, ...]] = ("train", "mar")
 
-    def aim(self, evidence: Evidence) -> Aim:
+    def aim(self, evidence: RatingCounts) -> Aim:
         """Weight by w_u * w_i ** exponent; to rake, aim at the random posteriors."""
         train = evidence.train
         to_user, to_item, facts = self._targets(evidence)
@@ -347,7 +347,7 @@ class Wtd(Design):
             {**_unseen(evidence), **facts},
         )
 
-    def _targets(self, evidence: Evidence) -> tuple[F64, F64, dict[str, Any]]:
+    def _targets(self, evidence: RatingCounts) -> tuple[F64, F64, dict[str, Any]]:
         """Return the posteriors of users and items in random ratings."""
         to_user, users = self._posterior(evidence.mar.user, evidence.users)
         to_item, items = self._posterior(evidence.mar.item, evidence.items)
@@ -373,7 +373,7 @@ class WtdH(Wtd):
     draw_name: ClassVar[str] = "wtd-h"
     needs: ClassVar[tuple[str, ...]] = ("train",)
 
-    def _targets(self, evidence: Evidence) -> tuple[F64, F64, dict[str, Any]]:
+    def _targets(self, evidence: RatingCounts) -> tuple[F64, F64, dict[str, Any]]:
         return _alike(evidence.users), _alike(evidence.items), {}
 
 
@@ -384,7 +384,7 @@ def _alike(size: int) -> F64:
     return np.full(size, 1 / size)
 
 
-def _unseen(evidence: Evidence) -> dict[str, Any]:
+def _unseen(evidence: RatingCounts) -> dict[str, Any]:
     """Count the held-out items that training does not know, and their ratings."""
     known = np.bincount(evidence.train.item, minlength=evidence.items) > 0
     unseen = ~known[evidence.held_out.item]

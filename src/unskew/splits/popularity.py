@@ -12,8 +12,8 @@ import numpy as np
 
 from unskew.arrays import I64, Mask
 from unskew.checks import as_share, portion
-from unskew.data.popularity import by_popularity, item_counts
 from unskew.data.ratings import Ratings
+from unskew.data.summary import by_popularity, item_counts
 from unskew.errors import DataError, SettingError
 from unskew.report.text import counted
 from unskew.settings import choice, count, share

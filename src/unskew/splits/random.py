@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 from dataclasses import dataclass
 from fractions import Fraction
@@ -9,12 +10,14 @@ from typing import ClassVar
 
 import numpy as np
 
+from unskew.arrays import I64, Mask, frozen
 from unskew.checks import DEFAULT_TEST, as_share, portion
+from unskew.data.groups import sort_groups
 from unskew.data.ratings import Ratings
 from unskew.errors import SettingError
-from unskew.settings import count, flag, share
+from unskew.settings import choice, count, flag, share
 from unskew.splits import draws
-from unskew.splits.split import Split, Splitter, by_mask
+from unskew.splits.split import Split, Splitter, by_mask, time_of
 
 
 @dataclass(frozen=True)
@@ -85,3 +88,136 @@ class Random(Splitter):
             test = draws.coin(ratings, part, seed, "split/random")
         hint = f"the number of ratings is {len(ratings):,}: take another share or another seed"
         yield by_mask(self, ratings, test, hint=hint)
+
+
+PICK = ("random", "last", "first")
+ROUNDING = ("floor", "half-even")
+
+
+@dataclass(frozen=True)
+class PerUser(Splitter):
+    """The same share, or the same number, of every user's ratings goes to the test part.
+
+    With the defaults this is the split of valcarce2018: `floor(0.2 n_u)` of a user's `n_u`
+    ratings, drawn at random. Users for whom that is 0 have no test ratings (counted).
+    """
+
+    test: float | None = share(
+        None,
+        "The share of each user's ratings: 0.2 unless given.",
+    )
+    rounding: str = choice(
+        "floor",
+        "`floor` or `half-even` (to the nearest whole number, half to the even one).",
+        ROUNDING,
+    )
+    number: int | None = count(
+        None,
+        """Instead of a share: this many ratings of each user. Users who have no more than that stay
+        in training (counted).""",
+    )
+    pick: str = choice(
+        "random",
+        """`random`, or the `last` or `first` in time. Where the cut falls between equal time stamps
+        the hash decides (such users are counted).""",
+        PICK,
+    )
+
+    name: ClassVar[str] = "user"
+    draw_name: ClassVar[str] = "user"
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.number is not None and self.test is not None:
+            raise SettingError(
+                f"give either a share (test={self.test}) or a number (number={self.number})"
+            )
+
+    def known_count(self) -> int | None:
+        """Return how many splits there are."""
+        return 1
+
+    def make_splits(self, ratings: Ratings, seed: int) -> Iterator[Split]:
+        """Make the split."""
+        rated = np.diff(ratings.start)
+        if self.number is None:
+            part = as_share("test", DEFAULT_TEST if self.test is None else self.test)
+            size = portion(rated, part, self.rounding)
+            hint = hint_share(rated)
+        else:
+            size = np.where(rated > self.number, self.number, 0)
+            hint = _hint_number(rated)
+        yield _by_user(self, ratings, size, self.pick, seed, hint)
+
+
+@dataclass(frozen=True)
+class LeaveOut(Splitter):
+    """The same few ratings of every user go to the test part; leave-one-out with n = 1."""
+
+    n: int = count(
+        1,
+        "Number of test ratings per user. Users who have no more than that stay in training "
+        "(counted).",
+    )
+    pick: str = choice("random", "`random`, or the `last` or `first` in time; see `PerUser`.", PICK)
+
+    name: ClassVar[str] = "leave-out"
+    draw_name: ClassVar[str] = "leave-out"
+
+    def known_count(self) -> int | None:
+        """Return how many splits there are."""
+        return 1
+
+    def make_splits(self, ratings: Ratings, seed: int) -> Iterator[Split]:
+        """Make the split."""
+        rated = np.diff(ratings.start)
+        size = np.where(rated > self.n, self.n, 0)
+        yield _by_user(self, ratings, size, self.pick, seed, _hint_number(rated))
+
+
+def _by_user(
+    protocol: Splitter, ratings: Ratings, size: I64, pick: str, seed: int, hint: str
+) -> Split:
+    """Move `size` ratings of each user to the test part."""
+    tied = None
+    if pick == "random":
+        test = draws.of_each_user(ratings, size, seed, "split/user")
+    else:
+        test, tied = _in_time(ratings, size, pick, seed, protocol.name)
+    rated = np.diff(ratings.start)
+    facts = {
+        "users_without_test": int(np.count_nonzero((size == 0) & (rated > 0))),
+        "users_without_train": int(np.count_nonzero((size == rated) & (rated > 0))),
+    }
+    if tied is not None:
+        facts["users_with_ties_at_cut"] = tied
+    return by_mask(protocol, ratings, test, hint=hint, facts=facts)
+
+
+def _in_time(ratings: Ratings, size: I64, pick: str, seed: int, protocol: str) -> tuple[Mask, int]:
+    """Mark the first or last `size` ratings of each user, equal times in random order."""
+    from unskew.splits import kernels
+
+    time = time_of(ratings, f"{protocol}, pick={pick!r}")
+    key = frozen(time if pick == "first" else -time)
+    order, _ = sort_groups(ratings.start, key, draws.keys(ratings, seed, "split/user"))
+    order, size = frozen(order), frozen(size)
+    mark = np.zeros(len(ratings), np.uint8)
+    kernels.mark_first(ratings.start, order, size, mark)
+    return mark.view(np.bool_), kernels.count_tied(ratings.start, order, key, size)
+
+
+def hint_share(rated: I64) -> str:
+    """Say which share would move at least one rating."""
+    most = int(rated.max(initial=0))
+    if most < 2:
+        return "no user has more than one rating: split across users, with splits.Random"
+    least = math.ceil(10_000 / most) / 10_000  # rounded up, so that it can be typed as it stands
+    return f"the user with the most ratings has {most}: one of them is moved from test={least:g} up"
+
+
+def _hint_number(rated: I64) -> str:
+    most = int(rated.max(initial=0))
+    if most < 2:
+        return "no user has more than one rating: split across users, with splits.Random"
+    return f"the user with the most ratings has {most}, so at most {most - 1} can be left out"

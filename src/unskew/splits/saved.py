@@ -6,7 +6,7 @@ import json
 import os
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import fields, replace
 from pathlib import Path
 from typing import Any
 
@@ -14,27 +14,85 @@ import numpy as np
 import polars as pl
 
 from unskew.arrays import Mask, frozen
-from unskew.checks import checked
+from unskew.checks import checked, choose
 from unskew.data.events import Events, read_events
 from unskew.data.ratings import COUNT, WEIGHT, Ids, Ratings, recoded
 from unskew.data.relevance import Relevance
 from unskew.data.steps import Step
 from unskew.engine.files import (
     digest_of_file,
+    inner_path,
+    local_path,
     reading,
     replacing_folder,
     sealed,
     unsealed,
     write_table,
 )
-from unskew.engine.folders import inner_path, local_path
-from unskew.engine.versions import versions
+from unskew.engine.system import versions
 from unskew.errors import DataError, SettingError
 from unskew.report.text import finite
 from unskew.splits.counts import count_parts
+from unskew.splits.given import FamiliarTraining, Forced, Given
 from unskew.splits.interventions import Intervened
-from unskew.splits.registry import protocol
+from unskew.splits.popularity import Flat, HeadRemoved, Uniform
+from unskew.splits.random import LeaveOut, PerUser, Random
 from unskew.splits.split import Split, Splitter
+from unskew.splits.time.sessions import Sessions
+from unskew.splits.time.temporal import Temporal, TemporalEvents
+from unskew.splits.time.windows import ModelAges, Windows
+
+PROTOCOLS: dict[str, type[Splitter]] = {
+    kind.name: kind
+    for kind in (
+        Random,
+        PerUser,
+        LeaveOut,
+        Temporal,
+        TemporalEvents,
+        Windows,
+        ModelAges,
+        Sessions,
+        Uniform,
+        Flat,
+        HeadRemoved,
+        Forced,
+        FamiliarTraining,
+        Given,
+    )
+}
+
+
+def protocol(name: str, **settings: Any) -> Splitter:
+    """Build a way to split from its name and settings, such as those of a card.
+
+    Parameters
+    ----------
+    name
+        One of `PROTOCOLS`.
+    settings
+        Its settings; a nested one is given as a mapping with its own `protocol`.
+
+    Examples
+    --------
+    >>> from unskew.splits.saved import protocol
+    >>> protocol("user", test=0.5)
+    PerUser(test=0.5, rounding='floor', number=None, pick='random')
+    """
+    kind = PROTOCOLS[choose("protocol", name, PROTOCOLS)]
+    allowed = [one.name for one in fields(kind)]
+    for setting in settings:
+        if setting not in allowed:
+            raise SettingError(f"{name} has no setting {setting!r}; it has: {', '.join(allowed)}")
+    return kind(**{key: _nested(value) for key, value in settings.items()})
+
+
+def _nested(value: Any) -> Any:
+    if isinstance(value, Mapping) and "protocol" in value:
+        inner = dict(value)
+        return protocol(inner.pop("protocol"), **inner)
+    return value
+
 
 FORMAT = 3
 UNSEALED = 2

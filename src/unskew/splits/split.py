@@ -14,7 +14,7 @@ from unskew.arrays import I64, Mask, frozen
 from unskew.checks import as_count, check_fields, choose
 from unskew.data.events import Events
 from unskew.data.ratings import Ratings
-from unskew.data.tables import column_hint
+from unskew.data.read.tables import column_hint
 from unskew.engine.rng import DrawKeyed
 from unskew.errors import DataError, SettingError, Spelling
 from unskew.report.text import counted

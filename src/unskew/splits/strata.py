@@ -10,9 +10,9 @@ import numpy as np
 
 from unskew.arrays import I32, I64, frozen
 from unskew.checks import as_count, checked
-from unskew.data.popularity import by_popularity, item_counts
 from unskew.data.ratings import Ratings
 from unskew.data.relevance import Relevance
+from unskew.data.summary import by_popularity, item_counts
 from unskew.errors import DataError, SettingError
 from unskew.splits.split import Split
 

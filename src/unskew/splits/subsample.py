@@ -9,8 +9,8 @@ from fractions import Fraction
 import numpy as np
 
 from unskew.checks import as_share, checked, choose, portion
-from unskew.data.popularity import item_counts
 from unskew.data.ratings import Ratings
+from unskew.data.summary import item_counts
 from unskew.errors import SettingError
 from unskew.report.text import counted
 from unskew.splits import draws

@@ -60,10 +60,10 @@ def kendall(a: Values, b: Values) -> float:
     >>> kendall([0.4, 0.3, 0.2], [0.9, 0.5, 0.7])
     0.3333333333333333
     """
-    from unskew.stats import rank_kernels
+    from unskew.stats import kernels
 
     first, second = _aligned(a, b)
-    return float(rank_kernels.tau_b(frozen(first), frozen(second)))
+    return float(kernels.tau_b(frozen(first), frozen(second)))
 
 
 def kendall_test(a: Values, b: Values, *, permutations: int = PERMUTATIONS, seed: int = 0) -> Tau:
@@ -80,24 +80,24 @@ def kendall_test(a: Values, b: Values, *, permutations: int = PERMUTATIONS, seed
     >>> print(kendall_test([5, 4, 3, 2, 1], [5, 4, 3, 1, 2]))
     τ_b = 0.800 (5 systems, p = 0.0833, exact)
     """
-    from unskew.stats import rank_kernels
+    from unskew.stats import kernels
 
     first, second = (frozen(side) for side in _aligned(a, b))
-    value = float(rank_kernels.tau_b(first, second))
+    value = float(kernels.tau_b(first, second))
     n = first.size
     if math.isnan(value):
         return Tau(value, math.nan, "exact", n)
-    balance, apart_a, apart_b = rank_kernels.concordance(first, second)
+    balance, apart_a, apart_b = kernels.concordance(first, second)
     pairs = n * (n - 1) // 2
     if apart_a == pairs and apart_b == pairs and n <= MANY:
         return Tau(value, _untied_p(n, (pairs - balance) // 2), "exact", n)
     if n <= FEW:
-        far, count = rank_kernels.all_permutations(first, second)
+        far, count = kernels.all_permutations(first, second)
         return Tau(value, far / count, "exact", n)
     if permutations < 1:
         raise SettingError(f"permutations must be at least 1, got {permutations}")
     key = np.uint64(key_of(seed, "kendall"))
-    far = rank_kernels.some_permutations(first, second, key, 0, permutations)
+    far = kernels.some_permutations(first, second, key, 0, permutations)
     return Tau(value, (1 + far) / (1 + permutations), "permutation", n)
 
 

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from unskew.arrays import F64
-from unskew.stats.distributions import student_t_quantile
+from unskew.stats.special import student_t_quantile
 
 LEAST_USERS = 50
 """With fewer users Gini and Atkinson have no interval."""

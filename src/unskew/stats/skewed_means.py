@@ -26,7 +26,7 @@ from typing import Any
 import numpy as np
 
 from unskew.arrays import F64, I64
-from unskew.stats.distributions import half_widths, student_t_sf
+from unskew.stats.special import half_widths, student_t_sf
 
 _NONE = 1e-8
 """Below this, A is 0: the inverse would lose its digits."""
@@ -94,7 +94,7 @@ def group_means(values: F64, code: I64, groups: int) -> Means:
 
 
 @dataclass(frozen=True, eq=False)
-class Estimates:
+class MeanEstimates:
     """Estimates with their variance, skewness and degrees of freedom."""
 
     value: F64
@@ -111,20 +111,20 @@ class Estimates:
         return np.sqrt(self.variance)
 
 
-def estimates(value: F64, variance: F64, third: F64, df: F64) -> Estimates:
+def estimates(value: F64, variance: F64, third: F64, df: F64) -> MeanEstimates:
     """Return estimates; where the variance is 0 or not known there is no skewness."""
     with np.errstate(invalid="ignore", divide="ignore"):
         skewness = third / variance**1.5
     known = np.isfinite(skewness)
-    return Estimates(value, variance, np.where(known, skewness, 0.0), df)
+    return MeanEstimates(value, variance, np.where(known, skewness, 0.0), df)
 
 
-def of_means(means: Means) -> Estimates:
+def of_means(means: Means) -> MeanEstimates:
     """Return the means as estimates."""
     return estimates(means.mean, means.variance, means.third, means.count - 1)
 
 
-def differences(one: Means, other: Means) -> Estimates:
+def differences(one: Means, other: Means) -> MeanEstimates:
     """Return the differences of means of different users, with Welch's degrees of freedom."""
     variance = one.variance + other.variance
     with np.errstate(invalid="ignore", divide="ignore"):
@@ -158,7 +158,7 @@ def with_skewness(y: F64, skewness: F64) -> F64:
     return result
 
 
-def intervals(of: Estimates, level: float) -> tuple[F64, F64]:
+def intervals(of: MeanEstimates, level: float) -> tuple[F64, F64]:
     """Return both ends of each estimate's interval; NaN where the variance is 0 or not known."""
     t = _quantiles(of.df, level)
     error = np.where(of.variance > 0, of.error, np.nan)
@@ -168,7 +168,7 @@ def intervals(of: Estimates, level: float) -> tuple[F64, F64]:
     return of.value - error * low, of.value - error * high
 
 
-def p_values_of(of: Estimates) -> F64:
+def p_values_of(of: MeanEstimates) -> F64:
     """Return the two-sided p of the hypothesis that each is 0; NaN as in `intervals`."""
     with np.errstate(invalid="ignore", divide="ignore"):
         t = np.where(of.variance > 0, of.value / of.error, np.nan)

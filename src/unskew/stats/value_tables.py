@@ -10,7 +10,7 @@ import polars as pl
 
 from unskew.arrays import F64, I64
 from unskew.data.ratings import Ids
-from unskew.data.tables import USER, Table, number_column, plain_name
+from unskew.data.read.tables import USER, DataTable, number_column, plain_name
 from unskew.errors import DataError
 from unskew.evaluation.scores import COUNTS
 from unskew.report.text import counted
@@ -32,12 +32,12 @@ class Values:
     notes: tuple[str, ...] = ()
 
 
-def holds_values(table: Table) -> bool:
+def holds_values(table: DataTable) -> bool:
     """Return whether a table has a column of users."""
     return _user_column(table) is not None
 
 
-def read_values(table: Table) -> Values:
+def read_values(table: DataTable) -> Values:
     """Read values per user, wide or long.
 
     Wide: a column of users and a column per system. Long: columns of users and of systems (named
@@ -64,7 +64,7 @@ def read_values(table: Table) -> Values:
     return replace(_long(tested, user, system), notes=notes)
 
 
-def _tested(table: Table) -> tuple[Table, tuple[str, ...]]:
+def _tested(table: DataTable) -> tuple[DataTable, tuple[str, ...]]:
     """Leave out what `per_user` tells beside the metrics, and the users whom it does not average.
 
     These are the users without test judgments, as in the means that are the default.
@@ -79,15 +79,15 @@ def _tested(table: Table) -> tuple[Table, tuple[str, ...]]:
     return replace(table, frame=metrics), notes
 
 
-def _user_column(table: Table) -> str | None:
+def _user_column(table: DataTable) -> str | None:
     return table.pick("user", USER, None)
 
 
-def _column(table: Table, name: str) -> str | None:
+def _column(table: DataTable, name: str) -> str | None:
     return next((one for one in table.frame.columns if plain_name(one) == name), None)
 
 
-def _wide(table: Table, user: str) -> Values:
+def _wide(table: DataTable, user: str) -> Values:
     systems = [name for name in table.frame.columns if name != user]
     users, codes = Ids.number(table.frame[user])
 
@@ -101,7 +101,7 @@ def _wide(table: Table, user: str) -> Values:
     return Values(users, tuple(systems), {UNNAMED: values})
 
 
-def _long(table: Table, user: str, system: str) -> Values:
+def _long(table: DataTable, user: str, system: str) -> Values:
     users, codes = Ids.number(table.frame[user])
     systems, places = _levels(table, system)
     metric = _column(table, "metric")
@@ -143,7 +143,7 @@ def _placed(numbers: F64, cell: I64, users: Ids, systems: Sequence[str]) -> F64:
     return values.reshape(len(users), len(systems))
 
 
-def _levels(table: Table, name: str) -> tuple[tuple[str, ...], I64]:
+def _levels(table: DataTable, name: str) -> tuple[tuple[str, ...], I64]:
     """Number the names in a column in the order in which they occur; refuse missing ones."""
     column = table.frame[name]
     missing = column.is_null()
@@ -158,7 +158,7 @@ def _levels(table: Table, name: str) -> tuple[tuple[str, ...], I64]:
     return tuple(known.to_list()), numbers.to_numpy()
 
 
-def _numbers(table: Table, name: str, user: str) -> F64:
+def _numbers(table: DataTable, name: str, user: str) -> F64:
     """Return a column of values; refuse what is no finite number."""
     column = number_column(table, name, "values")
     if not (column.dtype.is_numeric() or column.dtype in (pl.Boolean, pl.Null)):
@@ -180,7 +180,7 @@ def _numbers(table: Table, name: str, user: str) -> F64:
 
 
 def _check_cells(
-    table: Table,
+    table: DataTable,
     cell: I64,
     users: Ids,
     systems: tuple[str, ...],
@@ -207,7 +207,7 @@ def _check_cells(
 
 
 def _check_unique(
-    table: Table, cell: I64, named: Callable[[int], str], rows: I64 | None = None
+    table: DataTable, cell: I64, named: Callable[[int], str], rows: I64 | None = None
 ) -> None:
     distinct, first = np.unique(cell, return_index=True)
     if distinct.size == cell.size:

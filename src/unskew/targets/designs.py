@@ -16,16 +16,16 @@ import numpy as np
 
 from unskew.arrays import I32, I64, U8, Mask, frozen
 from unskew.checks import as_count, check, checked, choose
-from unskew.data.popularity import item_counts
 from unskew.data.ratings import Ratings
 from unskew.data.relevance import Relevance, as_relevance
+from unskew.data.summary import item_counts
 from unskew.engine.rng import DrawKeyed, key_of
 from unskew.errors import DataError, SettingError
 from unskew.report.text import counted
 from unskew.settings import choice, declare, flag
 from unskew.splits.split import Split, shared_rows, union
 from unskew.splits.strata import Strata, judgment_bins, percentiles
-from unskew.targets.lists import Drawn, Pool, TargetLists
+from unskew.targets.lists import DrawnTargets, Pool, TargetLists
 
 CANDIDATES = ("all", "test", "train")
 RELEVANT = ("all", "one")
@@ -377,7 +377,7 @@ def _lay(
         anchor=asked.anchor,
         stratum=asked.stratum,
         size=frozen(size),
-        source=Drawn(
+        source=DrawnTargets(
             n=n,
             fresh=targets.fresh,
             key=key_of(seed, "targets"),

@@ -11,7 +11,7 @@ import numpy as np
 
 from unskew.arrays import F64, I32, I64, U8
 from unskew.engine.compiled import kernel, plain_kernel
-from unskew.engine.rng_kernels import first, second
+from unskew.engine.rng import first, second
 from unskew.engine.sort import first_beyond, first_from, sort_by, sort_rising
 
 _11, _32 = np.uint64(11), np.uint64(32)

@@ -45,7 +45,7 @@ class TargetLists:
     """The stratum within which each list ranks, -1 without strata."""
     size: I64
     """Number of targets of each list."""
-    source: Drawn | Kept
+    source: DrawnTargets | Kept
     strata: int = 0
     shortfall: str = "count"
     seed: int = 0
@@ -98,7 +98,11 @@ class TargetLists:
     @cached_property
     def whole(self) -> bool:
         """Whether each list holds all candidates of its stratum but the user's training items."""
-        return isinstance(self.source, Drawn) and self.source.n is None and not self.one_relevant
+        return (
+            isinstance(self.source, DrawnTargets)
+            and self.source.n is None
+            and not self.one_relevant
+        )
 
     @property
     def given(self) -> bool:
@@ -118,20 +122,20 @@ class TargetLists:
     @property
     def free(self) -> I64:
         """How many others each list could have, of which some are drawn; not of lists read."""
-        assert isinstance(self.source, Drawn)
+        assert isinstance(self.source, DrawnTargets)
         return self.source.free
 
     @property
     def candidates(self) -> Mask:
         """Which items can be targets at all."""
-        if isinstance(self.source, Drawn):
+        if isinstance(self.source, DrawnTargets):
             return self.source.pool.home >= 0
         return np.bincount(self.source.item, minlength=len(self.tests.items)) > 0
 
     @property
     def pool(self) -> Pool:
         """The candidates that lists are drawn from, unless they were read (`given`)."""
-        assert isinstance(self.source, Drawn)
+        assert isinstance(self.source, DrawnTargets)
         return self.source.pool
 
     def block(self, lo: int, hi: int) -> tuple[I64, I32]:
@@ -250,7 +254,7 @@ class Pool:
 
 
 @dataclass(frozen=True, eq=False)
-class Drawn:
+class DrawnTargets:
     """Targets that are drawn when they are asked for."""
 
     n: int | None
@@ -356,7 +360,7 @@ def _judgments(lists: TargetLists) -> Ratings:
 
     tests, _ = lists.tests, lists.kept  # drawn once for judgments and ranks
     missed = np.zeros(0, np.uint8)
-    if isinstance(lists.source, Drawn) and not lists.one_relevant and not lists.strata:
+    if isinstance(lists.source, DrawnTargets) and not lists.one_relevant and not lists.strata:
         missed = lists.source.fixed
 
     def meet(bounds: tuple[int, int]) -> tuple[I64, I64]:

@@ -13,18 +13,19 @@ import polars as pl
 from unskew.arrays import I32, I64, frozen
 from unskew.checks import checked
 from unskew.data.ratings import Ids, Ratings
+from unskew.data.read.tables import DataTable, number_column, read_table
 from unskew.data.relevance import Relevance
-from unskew.data.tables import Table, number_column, read_table
 from unskew.engine.files import (
     digest_of_file,
+    inner_path,
+    local_path,
     reading,
     replacing_folder,
     unsealed,
     write_sealed,
     write_table,
 )
-from unskew.engine.folders import inner_path, local_path
-from unskew.engine.versions import versions
+from unskew.engine.system import versions
 from unskew.errors import DataError
 from unskew.report.text import counted
 from unskew.splits.split import Split
@@ -145,7 +146,7 @@ def read_targets(
 
 def _strata(frame: pl.DataFrame) -> I32:
     """Return the numbers of strata; -1 is none."""
-    column = number_column(Table(frame, "targets"), "stratum", "strata")
+    column = number_column(DataTable(frame, "targets"), "stratum", "strata")
     values = column.cast(pl.Float64).fill_null(float("nan")).to_numpy()
     bad = ~((values >= -1) & (values < _MOST_STRATA)) | (values != np.round(values))
     if bad.any():

@@ -16,7 +16,7 @@ import polars as pl
 
 from unskew.arrays import I32, I64, U8, Mask, frozen
 from unskew.checks import as_count, as_number, checked, choose
-from unskew.data.histories import Histories
+from unskew.data.events import Histories
 from unskew.data.ratings import Ids, Ratings
 from unskew.engine.rng import draw
 from unskew.errors import DataError, SettingError

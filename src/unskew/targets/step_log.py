@@ -14,8 +14,8 @@ from unskew.data.events import Events, read_events
 from unskew.data.groups import grouped_order
 from unskew.data.ratings import Ids, Ratings, recoded
 from unskew.errors import DataError, SettingError
-from unskew.splits.picks import SESSION, TARGET
 from unskew.splits.split import Split
+from unskew.splits.time.time_parts import SESSION, TARGET
 
 MINUTE = 60_000_000
 """Microseconds of a minute."""

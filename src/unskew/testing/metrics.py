@@ -9,15 +9,17 @@ import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
 
 from unskew.arrays import F64
+from unskew.checks import checked, choose
 from unskew.data.relevance import Relevance
 from unskew.errors import DataWarning, SettingError, UnskewError
 from unskew.evaluation.evaluate import evaluate
 from unskew.evaluation.scores import Scores
+from unskew.gating.checks import HOLD, NOT_SETTLED, PROMOTE
 from unskew.metrics.definition import REGISTRY, WHEN_CHANGED
 from unskew.metrics.listwise import OneList, metric
 from unskew.metrics.names import Metric, parse
@@ -30,7 +32,7 @@ RULE = Relevance(liked=LIKED)
 
 
 @dataclass(frozen=True)
-class _Case:
+class _MetricCase:
     """A made-up test set: some users with few, no or only liked judgments; lists of any length."""
 
     number: int
@@ -39,7 +41,7 @@ class _Case:
     items: int = 9
 
     @classmethod
-    def draw(cls, number: int) -> _Case:
+    def draw(cls, number: int) -> _MetricCase:
         rng = np.random.default_rng([number, 0])
         rows, lists = [], {}
         for user in range(7):
@@ -52,7 +54,7 @@ class _Case:
         return cls(number, dict(zip(names, map(list, columns), strict=True)), lists)
 
     @classmethod
-    def all_judged(cls, number: int) -> _Case:
+    def all_judged(cls, number: int) -> _MetricCase:
         """Return a test set in which every item of every user is judged."""
         rng = np.random.default_rng([number, 1])
         rows = [(u, i, int(rng.integers(0, 6))) for u in range(4) for i in range(cls.items)]
@@ -60,19 +62,19 @@ class _Case:
         ratings = dict(zip(names, map(list, zip(*rows, strict=True)), strict=True))
         return cls(number, ratings, {u: rng.permutation(cls.items).tolist() for u in range(4)})
 
-    def of_one_user(self) -> _Case:
+    def of_one_user(self) -> _MetricCase:
         """Return the last user only, with liked and disliked judgments."""
         last = max(self.lists)
         rows = [row for row, user in enumerate(self.ratings["user"]) if user == last]
         ratings = {name: [column[row] for row in rows] for name, column in self.ratings.items()}
         return replace(self, ratings=ratings, lists={last: self.lists[last]})
 
-    def mirrored(self) -> _Case:
+    def mirrored(self) -> _MetricCase:
         """Return the same with liked and disliked exchanged."""
         mirrored = [5 - rating for rating in self.ratings["rating"]]
         return replace(self, ratings={**self.ratings, "rating": mirrored})
 
-    def shuffled(self) -> _Case:
+    def shuffled(self) -> _MetricCase:
         """Return the same rows and users in another order."""
         order = np.random.default_rng(self.number).permutation(len(self.ratings["user"]))
         ratings = {name: [column[i] for i in order] for name, column in self.ratings.items()}
@@ -190,13 +192,13 @@ def _for_a_while(name: str, function: Callable[..., Any]) -> Iterator[str]:
             forget()
 
 
-def _differs(label: object, case: _Case, what: str, first: F64, second: F64) -> str:
+def _differs(label: object, case: _MetricCase, what: str, first: F64, second: F64) -> str:
     at = int(np.argmax(~((first == second) | (np.isnan(first) & np.isnan(second)))))
     return f"{label}: {what}; list {at} of case {case.number} has {first[at]!r} and {second[at]!r}"
 
 
 def _check_same(
-    label: object, case: _Case, what: str, first: F64, second: F64, tolerance: float = 0.0
+    label: object, case: _MetricCase, what: str, first: F64, second: F64, tolerance: float = 0.0
 ) -> None:
     if not np.allclose(first, second, rtol=0, atol=tolerance, equal_nan=True):
         raise AssertionError(_differs(label, case, what, first, second))
@@ -212,7 +214,7 @@ def _check_values(one: Metric) -> None:
     if one.params.get("ideal") == "best":
         high = float("inf")
     for number in range(CASES):
-        case = _Case.draw(number)
+        case = _MetricCase.draw(number)
         values = case.values(str(one))
         if np.isinf(values).any():
             raise AssertionError(f"{one}: an undefined value must be nan, not infinite")
@@ -228,7 +230,7 @@ def _check_values(one: Metric) -> None:
 def _check_bits(one: Metric) -> None:
     label = str(one)
     for number in range(CASES):
-        case = _Case.draw(number)
+        case = _MetricCase.draw(number)
         values = case.values(label, threads=1)
         again = {
             "another number of threads changes it": case.values(label, threads=3),
@@ -242,7 +244,7 @@ def _check_bits(one: Metric) -> None:
 
 def _check_cutoff(one: Metric) -> None:
     for number in range(CASES):
-        case = _Case.draw(number)
+        case = _MetricCase.draw(number)
         short = case.values(str(one), depth=CUTOFF)
         what = f"items beyond rank {CUTOFF} change it"
         _check_same(one, case, what, case.values(str(one)), short)
@@ -257,7 +259,7 @@ def _check_anti(one: Metric) -> None:
         return  # a setting of one of the two only
     rule = replace(RULE, gain="binary", loss="binary")
     for number in range(CASES):
-        case = _Case.draw(number).of_one_user()  # of several, popularity is not exchanged
+        case = _MetricCase.draw(number).of_one_user()  # of several, popularity is not exchanged
         values, twice = case.values(str(one), rule), case.mirrored().values(str(twin), rule)
         _check_same(one, case, "the anti-metric of exchanged judgments differs", values, twice)
     if one.better != "neither" and one.better == twin.better:
@@ -268,7 +270,7 @@ def _check_condensed(one: Metric) -> None:
     if one.definition.of != "judged" or one.condensed:
         return
     for number in range(CASES):
-        case = _Case.all_judged(number)
+        case = _MetricCase.all_judged(number)
         condensed = replace(one, condensed=True, settings=tuple(one.params.items()))
         values, same = case.values(str(one)), case.values(str(parse(str(condensed))))
         _check_same(one, case, "condensed, it differs though all is judged", values, same)
@@ -276,7 +278,7 @@ def _check_condensed(one: Metric) -> None:
 
 def _check_settings(one: Metric) -> None:
     """Evaluate with each word of each setting, and with a number inside each range."""
-    case = _Case.draw(0)
+    case = _MetricCase.draw(0)
     for key, param in one.definition.params.items():
         values = param.words or (param.default,)
         for value in values:
@@ -293,6 +295,54 @@ def _check_twin(one: Metric, plain: Callable[..., float]) -> None:
     with _for_a_while("plain-twin", plain) as name:
         twin = str(Metric(name, (), one.cutoff, one.anti, one.condensed))
         for number in range(CASES):
-            case = _Case.draw(number)
+            case = _MetricCase.draw(number)
             values, other = case.values(str(one)), case.values(twin)
             _check_same(one, case, "its plain twin differs", values, other, 1e-12)
+
+
+VERDICTS = (PROMOTE, HOLD, NOT_SETTLED)
+
+
+@runtime_checkable
+class HasVerdict(Protocol):
+    """What `us.gate` gives: a verdict, and a text that explains it."""
+
+    @property
+    def verdict(self) -> str:
+        """`promote`, `hold` or `not settled`."""
+
+
+@checked
+def assert_gate(result: object, allowed: str | Sequence[str] = PROMOTE) -> None:
+    """Fail unless a gate lets the candidate through; the failure shows verdict and checks.
+
+    Parameters
+    ----------
+    result
+        What `us.gate` gave.
+    allowed
+        The verdict, or verdicts, with which the test passes: `promote`, and for a test that should
+        fail on proven harm only, also `not settled`.
+
+    Raises
+    ------
+    AssertionError
+        With the text of the gate.
+
+    Examples
+    --------
+    >>> from types import SimpleNamespace
+    >>> from unskew.testing import assert_gate
+    >>> assert_gate(SimpleNamespace(verdict="promote"))
+    >>> assert_gate(SimpleNamespace(verdict="not settled"), allowed=["promote", "not settled"])
+    """
+    names = [allowed] if isinstance(allowed, str) else list(allowed)
+    if not names:
+        raise SettingError(f"allowed is empty: name one or more of {', '.join(VERDICTS)}")
+    for name in names:
+        choose("verdict", name, VERDICTS)
+    if not isinstance(result, HasVerdict):
+        raise SettingError(f"result must be what us.gate gives, got {type(result).__name__}")
+    if result.verdict not in names:
+        wanted = " or ".join(repr(name) for name in names)
+        raise AssertionError(f"the verdict is {result.verdict!r}, not {wanted}\n\n{result}")

@@ -15,15 +15,15 @@ import polars as pl
 
 from unskew.arrays import F64
 from unskew.data.ratings import Ids, Ratings
-from unskew.data.readers import read_ratings
+from unskew.data.read.ratings_files import read_ratings
 from unskew.engine.rng import DrawKeyed
 from unskew.engine.threads import exactly
 from unskew.errors import DataError, SettingError
 from unskew.experiment.plan import Custom
+from unskew.experiment.tune import candidates
 from unskew.judging.rank import rank
-from unskew.recommend.grids import candidates
 from unskew.recommend.model import Algorithm, Model
-from unskew.splits.custom import Custom as CustomSplit
+from unskew.splits.given import Custom as CustomSplit
 from unskew.splits.split import Split, Splitter
 from unskew.targets.designs import AllItems
 

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+import re
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field, replace
+from functools import cached_property
 from typing import Any, Unpack
 
 import numpy as np
@@ -14,16 +16,169 @@ from unskew.checks import as_numbers, is_number
 from unskew.data.ratings import Ids, Ratings
 from unskew.errors import DataError, SettingError
 from unskew.evaluation.scoring import remarks
-from unskew.judging.arguments import as_judged
+from unskew.judging.hygiene import as_judged
 from unskew.judging.judged import Judged, Need
+from unskew.judging.notes import warn
 from unskew.judging.reading import RawOptions
-from unskew.judging.remarks import warn
+from unskew.judging.shape import LIKED, View
 from unskew.metrics.block import WHOLE
+from unskew.metrics.definition import missing
+from unskew.metrics.names import ESTIMANDS, Metric, parse
+from unskew.metrics.settings import Params
+from unskew.metrics.weighted import Weighted
 from unskew.report.text import counted
 from unskew.splits.interventions import Intervened
 from unskew.splits.split import shared_rows
-from unskew.unbiased.propensities import Propensity, propensity
-from unskew.unbiased.weighted_metrics import Estimand
+from unskew.unbiased.propensity import Propensity, propensity
+
+_ESTIMAND = re.compile(rf"(anti-)?({'|'.join(ESTIMANDS)})(?:@(\d+))?", re.IGNORECASE)
+
+
+@dataclass(frozen=True)
+class Estimand:
+    """What is estimated: a metric, or one of `ESTIMANDS`."""
+
+    label: str
+    metric: Metric
+
+    @cached_property
+    def weighted(self) -> Weighted:
+        """The weighted form."""
+        form = self.metric.definition.weighted
+        if not isinstance(form, Weighted):
+            raise _no_weighted_form(self.label, self.metric)
+        return form
+
+    @cached_property
+    def is_sum(self) -> bool:
+        """Whether it is a sum over judged items divided by what is known."""
+        needed = self.weighted.sum_if
+        return needed is not None and all(self.params[k] == v for k, v in needed.items())
+
+    @property
+    def needs_targets(self) -> bool:
+        """Whether the number of targets must be known."""
+        return self.weighted.needs_targets
+
+    @cached_property
+    def params(self) -> Params:
+        """The settings, defaults included."""
+        return self.metric.params
+
+    @property
+    def better(self) -> str:
+        """`higher` or `lower`."""
+        return self.metric.better
+
+    @property
+    def _divides_by_all(self) -> bool:
+        return self.params.get("per", "all") == "all"
+
+    @property
+    def is_ratio(self) -> bool:
+        """Whether it is a ratio of two sums over judgments: a common factor of weights cancels."""
+        return self.weighted.is_ratio and self._divides_by_all
+
+    @property
+    def bias(self) -> str:
+        """Why weights leave a bias that more users do not remove, and what to take; or nothing."""
+        anti = "anti-" * self.metric.anti
+        if self.is_sum or self.is_ratio:
+            return ""
+        if self.weighted.bias:
+            plain = self.unnormalised
+            settings = (*(plain.settings if plain else ()), *(self.weighted.sum_if or {}).items())
+            as_sum = replace(self.metric, settings=settings)
+            return self.weighted.bias.format(anti=anti, plain=plain, sum=as_sum)
+        if not self._divides_by_all:
+            name = f"{anti}{self.metric.name}"
+            return f"its divisor is not a sum over judgments; use {name} without per=…"
+        return ""
+
+    @property
+    def unnormalised(self) -> Metric | None:
+        """The metric that it normalises, with the settings of both."""
+        name = self.weighted.unnormalised
+        if not name:
+            return None
+        allowed = Metric(name).definition.params
+        kept = tuple(setting for setting in self.metric.settings if setting[0] in allowed)
+        return replace(self.metric, name=name, settings=kept)
+
+    def uses_gain(self, view: View) -> bool:
+        """Whether judgments add something that are not liked."""
+        counts = self.metric.definition.counts_gain
+        return counts and bool((view.gain[view.label != LIKED] > 0).any())
+
+    def high(self, view: View, longest: int) -> float:
+        """Return the largest value that it can have, with such gains in lists of such a length."""
+        if self.weighted.high is None:
+            return self.metric.definition.high
+        return self.weighted.high(view, min(longest, self.metric.whole_cutoff), self.params)
+
+    @property
+    def key(self) -> tuple[object, ...]:
+        """What estimands share that differ in cutoff only."""
+        return self.metric.name, self.metric.settings, self.metric.anti
+
+
+def estimands(metrics: str | Metric | Iterable[str | Metric]) -> dict[str, Estimand]:
+    """Read what is to be estimated; refuse what has no weighted form, saying why.
+
+    Examples
+    --------
+    >>> from unskew.unbiased.judgment_weights import estimands
+    >>> list(estimands(["P@10", "ADG@10", "ATOP"]))
+    ['P@10', 'ADG@10', 'ATOP']
+    """
+    several = [metrics] if isinstance(metrics, str | Metric) else list(metrics)
+    if not several:
+        raise SettingError("no metrics are named; give for example metrics=['P@10', 'nDCG@10']")
+    return {str(text): Estimand(str(text), _read(text)) for text in several}
+
+
+def _read(text: str | Metric) -> Metric:
+    match = _ESTIMAND.fullmatch(text.strip()) if isinstance(text, str) else None
+    if match is not None:
+        cutoff = None if match[3] is None else int(match[3])
+        if cutoff == 0:
+            raise SettingError(f"metric {text!r}: a cutoff must be at least 1")
+        return Metric(match[2].upper(), (), cutoff, match[1] is not None)
+    metric = parse(text)
+    why = ""
+    if metric.definition.of != "judged":
+        why = (
+            "it looks at the items of the lists, not at judgments: evaluate computes it without "
+            "weights"
+        )
+    elif not isinstance(metric.definition.weighted, Weighted):
+        raise _no_weighted_form(text, metric)
+    elif metric.condensed:
+        why = "a condensed list holds judged items only, so its ranks change with what is judged"
+    elif metric.params.get("bound", "none") != "none":
+        why = "bounds need no propensities: see `bounds`"
+    if why:
+        raise SettingError(f"{text} cannot be estimated by weights: {why}")
+    return metric
+
+
+def _no_weighted_form(text: object, metric: Metric) -> SettingError:
+    """Return the error for a metric that cannot be estimated, with the reason if one is known."""
+    reason = metric.definition.weighted
+    if isinstance(reason, str):
+        return SettingError(f"{text} cannot be estimated by weights: {reason}")
+    return missing(text, metric.name, "weighted", "weighted form")
+
+
+def with_unnormalised(wanted: Mapping[str, Estimand]) -> dict[str, Estimand]:
+    """Add what every normalised metric normalises (nDCG: DCG): normalising can change the order."""
+    result = dict(wanted)
+    for one in wanted.values():
+        plain = one.unnormalised
+        if plain is not None and all(other.metric != plain for other in result.values()):
+            result[str(plain)] = Estimand(str(plain), plain)
+    return result
+
 
 TOP = 0.01
 MOST_WEIGHT = 1e12
@@ -102,7 +257,7 @@ def judge_for_estimates(
 
 
 @dataclass(frozen=True, eq=False)
-class Source:
+class WeightSource:
     """Weights of the judgments and where they come from."""
 
     weight: F64
@@ -115,7 +270,7 @@ class Source:
     """Whether they hold for liked judgments only."""
 
 
-def weigh(judged: Judged, given: object, weights: object, random: object) -> Source:
+def weigh(judged: Judged, given: object, weights: object, random: object) -> WeightSource:
     """Find the weight of every judgment: 1 / propensity, or what was given."""
     if weights is not None:
         if given is not None:
@@ -135,7 +290,7 @@ def weigh(judged: Judged, given: object, weights: object, random: object) -> Sou
     chance = aligned(judged.judgments, model.test, model.value, "propensity")
     facts = {"propensity": dict(model.facts), "known": model.known, "liked_only": model.liked_only}
     name = f"propensity ({model.method})"
-    return Source(
+    return WeightSource(
         weight=frozen(1.0 / chance),
         name=name,
         known=model.known,
@@ -145,7 +300,7 @@ def weigh(judged: Judged, given: object, weights: object, random: object) -> Sou
     )
 
 
-def _given_weights(judged: Judged, weights: object) -> Source:
+def _given_weights(judged: Judged, weights: object) -> WeightSource:
     if isinstance(weights, Intervened):
         if weights.weight is None:
             raise SettingError(
@@ -168,7 +323,7 @@ def _given_weights(judged: Judged, weights: object) -> Source:
         raise DataError(
             f"weights must be numbers from 0 to {MOST_WEIGHT:g} and not all 0, got {example}"
         )
-    return Source(frozen(values / values.mean()), name, False)
+    return WeightSource(frozen(values / values.mean()), name, False)
 
 
 def aligned(judgments: Ratings, rows: Ratings, value: F64, what: str) -> F64:

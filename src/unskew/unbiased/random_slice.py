@@ -14,16 +14,15 @@ import polars as pl
 from unskew.arrays import F64, I32, I64, Mask, frozen
 from unskew.checks import as_count, check_share, checked, choose
 from unskew.data.ratings import Ratings
-from unskew.data.readers import read_ratings
+from unskew.data.read.ratings_files import read_ratings
 from unskew.data.relevance import Relevance
 from unskew.errors import DataError, SettingError
-from unskew.judging.arguments import as_judged, second_argument
+from unskew.judging.hygiene import as_judged, second_argument
 from unskew.judging.reading import DataOptions
 from unskew.report.result import Result
 from unskew.report.text import counted
 from unskew.runs import Run
-from unskew.unbiased.listed_pairs import ListedPairs, extended, is_among, pair_numbers
-from unskew.unbiased.user_clusters import (
+from unskew.stats.clusters import (
     FEWEST,
     aligned_users,
     clustered_variance,
@@ -33,6 +32,7 @@ from unskew.unbiased.user_clusters import (
     share_ends,
     turned_ends,
 )
+from unskew.unbiased.listed_pairs import ListedPairs, extended, is_among, pair_numbers
 from unskew.unbiased.weighted_averages import LEVEL
 
 
@@ -111,7 +111,7 @@ class RandomDifference:
 
 
 @dataclass(frozen=True, eq=False)
-class _Side:
+class _RandomSide:
     """What one of two systems lists and the other does not."""
 
     places: F64
@@ -210,7 +210,7 @@ class RandomSlice(Result):
         low, high = max(value - half, -1.0), min(value + half, 1.0)
         return replace(bare, value=value, se=se, low=low, high=high, z=value / se)
 
-    def _sides(self, pairs: list[tuple[int, int | None]]) -> tuple[I64, list[_Side]]:
+    def _sides(self, pairs: list[tuple[int, int | None]]) -> tuple[I64, list[_RandomSide]]:
         """Add up, by user and over splits, what a lists and b (None: nobody) does not."""
         known = [
             np.concatenate([part.user, *part.listed.owners]).astype(np.int64) for part in self.parts
@@ -218,7 +218,7 @@ class RandomSlice(Result):
         users, _ = aligned_users(known)
         return users, [self._side(users, a, b) for a, b in pairs]
 
-    def _side(self, users: I64, a: int, b: int | None) -> _Side:
+    def _side(self, users: I64, a: int, b: int | None) -> _RandomSide:
         places, shown, liked, most = (np.zeros(users.size) for _ in range(4))
         for part in self.parts:
             mine = part.lists[a] if b is None else part.lists[a] & ~part.lists[b]
@@ -229,7 +229,7 @@ class RandomSlice(Result):
             shown += here
             liked += _count(users, part.user[mine & part.liked])
             most = np.maximum(most, here)
-        return _Side(places, shown, liked, float(most.sum()))
+        return _RandomSide(places, shown, liked, float(most.sum()))
 
     def _lists(self, at: list[int], users: I64) -> tuple[F64, int]:
         """Return how many lists each user has, over splits, and how many places both fill."""
@@ -290,7 +290,9 @@ _PAIR = {
 }
 
 
-def _difference(first: _Side, second: _Side, lists: F64, users: int, k: int) -> tuple[float, float]:
+def _difference(
+    first: _RandomSide, second: _RandomSide, lists: F64, users: int, k: int
+) -> tuple[float, float]:
     """Return c_a s_a - c_b s_b and its variance by user."""
     value, influence, floor = 0.0, np.zeros(lists.size), 0.0
     shares = [ratio(side.liked, side.shown) for side in (first, second)]
@@ -312,7 +314,7 @@ def _count(users: I64, user: I32 | I64) -> F64:
     return counts.astype(np.float64)
 
 
-def _too_few(side: _Side, what: str) -> str:
+def _too_few(side: _RandomSide, what: str) -> str:
     if side.different >= FEWEST:
         return ""
     number = counted(int(side.different), "randomly shown pair is", "randomly shown pairs are")
@@ -323,7 +325,7 @@ def _too_few_users(users: int) -> str:
     return "" if users > 1 else f"randomly shown pairs of {counted(users, 'user')}, fewer than 2"
 
 
-def _no_contrast(first: _Side, second: _Side) -> str:
+def _no_contrast(first: _RandomSide, second: _RandomSide) -> str:
     liked, shown = first.liked + second.liked, first.shown + second.shown
     if not liked.any():
         return "no randomly shown pair that one of the two lists is liked"

@@ -20,11 +20,10 @@ from unskew.evaluation.evaluate import MEMORY, memory_bytes
 from unskew.judging.judged import Judged
 from unskew.judging.shape import BLOCK, Scratch, View
 from unskew.metrics.block import Block, ratio
-from unskew.metrics.finite import check_finite, is_ours
+from unskew.metrics.listwise import check_finite, is_ours
 from unskew.metrics.weighted import Columns, Seen, liked_hits
 from unskew.unbiased.estimates import Estimate, unusable
-from unskew.unbiased.judgment_weights import Source, Weights
-from unskew.unbiased.weighted_metrics import Estimand
+from unskew.unbiased.judgment_weights import Estimand, Weights, WeightSource
 
 RESAMPLES, LEVEL = 1_000, 0.95
 ROWS = 16  # resamples per product: fixed, so that the bits do not depend on threads
@@ -48,14 +47,14 @@ class Scales:
     longest: int
 
     @classmethod
-    def of(cls, judged: Judged, source: Source, weight: F64) -> Scales:
+    def of(cls, judged: Judged, source: WeightSource, weight: F64) -> Scales:
         """Add the weights up by list."""
-        from unskew.metrics import kernels
+        from unskew.metrics.kernels import lists
 
         basis = judged.basis
         column = frozen(weight * basis.view.judged)
         everyone, start = basis.lists.user, basis.judgments.start
-        sums = kernels.sum_judged(everyone, start, column, 0, everyone.size)
+        sums = lists.sum_judged(everyone, start, column, 0, everyone.size)
         targets = basis.lists.targets
         return cls(
             known=source.known,
@@ -121,7 +120,7 @@ class Scales:
 
 
 @dataclass(frozen=True, eq=False)
-class _Part:
+class _WeightedPart:
     """Values of each list: metrics x lists for each system; bottoms where sums are divided."""
 
     top: Mapping[str, F64]
@@ -171,16 +170,16 @@ class Averages:
         judged = np.diff(self.judged.judgments.start) > 0
         return judged if self.users == "with-test" else np.ones(judged.size, np.bool_)
 
-    def both(self, weight: F64, diagnose: bool) -> tuple[_Part, _Part]:
+    def both(self, weight: F64, diagnose: bool) -> tuple[_WeightedPart, _WeightedPart]:
         """Return the plain and the weighted values, from one pass over the hits."""
         plain, weighted = self._pass([None, weight], diagnose)
         return plain, weighted
 
-    def weighted(self, weight: F64) -> _Part:
+    def weighted(self, weight: F64) -> _WeightedPart:
         """Return the weighted values only."""
         return self._pass([weight], False)[0]
 
-    def _pass(self, weights: list[F64 | None], diagnose: bool) -> list[_Part]:
+    def _pass(self, weights: list[F64 | None], diagnose: bool) -> list[_WeightedPart]:
         basis, matched_by_name = self.judged.basis, self.judged.matched
         total, rows = len(basis.lists), len(self.wanted)
         columns = [Columns(basis, weight) for weight in weights]
@@ -231,7 +230,7 @@ class Averages:
         described = self._describe(hits_of_blocks, deepest) if diagnose else {}
         names = list(matched_by_name)
         return [
-            _Part(
+            _WeightedPart(
                 dict(zip(names, top[at], strict=True)),
                 dict(zip(names, bottom[at], strict=True)),
                 described if at == len(columns) - 1 else {},
@@ -276,7 +275,7 @@ class Averages:
                     result[name, label] = known[key]
         return result
 
-    def _sides(self, part: _Part, name: str, row: int) -> tuple[F64, F64]:
+    def _sides(self, part: _WeightedPart, name: str, row: int) -> tuple[F64, F64]:
         """Return what is added up over lists: values and what they are divided by."""
         values = self._chosen(part.top[name][row])
         if self._divided[row]:
@@ -305,7 +304,9 @@ class Averages:
         """Tell whether sums over users are divided, instead of averaging each user's fraction."""
         return not one.is_sum and (self.mean == "ratio" or one.params.get("mean") == "ratio")
 
-    def spread(self, part: _Part, key: tuple[str, str], scales: Scales) -> tuple[float, float]:
+    def spread(
+        self, part: _WeightedPart, key: tuple[str, str], scales: Scales
+    ) -> tuple[float, float]:
         """Return an estimate that has a scale, and its standard error over users (linearised)."""
         name, label = key
         row = list(self.wanted).index(label)

@@ -108,7 +108,7 @@ class Weighed(NamedTuple):
         return float(np.minimum(beta * self.weighted, self.decided).sum())
 
 
-class Truth(Protocol):
+class WorldTruth(Protocol):
     """What a world needs to know about who likes what."""
 
     def values(self, users: I32) -> F64:

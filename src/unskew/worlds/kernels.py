@@ -12,7 +12,7 @@ import numpy as np
 
 from unskew.arrays import F64, I8, I32, U64
 from unskew.engine.compiled import kernel
-from unskew.engine.rng_kernels import first, second
+from unskew.engine.rng import first, second
 
 
 @kernel

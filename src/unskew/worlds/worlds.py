@@ -24,7 +24,7 @@ from unskew.data.dataset import Dataset
 from unskew.data.ratings import Ids, Ratings
 from unskew.errors import DataError, SettingError, unknown_name
 from unskew.report.text import counted
-from unskew.worlds._truth import Known, Simulated, Truth
+from unskew.worlds._truth import Known, Simulated, WorldTruth
 from unskew.worlds.named import WORLDS
 from unskew.worlds.observation import (
     Activity,
@@ -33,9 +33,9 @@ from unskew.worlds.observation import (
     ObservingPart,
     PopularityLaw,
 )
-from unskew.worlds.observed_pairs import ObservedPairs, gini
 from unskew.worlds.parts import (
     PARTS,
+    ObservedSample,
     P,
     as_parts,
     as_users,
@@ -45,6 +45,7 @@ from unskew.worlds.parts import (
     check_together,
     familiar_rates,
     find_part,
+    gini,
 )
 from unskew.worlds.tastes import (
     Iid,
@@ -427,7 +428,7 @@ class World:
         return f"<World {self}>"
 
     def _repr_html_(self) -> str:
-        from unskew.worlds.notebook_cards import of_world
+        from unskew.worlds.parts import of_world
 
         return of_world(self)
 
@@ -467,7 +468,7 @@ class World:
         ]
 
     @cached_property
-    def _truth(self) -> Truth:
+    def _truth(self) -> WorldTruth:
         if self.known is not None:
             return Known(self.known, self.liked)
         taste = [part for part in self.parts if isinstance(part, LikingPart)]
@@ -475,10 +476,10 @@ class World:
         return Simulated(odds, self._part(Stars) or Stars(), self.seed)
 
     @cached_property
-    def _pairs(self) -> ObservedPairs:
+    def _pairs(self) -> ObservedSample:
         law = self._part(PopularityLaw)
         taken = self.source is not None and self.source["observation"] == "counts"
-        return ObservedPairs(
+        return ObservedSample(
             parts=self.parts,
             users=len(self.users),
             items=len(self.items),

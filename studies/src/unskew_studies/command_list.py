@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Annotated
 
 from unskew.cli import outputs
-from unskew.cli.bundles import argument
+from unskew.cli.command import argument
 from unskew.cli.options import DataDir, PrintOptions
 
 

@@ -6,12 +6,12 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
-from unskew.addresses import is_address
 from unskew.checks import MOST_DRAWS, as_count
 from unskew.cli import inputs, outputs
-from unskew.cli.bundles import argument, bundle, option
+from unskew.cli.command import argument, bundle, option
 from unskew.cli.console import messages
 from unskew.cli.console import output as screen_of_results
+from unskew.cli.files import split_source
 from unskew.cli.options import (
     INPUT,
     MEASURE,
@@ -24,8 +24,7 @@ from unskew.cli.options import (
     StoredOptions,
 )
 from unskew.cli.progress import named_progress
-from unskew.cli.sources import split_source
-from unskew.errors import SettingError
+from unskew.errors import SettingError, is_address
 
 if TYPE_CHECKING:
     from unskew.data.dataset import Dataset
@@ -139,7 +138,7 @@ def command(
 
 def read_data(source: str, files: NamedFileOptions) -> str | Dataset:
     """Load a file; the name of a data set stays one, as studies load those in their own way."""
-    from unskew.data.catalog import read_name
+    from unskew.data.formats.catalog import read_name
 
     named = read_name(source)
     if named is not None:

@@ -13,11 +13,11 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import polars as pl
 
-from unskew.data import released
-from unskew.data.catalog import data_folder, is_there, load
 from unskew.data.dataset import Dataset
-from unskew.data.entries import DATASETS
-from unskew.engine.execute import Executor, executor
+from unskew.data.formats import catalog
+from unskew.data.formats.catalog import data_folder, is_there, load
+from unskew.data.formats.entries import DATASETS
+from unskew.engine.executor import Executor, executor
 from unskew.engine.files import temporary_folder
 from unskew.engine.store import Store, digest_of
 from unskew.errors import DataError, SettingError, UnskewError, unknown_name
@@ -275,7 +275,7 @@ class Lab:
 
     def _released(self, file: str) -> pl.DataFrame:
         try:
-            return released.read(file, self.folder)
+            return catalog.read_released(file, self.folder)
         except UnskewError as problem:
             raise MissingDataError(str(problem)) from None
 

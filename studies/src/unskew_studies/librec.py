@@ -11,11 +11,18 @@ import numpy as np
 from unskew.arrays import F64, I32, I64, U16, frozen
 from unskew.data.ratings import Ratings
 from unskew.engine.threads import map_blocks
-from unskew.recommend.gram import ROWS, item_gram
-from unskew.recommend.limits import check_size, most
+from unskew.recommend.matrices.sparse import (
+    ROWS,
+    SparseRows,
+    SparseWeights,
+    check_size,
+    in_blocks,
+    item_gram,
+    most,
+    rated_items,
+    user_rows,
+)
 from unskew.recommend.model import Algorithm, Axes, Grid, Model
-from unskew.recommend.products import SparseWeights, in_blocks
-from unskew.recommend.sparse import Rows, rated_items, user_rows
 from unskew.settings import count, number
 
 FEW = 32
@@ -33,8 +40,8 @@ class Corated:
     factor. Where there are no common columns, or no positive product, it is 0.
     """
 
-    rows: Rows
-    inverted: Rows
+    rows: SparseRows
+    inverted: SparseRows
     shrink: float
 
     def block(self, which: I32) -> F64:
@@ -113,7 +120,7 @@ class NearestRaters:
 class NearestRated:
     """Per item the k items that are most similar, out of those that the user rated."""
 
-    ratings: Rows
+    ratings: SparseRows
     similarity: F64
     rank: U16
     """Per item, where the others stand among those most similar to it."""
@@ -292,7 +299,7 @@ class LibRecSLIM(Algorithm):
         item_offset = frozen(np.where(rated_items(train), 0.0, np.nan))
         return SparseWeights(R, without_zeros(solved).transposed(), item_offset)
 
-    def _predictors(self, similarities: Corated) -> Rows:
+    def _predictors(self, similarities: Corated) -> SparseRows:
         """Return the k most similar items of each item; equal ones by ascending number."""
         n = len(similarities.rows)
 
@@ -306,14 +313,14 @@ class LibRecSLIM(Algorithm):
         parts = map_blocks(choose, range(0, n, FEW), size=similarities.rows.value.size)
         start = np.concatenate([[0], np.cumsum(np.concatenate([size for size, _ in parts]))])
         column = np.concatenate([items for _, items in parts])
-        return Rows(frozen(start.astype(np.int64)), frozen(column), frozen(column * 0.0), n)
+        return SparseRows(frozen(start.astype(np.int64)), frozen(column), frozen(column * 0.0), n)
 
 
-def without_zeros(rows: Rows) -> Rows:
+def without_zeros(rows: SparseRows) -> SparseRows:
     """Drop the entries whose value is 0."""
     kept = rows.value != 0
     start = np.concatenate([[0], np.cumsum(kept)])[rows.start]
-    return Rows(
+    return SparseRows(
         frozen(start.astype(np.int64)),
         frozen(rows.column[kept]),
         frozen(rows.value[kept]),

@@ -8,7 +8,7 @@ from functools import partial
 from typing import Any
 
 from unskew.data.dataset import Dataset
-from unskew.data.entries import DATASETS
+from unskew.data.formats.entries import DATASETS
 from unskew.errors import SettingError
 from unskew.report.document import Block
 from unskew.report.text import number

@@ -8,11 +8,8 @@ import numpy as np
 
 from unskew.checks import checked, choose
 from unskew.data.ratings import Ratings
-from unskew.recommend.als import EALS, PZT
-from unskew.recommend.bpr import BPRMF
-from unskew.recommend.factors import WRMF, PureSVD
-from unskew.recommend.graph import HittingTime
-from unskew.recommend.language import RM1, RM2, LMWSRItemBased, LMWSRUserBased, UIRItem
+from unskew.recommend.factors import EALS, PZT, WRMF, PureSVD
+from unskew.recommend.language import RM1, RM2, HittingTime, LMWSRItemBased, LMWSRUserBased, UIRItem
 from unskew.recommend.linear import SLIM
 from unskew.recommend.listwise import ListRankMF
 from unskew.recommend.model import Algorithm, Model
@@ -26,10 +23,8 @@ from unskew.recommend.neighbours import (
     NNCosNgbrUB,
     UserKNN,
 )
-from unskew.recommend.nmf import PNMF
-from unskew.recommend.pairwise import GBPR, WBPR, RankSGD
-from unskew.recommend.poisson import HPF
-from unskew.recommend.sgd import SVD, BiasedMF
+from unskew.recommend.pairwise import BPRMF, GBPR, WBPR, RankSGD
+from unskew.recommend.sgd import SVD, BiasedMF, SVDpp
 from unskew.recommend.simple import (
     AverageRating,
     Popularity,
@@ -37,8 +32,7 @@ from unskew.recommend.simple import (
     Random,
     SmoothedAverage,
 )
-from unskew.recommend.svdpp import SVDpp
-from unskew.recommend.topics import LDA, PLSA
+from unskew.recommend.topics import HPF, LDA, PLSA, PNMF
 from unskew_studies.librec import LibRecItemKNN, LibRecSLIM, LibRecUserKNN
 
 

@@ -12,7 +12,7 @@ from typing import Any
 
 import polars as pl
 
-from unskew.auditing.citations import PAPERS
+from unskew.auditing.page.paper_files import PAPERS
 from unskew.engine.files import replacing_folder, write_table
 from unskew.report.document import Block, Code, Document, Fold, Section, Words
 from unskew.report.result import Result

@@ -14,15 +14,15 @@ import numpy as np
 import polars as pl
 
 from unskew.checks import checked, choose
-from unskew.data import released
-from unskew.data.catalog import data_folder, is_there, load
 from unskew.data.dataset import Dataset
-from unskew.data.entries import DATASETS
+from unskew.data.formats import catalog
+from unskew.data.formats.catalog import data_folder, is_there, load
+from unskew.data.formats.entries import DATASETS
 from unskew.data.ratings import Ratings, under_one_numbering
-from unskew.data.readers import read_ratings
-from unskew.engine.notebook_progress import notebook_progress
-from unskew.engine.outcomes import WorkersError
-from unskew.engine.versions import versions
+from unskew.data.read.ratings_files import read_ratings
+from unskew.engine.process_pool import WorkersError
+from unskew.engine.progress import notebook_progress
+from unskew.engine.system import versions
 from unskew.errors import SettingError, UnskewError, unknown_name
 from unskew_studies.lab import (
     Lab,
@@ -329,7 +329,7 @@ def _card(paper: Study, lab: Lab) -> dict[str, Any]:
         "study": paper.name,
         "reference": paper.reference,
         "datasets": ", ".join(lab.datasets),
-        "released": [file for file in files if released.find(file, lab.folder)],
+        "released": [file for file in files if catalog.find_released(file, lab.folder)],
         "data": {
             name: {
                 "ratings": len(one.ratings),
@@ -407,7 +407,7 @@ def _is_possible(claim: Claim, evidence: Evidence, there: Sequence[str], home: P
     """Return whether a claim can be checked with the data sets and files that are there."""
     if evidence.check is None:
         return False
-    if not all(released.find(file, home) for file in evidence.files):
+    if not all(catalog.find_released(file, home) for file in evidence.files):
         return False
     if not evidence.data:
         return True

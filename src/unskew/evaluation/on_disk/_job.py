@@ -18,37 +18,34 @@ import numpy as np
 import polars as pl
 
 from unskew.arrays import F64
-from unskew.engine.files import read_sealed, write_sealed
-from unskew.engine.folders import check_links
+from unskew.engine.files import check_links, read_sealed, write_sealed
 from unskew.engine.progress import Progress
 from unskew.engine.remote import check_local
 from unskew.engine.threads import map_blocks, resolve
 from unskew.errors import DataError, SettingError, UnskewError
-from unskew.evaluation.on_disk import copies
-from unskew.evaluation.on_disk.parquet import Source, scan
+from unskew.evaluation.on_disk import parquet
+from unskew.evaluation.on_disk.parquet import ParquetSource, scan
 from unskew.evaluation.on_disk.parts import (
+    MOST_PARTS,
     USERS,
+    Chunk,
     Job,
+    chunks_of,
     heaviest,
+    is_spilled,
     judge_part,
     merged,
-    read_part,
-    users_file,
-)
-from unskew.evaluation.on_disk.shuffle import (
-    MOST_PARTS,
-    Chunk,
-    chunks_of,
-    is_spilled,
     piece_rows,
+    read_part,
     spill,
+    users_file,
 )
 from unskew.report.text import counted
 
 if TYPE_CHECKING:
     from distributed import Client
 
-    from unskew.engine.outcomes import Outcome
+    from unskew.engine.process_pool import Outcome
 
 
 FORMAT = 2
@@ -332,7 +329,7 @@ def check_folder(output: str | os.PathLike[str]) -> None:
     home = Path(output)
     if (home / JOB).exists() or not home.exists():
         return
-    if any(inside.name != copies.FOLDER for inside in home.iterdir()):
+    if any(inside.name != parquet.FOLDER for inside in home.iterdir()):
         raise SettingError(f"{home} is not empty: give a new folder as output")
 
 
@@ -349,7 +346,7 @@ def _held(plan: Path) -> dict[str, Any]:
 def _facts(job: Job, by_user: bool) -> dict[str, Any]:
     """Return what makes this evaluation what it is, as plain values."""
 
-    def about(source: Source) -> dict[str, Any]:
+    def about(source: ParquetSource) -> dict[str, Any]:
         stats = [(path, Path(path).stat()) for path in source.files]
         files = [[path, stat.st_size, stat.st_mtime_ns] for path, stat in stats]
         return {"rows": source.total, "columns": dict(source.columns), "files": files}
@@ -390,12 +387,12 @@ def _layout(job: Job, by_user: bool, hands: Workers) -> dict[str, Any]:
     return {"parts": parts, "steps": steps, "boot": _boot()}
 
 
-def _room(job: Job, source: Source) -> int:
+def _room(job: Job, source: ParquetSource) -> int:
     """Return what is left for the rows of a chunk beside the row group that they are read from."""
     return job.budget - max(source.held)
 
 
-def _need(job: Job, source: Source, rows: int) -> float:
+def _need(job: Job, source: ParquetSource, rows: int) -> float:
     """Estimate the memory to judge some rows: what is read and made of them, and the values."""
     values = 8.0 * (len(job.labels) + 6) / 5  # at least so many rows for each user's values
     return rows * (_PER_PART * source.width + values)

@@ -14,16 +14,28 @@ import numpy as np
 import polars as pl
 
 from unskew.checks import checked, choose
-from unskew.data import tables
-from unskew.data.column_names import column_names
-from unskew.data.papers import Paper, paper_notes, paper_of
 from unskew.data.ratings import DUPLICATES, FEEDBACK, LARGEST, Ratings
-from unskew.data.relevance import DEFAULT_GAIN, DEFAULT_LOSS, Relevance, Rule
-from unskew.engine.files import digest_of_file, read_sealed, write_sealed, write_table
-from unskew.engine.folders import inner_path, local_path
-from unskew.engine.notebook_progress import notebook_progress
-from unskew.engine.progress import Progress
-from unskew.engine.versions import versions
+from unskew.data.read import tables
+from unskew.data.read.tables import column_names
+from unskew.data.relevance import (
+    DEFAULT_GAIN,
+    DEFAULT_LOSS,
+    Paper,
+    Relevance,
+    Rule,
+    paper_notes,
+    paper_of,
+)
+from unskew.engine.files import (
+    digest_of_file,
+    inner_path,
+    local_path,
+    read_sealed,
+    write_sealed,
+    write_table,
+)
+from unskew.engine.progress import Progress, notebook_progress
+from unskew.engine.system import versions
 from unskew.errors import DataError, SettingError, Spelling, unknown_name
 from unskew.evaluation.evaluate import (
     METRICS,
@@ -34,14 +46,18 @@ from unskew.evaluation.evaluate import (
 )
 from unskew.evaluation.on_disk import parquet
 from unskew.evaluation.on_disk._job import FORMAT, Work, Workers, check_folder
-from unskew.evaluation.on_disk.copies import with_copies
-from unskew.evaluation.on_disk.parquet import Reading, Source, common_kind, scan
-from unskew.evaluation.on_disk.parts import UNIT, Job
-from unskew.evaluation.on_disk.remarks import file_notes, meet, remarks
+from unskew.evaluation.on_disk.parquet import (
+    ParquetReading,
+    ParquetSource,
+    common_kind,
+    scan,
+    with_copies,
+)
+from unskew.evaluation.on_disk.parts import UNIT, Job, file_notes, meet, remarks
 from unskew.evaluation.scores import TRAINED
 from unskew.evaluation.scoring import check_tied
+from unskew.judging.notes import warn
 from unskew.judging.reading import check_likes, relevance_for
-from unskew.judging.remarks import warn
 from unskew.metrics.names import Metric
 from unskew.report.charts import Figure, as_figure
 from unskew.report.result import Result
@@ -353,7 +369,7 @@ def evaluate_files(
     wanted = _supported(metrics, paper)
     if ties == EXPECTED:
         check_tied(wanted, depth, "out")
-    reading = Reading(duplicates, repeated, nan, by, ties, seed, feedback)
+    reading = ParquetReading(duplicates, repeated, nan, by, ties, seed, feedback)
     check_folder(output)
     tests = parquet.judgments_source(with_copies("judgments", judgments, output), names, reading)
     systems = tuple(
@@ -419,7 +435,7 @@ def _supported(metrics: str | Metric | Iterable[str | Metric], paper: Paper) -> 
     return wanted
 
 
-def _is_implicit(tests: Source, feedback: str | None) -> bool:
+def _is_implicit(tests: ParquetSource, feedback: str | None) -> bool:
     """Tell whether the judgments are implicit feedback, by the rule of `read_ratings`."""
     name = tests.columns.get("rating")
     if feedback is not None:
@@ -435,7 +451,7 @@ def _is_implicit(tests: Source, feedback: str | None) -> bool:
 
 
 def _relevance(
-    tests: Source,
+    tests: ParquetSource,
     implicit: bool,
     liked: float | None,
     above: float | None,
@@ -462,7 +478,7 @@ def _without_values() -> Ratings:
     return Ratings.of(pl.Series("user", [0]), pl.Series("item", [0]))
 
 
-def _examples(tests: Source) -> Ratings:
+def _examples(tests: ParquetSource) -> Ratings:
     """Return the different ratings; of very many some, with the least and the largest."""
     kinds = np.empty(0)
     for values in tests.values("rating"):
@@ -475,7 +491,7 @@ def _examples(tests: Source) -> Ratings:
     return Ratings.of(user, pl.Series("item", np.arange(kinds.size)), pl.Series("rating", kinds))
 
 
-def _share(memory: int | str, hands: Workers, sources: Iterable[Source]) -> int:
+def _share(memory: int | str, hands: Workers, sources: Iterable[ParquetSource]) -> int:
     """Return the room of each worker, beyond what its process holds anyway."""
     room = (memory_bytes(memory) - OWN) // hands.threads
     held, path = max(

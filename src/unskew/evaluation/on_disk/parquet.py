@@ -5,7 +5,8 @@ from __future__ import annotations
 import glob
 import os
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+import struct
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -13,27 +14,177 @@ from typing import Any
 import numpy as np
 import polars as pl
 
-from unskew.addresses import is_address, shown_address
 from unskew.arrays import frozen
 from unskew.checks import choose
-from unskew.data import readers, tables
-from unskew.data.event_kinds import find_event_column
-from unskew.data.parquet_files import find_parquet
-from unskew.data.rating_columns import find_rating_column, stated_columns
 from unskew.data.ratings import CANONICAL_INTEGER, LARGEST, Ids, Ratings
-from unskew.engine.folders import local_path
+from unskew.data.read import ratings_files, tables
+from unskew.data.read.parquet_files import find_parquet
+from unskew.data.read.rating_columns import find_event_column, find_rating_column, stated_columns
+from unskew.engine.files import digest, local_path, replacing
 from unskew.engine.remote import RemoteFile
-from unskew.errors import DataError, SettingError, Spelling
-from unskew.evaluation.on_disk.footer import largest_row_group
+from unskew.errors import DataError, SettingError, Spelling, is_address, shown_address
 from unskew.run_tables import are_ranks
 from unskew.runs import Run, read_run, system_name
+
+FOLDER = "copies"
+"""Where copies lie, in the output folder; they may be removed when the evaluation is finished."""
+
+
+def with_copies(what: str, given: object, output: str | os.PathLike[str]) -> object:
+    """Return sources in which copies take the place of remote files.
+
+    Parameters
+    ----------
+    what
+        The judgments, or the name of a system.
+    given
+        A file, a folder, a pattern, or several of these.
+    output
+        The folder of the evaluation.
+    """
+    several = given if isinstance(given, list | tuple) else [given]
+    if not any(is_address(one) for one in several):
+        return given
+    home = Path(output) / FOLDER / _plain(what)
+    places: list[object] = []
+    for number, one in enumerate(several):
+        if is_address(one):
+            files = [file for file in find_parquet(one) if isinstance(file, RemoteFile)]
+            places += [_copy(file, home / str(number), at) for at, file in enumerate(files)]
+        else:
+            places.append(one)
+    return places
+
+
+def _copy(file: RemoteFile, home: Path, number: int) -> Path:
+    """Copy a file, unless its copy is there; the time of a copy tells the version of the file."""
+    path = home / f"{number:05d}-{_plain(file.name)}"
+    seconds = int(digest(f"{file.shown} {file.version}".encode())[:7], 16)
+    try:
+        there = path.stat()
+        if (there.st_size, there.st_mtime_ns) == (file.size, seconds * 10**9):
+            return path
+    except FileNotFoundError:
+        pass
+    with replacing(path) as part, part.open("wb") as out:
+        file.copy_to(out)
+        out.flush()
+        os.utime(part, ns=(seconds * 10**9, seconds * 10**9))
+    return path
+
+
+def _plain(name: str) -> str:
+    """Return a name that leads nowhere on any system: Windows takes backslashes as slashes."""
+    return re.sub(r"[^\w.-]", "_", name)
+
+
+_MAGIC = b"PAR1"
+# Fields of the footer by their numbers, as parquet.thrift has them.
+_ROW_GROUPS, _COLUMNS, _COLUMN, _PATH, _COMPRESSED = 4, 1, 3, 3, 7
+
+
+def largest_row_group(path: str, columns: Collection[str]) -> int:
+    """Return the bytes of some columns in the largest row group, compressed as they are.
+
+    Where the footer cannot be understood that is no more than the size of the file.
+    """
+    size = Path(path).stat().st_size
+    try:
+        groups = _footer(Path(path), size)[_ROW_GROUPS]
+        return max((_compressed(group, columns) for group in groups), default=0)
+    except (KeyError, IndexError, TypeError, ValueError, struct.error):
+        return size
+
+
+def _compressed(group: dict[int, Any], columns: Collection[str]) -> int:
+    chunks = [chunk[_COLUMN] for chunk in group[_COLUMNS]]
+    return sum(one[_COMPRESSED] for one in chunks if one[_PATH][0].decode() in columns)
+
+
+def _footer(path: Path, size: int) -> dict[int, Any]:
+    with path.open("rb") as file:
+        file.seek(max(size - 8, 0))
+        (length,) = struct.unpack("<I", file.read(4))
+        if file.read(4) != _MAGIC or length > size:
+            raise ValueError("no footer")
+        file.seek(size - 8 - length)
+        return _Compact(file.read(length)).struct()
+
+
+class _Compact:
+    """Reads values of Thrift's compact protocol from bytes, one after the other."""
+
+    def __init__(self, content: bytes) -> None:
+        self.content, self.at = content, 0
+        self.readers: dict[int, Callable[[], Any]] = {
+            3: self.byte,
+            4: self.integer,
+            5: self.integer,
+            6: self.integer,
+            7: self.double,
+            8: self.text,
+            9: self.list,
+            10: self.list,
+            11: self.map,
+            12: self.struct,
+        }
+
+    def byte(self) -> int:
+        self.at += 1
+        return self.content[self.at - 1]
+
+    def unsigned(self) -> int:
+        value = shift = 0
+        while True:
+            byte = self.byte()
+            value |= (byte & 0x7F) << shift
+            shift += 7
+            if byte < 0x80:
+                return value
+
+    def integer(self) -> int:
+        value = self.unsigned()
+        return (value >> 1) ^ -(value & 1)
+
+    def double(self) -> float:
+        self.at += 8
+        return float(struct.unpack_from("<d", self.content, self.at - 8)[0])
+
+    def text(self) -> bytes:
+        size = self.unsigned()
+        self.at += size
+        return self.content[self.at - size : self.at]
+
+    def list(self) -> list[Any]:
+        head = self.byte()
+        size = head >> 4 if head >> 4 < 15 else self.unsigned()
+        read = self.readers.get(head & 15, self.byte)  # true and false are bytes here
+        return [read() for _ in range(size)]
+
+    def map(self) -> dict[Any, Any]:
+        size = self.unsigned()
+        if not size:
+            return {}
+        kinds = self.byte()
+        key, value = (self.readers.get(kind, self.byte) for kind in (kinds >> 4, kinds & 15))
+        return {key(): value() for _ in range(size)}
+
+    def struct(self) -> dict[int, Any]:
+        fields: dict[int, Any] = {}
+        number = 0
+        while head := self.byte():
+            number = number + (head >> 4) if head >> 4 else self.integer()
+            kind = head & 15
+            fields[number] = self.readers[kind]() if kind > 2 else kind == 1
+        return fields
+
 
 _SAMPLE = 10_000
 KIND = {"integer": pl.Int64, "text": pl.String}
 
 
 @dataclass(frozen=True)
-class Reading:
+class ParquetReading:
     """How rows become judgments and lists; see `read_ratings` and `read_run`."""
 
     duplicates: str = "error"
@@ -46,7 +197,7 @@ class Reading:
 
 
 @dataclass(frozen=True)
-class Source:
+class ParquetSource:
     """The rows of one table in many files: the judgments, or the lists of one system."""
 
     name: str
@@ -58,7 +209,7 @@ class Source:
     """Which column holds the user, the item, and the rating, rank or score."""
     kinds: Mapping[str, str]
     """Whether the ids of `user` and `item` are `integer` or `text`."""
-    reading: Reading = field(default_factory=Reading)
+    reading: ParquetReading = field(default_factory=ParquetReading)
     width: float = 24.0
     """Bytes that a row takes in memory."""
     held: tuple[int, ...] = ()
@@ -94,7 +245,7 @@ class Source:
         given: dict[str, Any] = dict(self.columns)
         # Whether feedback is implicit is told from all rows, never from these alone.
         feedback = "explicit" if "rating" in given else "implicit"
-        return readers.read_ratings(
+        return ratings_files.read_ratings(
             frame, **given, duplicates=self.reading.duplicates, feedback=feedback
         )
 
@@ -233,7 +384,9 @@ def _without_host(address: str) -> str:
     return plain.partition("://")[2]
 
 
-def judgments_source(given: object, names: Mapping[str, str | int], reading: Reading) -> Source:
+def judgments_source(
+    given: object, names: Mapping[str, str | int], reading: ParquetReading
+) -> ParquetSource:
     """Look at the files of the judgments."""
     files = find_files("judgments", given)
     table = _table(files[0])
@@ -254,8 +407,8 @@ def judgments_source(given: object, names: Mapping[str, str | int], reading: Rea
 
 
 def run_source(
-    name: str, given: object, names: Mapping[str, str | int], reading: Reading
-) -> Source:
+    name: str, given: object, names: Mapping[str, str | int], reading: ParquetReading
+) -> ParquetSource:
     """Look at the files of a system's lists."""
     files = find_files(name, given)
     table = _table(files[0])
@@ -276,9 +429,9 @@ def run_source(
     return _source(name, True, files, columns, reading)
 
 
-def _table(path: str) -> tables.Table:
+def _table(path: str) -> tables.DataTable:
     """Return a file's columns, without rows."""
-    return tables.Table(pl.DataFrame(schema=_schema(path)), Path(path).name, format="parquet")
+    return tables.DataTable(pl.DataFrame(schema=_schema(path)), Path(path).name, format="parquet")
 
 
 def _schema(path: str) -> dict[str, Any]:
@@ -293,8 +446,8 @@ def _source(
     is_run: bool,
     files: tuple[str, ...],
     columns: Mapping[str, str | None],
-    reading: Reading,
-) -> Source:
+    reading: ParquetReading,
+) -> ParquetSource:
     known = {role: column for role, column in columns.items() if column is not None}
     schemas = [_schema(path) for path in files]
     for path, schema in zip(files, schemas, strict=True):
@@ -310,7 +463,7 @@ def _source(
     rows = tuple(int(scan([path]).select(pl.len()).collect().item()) for path in files)
     if not sum(rows):
         raise DataError(f"{name}: there are no rows")
-    source = Source(name, is_run, files, rows, known, kinds, reading)
+    source = ParquetSource(name, is_run, files, rows, known, kinds, reading)
     first = next(number for number, count in enumerate(rows) if count)
     sample = source.read(first, 0, _SAMPLE)
     source.refuse_bad(sample, first, 0)
@@ -342,7 +495,7 @@ def _kind(files: Sequence[str], schemas: Sequence[Mapping[str, Any]], column: st
     return next(iter(kinds))
 
 
-def common_kind(sources: Iterable[Source], role: str) -> str:
+def common_kind(sources: Iterable[ParquetSource], role: str) -> str:
     """Return the kind in which ids are compared: text only where some id is no integer."""
     several = list(sources)
     texts = [source for source in several if source.kinds[role] == "text"]

@@ -5,7 +5,9 @@ Sums are whole numbers (in units of 2**-1074), so that parts add up without roun
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+import hashlib
+import io
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -13,21 +15,152 @@ from typing import Any
 import numpy as np
 import polars as pl
 
-from unskew.arrays import F64, Mask, frozen
-from unskew.data.papers import paper_of
-from unskew.data.ratings import recoded
-from unskew.data.relevance import Relevance
-from unskew.engine.files import digest_of_file, read_sealed, write_sealed, write_table
+from unskew.arrays import F64, I32, I64, Mask, frozen
+from unskew.data.groups import grouped_order
+from unskew.data.ratings import id_column, recoded
+from unskew.data.relevance import Relevance, paper_of
+from unskew.engine.files import digest_of_file, read_sealed, replacing, write_sealed, write_table
 from unskew.errors import DataError
 from unskew.evaluation.evaluate import labelled
-from unskew.evaluation.on_disk.parquet import KIND, Source, in_kind
-from unskew.evaluation.on_disk.shuffle import gather, pieces_of
+from unskew.evaluation.on_disk.parquet import KIND, ParquetSource, in_kind, scan
 from unskew.evaluation.scores import Scores, exact_sums
-from unskew.evaluation.scoring import list_columns, prepare, score
+from unskew.evaluation.scoring import attention, list_columns, prepare, score
 from unskew.judging.judged import Judged
+from unskew.judging.notes import Remark, SystemFacts, judgment_remarks, say_strangers
 from unskew.judging.numbering import Numbering
 from unskew.metrics.names import Metric
+from unskew.report.text import counted
 from unskew.runs import Run
+
+WORD = 8
+DIGEST = 16
+_TAIL = WORD + DIGEST
+"""Bytes of a piece after where all of them end."""
+_BITS = 24
+MOST_PARTS = 1 << 16
+
+
+@dataclass(frozen=True)
+class Chunk:
+    """Some rows of a file, and where they go."""
+
+    source: ParquetSource
+    file: int
+    low: int
+    count: int
+    path: str
+    parts: int
+    user_kind: str
+    """The kind in which users are compared: equal users must fall into one part."""
+    sync: bool = False
+    """Whether to wait for the disk: only then is the file safe when the machine itself fails."""
+
+
+def chunks_of(
+    source: ParquetSource, step: int, folder: Path, parts: int, kind: str, sync: bool
+) -> list[Chunk]:
+    """Cut a source into chunks of at most `step` rows."""
+    bounds = [
+        (file, low, min(step, rows - low))
+        for file, rows in enumerate(source.rows)
+        for low in range(0, rows, step)
+    ]
+    return [
+        Chunk(source, *bound, str(folder / f"{number:06d}"), parts, kind, sync)
+        for number, bound in enumerate(bounds)
+    ]
+
+
+def is_spilled(chunk: Chunk) -> bool:
+    """Tell whether a chunk was written already, and whole."""
+    try:
+        with Path(chunk.path).open("rb") as file:
+            size = file.seek(0, 2)
+            file.seek(max(size - WORD - _TAIL * chunk.parts, 0))
+            last = np.frombuffer(file.read(WORD), np.int64)
+    except (OSError, ValueError):
+        return False
+    return size == int(last[0]) + WORD * (chunk.parts + 1) + _TAIL * chunk.parts
+
+
+def spill(chunk: Chunk) -> None:
+    """Write the rows of a chunk, part by part, in their order inside each."""
+    source, parts = chunk.source, chunk.parts
+    frame = source.read(chunk.file, chunk.low, chunk.count)
+    source.refuse_bad(frame, chunk.file, chunk.low)
+    part = part_of(frame[source.columns["user"]], chunk.user_kind, parts)
+    start = np.concatenate([[0], np.cumsum(np.bincount(part, minlength=parts))])
+    order = grouped_order(part, start.astype(np.int64)).astype(np.uint32)
+    frame = frame[pl.Series(order)]
+    ends = np.zeros(parts + 1, np.int64)
+    digests = []
+    with replacing(chunk.path, sync=chunk.sync) as place, place.open("wb") as file:
+        for number in range(parts):
+            rows = frame.slice(int(start[number]), int(start[number + 1] - start[number]))
+            piece = io.BytesIO()
+            if rows.height:
+                rows.write_ipc_stream(piece, compression="uncompressed")
+            file.write(piece.getbuffer())
+            digests.append(_digest(piece.getbuffer()))
+            ends[number + 1] = file.tell()
+        file.write(ends.tobytes())
+        file.write(np.diff(start).astype(np.int64).tobytes())
+        file.write(b"".join(digests))
+
+
+def _digest(piece: bytes | memoryview) -> bytes:
+    return hashlib.blake2b(piece, digest_size=DIGEST).digest()
+
+
+def part_of(users: pl.Series, kind: str, parts: int) -> I32:
+    """Return the part of each row: equal users fall into one part, whatever their type."""
+    ids = id_column(users)
+    if (ids.dtype == pl.String) != (kind == "text"):
+        ids = ids.cast(pl.String if kind == "text" else pl.Int64)
+    high = ids.hash(seed=0).to_numpy() >> np.uint64(64 - _BITS)
+    return ((high * np.uint64(parts)) >> np.uint64(_BITS)).astype(np.int32)
+
+
+def gather(paths: Iterable[str], part: int, parts: int) -> pl.DataFrame:
+    """Read one part's rows from all chunks, in the order of the files and rows they came from."""
+    pieces = list(pieces_of(paths, part, parts))
+    if not pieces:
+        return pl.DataFrame()
+    return pl.concat(pieces, how="vertical_relaxed", rechunk=True)
+
+
+def pieces_of(paths: Iterable[str], part: int, parts: int) -> Iterator[pl.DataFrame]:
+    """Yield one part's rows chunk by chunk; DataError if they are not those that were written."""
+    for path in paths:
+        piece = _piece(Path(path), part, parts)
+        if piece is not None:
+            yield piece
+
+
+def _piece(path: Path, part: int, parts: int) -> pl.DataFrame | None:
+    with path.open("rb") as file:
+        file.seek(WORD * (part - parts - 1) - _TAIL * parts, 2)
+        first, last = np.frombuffer(file.read(2 * WORD), np.int64).tolist()
+        file.seek(-DIGEST * (parts - part), 2)
+        expected = file.read(DIGEST)
+        there = 0 <= first <= last <= file.tell()
+        file.seek(first if there else 0)
+        content = file.read(last - first) if there else b""
+    if not there or _digest(content) != expected:
+        path.unlink(missing_ok=True)
+        raise DataError(
+            f"{path}: changed since it was written and therefore removed; run again: everything "
+            "else is kept"
+        )
+    return pl.read_ipc_stream(content) if content else None
+
+
+def piece_rows(path: Path, parts: int) -> I64:
+    """Return the rows of every part's piece in the file of a chunk."""
+    with path.open("rb") as file:
+        file.seek(-_TAIL * parts, 2)
+        return np.frombuffer(file.read(WORD * parts), np.int64)
+
 
 USERS = "users"
 """The folder of the values of each user."""
@@ -39,8 +172,8 @@ UNIT = 1 << 1074
 class Job:
     """What all parts share."""
 
-    judgments: Source
-    runs: tuple[Source, ...]
+    judgments: ParquetSource
+    runs: tuple[ParquetSource, ...]
     labels: tuple[str, ...]
     relevance: Relevance
     users: str
@@ -62,7 +195,7 @@ class Job:
         return labelled(self.labels, paper_of(self.paper))
 
     @property
-    def sources(self) -> tuple[Source, ...]:
+    def sources(self) -> tuple[ParquetSource, ...]:
         """Judgments and runs."""
         return (self.judgments, *self.runs)
 
@@ -162,7 +295,7 @@ def _with_items(run: Run, kind: str) -> Run:
     return replace(run, items=items, item=frozen(recoded(run.item, table)))
 
 
-def _told(source: Source, frame: pl.DataFrame, problem: DataError) -> str:
+def _told(source: ParquetSource, frame: pl.DataFrame, problem: DataError) -> str:
     """Return what is wrong with a part's rows, and where in the files the first of them stand."""
     text = f"{source.name}: {str(problem).removeprefix('frame: ')}"
     for others in (("item",), ("rank",)):
@@ -241,3 +374,65 @@ def _added(one: Any, other: Any, key: str = "") -> Any:
     if isinstance(one, list):
         return [_added(a, b) for a, b in zip(one, other, strict=True)]
     return max(one, other) if key == "deepest" else one + other
+
+
+def meet(job: Job, sums: Mapping[str, Any]) -> list[str]:
+    """Refuse a run that shares no user with the judgments; say which ones share no item."""
+    notes = []
+    for source in job.runs:
+        met = sums["systems"][source.name]
+        if not met["users met"]:
+            raise DataError(f"{source.name}: {_strangers(job, source, 'user')}")
+        if not met["items met"] and not share_items(job, source):
+            notes.append(f"{source.name}: {_strangers(job, source, 'item')}")
+    return notes
+
+
+def _strangers(job: Job, source: ParquetSource, role: str) -> str:
+    mine, theirs = ((one.kinds[role], _some_ids(one, role)) for one in (source, job.judgments))
+    return say_strangers(f"{role}s", mine, theirs)
+
+
+def share_items(job: Job, source: ParquetSource) -> bool:
+    """Look for a common item beyond parts: no part had one, which is rare but possible."""
+
+    def items(one: ParquetSource) -> pl.LazyFrame:
+        column = pl.col(one.columns["item"])
+        if isinstance(scan(one.files[:1]).collect_schema()[one.columns["item"]], pl.List):
+            column = column.explode()
+        return scan(one.files).select(item=column.cast(pl.String)).unique()
+
+    both = items(source).join(items(job.judgments), on="item", how="semi").head(1)
+    return bool(both.collect(engine="streaming").height)
+
+
+def _some_ids(source: ParquetSource, role: str) -> str:
+    ids = source.read(0, 0, 1000)[source.columns[role]]
+    if isinstance(ids.dtype, pl.List | pl.Array):
+        ids = ids.explode()
+    return ", ".join(repr(value) for value in ids.unique().sort().head(3))
+
+
+def file_notes(job: Job) -> list[str]:
+    """Return what the files are, a line each."""
+    notes = []
+    for source in job.sources:
+        names = ", ".join(f"{what} = {column}" for what, column in source.columns.items())
+        files = "1 file" if len(source.files) == 1 else f"{len(source.files):,} files"
+        notes.append(f"{source.name}: parquet, {files}, {counted(source.total, 'row')}; {names}")
+    return notes
+
+
+def remarks(job: Job, wanted: Mapping[str, Metric], sums: Mapping[str, Any]) -> list[Remark]:
+    """Return what a reader of the numbers should know, as `evaluate` says it."""
+    looked_at = attention(wanted)
+    remarks: list[Remark] = []
+    for name, facts in sums["systems"].items():
+        counted = SystemFacts(
+            deepest=facts["deepest"],
+            without_list=facts["without"],
+            without_test=facts["unjudged"],
+        )
+        remarks += counted.remarks(name, job.users, looked_at)
+    remarks += judgment_remarks(sums["disliked"], sums["nothing liked"], looked_at.needs_disliked)
+    return remarks

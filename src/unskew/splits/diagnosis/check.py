@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from unskew.splits.diagnosis.thresholds import LEAK_SHARE
 
 if TYPE_CHECKING:
-    from unskew.splits.diagnosis.parts import Parts
+    from unskew.splits.diagnosis.parts import SplitParts
 
 LIGHTS = {
     "leak": "red: what is tested reached the training",
@@ -100,9 +100,9 @@ class Rule:
     of_log: bool
     """Whether the question is about the log, so that one answer serves all splits."""
     needs_time: bool
-    read: Callable[[Parts], Reading]
+    read: Callable[[SplitParts], Reading]
 
-    def reading(self, parts: Parts) -> Reading:
+    def reading(self, parts: SplitParts) -> Reading:
         """Answer for one split; grey where there are no time stamps and they are needed."""
         if self.needs_time and not parts.has_time:
             return unknown(parts.why_no_time)
@@ -156,7 +156,7 @@ def rule(
     remedy: str = "",
     of_log: bool = False,
     needs_time: bool = False,
-) -> Callable[[Callable[[Parts], Reading]], Rule]:
+) -> Callable[[Callable[[SplitParts], Reading]], Rule]:
     """Make a rule of a function that answers a question for one split.
 
     Parameters
@@ -177,7 +177,7 @@ def rule(
         Whether it cannot be answered without time stamps.
     """
 
-    def make(read: Callable[[Parts], Reading]) -> Rule:
+    def make(read: Callable[[SplitParts], Reading]) -> Rule:
         return Rule(key, title, unit, threshold, remedy, of_log, needs_time, read)
 
     return make

@@ -6,7 +6,7 @@ import numpy as np
 
 from unskew.arrays import F32, F64, I32, I64, U32, U64, Mask
 from unskew.engine.compiled import kernel
-from unskew.engine.rng_kernels import first, mix, second
+from unskew.engine.rng import first, mix, second
 
 SEEDS = 3
 """The rarest common items, whose other raters show what goes with them."""

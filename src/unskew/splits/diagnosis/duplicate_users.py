@@ -14,14 +14,14 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from unskew.arrays import F64, I32, I64, U32, U64, Mask, frozen
+from unskew.arrays import F64, I32, I64, U8, U32, U64, Mask, frozen
 from unskew.data.groups import grouped_order
 from unskew.data.ratings import Ratings
 from unskew.engine.rng import key_of
 from unskew.engine.threads import map_blocks
 from unskew.report.text import counted
-from unskew.splits.diagnosis.check import Reading, by_share, percent, rule
-from unskew.splits.diagnosis.parts import DAY, Parts, starts
+from unskew.splits.diagnosis.check import Reading, by_share, percent, rule, shown
+from unskew.splits.diagnosis.parts import DAY, SplitParts, starts, times_of
 from unskew.splits.diagnosis.thresholds import (
     COPY_ALIKE,
     COPY_ITEMS,
@@ -68,7 +68,7 @@ class DuplicateUsers(NamedTuple):
     ),
     remedy="Merge or remove such accounts before you split; the counts of this check name some.",
 )
-def duplicate_users(parts: Parts) -> Reading:
+def duplicate_users(parts: SplitParts) -> Reading:
     """Look for accounts in training that are near-duplicates of test users."""
     result = find_duplicates(parts.train, parts.test)
     users, rows = np.unique(result.user), 0
@@ -272,3 +272,95 @@ def _keys(
         pass
     left, of_test, of_all = keys
     return left, of_test, of_all
+
+
+PAIR, VALUE, TIME = 1, 2, 4
+"""Bits of a match: the pair, its value, its time."""
+
+
+def matches(ratings: Ratings, other: Ratings) -> U8:
+    """Mark rows whose pair is in `other` too, with bits for an equal value and an equal time."""
+    from unskew.splits.diagnosis import kernels
+
+    return kernels.matched(
+        ratings.start,
+        ratings.item,
+        times_of(ratings),
+        ratings.value,
+        other.start,
+        other.item,
+        times_of(other),
+        other.value,
+    )
+
+
+def _of(parts: SplitParts) -> U8:
+    """Match the test part with training, once."""
+    known = vars(parts).get("_matches")
+    if known is None:
+        known = vars(parts)["_matches"] = matches(parts.test, parts.train)
+    result: U8 = known
+    return result
+
+
+@rule(
+    "copies",
+    "Rows in both parts",
+    threshold=(
+        f"red from {percent(LEAK_SHARE)} of test rows with the same user, item, time and value in "
+        "training; yellow above 0, and where times do not tell a copy from a repeat"
+    ),
+    remedy="Remove them from training or test (splits.Given(overlap=…), --overlap to-training).",
+)
+def copies(parts: SplitParts) -> Reading:
+    """Measure which share of test rows is in training too."""
+    mark, rows = _of(parts), len(parts.test)
+    pairs = int(np.count_nonzero(mark))
+    same = int(np.count_nonzero(mark & VALUE > 0))
+    timed = parts.train.time is not None and parts.test.time is not None
+    exact = mark == PAIR | VALUE | TIME if timed else mark == PAIR | VALUE
+    number = int(np.count_nonzero(exact))
+    counts = {"pairs_in_both": pairs, "same_value": same, "copies": number}
+    if not number:
+        return Reading("ok", 0.0, "No test row is in training too.", counts)
+    share = number / rows
+    if timed and _on_the_day_of_the_cut(parts, exact):
+        sentence = (
+            f"{counted(number, 'test row has', 'test rows have')} the same user, item, value and "
+            "date in training, all on the day of the cut: repeats within that day, or copies."
+        )
+        return Reading("look", share, sentence, counts)
+    if not timed and parts.test.implicit:
+        sentence = (
+            f"{percent(share)} of the test pairs are in training too; without time stamps a copy "
+            "cannot be told from a repeat."
+        )
+        return Reading("look", share, sentence, counts)
+    what = "time and value" if timed else "value"
+    sentence = (
+        f"{percent(share)} of the test rows ({number:,}) are in training too, with the same "
+        f"{what}: the answer is known."
+    )
+    return Reading(by_share(share), share, sentence, counts)
+
+
+def _on_the_day_of_the_cut(parts: SplitParts, exact: Mask) -> bool:
+    """Tell whether stamps are dates and all copies are on the one day that both parts share."""
+    if parts.log.resolution < DAY or parts.train.time is None or parts.test.time is None:
+        return False
+    day = parts.test.time.min()
+    return bool(day == parts.train.time.max() and (parts.test.time[exact] == day).all())
+
+
+@rule("repeats", "Repeated pairs")
+def repeats(parts: SplitParts) -> Reading:
+    """Measure which share of test rows repeats a pair of training."""
+    mark = _of(parts)
+    timed = parts.train.time is not None and parts.test.time is not None
+    exact = mark == PAIR | VALUE | TIME if timed else mark == PAIR | VALUE
+    number = int(np.count_nonzero((mark > 0) & ~exact))
+    share = number / len(parts.test)
+    sentence = f"Training has {percent(share)} of the test pairs too, at another time."
+    if not timed:
+        sentence = f"Training has {percent(share)} of the test pairs too, with another value."
+    return shown(share, sentence, {"rows": number})

@@ -3,21 +3,24 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator
 
 import numpy as np
 
 from unskew.arrays import I64
+from unskew.data.steps import Step
 from unskew.report.text import counted
-from unskew.splits.diagnosis.check import Reading, days, percent, rule, shown, unknown
-from unskew.splits.diagnosis.order_checks import target_places
-from unskew.splits.diagnosis.parts import DAY, NEVER, NO_TIME, Log, Parts, mean_of
+from unskew.splits.diagnosis.check import Reading, days, listed, percent, rule, shown, unknown
+from unskew.splits.diagnosis.parts import DAY, NEVER, NO_TIME, Log, SplitParts, mean_of
+from unskew.splits.diagnosis.thresholds import CUT_OFF_SURPRISE, LEAK_SHARE
+from unskew.splits.diagnosis.time_checks import target_places
 
 POWER = 1.959964 + 0.841621
 """Standard errors between 0 and a difference that is found with 80 % probability at 5 %."""
 
 
 @rule("sizes", "Test share")
-def sizes(parts: Parts) -> Reading:
+def sizes(parts: SplitParts) -> Reading:
     """Count rows, users and items of the parts."""
     train, test, of = len(parts.train), len(parts.test), parts.counts
     share = test / (train + test)
@@ -43,7 +46,7 @@ def sizes(parts: Parts) -> Reading:
 
 
 @rule("test-size", "Test users", unit="number")
-def test_size(parts: Parts) -> Reading:
+def test_size(parts: SplitParts) -> Reading:
     """Count the test users, and say which difference between two systems would be seen."""
     users = parts.counts.test_users
     smallest = POWER / math.sqrt(users)
@@ -57,7 +60,7 @@ def test_size(parts: Parts) -> Reading:
 
 
 @rule("cold-users", "Cold users")
-def cold_users(parts: Parts) -> Reading:
+def cold_users(parts: SplitParts) -> Reading:
     """Measure which share of test users, and of test rows, has no training row."""
     counts, (trained, tested) = parts.counts, parts.user_counts
     cold = int(tested[trained == 0].sum())
@@ -71,7 +74,7 @@ def cold_users(parts: Parts) -> Reading:
 
 
 @rule("cold-items", "Cold items")
-def cold_items(parts: Parts) -> Reading:
+def cold_items(parts: SplitParts) -> Reading:
     """Measure which share of test items has no training row, and count those that are new."""
     trained, tested = parts.item_counts
     cold = (tested > 0) & (trained == 0)
@@ -91,7 +94,7 @@ def cold_items(parts: Parts) -> Reading:
 
 
 @rule("time-frame", "Time frame", unit="days", needs_time=True)
-def time_frame(parts: Parts) -> Reading:
+def time_frame(parts: SplitParts) -> Reading:
     """Show from when to when the parts go."""
     texts: list[str] = []
     counts: dict[str, int | float | str | None] = {}
@@ -111,7 +114,7 @@ def _date(micros: int) -> str:
 
 
 @rule("temporal-shift", "From last input to first target", unit="days", needs_time=True)
-def temporal_shift(parts: Parts) -> Reading:
+def temporal_shift(parts: SplitParts) -> Reading:
     """Measure how long it is from a user's last training row to the first test row."""
     at, log = parts.user_times, parts.log
     both = (at.train_last > -NEVER) & (at.test_first < NEVER)
@@ -130,7 +133,7 @@ def temporal_shift(parts: Parts) -> Reading:
 
 
 @rule("positional-shift", "Place of targets", needs_time=True)
-def positional_shift(parts: Parts) -> Reading:
+def positional_shift(parts: SplitParts) -> Reading:
     """Measure where test rows stand in the history of their users."""
     _, _, users, places, rows = target_places(parts)
     if not rows:
@@ -147,7 +150,7 @@ def positional_shift(parts: Parts) -> Reading:
 
 
 @rule("collisions", "Rows of a user at one time", of_log=True)
-def collisions(parts: Parts) -> Reading:
+def collisions(parts: SplitParts) -> Reading:
     """Measure which share of rows has the time of the user's row before."""
     log = parts.log
     if log.history is None:
@@ -162,7 +165,7 @@ def collisions(parts: Parts) -> Reading:
 
 
 @rule("log-repeats", "Repeats in the log", of_log=True)
-def log_repeats(parts: Parts) -> Reading:
+def log_repeats(parts: SplitParts) -> Reading:
     """Measure which share of events repeats an item of the user, and which at once."""
     log = parts.log
     if not log.has_repeats or log.history is None:
@@ -177,7 +180,7 @@ def log_repeats(parts: Parts) -> Reading:
 
 
 @rule("rhythm", "Between rows of a user", unit="days", of_log=True)
-def rhythm(parts: Parts) -> Reading:
+def rhythm(parts: SplitParts) -> Reading:
     """Measure the time between rows of a user, and count sessions."""
     log = parts.log
     if log.history is None or not log.history.gaps.size:
@@ -191,7 +194,7 @@ def rhythm(parts: Parts) -> Reading:
 
 
 @rule("lifetimes", "Lifetime of users", unit="days", of_log=True)
-def lifetimes(parts: Parts) -> Reading:
+def lifetimes(parts: SplitParts) -> Reading:
     """Measure how long users and items are there."""
     log = parts.log
     if log.time is None:
@@ -221,3 +224,135 @@ def _item_lives(log: Log) -> I64:
     kernels.raise_deaths(log.item, log.time, deaths)
     there = deaths > -NEVER
     return deaths[there] - log.births[there]
+
+
+LOOKS_BACK = ("drop-repeats",)
+"""Filters that count other rows, but earlier ones only."""
+
+
+@rule(
+    "filters",
+    "Filters that counted test rows",
+    threshold=(
+        "red if a recorded filter whose counts include test rows removed "
+        f"{percent(LEAK_SHARE)} of the rows, yellow if it removed fewer"
+    ),
+    remedy="Split first, then filter users and items by their training rows alone.",
+)
+def filters(parts: SplitParts) -> Reading:
+    """Look for filters such as a k-core that were applied before the split."""
+    steps = _before_split(parts)
+    counts = {"recorded_steps": len(_all_steps(parts)), "counted_test_rows": len(steps)}
+    if not steps:
+        done = counted(counts["recorded_steps"], "step is", "steps are")
+        return Reading(
+            "ok", 0.0, f"No recorded filter counted test rows ({done} recorded).", counts
+        )
+    removed = [1.0 - step.after.rows / max(step.before.rows, 1) for step in steps]
+    share = max(removed)
+    names = listed([f"{step.name}({_settings(step)})" for step in steps])
+    sentence = (
+        f"{names} counted test rows too and removed {percent(share)} of all rows: who stays in "
+        "training depends on what happens in the test."
+    )
+    if not share:
+        return Reading("ok", 0.0, f"{names} counted test rows too, but removed none.", counts)
+    return Reading("leak" if share >= LEAK_SHARE else "look", share, sentence, counts)
+
+
+def _before_split(parts: SplitParts) -> list[Step]:
+    """Return the filters that count rows and were applied to training and test together."""
+    of_test = {str(step) for step in parts.test.steps}
+    return [
+        step
+        for step in parts.train.steps
+        if step.counts_rows and step.name not in LOOKS_BACK and str(step) in of_test
+    ]
+
+
+def _all_steps(parts: SplitParts) -> set[str]:
+    return {str(step) for part in (parts.train, parts.test) for step in part.steps}
+
+
+def _settings(step: Step) -> str:
+    given = {key: value for key, value in step.settings.items() if value is not None}
+    return ", ".join(f"{key}={value}" for key, value in given.items())
+
+
+@rule(
+    "cut-off",
+    "Counts that look cut off",
+    unit="number",
+    threshold=(
+        "yellow if nobody has fewer rows than k over all parts, some have fewer in training, and "
+        f"chance would leave nobody below k once in {np.exp(CUT_OFF_SURPRISE):,.0f} times or less"
+    ),
+    remedy="Find out whether the data were filtered by training rows alone or by all.",
+)
+def cut_off(parts: SplitParts) -> Reading:
+    """Look whether users or items with few rows, test rows included, seem to be removed."""
+    counts: dict[str, int | float | str | None] = {}
+    texts, least, total = [], 0, 0.0
+    for name, trained, everything in _all_counts(parts):
+        k, expected = truncation(everything)
+        below = int(np.count_nonzero((trained > 0) & (trained < k)))
+        surprise = max(expected, survival(trained, everything, k)) if below else 0.0
+        counts |= {f"smallest_{name}_count": k, f"{name}_surprise": surprise}
+        total += surprise
+        if surprise >= 1.0:
+            least = max(least, k)
+            texts.append(
+                f"no {name} has fewer than {k:,} rows over all parts, and {below:,} have fewer in "
+                "training"
+            )
+    if total < CUT_OFF_SURPRISE:
+        return Reading("ok", 0.0, "Numbers of rows do not look cut off at a least number.", counts)
+    sentence = f"{listed(texts)}: test rows may have decided who stays."
+    return Reading("look", float(least), sentence[0].upper() + sentence[1:], counts)
+
+
+def _all_counts(parts: SplitParts) -> Iterator[tuple[str, I64, I64]]:
+    """Yield the training rows and all rows of users, and of items; all rows of a given log."""
+    train, log = parts.train, parts.log
+    for name, ids, (trained, tested), log_ids in (
+        ("user", train.users, parts.user_counts, log.users),
+        ("item", train.items, parts.item_counts, log.items),
+    ):
+        everything = trained + tested
+        if log.is_given and ids.equals(log_ids):
+            everything = log.user_counts if name == "user" else log.item_counts
+        yield name, trained, everything
+
+
+def truncation(counts: I64) -> tuple[int, float]:
+    """Return the smallest count above 0, and how many below it a smooth distribution would have.
+
+    Counts from the smallest one up are put into two groups of neighbouring numbers; a straight line
+    through the logarithms of their sizes goes on to the group below. Where the second group is more
+    than twice the first, the distribution itself falls steeply there, and nothing is expected.
+    """
+    present = counts[counts > 0]
+    if not present.size:
+        return 0, 0.0
+    k = int(present.min())
+    if k < 2:
+        return k, 0.0
+    width = max(1, k // 4)
+    near = int(np.count_nonzero(present < k + width))
+    next_group = int(np.count_nonzero((present >= k + width) & (present < k + 2 * width)))
+    if near < 0.5 * next_group:
+        return k, 0.0
+    return k, near * near / max(next_group, near, 1)
+
+
+def survival(trained: I64, everything: I64, k: int) -> float:
+    """Return how surprising it is that all with fewer than k training rows go on to k.
+
+    The chance to have any test row at all is taken from those with k to 2k training rows, who are
+    more active. The result is the negative logarithm of the chance that all others go on too.
+    """
+    below = int(np.count_nonzero((trained > 0) & (trained < k)))
+    peers = (trained >= k) & (trained < 2 * k)
+    on = int(np.count_nonzero(peers & (everything > trained)))
+    chance = (on + 1) / (int(np.count_nonzero(peers)) + 2)
+    return -below * float(np.log(chance)) if k >= 2 else 0.0

@@ -12,7 +12,7 @@ from unskew.arrays import F64, I32, I64, frozen
 from unskew.data.events import Events
 from unskew.data.ratings import Ratings
 from unskew.splits.diagnosis.check import Reading, listed, rule, unknown
-from unskew.splits.diagnosis.parts import Parts, places_in
+from unskew.splits.diagnosis.parts import SplitParts, places_in
 from unskew.splits.diagnosis.thresholds import FEATURE_ENTRIES, FEATURE_MISFIT, FEATURE_RATIO
 
 STEPS = 10
@@ -43,7 +43,7 @@ class Sums(NamedTuple):
         return Sums(self.rows + other.rows, self.values + other.values)
 
 
-class Fit(NamedTuple):
+class FeatureFit(NamedTuple):
     """How well a column follows a count, sum or mean."""
 
     column: str
@@ -74,21 +74,21 @@ class Fit(NamedTuple):
     ),
     remedy="Compute popularity, averages and other features from training rows only.",
 )
-def features(parts: Parts) -> Reading:
+def features(parts: SplitParts) -> Reading:
     """Look for columns of items or users that hold counts or means with test rows."""
     columns = _columns(parts)
     numeric = {name: one for name, one in columns.items() if one is not None}
     if not numeric:
         what = "no column of numbers" if columns else "no further column"
         return unknown(f"The ratings have {what} beside user, item, rating and time.")
-    fits: list[Fit] = []
+    fits: list[FeatureFit] = []
     for name, column in numeric.items():
         fits += _fits(parts, name, column)
     counts: dict[str, int | float | str | None] = {
         "columns": len(numeric),
         "compared": len({one.column for one in fits}),
     }
-    leaks: dict[str, Fit] = {}
+    leaks: dict[str, FeatureFit] = {}
     for one in sorted(fits, key=lambda fit: fit.misfit):
         if one.is_leak:
             leaks.setdefault(one.column, one)
@@ -115,7 +115,7 @@ class Column(NamedTuple):
     value: list[F64]
 
 
-def _columns(parts: Parts) -> dict[str, Column | None]:
+def _columns(parts: SplitParts) -> dict[str, Column | None]:
     """Return the further columns of both parts, and of the log; None if they hold no numbers."""
     both = [parts.train, parts.test]
     result: dict[str, Column | None] = {}
@@ -132,7 +132,7 @@ def _columns(parts: Parts) -> dict[str, Column | None]:
     return result
 
 
-def _log_column(parts: Parts, log: Events | Ratings, name: str) -> Column | None:
+def _log_column(parts: SplitParts, log: Events | Ratings, name: str) -> Column | None:
     """Return a column of the log under the numbers of the split; -1 for those not in it."""
     values = _floats(log.tags[name])
     if values is None:
@@ -164,7 +164,7 @@ def _floats(column: pl.Series) -> F64 | None:
     return column.cast(pl.Float64).fill_null(float("nan")).to_numpy().copy()
 
 
-def _fits(parts: Parts, name: str, column: Column) -> Iterator[Fit]:
+def _fits(parts: SplitParts, name: str, column: Column) -> Iterator[FeatureFit]:
     """Compare a column that has one value per item, or per user, with counts, sums and means."""
     from unskew.splits.diagnosis import kernels
 
@@ -185,7 +185,9 @@ def _fits(parts: Parts, name: str, column: Column) -> Iterator[Fit]:
         yield from _compare(parts, name, of, constant[known], known)
 
 
-def _compare(parts: Parts, name: str, of: str, column: F64, known: I64) -> Iterator[Fit]:
+def _compare(
+    parts: SplitParts, name: str, of: str, column: F64, known: I64
+) -> Iterator[FeatureFit]:
     """Compare with training alone, with training and the test up to some moments, and the test."""
     train, *steps = _sums(parts, of, known)
     ranked = ranks(column)
@@ -196,13 +198,13 @@ def _compare(parts: Parts, name: str, of: str, column: F64, known: I64) -> Itera
             so_far = so_far.plus(step)
             share = "" if number == len(steps) else f"the first {number / len(steps):.0%} of "
             what = f"the {statistic} of each {of} over training and {share}test"
-            yield Fit(name, of, what, _misfit(ranked, so_far.of(statistic)), without)
+            yield FeatureFit(name, of, what, _misfit(ranked, so_far.of(statistic)), without)
         test = Sums(so_far.rows - train.rows, so_far.values - train.values)
         what = f"the {statistic} of each {of} in the test part"
-        yield Fit(name, of, what, _misfit(ranked, test.of(statistic)), without)
+        yield FeatureFit(name, of, what, _misfit(ranked, test.of(statistic)), without)
 
 
-def _sums(parts: Parts, of: str, known: I64) -> list[Sums]:
+def _sums(parts: SplitParts, of: str, known: I64) -> list[Sums]:
     """Return sums of training, and of each step of the test; one step without time stamps."""
     size = len(parts.train.items if of == "item" else parts.train.users)
     step = np.zeros(len(parts.test), np.int64)

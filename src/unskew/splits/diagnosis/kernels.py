@@ -6,7 +6,7 @@ import numpy as np
 
 from unskew.arrays import F64, I32, I64, U8
 from unskew.engine.compiled import kernel
-from unskew.engine.rng_kernels import first, second
+from unskew.engine.rng import first, second
 from unskew.engine.sort import sort_by
 
 _NEVER = np.int64(2**62)

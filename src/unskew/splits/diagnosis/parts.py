@@ -227,7 +227,7 @@ class UserTimes(NamedTuple):
 
 
 @dataclass(frozen=True, eq=False)
-class Parts:
+class SplitParts:
     """One split, and the log that it was made of."""
 
     split: Split

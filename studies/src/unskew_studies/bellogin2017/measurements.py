@@ -17,10 +17,10 @@ from unskew.errors import quietly
 from unskew.evaluation.evaluate import evaluate
 from unskew.evaluation.scores import Scores
 from unskew.recommend.model import Model
-from unskew.splits.events import TemporalEvents
 from unskew.splits.popularity import HeadRemoved, Uniform
 from unskew.splits.random import Random as RandomSplit
 from unskew.splits.split import Split
+from unskew.splits.time.temporal import TemporalEvents
 from unskew.targets.designs import AllItems, OneRelevant, Targets, TestItems
 from unskew.targets.lists import TargetLists
 from unskew_studies.lab import Lab

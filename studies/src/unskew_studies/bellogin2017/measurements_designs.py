@@ -9,15 +9,15 @@ import numpy as np
 import polars as pl
 
 from unskew.arrays import I64
-from unskew.data.popularity import item_counts
 from unskew.data.relevance import Relevance
+from unskew.data.summary import item_counts
 from unskew.evaluation.chance import one_relevant_bounds
 from unskew.evaluation.scores import Scores
 from unskew.judging.rank import ranks_of
 from unskew.report.text import counted
 from unskew.splits.split import Split
 from unskew.splits.subsample import sparsity_sample
-from unskew.stats.significance import compare
+from unskew.stats.compare.compare import compare
 from unskew.targets.designs import AllItems, OneRelevant, Percentiles, TestItems
 from unskew.targets.lists import TargetLists
 from unskew_studies.bellogin2017.measurements import (

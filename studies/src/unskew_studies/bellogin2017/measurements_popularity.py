@@ -8,9 +8,9 @@ import numpy as np
 import polars as pl
 
 from unskew.arrays import F64, I64
-from unskew.data.popularity import by_popularity, item_counts
 from unskew.data.ratings import Ratings
 from unskew.data.relevance import Relevance
+from unskew.data.summary import by_popularity, item_counts
 from unskew.evaluation.chance import expected_precision, sparsity
 from unskew.recommend.simple import Popularity, PositivePopularity, Random
 from unskew.splits.popularity import Uniform

@@ -8,17 +8,14 @@ from collections.abc import Callable, Sequence
 import numpy as np
 import polars as pl
 
-from unskew.auditing.interventions import (
-    METRICS,
-    InterventionStudy,
-)
+from unskew.auditing.truth.intervention_study import METRICS, InterventionStudy
 from unskew.data.ratings import Ratings
-from unskew.data.readers import read_ratings
+from unskew.data.read.ratings_files import read_ratings
 from unskew.report.text import counted
-from unskew.splits.interventions import Evidence, Wtd
+from unskew.splits.interventions import RatingCounts, Wtd
 from unskew.splits.subsample import random_parts
 from unskew.stats.correlation import kendall
-from unskew.stats.distributions import student_t_quantile
+from unskew.stats.special import student_t_quantile
 from unskew.worlds.worlds import world
 from unskew_studies.carraro2020.measurements import (
     LEVEL,
@@ -311,7 +308,7 @@ def squared_weights(lab: Lab, _dataset_name: str) -> MeasuredValue:
     """Compare weights of items with and without the square, in a small world."""
     small = world("shop", users=80, items=50, seed=lab.seed)
     train, held_out = random_parts(small.ratings, SHARES, lab.seed)
-    evidence = Evidence(held_out, train, small.random(0.2), lab.seed)
+    evidence = RatingCounts(held_out, train, small.random(0.2), lab.seed)
     plain, squared = (Wtd(exponent=one).aim(evidence).item for one in (1, 2))
     right = np.allclose(squared, plain**2, rtol=1e-12) and bool(
         (np.sign(squared - plain) == np.sign(plain - 1)).all()
@@ -378,7 +375,7 @@ def _zero_to_average(users: float) -> float:
     """Return n times the posterior that WTD gives one of n users who has no random rating."""
     number = int(users)
     everybody = _of_users(np.arange(number))
-    evidence = Evidence(everybody, everybody, everybody.take(np.arange(number - 1)), 0)
+    evidence = RatingCounts(everybody, everybody, everybody.take(np.arange(number - 1)), 0)
     target = Wtd(smoothing="paper").aim(evidence).to_user
     return math.nan if target is None else float(target[-1]) * number
 

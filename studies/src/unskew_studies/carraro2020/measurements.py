@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import polars as pl
 
-from unskew.auditing.interventions import (
+from unskew.auditing.truth.intervention_study import (
     METRICS,
     Grid,
     carraro2020_interventions,
@@ -18,13 +18,13 @@ from unskew.auditing.interventions import (
     intervention_study,
 )
 from unskew.data.dataset import Dataset
-from unskew.data.overview import summary
 from unskew.data.ratings import Ratings, under_one_numbering
-from unskew.data.readers import read_ratings
+from unskew.data.read.ratings_files import read_ratings
 from unskew.data.relevance import Relevance
+from unskew.data.summary import summary
 from unskew.engine.rng import key_of as seed_of
 from unskew.recommend.model import Algorithm
-from unskew.splits.randomness import looks_random
+from unskew.splits.looks_random import looks_random
 from unskew.splits.split import without_overlap
 from unskew.splits.subsample import random_parts
 from unskew_studies.lab import Lab, Measurement, MissingDataError, UndefinedError, measurement

@@ -10,7 +10,7 @@ import numpy as np
 
 from unskew.arrays import F64, I32
 from unskew.data.ratings import Ratings
-from unskew.data.readers import read_ratings
+from unskew.data.read.ratings_files import read_ratings
 from unskew.evaluation.evaluate import evaluate
 from unskew.splits.given import Given
 from unskew.targets.designs import AllItems, Targets, TestTargets

@@ -11,12 +11,12 @@ import numpy as np
 import polars as pl
 
 from unskew.arrays import F64, I64, frozen
-from unskew.auditing.null import null_experiment_by
-from unskew.auditing.null_designs import published_designs, simple_systems
-from unskew.auditing.null_repeats import RepeatRule
-from unskew.data.popularity import by_popularity, item_counts
+from unskew.auditing.null.null_designs import published_designs, simple_systems
+from unskew.auditing.null.null_experiment import null_experiment_by
+from unskew.auditing.null.repeats import RepeatRule
 from unskew.data.ratings import Ratings
 from unskew.data.relevance import Relevance
+from unskew.data.summary import by_popularity, item_counts
 from unskew.errors import DataError
 from unskew.evaluation.chance import fairness
 from unskew.evaluation.scores import Scores
@@ -26,11 +26,11 @@ from unskew.recommend.factors import WRMF
 from unskew.recommend.model import Algorithm
 from unskew.recommend.neighbours import UserKNN
 from unskew.recommend.simple import PositivePopularity, SmoothedAverage
-from unskew.splits.familiar import FamiliarTraining
+from unskew.splits.given import FamiliarTraining
 from unskew.splits.popularity import Flat
 from unskew.splits.random import Random
 from unskew.splits.strata import Strata, judgment_bins, percentiles
-from unskew.splits.time import Temporal
+from unskew.splits.time.temporal import Temporal
 from unskew.targets.designs import AllItems, TestTargets, UserFlat
 from unskew.worlds.nulls import forced_judgments, redraw
 from unskew_studies.lab import Lab, MissingDataError, UndefinedError, measurement

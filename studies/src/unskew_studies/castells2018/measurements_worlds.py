@@ -9,33 +9,32 @@ from dataclasses import replace
 import numpy as np
 import polars as pl
 
-from unskew.auditing.null import null_experiment_by
-from unskew.auditing.null_designs import published_designs, simple_systems
-from unskew.auditing.null_repeats import RepeatRule
-from unskew.auditing.true_scores import truth_by
-from unskew.data.popularity import item_counts
+from unskew.auditing.null.null_designs import published_designs, simple_systems
+from unskew.auditing.null.null_experiment import null_experiment_by
+from unskew.auditing.null.repeats import RepeatRule
+from unskew.auditing.truth.truth import truth_by
 from unskew.data.relevance import Relevance
+from unskew.data.summary import item_counts
 from unskew.evaluation.chance import fairness
 from unskew.evaluation.evaluate import evaluate
 from unskew.experiment.plan import Plan
+from unskew.online.ab_tests import ab_test
+from unskew.online.click_models import Clicks, ForcedExposure
+from unskew.online.online_tests import OnlineTests, online_tests
+from unskew.online.top_lists import top_lists
 from unskew.recommend.factors import PureSVD
 from unskew.recommend.model import Algorithm
 from unskew.recommend.neighbours import UserKNN
 from unskew.recommend.simple import AverageRating, Popularity, Random
 from unskew.splits.given import Forced as ForcedTest
 from unskew.splits.popularity import Flat
+from unskew.splits.random import PerUser
 from unskew.splits.random import Random as RandomSplit
 from unskew.splits.split import Split, shared_rows
-from unskew.splits.time import Temporal
-from unskew.splits.user import PerUser
+from unskew.splits.time.temporal import Temporal
 from unskew.stats.correlation import kendall
-from unskew.stats.distributions import share_interval
+from unskew.stats.special import share_interval
 from unskew.targets.designs import AllItems, TestTargets
-from unskew.unbiased.ab_tests import ab_test
-from unskew.unbiased.click_models import Clicks, ForcedExposure
-from unskew.unbiased.online_outcomes import OnlineTests
-from unskew.unbiased.online_trials import online_tests
-from unskew.unbiased.top_items import top_lists
 from unskew.worlds.worlds import World, world
 from unskew_studies.castells2018.measurements import thin_judgments
 from unskew_studies.lab import Lab, measurement

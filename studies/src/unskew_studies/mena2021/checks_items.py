@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 
 from unskew.report.text import number
-from unskew.splits.familiar import FamiliarTraining
+from unskew.splits.given import FamiliarTraining
 from unskew_studies.lab import Lab, MissingDataError
 from unskew_studies.mena2021 import printed
 from unskew_studies.mena2021.checks import (

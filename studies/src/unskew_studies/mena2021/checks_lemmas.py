@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 import polars as pl
 
-from unskew.bias.pairs import item_pairs
+from unskew.bias.pairs.item_pairs import item_pairs
 from unskew.report.text import number
 from unskew_studies.lab import Lab
 from unskew_studies.mena2021 import printed

@@ -9,9 +9,9 @@ from dataclasses import replace
 import numpy as np
 import polars as pl
 
-from unskew.bias.decomposition import Margins, margins
+from unskew.bias.margins import Margins, margins
 from unskew.report.text import number
-from unskew.splits.time import Temporal
+from unskew.splits.time.temporal import Temporal
 from unskew.stats.correlation import kendall
 from unskew_studies.lab import Lab
 from unskew_studies.mena2021 import printed

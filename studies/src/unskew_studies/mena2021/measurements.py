@@ -12,12 +12,12 @@ import numpy as np
 import polars as pl
 
 from unskew.arrays import F64, I32, I64, Mask
-from unskew.auditing.true_scores import Truth, truth_by
-from unskew.bias.describe import BiasReport, describe_bias, pearson
-from unskew.bias.steepness import dense_ranks
-from unskew.data.popularity import item_counts
+from unskew.auditing.truth.truth import Truth, truth_by
+from unskew.bias.describe_bias import BiasReport, describe_bias, pearson
+from unskew.bias.pairs.steepness import dense_ranks
 from unskew.data.ratings import Ratings
 from unskew.data.relevance import Relevance, levels
+from unskew.data.summary import item_counts
 from unskew.engine.store import digest_of
 from unskew.evaluation.scores import Scores
 from unskew.experiment.execution import run_plan_by
@@ -25,11 +25,10 @@ from unskew.experiment.plan import Custom, Plan
 from unskew.experiment.results import Results
 from unskew.recommend.model import Algorithm, Model
 from unskew.recommend.simple import OptimalAntiPrecision, OptimalPrecision, OptimalTrue, Random
-from unskew.splits.familiar import FamiliarTraining
-from unskew.splits.given import Given
+from unskew.splits.given import FamiliarTraining, Given
 from unskew.splits.random import Random as RandomSplit
 from unskew.splits.split import Splitter, shared_rows
-from unskew.splits.time import Temporal
+from unskew.splits.time.temporal import Temporal
 from unskew.stats.correlation import kendall
 from unskew.targets.designs import TrainItems
 from unskew.worlds.observation import AgainstRelevance

@@ -8,7 +8,7 @@ import numpy as np
 import polars as pl
 
 from unskew.evaluation.evaluate import evaluate
-from unskew.stats.discrimination import discriminative_power
+from unskew.stats.agreement.power import discriminative_power
 from unskew.targets.designs import AllItems, Targets, TestItems
 from unskew.targets.lists import TargetLists
 from unskew_studies.lab import Lab

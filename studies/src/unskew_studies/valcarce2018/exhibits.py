@@ -9,7 +9,7 @@ import polars as pl
 from unskew.report.charts import Figure
 from unskew.report.document import Block, Picture, Words
 from unskew.report.tables import Table
-from unskew.stats.discrimination import discriminative_power
+from unskew.stats.agreement.power import discriminative_power
 from unskew_studies.charts import Chart
 from unskew_studies.lab import Lab, MissingDataError
 from unskew_studies.paper import Exhibit

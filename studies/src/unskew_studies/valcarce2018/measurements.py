@@ -9,8 +9,8 @@ from itertools import combinations
 import numpy as np
 import polars as pl
 
-from unskew.data.overview import summary
 from unskew.data.relevance import Relevance
+from unskew.data.summary import summary
 from unskew.engine.store import digest_of
 from unskew.errors import SettingError, UnskewError, quietly
 from unskew.evaluation.evaluate import evaluate
@@ -19,13 +19,13 @@ from unskew.experiment.plan import STAGES
 from unskew.judging.rank import rank
 from unskew.runs import Run, read_run
 from unskew.splits.given import Given
+from unskew.splits.random import PerUser
 from unskew.splits.split import Split
-from unskew.splits.user import PerUser
+from unskew.stats.agreement.agreement import agreement
+from unskew.stats.agreement.power import discriminative_power
+from unskew.stats.agreement.robustness import SHARES, robustness
+from unskew.stats.compare.compare import compare
 from unskew.stats.correlation import kendall
-from unskew.stats.discrimination import discriminative_power
-from unskew.stats.incompleteness import SHARES, robustness
-from unskew.stats.order_agreement import agreement
-from unskew.stats.significance import compare
 from unskew.targets.designs import AllItems, OneRelevant, Targets, TestItems, TestTargets
 from unskew_studies.lab import Lab, MissingDataError, UndefinedError, last_line, measurement
 from unskew_studies.presets import Chosen, preset

@@ -1,0 +1,591 @@
+"""`audit`: run systems under several designs, and tell which conclusions can be trusted."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping, Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from unskew.auditing.analyses import (
+    LEVEL,
+    Analysis,
+    Attempts,
+    analyse_lists,
+    analyse_scores,
+    with_metrics,
+)
+from unskew.auditing.chosen import RatingsInputs, chosen_of, ratings_card
+from unskew.auditing.core.core import Core, SplitLists, core_notes, run_core
+from unskew.auditing.designs import LEVELS, AuditDesign, plans_of
+from unskew.auditing.filter_effects import FilterEffect, filter_effect
+from unskew.auditing.large_data import LargeRequest
+from unskew.auditing.lists.given_lists import audit_lists
+from unskew.auditing.measurements import AuditFacts
+from unskew.auditing.null.null_experiment import NullExperiment, null_experiment_by
+from unskew.auditing.page.reproduction import (
+    Choices,
+    GivenData,
+    plan_code,
+    ratings_audit_code,
+    ratings_command,
+)
+from unskew.auditing.request import (
+    STAGE_WEIGHTS,
+    WITHOUT_DISLIKES,
+    Progress,
+    Request,
+    Rules,
+    Stated,
+    TrainingRequest,
+    check_absent,
+    check_ordering_metric,
+    least_liked,
+)
+from unskew.auditing.result import Audit
+from unskew.auditing.split_lights import SplitLights, lights_of_splits
+from unskew.auditing.statements.evidence import Evidence, evidence_of
+from unskew.auditing.truth import sources
+from unskew.auditing.truth.truth import Truth
+from unskew.bias.describe_bias import BiasReport, describe_bias
+from unskew.checks import checked, choose
+from unskew.data.dataset import Dataset
+from unskew.data.filters import Filter, apply_filters
+from unskew.data.formats.catalog import load
+from unskew.data.ratings import Ratings
+from unskew.data.relevance import DEFAULT_GAIN, DEFAULT_LOSS, Relevance, Rule
+from unskew.data.summary import summary
+from unskew.engine.executor import executor
+from unskew.engine.files import temporary_folder
+from unskew.engine.progress import notebook_progress
+from unskew.engine.store import Store
+from unskew.errors import SettingError, quietly
+from unskew.evaluation.scores import Scores
+from unskew.experiment.plan import Plan
+from unskew.judging.hygiene import as_judged
+from unskew.judging.judged import Judged, judge
+from unskew.judging.reading import check_likes
+from unskew.recommend.model import Algorithm
+from unskew.worlds.worlds import World
+
+if TYPE_CHECKING:
+    from distributed import Client
+
+TRUE_METRICS = ("P@10", "anti-P@10", "nDCG@10")
+"""What the truth is told of, beside the metric that orders the systems."""
+
+
+@notebook_progress("audit", weights=STAGE_WEIGHTS)
+@checked
+def audit(
+    data: object = None,
+    plan: Plan | str = "default",
+    *,
+    judgments: object = None,
+    runs: object = None,
+    train: object = None,
+    random: object = None,
+    references: bool = True,
+    liked: float | None = None,
+    above: float | None = None,
+    gain: Rule = DEFAULT_GAIN,
+    loss: Rule = DEFAULT_LOSS,
+    relevance: Relevance | str | None = None,
+    events: str | Sequence[str] | None = None,
+    weights: Mapping[str, float] | None = None,
+    algorithms: Sequence[Algorithm | str] | Mapping[str, Algorithm] | None = None,
+    designs: Sequence[str] | None = None,
+    metric: str | None = None,
+    margin: float | None = None,
+    smallest: float = 0.05,
+    seed: int | None = None,
+    repeats: int | None = None,
+    permutations: int | None = None,
+    splits: int | None = None,
+    users: int | str | None = None,
+    memory: int | str | None = None,
+    filters: Filter | Sequence[Filter] = (),
+    tune: bool = True,
+    store: str | os.PathLike[str] | None = None,
+    workers: int = 1,
+    cluster: str | Client | None = None,
+    progress: Progress | None = None,
+) -> Audit:
+    """Evaluate systems under several designs and tell how far to trust what comes out.
+
+    Parameters
+    ----------
+    data
+        Ratings, a file, the name of a data set, a `Dataset` or a `World`. Where the truth is known
+        (a world, random ratings), it is set beside what is observed. Or judged data (`judge`), as
+        `judgments` and `runs` together.
+    plan
+        A level, `quick`, `default` or `thorough`, or a plan of your own: its splits, targets and
+        interventions are the designs, the first of them the common one.
+    judgments, runs, train
+        Instead of data: test ratings, the ranked lists of systems by name, and, where known, the
+        training ratings. What needs training is left out, which the report says.
+    random
+        Ratings of randomly chosen items, where the data have none of their own.
+    references
+        With runs and `train`: whether popularity, a smoothed average, item-kNN and a random order
+        are trained and stand beside the given lists.
+    liked, above, gain, loss, relevance
+        How a rating is taken, as in `evaluate`; 4 and more are liked on a 1-5 scale unless given.
+        Ratings below 0 need a gain that is not the rating itself, such as `gain="binary"`.
+    events, weights
+        Of an event log: the kinds of events that count, or what each kind counts; see
+        `read_ratings`.
+    algorithms
+        Systems to run, as objects or by name, instead of those of the level.
+    designs
+        Names of `DESIGNS`, the first of them the common one; all unless given.
+    metric
+        What orders the systems: P@10, or the first metric of a plan, unless given.
+    margin
+        The difference of scores below which two systems count as equal: state it beforehand. No
+        pair is called equal without it.
+    smallest
+        The smallest difference of true precision that is worth finding: the advice says how many
+        judgments would find it.
+    seed
+        Everything random follows from it; 0, or the plan's own, unless given.
+    repeats
+        Of the null experiment; unless given, the level states a smallest and a largest number, and
+        the precision of the first repeats decides.
+    permutations
+        Of the significance tests, instead of the level's.
+    splits
+        How many random splits are made, instead of the level's; by default fewer from 5,000,000
+        ratings on.
+    users
+        How many users are judged, drawn at random, or `all`; systems are trained on the ratings of
+        all. By default all users, but 20,000 where more than 50,000 have ratings.
+    memory
+        Bytes, or text such as `6GiB`, that the audit may use; 8 GiB by default, whatever the
+        machine has, so that the same systems are run everywhere. What does not fit is refused.
+    filters
+        What to do with the ratings first, such as `us.data.KCore(5, 5)`: recorded in the report,
+        with a section on how far it moved scores and order.
+    tune
+        Whether settings are chosen on a validation part of the training part of each split, never
+        on the test part: of systems given by name or by the level, and of objects of your own
+        classes that declare a grid (`Algorithm.tuning`). Other objects stay as they are given.
+    store
+        A folder that keeps what is finished: an audit that was stopped goes on where it was.
+    workers, cluster
+        Processes side by side, or a Dask cluster, as in `run_plan`; never changes a number.
+    progress
+        Called with the stage, how much is done, and of how much.
+
+    Examples
+    --------
+    >>> import unskew as us
+    >>> from unskew.auditing.audit import audit
+    >>> shop = us.world("shop", users=60, items=40, seed=3)
+    >>> result = audit(shop, "quick", algorithms=["random", "popularity"],
+    ...                designs=["all-items", "skew"], repeats=2, permutations=200)
+    >>> result
+    Audit(shop: 2 systems, 2 designs)
+    >>> result.order()
+    ['popularity', 'random']
+    """
+    level = LEVELS["default" if isinstance(plan, Plan) else choose("level", plan, LEVELS)]
+    if repeats is not None:
+        level = replace(level, repeats=repeats, most_repeats=repeats)
+    if permutations is not None:
+        level = replace(level, permutations=permutations)
+    request = Request(
+        level=level,
+        designs=designs,
+        metric=metric,
+        seed=seed,
+        progress=progress or (lambda _stage, _done, _total: None),
+        stated=Stated(margin=margin, smallest=smallest),
+        large=LargeRequest.of(users, splits, memory),
+    )
+    with quietly(), ExitStack() as stack:
+        if isinstance(data, Judged):
+            judgments, data = data, None
+        if runs is not None or judgments is not None:
+            sizes = {"users": users, "splits": splits, "memory": memory, "filters": filters or None}
+            absent = {"data": data, "algorithms": algorithms, "store": store, **sizes}
+            check_absent(absent, "is for ratings: leave it out with judgments and runs")
+            _check_list_settings(plan, workers, cluster, tune)
+            if judgments is None or (runs is None and not isinstance(judgments, Judged)):
+                raise SettingError("give both judgments=… and runs=…")
+            judged = as_judged(
+                judgments,
+                runs,
+                seed=seed or 0,
+                train=train,
+                liked=liked,
+                above=above,
+                gain=gain,
+                loss=loss,
+                relevance=relevance,
+                events=events,
+                weights=weights,
+            )
+            check_likes(judged.tests, judged.relevance)
+            return audit_lists(judged, request, random, references)
+        if data is None:
+            raise SettingError("give ratings, or judgments=… and runs=…")
+        check_absent({"train": train}, "is for judgments and runs: an audit of ratings splits them")
+        if not references:
+            raise SettingError("references=False is for judgments and runs")
+        folder = stack.enter_context(temporary_folder()) if store is None else store
+        training = TrainingRequest(
+            rules=Rules(liked, above, gain, loss, relevance),
+            algorithms=algorithms,
+            random=random,
+            filters=(filters,) if isinstance(filters, Filter) else tuple(filters),
+            tune=tune,
+            store=Store.open(folder),
+            executor=stack.enter_context(executor(workers, cluster)),
+        )
+        source = _read(data, events, weights)
+        return RatingsAudit.of(source, plan, request, training).carry_out()
+
+
+def _check_list_settings(plan: object, workers: int, cluster: object, tune: bool) -> None:
+    """Refuse settings that are for training: given lists stay as they are."""
+    if workers != 1 or cluster is not None:
+        name = "workers" if cluster is None else "cluster"
+        raise SettingError(f"{name} is for ratings: given lists need one process")
+    if not tune:
+        raise SettingError("tune=False is for ratings: given lists stay as they are")
+    if isinstance(plan, Plan):
+        raise SettingError("a plan is for ratings: name a level with judgments and runs")
+
+
+def _read(
+    data: object, events: str | Sequence[str] | None, weights: Mapping[str, float] | None
+) -> object:
+    """Return data as they are, or an event log of which kinds of events were chosen."""
+    if events is None and weights is None:
+        return data
+    # Ratings that were read already are refused there.
+    rows = getattr(data, "ratings", data)
+    return load(rows, events=events, weights=weights)
+
+
+def _filtered(source: World | Dataset, filters: Sequence[Filter]) -> Dataset:
+    """Return a data set whose ratings are what filters leave."""
+    if isinstance(source, World):
+        raise SettingError("filters are for ratings: a world is audited as it was made")
+    return replace(source, ratings=apply_filters(source.ratings, filters))
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class RatingsAudit(RatingsInputs):
+    """An audit of ratings, while it runs: splits, runs, the null experiment, lists, the truth."""
+
+    @classmethod
+    def of(
+        cls, data: object, plan: Plan | str, request: Request, training: TrainingRequest
+    ) -> RatingsAudit:
+        """Read the data and choose what to run."""
+        request.progress("reading", 0, 1)
+        source = data if isinstance(data, World) else load(data)
+        unfiltered, filters = source.ratings, training.filters
+        if filters:
+            source = _filtered(source, filters)
+        ratings = source.ratings
+        if not len(ratings):
+            raise SettingError("there are no ratings to audit")
+        request.large.check_memory(ratings, training.executor.workers)
+        attempts = Attempts()
+        chosen = chosen_of(source, plan, request, training, attempts)
+        shared = chosen.plan
+        if len(shared.systems) < 2:
+            raise SettingError("an audit compares systems: give at least two")
+        metric = check_ordering_metric(request.metric or next(iter(shared.metrics)))
+        if metric not in shared.metrics:
+            shared = replace(shared, metrics=(metric, *shared.metrics))
+        known = None
+        if isinstance(source, World) or training.random is not None or source.random is not None:
+            known = sources.source_of(source, training.random, None, None, "to-training", shared)
+            ratings = known.ratings
+        return cls(
+            source=source,
+            ratings=ratings,
+            known=known,
+            plan=shared,
+            designs=tuple(chosen.designs),
+            metric=metric,
+            level=chosen.level,
+            store=training.store,
+            executor=training.executor,
+            progress=request.progress,
+            attempts=attempts,
+            assumed=tuple(chosen.assumed),
+            is_user_plan=chosen.is_user_plan,
+            stated=request.stated,
+            large=request.large.settled(ratings, shared.judged_users, chosen.level),
+            tune=training.tune,
+            given=GivenData(
+                data=data,
+                algorithms=training.algorithms,
+                random=training.random,
+                level=chosen.level,
+            ),
+            tuned=chosen.tunable & shared.systems.keys() if training.tune else frozenset(),
+            unfiltered=unfiltered if filters else None,
+            filters=filters,
+        )
+
+    def carry_out(self) -> Audit:
+        """Do everything."""
+        self.progress("reading", 1, 1)
+        core = self._core()
+        designs = [one for one in self.designs if one.name in core.designs]
+        analysis = Analysis(
+            metric=self.metric,
+            level=self.level,
+            seed=self.plan.seed,
+            attempts=self.attempts,
+            progress=self.progress,
+            implicit=core.implicit,
+        )
+        scores = core.warm_scores
+        null = self._null([one for one in designs if self._may_be_null(one)], core)
+        self.executor.rest()
+        of_scores = analyse_scores(analysis, scores)
+        of_lists = analyse_lists(analysis, self._judged(core.lists[0]), self._random)
+        self.progress("statements", 0, 1)
+        facts = AuditFacts(
+            name=self.source.name,
+            metric=self.metric,
+            systems=core.systems,
+            designs=core.designs,
+            scores=scores,
+            relevance=self.plan.relevance,
+            evidence=self._evidence(core),
+            data=summary(self._dataset()),
+            bias=self._bias(core.implicit),
+            lights=self._lights(designs),
+            null=null,
+            truth=self._truth(core),
+            skipped=self._skipped(core),
+            assumed=(*self.assumed, *core_notes(core)),
+            filter_effect=self._filter_effect(core),
+            notes=tuple(dict.fromkeys((*self.ratings.notes, *map(str, self.ratings.steps)))),
+            card=ratings_card(self, core, null),
+            command=self._command(designs),
+            plans=tuple(self._plans(designs, core)),
+        )
+        self.progress("statements", 1, 1)
+        return Audit.of(facts, of_scores, of_lists)
+
+    def _core(self) -> Core:
+        """Run every system under every design that these data allow."""
+        return run_core(
+            self.ratings,
+            self.plan,
+            self.designs,
+            metric=self.metric,
+            tune=self.tuned,
+            store=self.store,
+            executor=self.executor,
+            progress=self.progress,
+            attempts=self.attempts,
+            truth=self.known,
+        )
+
+    def _evidence(self, core: Core) -> Evidence:
+        """Work out what statements rest on."""
+        return evidence_of(
+            core,
+            random=self._random,
+            margin=self.stated.margin,
+            smallest=self.stated.smallest,
+            seed=self.plan.seed,
+            attempts=self.attempts,
+        )
+
+    # The data
+
+    @property
+    def _random(self) -> Ratings | None:
+        """Ratings of randomly chosen items, where there are any."""
+        return self.known.random if isinstance(self.known, sources.SampledTruth) else None
+
+    def _dataset(self) -> Dataset:
+        return Dataset(
+            self.source.name,
+            self.ratings,
+            self._random,
+            self.source.scale,
+            self.plan.relevance.threshold,
+            notes=self.ratings.notes,
+        )
+
+    def _bias(self, implicit: bool) -> BiasReport | None:
+        source = self.source if isinstance(self.source, World) else self.ratings
+        liked = least_liked(self.plan.relevance, self.ratings)
+        if implicit and self._random is None:
+            return None  # how liking goes with popularity: everything is liked
+        describe = partial(describe_bias, source, liked=liked, random=self._random)
+        return self.attempts.attempt("bias", describe)
+
+    def _skipped(self, core: Core) -> dict[str, str]:
+        """Return what was not done, and why."""
+        return {
+            **self.attempts.failures,
+            **({"dislikes": WITHOUT_DISLIKES} if core.implicit else {}),
+        }
+
+    def _filter_effect(self, core: Core) -> FilterEffect | None:
+        """Compare the systems on all ratings and on what filters left, under the first design."""
+        unfiltered = self.unfiltered
+        if unfiltered is None:
+            return None
+        first = self.designs[0]
+        plan = replace(
+            self.plan,
+            split=first.split,
+            targets=first.view.targets,
+            algorithms=core.first_systems(self.plan.systems, first.name),
+            interventions=(),
+            judgments="test",
+            metrics=(self.metric,),
+        )
+        compare = partial(filter_effect, unfiltered, plan, self.filters)
+        return self.attempts.attempt("effect of the filters", compare)
+
+    # The null experiment
+
+    def _may_be_null(self, design: AuditDesign) -> bool:
+        """Tell whether the null experiment looks at a design.
+
+        Designs on intervened test parts would train every system once more, and time says nothing
+        on null data.
+        """
+        return design.view.intervention is None and design.split.name != "temporal"
+
+    def _null(self, designs: Sequence[AuditDesign], core: Core) -> NullExperiment | None:
+        if core.implicit:
+            return None
+        if len(np.unique(self.ratings.value)) < 2:
+            self.attempts.failures["null experiment"] = (
+                "all ratings have the same value, so redrawing them changes nothing"
+            )
+            return None
+        if not designs:
+            self.attempts.failures["null experiment"] = "no design without an intervention"
+            return None
+        plans = {
+            one.name: replace(
+                self.plan,
+                algorithms=core.first_systems(self.plan.systems, one.name),
+                split=one.split,
+                targets=one.view.targets,
+                judgments=one.view.judgments,
+                interventions=(),
+            )
+            for one in designs
+        }
+        parts = {one.name: core.scores[one.name] for one in designs}
+        real = {one.name: parts[one.name][: len(parts[one.name]) // one.repeats] for one in designs}
+
+        def run(plans: Mapping[str, Plan]) -> NullExperiment:
+            return null_experiment_by(
+                self.executor,
+                self.ratings,
+                plans,
+                ("iid",),
+                self.level.repeat_rule(self.metric),
+                real=real,
+                fallback=True,
+                store=self.store.home,
+                progress=lambda done, total: self.progress("null experiment", done, total),
+            )
+
+        self.progress("null experiment", 0, 1)
+        whole = self.attempts.attempt("null experiment", lambda: run(plans))
+        if whole is not None or len(plans) == 1:
+            return whole
+        # A redrawn test part can lack what a design needs: the common one is tried alone.
+        first = designs[0].name
+        alone = self.attempts.attempt("null experiment", lambda: run({first: plans[first]}))
+        if alone is not None:
+            why = self.attempts.failures.pop("null experiment")
+            self.attempts.failures[f"null experiment beyond {first}"] = why
+        return alone
+
+    # The lists and the truth
+
+    def _judged(self, first: SplitLists) -> Judged:
+        """Lay the lists over the judgments of their split, once for all that is measured.
+
+        Of users with training ratings, where there are any: these are compared.
+        """
+        split = first.split
+        tests = split.judged_test
+        warm = np.diff(split.train.start)[tests.user] > 0
+        return judge(
+            tests.take(warm) if warm.any() else tests,
+            first.runs,
+            train=split.train,
+            relevance=self.plan.relevance,
+            seed=self.plan.seed,
+        )
+
+    def _truth(self, core: Core) -> Truth | None:
+        if self.known is None:
+            return None
+        metrics = [one for one in (self.metric, *TRUE_METRICS) if one in self.plan.metrics]
+
+        def of_designs(scores: Mapping[str, tuple[Scores, ...]]) -> dict[str, tuple[Scores, ...]]:
+            return {
+                name: tuple(with_metrics(part, metrics) for part in parts)
+                for name, parts in scores.items()
+            }
+
+        return Truth(
+            self.known.name,
+            of_designs(core.warm_scores),
+            of_designs(core.true),
+            self.level.bootstrap,
+            LEVEL,
+            self.plan.seed,
+        )
+
+    # What is written down
+
+    def _plans(self, designs: Sequence[AuditDesign], core: Core) -> list[Plan]:
+        """Return the plans of the first splits, with the settings that were chosen there."""
+        return [
+            replace(plan, algorithms=core.first_systems(plan.systems, members[0].name))
+            for plan, members in plans_of(designs, self.plan).items()
+        ]
+
+    def _command(self, designs: Sequence[AuditDesign]) -> str:
+        choices = Choices(
+            level=self.level.name,
+            designs=[one.name for one in designs],
+            metric=self.metric,
+            relevance=self.plan.relevance,
+            seed=self.plan.seed,
+            tune=self.tune,
+            stated=self.stated,
+            repeats=self.level.given_repeats,
+            large=self.large,
+        )
+        systems, ratings, given = self.plan.systems, self.source.ratings, self.given
+        if self.is_user_plan:
+            return plan_code(given, self.plan, ratings, choices)
+        if given.needs_code:
+            return ratings_audit_code(given, systems, ratings, choices)
+        names = [one.name for one in systems.values()]
+        return ratings_command(choices, names, given.path, given.random_path)
+
+    def _lights(self, designs: Sequence[AuditDesign]) -> SplitLights:
+        """Look at the first split of each protocol."""
+        splitters = {one.split_key: one.split for one in designs}
+        return lights_of_splits(splitters.values(), self.ratings, self.plan.seed)

@@ -1,0 +1,1 @@
+"""The systems of an audit, trained and judged under every design."""

@@ -1,0 +1,319 @@
+"""Given lists as they are read: checked, numbered with their ratings, and how deep they are."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass, replace
+from functools import partial
+
+import numpy as np
+import polars as pl
+
+from unskew.arrays import Mask, frozen
+from unskew.auditing.analyses import Attempts
+from unskew.auditing.cold_users import warm_lists, with_fallback
+from unskew.auditing.designs import METRICS
+from unskew.auditing.request import check_ordering_metric
+from unskew.auditing.truth.sources import fit_all
+from unskew.data.ratings import Ids, Ratings, under_one_numbering
+from unskew.data.read.ratings_files import read_ratings
+from unskew.data.relevance import Relevance
+from unskew.errors import SettingError
+from unskew.evaluation.scores import Scores
+from unskew.experiment.halving import TunedSystem, tune_systems
+from unskew.judging.judged import Judged
+from unskew.judging.rank import rank
+from unskew.metrics.names import parse
+from unskew.recommend.model import Algorithm
+from unskew.recommend.neighbours import ItemKNN
+from unskew.recommend.simple import Popularity, Random, SmoothedAverage
+from unskew.report.text import counted
+from unskew.runs import Run
+from unskew.splits.split import Split
+from unskew.targets.lists import TargetLists
+
+
+def check_lists(given: Judged, references: bool) -> None:
+    """Refuse what cannot be audited as lists."""
+    if given.targets is not None:
+        raise SettingError(
+            "an audit of lists needs one list per user, not target lists: judge test ratings"
+        )
+    if not len(given.tests):
+        raise SettingError("there are no test ratings to judge lists by")
+    if len(given.systems) < 2 and (given.train is None or not references):
+        raise SettingError(
+            "an audit compares systems: give the lists of at least two, or of one with train=… "
+            "and reference systems"
+        )
+
+
+def has_dislikes(ratings: Ratings, rule: Relevance) -> bool:
+    """Tell whether some rating is a dislike."""
+    return not bool(rule.is_liked(ratings.value).all())
+
+
+def with_common_numbers(given: Judged) -> Judged:
+    """Return test and training ratings as one split has them: draws go by their common numbers.
+
+    A given catalogue is part of the numbering, so that all of its items can be ranked.
+    """
+    if given.train is None:
+        return given
+    tests, train = under_one_numbering(given.tests, given.train)
+    if given.items is not None:
+        items, (mine, _) = Ids.union(tests.items, Ids.number(given.items)[0])
+        users = np.arange(len(tests.users), dtype=np.int32)
+        tests, train = (one.recode(one.users, users, items, mine) for one in (tests, train))
+    return given.with_ratings(tests, train)
+
+
+def all_ratings(tests: Ratings, train: Ratings) -> Ratings:
+    """Return all ratings there are, those of both parts once."""
+    columns = [one.to_polars().select("user", "item", "rating") for one in (train, tests)]
+    return read_ratings(pl.concat(columns), duplicates="first")
+
+
+# How deep the lists are
+
+
+def shallowest(judged: Judged) -> tuple[int, str]:
+    """Return how many items the longest list holds, of the system with the shortest, and whose."""
+    longest = {
+        name: int(run.depth.max(initial=0))
+        for name, run in judged.systems.items()
+        if isinstance(run, Run)
+    }
+    name = min(longest, key=lambda one: longest[one])
+    depth = longest[name] if judged.depth is None else min(longest[name], judged.depth)
+    return max(depth, 1), name
+
+
+def metrics_within(
+    depth: int, shortest: str, stated: str | None, implicit: bool
+) -> tuple[str, tuple[str, ...], list[str]]:
+    """Return the metric that orders systems, all metrics, and notes on those left out.
+
+    A metric that looks deeper than the lists gives every system the same misses: it is measured
+    only where the user asks for it.
+
+    Parameters
+    ----------
+    depth
+        Items of the longest list of the system with the shortest lists.
+    shortest
+        This system.
+    stated
+        The metric that the user asks for, if any.
+    implicit
+        Whether nothing is disliked: then metrics of disliked items are left out.
+    """
+    usual = [one for one in METRICS if not (implicit and parse(one).anti)]
+    within = [one for one in usual if (parse(one).cutoff or 0) <= depth]
+    deeper = [one for one in usual if one not in (*within, stated)]
+    cutoff = min(depth, 10)
+    if cutoff < 10:
+        within += [one.replace("@10", f"@{cutoff}") for one in usual if one.endswith("@10")]
+    metric = check_ordering_metric(stated or f"P@{cutoff}")
+    metrics = tuple(dict.fromkeys((metric, *within)))
+    notes = []
+    if deeper:
+        count = counted(len(deeper), "metric that looks", "metrics that look")
+        verb = "is" if len(deeper) == 1 else "are"
+        notes.append(
+            f"the lists of {shortest} hold at most {counted(depth, 'item')}: {count} deeper {verb} "
+            f"left out ({', '.join(deeper)})"
+        )
+    return metric, metrics, notes
+
+
+def outside_catalogue(judged: Judged) -> list[str]:
+    """Say of each system how many of its recommended items no rating knows."""
+    notes = []
+    for name, run in judged.systems.items():
+        assert isinstance(run, Run)
+        unknown = judged.tests.items.codes(run.items.values) < 0
+        shown = run.item[run.item >= 0]
+        count = int(np.count_nonzero(unknown[shown]))
+        if count:
+            notes.append(
+                f"{name}: {count:,} of {shown.size:,} recommended items are in neither training "
+                f"nor test ratings; they count as misses"
+            )
+    return notes
+
+
+# The core
+
+
+def cold_count(judged: Judged) -> int:
+    """Count the users with test ratings and without training ratings."""
+    assert judged.train is not None
+    tested, trained = (np.diff(one.start) > 0 for one in (judged.tests, judged.train))
+    return int(np.count_nonzero(tested & ~trained))
+
+
+def warm_users(scores: Scores) -> Mask:
+    """Tell which lists belong to users with a training rating.
+
+    All of them where nobody with test ratings has one, or training ratings are not known: nothing
+    can be told apart then.
+    """
+    if "train" in scores.lists.columns:
+        warm = warm_lists(scores)
+        if (warm & (scores.lists["test"].to_numpy() > 0)).any():
+            return warm
+    return np.ones(scores.lists.height, np.bool_)
+
+
+def on_split(run: Run, split: Split, depth: int | None = None) -> Run:
+    """Return given lists under the numbers of a split: a list for each of its users.
+
+    Items that the split does not know are empty slots, lists of users that it does not know are
+    left out.
+
+    Parameters
+    ----------
+    run
+        The lists.
+    split
+        Whose users and items.
+    depth
+        No more than so many items of each list are looked at.
+
+    Examples
+    --------
+    >>> import unskew as us
+    >>> from unskew.auditing.lists.given_lists import on_split
+    >>> data = us.read_ratings({"user": [1, 2, 3], "item": [7, 8, 9]})
+    >>> split = us.Split(data, data)
+    >>> run = on_split(us.read_run({3: [9, 5, 7], 4: [8]}), split)
+    >>> run.start.tolist(), run.item.tolist()
+    ([0, 0, 0, 3], [2, -1, 0])
+    """
+    users, items = split.test.users, split.test.items
+    place, code = users.codes(run.users.values), items.codes(run.items.values)
+    held = run.depth if depth is None else np.minimum(run.depth, depth)
+    known = np.flatnonzero(place >= 0)
+    known = known[np.argsort(place[known])]
+    length = np.zeros(len(users), np.int64)
+    length[place[known]] = held[known]
+    start = np.append(0, np.cumsum(length))
+    # Where each slot stands in the given run: the start of its list, and its place in the list.
+    first = np.repeat(run.start[:-1][known], held[known])
+    within = np.arange(int(start[-1])) - np.repeat(start[:-1], length)
+    slot = run.item[first + within]
+    item = np.where(slot >= 0, code[slot], -1).astype(np.int32)
+    return Run(users, items, frozen(start), frozen(item))
+
+
+def reference_name(name: str, taken: Collection[str]) -> str:
+    """Return what a reference system is called; no name that a system of the user has.
+
+    Examples
+    --------
+    >>> from unskew.auditing.lists.list_inputs import reference_name
+    >>> reference_name("popularity", ["mine", "popularity"])
+    'popularity (reference)'
+    >>> reference_name("popularity", ["popularity (reference)"])
+    'popularity (reference 2)'
+    """
+    label, number = f"{name} (reference)", 1
+    while label in taken:
+        number += 1
+        label = f"{name} (reference {number})"
+    return label
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class ReferenceLists:
+    """The lists of reference systems by name, and what was chosen for those that were tuned."""
+
+    runs: Mapping[str, Run]
+    tuned: Mapping[str, TunedSystem]
+
+
+@dataclass(frozen=True, kw_only=True)
+class References:
+    """Which systems stand beside the given lists, and how they are trained."""
+
+    relevance: Relevance
+    liked: float
+    """The smallest liked rating."""
+    metric: str
+    """By which item-kNN is tuned."""
+    is_implicit: bool
+    """Whether nothing is disliked: then all averages are equal and order nothing."""
+    seed: int
+
+    @property
+    def algorithms(self) -> tuple[Algorithm, ...]:
+        """The systems, before they are tuned."""
+        average = () if self.is_implicit else (SmoothedAverage(liked=self.liked),)
+        return (Popularity(), *average, ItemKNN(), Random())
+
+    def lists_of(
+        self,
+        lists: TargetLists,
+        users: Mask,
+        depth: int,
+        taken: Collection[str],
+        attempts: Attempts,
+    ) -> ReferenceLists:
+        """Return the lists of each system.
+
+        Parameters
+        ----------
+        lists
+            All items outside training, one list per user.
+        users
+            Whose lists are kept: those who have one of the user's systems, so that all are alike.
+        depth
+            How many items of each list are kept.
+        taken
+            Names that the systems of the user have.
+        attempts
+            Notes systems that cannot be trained on these ratings.
+        """
+        names = {one.name: reference_name(one.name, taken) for one in self.algorithms}
+        tuned = self._tuned(lists.train, names, attempts)
+        runs = {}
+        for one in self.algorithms:
+            label = names[one.name]
+            system = tuned[label].algorithm if label in tuned else one
+            run = attempts.attempt(
+                f"reference system {one.name}", partial(self._run, system, lists, users, depth)
+            )
+            if run is not None:
+                runs[label] = run
+        return ReferenceLists(runs=runs, tuned=tuned)
+
+    def _tuned(
+        self, train: Ratings, names: Mapping[str, str], attempts: Attempts
+    ) -> dict[str, TunedSystem]:
+        """Choose the settings of the personalised system on a part of the training ratings."""
+        personal = {names[one.name]: one for one in self.algorithms if isinstance(one, ItemKNN)}
+        tuned = attempts.attempt(
+            "tuning of reference systems",
+            lambda: tune_systems(personal, train, self.relevance, self.metric, seed=self.seed),
+        )
+        return {} if tuned is None else tuned
+
+    def _run(self, system: Algorithm, lists: TargetLists, users: Mask, depth: int) -> Run:
+        model = fit_all({system.name: system}, lists.train, self.seed, "references")[system.name]
+        whole = with_fallback(model, lists.train)
+        return _of_users(rank(whole, lists, depth, seed=self.seed), users)
+
+
+def _of_users(run: Run, users: Mask) -> Run:
+    """Return the lists of some users."""
+    held = run.depth
+    return replace(
+        run,
+        users=Ids(run.users.raw(np.flatnonzero(users).astype(np.int32))),
+        start=frozen(np.append(0, np.cumsum(held[users]))),
+        item=frozen(run.item[np.repeat(users, held)]),
+        score=None,
+        notes=(),
+        ranked_for=None,
+    )

@@ -1,0 +1,543 @@
+"""The tasks of a null experiment: one system on one split of one draw, and what it scores."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from contextlib import closing
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from typing import Any
+
+import polars as pl
+
+from unskew.auditing.cold_users import with_fallback
+from unskew.auditing.null.repeats import NULL_SCHEMA, REAL, RepeatBudget, RepeatRule
+from unskew.auditing.page.captions import caption
+from unskew.data.ratings import Ratings
+from unskew.engine.executor import Executor
+from unskew.engine.progress import Progress
+from unskew.engine.rng import generator
+from unskew.engine.rng import key_of as seed_of
+from unskew.engine.store import Store, digest_of
+from unskew.engine.system import versions
+from unskew.errors import DataError, SettingError, quietly
+from unskew.evaluation.scores import Scores, system_of
+from unskew.evaluation.scoring import list_columns
+from unskew.experiment.execution import run_plan_by
+from unskew.experiment.plan import STAGES, Plan
+from unskew.experiment.task import (
+    lists_result,
+    protocol_label,
+    system_results,
+    task_label,
+    wanted_metrics,
+)
+from unskew.judging.judged import Judged
+from unskew.recommend.simple import Random
+from unskew.splits.split import Split
+from unskew.targets.lists import TargetLists
+from unskew.worlds.nulls import DIRECTIONS, redraw
+
+SEEDS = 1 << 31
+"""Seeds of repeats are below this."""
+
+
+@dataclass(frozen=True)
+class NullTask:
+    """One system on one split of one draw, under all designs of a plan.
+
+    Without a system: what chance scores there.
+    """
+
+    kind: str
+    """The null."""
+    repeat: int
+    plan: int
+    """Its number in the job."""
+    split: int
+    fold: int
+    system: str | None
+
+
+@dataclass(frozen=True)
+class NullMean:
+    """What a system, or chance, scores under one design of one split."""
+
+    view: int
+    """Number of the way to judge."""
+    metric: str
+    value: float
+
+
+@dataclass
+class _DrawnNull:
+    """A draw, and what was worked out on it so far."""
+
+    key: tuple[object, ...] = ()
+    ratings: Ratings | None = None
+    split_key: tuple[object, ...] = ()
+    split: Split | None = None
+    lists: dict[int, TargetLists] = field(default_factory=dict)
+    known: dict[int, pl.DataFrame] = field(default_factory=dict)
+    """By view: what is known of its lists, which means are taken by."""
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class NullJob:
+    """What all tasks share; called with a task it does it.
+
+    A draw and its splits are kept from task to task: who rated what is the same in all of them, and
+    tasks of one draw follow one another.
+    """
+
+    ratings: Ratings
+    plans: tuple[Plan, ...]
+    share: float | None = None
+    """For `iid`: the share of liked ratings; that of the data unless given."""
+    directions: int = DIRECTIONS
+    """For `clusters`."""
+    fallback: bool = False
+    """Whether cold users are recommended popular items, as an audit does."""
+    store: Store | None = None
+    """Keeps the means of finished tasks."""
+    data: str = ""
+    """The key of the ratings in the store."""
+    drawn: _DrawnNull = field(default_factory=_DrawnNull, repr=False)
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {**self.__dict__, "drawn": _DrawnNull()}
+
+    def forget(self) -> None:
+        """Give back what this process keeps from task to task."""
+        self.drawn.__dict__.update(_DrawnNull().__dict__)
+
+    def tasks(self, kinds: Sequence[str], repeats: range) -> list[NullTask]:
+        """Return the tasks of some repeats; those of one draw follow one another."""
+        return [
+            NullTask(kind, repeat, number, split, fold, system)
+            for kind in kinds
+            for repeat in repeats
+            for number, plan in enumerate(self.plans)
+            if kind == "iid" or not is_null_only(plan)
+            for chance in [chance_systems(plan)]
+            for split, fold in self._folds(number, kind, repeat)
+            for system in (None, *(name for name in plan.systems if name not in chance))
+        ]
+
+    def _folds(self, number: int, kind: str, repeat: int) -> list[tuple[int, int]]:
+        known = [one.known_count() for one in self.plans[number].splits]
+        if None in known:  # the number of splits depends on the data
+            task = NullTask(kind, repeat, number, 0, 0, None)
+            return self.plans[number].folds(self._ratings(task), self.seed(task))
+        return [(n, fold) for n, count in enumerate(known) for fold in range(count or 0)]
+
+    def label(self, task: NullTask) -> str:
+        """Return in words what a task is."""
+        of_plan = task_label(self.plans[task.plan], task.split, task.fold, task.system)
+        return f"{of_plan}, {task.kind} repeat {task.repeat + 1}"
+
+    def seed(self, task: NullTask) -> int:
+        """Return the seed of a draw, of its splits and of what is trained on it."""
+        return seed_of(self.plans[task.plan].seed, "null", task.kind, task.repeat) % SEEDS
+
+    def kept(self, task: NullTask) -> list[NullMean] | None:
+        """Return what the store has of a task; None = nothing."""
+        key = self._key(task)
+        if self.store is None or key is None or not self.store.has(key):
+            return None
+        table, _ = self.store.get(key)
+        return [NullMean(*row) for row in table.iter_rows()]
+
+    def keep(self, task: NullTask, means: Sequence[NullMean]) -> None:
+        """Put what a task gave into the store; whoever did the task need not reach the store."""
+        key = self._key(task)
+        if self.store is None or key is None:
+            return
+        rows = [(one.view, one.metric, one.value) for one in means]
+        schema = {"view": pl.Int64, "metric": pl.String, "value": pl.Float64}
+        card = {"label": self.label(task), "seed": self.seed(task), "versions": versions()}
+        self.store.put(key, pl.DataFrame(rows, schema=schema, orient="row"), card)
+
+    def __call__(self, task: NullTask) -> list[NullMean]:
+        """Draw, split, train, rank and judge, as far as it is not done yet."""
+        with quietly():
+            return self._chance(task) if task.system is None else self._system(task, task.system)
+
+    def _chance(self, task: NullTask) -> list[NullMean]:
+        plan, seed, means = self.plans[task.plan], self.seed(task), []
+        for number, view in enumerate(plan.views()):
+            lists, wanted = self._lists(task, number), wanted_metrics(plan, view)
+            table, card = lists_result(lists, wanted, draws=plan.draws, seed=seed)
+            means += self._means(task, number, table, card["aggregates"])
+        return means
+
+    def _system(self, task: NullTask, name: str) -> list[NullMean]:
+        plan, seed, split = self.plans[task.plan], self.seed(task), self._split(task)
+        one = plan.systems[name]
+        split_key = digest_of({"split": plan.splits[task.split].draw_key})
+        rng = generator(seed, "fit", split_key, task.fold, digest_of(one.draw_key))
+        model = one.fit(split.train, rng)
+        if self.fallback:
+            model = with_fallback(model, split.train)
+        designs = [
+            (self._lists(task, number), wanted_metrics(plan, view))
+            for number, view in enumerate(plan.views())
+        ]
+        results, _ = system_results(designs, model, (plan.users,), ties=plan.ties, seed=seed)
+        means = []
+        for number, (table, card) in enumerate(results):
+            means += self._means(task, number, table, card["aggregates"])
+        return means
+
+    def _means(
+        self, task: NullTask, number: int, table: pl.DataFrame, aggregates: Mapping[str, float]
+    ) -> list[NullMean]:
+        """Average the values of lists as the plan says."""
+        plan = self.plans[task.plan]
+        wanted = wanted_metrics(plan, plan.views()[number])
+        labels = tuple(label for label, metric in wanted.items() if metric.definition.of != "run")
+        lists = self._lists(task, number)
+        if number not in self.drawn.known:
+            self.drawn.known[number] = list_columns(Judged.of_lists(lists, {}))
+        scores = Scores(
+            labels=labels,
+            systems={"": system_of(table, labels, aggregates)},
+            user_ids=lists.tests.users,
+            lists=self.drawn.known[number],
+            users=plan.users,
+            undefined=plan.undefined,
+            order=tuple(wanted),
+            over="strata" if lists.strata else "lists",
+        )
+        return [
+            NullMean(number, label, mean.value) for label, mean in scores.averages()[""].items()
+        ]
+
+    def _ratings(self, task: NullTask) -> Ratings:
+        plan, seed = self.plans[task.plan], self.seed(task)
+        key = (task.kind, seed, None if self.share is None else plan.relevance.liked)
+        held = self.drawn
+        if held.ratings is None or held.key != key:
+            self.forget()
+            held.key, held.ratings = key, self._redrawn(task.kind, seed, plan)
+        return held.ratings
+
+    def _redrawn(self, kind: str, seed: int, plan: Plan) -> Ratings:
+        if kind == "clusters":
+            return redraw(self.ratings, kind, seed, directions=self.directions)
+        if kind == "iid" and self.share is not None:
+            liked = plan.relevance.liked
+            return redraw(self.ratings, kind, seed, liked=liked, share=self.share)
+        return redraw(self.ratings, kind, seed)
+
+    def _split(self, task: NullTask) -> Split:
+        ratings, held = self._ratings(task), self.drawn
+        key = (task.plan, task.split, task.fold)
+        if held.split is None or held.split_key != key:
+            plan = self.plans[task.plan]
+            split = plan.splits[task.split].nth(ratings, task.fold, self.seed(task))
+            # The users who are judged are those of the plan, whatever the draw.
+            split = split.judging(plan.judged(self.ratings))
+            held.split_key, held.split = key, split
+            held.lists, held.known = {}, {}
+        return held.split
+
+    def _lists(self, task: NullTask, number: int) -> TargetLists:
+        split = self._split(task)
+        if number not in self.drawn.lists:
+            plan, seed = self.plans[task.plan], self.seed(task)
+            view = plan.views()[number]
+            judged = view.apply(split, seed)
+            lists = view.targets.lists(judged, plan.relevance, seed=seed)
+            self.drawn.lists[number] = lists
+        return self.drawn.lists[number]
+
+    def _key(self, task: NullTask) -> str | None:
+        """Return the key of a result in a store; None where it depends on code of the user."""
+        plan = self.plans[task.plan]
+        if self.store is None or task.system not in plan.storable:
+            return None
+        parts: dict[str, Any] = {
+            "stages": STAGES,
+            "what": "null",
+            "data": self.data,
+            "null": [task.kind, self.share, self.directions],
+            "split": plan.splits[task.split].describe(),
+            "fold": task.fold,
+            "seed": self.seed(task),
+            "views": [view.describe() for view in plan.views()],
+            "relevance": plan.relevance.describe(),
+            "metrics": {label: str(metric) for label, metric in plan.labelled_metrics.items()},
+            "users": [plan.users, plan.undefined],
+            "judged": [plan.judged_users, plan.seed],
+            "versions": versions(),
+        }
+        if task.system is None:
+            parts["draws"] = plan.draws
+        else:
+            parts["system"] = plan.systems[task.system].describe()
+            parts |= {"ties": plan.ties, "fallback": self.fallback}
+        return digest_of(parts)
+
+
+def is_null_only(plan: Plan) -> bool:
+    """Tell whether the splits of a plan make sense on null data only."""
+    return all(one.null_only for one in plan.splits)
+
+
+def chance_systems(plan: Plan) -> frozenset[str]:
+    """Return the systems that are a random order whose expected value is known: what chance scores.
+
+    Metrics of a whole run are left out: what is known of them is simulated by few random orders.
+    """
+    if any(metric.definition.of == "run" for metric in plan.labelled_metrics.values()):
+        return frozenset()
+    return frozenset(name for name, one in plan.systems.items() if type(one) is Random)
+
+
+Place = tuple[int, int]
+"""Number of the splitter, and of the way to judge."""
+
+
+@dataclass(frozen=True)
+class _JudgedNull:
+    """One way to judge the splits of a draw."""
+
+    kind: str
+    repeat: int
+    plan: int
+    split: int
+    view: int
+
+
+@dataclass(frozen=True)
+class PlanGroup:
+    """Plans that share everything but their targets, as one: systems are trained once."""
+
+    plan: Plan
+    names: Mapping[tuple[str, str], str]
+    """From target designs as they print, and the name of the plan they came from, to labels."""
+
+    @cached_property
+    def chance(self) -> frozenset[str]:
+        """The systems that score what chance scores."""
+        return chance_systems(self.plan)
+
+    @cached_property
+    def labels(self) -> dict[Place, list[str]]:
+        """By splitter and way to judge: the designs that take it, as they are called."""
+        plan = self.plan
+        kinds = [one.kind for one in plan.interventions]
+        parts = {}
+        for split in range(len(plan.splits)):
+            for number, view in enumerate(plan.views()):
+                change = view.intervention
+                kind = "" if change is None else change.kind
+                changed = kind if kinds.count(kind) < 2 else repr(change)
+                parts[split, number] = (protocol_label(plan, split), view.judgments, changed)
+        differing = [at for at in range(3) if len({part[at] for part in parts.values()}) > 1]
+        labels: dict[Place, list[str]] = {}
+        for place, part in parts.items():
+            targets = repr(plan.views()[place[1]].targets)
+            more = [part[at] for at in differing]
+            labels[place] = [
+                " ".join(filter(None, [name, *more])) or targets
+                for (design, _), name in self.names.items()
+                if design == targets
+            ]
+        return labels
+
+
+def plan_groups(plan: Plan | Mapping[str, Plan], liked: float | None) -> list[PlanGroup]:
+    """Bring plans with one split and like systems together.
+
+    Parameters
+    ----------
+    plan
+        A plan, or several by name.
+    liked
+        The smallest rating that is liked, instead of what their relevance says.
+    """
+    if isinstance(plan, Plan):
+        plan = {"": plan}
+    if not isinstance(plan, Mapping) or not plan:
+        raise SettingError(f"give a plan, or plans by name; got {plan!r}")
+    groups: dict[str, dict[str, Plan]] = {}
+    for name, one in plan.items():
+        if not isinstance(one, Plan):
+            raise SettingError(f"{name}: a plan is us.Plan(…), got {one!r}")
+        member = one
+        if liked is not None:
+            member = replace(one, relevance=replace(one.relevance, liked=liked, above=None))
+        shared = {key: value for key, value in member.describe().items() if key != "targets"}
+        groups.setdefault(digest_of(shared), {})[str(name)] = member
+    return [_group(members) for members in groups.values()]
+
+
+def _group(members: Mapping[str, Plan]) -> PlanGroup:
+    first = next(iter(members.values()))
+    targets = {repr(one): one for member in members.values() for one in member.designs}
+    names = {
+        (repr(one), name): name if len(member.designs) == 1 else f"{name} {one!r}".strip()
+        for name, member in members.items()
+        for one in member.designs
+    }
+    only = [one.null_only for one in first.splits]
+    if any(only) and not all(only):
+        raise SettingError("splits that make sense only on null data need a separate plan")
+    return PlanGroup(replace(first, targets=tuple(targets.values())), names)
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class NullRun:
+    """A null experiment while it runs."""
+
+    job: NullJob
+    groups: Sequence[PlanGroup]
+    kinds: Sequence[str]
+    level: float
+    rule: RepeatRule
+    executor: Executor
+    progress: Progress
+
+    def carry_out(
+        self, real: Mapping[str, Sequence[Scores]] | None
+    ) -> tuple[pl.DataFrame, RepeatBudget]:
+        """Run the first repeats, and as many more as their spread asks for; return all rows."""
+        rule = self.rule
+        rows = self._real_rows(real)
+        rows += self._drawn_rows(range(rule.least), rule.most)
+        budget = rule.budget(pl.DataFrame(rows, schema=NULL_SCHEMA), self.level)
+        if budget.repeats > rule.least:
+            rows += self._drawn_rows(range(rule.least, budget.repeats), budget.repeats)
+        kinds = [REAL, *self.kinds]
+        rows.sort(key=lambda row: (kinds.index(row["data"]), row["repeat"]))
+        return pl.DataFrame(rows, schema=NULL_SCHEMA), budget
+
+    def notes(self) -> tuple[str, ...]:
+        """Return what a reader should know of single designs and systems."""
+        notes = [
+            f"{', '.join(group.names.values())}: for the null iid only"
+            for group in self.groups
+            if is_null_only(group.plan) and set(self.kinds) != {"iid"}
+        ]
+        expected = {name for group in self.groups for name in group.chance}
+        if expected:
+            notes.append(caption("null expected", names=", ".join(sorted(expected))))
+        return tuple(dict.fromkeys(notes))
+
+    # The data as they are
+
+    def _real_rows(self, real: Mapping[str, Sequence[Scores]] | None) -> list[dict[str, Any]]:
+        rows: list[dict[str, Any]] = []
+        for group in self.groups:
+            if is_null_only(group.plan):
+                continue
+            known = self._run(group) if real is None else real
+            for labels in group.labels.values():
+                for design in labels:
+                    if not known.get(design):
+                        raise SettingError(f"real has no scores of {design}")
+                    rows += _means(design, known[design])
+        return rows
+
+    def _run(self, group: PlanGroup) -> dict[str, list[Scores]]:
+        """Return the scores of each design on the data as they are."""
+        store = None if self.job.store is None else self.job.store.home
+        results = run_plan_by(self.executor, self.job.ratings, group.plan, store=store)
+        places = {
+            (protocol_label(group.plan, split), digest_of(group.plan.views()[view].describe())): one
+            for (split, view), one in group.labels.items()
+        }
+        scores: dict[str, list[Scores]] = {}
+        for part in results:
+            for design in places[part.split, digest_of(part.view.describe())]:
+                scores.setdefault(design, []).append(part.scores)
+        return scores
+
+    # Draws
+
+    def _drawn_rows(self, repeats: range, most: int) -> list[dict[str, Any]]:
+        """Return the rows of some repeats; their tasks are one set, whoever does them."""
+        job = self.job
+        tasks = job.tasks(self.kinds, repeats)
+        each = len(tasks) // max(len(repeats), 1)
+        done, total = each * repeats.start, each * most
+        means = {task: kept for task in tasks if (kept := job.kept(task)) is not None}
+        done += len(means)
+        self.progress(done, total)
+        todo = [task for task in tasks if task not in means]
+        try:
+            with closing(self.executor.do(job, todo)) as outcomes:
+                for outcome in outcomes:
+                    if outcome.failure is not None:
+                        raise self._failed(outcome.task, outcome.failure)
+                    means[outcome.task] = outcome.result
+                    job.keep(outcome.task, outcome.result)
+                    done += 1
+                    self.progress(done, total)
+        finally:
+            job.forget()
+        return self._rows(tasks, means)
+
+    def _rows(
+        self, tasks: Sequence[NullTask], means: Mapping[NullTask, Sequence[NullMean]]
+    ) -> list[dict[str, Any]]:
+        """Average over folds; chance stands for systems that are a random order."""
+        values: dict[tuple[_JudgedNull, str | None, str], list[float]] = {}
+        for task in tasks:
+            for one in means[task]:
+                place = _JudgedNull(task.kind, task.repeat, task.plan, task.split, one.view)
+                values.setdefault((place, task.system, one.metric), []).append(one.value)
+        average = {key: math.fsum(several) / len(several) for key, several in values.items()}
+        chance: dict[_JudgedNull, dict[str, float]] = {}
+        for (place, system, metric), value in average.items():
+            if system is None:
+                chance.setdefault(place, {})[metric] = value
+        return [
+            {
+                "data": place.kind,
+                "repeat": place.repeat,
+                "design": design,
+                "system": name,
+                "metric": metric,
+                "value": average[
+                    place, None if name in self.groups[place.plan].chance else name, metric
+                ],
+                "random": value,
+            }
+            for place, of_chance in chance.items()
+            for design in self.groups[place.plan].labels[place.split, place.view]
+            for name in self.groups[place.plan].plan.systems
+            for metric, value in of_chance.items()
+        ]
+
+    def _failed(self, task: NullTask, failure: str) -> DataError:
+        label, seed = self.job.label(task), self.job.seed(task)
+        if "\n" not in failure.strip():  # an error on purpose, not one of code
+            return DataError(f"{label} failed, with seed {seed}: {failure}")
+        return DataError(f"{label} failed, with seed {seed}; finished work is kept.\n{failure}")
+
+
+def _means(design: str, scores: Sequence[Scores]) -> list[dict[str, Any]]:
+    """Return the means over splits of what every system scores on the data as they are."""
+    averages = [one.averages() for one in scores]
+    chances = [one.random() for one in scores]
+    rows = []
+    for name, labels in averages[0].items():
+        for metric in labels:
+            values = [one[name][metric].value for one in averages]
+            known = [one[metric] for one in chances if metric in one]
+            rows.append(
+                {
+                    "data": REAL,
+                    "repeat": 0,
+                    "design": design,
+                    "system": name,
+                    "metric": metric,
+                    "value": math.fsum(values) / len(values),
+                    "random": math.fsum(known) / len(known) if known else None,
+                }
+            )
+    return rows

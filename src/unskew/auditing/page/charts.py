@@ -1,0 +1,390 @@
+"""The one chart of the first screen: place and score of each system under each design."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+import polars as pl
+
+from unskew.auditing.page.captions import caption, title
+from unskew.metrics.names import parse
+from unskew.report.charts import BLUE, GREY, VERMILION, Figure, as_figure, system_colours
+from unskew.report.text import counted, finite
+
+if TYPE_CHECKING:
+    import altair as alt
+
+    from unskew.auditing.measurements import Measurements
+
+
+MOST_SYSTEMS = 8
+"""The most systems of the chart."""
+WIDTH, SPACE = 960, 24
+"""Of the whole chart, and between panels."""
+STEP = 28
+"""The height of a system's row."""
+OFFSET = 6
+"""By so much names stand above the middle of their row, and dots below it."""
+TRUTH = "truth"
+"""The key of the panel that shows what is known to be true."""
+PANELS = {
+    "all-items": "All items ranked",
+    "test-items": "Items with a test rating",
+    "1r": "1 liked item, 100 others",
+    "u1r": "1 and 100, equal tests",
+    "p1r": "1 and 100, as popular",
+    "test-targets": "Only what the user rated",
+    "skew": "Popular items tested less",
+    "wtd-h": "Tested as if at random",
+    "temporal": "The last fifth in time",
+    "as-given": "The lists as they are",
+}
+"""By design: the title of its panel."""
+USED = {**PANELS, "1r": "1 used item, 100 others"}
+"""The same where data record uses."""
+
+
+def main_chart(audit: Measurements) -> Figure:
+    """Draw each system's score under each design, best at the top, and the truth where known.
+
+    The rows hold the fields design, system, value, low, high, chance and place and nothing else:
+    a page can draw other rows of these fields.
+    """
+    rows = chart_rows(audit)
+    shown = drawn_systems(audit)
+    left = len(audit.systems) - len(shown)
+    notes = [caption("chart mean", metric=audit.metric)]
+    if any(row["chance"] is not None for row in rows):
+        notes.append(caption("chart chance"))
+    if any(row["design"] == TRUTH for row in rows):
+        notes.append(caption("chart truth"))
+    if left:
+        notes.append(caption("chart left", systems=counted(left, "system is", "systems are")))
+    return as_figure(
+        _chart(audit.order(), panel_titles(audit)),
+        title("main chart"),
+        notes,
+        [row for row in rows if row["system"] in shown],
+    )
+
+
+def panel_titles(audit: Measurements) -> dict[str, str]:
+    """Return the title of each panel, by design; the truth comes last."""
+    words = USED if audit.core.implicit else PANELS
+    panels = {name: words.get(name, name) for name in audit.designs}
+    return panels if audit.truth is None else {**panels, TRUTH: title("truth panel")}
+
+
+def columns_for(panels: int) -> int:
+    """Return how many panels stand side by side, so that the last row is not nearly empty."""
+    return panels if panels < 4 else 4 if panels in (4, 7, 8) else 3
+
+
+def drawn_systems(audit: Measurements) -> list[str]:
+    """Return the systems that are drawn: the pair of the finding, references, and the best."""
+    order = audit.order()
+    always = [*audit.first_screen.finding.subjects[:2], *audit.references]
+    chosen = set([*dict.fromkeys(one for one in (*always, *order) if one in order)][:MOST_SYSTEMS])
+    return [one for one in order if one in chosen]
+
+
+def chart_rows(audit: Measurements) -> list[dict[str, Any]]:
+    """Return a row per design and system, and what is true where it is known."""
+    table = audit.table().rename({"random": "chance"})
+    rows = [*table.iter_rows(named=True), *_true_rows(audit)]
+    return [finite(row) for row in rows]
+
+
+def _true_rows(audit: Measurements) -> list[dict[str, Any]]:
+    if audit.truth is None or audit.metric not in audit.truth.metrics:
+        return []
+    known = audit.truth.table().filter(
+        (pl.col("design") == audit.common) & (pl.col("metric") == audit.metric)
+    )
+    sign = -1.0 if parse(audit.metric).better == "lower" else 1.0
+    values = {row["system"]: row["true"] for row in known.iter_rows(named=True)}
+    if any(one is None or math.isnan(one) for one in values.values()):
+        return []
+    return [
+        {
+            "design": TRUTH,
+            "system": system,
+            "value": value,
+            "low": None,
+            "high": None,
+            "chance": None,
+            "place": 1 + sum(sign * other > sign * value for other in values.values()),
+        }
+        for system, value in values.items()
+    ]
+
+
+def _layers(systems: Sequence[str]) -> alt.LayerChart | alt.FacetChart:
+    """Draw a panel; everything that depends on the rows is a transform."""
+    import altair as alt
+
+    colours = system_colours(systems)
+    base = alt.Chart().transform_window(
+        row="row_number()",
+        sort=[alt.SortField("place"), alt.SortField("system")],
+        groupby=["design"],
+    )
+    y = alt.Y("row:O").axis(None).scale(paddingInner=0, paddingOuter=0.15)
+    x = alt.X("value:Q", title=None).scale(zero=True).axis(tickCount=3, grid=True, domain=False)
+    colour = alt.Color("system:N", legend=None).scale(
+        domain=list(colours), range=list(colours.values())
+    )
+    is_truth = f"datum.design === {json.dumps(TRUTH)}"
+    shade = alt.Chart().transform_filter(is_truth).transform_aggregate(n="count()")
+    shade = shade.mark_rect(color=GREY, opacity=0.14).encode(
+        x=alt.value(-6), x2=alt.value("width"), y=alt.value(0), y2=alt.value("height")
+    )
+    # A dash beside each dot: together they are a line that crosses no name. What is not known is
+    # drawn on the dot and not seen, because a panel without any value would have no scale.
+    known = "isValid(datum.chance)"
+    chance = (
+        base.transform_calculate(dash=f"{known} ? datum.chance : datum.value")
+        .mark_tick(color=GREY, size=STEP / 2, thickness=1.5, yOffset=OFFSET)
+        .encode(x="dash:Q", y=y, opacity=alt.condition(known, alt.value(1), alt.value(0)))
+    )
+    whiskers = (
+        base.transform_calculate(
+            left="isValid(datum.low) ? datum.low : datum.value",
+            right="isValid(datum.high) ? datum.high : datum.value",
+        )
+        .mark_rule(strokeWidth=2.5, yOffset=OFFSET)
+        .encode(x="left:Q", x2="right:Q", y=y, color=colour)
+    )
+    dots = base.mark_point(filled=True, size=80, opacity=1, yOffset=OFFSET).encode(
+        x=x,
+        y=y,
+        color=colour,
+        shape=alt.condition(is_truth, alt.value("diamond"), alt.value("circle")),
+        tooltip=_tooltip(),
+    )
+    names = (
+        base.transform_calculate(label="datum.place + '  ' + datum.system")
+        .mark_text(align="left", baseline="middle", fontSize=12, yOffset=-OFFSET)
+        .encode(x=alt.value(0), y=y, text="label:N", tooltip=_tooltip())
+    )
+    return alt.layer(shade, chance, whiskers, dots, names, data=alt.NamedData(name="rows"))
+
+
+def _chart(systems: Sequence[str], panels: Mapping[str, str]) -> alt.FacetChart:
+    """Lay out a panel per design."""
+    import altair as alt
+
+    columns = columns_for(len(panels))
+    width = (WIDTH - SPACE * (columns - 1)) // columns
+    layers: Any = _layers(systems).properties(width=width, height=alt.Step(STEP))
+    plain = {key: [text, key] if key in PANELS else [text, ""] for key, text in panels.items()}
+    header = alt.Header(
+        labelExpr=f"({json.dumps(plain)})[datum.value] || datum.value",
+        labelFontSize=12,
+        labelFontWeight="bold",
+        labelAnchor="start",
+        labelPadding=6,
+        labelLimit=width + SPACE // 2,
+    )
+    facet = alt.Facet("design:N", title=None, sort=list(panels), header=header)
+    chart: alt.FacetChart = layers.facet(facet, columns=columns, spacing=SPACE).resolve_scale(
+        x="independent"
+    )
+    return chart
+
+
+def _tooltip() -> list[alt.Tooltip]:
+    import altair as alt
+
+    numbers = {"value": "score", "low": "interval from", "high": "interval to", "chance": "chance"}
+    return [
+        alt.Tooltip("system:N", title="system"),
+        alt.Tooltip("design:N", title="design"),
+        alt.Tooltip("place:Q", title="place"),
+        *(alt.Tooltip(f"{name}:Q", title=word, format=".4f") for name, word in numbers.items()),
+    ]
+
+
+MOST_CHARTED_SYSTEMS = 25
+"""More than these make no readable chart: the best ones under the common design are drawn."""
+AS_RATED, REDRAWN = "as rated", "re-drawn"
+"""Opinions in the null experiment."""
+
+
+def _rows() -> alt.NamedData:
+    import altair as alt
+
+    return alt.NamedData(name="rows")
+
+
+def null(table: pl.DataFrame, systems: Sequence[str], metric: str, design: str) -> Figure:
+    """Draw what a design gives systems on the data as they are, and on re-drawn opinions.
+
+    Parameters
+    ----------
+    table
+        `NullExperiment.table()`, of one design and metric.
+    systems
+        Best first.
+    metric, design
+        What is drawn.
+    """
+    import altair as alt
+
+    shown = list(systems[:MOST_CHARTED_SYSTEMS])
+    rows: list[dict[str, Any]] = []
+    for row in table.filter(pl.col("system").is_in(shown)).iter_rows(named=True):
+        place = {"system": row["system"]}
+        rows.append(
+            {
+                **place,
+                "data": AS_RATED,
+                "value": row["real"],
+                "low": None,
+                "high": None,
+                "random": row["null_random"],
+            }
+        )
+        rows.append(
+            {
+                **place,
+                "data": REDRAWN,
+                "value": row["null_value"],
+                "low": row["low"],
+                "high": row["high"],
+                "random": None,
+            }
+        )
+    base = alt.Chart(_rows()).encode(
+        y=alt.Y("system:N", title=None, sort=shown),
+        color=alt.Color("data:N").scale(domain=[AS_RATED, REDRAWN], range=[BLUE, VERMILION]),
+    )
+    points = base.mark_point(filled=True, size=80).encode(
+        x=alt.X("value:Q", title=f"{metric}, {design}"),
+        shape=alt.Shape("data:N").scale(domain=[AS_RATED, REDRAWN]),
+        tooltip=["system:N", "data:N", alt.Tooltip("value:Q", format=".4f")],
+    )
+    whiskers = base.mark_rule().encode(x="low:Q", x2="high:Q")
+    chance = alt.Chart(_rows()).mark_rule(strokeDash=[4, 3], color=GREY).encode(x="min(random):Q")
+    chart = alt.layer(chance, whiskers, points).properties(
+        width=480, height=max(24 * len(shown), 60)
+    )
+    note = "who rated what is kept; intervals over repeats; dashed: a random order"
+    return as_figure(chart, "Opinions as rated, and opinions re-drawn", [note], rows)
+
+
+def good_and_bad(table: pl.DataFrame, k: int, systems: Sequence[str]) -> Figure:
+    """Draw liked over disliked recommendations, a point per system."""
+    import altair as alt
+
+    shown = list(systems[:MOST_CHARTED_SYSTEMS])
+    rows = [
+        {"system": row["system"], "P": row["P"], "antiP": row["anti-P"]}
+        for row in table.filter(pl.col("system").is_in(shown)).iter_rows(named=True)
+    ]
+    base = alt.Chart(_rows()).encode(
+        x=alt.X("antiP:Q", title=f"anti-P@{k}: disliked"), y=alt.Y("P:Q", title=f"P@{k}: liked")
+    )
+    colours = system_colours(systems)
+    scale = alt.Scale(domain=list(colours), range=list(colours.values()))
+    points = base.mark_point(filled=True, size=80, opacity=1).encode(
+        color=alt.Color("system:N", legend=None, scale=scale),
+        tooltip=[
+            "system:N",
+            alt.Tooltip("P:Q", format=".4f"),
+            alt.Tooltip("antiP:Q", format=".4f"),
+        ],
+    )
+    names = base.mark_text(align="left", dx=8, fontSize=11).encode(text="system:N")
+    chart = alt.layer(points, names).properties(width=460, height=300)
+    note = "systems on one ray from the corner have the same share of liked among judged items"
+    return as_figure(chart, "Liked and disliked recommendations", [note], rows)
+
+
+def agreement_with_truth(rows: Sequence[Mapping[str, Any]], metric: str) -> Figure:
+    """Draw how alike the order under each design is to the true one."""
+    import altair as alt
+
+    known = [dict(row) for row in rows if row["tau"] is not None]
+    base = alt.Chart(_rows()).encode(y=alt.Y("design:N", title=None, sort=None))
+    x = alt.X("tau:Q", title="τ_b of the order of systems to the true one").scale(domain=[-1, 1])
+    points = base.mark_point(filled=True, size=90, color=BLUE).encode(
+        x=x, tooltip=["design:N", alt.Tooltip("tau:Q", format=".2f"), "swaps:Q"]
+    )
+    whiskers = base.mark_rule(color=BLUE).encode(x="low:Q", x2="high:Q")
+    zero = alt.Chart().mark_rule(strokeDash=[4, 3], color=GREY).encode(x=alt.datum(0))
+    chart = alt.layer(zero, whiskers, points, data=_rows()).properties(
+        width=460, height=alt.Step(26)
+    )
+    note = "1: the true order; −1: the opposite; intervals over users"
+    return as_figure(
+        chart, f"The order under each design and the true one, {metric}", [note], known
+    )
+
+
+def observed_and_true(table: pl.DataFrame, systems: Sequence[str], metric: str) -> Figure:
+    """Draw the true value beside what the common design observes, a row per system."""
+    import altair as alt
+
+    shown = list(systems[:MOST_CHARTED_SYSTEMS])
+    part = table.filter(pl.col("system").is_in(shown))
+    rows = [
+        {"system": row["system"], "value": row[key], "what": key}
+        for row in part.iter_rows(named=True)
+        for key in ("observed", "true")
+    ]
+    points = (
+        alt.Chart(_rows())
+        .mark_point(filled=True, size=80)
+        .encode(
+            x=alt.X("value:Q", title=metric),
+            y=alt.Y("system:N", title=None, sort=shown),
+            color=alt.Color("what:N").scale(domain=["observed", "true"], range=[BLUE, VERMILION]),
+            shape=alt.Shape("what:N").scale(domain=["observed", "true"]),
+            tooltip=["system:N", "what:N", alt.Tooltip("value:Q", format=".4f")],
+        )
+        .properties(width=460, height=max(24 * len(shown), 60))
+    )
+    note = "systems in the order that the common design observes"
+    return as_figure(points, "Observed and true", [note], rows)
+
+
+def estimates(table: pl.DataFrame, systems: Sequence[str], metric: str) -> Figure:
+    """Draw the usable estimates of a metric with their intervals, by IPS and self-normalised."""
+    import altair as alt
+
+    usable = table.filter("usable")
+    shown = [name for name in systems[:MOST_CHARTED_SYSTEMS] if name in set(usable["system"])]
+    left_out = [name for name in systems[:MOST_CHARTED_SYSTEMS] if name not in shown]
+    rows = [
+        {
+            "system": row["system"],
+            "estimate": name.upper(),
+            "value": row[name],
+            "low": row[f"{name}_low"],
+            "high": row[f"{name}_high"],
+            "hits": row["hits"],
+        }
+        for row in usable.filter(pl.col("system").is_in(shown)).iter_rows(named=True)
+        for name in ("ips", "snips")
+        if row[name] is not None
+    ]
+    kinds = list(dict.fromkeys(row["estimate"] for row in rows))
+    base = alt.Chart(_rows()).encode(
+        y=alt.Y("system:N", title=None, sort=shown),
+        yOffset=alt.YOffset("estimate:N", sort=kinds),
+        color=alt.Color("estimate:N", title=None, sort=kinds),
+    )
+    points = base.mark_point(filled=True, size=80, opacity=1).encode(
+        x=alt.X("value:Q", title=f"{metric}, were everything judged"),
+        tooltip=["system:N", "estimate:N", alt.Tooltip("value:Q", format=".4f"), "hits:Q"],
+    )
+    whiskers = base.mark_rule().encode(x="low:Q", x2="high:Q")
+    chart = alt.layer(whiskers, points).properties(width=460, height=max(36 * len(shown), 60))
+    notes = ["systems in the order that the common design observes; 95 % intervals over users"]
+    if left_out:
+        notes.append(f"not usable here, and not drawn: {', '.join(left_out)}")
+    return as_figure(chart, "Estimates that weigh popularity out", notes, rows)

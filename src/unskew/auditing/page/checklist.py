@@ -1,0 +1,353 @@
+"""`checklist_of`: what reviewers ask of offline experiments, answered from what an audit did."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, ClassVar
+
+import polars as pl
+
+from unskew.auditing.page.blocks import GUIDES
+from unskew.checks import checked
+from unskew.errors import SettingError
+from unskew.report.document import Block, Section, Words
+from unskew.report.result import Result
+from unskew.report.tables import Table
+from unskew.report.text import counted
+
+if TYPE_CHECKING:
+    from unskew.auditing.measurements import Measurements
+
+DONE, MISSING, STATE = "done", "missing", "for you to state"
+SIGNS = {DONE: "✓", MISSING: "✗", STATE: "?"}
+"""The sign of each status: colour is never the only one."""
+
+QUESTIONS = {
+    "data": "Are the data named, with their numbers of users, items and ratings?",
+    "filters": "Are collection and every filter of the data stated?",
+    "split": "Is the split of training and test ratings stated?",
+    "pairs": "Is no pair of user and item in both parts?",
+    "time": "Do some results come from training ratings older than all test ratings?",
+    "candidates": "Are the items that systems rank stated?",
+    "designs": "Are the systems compared under more than one design?",
+    "baselines": "Is there a baseline that does not personalise?",
+    "budget": "Were all systems tuned, baselines too, and is the budget of each stated?",
+    "validation": "Were settings chosen without the test ratings?",
+    "settings": "Are the settings of every system stated?",
+    "metrics": "Is every metric defined, with its undefined cases and the users averaged?",
+    "chance": "Is it stated what a random order would score?",
+    "significance": "Are differences tested user by user?",
+    "correction": "Are p-values corrected for the number of comparisons?",
+    "repeats": "Do intervals include training again, on several splits?",
+    "seeds": "Are all seeds stated?",
+    "versions": "Are the versions of the software stated?",
+    "hardware": "Is the hardware stated?",
+    "availability": "Are code and data available to others?",
+}
+"""By key, in the order of the list."""
+
+SECTION = (
+    "Checklist for a paper",
+    "What reviewers ask of offline experiments, answered as far as this run knows.",
+)
+SENTENCES = {
+    "missing": "Missing:",
+    "nothing missing": "Nothing that this run can check is missing.",
+    "state": "For you to state:",
+    "table": "All questions",
+    "sources": (
+        "The questions are ours. They are informed by what ACM's policy on Artifact Review and "
+        "Badging and journals of the field such as ACM TORS ask for. Ask the venue for its list."
+    ),
+}
+"""Every sentence of the section that is no question."""
+COLUMNS = ("status", "question", "what the run knows", "what to do")
+
+
+@dataclass(frozen=True)
+class CheckItem:
+    """One question of the checklist."""
+
+    key: str
+    status: str
+    """`done`, `missing` or `for you to state`."""
+    known: str
+    """What the run knows of it."""
+    remedy: str = ""
+    """What to do; empty where it is done."""
+
+    @property
+    def question(self) -> str:
+        """The question."""
+        return QUESTIONS[self.key]
+
+
+@dataclass(frozen=True, eq=False)
+class Checklist(Result):
+    """What reviewers ask of offline experiments, with what a run knows. Made by `checklist_of`."""
+
+    items: tuple[CheckItem, ...]
+    every_row: ClassVar[str] = "checklist.table() has all"
+
+    def status(self, key: str) -> str:
+        """Return the status of a question by its key."""
+        return next(one.status for one in self.items if one.key == key)
+
+    def of_status(self, status: str) -> tuple[CheckItem, ...]:
+        """Return the questions of a status."""
+        return tuple(one for one in self.items if one.status == status)
+
+    def table(self) -> pl.DataFrame:
+        """Return a row per question: status, question, what is known, what to do."""
+        rows = [
+            (f"{SIGNS[one.status]} {one.status}", one.question, one.known, one.remedy)
+            for one in self.items
+        ]
+        columns = list(COLUMNS)
+        return pl.DataFrame(rows, schema=dict.fromkeys(columns, pl.String), orient="row")
+
+    def _explanation(self) -> list[str]:
+        counts = {status: len(self.of_status(status)) for status in SIGNS}
+        return [", ".join(f"{count} {status}" for status, count in counts.items())]
+
+    def _summary(self) -> str:
+        return self._explanation()[0]
+
+
+@checked
+def checklist_of(audit: object) -> Checklist:
+    """Return what reviewers ask of offline experiments, answered by what an audit did.
+
+    Parameters
+    ----------
+    audit
+        What `us.audit` gave.
+
+    Examples
+    --------
+    >>> import unskew as us
+    >>> shop = us.world("shop", users=60, items=40, seed=3)
+    >>> result = us.audit(shop, "quick", algorithms=["random", "popularity"],
+    ...                   designs=["all-items"], repeats=2, permutations=200)
+    >>> checklist = us.auditing.checklist_of(result)
+    >>> checklist.status("pairs"), checklist.status("time"), checklist.status("hardware")
+    ('done', 'missing', 'for you to state')
+    """
+    from unskew.auditing.measurements import Measurements
+
+    if not isinstance(audit, Measurements):
+        raise SettingError(
+            f"a checklist is filled from an audit: give what us.audit(…) returned, not "
+            f"{type(audit).__name__}"
+        )
+    return Checklist(tuple(CheckItem(key, *answer(audit)) for key, answer in ANSWERS.items()))
+
+
+Answer = tuple[str, str, str]
+
+
+def _data(audit: Measurements) -> Answer:
+    if audit.data is None:
+        return MISSING, "nothing is known of the data", "state name and numbers"
+    one = audit.data.parts[0]
+    numbers = (
+        f"{counted(one.ratings, 'rating')}, {counted(one.users, 'user')}, "
+        f"{counted(one.items, 'item')}"
+    )
+    if audit.evidence.is_given:
+        return STATE, numbers, "state the name and the version of the data"
+    return DONE, f"{audit.name}: {numbers}", ""
+
+
+def _filters(audit: Measurements) -> Answer:  # noqa: ARG001
+    return STATE, "the ratings were taken as given", "state what was left out before, and why"
+
+
+def _split(audit: Measurements) -> Answer:
+    if audit.evidence.is_given:
+        return STATE, "the parts were given", "state how they were split"
+    return DONE, f"{audit.common}: {audit.designs[audit.common]}", ""
+
+
+def _pairs(audit: Measurements) -> Answer:
+    if not audit.splits:
+        return MISSING, "the training ratings are not known", "give train=… (--train)"
+    count = sum(one.duplicates for one in audit.splits.values())
+    known = f"{counted(count, 'pair')} in both parts"
+    return (MISSING, known, "remove them from one part") if count else (DONE, known, "")
+
+
+def _time(audit: Measurements) -> Answer:
+    shares = {name: one.before_any_train for name, one in audit.splits.items()}
+    known = [one for one in shares.values() if one is not None]
+    if any(one == 0 for one in known):
+        return DONE, "no test rating of a split is older than its training ratings", ""
+    if not audit.splits:
+        return MISSING, "the training ratings are not known", "give train=… (--train)"
+    if not known:
+        return MISSING, "the ratings have no time stamps", "say so in the paper"
+    text = f"at least {min(known):.1%} of the test ratings are older than a training rating"
+    if audit.evidence.is_given:
+        return MISSING, text, "split by time, or discuss it"
+    return MISSING, text, "add the design temporal, or discuss it"
+
+
+def _candidates(audit: Measurements) -> Answer:
+    if audit.evidence.is_given:
+        return STATE, "the lists were given", "state which items each system could rank"
+    return DONE, f"{audit.common}: {audit.designs[audit.common]}", ""
+
+
+def _designs(audit: Measurements) -> Answer:
+    known = ", ".join(audit.designs)
+    if len(audit.designs) > 1:
+        return DONE, known, ""
+    return MISSING, f"{known} only", "evaluate under more designs (designs=…, --designs)"
+
+
+def _baselines(audit: Measurements) -> Answer:
+    plain = ("popularity", "average-rating", "smoothed-average")
+    names = [one for one in audit.systems if one.split(" (")[0] in plain]
+    if names:
+        return DONE, ", ".join(names), ""
+    if audit.evidence.is_given:
+        known = "no system here is known to be one; a given list may be"
+        return MISSING, known, "give train=… and leave references on, or name yours"
+    return MISSING, "popularity is not among the systems", "add popularity"
+
+
+def _budget(audit: Measurements) -> Answer:
+    if audit.evidence.is_given:
+        return STATE, "the lists were given", "state what was tried for each system"
+    tuned = audit.core.tuned[0] if audit.core.tuned else {}
+    untuned = _untuned(audit)
+    tried = ", ".join(f"{name} {one.tried}" for name, one in tuned.items())
+    if untuned:
+        known = f"not tuned: {', '.join(untuned)}" + (f"; settings tried: {tried}" if tried else "")
+        return MISSING, known, "tune all systems (tune=True, systems by name), or explain why not"
+    if not tuned:
+        return DONE, "no system has settings to tune", ""
+    return DONE, f"settings tried of each: {tried}", ""
+
+
+def _untuned(audit: Measurements) -> list[str]:
+    """Return the systems that declare settings to tune, and were not tuned."""
+    tuned = audit.core.tuned[0] if audit.core.tuned else {}
+    systems = audit.plans[0].systems if audit.plans else {}
+    return [name for name, one in systems.items() if one.tuning and name not in tuned]
+
+
+def _validation(audit: Measurements) -> Answer:
+    if audit.evidence.is_given:
+        return STATE, "the lists were given", "state on which ratings settings were chosen"
+    if _untuned(audit):
+        return STATE, "some settings were given", "state on which ratings they were chosen"
+    if not any(audit.core.tuned):
+        return DONE, "no setting was chosen", ""
+    return DONE, "a fifth of the training ratings of each split chose them", ""
+
+
+def _settings(audit: Measurements) -> Answer:
+    if audit.evidence.is_given:
+        return STATE, "the lists were given", "state the settings of every system"
+    return DONE, "the card holds the settings of every system", ""
+
+
+def _metrics(audit: Measurements) -> Answer:  # noqa: ARG001
+    return DONE, "the methods paragraph defines those of the table", ""
+
+
+def _chance(audit: Measurements) -> Answer:
+    values = audit.table().filter(design=audit.common)["random"].drop_nulls()
+    if not values.len():
+        return MISSING, "it is not known here", "give train=… (--train)"
+    return DONE, f"{audit.metric} {values[0]:.4f} under {audit.common}", ""
+
+
+def _significance(audit: Measurements) -> Answer:
+    if audit.comparison is None:
+        why = audit.skipped.get("significance", "no test was possible")
+        return MISSING, why, "compare the systems with us.compare"
+    return DONE, f"{audit.comparison.test} test, paired by user", ""
+
+
+def _correction(audit: Measurements) -> Answer:
+    one = audit.comparison
+    if one is None or one.correction is None:
+        return MISSING, "no p-value is corrected", "correct for the number of pairs"
+    return DONE, f"{one.correction} over the pairs of each metric", ""
+
+
+def _repeats(audit: Measurements) -> Answer:
+    count = len(audit.scores[audit.common])
+    if audit.evidence.is_given:
+        known = "one split: intervals are for these lists on new users"
+        return MISSING, known, "train again on other splits, or discuss it"
+    known = f"{counted(count, 'split')} of {audit.common}"
+    return (DONE, known, "") if count > 1 else (MISSING, known, "use several splits")
+
+
+def _seeds(audit: Measurements) -> Answer:
+    seed = f"seed {audit.card.get('seed')}"
+    if audit.evidence.is_given:
+        return STATE, f"{seed} of the evaluation", "state the seeds of split and training"
+    return DONE, f"{seed}; those of the splits follow from it", ""
+
+
+def _versions(audit: Measurements) -> Answer:
+    versions = audit.card.get("versions")
+    known = ", ".join(f"{a} {b}" for a, b in versions.items()) if isinstance(versions, dict) else ""
+    if audit.evidence.is_given:
+        return STATE, f"{known} (evaluation)", "state those that made the lists"
+    return DONE, known, ""
+
+
+def _hardware(audit: Measurements) -> Answer:  # noqa: ARG001
+    return STATE, "results are kept free of the machine", "state processor and memory"
+
+
+def _availability(audit: Measurements) -> Answer:  # noqa: ARG001
+    return STATE, "the card says what makes the numbers again", "state where both are"
+
+
+ANSWERS: dict[str, Callable[[Measurements], Answer]] = {
+    "data": _data,
+    "filters": _filters,
+    "split": _split,
+    "pairs": _pairs,
+    "time": _time,
+    "candidates": _candidates,
+    "designs": _designs,
+    "baselines": _baselines,
+    "budget": _budget,
+    "validation": _validation,
+    "settings": _settings,
+    "metrics": _metrics,
+    "chance": _chance,
+    "significance": _significance,
+    "correction": _correction,
+    "repeats": _repeats,
+    "seeds": _seeds,
+    "versions": _versions,
+    "hardware": _hardware,
+    "availability": _availability,
+}
+"""By key of the question: what a run knows of it."""
+
+
+def checklist_section(audit: Measurements) -> Section:
+    """Return the section of a report: what is missing first, in red and with a sign."""
+    checklist = checklist_of(audit)
+    content: list[Block] = [Words(SENTENCES["nothing missing"], "good")]
+    for status, tone, key in ((MISSING, "missing", "missing"), (STATE, "plain", "state")):
+        items = checklist.of_status(status)
+        if not items:
+            continue
+        head = f"{SIGNS[status]} {SENTENCES[key]}"
+        words = Words("", tone, head, tuple(one.question for one in items))
+        content = [words] if status == MISSING else [*content, words]
+    table = Table(SENTENCES["table"], checklist.table(), note=SENTENCES["sources"])
+    return Section(
+        "checklist", *SECTION, (*content, table), guide=GUIDES["checklist"], is_open=False
+    )

@@ -1,0 +1,546 @@
+"""The headline of a report: the verdict in plain words, and what it means in hits and users."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from itertools import combinations
+from typing import TYPE_CHECKING
+
+import numpy as np
+import polars as pl
+
+from unskew.arrays import F64
+from unskew.auditing.measurements import DesignDifferences, DesignMeans
+from unskew.auditing.page import charts
+from unskew.auditing.page.captions import caption, fragment, verdict
+from unskew.auditing.statements.statement import capital, phrase, with_interval
+from unskew.evaluation.scores import Scores
+from unskew.metrics.names import parse
+from unskew.report.document import Fact, Headline, Picture
+from unskew.report.explorer import ALL_USERS, WARM_USERS, Explorer
+from unskew.report.text import counted
+from unskew.stats.compare.contrasts import contrasts
+from unskew.stats.influence import averaged_lists, common_users
+from unskew.stats.pairing import Pairs
+
+if TYPE_CHECKING:
+    from unskew.auditing.core.core import Core
+    from unskew.auditing.measurements import Measurements
+
+
+ROUNDING = 1e-12
+"""Means over splits that differ by less are the same."""
+
+
+@dataclass(frozen=True)
+class UsersAhead:
+    """How many users have a better, a worse and the same value with one system as with another."""
+
+    better: int
+    worse: int
+    same: int
+
+    @property
+    def users(self) -> int:
+        """All of them."""
+        return self.better + self.worse + self.same
+
+
+def users_ahead(parts: Sequence[Scores], metric: str, a: str, b: str) -> UsersAhead:
+    """Count the users who are better off with system a than with b, worse off, and neither.
+
+    A user's value is the mean over the user's lists, and then over the splits that average the
+    user. Undefined values count as 0 or are left out, as in the means of the scores.
+
+    Parameters
+    ----------
+    parts
+        The scores of each split.
+    metric
+        A metric with a value per list.
+    a, b
+        Two systems.
+
+    Examples
+    --------
+    >>> import unskew as us
+    >>> from unskew.auditing.page.headline import users_ahead
+    >>> test = {"user": [1, 1, 2], "item": [10, 20, 30], "rating": [5, 2, 4]}
+    >>> runs = {"a": {1: [10], 2: [30]}, "b": {1: [20], 2: [30]}}
+    >>> users_ahead([us.evaluate(test, runs, "P@1", liked=4)], "P@1", "a", "b")
+    UsersAhead(better=1, worse=0, same=1)
+    """
+    kept = [averaged_lists(part, (a, b), None, "a split") for part in parts]
+    users = common_users(parts, kept)
+    total, splits = np.zeros(len(users)), np.zeros(len(users))
+    for part, keep in zip(parts, kept, strict=True):
+        difference = (part.values(a, metric) - part.values(b, metric))[keep]
+        if part.undefined != "skip":
+            difference = _zero_where_undefined(part, metric, a, b)[keep]
+        user = users.codes(part.user_ids.values)[part.lists["user"].to_numpy()[keep]]
+        known = ~np.isnan(difference)
+        lists = np.bincount(user[known], minlength=len(users))
+        sums = np.bincount(user[known], difference[known], len(users))
+        total += sums / np.maximum(lists, 1)
+        splits += lists > 0
+    sign = -1.0 if parts[0].metrics[parts[0]._label(metric)].better == "lower" else 1.0
+    mean = sign * total[splits > 0] / splits[splits > 0]
+    better, worse = int((mean > ROUNDING).sum()), int((mean < -ROUNDING).sum())
+    return UsersAhead(better=better, worse=worse, same=int(mean.size) - better - worse)
+
+
+def _zero_where_undefined(part: Scores, metric: str, a: str, b: str) -> F64:
+    """Return the difference of two systems, list by list, with 0 for what is undefined."""
+    first, second = part.values(a, metric), part.values(b, metric)
+    difference: F64 = np.nan_to_num(first, nan=0.0) - np.nan_to_num(second, nan=0.0)
+    return difference
+
+
+SHOWN, LIKED = "better-shown", ("better", "better-despite", "liked-despite")
+OFTEN = 0.5
+"""From so many hits per list on, a lead is a number of hits per list; below, 1 in so many lists."""
+LEAST = 0.0005
+"""Fewer hits per list are called less than a thousandth."""
+
+
+def headline(audit: Measurements) -> Headline:
+    """Return what the first screen shows besides its sentences."""
+    text, status = _verdict(audit)
+    return Headline(
+        verdict=text,
+        status=status,
+        facts=tuple(_facts(audit)),
+        chart=Picture(charts.main_chart(audit)),
+    )
+
+
+# The verdict
+
+
+def _verdict(audit: Measurements) -> tuple[str, str]:
+    """Return the verdict in a sentence, and its status."""
+    finding, evidence = audit.first_screen.finding, audit.evidence
+    leader, nearest = pair_of(audit)
+    names = {"a": leader, "b": nearest}
+    if finding.kind == "depends":
+        return verdict("depends", **names), "depends"
+    if finding.kind == "leads-here":
+        led, count = len(finding.designs), len(evidence.designs)
+        return verdict("leads here", led=led, count=count, **names), "open"
+    if finding.kind == "undecided":
+        case = "undecided" if leader == evidence.leader else "undecided pair"
+        same = evidence.contrast(leader, nearest).difference == 0
+        return verdict("same" if same else case, **names), "open"
+    case = "leads one" if len(evidence.designs) == 1 else "leads all"
+    lead = fragment("ahead" if finding.kind == "ahead" else case, **names)
+    return _settled(audit, leader, lead)
+
+
+def _settled(audit: Measurements, leader: str, lead: str) -> tuple[str, str]:
+    """Return the verdict where one system leads: its words say what is known of liking."""
+    step = audit.first_screen.next_step
+    if step is None or step.kind not in (SHOWN, *LIKED):
+        case = "score use" if audit.core.implicit else "score only"
+        return verdict(case, lead=lead), "depends"
+    case = "shown" if step.kind == SHOWN else "judged"
+    if step.subjects[0] == leader:
+        return verdict(f"settled {case}", lead=lead, other=step.subjects[1]), "settled"
+    return verdict(f"score but {case}", lead=lead, other=step.subjects[0]), "depends"
+
+
+def pair_of(audit: Measurements) -> tuple[str, str]:
+    """Return the two systems that the finding is about, the one that leads first."""
+    finding, evidence = audit.first_screen.finding, audit.evidence
+    if finding.kind in ("leads", "leads-here"):
+        return evidence.leader, evidence.nearest(evidence.leader)
+    a, b = finding.subjects
+    return a, b
+
+
+# Facts
+
+
+@dataclass(frozen=True)
+class Lead:
+    """By how much one system is ahead of another under a design, in things per list."""
+
+    a: str
+    b: str
+    design: str
+    thing: str
+    """What is counted: hits, or disliked items."""
+    k: int
+    level: float
+    value: float
+    """How many more of them there are in a list of a than in one of b, on average."""
+    low: float
+    high: float
+
+
+def lead_of(audit: Measurements, a: str, b: str, design: str) -> Lead | None:
+    """Return a lead in hits per list, or in disliked items; None where neither is measured."""
+    metric, k = parse(audit.metric), audit.core.k
+    anti = metric == parse(f"anti-P@{k}")
+    if anti or metric == parse(f"P@{k}"):
+        contrast = audit.evidence.contrast(a, b, design)
+    else:
+        precision, parts = f"P@{k}", audit.scores[design]
+        if metric.better != "higher" or any(precision not in part.labels for part in parts):
+            return None
+        compared = audit.evidence.contrasts
+        alone = contrasts(
+            {design: parts},
+            precision,
+            systems=(a, b),
+            target=compared.kind,
+            level=compared.level,
+            draws=compared.draws,
+            seed=compared.seed,
+        )
+        contrast = alone.get(design, a, b)
+    # Contrasts are positive where a is better: fewer disliked items are.
+    ends = (contrast.difference, contrast.low, contrast.high)
+    value, low, high = (-one if anti else one for one in ends)
+    return Lead(
+        a=a,
+        b=b,
+        design=design,
+        thing="disliked item" if anti else "hit",
+        k=k,
+        level=audit.evidence.contrasts.level,
+        value=k * value + 0.0,
+        low=k * min(low, high) + 0.0,
+        high=k * max(low, high) + 0.0,
+    )
+
+
+def _facts(audit: Measurements) -> list[Fact]:
+    a, b = pair_of(audit)
+    design, *other = _designs(audit)
+    leads = [(a, b, design), *((b, a, one) for one in other)]
+    first, *others = (_lead_fact(audit, *one) for one in leads)
+    facts = [replace(first, text=f"{first.text} {_meaning(audit, *leads[0])}".strip()), *others]
+    for fact in (_users_fact(audit, a, b, design), _chance_fact(audit, a, b, design)):
+        facts += [] if fact is None else [fact]
+    return facts
+
+
+def _designs(audit: Measurements) -> tuple[str, ...]:
+    """Return the designs of the finding: two where it depends on them."""
+    finding = audit.first_screen.finding
+    return finding.designs if finding.kind == "depends" else (audit.common,)
+
+
+def _lead_fact(audit: Measurements, a: str, b: str, design: str) -> Fact:
+    lead = lead_of(audit, a, b, design)
+    if lead is None or not all(map(math.isfinite, (lead.value, lead.low, lead.high))):
+        return _plain_lead(audit, a, b, design)
+    where = capital(phrase(design))
+    names = {"a": a, "b": b, "where": where, "k": lead.k, "percent": f"{100 * lead.level:g}"}
+    if lead.low <= 0 <= lead.high:
+        return Fact(caption("lead open"), _open_lead(lead, names))
+    more = "more" if lead.value > 0 else "fewer"
+    # An interval off 0 is on one side of it: nearest and farthest end, as sizes.
+    ends = sorted((abs(lead.low), abs(lead.high)))
+    size = abs(lead.value)
+    if size >= OFTEN:
+        shown = {"count": per_list(size), "low": per_list(ends[0]), "high": per_list(ends[1])}
+        value, text = "hits per list", "lead per list"
+    else:
+        few, many = lists(1 / ends[1]), lists(1 / ends[0])
+        shown = {"count": lists(1 / size), "low": few, "high": many}
+        value, text = "hit in lists", "lead in lists"
+    words = {**shown, "more": more, "thing": lead.thing}
+    return Fact(caption(value, **words), caption(text, **words, **names))
+
+
+def _meaning(audit: Measurements, a: str, b: str, design: str) -> str:
+    """Say what a hit is, where a lead is one of hits."""
+    lead = lead_of(audit, a, b, design)
+    if lead is None or lead.thing != "hit":
+        return ""
+    return caption("hit used" if audit.core.implicit else "hit liked")
+
+
+def _open_lead(lead: Lead, names: dict[str, object]) -> str:
+    """Say what an interval allows that has 0 in it."""
+    ends = []
+    if lead.high > 0:
+        ends.append(fragment("up to more", amount=_amount(lead.high, lead.thing)))
+    if lead.low < 0:
+        ends.append(fragment("up to fewer", amount=_amount(-lead.low, lead.thing)))
+    if not ends:
+        return caption("lead none", **names)
+    return caption("lead allows", ends=" or ".join(ends), **names)
+
+
+def _amount(size: float, thing: str) -> str:
+    """Return `0.7 hits per list` or `1 hit in 14 lists`."""
+    if size >= OFTEN:
+        return fragment("amount per list", count=per_list(size), thing=thing)
+    return fragment("amount in lists", count=lists(1 / size), thing=thing)
+
+
+def per_list(size: float) -> str:
+    """Return a number per list: `0.67`, `0.034`."""
+    if 0 < size < LEAST:
+        return "less than 0.001"
+    return f"{size:.2f}" if size >= 0.095 or size == 0 else f"{size:.3f}"
+
+
+def lists(count: float) -> str:
+    """Return a number of lists: `2.4`, `14`, `1,200`."""
+    if count < 9.95:
+        return f"{count:.1f}".removesuffix(".0")
+    digits = max(len(str(int(count))) - 3, 0)  # three leading digits are enough
+    return f"{round(count, -digits):,.0f}"
+
+
+def _plain_lead(audit: Measurements, a: str, b: str, design: str) -> Fact:
+    """Return a lead in the metric itself."""
+    contrast = audit.evidence.contrast(a, b, design)
+    shown = with_interval(contrast.difference, contrast.low, contrast.high)
+    names = {"a": a, "b": b, "where": capital(phrase(design)), "metric": audit.metric}
+    percent = f"{100 * audit.evidence.contrasts.level:g}"
+    if not all(map(math.isfinite, (contrast.difference, contrast.low, contrast.high))):
+        return Fact(caption("lead open"), caption("lead unknown", **names))
+    value = caption("lead open")
+    if contrast.low > 0 or contrast.high < 0:
+        value = caption("lead metric", difference=shown.split(" [")[0], metric=audit.metric)
+    return Fact(value, caption("lead plain", shown=shown, percent=percent, **names))
+
+
+def _users_fact(audit: Measurements, a: str, b: str, design: str) -> Fact | None:
+    parts = audit.scores[design]
+    metric = parts[0]._label(audit.metric)
+    if any(metric not in part.labels for part in parts):
+        return None
+    count = users_ahead(parts, metric, a, b)
+    if not count.users:
+        return None
+    better, worse, same = (f"{one:,}" for one in (count.better, count.worse, count.same))
+    splits = fragment("over splits", count=len(parts)) if len(parts) > 1 else ""
+    of = {"a": a, "b": b, "better": better, "worse": worse, "same": same, "splits": splits}
+    case = "users hits" if parse(metric) == parse(f"P@{audit.core.k}") else "users metric"
+    users = counted(count.users, "user")
+    text = caption(case, users=users, metric=metric, where=phrase(design), **of)
+    return Fact(caption("users value", better=counted(count.better, "user"), worse=worse), text)
+
+
+def _chance_fact(audit: Measurements, a: str, b: str, design: str) -> Fact | None:
+    """Return what a random order scores beside the two systems; None where it is not known."""
+    rows = audit.table().filter(design=design)
+    by_system = {row["system"]: row for row in rows.iter_rows(named=True)}
+    chance = by_system[a]["random"]
+    values = [chance, by_system[a]["value"], by_system[b]["value"]]
+    if any(one is None or not math.isfinite(one) for one in values):
+        return None
+    names = {"a": a, "b": b, "k": audit.core.k, "metric": audit.metric}
+    names["where"] = capital(phrase(design))
+    k = audit.core.k
+    if parse(audit.metric) == parse(f"P@{k}"):
+        shown = [per_list(k * one) for one in values]
+        case = "chance hits"
+    else:
+        digits = 3 if min(abs(np.array(values))) >= 0.001 else 5
+        shown = [f"{one:.{digits}f}" for one in values]
+        case = "chance metric"
+    parts = dict(zip(("chance", "first", "second"), shown, strict=True))
+    return Fact(
+        caption(f"{case} value", chance=shown[0], metric=audit.metric),
+        caption(case, **parts, **names),
+    )
+
+
+BEST = 10
+"""Differences are worked out for the pairs of this many systems."""
+KEYS = {
+    "metric": pl.String,
+    "cutoff": pl.Int64,
+    "design": pl.String,
+    "users": pl.String,
+}
+SCORES = {
+    **KEYS,
+    "system": pl.String,
+    **dict.fromkeys(("value", "low", "high", "chance"), pl.Float64),
+    "place": pl.Int64,
+}
+PAIRS = {
+    **KEYS,
+    "a": pl.String,
+    "b": pl.String,
+    **dict.fromkeys(("difference", "low", "high"), pl.Float64),
+    **dict.fromkeys(("better", "worse", "same"), pl.Int64),
+}
+
+
+def explorer_of(audit: Measurements) -> Explorer | None:
+    """Return the means and differences of an audit for every metric, design and group of users.
+
+    None where nobody has a choice: one system, one metric, one design.
+
+    Parameters
+    ----------
+    audit
+        What was measured.
+    """
+    pair = _pair_of(audit)
+    best = audit.order()[:BEST]
+    # The pair that the first screen speaks of is always among them.
+    best += [one for one in pair if one not in best]
+    explorer = explored(audit.core, best)
+    if explorer.scores.select(*KEYS).n_unique() < 2 and len(audit.systems) < 2:
+        return None
+    name, cutoff = metric_parts(audit.metric)
+    known = explorer.scores.filter(pl.col("design") == audit.common)["users"]
+    start = {
+        "metric": name,
+        "cutoff": "" if cutoff is None else str(cutoff),
+        "design": audit.common,
+        "users": WARM_USERS if WARM_USERS in known else ALL_USERS,
+        **dict(zip("ab", pair, strict=False)),
+    }
+    return Explorer(
+        scores=explorer.scores,
+        pairs=explorer.pairs,
+        start=start,
+        better=explorer.better,
+        designs=audit.designs,
+    )
+
+
+def _pair_of(audit: Measurements) -> tuple[str, ...]:
+    """Return the two systems that the finding is about; one, if there is one only."""
+    return pair_of(audit) if len(audit.systems) > 1 else audit.systems
+
+
+def metric_parts(label: str) -> tuple[str, int | None]:
+    """Return the name of a metric as it was asked for, without its cutoff, and the cutoff.
+
+    Examples
+    --------
+    >>> from unskew.auditing.page.headline import metric_parts
+    >>> metric_parts("nDCL@10"), metric_parts("SR(gamma=2)")
+    (('nDCL', 10), ('SR(gamma=2)', None))
+    """
+    cutoff = parse(label).cutoff
+    return (label if cutoff is None else re.sub(r"[@_]\d+$", "", label)), cutoff
+
+
+def explored(core: Core, best: list[str]) -> Explorer:
+    """Return the numbers of all metrics and designs.
+
+    Parameters
+    ----------
+    core
+        The systems under every design and split.
+    best
+        The systems whose pairs are compared.
+    """
+    place = {system: at for at, system in enumerate(core.systems)}
+    pairs = Pairs(
+        *(
+            np.array([place[pair[side]] for pair in combinations(best, 2)], np.int64)
+            for side in (0, 1)
+        )
+    )
+    scores: list[pl.DataFrame] = []
+    differences: list[pl.DataFrame] = []
+    better: dict[str, str] = {}
+    for one in _choices(core):
+        for label in one.of.metrics:
+            name, cutoff = metric_parts(label)
+            better.setdefault(name, parse(label).better)
+            values = one.of.values(label) if one.of.is_per_user(label) else None
+            for users in one.users:
+                keys = {"metric": name, "cutoff": cutoff, "design": one.design, "users": users}
+                scores.append(_scores(one.of, label, values, keys))
+                if values is not None and len(pairs):
+                    rows = one.of.differences(label, values, pairs)
+                    if rows is not None:
+                        differences.append(_pairs(core.systems, pairs, rows, keys))
+    return Explorer(
+        scores=pl.concat(scores) if scores else pl.DataFrame(schema=SCORES),
+        pairs=pl.concat(differences) if differences else pl.DataFrame(schema=PAIRS),
+        better=better,
+    )
+
+
+@dataclass(frozen=True, eq=False)
+class _Choice:
+    """A design and the groups of users that have the same numbers under it."""
+
+    design: str
+    users: tuple[str, ...]
+    of: DesignMeans
+
+
+def _choices(core: Core) -> Iterator[_Choice]:
+    """Yield the designs; twice where some users that are averaged have no training ratings."""
+    cold = {design: _has_cold(core, design, parts) for design, parts in core.scores.items()}
+    for design, parts in core.scores.items():
+        everyone = DesignMeans(tuple(parts), core.systems)
+        if not any(cold.values()):
+            yield _Choice(design, (ALL_USERS,), everyone)
+        elif not cold[design]:
+            yield _Choice(design, (ALL_USERS, WARM_USERS), everyone)
+        else:
+            yield _Choice(design, (ALL_USERS,), everyone)
+            if design in core.warm_designs:
+                warm = DesignMeans(core.warm_scores[design], core.systems)
+                yield _Choice(design, (WARM_USERS,), warm)
+
+
+def _has_cold(core: Core, design: str, parts: tuple[Scores, ...]) -> bool:
+    """Tell whether some mean is taken over users without a training rating."""
+    return any(
+        bool((part.averaged(system) & ~mask).any())
+        for part, mask in zip(parts, core.warm[design], strict=True)
+        for system in part.systems
+    )
+
+
+def _scores(
+    of: DesignMeans, label: str, values: F64 | None, keys: Mapping[str, object]
+) -> pl.DataFrame:
+    means = of.means(label, values)
+    columns = {
+        "system": list(of.systems),
+        "value": means.value,
+        "low": means.low,
+        "high": means.high,
+        "chance": of.chance(label),
+        "place": means.place,
+    }
+    place = pl.when(pl.col("value").is_null()).then(None).otherwise("place").alias("place")
+    return _frame(keys, columns, SCORES).with_columns(place)
+
+
+def _pairs(
+    systems: tuple[str, ...], pairs: Pairs, rows: DesignDifferences, keys: Mapping[str, object]
+) -> pl.DataFrame:
+    columns = {
+        "a": [systems[at] for at in pairs.one],
+        "b": [systems[at] for at in pairs.other],
+        "difference": rows.difference,
+        "low": rows.low,
+        "high": rows.high,
+        "better": rows.better,
+        "worse": rows.worse,
+        "same": rows.same,
+    }
+    return _frame(keys, columns, PAIRS)
+
+
+def _frame(
+    keys: Mapping[str, object], columns: Mapping[str, object], schema: Mapping[str, type]
+) -> pl.DataFrame:
+    """Return rows that share their keys; what is not a number is null."""
+    frame = pl.DataFrame(columns).with_columns(
+        pl.lit(value).alias(key) for key, value in keys.items()
+    )
+    return frame.select(pl.col(name).cast(kind) for name, kind in schema.items()).fill_nan(None)

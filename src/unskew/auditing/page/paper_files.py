@@ -1,0 +1,547 @@
+"""`save_paper`: what a paper needs of an audit, as files."""
+
+from __future__ import annotations
+
+import inspect
+import os
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from unskew.auditing.designs import SOURCES
+from unskew.auditing.page.checklist import checklist_of
+from unskew.checks import checked
+from unskew.data.relevance import Relevance
+from unskew.engine.files import replacing_folder
+from unskew.engine.progress import Progress, Steps, notebook_progress
+from unskew.errors import SettingError
+from unskew.metrics.names import Metric, parse
+from unskew.report.figure_width import ONE_COLUMN
+from unskew.report.text import counted, escape_latex, one_line
+from unskew.stats.compare.comparison import IN_WORDS, TESTS
+from unskew.stats.compare.paper_table import AVERAGED, PaperTable, table_of
+from unskew.stats.pairing import paired
+
+if TYPE_CHECKING:
+    from unskew.auditing.measurements import Measurements
+    from unskew.report.charts import Figure
+
+
+PAPERS = {
+    "bellogin2017": """@article{bellogin2017,
+  author  = {Bellog{\\'i}n, Alejandro and Castells, Pablo and Cantador, Iv{\\'a}n},
+  title   = {Statistical Biases in Information Retrieval Metrics for Recommender Systems},
+  journal = {Information Retrieval Journal}, year = {2017}, volume = {20}, number = {6},
+  pages   = {606--634}, doi = {10.1007/s10791-017-9312-z}
+}""",
+    "valcarce2018": """@inproceedings{valcarce2018,
+  author    = {Valcarce, Daniel and Bellog{\\'i}n, Alejandro and Parapar, Javier and Castells,
+               Pablo},
+  title     = {On the Robustness and Discriminative Power of Information Retrieval Metrics for
+               Top-{N} Recommendation},
+  booktitle = {Proceedings of the 12th ACM Conference on Recommender Systems}, year = {2018},
+  pages     = {260--268}, doi = {10.1145/3240323.3240347}
+}""",
+    "castells2018": """@inproceedings{castells2018,
+  author    = {Castells, Pablo and Ca{\\~n}amares, Roc{\\'i}o},
+  title     = {Characterization of Fair Experiments for Recommender System Evaluation: A Formal
+               Analysis},
+  booktitle = {REVEAL Workshop at the 12th ACM Conference on Recommender Systems}, year = {2018}
+}""",
+    "carraro2020": """@inproceedings{carraro2020,
+  author    = {Carraro, Diego and Bridge, Derek},
+  title     = {Debiased Offline Evaluation of Recommender Systems: A Weighted-Sampling Approach},
+  booktitle = {Proceedings of the 35th Annual ACM Symposium on Applied Computing}, year = {2020},
+  pages     = {1435--1442}, doi = {10.1145/3341105.3375759}
+}""",
+    "mena2021": """@article{mena2021,
+  author  = {Mena-Maldonado, Elisa and Ca{\\~n}amares, Roc{\\'i}o and Castells, Pablo and Ren,
+             Yongli and Sanderson, Mark},
+  title   = {Popularity Bias in False-Positive Metrics for Recommender Systems Evaluation},
+  journal = {ACM Transactions on Information Systems}, year = {2021}, volume = {39}, number = {3},
+  pages   = {36:1--36:43}, doi = {10.1145/3452740}
+}""",
+    "yang2018": """@inproceedings{yang2018,
+  author    = {Yang, Longqi and Cui, Yin and Xuan, Yuan and Wang, Chenyang and Belongie, Serge and
+               Estrin, Deborah},
+  title     = {Unbiased Offline Recommender Evaluation for Missing-Not-at-Random Implicit Feedback},
+  booktitle = {Proceedings of the 12th ACM Conference on Recommender Systems}, year = {2018},
+  pages     = {279--287}, doi = {10.1145/3240323.3240355}
+}""",
+    "smucker2007": """@inproceedings{smucker2007,
+  author    = {Smucker, Mark D. and Allan, James and Carterette, Ben},
+  title     = {A Comparison of Statistical Significance Tests for Information Retrieval
+               Evaluation},
+  booktitle = {Proceedings of the 16th ACM Conference on Information and Knowledge Management},
+  year      = {2007}, pages = {623--632}, doi = {10.1145/1321440.1321528}
+}""",
+    "kendall1938": """@article{kendall1938,
+  author  = {Kendall, Maurice G.}, title = {A New Measure of Rank Correlation},
+  journal = {Biometrika}, year = {1938}, volume = {30}, number = {1/2}, pages = {81--93}
+}""",
+}
+"""By key."""
+
+
+def used(audit: Measurements) -> list[str]:
+    """Return the keys of the papers whose methods an audit used."""
+    keys = {SOURCES[name] for name in audit.designs if name in SOURCES}
+    keys |= {"castells2018"} if audit.null is not None else set()
+    keys |= {"mena2021"} if audit.margins is not None or audit.bias is not None else set()
+    keys |= {"valcarce2018"} if audit.power is not None or audit.sparsity is not None else set()
+    keys |= {"yang2018"} if audit.estimates is not None else set()
+    keys |= {"smucker2007"} if audit.comparison is not None else set()
+    keys |= {"kendall1938"} if audit.agreement is not None else set()
+    return [key for key in PAPERS if key in keys]
+
+
+def bibtex(audit: Measurements) -> str:
+    """Return the citations of the methods that an audit used."""
+    return "\n\n".join(PAPERS[key] for key in used(audit))
+
+
+_CITATION = re.compile(r"\s*\[@([\w-]+)\]")
+_PLACEHOLDER = re.compile(r"\[state [^\]]+\]")
+GAIN_WORDS = {
+    "rating": "its rating, also where it is disliked",
+    "liked-only": "its rating if it is liked, else 0",
+    "binary": "1 if it is liked, else 0",
+    "levels": "its rating minus {low:g} if it is liked, else 0",
+    "exponential": "2^(rating - {low:g}) - 1 if it is liked, else 0",
+    "burges": "2^rating - 1, also where it is disliked",
+    "integer": "the whole part of its rating, also where it is disliked",
+}
+LOSS_WORDS = {"levels": "{high:g} minus its rating", "binary": "1"}
+MOST_METRICS = 5
+"""The most metrics of the table of a paper."""
+
+
+@dataclass(frozen=True)
+class Paragraph:
+    """A paragraph about one part of the methods; `[@key]` is a citation."""
+
+    topic: str
+    text: str
+
+
+@dataclass(frozen=True)
+class Methods:
+    """The methods of a paper, a paragraph per topic. Made by `methods_of`.
+
+    What the run cannot know stands in brackets, such as `[state how …]`: `placeholders` lists it.
+    """
+
+    paragraphs: tuple[Paragraph, ...]
+    keys: tuple[str, ...]
+    """Of all papers whose methods were used."""
+
+    @property
+    def placeholders(self) -> tuple[str, ...]:
+        """What the author has to state."""
+        return tuple(text for one in self.paragraphs for text in _PLACEHOLDER.findall(one.text))
+
+    def to_markdown(self) -> str:
+        """Return the paragraphs; citations are those of pandoc, `[@key]`."""
+        return "\n\n".join(f"**{one.topic}.** {_markdown(one.text)}" for one in self.paragraphs)
+
+    def to_latex(self) -> str:
+        """Return the paragraphs, with `cite` for `references.bib`."""
+        return "\n\n".join(
+            f"\\textbf{{{escape_latex(one.topic)}.}} {_latex(one.text)}" for one in self.paragraphs
+        )
+
+    def bibtex(self) -> str:
+        """Return the papers that the paragraphs cite, and others whose methods were used."""
+        return "\n\n".join(PAPERS[key] for key in self.keys)
+
+    def __str__(self) -> str:
+        plain = [_CITATION.sub(" [\\1]", one.text) for one in self.paragraphs]
+        return "\n\n".join(
+            f"{one.topic}. {text}" for one, text in zip(self.paragraphs, plain, strict=True)
+        )
+
+    def _repr_markdown_(self) -> str:
+        return self.to_markdown()
+
+
+def _markdown(text: str) -> str:
+    pieces = re.split(r"(\[@[\w-]+\])", text)
+    return "".join(one if at % 2 else _spaced(one) for at, one in enumerate(pieces))
+
+
+def _spaced(text: str) -> str:
+    """Escape a piece of text; `one_line` would cut the spaces at its ends."""
+    start = " " if text[:1] == " " else ""
+    end = " " if text[-1:] == " " and text.strip() else ""
+    return f"{start}{one_line(text)}{end}"
+
+
+def _latex(text: str) -> str:
+    pieces = _CITATION.split(text)
+    return "".join(
+        f"~\\cite{{{one}}}" if at % 2 else escape_latex(one) for at, one in enumerate(pieces)
+    )
+
+
+@checked
+def methods_of(audit: object) -> Methods:
+    """Return the methods of a paper from what an audit did: only what the run knows.
+
+    Data, relevance, split, target items, metrics with their definitions, tuning, tests, seeds and
+    versions. What was done before the run, or is not known for given lists, is left to the author
+    as `[state how …]`.
+
+    Parameters
+    ----------
+    audit
+        What `us.audit` gave.
+
+    Examples
+    --------
+    >>> import unskew as us
+    >>> shop = us.world("shop", users=60, items=40, seed=3)
+    >>> result = us.audit(shop, "quick", algorithms=["random", "popularity"],
+    ...                   designs=["all-items"], repeats=2, permutations=200)
+    >>> us.auditing.methods_of(result).paragraphs[1].text
+    'A rating of at least 4 counts as liked.'
+    """
+    from unskew.auditing.measurements import Measurements
+
+    if not isinstance(audit, Measurements):
+        raise SettingError(
+            f"methods are written from an audit: give what us.audit(…) returned, not "
+            f"{type(audit).__name__}"
+        )
+    parts = {
+        "Data": _data(audit),
+        "Relevance": _relevance(audit.relevance, audit.core.implicit),
+        "Split and target items": _split(audit),
+        "Systems and settings": _systems(audit),
+        "Metrics": _metrics(audit),
+        "Tests": _tests(audit),
+        "Reproduction": _reproduction(audit),
+    }
+    paragraphs = tuple(Paragraph(topic, " ".join(lines)) for topic, lines in parts.items())
+    return Methods(paragraphs=paragraphs, keys=tuple(used(audit)))
+
+
+def _data(audit: Measurements) -> list[str]:
+    lines = []
+    if audit.data is not None:
+        one = audit.data.parts[0]
+        name = "[state the name of the data]" if audit.evidence.is_given else audit.name
+        lines.append(
+            f"The data ({name}) hold {counted(one.ratings, 'rating')} of "
+            f"{counted(one.items, 'item')} by {counted(one.users, 'user')}."
+        )
+        if one.lowest < one.highest:
+            lines.append(f"Values range from {one.lowest:g} to {one.highest:g}.")
+    lines.append("[state how the data were collected and filtered before the experiment]")
+    return lines
+
+
+def _relevance(rule: Relevance, implicit: bool) -> list[str]:
+    if implicit:
+        return [
+            "The data hold no dislike: an item counts as liked by a user where the pair occurs, "
+            "and all others count as not liked."
+        ]
+    edge = "of at least" if rule.liked is not None else "above"
+    return [f"A rating {edge} {rule.threshold:g} counts as liked."]
+
+
+def _split(audit: Measurements) -> list[str]:
+    common, about = audit.common, audit.designs[audit.common]
+    lines = []
+    if audit.evidence.is_given:
+        lines.append("[state how the ratings were split into training and test ratings]")
+        lines.append("[state which items the systems ranked for each user]")
+        lines.append(f"The lists are evaluated as follows ({common}): {about}.")
+    else:
+        splits = counted(len(audit.scores[common]), "split")
+        lines.append(f"Main design ({common}, {splits}): {about}{_cite(common)}.")
+    judged = audit.card.get("judged_users")
+    if isinstance(judged, Mapping):
+        lines.append(
+            f"Of {judged['with_ratings']:,} users, {judged['judged']:,} were judged, drawn at "
+            "random and the same ones on every split; systems were trained on the training ratings "
+            "of all users."
+        )
+    first = next(iter(audit.splits.values()), None)
+    if first is not None:
+        where = "The test part" if audit.evidence.is_given else "On its first split, the test part"
+        lines.append(
+            f"{where} holds {counted(first.test, 'rating')} of "
+            f"{counted(first.test_users, 'user')}, the training part "
+            f"{counted(first.train, 'rating')}."
+        )
+        if first.before_any_train is not None:
+            lines.append(
+                f"{first.before_any_train:.1%} of these test ratings are older than the newest "
+                f"training rating."
+            )
+    others = [
+        f"{name} ({text}){_cite(name)}" for name, text in audit.designs.items() if name != common
+    ]
+    if others:
+        lines.append(f"Other designs: {'; '.join(others)}.")
+    return lines
+
+
+def _cite(design: str) -> str:
+    return f" [@{SOURCES[design]}]" if design in SOURCES else ""
+
+
+def _systems(audit: Measurements) -> list[str]:
+    core, lines = audit.core, []
+    if audit.evidence.is_given:
+        lines.append("[state how each system was trained and tuned, and with which settings]")
+        if audit.references:
+            lines.append(
+                f"For reference, we trained {_in_a_row(audit.references)} on the training ratings."
+            )
+        return lines
+    tuned = core.tuned[0] if core.tuned else {}
+    if tuned:
+        counts = sorted({one.tried for one in tuned.values()})
+        budget = " to ".join(str(one) for one in (counts[:1] + counts[-1:])[: len(counts)])
+        chosen = "; ".join(f"{name}: {one.text}" for name, one in tuned.items())
+        lines.append(
+            f"The settings of {_in_a_row(list(tuned))} were chosen by {core.metric} on a random "
+            f"fifth of the training ratings of each split, out of {budget} settings per system; "
+            f"the test ratings took no part. Chosen on the first split: {chosen}."
+        )
+    rest = [one for one in audit.systems if one not in tuned]
+    if rest:
+        verb = "was" if len(rest) == 1 else "were"
+        lines.append(f"{_in_a_row(rest)} {verb} not tuned.")
+    return lines
+
+
+def table_metrics(audit: Measurements) -> list[str]:
+    """Return the metrics of the table of a paper: the main one, and others at its cutoff."""
+    tested = audit.comparison.metrics if audit.comparison is not None else (audit.metric,)
+    cutoff = parse(audit.metric).cutoff
+    same = [one for one in tested if parse(one).cutoff == cutoff and one != audit.metric]
+    return [audit.metric, *same][:MOST_METRICS]
+
+
+def _metrics(audit: Measurements) -> list[str]:
+    labels = table_metrics(audit)
+    lines = [f"{label}: {_defined(parse(label), labels)}." for label in labels]
+    lines += _gains([parse(label) for label in labels], audit.relevance)
+    part = audit.scores[audit.common][0]
+    undefined = "count as 0" if part.undefined == "zero" else "are left out"
+    lines.append(
+        "In the formulas, k is the cutoff, L the list cut at k, liked(L) the number of liked items "
+        "in it, and R the number of liked test items of the user."
+    )
+    lines.append(f"Means are over users {AVERAGED[part.users]}; undefined values {undefined}.")
+    is_apart = audit.core.has_cold and audit.common in audit.core.warm_designs
+    if is_apart and not audit.evidence.is_given:
+        lines.append("Users without a training rating are left out of comparisons.")
+    return lines
+
+
+def _defined(metric: Metric, labels: Sequence[str]) -> str:
+    """Return what a metric is; an anti-metric by its twin, where that is defined too."""
+    twin = next((one for one in labels if parse(one) == replace(metric, anti=False)), None)
+    if not metric.anti or twin is None:
+        return definition_words(metric)
+    return f"as {twin}, with liked and disliked, gain and loss, exchanged"
+
+
+def _gains(metrics: Sequence[Metric], rule: Relevance) -> list[str]:
+    """Return what DCG is, with the gain of a rating, where a metric rests on it."""
+    graded = [one for one in metrics if "discount" in one.definition.params]
+    if not graded or any("discount" in dict(one.settings) for one in graded):
+        return []
+    low = rule.threshold if rule.liked is None else rule.threshold - 1
+    gain = GAIN_WORDS[rule.gain].format(low=low) if isinstance(rule.gain, str) else ""
+    text = "DCG is the sum of gain / log2(rank + 1) over the list; the gain of a judged item is "
+    lines = [f"{text}{gain or '[state the gain of each rating]'}, that of others 0."]
+    if any(one.anti for one in graded):
+        loss = LOSS_WORDS[rule.loss].format(high=low + 1) if isinstance(rule.loss, str) else ""
+        lines.append(f"The loss of a disliked item is {loss or '[state the loss of each rating]'}.")
+    return lines
+
+
+def definition_words(metric: Metric) -> str:
+    """Return what a metric is, from its definition: a sentence, the formula, where it has no value.
+
+    Examples
+    --------
+    >>> from unskew.auditing.page.paper_files import definition_words
+    >>> from unskew.metrics.names import parse
+    >>> definition_words(parse("Recall@10"))
+    'share of the liked items that are in the list, liked(L) / R; undefined where R = 0'
+    """
+    text = inspect.cleandoc(metric.definition.compute.__doc__ or "")
+    first = text.partition("\n")[0].rstrip(".")
+    words = f"{first[:1].lower()}{first[1:]}" if first[1:2].islower() else first
+    formula, undefined = _labelled(text, "Formula"), _labelled(text, "Undefined")
+    if formula:
+        words += f", {formula if metric.settings else formula.partition(';')[0]}"
+    if undefined and not undefined.startswith("never"):
+        words += f"; undefined where {undefined}"
+    if metric.settings:
+        words += f" ({', '.join(f'{key}={value}' for key, value in metric.settings)})"
+    if metric.anti:
+        words += "; with liked and disliked, gain and loss, exchanged"
+    return words.replace("`", "")
+
+
+def _labelled(text: str, label: str) -> str:
+    """Return what a docstring says after a label, up to its first sentence's end."""
+    match = re.search(rf"^{label}: (.*?)(?:\.\s|\.$|\Z)", text, re.M | re.S)
+    return " ".join(match[1].split()) if match else ""
+
+
+def _tests(audit: Measurements) -> list[str]:
+    one = audit.comparison
+    if one is None:
+        return ["[state how differences were tested]"]
+    name = TESTS[one.test].partition(" (")[0]
+    draws = f" with {one.permutations:,} permutations" if one.permutations else ""
+    correction = (
+        "p-values were not corrected"
+        if one.correction is None
+        else f"p-values were corrected by {IN_WORDS[one.correction]} over the pairs of systems "
+        f"{'within each metric' if one.family == 'metric' else 'and metrics'}"
+    )
+    lines = [
+        f"Under the main design, systems were compared user by user by a paired {name}{draws} "
+        f"[@smucker2007], at the level {one.alpha:g}; {correction}.",
+        "Intervals of means are 95 % t intervals over users.",
+    ]
+    if len(audit.designs) > 1:
+        lines.append(
+            f"Differences of {audit.metric} under all designs have intervals that hold together "
+            f"over designs and pairs."
+        )
+    return lines
+
+
+def _reproduction(audit: Measurements) -> list[str]:
+    card = audit.card
+    versions = card.get("versions")
+    lines = [f"The seed was {card.get('seed')}."]
+    if len(audit.core.seeds) > 1:
+        lines.append(f"Seeds of the splits: {', '.join(map(str, audit.core.seeds))}.")
+    if isinstance(versions, dict):
+        names = [f"{name} {version}" for name, version in versions.items()]
+        lines.append(f"Software: {_in_a_row(names)}.")
+    lines.append("[state the hardware, and where code and data are available]")
+    return lines
+
+
+def _in_a_row(names: Sequence[str]) -> str:
+    if len(names) < 2:
+        return "".join(names)
+    return f"{', '.join(names[:-1])} and {names[-1]}"
+
+
+@notebook_progress("paper")
+@checked
+def save_paper(
+    audit: object,
+    folder: str | os.PathLike[str],
+    *,
+    width: float = ONE_COLUMN,
+    force: bool = False,
+    progress: Progress | None = None,
+) -> list[Path]:
+    """Write what a paper needs of an audit; all of it or nothing. Return the files.
+
+    `table.tex` and `table.md` (the common design: systems x metrics with marks of significance),
+    `methods.tex` and `methods.md`, `references.bib`, `checklist.md`, and in `figures/` every figure
+    of the report as SVG and PDF, with `figures.tex` to include them.
+
+    Parameters
+    ----------
+    audit
+        What `us.audit` gave.
+    folder
+        A new or empty one.
+    width
+        Of the figures in points: 241 is one column, 506 both columns of ACM's format.
+    force
+        Whether to write into a folder that is not empty: files of the same names are replaced.
+    progress
+        Called with (done, total) as figures are drawn.
+    """
+    methods, checklist = methods_of(audit), checklist_of(audit)
+    check_paper_folder(folder, force=force)
+    table = audit_table(audit)  # type: ignore[arg-type]
+    texts = {
+        "methods.md": methods.to_markdown(),
+        "methods.tex": methods.to_latex(),
+        "references.bib": methods.bibtex(),
+        "checklist.md": f"{checklist.to_markdown()}\n\n{checklist.footer()[0]}",
+    }
+    if table is not None:
+        texts |= {"table.tex": table.to_latex(), "table.md": table.to_markdown()}
+    figures: dict[str, Figure] = dict(audit.document().figures())  # type: ignore[attr-defined]
+    environments = [_environment(name, figure.title) for name, figure in figures.items()]
+    texts["figures.tex"] = "% needs \\usepackage{graphicx}\n" + "\n\n".join(environments)
+    with replacing_folder(folder) as home:
+        _draw(figures, home / "figures", width, progress)
+        for name, text in texts.items():
+            (home / name).write_text(text + "\n", encoding="utf-8")
+        files = sorted(path.relative_to(home) for path in home.rglob("*") if path.is_file())
+    return [Path(folder) / file for file in files]
+
+
+def _draw(
+    figures: Mapping[str, Figure], folder: Path, width: float, progress: Progress | None
+) -> None:
+    """Write figures as SVG and PDF into a new folder."""
+    folder.mkdir()
+    steps = Steps(len(figures), progress)
+    steps.advance(0)
+    for name, figure in figures.items():
+        for ending in ("svg", "pdf"):
+            figure.save(folder / f"{name}.{ending}", width=width)
+        steps.advance()
+
+
+def check_paper_folder(folder: str | os.PathLike[str], *, force: bool = False) -> None:
+    """Refuse a folder that holds something, or a file in its place."""
+    home = Path(folder)
+    if home.exists() and not home.is_dir():
+        raise SettingError(f"folder={str(folder)!r}: a file is there: name a folder")
+    if home.is_dir() and any(home.iterdir()) and not force:
+        raise SettingError(
+            f"folder={str(folder)!r} is not empty: name a new folder, or give force=True to "
+            f"replace files of the same names"
+        )
+
+
+def audit_table(audit: Measurements) -> PaperTable | None:
+    """Return the table of the common design; None where systems could not be compared.
+
+    The tests are those of the audit, so that report and paper agree.
+    """
+    one = audit.comparison
+    if one is None:
+        return None
+    pairing = paired(list(audit.scores[audit.common]))
+    metrics = [label for label in table_metrics(audit) if label in one.metrics]
+    chance = all(part.random() for part in audit.scores[audit.common])
+    design = f"{audit.common}: {audit.designs[audit.common]}"
+    return table_of(pairing, one.of_metrics(metrics), chance=chance, design=design)
+
+
+def _environment(name: str, title: str) -> str:
+    return "\n".join(
+        [
+            "\\begin{figure}",
+            "\\centering",
+            f"\\includegraphics[width=\\columnwidth]{{figures/{name}.pdf}}",
+            f"\\caption{{{escape_latex(title)}}}",
+            f"\\label{{fig:{name}}}",
+            "\\end{figure}",
+        ]
+    )

@@ -1,0 +1,1 @@
+"""What an audit says: statements, their evidence and their rules."""

@@ -1,0 +1,348 @@
+"""`Evidence`: all numbers that statements rest on. A rule may look at nothing else."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from functools import cached_property
+from itertools import permutations
+from statistics import NormalDist
+from typing import TypeVar
+
+import numpy as np
+
+from unskew.auditing.analyses import Attempts
+from unskew.auditing.core.core import Core, SplitLists
+from unskew.bias.decomposition.ladder import Ladder, Step
+from unskew.bias.decomposition.ladder_part import LadderPart, ladder_part
+from unskew.data.ratings import Ratings
+from unskew.stats.compare.contrasts import Contrast, Contrasts, contrasts
+from unskew.unbiased.judgments_needed import judgments_for
+from unskew.unbiased.liked_shares import (
+    LikedDifference,
+    LikedPart,
+    LikedShare,
+    LikedShares,
+    liked_part,
+)
+from unskew.unbiased.listed_pairs import unrated_liking
+from unskew.unbiased.random_slice import RandomDifference, RandomSlice, random_part
+
+
+@dataclass(frozen=True, kw_only=True)
+class Thresholds:
+    """From which values on a statement is made."""
+
+    level: float = 0.95
+    """Of all intervals; those over designs and pairs hold together at this level."""
+    match_z: float = 3.5
+    """Least z of the step from averages to observed, against its null."""
+    match_t: float = 3.0
+    """Least t of the same step over users."""
+    opinion_z: float = 3.5
+    opinion_t: float = 3.0
+    popular_share: float = 0.2
+    """Most of a lead that the match may be, where the lead is called one of numbers."""
+    popular_bound: float = 0.5
+    """Where the upper end of that share must lie."""
+    liked_error: float = 0.01
+    """Chance of an error over all pairs, of the plain comparison of liked shares."""
+    levelled_error: float = 0.05
+    """The same of the levelled comparison."""
+    shown_error: float = 0.05
+    """The same of the comparison on randomly shown items."""
+
+
+THRESHOLDS = Thresholds()
+
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class Evidence:
+    """What was measured of systems under designs. Made by `evidence_of`."""
+
+    core: Core
+    contrasts: Contrasts
+    """Differences under every design, with intervals that hold together."""
+    ladder: Ladder | None = None
+    liked: LikedShares | None = None
+    """How often judged recommendations are liked; None where nothing can be disliked."""
+    shown: RandomSlice | None = None
+    """The same on randomly shown items, where there are any."""
+    references: tuple[str, ...] = ()
+    """Systems that were added to compare with."""
+    margin: float | None = None
+    """The difference below which systems count as equal, where the user states one."""
+    smallest: float = 0.05
+    """The smallest difference of true precision that is worth finding: stated, never observed."""
+    is_given: bool = False
+    """Whether the lists were given and not trained here."""
+    thresholds: Thresholds = THRESHOLDS
+
+    @property
+    def common(self) -> str:
+        """The common design: the first one."""
+        return next(iter(self.core.designs))
+
+    @property
+    def designs(self) -> tuple[str, ...]:
+        """The distinct designs, the common one first."""
+        return tuple(self.core.designs)
+
+    @property
+    def metric(self) -> str:
+        """The metric that orders the systems."""
+        return self.core.metric
+
+    @property
+    def precision(self) -> str:
+        """The metric of which the ladder speaks."""
+        return f"P@{self.core.k}"
+
+    @cached_property
+    def order(self) -> tuple[str, ...]:
+        """Systems by their mean under the common design, best first."""
+        means, sign = (
+            self.contrasts.means[self.common],
+            -1 if self.contrasts.better == "lower" else 1,
+        )
+        return tuple(sorted(self.core.systems, key=lambda one: -sign * means[one]))
+
+    @property
+    def leader(self) -> str:
+        """The system with the best mean under the common design."""
+        return self.order[0]
+
+    @property
+    def pairs(self) -> Iterator[tuple[str, str]]:
+        """All ordered pairs of systems."""
+        return permutations(self.order, 2)
+
+    def contrast(self, a: str, b: str, design: str | None = None) -> Contrast:
+        """Return the difference of two systems: under a design, or under the common one."""
+        return self.contrasts.get(design or self.common, a, b)
+
+    def ahead(self, a: str, b: str, design: str | None = None) -> bool:
+        """Tell whether a is ahead of b, corrected for all designs and pairs."""
+        return self.contrast(a, b, design).low > 0
+
+    def ahead_of_all(self, a: str, design: str | None = None) -> bool:
+        """Tell whether a system is ahead of every other one under a design."""
+        return all(self.ahead(a, b, design) for b in self.order if b != a)
+
+    def nearest(self, a: str) -> str:
+        """Return the system that comes nearest to another under the common design."""
+        others = [one for one in self.order if one != a]
+        return min(others, key=lambda b: self.contrast(a, b).difference)
+
+    @property
+    def levelled_design(self) -> str | None:
+        """The design that levels popularity by drawing test ratings against it."""
+        return next((one for one in ("skew", "wtd-h") if one in self.core.designs), None)
+
+    def critical(self, error: float) -> float:
+        """Return the z that is passed by chance in any pair of systems with this probability."""
+        count = len(self.order) * (len(self.order) - 1)
+        return NormalDist().inv_cdf(1 - error / max(count, 1))
+
+    def liked_pair(self, a: str, b: str, *, levelled: bool = False) -> LikedDifference | None:
+        """Return by how much more often judged recommendations of a are liked than those of b."""
+        if self.liked is None:
+            return None
+        key = (a, b, levelled)
+        if key not in self._liked_pairs:
+            turned = self._liked_pairs.get((b, a, levelled))
+            self._liked_pairs[key] = (
+                self.liked.pair(a, b, levelled=levelled) if turned is None else turned.turned()
+            )
+        pair = self._liked_pairs[key]
+        return None if pair.value is None else pair
+
+    def unrated_liking(self, system: str, habit: float) -> float | None:
+        """Return how many recommendations of a system are liked under one habit of rating.
+
+        None where there are too few judgments, or the data do not allow this habit.
+        """
+        if self.liked is None:
+            return None
+        if system not in self._liked_shares:
+            self._liked_shares[system] = self.liked.share(system)
+        share = self._liked_shares[system]
+        if share.value is None:
+            return None
+        places, trained = self._places[system], self._train_share
+        return unrated_liking(share.value, share.judged / places, habit, trained)
+
+    @cached_property
+    def _places(self) -> dict[str, int]:
+        """By system: the places of all its lists, down to the cutoff."""
+        k = self.core.k
+        return {
+            system: sum(int(np.minimum(one.runs[system].depth, k).sum()) for one in self.core.lists)
+            for system in self.core.systems
+        }
+
+    @cached_property
+    def _train_share(self) -> float:
+        trained = sum(one.train_size for one in self.core.lists)
+        return trained / (trained + sum(one.test_size for one in self.core.lists))
+
+    def shown_pair(self, a: str, b: str) -> RandomDifference | None:
+        """Return by how much more randomly shown items in a's lists are liked than in b's."""
+        if self.shown is None:
+            return None
+        if (a, b) not in self._shown_pairs:
+            turned = self._shown_pairs.get((b, a))
+            self._shown_pairs[a, b] = self.shown.pair(a, b) if turned is None else turned.turned()
+        pair = self._shown_pairs[a, b]
+        return None if pair.value is None else pair
+
+    def step(self, name: str, a: str, b: str | None = None) -> Step | None:
+        """Return a step of the ladder, of one system or of a pair; None where there is none."""
+        if self.ladder is None:
+            return None
+        key = (name, a, b)
+        if key not in self._steps:
+            self._steps[key] = self.ladder.step(name, a, b)
+        return self._steps[key]
+
+    def judgments_needed(self, a: str, b: str) -> int | None:
+        """Return how many judgments of random recommendations find the smallest difference.
+
+        None where the lists of the two cannot differ by so much.
+        """
+        if not self.core.lists:
+            return None
+        key = min(a, b), max(a, b)
+        if key not in self._needed:
+            runs = self.core.lists[0].runs
+            self._needed[key] = judgments_for(
+                runs[key[0]],
+                runs[key[1]],
+                self.smallest,
+                level=self.thresholds.level,
+                k=self.core.k,
+            ).needed
+        return self._needed[key]
+
+    # Pairs are asked for by several rules: each is worked out once.
+
+    @cached_property
+    def _liked_pairs(self) -> dict[tuple[str, str, bool], LikedDifference]:
+        return {}
+
+    @cached_property
+    def _liked_shares(self) -> dict[str, LikedShare]:
+        return {}
+
+    @cached_property
+    def _shown_pairs(self) -> dict[tuple[str, str], RandomDifference]:
+        return {}
+
+    @cached_property
+    def _steps(self) -> dict[tuple[str, str, str | None], Step]:
+        return {}
+
+    @cached_property
+    def _needed(self) -> dict[tuple[str, str], int | None]:
+        return {}
+
+
+def evidence_of(
+    core: Core,
+    *,
+    random: Ratings | None = None,
+    references: tuple[str, ...] = (),
+    margin: float | None = None,
+    smallest: float = 0.05,
+    is_given: bool = False,
+    draws: int = 2_000,
+    seed: int = 0,
+    thresholds: Thresholds = THRESHOLDS,
+    attempts: Attempts | None = None,
+) -> Evidence:
+    """Work out all that statements rest on.
+
+    Parameters
+    ----------
+    core
+        What was run.
+    random
+        Ratings of randomly shown items, where there are any.
+    references
+        Systems that were added to compare with.
+    margin
+        The difference below which systems count as equal.
+    smallest
+        The smallest difference of true precision that is worth finding.
+    is_given
+        Whether lists were given and not trained here.
+    draws, seed
+        Of the bootstrap behind intervals that hold together.
+    thresholds
+        From which values on statements are made.
+    attempts
+        Takes what these data do not allow besides comparing; without it that raises an error.
+    """
+    scores = core.warm_scores
+    compared = contrasts(
+        scores,
+        core.metric,
+        target="lists" if is_given else "retrained",
+        level=thresholds.level,
+        draws=draws,
+        seed=seed,
+    )
+    return Evidence(
+        core=core,
+        contrasts=compared,
+        ladder=_attempt(attempts, "ladder", lambda: _ladder(core)),
+        liked=_attempt(attempts, "liked shares", lambda: _liked(core)),
+        shown=_attempt(attempts, "random slice", lambda: _shown(core, random)),
+        references=references,
+        margin=margin,
+        smallest=smallest,
+        is_given=is_given,
+        thresholds=thresholds,
+    )
+
+
+def _attempt(attempts: Attempts | None, name: str, function: Callable[[], T | None]) -> T | None:
+    """Work something out; note why it is not possible, or raise an error."""
+    return function() if attempts is None else attempts.attempt(name, function)
+
+
+def _ladder(core: Core) -> Ladder | None:
+    """Return what the scores of the common design are made of; None without training ratings."""
+    if not core.lists:
+        return None
+    return Ladder(tuple(_rungs(core, part) for part in core.lists))
+
+
+def _rungs(core: Core, part: SplitLists) -> LadderPart:
+    split = part.split
+    return ladder_part(split.train, split.judged_test, part.runs, core.relevance, core.k)
+
+
+def _liked(core: Core) -> LikedShares | None:
+    if not core.lists or core.implicit:
+        return None
+    return LikedShares(parts=tuple(_liked_on(core, part) for part in core.lists))
+
+
+def _liked_on(core: Core, part: SplitLists) -> LikedPart:
+    split = part.split
+    return liked_part(split.train, split.test, part.runs, core.relevance, core.k)
+
+
+def _shown(core: Core, random: Ratings | None) -> RandomSlice | None:
+    if not core.lists or random is None:
+        return None
+    return RandomSlice(
+        parts=tuple(
+            random_part(part.split.train, random, part.runs, core.relevance, core.k)
+            for part in core.lists
+        )
+    )

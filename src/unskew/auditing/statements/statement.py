@@ -1,0 +1,223 @@
+"""`Statement`: one thing that an audit says, and `Kind`: when it may be said and when it is false.
+
+A sentence is a result: it has a value with an interval, the rule under which it is printed, what it
+assumes, and a predicate that the truth of a world can refute. `statements.first_screen` is the
+closed catalogue of kinds; nothing else is said.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, Protocol
+
+if TYPE_CHECKING:
+    from unskew.auditing.statements.evidence import Evidence
+
+
+Subjects = tuple[str, ...]
+"""The systems, and where it matters the design, that a statement is about."""
+
+ROLES = ("finding", "reason", "next", "pair", "system", "procedure")
+"""What a statement is for: the first three stand on the first screen."""
+
+DISPLAY_SWAYS = "display-sways-ratings"
+DISPLAY_SELECTS = "display-changes-who-rates"
+CONDITIONS = {
+    DISPLAY_SWAYS: "being shown an item does not change what people say of it",
+    DISPLAY_SELECTS: (
+        "who rates an item depends on liking equally, whether people were shown it or sought it"
+    ),
+}
+"""By name: what must hold for a statement about liking. Nothing in the data can show it."""
+
+
+class KnownTruth(Protocol):
+    """What a world whose truth is known can say: the judge of every predicate."""
+
+    def lead(self, design: str, a: str, b: str) -> float:
+        """Return by how much a is expected to score above b: retrained, on new users."""
+        ...
+
+    def liking(self, a: str, b: str) -> float:
+        """Return by how much more the recommendations of a are truly liked than those of b."""
+        ...
+
+    def judged_liking(self, a: str, b: str) -> float:
+        """Return by how much more often judged recommendations of a are recorded as liked."""
+        ...
+
+    def match(self, a: str, b: str | None = None) -> float:
+        """Return the expected step from averages to observed: of a, or of a above b."""
+        ...
+
+    def opinion(self, a: str, b: str | None = None) -> float:
+        """Return the expected step from choice to observed: of a, or of a above b."""
+        ...
+
+    def inflation(self, a: str, b: str) -> float:
+        """Return by how much more display inflates the recorded liking of a than that of b."""
+        ...
+
+    def broken(self, condition: str) -> bool:
+        """Tell whether a condition does not hold."""
+        ...
+
+
+@dataclass(frozen=True, kw_only=True)
+class Statement:
+    """One thing that an audit says."""
+
+    kind: str
+    subjects: Subjects
+    text: str
+    role: str
+    value: float | None = None
+    interval: tuple[float, float] | None = None
+    assumptions: tuple[str, ...] = ()
+    """Names of the conditions under which it is claimed: see `CONDITIONS`."""
+    designs: tuple[str, ...] = ()
+    """The designs it speaks of."""
+
+    def __str__(self) -> str:
+        return self.text
+
+    def to_dict(self, false_rate: Any = None) -> dict[str, Any]:
+        """Return it as plain values, for JSON.
+
+        Parameters
+        ----------
+        false_rate
+            How often statements of its kind are false, as the self-test measured it.
+        """
+        return {
+            "kind": self.kind,
+            "role": self.role,
+            "subjects": list(self.subjects),
+            "designs": list(self.designs),
+            "value": self.value,
+            "interval": None if self.interval is None else list(self.interval),
+            "text": self.text,
+            "assumptions": [CONDITIONS[one] for one in self.assumptions],
+            "false_rate": false_rate,
+        }
+
+
+@dataclass(frozen=True, kw_only=True)
+class Kind:
+    """A kind of statement: of whom it can be said, when, in which words, and when it is false."""
+
+    name: str
+    rule: str
+    """Under which condition it is said, in words."""
+    claims: str
+    """What is claimed: what a world must show for it to be true."""
+    subjects: Callable[[Evidence], Iterable[Subjects]]
+    """Of whom it could be said."""
+    holds: Callable[[Evidence, Subjects], bool]
+    """Whether it may be said of them."""
+    word: Callable[[Evidence, Subjects], Statement]
+    is_true: Callable[[Statement, KnownTruth], bool] | None = None
+    """Whether it is true in a world. None: it repeats what was done or counted, which tests check
+    without a world."""
+    assumptions: tuple[str, ...] = field(default=())
+
+    def say(self, evidence: Evidence) -> list[Statement]:
+        """Return all statements of this kind that the evidence allows."""
+        return [
+            self.word(evidence, subjects)
+            for subjects in self.subjects(evidence)
+            if self.holds(evidence, subjects)
+        ]
+
+    def is_false(self, statement: Statement, truth: KnownTruth) -> bool | None:
+        """Tell whether a world refutes it; None where one of its conditions does not hold."""
+        if self.is_true is None or any(truth.broken(one) for one in statement.assumptions):
+            return None
+        return not self.is_true(statement, truth)
+
+
+PHRASES = {
+    "all-items": "among all items",
+    "test-items": "among items that have a test rating",
+    "1r": "when one liked item is ranked among 100 others",
+    "u1r": "on a test part with equally many ratings per item",
+    "p1r": "within groups of equally popular items",
+    "test-targets": "among what each user rated",
+    "skew": "once item popularity is levelled",
+    "wtd-h": "on a test part drawn as if items were shown at random",
+    "temporal": "on the last fifth in time",
+    "as-given": "on the judgments as they are",
+}
+"""Designs as they stand in a sentence."""
+
+
+MOST_DIGITS = 6
+
+
+def phrase(design: str) -> str:
+    """Return a design as it stands in a sentence."""
+    return PHRASES.get(design, f"under {design}")
+
+
+def names(items: Sequence[str], most: int = 4) -> str:
+    """Return names in a row: `a, b and c`; beyond `most` the others are counted."""
+    shown = list(items[:most])
+    if len(items) > most:
+        shown.append(f"{len(items) - most} more")
+    if len(shown) < 2:
+        return "".join(shown)
+    return f"{', '.join(shown[:-1])} and {shown[-1]}"
+
+
+def capital(text: str, systems: Sequence[str] = ()) -> str:
+    """Return a text that starts with a capital, unless the name of a system starts it."""
+    if any(text.startswith(name) for name in systems):
+        return text
+    return f"{text[:1].upper()}{text[1:]}"
+
+
+def decimals(half: float) -> int:
+    """Return so many decimals that half an interval is at least three units of the last one."""
+    if not (half > 0 and math.isfinite(half)):
+        return 3
+    return min(max(math.ceil(math.log10(3 / half)), 3), MOST_DIGITS)
+
+
+def number(value: float, digits: int = 3) -> str:
+    """Return a number between -1 and 1 without its leading zero, with a minus sign."""
+    text = f"{abs(value):.{digits}f}"
+    text = text[1:] if text.startswith("0.") else text
+    return f"−{text}" if value < 0 and float(text) != 0 else text
+
+
+def signed(value: float, digits: int = 3) -> str:
+    """Return a number with its sign."""
+    text = number(value, digits)
+    return text if text.startswith("−") or float(text) == 0 else f"+{text}"
+
+
+def with_interval(value: float, low: float, high: float) -> str:
+    """Return `+.012 [.006, .018]`."""
+    digits = decimals((high - low) / 2)
+    # An end beside 0 shows on which side of it it lies.
+    while digits < MOST_DIGITS and any(one and not round(one, digits) for one in (low, high)):
+        digits += 1
+    return f"{signed(value, digits)} [{number(low, digits)}, {number(high, digits)}]"
+
+
+def points(value: float) -> str:
+    """Return a share in points of a hundred: `1.3`, `12`."""
+    hundred = round(100 * value, 1)
+    text = f"{abs(hundred):.1f}" if abs(hundred) < 10 else f"{abs(hundred):.0f}"
+    return f"−{text}" if hundred < 0 and float(text) != 0 else text
+
+
+def about(count: float) -> str:
+    """Return a count with two leading digits: `about 1,400`."""
+    whole = max(math.ceil(count), 1)
+    if whole >= 100:
+        step = 10 ** (len(str(whole)) - 2)
+        whole = math.ceil(whole / step) * step
+    return f"about {whole:,}"

@@ -1,0 +1,1 @@
+"""Observed scores against the ground truth."""

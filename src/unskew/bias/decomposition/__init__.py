@@ -1,0 +1,1 @@
+"""What a score is made of: chance, popularity, item quality, personalisation."""

@@ -1,0 +1,1 @@
+"""Pairs of items: whether popularity and liking agree."""

@@ -1,0 +1,1 @@
+"""Popularity of items, and of the items in lists."""

@@ -1,0 +1,1 @@
+"""The eight main commands."""

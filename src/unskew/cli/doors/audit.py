@@ -1,0 +1,581 @@
+"""`unskew audit`: how far to trust an evaluation; one command, one report."""
+
+from __future__ import annotations
+
+import shlex
+import sys
+from dataclasses import replace
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+from unskew.checks import MOST_REPEATS
+from unskew.cli import inputs, outputs
+from unskew.cli.command import argument, bundle, option
+from unskew.cli.console import output as screen_of_results
+from unskew.cli.options import (
+    AMOUNT,
+    INPUT,
+    MEASURE,
+    OUTPUT,
+    RUNNING,
+    TEST,
+    Filters,
+    Judgments,
+    NamedFileOptions,
+    OrderingMetric,
+    Quiet,
+    RandomFile,
+    RelevanceOptions,
+    ReportFile,
+    ReportOptions,
+    Runs,
+    Seed,
+    StoredOptions,
+    SystemNames,
+    Train,
+    Tune,
+)
+from unskew.cli.progress import Stage, stages_progress
+from unskew.errors import SettingError
+from unskew.report.text import counted
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from unskew.auditing.outline_audit import AuditOutline
+    from unskew.auditing.result import Audit
+    from unskew.report.tables import Table
+    from unskew.worlds.worlds import World
+
+
+@bundle
+class SourceOptions:
+    """Ratings to run systems on, or ranked lists and what judges them."""
+
+    random: RandomFile
+    judgments: Judgments
+    run: Runs
+    train: Train
+    no_references: Annotated[
+        bool,
+        option(
+            INPUT,
+            "With --train: do not add reference systems (popularity, …) to the given lists.",
+            "--no-references",
+            default=False,
+        ),
+    ]
+    files: NamedFileOptions
+    filters: Filters
+
+
+@bundle
+class AuditOptions:
+    """What is run and measured."""
+
+    quick: Annotated[
+        bool, option(MEASURE, "Faster: fewer systems and fewer repeats.", "--quick", default=False)
+    ]
+    thorough: Annotated[bool, option(MEASURE, "Slower: more splits.", "--thorough", default=False)]
+    relevance: RelevanceOptions
+    algorithms: SystemNames
+    designs: Annotated[
+        str | None,
+        option(
+            MEASURE,
+            "Designs, separated by commas, the most common one first: all-items, test-items, "
+            "1r, u1r, p1r, test-targets, skew, wtd-h, temporal.",
+        ),
+    ]
+    dry_run: Annotated[
+        bool,
+        option(
+            RUNNING,
+            "Print what the audit will do, with a rough time by one small trial of each system.",
+            "--dry-run",
+            default=False,
+        ),
+    ]
+    tune: Tune
+    metric: OrderingMetric
+    users: Annotated[
+        str | None,
+        option(
+            AMOUNT,
+            "How many users are judged, drawn at random, or all; systems are trained on all "
+            "ratings. Default: all, or 20000 where more than 50,000 users have ratings.",
+        ),
+    ]
+    splits: Annotated[
+        int | None,
+        option(
+            AMOUNT,
+            "How many random splits are made. Default: that of the level, fewer from 5,000,000 "
+            "ratings on.",
+        ),
+    ]
+    memory: Annotated[
+        str | None,
+        option(
+            RUNNING, "What the audit may use, such as 6GiB; larger data are refused. Default: 8GiB."
+        ),
+    ]
+    margin: Annotated[
+        float | None,
+        option(
+            TEST, "Scores that differ by less than this count as equal. Default: no such margin."
+        ),
+    ]
+    smallest: Annotated[
+        float,
+        option(
+            TEST,
+            "The smallest difference in true precision that matters; used to advise how many "
+            "judgments to collect.",
+            default=0.05,
+        ),
+    ]
+    repeats: Annotated[
+        int | None,
+        option(
+            AMOUNT,
+            "Number of times that the null experiment redraws opinions. Default: as many as its "
+            "precision needs, within the bounds of the level.",
+            min=1,
+            max=MOST_REPEATS,
+        ),
+    ]
+
+
+def check_paper(folder: Path | None) -> Path | None:
+    """Check `--paper` before anything is run: a folder that holds something is not written to."""
+    if folder is not None:
+        if folder.exists() and not folder.is_dir():
+            raise SettingError(f"--paper {folder}: a file is there: name a folder")
+        if folder.is_dir() and any(folder.iterdir()):
+            raise SettingError(f"--paper {folder} is not empty: name a new folder")
+    return folder
+
+
+PaperFolder = Annotated[
+    Path | None,
+    option(
+        OUTPUT,
+        "Also write what a paper needs into this folder: table, methods, citations, checklist, and "
+        "figures of one column's width.",
+        "--paper",
+        callback=check_paper,
+    ),
+]
+
+
+def audit_command(
+    ratings: Annotated[
+        str | None,
+        argument("Ratings: a file, or a named data set such as ml-1m.", "RATINGS", default=None),
+    ],
+    sources: SourceOptions,
+    options: AuditOptions,
+    stored: StoredOptions,
+    output: ReportOptions,
+    paper: PaperFolder,
+) -> None:
+    """Check how far an offline evaluation can be trusted, and write a report.
+
+    The command runs systems on the ratings under several designs and prints a verdict and three
+    sentences: finding, reason, next step. The report is one HTML file without other files; it
+    states how often each kind of sentence is wrong in simulated worlds.
+
+    [bold]Examples[/bold]
+
+      unskew audit ratings.csv
+
+      unskew audit ml-1m --thorough -o report.html --store audit/
+
+      unskew audit ratings.csv --quick --liked 4 --algorithms popularity,user-knn,wrmf
+
+      unskew audit ratings.csv --random random.csv --figures figures/
+
+      unskew audit --judgments test.csv --run mine.parquet --run theirs.trec --train train.csv
+
+      unskew audit ratings.csv --quick --paper paper/
+
+      unskew audit ratings.parquet --store audit/ --cluster tcp://host:8786
+
+    [bold]Levels[/bold]
+
+      --quick     six systems, 3 splits, 3 to 6 null repeats, 10,000 permutations
+      (default)   eleven systems, 5 splits, 3 to 10 null repeats, 100,000 permutations
+      --thorough  eleven systems, 10 splits, 5 to 20 null repeats
+
+    Systems are tuned on the training part of each split, unless --no-tune is given.
+
+    With --store, a stopped audit continues where it was. --dry-run counts fits, lists and scores,
+    times one small fit of each system, and says which systems are left out on data of this size.
+    """
+    from unskew.auditing.audit import audit
+    from unskew.auditing.compile_ahead import compiling_ahead
+
+    outputs.report_kind(output)
+    if options.quick and options.thorough:
+        raise SettingError("give --quick or --thorough, not both")
+    level = "quick" if options.quick else "thorough" if options.thorough else "default"
+    settings = {
+        "designs": inputs.between_commas(options.designs),
+        "metric": options.metric,
+        "margin": options.margin,
+        "smallest": options.smallest,
+        "repeats": options.repeats,
+        "seed": stored.seed,
+        **inputs.relevance_settings(options.relevance),
+    }
+    if sources.judgments is not None or sources.run:
+        settings |= _lists(ratings, sources, options, stored)
+    else:
+        settings |= _ratings(ratings, sources, options, stored)
+    if options.dry_run:
+        outputs.say(str(_outline(level, settings)))
+        return
+    with compiling_ahead(), stages_progress(output.quiet) as move:
+        result = audit(plan=level, progress=move, **settings)
+    _deliver(_with_files(result, ratings, sources), output, paper)
+
+
+OUTLINED = (
+    *("algorithms", "designs", "users", "splits", "tune", "memory"),
+    *("liked", "above", "relevance"),
+)
+"""The arguments of an audit that its outline takes."""
+
+
+def _outline(level: str, settings: Mapping[str, Any]) -> AuditOutline:
+    """Return what an audit with these settings will do."""
+    from unskew.auditing.outline_audit import outline_audit
+    from unskew.data.filters import apply_filters
+
+    chosen = {name: settings[name] for name in OUTLINED if settings.get(name) is not None}
+    data = settings["data"]
+    if settings["filters"]:
+        data = replace(data, ratings=apply_filters(data.ratings, settings["filters"]))
+    return outline_audit(data, level, **chosen)
+
+
+def _deliver(result: Audit, output: ReportOptions, paper: Path | None) -> None:
+    """Write the report and print the answer, then write the folder of a paper.
+
+    A reader of the answer that stops early, such as `head`, costs neither.
+    """
+    no_reader: BrokenPipeError | None = None
+    try:
+        outputs.write_report(result, output, "unskew-report", lambda: show(result, output.quiet))
+        sys.stdout.flush()  # people read the answer while figures are drawn
+    except BrokenPipeError as problem:
+        no_reader = problem
+    if paper is not None:
+        _write_paper(result, paper, output.quiet)
+    if no_reader is not None:
+        raise no_reader
+
+
+def _write_paper(result: Audit, folder: Path, quiet: bool) -> None:
+    """Write what a paper needs, and say what it is; all of it or nothing."""
+    stages = {"figures": Stage("figures for the paper", 1, "figures")}
+    try:
+        with stages_progress(quiet, stages, stored=()) as move:
+            files = result.save_paper(folder, progress=partial(move, "figures"))
+    except KeyboardInterrupt:
+        raise KeyboardInterrupt(
+            f"Stopped. The report is complete; nothing was written to {folder}."
+        ) from None
+    if quiet:
+        return
+    texts = {path.stem: None for path in files if path.parent == folder and path.stem != "figures"}
+    figures = {path.stem for path in files if path.parent != folder}
+    outputs.message(
+        f"the files for a paper are in {folder}: {', '.join(texts)}, "
+        f"{counted(len(figures), 'figure')}"
+    )
+
+
+def _lists(
+    ratings: str | None, sources: SourceOptions, options: AuditOptions, stored: StoredOptions
+) -> dict[str, Any]:
+    """Read ranked lists and what judges them, as `audit` takes them."""
+    if ratings is not None:
+        raise SettingError("give ratings, or --judgments and --run: not both")
+    if sources.judgments is None or not sources.run:
+        raise SettingError("give both --judgments and --run")
+    refused = inputs.given(
+        algorithms=options.algorithms,
+        users=options.users,
+        splits=options.splits,
+        memory=options.memory,
+        filter=sources.filters,
+        store=stored.store,
+        data_dir=sources.files.data_dir,
+        workers=None if stored.executor.workers == 1 else stored.executor.workers,
+        cluster=stored.executor.cluster,
+        no_tune=None if options.tune else True,
+        dry_run=True if options.dry_run else None,
+    )
+    for name in refused:
+        raise SettingError(
+            f"--{name.replace('_', '-')} is for ratings: leave it out with --judgments"
+        )
+    return {
+        **inputs.read_judged(sources.judgments, sources.run, sources.train, sources.files),
+        "random": inputs.read_random_file(sources.random, sources.files),
+        "references": not sources.no_references,
+    }
+
+
+def _ratings(
+    ratings: str | None, sources: SourceOptions, options: AuditOptions, stored: StoredOptions
+) -> dict[str, Any]:
+    """Read ratings that systems are run on, as `audit` takes them."""
+    if ratings is None:
+        raise SettingError("name ratings (a file, or a data set), or --judgments and --run")
+    if sources.train is not None:
+        raise SettingError(
+            "--train needs --judgments and --run: this command splits ratings itself"
+        )
+    if sources.no_references:
+        raise SettingError("--no-references needs --judgments and --run")
+    data = inputs.load_data(ratings, sources.files)
+    return {
+        "random": inputs.read_random_file(sources.random, sources.files),
+        "data": data,
+        "algorithms": inputs.between_commas(options.algorithms),
+        "tune": options.tune,
+        "users": number_or_all(options.users),
+        "splits": options.splits,
+        "memory": options.memory,
+        "filters": inputs.read_filters(sources.filters),
+        "store": stored.store,
+        **stored.executor.arguments(),
+    }
+
+
+def number_or_all(users: str | None) -> int | str | None:
+    """Return a number of users as such; other words are checked where they are used."""
+    plain = None if users is None else users.replace(",", "").replace("_", "")
+    return int(plain) if plain is not None and plain.isascii() and plain.isdigit() else users
+
+
+def _with_files(result: Audit, ratings: str | None, sources: SourceOptions) -> Audit:
+    """Return the audit with the files of this command in the command of its card."""
+    from unskew.auditing.page.reproduction import with_files
+
+    files = {
+        "RATINGS": ratings,
+        "--judgments": sources.judgments,
+        "--train": sources.train,
+        "--random": sources.random,
+    }
+    options = sources.files
+    more = [] if options.columns is None else ["--columns", options.columns]
+    more += [] if options.duplicates is None else ["--duplicates", options.duplicates]
+    more += [] if options.feedback is None else ["--feedback", options.feedback]
+    for text in sources.filters or ():
+        more += ["--filter", text]
+    if options.data_dir is not None:
+        folder = options.data_dir
+        more += ["--data-dir", "FOLDER" if folder.is_absolute() else str(folder)]
+    named = {key: str(path) for key, path in files.items() if path is not None}
+    runs = inputs.named_runs(sources.run or [])
+    return replace(result, command=with_files(result.command, named, runs, more))
+
+
+def show(result: Audit, quiet: bool) -> None:
+    """Print verdict, finding, reason and next step; unless quiet, designs x systems and notes."""
+    screen = screen_of_results()
+    lines = result.answer()
+    for text in lines[1:] if quiet else lines:
+        screen.print(text, markup=False, soft_wrap=not sys.stdout.isatty())
+        screen.print()
+    if quiet:
+        return
+    screen.print(_design_table(result).to_rich())
+    if result.reach is not None and result.reach.height:
+        from unskew.auditing.page.blocks import reach_table
+
+        screen.print(reach_table(result.reach).to_rich())
+    for line in result.footer():
+        outputs.note(line)
+
+
+def _design_table(result: Audit) -> Table:
+    """Return the value and place of the first ten systems under each design, and in truth."""
+    from unskew.report.tables import Table
+
+    systems = result.order()[:10]
+    rows, best = [], []
+    for number, design in enumerate(result.designs):
+        of_design = result.table().filter(design=design).rows_by_key("system", named=True)
+        values = [of_design[system][0] for system in systems]
+        best += [(number, at) for at, row in enumerate(values, start=1) if row["place"] == 1]
+        places = [f"{row['value']:.4f} ({row['place']})" for row in values]
+        chance = values[0]["random"]
+        rows.append([design, *places, "–" if chance is None else f"{chance:.4f}"])
+    true = _true_row(result, systems)
+    if true is not None:
+        rows.append(true)
+    known = result.table()["random"].drop_nulls().len() > 0
+    if not known:  # a note says why
+        rows = [row[:-1] for row in rows]
+    warm = "; designs: users with a training rating" if result.core.has_cold else ""
+    return Table.of_rows(
+        ["design", *systems, *(["(chance)"] if known else [])],
+        rows,
+        left=[0],
+        title=f"{result.metric} (place){warm}",
+        strong=best,
+    )
+
+
+def _true_row(result: Audit, systems: Sequence[str]) -> list[str] | None:
+    """Return the true values and places, where they are known."""
+    if result.truth is None or result.common not in result.truth.designs:
+        return None
+    values = result.truth.table().filter(design=result.common, metric=result.metric)
+    places = result.truth.orders(result.metric).rows_by_key("system", named=True)
+    true = dict(values.select("system", "true").iter_rows())
+    if any(true.get(one) is None for one in systems):
+        return None
+    cells = [f"{true[one]:.4f} ({places[one][0]['true']})" for one in systems]
+    return ["(in truth)", *cells, ""]
+
+
+WORLD = "display"
+USERS, ITEMS = 1_000, 500
+SYSTEMS = ("random", "popularity", "smoothed-average", "biased-mf")
+BETTER = ("better-shown", "better-despite", "better")
+"""Next steps that name a system as better than another."""
+SAVED = ("user-knn", "biased-mf")
+"""Systems whose lists are saved."""
+SHOWN_AT_RANDOM = 0.05
+"""The share of all pairs that are saved as randomly shown."""
+
+
+def demo_command(
+    *,
+    seed: Seed = 7,
+    output: ReportFile,
+    save: Annotated[Path | None, option(OUTPUT, "Also write the world's files into this folder.")],
+    quiet: Quiet,
+) -> None:
+    """Audit four systems in a simulated shop, and write a report.
+
+    The shop displays some items far more than others, and people rate what they see. Because the
+    shop is simulated, what everyone truly likes is known: the last row of the table and the last
+    line say it. The verdict and its sentences rest on the ratings alone.
+
+    [bold]Examples[/bold]
+
+      unskew demo
+
+      unskew demo --save sample/ -o demo.html
+    """
+    from unskew.auditing.audit import audit
+    from unskew.auditing.compile_ahead import compiling_ahead
+    from unskew.worlds.worlds import world
+
+    if not quiet:
+        outputs.note("A simulated shop is audited: some 15 s, about a minute the first time.")
+    with compiling_ahead():
+        shop = world(WORLD, users=USERS, items=ITEMS, seed=seed)
+        if not quiet:
+            outputs.say(intro(shop))
+        with stages_progress(quiet) as move:
+            result = audit(shop, "quick", algorithms=list(SYSTEMS), seed=seed, progress=move)
+    options = ReportOptions(output=output, figures=None, format=None, quiet=quiet)
+    outputs.write_report(result, options, "unskew-report", lambda: show_demo(result, quiet))
+    if not quiet and save is None:
+        outputs.note("With your own ratings: unskew audit ratings.csv --quick -o report.html")
+    if save is not None:
+        _save(shop, save, seed)
+        outputs.say(f"The ratings are in {save}. Try:")
+        for line in _to_try(save):
+            outputs.say(line)
+
+
+def intro(shop: World) -> str:
+    """Say what is simulated, and what is known."""
+    return (
+        f"A simulated shop: {len(shop.users):,} users with tastes of their own, "
+        f"{len(shop.items):,} items, {len(shop.ratings):,} ratings. Some items are\n"
+        f"popular because they are displayed, not because they are better. What everyone truly "
+        f"likes is known.\n"
+    )
+
+
+def show_demo(result: Audit, quiet: bool) -> None:
+    """Print the audit and, unless quiet, what is true."""
+    show(result, quiet)
+    if not quiet:
+        outputs.say(closing(result))
+
+
+def closing(result: Audit) -> str:
+    """Say who is truly liked most, and whether the common design and the audit agree."""
+    true = true_shares(result)
+    leader, best = result.evidence.leader, max(true, key=lambda one: true[one])
+    text = f"In truth {best} is best: people like {true[best]:.0%} of its first ten recommendations"
+    if best == leader:
+        return f"{text}. The common design puts it first, too."
+    text += f", and {true[leader]:.0%} of those of {leader}, which the common design puts first."
+    step = result.first_screen.next_step
+    if step is None or step.kind not in BETTER:
+        return f"{text} The audit does not see it."
+    a, b = step.subjects
+    if true[a] <= true[b]:
+        return f"{text} The audit takes {a} for better than {b}, which is wrong here."
+    return f"{text} From the ratings alone, the audit rightly takes {a} for better than {b}."
+
+
+def true_shares(result: Audit) -> dict[str, float]:
+    """Return by system: the share of its first ten recommendations that people truly like."""
+    if result.truth is None:
+        raise SettingError("the truth is known in worlds only")
+    table = result.truth.table().filter(design=result.common, metric=result.metric)
+    return dict(table.select("system", "true").iter_rows())
+
+
+def _to_try(folder: Path) -> list[str]:
+    """Return commands that read the files."""
+    path = {
+        name: str(folder / f"{name}.csv") for name in (*SAVED, "ratings", "random", "train", "test")
+    }
+    runs = [word for name in SAVED for word in ("--run", path[name])]
+    given = ["--judgments", path["test"], *runs, "--train", path["train"]]
+    return [
+        shlex.join(["unskew", "audit", path["ratings"], "--random", path["random"], "--quick"]),
+        shlex.join(["unskew", "audit", *given, "--quick"]),
+    ]
+
+
+def _save(shop: World, folder: Path, seed: int) -> None:
+    """Write what a user would have: all ratings, random ones, a split, and the lists of systems."""
+    from unskew.engine.files import replacing_folder, write_table
+    from unskew.engine.rng import generator
+    from unskew.judging.rank import rank
+    from unskew.recommend.registry import algorithm
+    from unskew.splits.random import Random
+    from unskew.targets.designs import AllItems
+
+    split = Random(test=0.2).split(shop.ratings, seed)[0]
+    lists = AllItems().lists(split, liked=shop.liked)
+    parts = {
+        "ratings": shop.ratings,
+        "random": shop.random(SHOWN_AT_RANDOM),
+        "train": split.train,
+        "test": split.test,
+    }
+    with replacing_folder(folder) as home:
+        for name, part in parts.items():
+            write_table(part.to_polars(), home / f"{name}.csv", "csv")
+        for name in SAVED:
+            chosen = algorithm(name)
+            model = chosen.fit(split.train, generator(seed, "demo", chosen.draw_name_of()))
+            write_table(rank(model, lists, 50).to_polars(), home / f"{name}.csv", "csv")

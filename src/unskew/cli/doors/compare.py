@@ -1,0 +1,244 @@
+"""`unskew compare`: which system is better, by how much, and how sure that is."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+from unskew.checks import MOST_DEPTH
+from unskew.cli import files, inputs, outputs
+from unskew.cli.command import bundle, option
+from unskew.cli.options import (
+    OUTPUT,
+    TEST,
+    AverageOptions,
+    ComputeOptions,
+    Confidence,
+    FigureTableOptions,
+    JudgedOptions,
+    Lists,
+    Permutations,
+    Reference,
+    Rope,
+    Saved,
+)
+from unskew.cli.progress import progress
+from unskew.errors import SettingError
+
+if TYPE_CHECKING:
+    from unskew.stats.compare.comparison import Comparison
+    from unskew.stats.compare.segment_comparison import SegmentComparison
+
+SEGMENTS = "Segments of users"
+
+
+@bundle
+class TestOptions:
+    """How systems are tested."""
+
+    test: Annotated[
+        str,
+        option(
+            TEST,
+            "The test: randomisation, t, wilcoxon, sign, bootstrap or bootstrap-t.",
+            default="randomisation",
+        ),
+    ]
+    alternative: Annotated[
+        str,
+        option(
+            TEST,
+            "two-sided, or one-sided for the first system of a pair: greater, less or better.",
+            default="two-sided",
+        ),
+    ]
+    correction: Annotated[
+        str,
+        option(
+            TEST,
+            "Correction for several pairs: holm, bonferroni, bh, by, maxT, tukey or none.",
+            default="holm",
+        ),
+    ]
+    family: Annotated[
+        str,
+        option(
+            TEST,
+            "P-values to correct together: those of each metric (metric), or all (all).",
+            default="metric",
+        ),
+    ]
+    permutations: Permutations
+    plus_one: Annotated[
+        bool,
+        option(
+            TEST,
+            "Compute p as (extreme + 1) / (permutations + 1), which is never 0, or as the plain "
+            "share.",
+            default=True,
+        ),
+    ]
+    confidence: Confidence
+    interval: Annotated[
+        str, option(TEST, "Method of the intervals: t, or bca (bootstrap).", default="t")
+    ]
+    reference: Reference
+    rope: Rope
+
+
+@bundle
+class SegmentOptions:
+    """The segments of users that systems are compared in."""
+
+    by: Annotated[
+        str | None,
+        option(
+            SEGMENTS,
+            "Compare within segments of users: activity, popularity (of what the user likes), "
+            "taste (niche, diverse, blockbuster), time (of the last test judgment), or FILE:COLUMN "
+            "of a file of users.",
+            metavar="NAME|FILE:COLUMN",
+        ),
+    ]
+    groups: Annotated[
+        int | None,
+        option(
+            SEGMENTS,
+            "Number of quantile groups that numbers are cut into. Default: 4.",
+            min=2,
+            max=MOST_DEPTH,
+        ),
+    ]
+    least_users: Annotated[
+        int | None,
+        option(
+            SEGMENTS,
+            "Groups of a text column with fewer users are merged into other. Default: 20.",
+            min=1,
+            max=MOST_DEPTH,
+        ),
+    ]
+
+
+PaperFile = Annotated[
+    Path | None,
+    option(
+        OUTPUT,
+        "Also write systems x metrics as a paper prints them, with marks of significance; the "
+        f"ending selects the format: {', '.join(files.TABLES)}.",
+        "--paper",
+        callback=files.check_paper_file,
+    ),
+]
+
+
+def compare_command(
+    judged: JudgedOptions,
+    lists: Lists,
+    scores: Saved,
+    average: AverageOptions,
+    tests: TestOptions,
+    segments: SegmentOptions,
+    compute: ComputeOptions,
+    output: FigureTableOptions,
+    paper: PaperFile,
+) -> None:
+    """Compare recommenders user by user: differences, intervals, corrected p-values, letters.
+
+    [bold]Examples[/bold]
+
+      unskew compare --judgments test.csv --run mine.parquet --run theirs.trec -m nDCG@10 --liked 4
+
+      unskew compare -j test.csv -r a.csv -r b.csv -r c.csv -m P@10,nDCG@10 --correction maxT
+
+      unskew compare -j test.csv -r base.csv -r mine.csv -m AP --reference base -o table.tex
+
+      unskew compare -j test.csv -r a.csv -r b.csv -r c.csv -m P@10 --figure differences.svg
+      --figure pairs=matrix.svg
+
+      unskew compare --scores fold-1/ --scores fold-2/ -m nDCG@10 --test wilcoxon --format latex
+
+      unskew compare -j test.csv -r a.csv -r b.csv -m P@10,nDCG@10 --family all --paper table.tex
+
+      unskew compare -j test.csv -r a.csv -r b.csv --train train.csv -m P@10 --by activity
+
+      unskew compare -j test.csv -r a.csv -r b.csv -m P@10 --by users.csv:country --figure by.svg
+
+    Several --scores are folds or splits of the same systems: the user stays the unit. All pairs are
+    tested with the same permutations. Systems that share a letter do not differ significantly.
+
+    In the table of a paper, superscripts are the letters of the systems that a system is
+    significantly better than; with --reference, a dagger marks those better than it.
+
+    With --by, differences are within segments of users: intervals of all segments and pairs hold
+    together, p-values are corrected over them, and an interaction test tells whether the difference
+    differs between segments. With --train, users without training ratings are a segment, cold,
+    unless a file is given.
+
+    [bold]Figures[/bold]
+
+      differences (the default) and pairs, both for the first metric; with --by: segments, of the
+      first pair
+    """
+    from unskew.stats.compare import comparison, segment_comparison
+    from unskew.stats.compare.paper_table import table_of
+
+    by_segment = segments.by is not None
+    if by_segment and paper is not None:
+        raise SettingError("--paper is for all users: leave out --by")
+    kinds = segment_comparison.FIGURES if by_segment else comparison.FIGURES
+    figures = outputs.figures_of(output.figure, kinds)
+    pairs, division = _read(judged, lists, scores, average, compute, segments, output.quiet)
+    correction = None if tests.correction == "none" else tests.correction
+    with progress("comparing", output.quiet) as move:
+        result = _compared(
+            pairs,
+            inputs.metric_names(judged.metric),
+            progress=move,
+            **division,
+            **vars(compute),
+            **{**vars(tests), "correction": correction},
+        )
+    outputs.draw(figures, result.figure)
+    if paper is not None:
+        table = table_of(pairs, result, digits=output.digits)
+        outputs.Printout.of_result(
+            table, latex=table.to_latex, markdown=table.to_markdown, json=table.to_dict
+        ).write(paper)
+    printout = outputs.Printout.of_result(result, output.digits, json=result.to_dict)
+    outputs.deliver(printout, output)
+    if paper is not None and not output.quiet:
+        outputs.note(f"the table for a paper is in {paper}")
+
+
+def _compared(*values: Any, **settings: Any) -> Any:
+    """Compare; what comes back depends on whether there are segments."""
+    from unskew.stats.compare.compare import compare
+
+    result: Comparison | SegmentComparison = compare(*values, **settings)
+    return result
+
+
+def _read(
+    judged: JudgedOptions,
+    lists: str | None,
+    scores: list[Path] | None,
+    average: AverageOptions,
+    compute: ComputeOptions,
+    segments: SegmentOptions,
+    quiet: bool,
+) -> tuple[Any, dict[str, Any]]:
+    """Return the values per user, and what `compare` takes to divide users into segments."""
+    from unskew.evaluation.evaluate import METRICS
+    from unskew.stats.pairing import paired
+    from unskew.stats.segments import segments_of
+
+    if inputs.is_saved(judged, scores):
+        if lists is not None:
+            raise SettingError("--lists is for --run: saved scores know their lists")
+        return paired(inputs.read_scores(scores or [])), vars(segments)
+    data = inputs.judge_files(judged, compute.seed, lists=lists)
+    pairs = paired(inputs.scores_of_judged(data, judged, average, compute, METRICS, quiet))
+    if segments.by is None:
+        return pairs, vars(segments)
+    return pairs, {"by": segments_of(pairs.users, judged=data, **vars(segments))}

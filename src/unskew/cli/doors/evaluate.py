@@ -1,0 +1,393 @@
+"""`unskew evaluate`: judge ranked lists."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+from unskew.cli import files as formats
+from unskew.cli import inputs, outputs
+from unskew.cli.command import bundle, option
+from unskew.cli.files import column_names, split_source
+from unskew.cli.options import (
+    INPUT,
+    MEASURE,
+    OUTPUT,
+    RUNNING,
+    USERS,
+    AverageOptions,
+    ComputeOptions,
+    ItemsFile,
+    Lists,
+    RequiredJudgedOptions,
+    TableOptions,
+)
+from unskew.cli.progress import progress
+from unskew.errors import SettingError
+
+if TYPE_CHECKING:
+    from unskew.evaluation.on_disk.files import FileScores
+    from unskew.evaluation.scores import Scores
+
+LARGE = "Files larger than memory"
+
+
+@bundle
+class EvaluatedLists:
+    """How ranked lists are read."""
+
+    repeated: Annotated[
+        str,
+        option(
+            INPUT,
+            "Duplicate items in a list: error, or first (keep the best place).",
+            default="error",
+        ),
+    ]
+    nan: Annotated[
+        str, option(INPUT, "NaN scores: error, or drop (leave these items out).", default="error")
+    ]
+    gaps: Annotated[
+        str, option(INPUT, "Gaps between ranks: close, or keep (empty slots).", default="close")
+    ]
+    by: Annotated[
+        str | None,
+        option(
+            USERS,
+            "Column that orders a list with both: rank or score. Default: rank; for TREC files "
+            "score.",
+        ),
+    ]
+
+
+@bundle
+class LargeOptions:
+    """How files larger than memory are judged."""
+
+    on_disk: Annotated[
+        Path | None,
+        option(
+            LARGE,
+            "Evaluate Parquet files larger than memory; write the results to this folder.",
+            metavar="DIR",
+        ),
+    ]
+    by_user: Annotated[
+        bool,
+        option(
+            LARGE,
+            "With --on-disk: the n-th files of judgments and lists hold the same users.",
+            "--by-user",
+            default=False,
+        ),
+    ]
+    cluster: Annotated[
+        str | None,
+        option(LARGE, "With --on-disk: a Dask cluster, tcp://HOST:PORT or local:N."),
+    ]
+
+
+@bundle
+class ScoresOptions(TableOptions):
+    """Where scores go."""
+
+    per_user: Annotated[
+        Path | None,
+        option(
+            OUTPUT,
+            "Write each user's values to this .parquet or .csv file.",
+            metavar="FILE",
+            callback=formats.check_values_file,
+        ),
+    ]
+    save: Annotated[
+        Path | None,
+        option(
+            OUTPUT, "Save the scores in this folder, for --scores of other commands.", metavar="DIR"
+        ),
+    ]
+
+
+@bundle
+class EvaluateOptions:
+    """What is judged, and how."""
+
+    judged: RequiredJudgedOptions
+    items: ItemsFile
+    lists: Lists
+    reading: EvaluatedLists
+    targets: Annotated[
+        str | None,
+        option(
+            MEASURE,
+            "The items that the systems ranked: all-items, test-items, train-items (all without "
+            "the user's --train items), test-targets. Adds the expected score of a random order.",
+        ),
+    ]
+    unranked: Annotated[
+        str | None,
+        option(
+            USERS,
+            "Items that a list does not hold: out, they have no place (default); last, with --ties "
+            "expected: they follow the list in random order.",
+        ),
+    ]
+    hygiene: Annotated[
+        bool,
+        option(
+            MEASURE,
+            "Instead of metrics, count what is wrong with the lists: duplicates, items outside "
+            "--items, training items, short lists (of fewer items than the cutoff of -m) and "
+            "missing ones, missing and equal scores.",
+            "--hygiene",
+            default=False,
+        ),
+    ]
+    compat: Annotated[
+        str | None,
+        option(
+            MEASURE,
+            "Compute what another library would print, under its names: recbole, trec_eval, …; "
+            "unskew metrics --library lists them.",
+        ),
+    ]
+    average: AverageOptions
+    large: LargeOptions
+    compute: ComputeOptions
+    memory: Annotated[
+        str | None,
+        option(
+            RUNNING,
+            "Working memory. Default: 512MiB, or 2GiB in total with --on-disk. It does not "
+            "change the results.",
+        ),
+    ]
+
+
+def evaluate_command(options: EvaluateOptions, output: ScoresOptions) -> None:
+    """Evaluate the ranked lists of any recommender with test ratings.
+
+    [bold]Examples[/bold]
+
+      unskew evaluate --judgments test.csv --run mine.parquet -m P@10 -m nDCG@10 --liked 4
+
+      unskew evaluate -j test.csv -r mine.csv -r theirs.trec -m P@10,anti-P@10 --train train.csv
+
+      unskew evaluate -j qrels.txt -r bm25=run1.trec -r dense=run2.trec -m map -m ndcg_cut_10
+
+      unskew evaluate -j test.csv:user=who,item=what -r mine.csv:item=sku -m P@10 --liked 4
+
+      unskew evaluate -j test.csv -r mine.csv -m AP --per-user values.parquet -o table.csv
+
+      unskew evaluate -j test.csv -r mine.csv -m nDCG@10 --liked 4 --compat recbole
+
+      unskew evaluate -j clicks.csv -r daily.csv -m nDCG@10 --lists user,date
+
+      unskew evaluate -j judgments/ -r mine=lists/ -m nDCG@10 --liked 4 --on-disk judged/
+      --memory 4GiB
+
+    Files may be CSV, TSV, ::-separated, TREC, JSON or Parquet, also gzipped; the command prints its
+    assumptions about them below the table. [bold]unskew metrics[/bold] lists what -m takes. With
+    --on-disk, Parquet files, and folders and patterns of them, can be larger than memory: the
+    values of each user and the means are written to that folder, and a stopped evaluation continues
+    when it is started again.
+    """
+    if options.hygiene:
+        _write_hygiene(options, output)
+    elif options.large.on_disk is not None:
+        _check_on_disk(options, output)
+        scores = _evaluate_on_disk(options, options.large.on_disk, output.quiet)
+        printout = outputs.Printout.of(scores.table(), digits=output.digits, footer=scores.footer())
+        outputs.deliver(printout, output)
+    else:
+        _check_in_memory(options)
+        _write(_evaluate_in_memory(options, output.quiet), output)
+
+
+def _check_in_memory(options: EvaluateOptions) -> None:
+    """Reject options and folders that need `--on-disk`."""
+    judged, large = options.judged, options.large
+    if large.by_user or large.cluster is not None:
+        raise SettingError("--by-user and --cluster need --on-disk FOLDER")
+    sources = (str(judged.judgments), *inputs.named_runs(judged.run or []).values())
+    if any(Path(split_source(source)[0]).is_dir() for source in sources):
+        raise SettingError(
+            "folders of Parquet files need --on-disk FOLDER, where the results are written"
+        )
+
+
+def _evaluate_in_memory(options: EvaluateOptions, quiet: bool) -> Scores:
+    """Judge files that fit into memory."""
+    from unskew.data.relevance import candidate_items
+    from unskew.evaluation.evaluate import MEMORY, METRICS, evaluate
+
+    if options.compat is not None:
+        return _evaluate_as(options, options.compat)
+    data = inputs.judge_files(
+        options.judged,
+        options.compute.seed,
+        items=options.items,
+        targets=candidate_items(
+            options.judged.relevance.relevance, options.targets, options.judged.train
+        ),
+        unranked=options.unranked,
+        lists=options.lists,
+        duplicates=options.reading.repeated,
+        nan=options.reading.nan,
+        gaps=options.reading.gaps,
+        by=options.reading.by,
+    )
+    with progress("judging", quiet) as move:
+        return evaluate(
+            data,
+            inputs.metric_names(options.judged.metric) or METRICS,
+            threads=options.compute.threads,
+            memory=options.memory or MEMORY,
+            progress=move,
+            **vars(options.average),
+        )
+
+
+def _evaluate_as(options: EvaluateOptions, compat: str) -> Scores:
+    """Compute what another library would print."""
+    from unskew.evaluation.evaluate import METRICS, evaluate
+
+    if options.lists is not None:
+        raise SettingError("--compat is for one list per user: leave --lists out")
+    reading = options.reading
+    files = inputs.read_for_conventions(
+        options.judged, options.compute.seed, options.items, nan=reading.nan, gaps=reading.gaps,
+        by=reading.by,
+    )  # fmt: skip
+    return evaluate(
+        **files,
+        metrics=inputs.metric_names(options.judged.metric) or METRICS,
+        ties=options.judged.ties,
+        targets=options.targets,
+        unranked=options.unranked,
+        compat=compat,
+        **vars(options.average),
+    )
+
+
+def _write_hygiene(options: EvaluateOptions, output: ScoresOptions) -> None:
+    """Count what is wrong with the lists, and print it."""
+    from unskew.evaluation.evaluate import labelled
+    from unskew.judging.hygiene import hygiene
+
+    _check_hygiene(options, output)
+    data = inputs.judge_files(
+        options.judged,
+        options.compute.seed,
+        items=options.items,
+        duplicates="first",
+        nan="drop",
+        gaps=options.reading.gaps,
+        by=options.reading.by,
+    )
+    names = inputs.metric_names(options.judged.metric)
+    cutoffs = [one.cutoff for one in labelled(names).values() if one.cutoff] if names else []
+    result = hygiene(data, k=max(cutoffs, default=None))
+    outputs.deliver(outputs.Printout.of_result(result, output.digits, json=result.to_dict), output)
+
+
+def _check_hygiene(options: EvaluateOptions, output: ScoresOptions) -> None:
+    """Reject options that say nothing about what is wrong with lists."""
+    reading, large, average = options.reading, options.large, options.average
+    refused = inputs.given(
+        on_disk=large.on_disk,
+        by_user=large.by_user,
+        cluster=large.cluster,
+        targets=options.targets,
+        lists=options.lists,
+        compat=options.compat,
+        unranked=options.unranked,
+        save=output.save,
+        per_user=output.per_user,
+        memory=options.memory,
+        threads=options.compute.threads,
+        users=average.users,
+        undefined=average.undefined,
+        repeated=reading.repeated != "error",
+        nan=reading.nan != "error",
+    )
+    for name in refused:
+        raise SettingError(
+            f"--{name.replace('_', '-')} cannot be used with --hygiene, which counts and averages "
+            "nothing"
+        )
+
+
+def _write(scores: Scores, output: ScoresOptions) -> None:
+    """Write and print scores."""
+    from unskew.engine.files import write_table
+    from unskew.report.tables import as_csv
+
+    if output.per_user is not None:
+        kind = output.per_user.suffix.lower().removeprefix(".")
+        write_table(scores.per_user(), output.per_user, kind)
+    if output.save is not None:
+        scores.save(output.save)
+    printout = outputs.Printout.of_result(
+        scores, output.digits, json=scores.to_dict, csv=lambda: as_csv(scores.long_table())
+    )
+    outputs.deliver(printout, output)
+
+
+def _check_on_disk(options: EvaluateOptions, output: ScoresOptions) -> None:
+    """Reject options that files larger than memory do not take."""
+    refused = inputs.given(
+        train=options.judged.train,
+        items=options.items,
+        lists=options.lists,
+        targets=options.targets,
+        unranked=options.unranked,
+        compat=options.compat,
+        save=output.save,
+        per_user=output.per_user,
+        gaps=None if options.reading.gaps == "close" else options.reading.gaps,
+    )
+    for name in refused:
+        raise SettingError(
+            f"--{name.replace('_', '-')} cannot be used with --on-disk, which evaluates the "
+            "users in parts and writes its results to that folder"
+        )
+
+
+def _evaluate_on_disk(options: EvaluateOptions, folder: Path, quiet: bool) -> FileScores:
+    """Judge files larger than memory."""
+    from unskew.evaluation.evaluate import METRICS
+    from unskew.evaluation.on_disk.files import evaluate_files
+    from unskew.evaluation.on_disk.parquet import source_name
+
+    judged, compute = options.judged, options.compute
+    runs = inputs.named_runs(judged.run or [], source_name)
+    for source in (str(judged.judgments), *runs.values()):
+        if split_source(source)[1]:
+            raise SettingError(
+                f"{source}: columns of a single file cannot be named with --on-disk; name them "
+                "for all files with --columns"
+            )
+    with progress("judging", quiet) as move:
+        return evaluate_files(
+            judged.judgments,
+            runs,
+            inputs.metric_names(judged.metric) or METRICS,
+            output=folder,
+            columns=column_names(judged.files.columns),
+            duplicates=judged.files.duplicates or "error",
+            feedback=judged.files.feedback,
+            repeated=options.reading.repeated,
+            nan=options.reading.nan,
+            by=options.reading.by,
+            ties=judged.ties,
+            depth=judged.depth,
+            seed=compute.seed,
+            workers=compute.threads,
+            by_user=options.large.by_user,
+            cluster=options.large.cluster,
+            progress=move,
+            **vars(options.average),
+            **inputs.relevance_settings(judged.relevance),
+            **inputs.given(memory=options.memory),
+        )

@@ -1,0 +1,279 @@
+"""`unskew gate`: may the candidate replace production? The exit code is the answer."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from unskew.cli import files as formats
+from unskew.cli import inputs, outputs
+from unskew.cli.command import argument, bundle, given_options, option
+from unskew.cli.options import (
+    INPUT,
+    MEASURE,
+    OUTPUT,
+    RUNNING,
+    TEST,
+    ComputeOptions,
+    Depth,
+    FileOptions,
+    ItemsFile,
+    Judgments,
+    Lists,
+    Quiet,
+    RelevanceOptions,
+    Ties,
+    Train,
+)
+from unskew.errors import SettingError
+
+INIT = "init"
+FILE = "gate.toml"
+
+
+@bundle
+class GateFiles:
+    """The two systems, and what judges them."""
+
+    judgments: Judgments
+    candidate: Annotated[
+        str | None,
+        option(
+            INPUT, "Ranked lists of the candidate: FILE or NAME=FILE[:item=sku].", "--candidate"
+        ),
+    ]
+    production: Annotated[
+        str | None,
+        option(INPUT, "Ranked lists of the system in production.", "--production"),
+    ]
+    train: Train
+    items: ItemsFile
+    lists: Lists
+    files: FileOptions
+    relevance: RelevanceOptions
+    depth: Depth
+    ties: Ties
+
+
+@bundle
+class ThresholdOptions:
+    """What the candidate must show."""
+
+    config: Annotated[
+        Path | None,
+        option(TEST, "Thresholds: a TOML file, as unskew gate init writes it.", "--config"),
+    ]
+    metric: Annotated[
+        str | None,
+        option(MEASURE, "The metric that decides. Default: nDCG@10.", "--metric", "-m"),
+    ]
+    margin: Annotated[
+        str | None,
+        option(
+            TEST,
+            "How much worse the candidate may be, such as 0.5% of production's mean, or an amount "
+            "of the metric. Default: it must be better.",
+        ),
+    ]
+    alpha: Annotated[
+        float | None, option(TEST, "One-sided level of every test. Default: 0.05.", "--alpha")
+    ]
+    rail: Annotated[
+        list[str] | None,
+        option(
+            TEST,
+            "Margin of a guard rail: NAME=MARGIN or NAME=off; names: anti, coverage, gini, "
+            "popularity. Repeatable.",
+        ),
+    ]
+    by: Annotated[
+        list[str] | None,
+        option(
+            TEST,
+            "Groups of users: activity, popularity, time or FILE:COLUMN. Repeatable. Default: "
+            "activity and popularity.",
+        ),
+    ]
+
+
+@bundle
+class GateOutput:
+    """Where the verdict goes."""
+
+    output: Annotated[
+        list[Path] | None,
+        option(
+            OUTPUT,
+            "Also write the result to this file; its ending selects the format: "
+            f"{', '.join(formats.GATES)} (.xml is JUnit). Repeatable.",
+            "--output",
+            "-o",
+            metavar="FILE",
+            callback=formats.check_gate_files,
+        ),
+    ]
+    format: Annotated[
+        str,
+        option(
+            OUTPUT,
+            f"Output format: {', '.join(formats.GATE_FORMATS)}.",
+            default="text",
+            callback=formats.check_gate_format,
+        ),
+    ]
+    quiet: Quiet
+
+
+def gate_command(
+    init: Annotated[
+        list[str] | None,
+        argument(
+            f"init [FILE]: write thresholds with comments to FILE ({FILE}), and stop.",
+            "[init [FILE]]",
+            default=None,
+        ),
+    ],
+    files: GateFiles,
+    thresholds: ThresholdOptions,
+    log: Annotated[
+        Path | None,
+        option(
+            RUNNING,
+            "A file that counts looks at the same test log; each one is tested more strictly.",
+            "--log",
+        ),
+    ],
+    references: Annotated[
+        bool | None,
+        option(
+            RUNNING,
+            "Train reference systems on --train and show them beside. Default: on small data.",
+        ),
+    ],
+    compute: ComputeOptions,
+    output: GateOutput,
+) -> None:
+    """Decide whether a candidate may replace the ranker in production.
+
+    [bold]Examples[/bold]
+
+      unskew gate --judgments test.csv --candidate new.csv --production old.csv -m nDCG@10 --liked 4
+
+      unskew gate -j test.csv --candidate new.csv --production old.csv --train train.csv --liked 4
+      --margin 0.5% -o gate.md -o gate.xml
+
+      unskew gate -j clicks.csv --candidate daily-new.csv --production daily-old.csv
+      --lists user,date
+
+      unskew gate init
+
+      unskew gate -j test.csv --candidate new.csv --production old.csv --config gate.toml
+      --log looks.jsonl
+
+    [bold]Exit codes[/bold]
+
+      0: promote. 1: hold. 3: not settled. 2: bad input, or any other failure.
+
+    The candidate must be better (or not worse by more than --margin), by more than being rated
+    more; every guard rail must hold; no group of users may be harmed; the data must be sound.
+    """
+    if init:
+        _write_template(init, given_options(files, thresholds))
+        return
+    from unskew.gating.gate import gate
+
+    judged, names = _judge(files, compute.seed)
+    result = gate(
+        judged,
+        candidate=names[0],
+        production=names[1],
+        metric=thresholds.metric,
+        margin=thresholds.margin,
+        alpha=thresholds.alpha,
+        rails=_rails(thresholds.rail),
+        by=thresholds.by or None,
+        config=thresholds.config,
+        log=log,
+        references=references,
+        **vars(compute),
+    )
+    for path in output.output or []:
+        result.save(path)
+    _show(result, output)
+    if result.exit_code:
+        raise typer.Exit(result.exit_code)
+
+
+def _judge(files: GateFiles, seed: int) -> tuple[Any, tuple[str, str]]:
+    """Read both runs and what judges them."""
+    from unskew.judging.judged import judge
+
+    if files.judgments is None or files.candidate is None or files.production is None:
+        raise SettingError("give --judgments, --candidate and --production")
+    runs = [files.candidate, files.production]
+    names = tuple(inputs.named_runs(runs))
+    data = inputs.read_judged(
+        files.judgments,
+        runs,
+        files.train,
+        files.files,
+        lists=files.lists,
+        ties=files.ties,
+        seed=seed,
+    )
+    judged = judge(
+        **data,
+        items=inputs.read_item_file(files.items),
+        ties=files.ties,
+        seed=seed,
+        depth=files.depth,
+        **inputs.relevance_settings(files.relevance),
+    )
+    return judged, (names[0], names[1])
+
+
+def _rails(texts: list[str] | None) -> dict[str, str] | None:
+    pairs = [text.partition("=") for text in texts or []]
+    for (name, equals, value), text in zip(pairs, texts or [], strict=True):
+        if not (name and equals and value):
+            raise SettingError(f"--rail: write NAME=MARGIN, such as coverage=10%, got {text!r}")
+    return {name.strip(): value.strip() for name, _, value in pairs} or None
+
+
+def _show(result: Any, output: GateOutput) -> None:
+    from unskew.report.text import as_json
+
+    texts = {
+        "text": result.brief,
+        "json": lambda: as_json(result.to_dict(), indent=1),
+        "markdown": result.to_markdown,
+        "junit": result.to_junit,
+    }
+    outputs.say(texts[output.format]())
+    for path in output.output or []:
+        if not output.quiet:
+            outputs.note(f"written to {path}")
+
+
+def _write_template(words: list[str], others: list[str]) -> None:
+    """Write the thresholds with comments; a file that is there stays as it is."""
+    from unskew.engine.files import replacing
+    from unskew.gating.settings import TEMPLATE
+
+    if words[0] != INIT or len(words) > 2:
+        raise SettingError(
+            f"gate takes no argument but init [FILE], got {' '.join(words)!r}; lists are given "
+            "with --candidate and --production"
+        )
+    if others:
+        raise SettingError(f"gate init takes a file only: leave out {', '.join(others)}")
+    path = Path(words[1] if len(words) > 1 else FILE)
+    if path.suffix.lower() != ".toml":
+        raise SettingError(f"gate init {path}: name a file that ends in .toml")
+    if path.exists():
+        raise SettingError(f"gate init {path}: this file is there already, and stays as it is")
+    with replacing(path) as part:
+        part.write_text(TEMPLATE, encoding="utf-8")
+    outputs.note(f"written to {path}")

@@ -1,0 +1,519 @@
+"""`unskew split`: training and test ratings, and the card that says how they were split."""
+
+from __future__ import annotations
+
+from dataclasses import fields
+from pathlib import Path
+from typing import Annotated, Any
+
+from unskew.checks import MOST_DEPTH, MOST_REPEATS, choose
+from unskew.cli import inputs, outputs
+from unskew.cli.command import bundle, option
+from unskew.cli.doors.split_audit import (
+    SPLIT,
+    SplitAuditOptions,
+    SplitOutput,
+    audit_saved,
+    check_options,
+    deliver,
+    diagnosed,
+    is_saved_split,
+)
+from unskew.cli.files import RATING_COLUMNS, file_columns
+from unskew.cli.options import (
+    INPUT,
+    EventLog,
+    Filters,
+    Liked,
+    NamedFileOptions,
+    RatingsArgument,
+    Seed,
+)
+from unskew.errors import SettingError, file_name
+
+# Settings of protocols that are named otherwise on the command line.
+_SETTING = {
+    ("leave-out", "number"): "n",
+    ("flat", "per_item"): "t",
+    ("head-removed", "head"): "share",
+    ("familiar", "column"): "tag",
+    ("forced", "test_ratings"): "random",
+    ("given", "test_ratings"): "test",
+}
+
+TIME = "Protocols temporal, events, windows, ages and sessions"
+WINDOWS = "Further settings of windows, ages and sessions"
+POPULARITY = "Protocols uniform, flat and head-removed"
+GIVEN = "Protocols forced, given and familiar"
+
+
+@bundle
+class ProtocolOptions:
+    """The settings of all protocols; those that are given must belong to the protocol."""
+
+    test: Annotated[float | None, option(SPLIT, "Test share. Default: 0.2.")]
+    folds: Annotated[
+        int | None,
+        option(
+            SPLIT,
+            "random, head-removed, familiar: number of folds (familiar: 0 for none).",
+            min=0,
+            max=MOST_REPEATS,
+        ),
+    ]
+    exact: Annotated[
+        bool,
+        option(
+            SPLIT,
+            "random: draw exactly this share, instead of each rating with this probability.",
+            "--exact",
+            default=False,
+        ),
+    ]
+    rounding: Annotated[
+        str | None,
+        option(SPLIT, "Rounding of counts: floor or half-even (user), floor or nearest (uniform)."),
+    ]
+    number: Annotated[
+        int | None,
+        option(
+            SPLIT,
+            "user, leave-out: number of test ratings of each user. windows, ages: number of "
+            "windows or ages.",
+            min=1,
+            max=MOST_DEPTH,
+        ),
+    ]
+    pick: Annotated[
+        str | None,
+        option(
+            SPLIT,
+            "user, leave-out: which ratings to test: random, or the last or first in time. Splits "
+            "by time: those of each user (sessions: of each session) in the test part; also all, "
+            "or every next.",
+        ),
+    ]
+    event_log: EventLog
+    at: Annotated[str | None, option(TIME, "Time of the cut, such as 2003-01-01.")]
+    ties: Annotated[
+        str | None, option(TIME, "Part that ratings at the time of the cut go to: test or train.")
+    ]
+    validation: Annotated[
+        float | None, option(TIME, "temporal: share of a validation part just before the test.")
+    ]
+    validation_at: Annotated[
+        str | None, option(TIME, "temporal: time at which a validation part begins.")
+    ]
+    gap: Annotated[
+        str | None,
+        option(TIME, "Time between training and test that is left out, such as 1d, 12h or 30min."),
+    ]
+    per_user: Annotated[
+        bool, option(TIME, "temporal: a separate cut for each user.", "--per-user", default=False)
+    ]
+    aggregate: Annotated[
+        str | None, option(TIME, "events: how repeated events become one rating: count or sum.")
+    ]
+    repeats: Annotated[
+        str | None,
+        option(
+            TIME,
+            "Event logs: how events of one pair become a rating: count, sum, mean, max, first or "
+            "last.",
+        ),
+    ]
+    seen: Annotated[
+        str | None,
+        option(TIME, "Event logs: drop or keep test pairs that were met before the test."),
+    ]
+    length: Annotated[
+        str | None, option(WINDOWS, "windows, ages: how long a test window lasts, such as 7d.")
+    ]
+    step: Annotated[
+        str | None,
+        option(WINDOWS, "windows, ages: time from one window, or age, to the next, such as 7d."),
+    ]
+    train_length: Annotated[
+        str | None,
+        option(WINDOWS, "windows, ages: train on so long before the cut (default: on all before)."),
+    ]
+    start: Annotated[str | None, option(WINDOWS, "windows: beginning of the first window.")]
+    empty: Annotated[
+        str | None, option(WINDOWS, "windows: a window without rows is an error, or skip it.")
+    ]
+    ages: Annotated[
+        str | None,
+        option(WINDOWS, "ages: how old the models are, such as 0d,7d,30d (or --step, --number)."),
+    ]
+    pause: Annotated[
+        str | None, option(WINDOWS, "sessions: a longer pause ends a session (default 30min).")
+    ]
+    least: Annotated[
+        int | None,
+        option(WINDOWS, "sessions: fewest events of a test session.", min=1, max=MOST_DEPTH),
+    ]
+    epsilon: Annotated[
+        float | None,
+        option(
+            POPULARITY, "uniform: smallest share of its ratings that an item keeps for training."
+        ),
+    ]
+    per_item: Annotated[
+        int | None,
+        option(POPULARITY, "flat: number of test ratings per item.", min=1, max=MOST_DEPTH),
+    ]
+    min_ratings: Annotated[
+        int | None,
+        option(POPULARITY, "flat: items with fewer ratings are not tested.", min=1, max=MOST_DEPTH),
+    ]
+    repetitions: Annotated[
+        int | None,
+        option(
+            SPLIT,
+            "uniform, flat: number of independent draws (not folds).",
+            min=1,
+            max=MOST_REPEATS,
+        ),
+    ]
+    head: Annotated[float | None, option(POPULARITY, "head-removed: size of the head, as a share.")]
+    by: Annotated[
+        str | None, option(POPULARITY, "head-removed: the head is a share of items or of ratings.")
+    ]
+    counts: Annotated[
+        str | None,
+        option(POPULARITY, "head-removed: count popularity in all ratings, or in training."),
+    ]
+    keep: Annotated[
+        str | None,
+        option(
+            POPULARITY, "head-removed: part of the items that stays in the test part: tail or head."
+        ),
+    ]
+    column: Annotated[
+        str | None,
+        option(
+            GIVEN,
+            "given: the column that names the part. familiar: the column of familiar items.",
+        ),
+    ]
+    overlap: Annotated[
+        str | None,
+        option(
+            GIVEN,
+            "forced, given: where pairs in both parts belong: to-training, to-test, keep "
+            "(both), or error.",
+        ),
+    ]
+    fair: Annotated[
+        bool,
+        option(
+            GIVEN,
+            "familiar: remove test judgments until the test is fair (needs --liked).",
+            "--fair",
+            default=False,
+        ),
+    ]
+    smoothing: Annotated[float | None, option(GIVEN, "familiar --fair: smoothing of the rates.")]
+    cap: Annotated[float | None, option(GIVEN, "familiar --fair: upper bound of T.")]
+
+
+def split_command(
+    ratings: RatingsArgument,
+    card: Annotated[Path | None, option(INPUT, "Repeat the split of this card instead.")],
+    files: NamedFileOptions,
+    filters: Filters,
+    protocol: Annotated[
+        str,
+        option(
+            SPLIT,
+            "Protocol of the split: see the list above.",
+            "--protocol",
+            "-p",
+            default="random",
+        ),
+    ],
+    options: ProtocolOptions,
+    liked: Liked,
+    test_ratings: Annotated[str | None, option(GIVEN, "forced, given: file of the test ratings.")],
+    audit: SplitAuditOptions,
+    seed: Seed,
+    output: SplitOutput,
+) -> None:
+    """Split ratings into training and test parts, or look for leaks in a split.
+
+    [bold]Examples[/bold]
+
+      unskew split ratings.csv --test 0.2 -o parts/
+
+      unskew split ratings.csv --protocol random --folds 5 --seed 7 -o folds/
+
+      unskew split ratings.csv --protocol user --test 0.2 --pick last -o parts/
+
+      unskew split ratings.csv --protocol uniform --test 0.2 --epsilon 0.2 -o uniform/
+
+      unskew split plays.tsv --protocol events --test 0.2 --columns user=0,item=2,time=1 -o parts/
+
+      unskew split ratings.csv --filter k-core:users=5,items=5 --protocol temporal -o parts/
+
+      unskew split plays.csv --event-log --protocol windows --length 7d --number 4 -o weeks/
+
+      unskew split ratings.csv --card parts/card.json -o again/
+
+      unskew split ratings.csv --protocol temporal --audit -o leaks.html
+
+      unskew split train.csv --test-ratings test.csv --protocol given --audit
+
+      unskew split parts/ --audit --fail-on leak
+
+    [bold]Protocols[/bold]
+
+      random: each rating with the same probability, or folds
+
+      user: a share or number of each user's ratings; leave-out: a few of each user's
+
+      temporal: before and after a point in time; events: a log, split by time and then aggregated
+
+      windows: test windows along time, each with the training before it; ages: one test window,
+      training that ends earlier and earlier; sessions: early sessions train, later ones test
+
+      uniform: the same number of test ratings for each popular item; flat: for each item with
+      enough
+
+      head-removed: random, without the most popular items in the test part
+
+      forced: test ratings of randomly chosen items, in a separate file
+
+      familiar: judgments of randomly chosen items; those of familiar items are the training part
+
+      given: by a column, or by two files
+
+    The folder gets train.parquet and test.parquet (in fold1, fold2, … where there are several) and
+    card.json with every setting and fact. The same seed gives the same rows on any machine.
+    """
+    from unskew.data.filters import apply_filters
+    from unskew.splits.saved import PROTOCOLS, check_folder, from_card, read_card, save_splits
+
+    settings = inputs.given(**vars(options))
+    as_events = settings.pop("event_log", False) or protocol == "events"
+    check_options(audit, output)
+    if audit.audit and is_saved_split(ratings):
+        given = {"card": card, "test_ratings": test_ratings, "liked": liked, "filter": filters}
+        given |= {"feature": audit.feature, "protocol": protocol, "seed": seed}
+        _refuse_settings(ratings, settings | given | {"event_log": as_events} | vars(files))
+        audit_saved(ratings, audit, output)
+        return
+    if output.folder is not None:
+        check_folder(output.folder, output.force)
+    inputs.check_data_dir(files.data_dir, ratings, test_ratings)
+    reading = _SplitReading(ratings, test_ratings, files, filters, audit.feature)
+    repeated = None if card is None else read_card(card)
+    column = options.column
+    if repeated is not None:
+        if settings:
+            raise SettingError(
+                f"--card already holds all settings; leave out {_option(next(iter(settings)))}"
+            )
+        if "reading" not in repeated:
+            raise SettingError(f"{card}: this card of Python does not say which columns to read")
+        reading.repeat(repeated["reading"])
+        protocol, seed, liked = repeated["protocol"], repeated["seed"], repeated["liked"]
+        as_events = repeated["reading"].get("events", protocol == "events")
+        column = repeated["settings"].get("column") or repeated["settings"].get("tag")
+    choose("protocol", protocol, PROTOCOLS)
+    data, test = reading.data(protocol, column, as_events), reading.test(protocol)
+    data = apply_filters(data, reading.filters)
+    if test is not None:
+        settings["test_ratings"] = test
+        if audit.audit and protocol == "given" and repeated is None:
+            settings.setdefault("overlap", "keep")  # pairs in both parts are what is looked for
+    splitter = (
+        _splitter(protocol, settings, liked)
+        if repeated is None
+        else from_card(repeated, data, test)
+    )
+    if output.folder is not None:
+        more = {"file": file_name(reading.path), "reading": reading.described()}
+        written = save_splits(
+            splitter, data, output.folder, seed, liked=liked, force=output.force, more=more
+        )
+        if not output.quiet and not audit.audit:
+            _show(written)
+            outputs.say(f"written to {output.output}", dim=True)
+    if not output.quiet:
+        for line in (*data.notes, *map(str, data.steps)):
+            outputs.note(line)
+    if audit.audit:
+        log = None if test is not None else data
+        deliver(diagnosed(splitter.each(data, seed), log), audit, output)
+
+
+def _refuse_settings(folder: str, settings: dict[str, Any]) -> None:
+    """Refuse settings of a split that is made already."""
+    default = {"protocol": "random", "seed": 0, "duplicates": None}
+    for name, value in settings.items():
+        if value not in (None, []) and value is not False and value != default.get(name):
+            raise SettingError(f"{folder}: is split already; leave out {_option(name)}")
+
+
+class _SplitReading:
+    """How the ratings, and the test ratings where they are a file of their own, are read."""
+
+    def __init__(
+        self,
+        ratings: str,
+        test: str | None,
+        files: NamedFileOptions,
+        filters: list[str] | None,
+        features: list[str] | None,
+    ) -> None:
+        self._source, self._test, self._files = ratings, test, files
+        self._duplicates, self._feedback = files.duplicates, files.feedback
+        self._events = inputs.chosen_events(files)
+        self._filters, self._features = list(filters or []), list(features or [])
+        if self._features and any(one and inputs.is_named(one) for one in (ratings, test)):
+            raise SettingError("--feature names a column of a file; named data sets keep theirs")
+        self._as_events = False
+        self.path, self._columns = ratings, dict[str, Any]()
+        if not inputs.is_named(ratings):
+            self.path, self._columns = file_columns(ratings, files.columns, RATING_COLUMNS)
+        self._test_path, self._test_columns = file_columns(
+            test or "", files.columns, RATING_COLUMNS
+        )
+
+    def repeat(self, reading: dict[str, Any]) -> None:
+        """Read as a card says."""
+        if self._columns or self._test_columns or self._filters:
+            raise SettingError(
+                "--card already holds all settings; leave out --columns, FILE:item=… and --filter"
+            )
+        self._columns, self._duplicates = reading["columns"], reading["duplicates"]
+        self._feedback = reading.get("feedback")
+        self._events = reading.get("kinds", {})
+        self._filters = reading.get("filters", [])
+        self._test_columns = reading.get("test_columns", self._columns)
+
+    def data(self, protocol: str, column: str | None, as_events: bool) -> Any:
+        """Read the ratings, or the events, to be split."""
+        from unskew.data.events import read_events
+        from unskew.data.read.ratings_files import read_ratings
+
+        self._as_events = as_events
+        if inputs.is_named(self._source):
+            if as_events:
+                option = "--protocol events" if protocol == "events" else "--event-log"
+                raise SettingError(
+                    f"{option} reads a log from a file, but {self._source} is a named data set"
+                )
+            return inputs.read_rating_file(self._source, self._files)
+        if as_events:
+            _check_takes_events(protocol)
+            return read_events(
+                self.path,
+                feedback=self._feedback or "implicit",
+                tags=self._features,
+                **self._events,
+                **self._columns,
+            )
+        tag = "familiar" if protocol == "familiar" and column is None else column
+        tags = [*([] if tag is None else [tag]), *self._features]
+        return read_ratings(
+            self.path,
+            duplicates=self._duplicates,
+            feedback=self._feedback,
+            tags=tags,
+            **self._events,
+            **self._columns,
+        )
+
+    @property
+    def filters(self) -> list[Any]:
+        """What is done to the ratings before they are split."""
+        return inputs.read_filters(self._filters)
+
+    def test(self, protocol: str) -> Any:
+        """Read the test ratings; None where they are not in a file of their own."""
+        from unskew.data.read.ratings_files import read_ratings
+
+        if self._test is None:
+            return None
+        if not inputs.is_named(self._test):
+            return read_ratings(
+                self._test_path,
+                duplicates=self._duplicates,
+                feedback=self._feedback,
+                tags=self._features,
+                **self._events,
+                **self._test_columns,
+            )
+        if protocol == "forced":
+            return inputs.read_random_file(self._test, self._files)
+        return inputs.read_rating_file(self._test, self._files)
+
+    def described(self) -> dict[str, Any]:
+        """Return what the card keeps, to read the same again."""
+        reading: dict[str, Any] = {"columns": self._columns, "duplicates": self._duplicates}
+        reading |= inputs.given(feedback=self._feedback, filters=self._filters or None)
+        kinds = inputs.given(**self._events)
+        reading |= inputs.given(events=self._as_events, kinds=kinds or None)
+        if self._test_columns != self._columns:
+            reading["test_columns"] = self._test_columns
+        return reading
+
+
+def _check_takes_events(name: str) -> None:
+    """Refuse an event log where ratings are split."""
+    from unskew.splits.saved import PROTOCOLS
+
+    takes = [key for key, kind in PROTOCOLS.items() if kind.takes_events]
+    if name not in takes:
+        raise SettingError(
+            f"--event-log is for splits by time ({', '.join(takes)}); {name} splits ratings, of "
+            "which a pair has one: count them first, with --duplicates count"
+        )
+
+
+def _splitter(name: str, options: dict[str, Any], liked: float | None) -> Any:
+    """Build the splitter from the options that were given."""
+    from unskew.splits.saved import PROTOCOLS, protocol
+
+    settings = dict(options)
+    if name == "head-removed":
+        inner = {key: settings.pop(key) for key in ("test", "folds", "exact") if key in settings}
+        settings["of"] = protocol("random", **inner)
+    if "ages" in settings:
+        settings["ages"] = tuple(age.strip() for age in settings["ages"].split(","))
+    if name == "familiar":
+        settings["folds"] = settings.get("folds", 5) or None
+        if settings.get("fair"):
+            settings["liked"] = liked
+    renamed = {_SETTING.get((name, key), key): value for key, value in settings.items()}
+    allowed = [field.name for field in fields(PROTOCOLS[name])]
+    for key, setting in zip(settings, renamed, strict=True):
+        if setting not in allowed:
+            back = {mine: theirs for (of, theirs), mine in _SETTING.items() if of == name}
+            takes = ", ".join(_option(back.get(field, field)) for field in allowed)
+            raise SettingError(f"{_option(key)} does not apply to {name}; it takes {takes}")
+    return protocol(name, **renamed)
+
+
+def _option(setting: str) -> str:
+    return f"--{setting.replace('_', '-')}"
+
+
+def _show(card: dict[str, Any]) -> None:
+    """Print the splits: the first in full, a line for each further one."""
+    from unskew.splits.counts import SplitCounts
+
+    first, *others = card["splits"]
+    outputs.say(str(SplitCounts(**first["audit"])))
+    facts = {key: fact for key, fact in first["facts"].items() if key not in first["audit"]}
+    outputs.say("  facts  " + ", ".join(f"{key} {_fact(fact)}" for key, fact in facts.items()))
+    for entry in others:
+        sizes = ", ".join(f"{file} {rows:,}" for file, rows in entry["files"].items())
+        outputs.say(f"{entry['label']}: {sizes}")
+
+
+def _fact(fact: Any) -> str:
+    if isinstance(fact, bool) or not isinstance(fact, int | float):
+        return str(fact)
+    return f"{fact:,}" if isinstance(fact, int) else f"{fact:.4g}"

@@ -1,0 +1,499 @@
+"""The commands `bias …`: how popularity changes metrics on your data."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Annotated, Any
+
+from unskew.checks import MOST_DEPTH, MOST_DRAWS, MOST_REPEATS, choose
+from unskew.cli import inputs, outputs
+from unskew.cli.command import REQUIRED, argument, bundle, option
+from unskew.cli.files import LIST_COLUMNS
+from unskew.cli.options import (
+    INPUT,
+    MEASURE,
+    USERS,
+    Algorithms,
+    Bootstrap,
+    ComputeOptions,
+    ExecutorOptions,
+    FiguresDir,
+    FileOptions,
+    Judgments,
+    Level,
+    Liked,
+    Metrics,
+    NamedFileOptions,
+    RandomFile,
+    RatingsArgument,
+    RelevanceOptions,
+    Runs,
+    Seed,
+    StoredOptions,
+    TableOptions,
+    TextOptions,
+    Train,
+    Users,
+)
+from unskew.cli.progress import progress
+from unskew.errors import SettingError
+
+if TYPE_CHECKING:
+    from unskew.data.dataset import Dataset
+
+
+Folds = Annotated[
+    int | None,
+    option(
+        MEASURE,
+        "Number of folds of the random split, instead of one test share.",
+        min=2,
+        max=MOST_REPEATS,
+    ),
+]
+
+
+@bundle
+class BiasOptions:
+    """Ratings whose popularity is looked at."""
+
+    ratings: RatingsArgument
+    random: RandomFile
+    files: NamedFileOptions
+    liked: Liked
+    users: Annotated[
+        int | None,
+        option(
+            MEASURE,
+            "Number of users. Default: the users with ratings.",
+            min=1,
+            max=MOST_DEPTH,
+        ),
+    ]
+    sample: Annotated[
+        int | None,
+        option(
+            MEASURE,
+            "Use this many random pairs of items instead of all pairs.",
+            min=1,
+            max=100 * MOST_DRAWS,
+        ),
+    ]
+    compute: ComputeOptions
+
+    def read(self) -> tuple[Dataset, dict[str, Any]]:
+        """Return the ratings, and the settings of what is computed on them."""
+        data = inputs.load_data(self.ratings, self.files, other_columns=LIST_COLUMNS)
+        sample = inputs.read_random_file(self.random, self.files, other_columns=LIST_COLUMNS)
+        settings = {
+            "liked": self.liked,
+            "random": sample,
+            "users": self.users,
+            "sample": self.sample,
+            **vars(self.compute),
+        }
+        return data, settings
+
+
+def bias_describe_command(options: BiasOptions, output: TextOptions, figures: FiguresDir) -> None:
+    """Describe how popularity, ratings and relevance go together, and which metrics to trust.
+
+    Without --liked, a rating of 4 is liked on a scale of 1 to 5.
+
+    [bold]Examples[/bold]
+
+      unskew bias describe ratings.csv --liked 4
+
+      unskew bias describe train.csv --random random.csv --liked 4 --figures figures/
+
+      unskew bias describe cm100k:observed=familiar -o bias.md
+
+    [bold]Figures[/bold]
+
+      popularity (the default), positive-ratio, optimal, cases, dependence
+    """
+    from unskew.bias.describe_bias import FIGURES, describe_bias
+    from unskew.report.page import save_each
+
+    wanted = outputs.figures_of(output.figure, FIGURES)
+    data, settings = options.read()
+    for line in () if output.quiet else data.notes:
+        outputs.note(line)
+    result = describe_bias(data, **settings)
+    outputs.draw(wanted, result.figure)
+    if figures is not None:
+        save_each({name: result.figure(name) for name in result.figures()}, figures)
+    outputs.deliver(outputs.Printout.of_text(result), output)
+
+
+@bundle
+class ListPopularityOptions:
+    """Ranked lists, the ratings that judge them, and the profiles of users."""
+
+    judgments: Judgments = REQUIRED
+    run: Runs = REQUIRED
+    train: Train = REQUIRED
+    files: FileOptions
+    relevance: RelevanceOptions
+
+
+def bias_lists_command(
+    options: ListPopularityOptions,
+    k: Annotated[
+        int, option(MEASURE, "Lists are cut here.", "-k", default=10, min=1, max=MOST_DEPTH)
+    ],
+    by: Annotated[
+        str,
+        option(
+            MEASURE,
+            "Groups of users: taste (niche, diverse, blockbuster), activity, popularity, time, "
+            "FILE:COLUMN of a file of users, or none.",
+            default="taste",
+            metavar="NAME|FILE:COLUMN",
+        ),
+    ],
+    level: Level,
+    seed: Seed,
+    output: TableOptions,
+) -> None:
+    """Measure how popular lists are, against the users' training ratings and against chance.
+
+    Beside each value: its interval over users, what a random order of the items gives, and its null
+    value, what lists would show that match the taste of their users. Measures: PopLift,
+    PopPercentile, PercentileShift, TailShift, UPD, ExcessUPD, PopRSP, PopREO, Gini.
+
+    [bold]Examples[/bold]
+
+      unskew bias lists -j test.csv -r mine.csv -r theirs.csv --train train.csv --liked 4
+
+      unskew bias lists -j test.csv -r mine.csv --train train.csv -k 20 --by activity --format json
+
+      unskew bias lists -j test.csv -r mine.csv --train train.csv --by users.csv:country -o table.md
+    """
+    from unskew.bias.popularity.list_popularity import list_popularity
+    from unskew.judging.judged import judge
+
+    files = inputs.read_judged(
+        options.judgments, options.run, options.train, options.files, seed=seed
+    )
+    data = judge(**files, seed=seed, **inputs.relevance_settings(options.relevance))
+    result = list_popularity(data, k=k, by=None if by == "none" else by, level=level, seed=seed)
+    outputs.deliver(outputs.Printout.of_result(result, output.digits, json=result.to_dict), output)
+
+
+@bundle
+class NullOptions:
+    """How relevance is drawn anew, and what is measured then."""
+
+    null: Annotated[
+        list[str] | None,
+        option(
+            MEASURE,
+            "How to draw relevance: iid, within-user, within-item, clusters. Default: iid. "
+            "Repeatable.",
+        ),
+    ]
+    repeats: Annotated[
+        int | None,
+        option(
+            MEASURE,
+            "Number of times that relevance is redrawn; with --precision, the smallest number. "
+            "Default: 5; with --precision: 3.",
+            min=1,
+            max=MOST_REPEATS,
+        ),
+    ]
+    precision: Annotated[
+        float | None,
+        option(
+            MEASURE,
+            "Redraw until every interval of the first metric has at most this half-width, as a "
+            "share of the largest lead over chance, such as 0.05. Default: a fixed number.",
+        ),
+    ]
+    most: Annotated[
+        int | None,
+        option(
+            MEASURE,
+            "With --precision: the largest number of repeats. Default: 20.",
+            min=2,
+            max=MOST_REPEATS,
+        ),
+    ]
+    designs: Annotated[
+        str,
+        option(
+            MEASURE,
+            "Designs, separated by commas.",
+            default="random,flat,percentiles,judgment-bins,test-targets",
+        ),
+    ]
+    algorithm: Algorithms
+    metric: Metrics
+    liked: Liked
+    share: Annotated[
+        float | None, option(MEASURE, "iid: the share of liked ratings. Default: as in the data.")
+    ]
+    folds: Folds
+    users: Users = "all"
+
+
+def bias_null_command(
+    ratings: RatingsArgument,
+    files: NamedFileOptions,
+    options: NullOptions,
+    stored: StoredOptions,
+    output: TextOptions,
+) -> None:
+    """Run designs on data without any taste: every difference between systems is then bias.
+
+    Without --liked, a rating of 4 is liked unless the data set says otherwise.
+
+    [bold]Examples[/bold]
+
+      unskew bias null ratings.csv --liked 4
+
+      unskew bias null ratings.csv --designs random,flat,test-targets -a popularity -a user-knn:k=50
+
+      unskew bias null ratings.csv --null iid --null within-item --repeats 10 --format json
+
+      unskew bias null ratings.csv --precision 0.05 --most 10
+
+    [bold]Nulls[/bold]
+
+      iid: all values drawn independently; within-user, within-item: values shuffled there;
+      clusters: values shuffled within groups of users x groups of items
+
+    [bold]Designs[/bold]
+
+      random, flat, percentiles, judgment-bins, slices, test-targets, forced, forced-raw
+      (castells2018)
+
+    [bold]Columns[/bold]
+
+      ratio: the value on null data / chance; 1 for every system if a design is fair
+
+      null_share: the part of a system's score above chance that it also has on null data
+    """
+    from unskew.auditing.null.null_designs import published_designs
+    from unskew.auditing.null.null_experiment import null_experiment
+
+    figures = outputs.figures_of(output.figure, ("null",))
+    data = inputs.load_data(ratings, files)
+    plans = published_designs(
+        inputs.systems(options.algorithm),
+        inputs.between_commas(options.designs) or (),
+        liked=inputs.threshold(options.liked, data),
+        metrics=inputs.metric_names(options.metric) or ["P@10"],
+        folds=options.folds,
+        users=options.users or "all",
+        seed=stored.seed,
+    )
+    with progress("null experiment", output.quiet, "null runs") as move:
+        result = null_experiment(
+            data.ratings,
+            plans,
+            tuple(options.null or ["iid"]),
+            options.repeats,
+            precision=options.precision,
+            most=options.most,
+            share=options.share,
+            store=stored.store,
+            progress=move,
+            **stored.executor.arguments(),
+        )
+    outputs.draw(figures, lambda _: result.figure())
+    outputs.deliver(outputs.Printout.of_text(result), output)
+
+
+def bias_pairs_command(
+    options: BiasOptions,
+    run: Annotated[
+        list[str] | None,
+        option(
+            INPUT, "Give it twice to use only the items that two systems recommend.", "--run", "-r"
+        ),
+    ],
+    k: Annotated[
+        int | None,
+        option(
+            MEASURE,
+            "With --run: number of items of each list to use. Default: 10.",
+            "-k",
+            min=1,
+            max=MOST_DEPTH,
+        ),
+    ],
+    output: TextOptions,
+) -> None:
+    """Count on which pairs of items precision and anti-precision disagree, and why.
+
+    Without --liked, a rating of 4 is liked on a scale of 1 to 5.
+
+    [bold]Examples[/bold]
+
+      unskew bias pairs ratings.csv --liked 4
+
+      unskew bias pairs train.csv --liked 4 --run mine.csv --run theirs.trec -k 10
+
+      unskew bias pairs ratings.csv --liked 4 --format json
+    """
+    from unskew.bias.pairs.item_pairs import item_pairs, pairs_of_systems
+
+    figures = outputs.figures_of(output.figure, ("cases",))
+    if run and len(run) != 2:
+        raise SettingError(f"give --run twice, for two systems; got {len(run)}")
+    if k is not None and not run:
+        raise SettingError("-k needs --run: give the lists of two systems")
+    data, settings = options.read()
+    if run:
+        a, b = (inputs.read_run_file(path, options.files.columns) for path in run)
+        result = pairs_of_systems(data, a, b, 10 if k is None else k, **settings)
+    else:
+        result = item_pairs(data, **settings)
+    outputs.draw(figures, lambda _: result.figure())
+    outputs.deliver(outputs.Printout.of_text(result), output)
+
+
+@bundle
+class TruthSourceOptions:
+    """Ratings and the truth about them, or a world."""
+
+    ratings: Annotated[
+        str | None,
+        argument("Ratings: a file, or a named data set such as coat.", "RATINGS", default=None),
+    ]
+    random: RandomFile
+    world: Annotated[
+        str | None,
+        option(INPUT, "Use a simulated world, such as shop or inverted, instead of ratings."),
+    ]
+    world_users: Annotated[
+        int | None, option(INPUT, "Number of users of the world.", "--users", min=1, max=MOST_DEPTH)
+    ]
+    world_items: Annotated[
+        int | None, option(INPUT, "Number of items of the world.", "--items", min=1, max=MOST_DEPTH)
+    ]
+    files: NamedFileOptions
+
+    def read(self, seed: int) -> tuple[Any, Any]:
+        """Return the data and, where given, ratings of randomly chosen items."""
+        from unskew.worlds.worlds import world
+
+        if (self.ratings is None) == (self.world is None):
+            raise SettingError("give either ratings or --world NAME")
+        sizes = inputs.given(users=self.world_users, items=self.world_items)
+        if self.world is not None:
+            if self.random is not None or self.files.columns is not None:
+                raise SettingError("a world knows its truth: leave --random and --columns out")
+            return world(self.world, seed=seed, **sizes), None
+        if sizes:
+            raise SettingError("--users and --items are sizes of a --world")
+        data = inputs.load_data(str(self.ratings), self.files)
+        return data, inputs.read_random_file(self.random, self.files)
+
+
+@bundle
+class DesignOptions:
+    """What is run on the observed ratings."""
+
+    algorithm: Algorithms
+    metric: Metrics
+    liked: Liked
+    targets: Annotated[
+        list[str] | None,
+        option(
+            MEASURE, "Items to rank: all-items, test-items, train-items, test-targets. Repeatable."
+        ),
+    ]
+    intervention: Annotated[
+        list[str] | None,
+        option(
+            MEASURE,
+            "Evaluate on a sample of the test ratings: full, reg, skew, wtd, wtd-h. Repeatable.",
+        ),
+    ]
+    test: Annotated[float, option(MEASURE, "The share of ratings in the test part.", default=0.2)]
+    folds: Folds
+    average: Annotated[
+        str,
+        option(
+            USERS,
+            "Users to average over: with-test, with-relevant, with-train, warm, all.",
+            default="with-test",
+        ),
+    ]
+
+    def plan(self, liked: float, seed: int) -> Any:
+        """Return the plan of these designs."""
+        from unskew.auditing.null.null_designs import simple_systems
+        from unskew.data.relevance import Relevance
+        from unskew.experiment.plan import Plan
+        from unskew.splits.interventions import DESIGNS
+        from unskew.splits.random import Random
+        from unskew.targets.designs import BY_NAME
+
+        targets = [choose("targets", name, BY_NAME) for name in self.targets or ["all-items"]]
+        kinds = [choose("intervention", name, DESIGNS) for name in self.intervention or []]
+        return Plan(
+            split=Random(test=self.test) if self.folds is None else Random(folds=self.folds),
+            targets=[BY_NAME[name]() for name in targets],
+            algorithms=inputs.systems(self.algorithm) or simple_systems(liked),
+            relevance=Relevance(liked=liked),
+            metrics=inputs.metric_names(self.metric)
+            or ["P@10", "anti-P@10", "Recall@10", "nDCG@10"],
+            interventions=[DESIGNS[name]() for name in kinds],
+            users=self.average,
+            seed=seed,
+        )
+
+
+def bias_truth_command(
+    sources: TruthSourceOptions,
+    overlap: Annotated[
+        str,
+        option(
+            INPUT,
+            "Random ratings that are also in training: to-training (remove them from the truth) "
+            "or keep.",
+            default="to-training",
+        ),
+    ],
+    designs: DesignOptions,
+    bootstrap: Bootstrap,
+    seed: Seed,
+    executor: ExecutorOptions,
+    output: TextOptions,
+) -> None:
+    """Compare observed and true scores, in a simulated world or with ratings of random items.
+
+    Without --liked, a rating of 4 is liked unless the data set says otherwise.
+
+    [bold]Examples[/bold]
+
+      unskew bias truth train.csv --random random.csv --liked 4 -m Recall@10 -m anti-P@10
+
+      unskew bias truth coat --intervention full --intervention skew --intervention wtd -m Recall@10
+
+      unskew bias truth --world inverted --users 500 --items 300 -a popularity -a average-rating
+
+    The error is in percent of the truth; tau compares the order of systems with the true one, with
+    an interval over users. Both are for the users for whom the metric is defined (recall: those
+    with a liked test item); columns ending in _zero count the others as 0.
+    """
+    from unskew.auditing.truth.truth import truth
+
+    figures = outputs.figures_of(output.figure, ("truth",))
+    data, sample = sources.read(seed)
+    plan = designs.plan(inputs.threshold(designs.liked, data), seed)
+    with progress("observed and true", output.quiet) as move:
+        result = truth(
+            data,
+            plan,
+            random=sample,
+            overlap=overlap,
+            bootstrap=bootstrap,
+            progress=move,
+            **executor.arguments(),
+        )
+    outputs.draw(figures, lambda _: result.figure())
+    outputs.deliver(outputs.Printout.of_text(result), output)

@@ -1,0 +1,501 @@
+"""Commands that compare in parts: groups, strata, quantiles of users, many data sets."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Annotated, Any
+
+from unskew.checks import MOST_DEPTH, MOST_DRAWS, choose
+from unskew.cli import inputs, outputs
+from unskew.cli.command import argument, bundle, option
+from unskew.cli.doors.compare import SegmentOptions
+from unskew.cli.files import exists, split_named_source
+from unskew.cli.options import (
+    INPUT,
+    INTERVALS,
+    MEASURE,
+    TEST,
+    AverageOptions,
+    Bootstrap,
+    ComputeOptions,
+    Confidence,
+    FigureTableOptions,
+    JudgedOptions,
+    Level,
+    Reference,
+    Rope,
+    Saved,
+)
+from unskew.cli.progress import progress
+from unskew.errors import DataError, SettingError
+
+GROUPS = "Groups"
+
+
+@bundle
+class GapOptions:
+    """How groups are compared."""
+
+    by_items: Annotated[
+        str | None,
+        option(
+            GROUPS,
+            "Groups of items instead of users: popularity, or FILE:COLUMN of a file of items.",
+            metavar="NAME|FILE:COLUMN",
+        ),
+    ]
+    places: Annotated[
+        int | None,
+        option(
+            GROUPS,
+            "With --by-items: how many places of each list count. Default: 10.",
+            min=1,
+            max=MOST_DEPTH,
+        ),
+    ]
+    against: Annotated[
+        str | None,
+        option(
+            GROUPS,
+            "Compare each group of users with the rest of users (rest), the best group (best), "
+            "every other group (pairs), or the group of this name. Default: rest.",
+            metavar="rest|best|pairs|GROUP",
+        ),
+    ]
+    epsilon: Annotated[
+        float | None,
+        option(
+            GROUPS,
+            "Aversion to inequality of Atkinson's index across users, between 0 and 1. "
+            "Default: 0.5.",
+        ),
+    ]
+    correction: Annotated[
+        str,
+        option(
+            TEST,
+            "Correction for several groups and systems: holm, bonferroni, bh, by or none.",
+            default="holm",
+        ),
+    ]
+    confidence: Confidence
+
+
+def groups_command(
+    judged: JudgedOptions,
+    scores: Saved,
+    average: AverageOptions,
+    segments: SegmentOptions,
+    gaps: GapOptions,
+    compute: ComputeOptions,
+    output: FigureTableOptions,
+) -> None:
+    """Compare groups of users or items: gaps, ratios, the worst group, inequality.
+
+    [bold]Examples[/bold]
+
+      unskew groups -j test.csv -r a.csv -r b.csv -m nDCG@10 --liked 4 --by users.csv:country
+
+      unskew groups -j test.csv -r mine.csv --train train.csv -m P@10 --liked 4 --by activity
+      --against best
+
+      unskew groups --scores saved/ -m nDCG@10 --by users.csv:country --figure groups.svg
+
+      unskew groups -j test.csv -r mine.csv --liked 4 --by-items genres.csv:genre --places 20
+
+    All intervals of a kind and metric hold together. Groups below 20 users have no interval and no
+    p-value. A ratio is left out where the mean that divides cannot be told from 0.
+
+    With --by-items: each group's share of places and of liked items, its recall and that of all
+    other liked items, as means over users.
+
+    [bold]Figures[/bold]
+
+      groups, for the first metric; none with --by-items
+    """
+    from unskew.stats.compare.group_gaps_result import FIGURES
+
+    correction = None if gaps.correction == "none" else gaps.correction
+    settings = {"correction": correction, "confidence": gaps.confidence}
+    if (segments.by is None) == (gaps.by_items is None):
+        raise SettingError("give --by for groups of users, or --by-items for groups of items")
+    if gaps.by_items is None:
+        figures = outputs.figures_of(output.figure, FIGURES)
+        result = _users(judged, scores, average, segments, gaps, compute, output, settings)
+        outputs.draw(figures, result.figure)
+    else:
+        if output.figure:
+            raise SettingError("--figure is for groups of users: leave it out with --by-items")
+        result = _items(judged, scores, segments, gaps, compute, settings)
+    printout = outputs.Printout.of_result(result, output.digits, json=result.to_dict)
+    outputs.deliver(printout, output)
+
+
+def _users(
+    judged: JudgedOptions,
+    scores: Any,
+    average: AverageOptions,
+    segments: SegmentOptions,
+    gaps: GapOptions,
+    compute: ComputeOptions,
+    output: FigureTableOptions,
+    settings: dict[str, Any],
+) -> Any:
+    from unskew.evaluation.evaluate import METRICS
+    from unskew.stats.compare.group_gaps import group_gaps
+    from unskew.stats.pairing import paired
+    from unskew.stats.segments import segments_of
+
+    if gaps.places is not None:
+        raise SettingError("--places is for --by-items: leave it out")
+    if inputs.is_saved(judged, scores):
+        values = inputs.scores_of(judged, scores, average, compute, METRICS, output.quiet)
+        pairs, division = paired(values), vars(segments)
+    else:
+        data = inputs.judge_files(judged, compute.seed)
+        of = inputs.scores_of_judged(data, judged, average, compute, METRICS, output.quiet)
+        pairs = paired(of)
+        division = {"by": segments_of(pairs.users, judged=data, **vars(segments))}
+    more = inputs.given(against=gaps.against, epsilon=gaps.epsilon)
+    names = inputs.metric_names(judged.metric)
+    with progress("comparing groups", output.quiet) as move:
+        return group_gaps(
+            pairs, metric=names, progress=move, **division, **more, **settings, **vars(compute)
+        )
+
+
+def _items(
+    judged: JudgedOptions,
+    scores: Any,
+    segments: SegmentOptions,
+    gaps: GapOptions,
+    compute: ComputeOptions,
+    settings: dict[str, Any],
+) -> Any:
+    from unskew.stats.compare.item_group_gaps import item_group_gaps
+
+    if inputs.is_saved(judged, scores):
+        raise SettingError("--by-items needs the lists: give --judgments and --run, not --scores")
+    unused = {
+        "--metric": judged.metric,
+        "--against": gaps.against,
+        "--epsilon": gaps.epsilon,
+        "--least-users": segments.least_users,
+    }
+    for name, value in unused.items():
+        if value is not None:
+            raise SettingError(f"{name} is for groups of users: leave it out with --by-items")
+    data = inputs.judge_files(judged, compute.seed)
+    places = 10 if gaps.places is None else gaps.places
+    return item_group_gaps(data, gaps.by_items, places, groups=segments.groups, **settings)
+
+
+STRATA = "Strata"
+
+
+def strata_command(
+    judged: JudgedOptions,
+    average: AverageOptions,
+    by: Annotated[
+        str,
+        option(
+            STRATA,
+            "How to form strata: popularity (of items), activity or mainstreamness (of users), "
+            "or a file of groups: ids in the first column, groups in the second.",
+            default="popularity",
+        ),
+    ],
+    of: Annotated[
+        str | None, option(STRATA, "Whether a file of groups holds ids of items or of users.")
+    ],
+    strata: Annotated[
+        int | None, option(STRATA, "Number of strata. Default: 10.", min=1, max=MOST_DEPTH)
+    ],
+    equal: Annotated[
+        str | None,
+        option(STRATA, "Cut popularity strata to equal numbers of items, or of judgments."),
+    ],
+    head: Annotated[
+        int,
+        option(
+            STRATA, "Number of first strata that form the head.", default=1, min=1, max=MOST_DEPTH
+        ),
+    ],
+    heads: Annotated[
+        bool,
+        option(
+            STRATA,
+            "Print instead a row per system, with the share of the head.",
+            "--heads",
+            default=False,
+        ),
+    ],
+    bootstrap: Bootstrap,
+    level: Level,
+    compute: ComputeOptions,
+    output: FigureTableOptions,
+) -> None:
+    """Show where a score comes from: metrics by strata of items or users, and their shares.
+
+    [bold]Examples[/bold]
+
+      unskew strata -j test.csv -r a.csv -r b.csv --train train.csv -m nDCG@10 --liked 4
+
+      unskew strata -j test.csv -r a.csv --train train.csv --by activity --strata 4 -m P@10
+
+      unskew strata -j test.csv -r a.csv --by genres.csv -m P@10 --liked 4 --format json
+
+    [bold]Columns[/bold]
+
+      stratum: the first has the most popular items, or the most active or mainstream users
+
+      value, low, high: the mean within the stratum, and its interval over users
+
+      share: the part of the whole score that comes from the stratum; shares add up to 1
+    """
+    from unskew.unbiased.strata import METRICS
+    from unskew.unbiased.strata import strata as strata_of
+
+    figures = outputs.figures_of(output.figure, ("strata",))
+    data = inputs.judge_files(judged, compute.seed)
+    with progress("strata", output.quiet) as move:
+        result = strata_of(
+            data,
+            inputs.metric_names(judged.metric) or METRICS,
+            by=_groups(by),
+            of=of,
+            m=strata,
+            equal=equal,
+            head=head,
+            bootstrap=bootstrap,
+            level=level,
+            progress=move,
+            **vars(average),
+            **vars(compute),
+        )
+    outputs.draw(figures, lambda _: result.figure())
+    table = result.heads() if heads else result.table()
+    printout = outputs.Printout.of(table, digits=output.digits, footer=result.footer())
+    outputs.deliver(printout, output)
+
+
+def _groups(by: str) -> Any:
+    """Return the name of what strata go by, or the table of groups in a file."""
+    from unskew.data.read.tables import read_table
+    from unskew.unbiased.strata_report import BY
+
+    if by in BY:
+        return by
+    if not exists(by):
+        choose("--by", by, (*BY, "FILE"))
+    table = read_table(by)
+    if table.frame.width < 2:
+        raise DataError(f"{by}: a file of groups needs two columns, ids and groups")
+    return table.frame.select(table.frame.columns[:2])
+
+
+def distribution_command(
+    judged: JudgedOptions,
+    scores: Saved,
+    average: AverageOptions,
+    reference: Reference,
+    confidence: Confidence,
+    lexirecall: Annotated[
+        bool,
+        option(
+            TEST,
+            "Compare instead by the places of the worst-placed liked items (lexicographic recall).",
+            "--lexirecall",
+            default=False,
+        ),
+    ],
+    compute: ComputeOptions,
+    output: FigureTableOptions,
+) -> None:
+    """Show the values of all users: quantile curves, dominance, who gains and who loses.
+
+    [bold]Examples[/bold]
+
+      unskew distribution -j test.csv -r a.csv -r b.csv -m nDCG@10 --liked 4
+
+      unskew distribution --scores saved/ -m nDCG@10 --reference b --figure curves.svg
+
+      unskew distribution -j test.csv -r a.csv -r b.csv --liked 4 --lexirecall
+
+    Bands hold at all points of a curve together. One system dominates another to first order where
+    at every tested value more users lie above it, to second order where at every tested value users
+    fall short of it by less, in the mean.
+
+    [bold]Figures[/bold]
+
+      quantiles, for the first metric; none with --lexirecall
+    """
+    from unskew.stats.compare.user_distribution_result import FIGURES
+
+    if lexirecall:
+        result = _lexicographic(judged, scores, reference, confidence, compute, output)
+    else:
+        figures = outputs.figures_of(output.figure, FIGURES)
+        result = _distribution(judged, scores, average, reference, confidence, compute, output)
+        outputs.draw(figures, result.figure)
+    printout = outputs.Printout.of_result(result, output.digits, json=result.to_dict)
+    outputs.deliver(printout, output)
+
+
+def _distribution(
+    judged: JudgedOptions,
+    scores: Any,
+    average: AverageOptions,
+    reference: str | None,
+    confidence: float,
+    compute: ComputeOptions,
+    output: FigureTableOptions,
+) -> Any:
+    from unskew.evaluation.evaluate import METRICS
+    from unskew.stats.compare.user_distribution import user_distribution
+
+    values = inputs.scores_of(judged, scores, average, compute, METRICS, output.quiet)
+    names = inputs.metric_names(judged.metric)
+    return user_distribution(values, names, reference=reference, confidence=confidence)
+
+
+def _lexicographic(
+    judged: JudgedOptions,
+    scores: Any,
+    reference: str | None,
+    confidence: float,
+    compute: ComputeOptions,
+    output: FigureTableOptions,
+) -> Any:
+    from unskew.stats.compare.lexirecall import lexirecall
+
+    if inputs.is_saved(judged, scores):
+        raise SettingError("--lexirecall needs the lists: give --judgments and --run, not --scores")
+    if judged.metric:
+        raise SettingError("--metric does nothing with --lexirecall: leave it out")
+    if output.figure:
+        raise SettingError("--figure does nothing with --lexirecall: leave it out")
+    data = inputs.judge_files(judged, compute.seed)
+    return lexirecall(data, reference=reference, confidence=confidence)
+
+
+@bundle
+class RankOptions:
+    """How systems are compared over data sets."""
+
+    missing: Annotated[
+        str,
+        option(
+            INPUT,
+            "A system that a data set lacks: refuse, or leave out such systems (systems) or the "
+            "data sets that lack one (data-sets).",
+            default="refuse",
+        ),
+    ]
+    metric: Annotated[
+        str | None,
+        option(
+            MEASURE,
+            "The metric. Not needed where the data sets share one only.",
+            "--metric",
+            "-m",
+        ),
+    ]
+    test: Annotated[
+        str,
+        option(TEST, "The test of pairs: wilcoxon, sign, t or nemenyi.", default="wilcoxon"),
+    ]
+    reference: Reference
+    rope: Rope
+    confidence: Confidence
+    permutations: Annotated[
+        int,
+        option(
+            TEST,
+            "Permutations of ranks for Friedman's test, where all are too many to count.",
+            default=100_000,
+            min=1,
+            max=MOST_DRAWS,
+        ),
+    ]
+    resamples: Annotated[
+        int,
+        option(
+            INTERVALS,
+            "Resamples of data sets and users for intervals of mean ranks; 0 for no intervals.",
+            default=2_000,
+            min=0,
+            max=MOST_DRAWS,
+        ),
+    ]
+
+
+def ranking_command(
+    data_sets: Annotated[
+        list[str],
+        argument(
+            "Scores of each data set: a folder written by evaluate --save, or a table of values "
+            "per user; NAME=PATH names the data set. Folders of one NAME are its folds.",
+            "[NAME=]PATH…",
+        ),
+    ],
+    settings: RankOptions,
+    compute: ComputeOptions,
+    output: FigureTableOptions,
+) -> None:
+    """Compare recommenders over several data sets: ranks, tests of ranks, differences, letters.
+
+    [bold]Examples[/bold]
+
+      unskew evaluate -j test.csv -r a.csv -r b.csv --liked 4 -m nDCG@10,P@10 --save books/
+
+      unskew ranking books/ films/ games/ -m nDCG@10
+
+      unskew ranking read=books/ seen=films/ -m nDCG@10 --reference b --rope 0.005
+
+      unskew ranking books/ films/ games/ -m P@10 --test nemenyi --figure ranks.svg
+      --figure differences=d.svg
+
+    Every data set counts once, however many users it has. What holds on these data sets and what
+    holds on data sets like these are kept apart: about other data sets nothing is concluded with
+    fewer than 6 of them.
+
+    [bold]Figures[/bold]
+
+      ranks (the default; the critical-difference chart) and differences
+    """
+    from unskew.stats.compare.compare_data_sets import compare_data_sets
+    from unskew.stats.compare.data_set_comparison import FIGURES
+
+    figures = outputs.figures_of(output.figure, FIGURES)
+    scores = _read(data_sets)
+    with progress("drawing users", output.quiet) as move:
+        result = compare_data_sets(scores, progress=move, **vars(settings), **vars(compute))
+    outputs.draw(figures, result.figure)
+    printout = outputs.Printout.of_result(result, output.digits, json=result.to_dict)
+    outputs.deliver(printout, output)
+
+
+def _read(texts: Sequence[str]) -> dict[str, Any]:
+    """Read the scores of each data set; several folders of one name are folds."""
+    from unskew.evaluation.scores import Scores
+    from unskew.runs import system_name
+
+    paths: dict[str, list[str]] = {}
+    for text in texts:
+        name, path, rest = split_named_source(text)
+        if rest:
+            raise SettingError(f"columns cannot be renamed here: {text}; call them as they are")
+        paths.setdefault(name or system_name(path), []).append(path)
+    scores: dict[str, Any] = {}
+    for name, several in paths.items():
+        folders = [path for path in several if Path(path).is_dir()]
+        if len(several) > 1 and len(folders) < len(several):
+            raise SettingError(
+                f"several paths are named {name!r}: only folders can be folds of one data set; "
+                "name data sets by NAME=PATH"
+            )
+        loaded = [Scores.load(path) for path in folders]
+        scores[name] = several[0] if not loaded else loaded[0] if len(loaded) == 1 else loaded
+    return scores

@@ -1,0 +1,556 @@
+"""Commands that show or write data: `data …`, `intervene`, `world`."""
+
+from __future__ import annotations
+
+import sys
+from dataclasses import asdict, replace
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from unskew.checks import MOST_DEPTH, MOST_SEED, choose
+from unskew.cli import files as formats
+from unskew.cli import inputs, outputs
+from unskew.cli.command import REQUIRED, argument, bundle, option
+from unskew.cli.console import messages
+from unskew.cli.options import (
+    FOLDER,
+    INPUT,
+    OUTPUT,
+    DataDir,
+    EventLog,
+    Filters,
+    FolderOptions,
+    Force,
+    Liked,
+    NamedFileOptions,
+    PlainFormat,
+    PrintOptions,
+    Quiet,
+    RatingsArgument,
+    Seed,
+    TextOptions,
+    Train,
+    setting_option,
+)
+from unskew.cli.progress import progress
+from unskew.errors import SettingError
+from unskew.report.text import counted
+
+
+@bundle
+class InfoOptions:
+    """Which data set is described."""
+
+    source: Annotated[str, argument("A named data set, a file of ratings, or released results.")]
+    option: Annotated[
+        list[str] | None,
+        option(INPUT, "Option of a named data set, such as overlap=keep. Repeatable."),
+    ]
+    files: NamedFileOptions
+    liked: Liked
+
+
+def data_info_command(options: InfoOptions, output: TextOptions) -> None:
+    """Describe a data set: sizes, density, Gini, liked share, times, true part.
+
+    For a named data set, or results that authors released, it also shows where to get them.
+
+    [bold]Examples[/bold]
+
+      unskew data info ml-1m
+
+      unskew data info valcarce2018_ml-1m_pvalues.csv
+
+      unskew data info coat --option overlap=drop-from-test
+
+      unskew data info ratings.csv --liked 4 --format json
+    """
+    from unskew.data.formats import catalog
+    from unskew.data.summary import summary
+
+    figures = outputs.figures_of(output.figure, ("popularity",))
+    is_file = Path(options.source).is_file()
+    table = None if is_file else catalog.released_table(options.source)
+    if table is not None:
+        _show_released(table, options, output)
+        return
+    result = summary(_read(options))
+    outputs.draw(figures, lambda _: result.figure())
+    printout = outputs.Printout.of(
+        result.table(),
+        footer=result.notes,
+        text=result.__str__,
+        json=result.to_dict,
+    )
+    outputs.deliver(printout, output)
+
+
+def _read(options: InfoOptions) -> Any:
+    """Read a file, or a named data set and where to get it."""
+    from unskew.data.formats.catalog import read_name
+
+    source, files = options.source, options.files
+    settings = _settings(options.option)
+    named = read_name(source)
+    if named is None and settings:
+        raise SettingError(f"--option is for named data sets, but {source} is a file")
+    if named is not None and (files.columns is not None or files.duplicates is not None):
+        raise SettingError(
+            f"--columns and --duplicates are for files, but {source} is a named data set"
+        )
+    data = inputs.load_data(source, files, **settings)
+    if named is not None:
+        data = replace(data, notes=(*data.notes, *named[0].facts, named[0].source))
+    return data if options.liked is None else replace(data, liked=options.liked)
+
+
+def _show_released(table: Any, options: InfoOptions, output: TextOptions) -> None:
+    """Print what is known of a table of released results."""
+    import polars as pl
+
+    from unskew.data.formats import catalog
+    from unskew.data.formats.catalog import data_folder
+
+    files = options.files
+    refused = inputs.given(
+        option=options.option,
+        liked=options.liked,
+        columns=files.columns,
+        figure=output.figure,
+        duplicates=files.duplicates,
+        feedback=files.feedback,
+    )
+    if refused:
+        raise SettingError(
+            f"{options.source} holds results, not ratings: leave out --option, --liked, "
+            "--columns, --duplicates, --feedback and --figure"
+        )
+    facts = catalog.describe_released(table, data_folder(files.data_dir))
+    rows = counted(int(facts["rows"] or 0), "row")
+    lines = [f"{facts['file']}: results that the authors released, {rows}"]
+    lines.append(f"  from   {facts['source']}")
+    if facts["authors_file"]:
+        lines.append(f"  file   {facts['authors_file']}, which is also recognised under this name")
+    place = facts["path"] or "no; put it into the folder `published` of the data folder"
+    lines.append(f"  there  {place}")
+    printout = outputs.Printout.of(
+        pl.DataFrame([facts]), text=lambda: "\n".join(lines), json=lambda: facts
+    )
+    outputs.deliver(printout, output)
+
+
+def _settings(texts: list[str] | None) -> dict[str, Any]:
+    settings: dict[str, Any] = {}
+    for text in texts or []:
+        name, equals, value = text.partition("=")
+        if not equals:
+            raise SettingError(f"--option: write NAME=VALUE, such as overlap=keep, got {text!r}")
+        settings[name] = {"true": True, "false": False}.get(value.lower(), value)
+    return settings
+
+
+ENDINGS = {".csv": "csv", ".parquet": "parquet"}
+
+
+@bundle
+class FilterOptions:
+    """What is filtered, and how."""
+
+    source: RatingsArgument
+    files: NamedFileOptions
+    filters: Filters
+    event_log: EventLog
+
+
+def data_filter_command(
+    options: FilterOptions,
+    output: Annotated[
+        Path,
+        option(
+            OUTPUT,
+            "File to write; its ending selects the format: .csv or .parquet.",
+            "--output",
+            "-o",
+            metavar="FILE",
+            default=REQUIRED,
+        ),
+    ],
+    quiet: Quiet,
+) -> None:
+    """Filter ratings or an event log, and say what each filter removed.
+
+    [bold]Examples[/bold]
+
+      unskew data filter ratings.csv --filter k-core:users=5,items=5 -o core.parquet
+
+      unskew data filter plays.tsv --event-log --columns user=0,time=1,item=2 --filter
+      drop-repeats:within=60 --filter max-counts:users=1000 -o clean.csv
+
+    [bold]Filters[/bold]
+
+      k-core:users=5,items=5,rounds=1: users and items with enough rows
+
+      max-counts:users=1000: without users (robots) or items with more rows
+
+      popular-items:number=1000: the items with the most rows
+
+      between:start=2024-01-01,end=2024-07-01: from one moment up to another
+
+      threshold:least=4,binary=true: rows from a value up, as implicit feedback
+
+      drop-repeats:which=consecutive,within=60: an event log without repeats
+
+      sample-users:share=0.1,seed=7: all rows of users drawn at random
+    """
+    from unskew.data.events import Events
+    from unskew.data.filters import apply_filters
+    from unskew.engine.files import write_table
+
+    if str(output) == formats.STANDARD_OUTPUT:
+        raise SettingError(f"--output -: name a file that ends in {', '.join(ENDINGS)}")
+    formats.check_file(output, ENDINGS)
+    chosen = inputs.read_filters(options.filters)
+    if not chosen:
+        raise SettingError("name at least one filter, such as --filter k-core:users=5,items=5")
+    read = inputs.read_log if options.event_log else inputs.read_rating_file
+    kept = apply_filters(read(options.source, options.files), chosen)
+    table = kept.to_polars() if isinstance(kept, Events) else kept.to_file_table()
+    write_table(table, output, ENDINGS[output.suffix.lower()])
+    if quiet:
+        return
+    for step in kept.steps:
+        outputs.say(str(step))
+    outputs.say(f"written to {output}", dim=True)
+    for line in kept.notes:
+        outputs.note(line)
+
+
+def data_get_command(
+    name: Annotated[str, argument("Name of a data set; `unskew data list` lists them.")],
+    data_dir: DataDir,
+    yes: Annotated[
+        bool, option(INPUT, "Accept the licence without asking.", "--yes", default=False)
+    ],
+    format: PlainFormat,  # noqa: A002 - the option's name
+    quiet: Quiet,
+) -> None:
+    """Download a data set, check it and unpack it; a failed download leaves nothing behind.
+
+    The command prints the checks that were possible and saves them in download.json in the folder:
+    a checksum where one is published, else the size and the checksums inside the archive.
+
+    [bold]Examples[/bold]
+
+      unskew data get ml-1m
+
+      unskew data get coat --data-dir ~/data --yes
+    """
+    from unskew.data.formats import catalog
+
+    entry = catalog.named(name)
+    there = catalog.is_there(entry, data_dir)
+    if entry.archive is not None and not there:
+        size = "" if entry.size is None else f", {entry.size / 1e6:,.0f} MB"
+        messages().print(
+            f"{entry.title}{size}\n  from     {entry.archive}\n  page     {entry.address}\n"
+            f"  licence  {entry.licence}",
+            markup=False,
+        )
+        _accept(yes)
+    with progress(f"downloading {entry.name}", quiet) as move:
+        folder = catalog.get(name, data_dir, progress=move)
+    receipt = catalog.receipt(folder)
+    if format == "json":
+        facts = None if receipt is None else asdict(receipt)
+        outputs.print_json(
+            {"name": entry.name, "folder": str(folder), "was_there": there, "receipt": facts}
+        )
+        return
+    outputs.say(f"{entry.title} is there {'already' if there else 'now'}: {folder}")
+    if receipt is not None:
+        outputs.say(str(receipt))
+
+
+def _accept(yes: bool) -> None:
+    if yes:
+        return
+    if not sys.stdin.isatty():
+        raise SettingError("give --yes to accept the licence")
+    typer.confirm("Do you accept the licence?", abort=True, err=True)
+
+
+def data_list_command(data_dir: DataDir, output: PrintOptions) -> None:
+    """List the named data sets and the results that authors released, and which ones you have.
+
+    [bold]Examples[/bold]
+
+      unskew data list
+
+      unskew data list --data-dir ~/data --format json
+    """
+    import polars as pl
+
+    from unskew.data.formats.catalog import data_folder, listing
+
+    table = pl.DataFrame(listing(data_dir))
+    footer = [f"data folder: {data_folder(data_dir)}"]
+    printout = outputs.Printout.of(table.drop("licence"), table, footer=footer)
+    outputs.deliver(printout, output)
+
+
+DESIGN = "Intervention"
+
+
+@bundle
+class InterventionOptions:
+    """The settings of all interventions; those that are given must belong to the kind."""
+
+    size: Annotated[float | None, option(DESIGN, "Share of the ratings to draw. Default: 0.5.")]
+    exponent: Annotated[
+        float | None,
+        option(DESIGN, "Exponent of an item's weight. Default: skew 1, wtd and wtd-h 2."),
+    ]
+    unseen: Annotated[
+        str | None,
+        option(
+            DESIGN,
+            "skew: weight of items without training ratings: once (as if rated once), or random.",
+        ),
+    ]
+    smoothing: Annotated[
+        str | None, option(DESIGN, "wtd, wtd-h: how to avoid posteriors of 0: additive or paper.")
+    ]
+    alpha: Annotated[
+        float | None,
+        option(DESIGN, "wtd, wtd-h: amount of additive smoothing. Default: 1."),
+    ]
+
+
+def intervene_command(
+    test: Annotated[str, argument("Held-out ratings: a file, or a named data set.", "RATINGS")],
+    train: Train,
+    mar: Annotated[str | None, option(INPUT, "Ratings of randomly chosen items: for wtd.")],
+    files: NamedFileOptions,
+    kind: Annotated[
+        str,
+        option(
+            DESIGN,
+            "Kind of intervention: full, reg, skew, wtd, wtd-h.",
+            "--kind",
+            "-k",
+            default=REQUIRED,
+        ),
+    ],
+    options: InterventionOptions,
+    weighting: Annotated[
+        str | None,
+        option(DESIGN, "Weight all ratings instead of drawing some: hajek, inclusion, raking."),
+    ],
+    seed: Seed,
+    output: FolderOptions,
+) -> None:
+    """Draw, or weight, held-out ratings so that they look missing at random (carraro2020).
+
+    [bold]Examples[/bold]
+
+      unskew intervene test.parquet --train train.parquet --kind skew -o debiased/
+
+      unskew intervene test.csv --train train.csv --mar random.csv --kind wtd -o debiased/
+
+      unskew intervene test.csv --train train.csv --kind wtd-h --weighting raking -o weighted/
+
+    [bold]Kinds[/bold]
+
+      full (everything), reg (at random), skew (against popular items), wtd (towards the users and
+      items of ratings of randomly chosen items, --mar), wtd-h (towards equally frequent users and
+      items). skew, wtd and wtd-h need --train.
+
+    The folder gets test.parquet (with a column weight where --weighting is given) and card.json.
+    """
+    from unskew.splits.interventions import DESIGNS, METHODS
+    from unskew.splits.looks_random import looks_random
+    from unskew.splits.saved import check_folder, save_intervened
+
+    design = _design(DESIGNS[choose("kind", kind, DESIGNS)], inputs.given(**vars(options)))
+    if weighting is not None:
+        choose("weighting", weighting, METHODS)
+    check_folder(output.output, output.force)
+    inputs.check_data_dir(files.data_dir, test, train, mar)
+    sources = inputs.given(
+        test=inputs.read_rating_file(test, files),
+        train=None if train is None else inputs.read_rating_file(train, files),
+        mar=inputs.read_random_file(mar, files),
+    )
+    parts = sources["test"], sources.get("train"), sources.get("mar")
+    drawn = (
+        design.sample(*parts, seed) if weighting is None else design.weigh(*parts, weighting, seed)
+    )
+    save_intervened(drawn, output.output, sources=sources, force=output.force)
+    if not output.quiet:
+        outputs.say(str(drawn))
+        if weighting is None:
+            outputs.say(f"  {looks_random(drawn.ratings)}")
+        outputs.say(f"written to {output.output}", dim=True)
+
+
+def _design(kind: Any, settings: dict[str, Any]) -> Any:
+    """Build the intervention from the options that were given."""
+    allowed = [name for name in kind().describe() if name != "kind"]
+    for name in settings:
+        if name not in allowed:
+            takes = ", ".join(f"--{setting}" for setting in allowed)
+            raise SettingError(f"--{name} does not apply to {kind.kind}; it takes {takes}")
+    return kind(**settings)
+
+
+SIZE = "The world"
+
+
+@bundle
+class SizeOptions:
+    """How large a world is."""
+
+    users: Annotated[int | None, option(SIZE, "Number of users.", min=1, max=MOST_DEPTH)]
+    items: Annotated[int | None, option(SIZE, "Number of items.", min=1, max=MOST_DEPTH)]
+    ratings: Annotated[
+        int | None, option(SIZE, "Expected number of observed ratings.", min=1, max=MOST_SEED)
+    ]
+    density: Annotated[
+        float | None, option(SIZE, "Observed share of all user-item pairs, instead of --ratings.")
+    ]
+    seed: Seed
+
+
+@bundle
+class WorldFolderOptions:
+    """Which files of a world are written, and where."""
+
+    output: Annotated[Path | None, FOLDER] = None
+    random: Annotated[
+        float,
+        option(
+            OUTPUT,
+            "Share of all user-item pairs in the random sample; 0 for no sample.",
+            default=0.05,
+        ),
+    ]
+    truth: Annotated[
+        bool | None,
+        option(
+            OUTPUT,
+            "Write the truth of every user-item pair, or leave it out.",
+            "--truth/--no-truth",
+        ),
+    ]
+    format: Annotated[
+        str, option(OUTPUT, "Format of the files in the folder: parquet or csv.", default="parquet")
+    ]
+    force: Force
+    quiet: Quiet
+
+
+def world_command(
+    name: Annotated[str | None, argument("Name of a world; --list lists them.", default=None)],
+    show_list: Annotated[
+        bool, option(SIZE, "List the worlds and their settings.", "--list", default=False)
+    ],
+    size: SizeOptions,
+    setting: Annotated[list[str] | None, setting_option(SIZE)],
+    output: WorldFolderOptions,
+) -> None:
+    """Simulate ratings whose full truth is known (a world).
+
+    [bold]Examples[/bold]
+
+      unskew world --list
+
+      unskew world shop -o shop/
+
+      unskew world inverted --users 500 --items 300 --seed 7 --set alpha=1.2 -o inverted/
+
+      unskew world simulated-popularity --set alpha=0 --no-truth --format csv -o flat/
+
+    The folder gets ratings (what users chose to rate), random (a random sample of all pairs), truth
+    (a file per block of users: every pair with its true rating, the chance that it is liked and the
+    probability that it is observed) and card.json. Without -o the command only prints the sizes of
+    the world. The same seed gives the same world on any machine.
+    """
+    from unskew.worlds.saved import save_world
+    from unskew.worlds.worlds import world
+
+    if show_list:
+        _list()
+        return
+    if name is None:
+        raise SettingError("name a world; unskew world --list lists them")
+    chosen = world(name, **vars(size), **_world_settings(setting or []))
+    card = None
+    if output.output is not None:
+        card = save_world(
+            chosen,
+            output.output,
+            random=output.random,
+            truth=output.truth,
+            format=output.format,
+            force=output.force,
+        )
+    if output.quiet:
+        return
+    outputs.say(str(chosen))
+    for what, value in chosen.summary().items():
+        outputs.say(f"  {what:16} {f'{value:,}' if isinstance(value, int) else f'{value:.4f}'}")
+    if card is not None:
+        pairs = sum(rows for file, rows in card["files"].items() if file.startswith("truth/"))
+        sampled = card["files"].get(f"random.{output.format}", 0)
+        outputs.say(f"  {'random sample':16} {sampled:,}")
+        outputs.say(f"  {'truth':16} {counted(pairs, 'pair')}")
+        outputs.say(f"written to {output.output}", dim=True)
+
+
+COMMON = ("users", "items", "seed", "ratings", "density")
+
+
+def _world_settings(texts: list[str]) -> dict[str, Any]:
+    """Read NAME=VALUE, numbers as numbers."""
+    settings: dict[str, Any] = {}
+    for text in texts:
+        name, equals, value = (piece.strip() for piece in text.partition("="))
+        name = name.replace("-", "_")
+        if not equals or not name or not value:
+            raise SettingError(f"--set: write NAME=VALUE, such as alpha=1.2, got {text!r}")
+        if name in COMMON:
+            raise SettingError(f"--set {name}: use --{name} instead")
+        if name in settings:
+            raise SettingError(f"--set {name} is given twice; leave one out")
+        settings[name] = _number(name, value)
+    return settings
+
+
+def _number(name: str, text: str) -> int | float:
+    for read in (int, float):
+        try:
+            return read(text)
+        except ValueError:
+            continue
+    raise SettingError(f"--set {name}: settings are numbers, got {text!r}")
+
+
+def _list() -> None:
+    """Print the worlds that have a name."""
+    from unskew.worlds.named import WORLDS
+
+    outputs.print_list(
+        ("name", "what it is", "paper", "users x items, ratings", "settings"),
+        [
+            (
+                name,
+                world.about,
+                world.paper,
+                f"{world.users:,} x {world.items:,}, {world.ratings:,}",
+                ", ".join(f"{key}={value}" for key, value in world.settings().items()),
+            )
+            for name, world in WORLDS.items()
+        ],
+    )

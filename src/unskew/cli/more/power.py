@@ -1,0 +1,200 @@
+"""The commands `power` and `robustness`: what a test can show, and with fewer ratings."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+from unskew.checks import MOST_DRAWS, choose
+from unskew.cli import inputs, outputs
+from unskew.cli.command import bundle, option
+from unskew.cli.options import (
+    TEST,
+    AverageOptions,
+    ComputeOptions,
+    Digits,
+    ExecutorOptions,
+    FigureTableOptions,
+    JudgedOptions,
+    Permutations,
+    Saved,
+)
+from unskew.cli.progress import progress
+from unskew.errors import SettingError
+
+POWER = "Power"
+
+
+@bundle
+class PowerOptions:
+    """What power is computed of."""
+
+    test: Annotated[
+        str,
+        option(
+            TEST, "The test: randomisation, t, wilcoxon, sign, bootstrap.", default="randomisation"
+        ),
+    ]
+    permutations: Permutations
+    ordered: Annotated[
+        bool,
+        option(
+            POWER, "Count each pair twice in DP, as valcarce2018 does.", "--ordered", default=False
+        ),
+    ]
+    difference: Annotated[float | None, option(POWER, "The difference that should be detected.")]
+    power: Annotated[
+        float, option(POWER, "The probability with which the test should detect it.", default=0.8)
+    ]
+    alpha: Annotated[float, option(TEST, "The significance level of the test.", default=0.05)]
+
+
+def power_command(
+    judged: JudgedOptions,
+    scores: Saved,
+    average: AverageOptions,
+    powers: PowerOptions,
+    pairs: Annotated[
+        bool,
+        option(
+            POWER,
+            "Print a row per pair of systems, with the number of users needed to tell them apart.",
+            "--pairs",
+            default=False,
+        ),
+    ],
+    compute: ComputeOptions,
+    output: FigureTableOptions,
+) -> None:
+    """Report how well metrics tell systems apart, and which difference your users can show.
+
+    [bold]Examples[/bold]
+
+      unskew power -j test.csv -r a.csv -r b.csv -r c.trec -m P@10,nDCG@10,RR --liked 4
+
+      unskew power --scores saved/ --difference 0.01 --power 0.9
+
+    [bold]Columns[/bold]
+
+      DP: sum of the p-values of all pairs of systems, the lower the better
+
+      ratio: share of the pairs with p below alpha; median_p: the median of all
+
+      detectable: the difference that is detected with the requested power (median over pairs)
+
+      needed: users needed for --difference, or for the observed differences (median over pairs)
+    """
+    from unskew.stats.agreement.power import power
+    from unskew.stats.agreement.robustness import METRICS
+
+    figures = outputs.figures_of(output.figure, ("power",))
+    names = inputs.metric_names(judged.metric)
+    all_scores = inputs.scores_of(judged, scores, average, compute, METRICS, output.quiet)
+    with progress("testing", output.quiet) as move:
+        result = power(all_scores, names, progress=move, **vars(powers), **vars(compute))
+    outputs.draw(figures, lambda _: result.figure())
+    table = result.sizes.pair_table() if pairs else result.table()
+    printout = outputs.Printout.of(table, digits=output.digits, footer=result.footer())
+    outputs.deliver(printout, output)
+
+
+SAMPLES = "Samples"
+
+
+@bundle
+class TauOptions(FigureTableOptions):
+    """Where a table of correlations goes."""
+
+    digits: Digits = 3
+
+
+def robustness_command(
+    judged: JudgedOptions,
+    scores: Saved,
+    average: AverageOptions,
+    goal: Annotated[
+        str | None,
+        option(
+            SAMPLES,
+            "What to remove: judgments (sparsity), popular items (popularity) or users (users). "
+            "Default: sparsity.",
+            "--to",
+        ),
+    ],
+    share: Annotated[
+        list[str] | None,
+        option(
+            SAMPLES, "Share to keep, such as 0.5. Repeatable. Default: the shares of valcarce2018."
+        ),
+    ],
+    samples: Annotated[
+        int,
+        option(SAMPLES, "Number of random samples per share.", default=50, min=1, max=MOST_DRAWS),
+    ],
+    per: Annotated[
+        str,
+        option(
+            SAMPLES,
+            "Keep the share of each user's judgments (user), or of all judgments together (all).",
+            default="user",
+        ),
+    ],
+    compute: ComputeOptions,
+    executor: ExecutorOptions,
+    output: TauOptions,
+) -> None:
+    """Report how the order of systems changes when the test set shrinks (Kendall's tau).
+
+    [bold]Examples[/bold]
+
+      unskew robustness -j test.csv -r a.csv -r b.csv -r c.trec -m P@10,nDCG@10 --liked 4
+
+      unskew robustness -j test.csv -r a.csv -r b.csv -r c.csv --to popularity --train train.csv
+
+      unskew robustness --scores saved/ -m nDCG@10
+
+    [bold]To what[/bold]
+
+      sparsity: random parts of the test set; popularity: without the most rated items (--train)
+
+      users: with fewer users (the only one that works with saved scores)
+
+    The lists stay the same. Users without remaining judgments are left out of the means.
+    """
+    from unskew.stats.agreement.robustness import METRICS, SHARES, robustness, user_robustness
+
+    figures = outputs.figures_of(output.figure, ("robustness",))
+    saved = inputs.is_saved(judged, scores)
+    goal = choose("to", goal or ("users" if saved else "sparsity"), SHARES)
+    if saved and goal != "users":
+        raise SettingError(f"--to {goal} needs --judgments and --run: scores hold no judgments")
+    if goal == "users" and executor != ExecutorOptions(workers=1, cluster=None):
+        raise SettingError(
+            "--workers and --cluster are for --to sparsity and --to popularity; samples of users "
+            "take little"
+        )
+    kept = inputs.shares(share)
+    names = inputs.metric_names(judged.metric)
+    if goal == "users":
+        all_scores = inputs.scores_of(judged, scores, average, compute, METRICS, output.quiet)
+        with progress("evaluating samples", output.quiet) as move:
+            result = user_robustness(
+                all_scores, names, shares=kept, samples=samples, progress=move, **vars(compute)
+            )
+    else:
+        data = inputs.judge_files(judged, compute.seed)
+        with progress("evaluating samples", output.quiet) as move:
+            result = robustness(
+                data,
+                names or METRICS,
+                to=goal,
+                shares=kept,
+                samples=samples,
+                per=per,
+                progress=move,
+                **vars(average),
+                **vars(compute),
+                **executor.arguments(),
+            )
+    outputs.draw(figures, lambda _: result.figure())
+    printout = outputs.Printout.of_result(result, output.digits)
+    outputs.deliver(printout, output)

@@ -1,0 +1,160 @@
+"""`unskew timeline`: how systems do over time."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Annotated, Any
+
+from unskew.checks import MOST_REPEATS
+from unskew.cli import inputs, outputs
+from unskew.cli.command import bundle, option
+from unskew.cli.options import (
+    Algorithms,
+    Bootstrap,
+    EventLog,
+    ExecutorOptions,
+    Level,
+    Liked,
+    Metrics,
+    NamedFileOptions,
+    RatingsArgument,
+    ReportOptions,
+    Seed,
+)
+from unskew.cli.progress import tasks_progress
+
+if TYPE_CHECKING:
+    from unskew.splits.time.windows import Windows
+
+WINDOWS = "Windows"
+AGES = "Age of models"
+
+
+@bundle
+class WindowOptions:
+    """Which windows are judged, and what trains for each."""
+
+    windows: Annotated[
+        int | None,
+        option(
+            WINDOWS,
+            "How many windows. Default: 5 of equal numbers of ratings; with --length, as many as "
+            "there is room for.",
+            min=2,
+            max=MOST_REPEATS,
+        ),
+    ]
+    length: Annotated[str | None, option(WINDOWS, "How long a window lasts: 7d, 12h, 1w.")]
+    step: Annotated[
+        str | None,
+        option(
+            WINDOWS,
+            "From the beginning of a window to that of the next. Default: --length.",
+        ),
+    ]
+    gap: Annotated[
+        str | None,
+        option(
+            WINDOWS, "Time between training and test that is left out, such as 1d, 12h or 30min."
+        ),
+    ]
+    train_length: Annotated[
+        str | None,
+        option(WINDOWS, "Train on so long before each window. Default: on all that came before."),
+    ]
+    test: Annotated[
+        float | None,
+        option(WINDOWS, "Share of the ratings that windows cover, the last ones. Default: 0.5."),
+    ]
+
+
+def timeline_command(
+    ratings: RatingsArgument,
+    files: NamedFileOptions,
+    event_log: EventLog,
+    algorithm: Algorithms,
+    metric: Metrics,
+    liked: Liked,
+    windows: WindowOptions,
+    ages: Annotated[
+        str | None,
+        option(
+            AGES,
+            "Also judge models of these ages on the last window: how long before it their "
+            "training ends, such as 0d,7d,30d.",
+        ),
+    ],
+    level: Level,
+    bootstrap: Bootstrap,
+    seed: Seed,
+    executor: ExecutorOptions,
+    output: ReportOptions,
+) -> None:
+    """Show how systems do over time: windows, changes of their order, age of models.
+
+    Every system is trained again for every window, on what came before it.
+
+    [bold]Examples[/bold]
+
+      unskew timeline ratings.csv --liked 4 -a popularity -a recent-popularity -a item-knn
+
+      unskew timeline log.csv --event-log --windows 6 --length 30d --ages 0d,30d,60d
+
+      unskew timeline ml-100k --windows 5 -m nDCG@10 -m RR -o timeline.html
+
+    [bold]What is said[/bold]
+
+      varies: the difference between two systems is not the same in all windows
+
+      order changes: each of two systems is ahead in some window, by intervals that hold for all
+      pairs and windows at once
+
+      loses with age: models whose training ends earlier, judged on one window by the same users
+
+    Without -o the result is printed; a file that ends in .html has the curves too.
+    """
+    from unskew.experiment.over_time import METRIC, SYSTEMS, timeline
+
+    read = inputs.read_log if event_log else inputs.read_rating_file
+    data = read(ratings, files)
+    arguments: dict[str, Any] = executor.arguments()
+    with tasks_progress(output.quiet, 1) as move:
+        result = timeline(
+            data,
+            inputs.systems(algorithm) or list(SYSTEMS),
+            inputs.metric_names(metric) or METRIC,
+            windows=_windows(windows),
+            ages=inputs.between_commas(ages),
+            liked=liked,
+            level=level,
+            bootstrap=bootstrap,
+            seed=seed,
+            progress=move,
+            **arguments,
+        )
+    if output.output is None and output.format is None:
+        show(result, output.quiet)
+        return
+    outputs.write_report(result, output, "timeline", lambda: show(result, output.quiet))
+
+
+def show(result: Any, quiet: bool) -> None:
+    """Print the result; quietly, what follows from it alone."""
+    outputs.say("\n".join(result._conclusion()) if quiet else result.brief())
+
+
+def _windows(options: WindowOptions) -> Windows | None:
+    """Return the windows asked for; None: the usual ones."""
+    from unskew.experiment.over_time import SHARE
+    from unskew.splits.time.windows import Windows as Split
+
+    given = inputs.given(
+        number=options.windows,
+        length=options.length,
+        step=options.step,
+        gap=options.gap,
+        train_length=options.train_length,
+        test=options.test,
+    )
+    if options.test is None and options.length is None:
+        given["test"] = SHARE
+    return Split(**given)

@@ -1,0 +1,1 @@
+"""Why two numbers differ: the search for conventions that give a printed value."""

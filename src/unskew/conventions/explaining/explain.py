@@ -1,0 +1,287 @@
+"""`explain`: which conventions give a printed number, or the path between two numbers."""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+
+import numpy as np
+
+from unskew.checks import checked
+from unskew.conventions.explaining.candidates import Candidate, in_sentences, look_at
+from unskew.conventions.explaining.explanation import (
+    LIMIT,
+    Explanation,
+    answer_of,
+    rank_of,
+    simplest,
+    title_of,
+)
+from unskew.conventions.explaining.printed import (
+    OURS,
+    Printed,
+    PrintedQuantity,
+    Target,
+    read_targets,
+)
+from unskew.conventions.explaining.search import Class, ClassMeans, Search, quantities_of, search
+from unskew.conventions.explaining.waterfall import Waterfall, path_between
+from unskew.conventions.laying import Laid, lay
+from unskew.conventions.libraries import (
+    COMMON,
+    WITHOUT_CUTOFF,
+    Library,
+    LibraryMetric,
+    all_libraries,
+    relevant_axes,
+)
+from unskew.data.relevance import Relevance
+from unskew.engine.threads import resolve
+from unskew.judging.judged import Judged
+from unskew.report.text import counted
+
+CUTOFFS = (1, 3, 5, 10, 20, 50, 100)
+MOST = 24
+"""The most classes among which a number is chosen."""
+
+
+def best_question(
+    means: ClassMeans,
+    targets: Sequence[Target],
+    classes: Sequence[Class],
+    libraries: Mapping[str, Library],
+    systems: Sequence[str],
+) -> str:
+    """Return a sentence: the number that leaves the fewest classes, and how many it tells apart."""
+    several = [simplest(one) for one in classes[:MOST]]
+    if len(several) < 2:
+        return ""
+    best: tuple[float, str, int] = (math.inf, "", 0)
+    for system, quantity, printed in _questions(means, targets, systems):
+        texts = [
+            printed.show(_value(means, one, system, quantity, targets, libraries))
+            for one in several
+        ]
+        counts = Counter(texts)
+        remaining = sum(count**2 for count in counts.values()) / len(texts)
+        if remaining < best[0] - 1e-9:
+            where = f" of {system}" if len(systems) > 1 else ""
+            best = (remaining, f"{quantity.label}{where}", len(counts))
+    if best[2] < 2:
+        return "no further metric or cutoff of these lists tells the remaining classes apart"
+    return (
+        f"ask for {best[1]} next: the {len(several)} classes nearest to what was printed give it "
+        f"{best[2]} different values"
+    )
+
+
+def _questions(
+    means: ClassMeans, targets: Sequence[Target], systems: Sequence[str]
+) -> Iterator[tuple[str, PrintedQuantity, Printed]]:
+    """Return what might be asked: near to what is known first."""
+    asked = {(target.system, target.quantity.metric, target.quantity.k) for target in targets}
+    first = targets[0]
+    deepest = max(int(means.laid.systems[name].given.depth.max(initial=1)) for name in systems)
+    families = dict.fromkeys([*(t.quantity.metric for t in targets), *COMMON])
+    cutoffs = [k for k in CUTOFFS if k <= deepest]
+    for system in dict.fromkeys([*(t.system for t in targets), *systems]):
+        for family in families:
+            for k in cutoffs if family and family not in WITHOUT_CUTOFF else []:
+                if (system, family, k) not in asked:
+                    yield system, PrintedQuantity(f"{family}@{k}", family, k), first.printed
+
+
+def _value(
+    means: ClassMeans,
+    candidate: Candidate,
+    system: str,
+    quantity: PrintedQuantity,
+    targets: Sequence[Target],
+    libraries: Mapping[str, Library],
+) -> float:
+    """Return what a candidate gives for another metric, by the row of its library if it has one."""
+    row = _row(candidate, quantity, targets, libraries)
+    allowed = relevant_axes(row.metric)
+    changes = tuple(change for change in candidate.changes if change[0] in (*allowed, "cutoff"))
+    shifted = Candidate(type(candidate.start)(candidate.start.library, (row,)), changes)
+    return means.of(system, shifted.row(0), shifted.cutoff(quantity.k))
+
+
+def _row(
+    candidate: Candidate,
+    quantity: PrintedQuantity,
+    targets: Sequence[Target],
+    libraries: Mapping[str, Library],
+) -> LibraryMetric:
+    start = candidate.start
+    for asked, row in zip(quantities_of(targets), start.rows, strict=True):
+        if asked.metric == quantity.metric and row.has_cutoff:
+            return row
+    if start.library != OURS:
+        rows = [
+            row
+            for row in libraries[start.library].metrics
+            if row.given == start.rows[0].given and quantity.is_of(row)
+        ]
+        if rows:
+            return min(rows, key=lambda row: row.option != start.rows[0].option)
+    options = {
+        name: option
+        for name, option in start.rows[0].options
+        if name in relevant_axes(quantity.metric) and name not in ("per", "ideal")
+    }
+    return LibraryMetric(
+        OURS, f"{quantity.metric}@{{k}}", metric=quantity.metric, options=tuple(options.items())
+    )
+
+
+NEAREST = 3
+"""How many classes are named where nothing fits."""
+OUTSIDE = (
+    "outside the search: other lists, another split or test set, another threshold of relevance "
+    "(liked=…), sampled candidates, and metrics that no known library has"
+)
+
+
+@checked
+def explain(
+    judgments: object,
+    runs: object = None,
+    values: object = None,
+    *,
+    between: Sequence[object] | None = None,
+    liked: float | None = None,
+    above: float | None = None,
+    relevance: Relevance | str | None = None,
+    train: object = None,
+    items: object = None,
+    ties: str | None = None,
+    seed: int = 0,
+    depth: int | None = None,
+    threads: int | None = None,
+) -> Explanation | Waterfall:
+    """Tell which conventions give printed values, or why two libraries give different ones.
+
+    Conventions of known libraries are tried first, then changes of one and of two choices. What
+    gives equal values on these data is one class.
+
+    Parameters
+    ----------
+    judgments, runs
+        As `judge` takes them. Raw lists may hold items twice and training items: that is tried
+        as an explanation. After judged data (`judge`), give the values as the second argument.
+    values
+        Metric to printed value, such as ``{"nDCG@10": "0.3211"}``, or system to such a mapping.
+        As text, trailing zeros and a percent sign count. All values must come from one evaluation.
+        With `between`: the name of a metric.
+    between
+        Two of ``"ours"``, a library, or a printed value of the metric: the path from one number
+        to the other, one convention per step. Needs the lists of one system.
+    liked, above, relevance, train, items, ties, seed, depth
+        As in `judge`.
+    threads
+        How many threads to use; never changes a result.
+
+    Returns
+    -------
+    Explanation or Waterfall
+
+    Examples
+    --------
+    >>> import unskew as us
+    >>> test = {"user": [1, 1, 2, 3], "item": [10, 20, 30, 40], "rating": [5, 2, 4, 3]}
+    >>> lists = {"mine": {1: [20, 10], 2: [30], 3: [10]}}
+    >>> us.explain(test, lists, {"P@2": "0.3333"}, liked=4).answers[0].title
+    "unskew's defaults"
+    """
+    if isinstance(judgments, Judged) and values is None:
+        runs, values = None, runs
+    laid = lay(
+        judgments, runs, liked=liked, above=above, relevance=relevance, train=train, items=items,
+        ties=ties, seed=seed, depth=depth,
+    )  # fmt: skip
+    libraries = all_libraries()
+    if between is not None:
+        return path_between(laid, values, between, libraries)
+    targets = read_targets(values, list(laid.systems), list(libraries.values()))
+    return explain_laid(laid, targets, libraries, resolve(threads))
+
+
+def explain_laid(
+    laid: Laid,
+    targets: tuple[Target, ...],
+    libraries: Mapping[str, Library],
+    threads: int | None = None,
+) -> Explanation:
+    """Explain values on data that are laid already, by these libraries."""
+    result = search(laid, targets, libraries, threads)
+    fitting = sorted(result.fitting, key=rank_of)
+    near = nearest(result)
+    expected = result.expected(next((simplest(one) for one in [*fitting, *near]), None))
+    verdict = verdict_of(len(fitting), expected)
+    remaining = fitting if len(fitting) > 1 else [*fitting, *near]
+    ask = ""
+    if verdict != "explains":
+        ask = best_question(result.means, targets, remaining, libraries, list(laid.systems))
+    several = len({target.system for target in targets}) > 1
+    return Explanation(
+        verdict=verdict,
+        printed={
+            f"{target.system}: {target.quantity.label}" if several else target.quantity.label: (
+                target.printed.text
+            )
+            for target in targets
+        },
+        answers=tuple(answer_of(one, targets, libraries, result.means) for one in fitting),
+        tried=result.tried,
+        classes=len(result.classes),
+        changed=min(result.stage, 2),
+        expected=expected,
+        cut=result.cut,
+        near=() if fitting else _nearest_in_words(result, near),
+        ask=ask,
+        checks=tuple(in_sentences(look_at(laid, targets))),
+        notes=(*laid.notes, *_left_out(result)),
+    )
+
+
+def verdict_of(fits: int, expected: float) -> str:
+    """Return the verdict: a unique fit explains only where chance fits are not expected."""
+    if not fits:
+        return "does not fit"
+    if fits > 1:
+        return "ambiguous"
+    return "explains" if expected < LIMIT else "compatible"
+
+
+def nearest(result: Search, number: int = 20) -> list[Class]:
+    """Return the classes that come nearest to what was printed without fitting."""
+    targets, classes = result.targets, list(result.classes.values())
+    if not classes:
+        return []
+    printed = np.array([target.printed.value for target in targets])
+    units = np.array([target.printed.unit for target in targets])
+    distance = (np.abs(result.cloud - printed) / units).max(axis=1)
+    fitting = set(map(id, result.fitting))
+    order = [at for at in np.argsort(distance, kind="stable") if id(classes[at]) not in fitting]
+    return [classes[at] for at in order[:number]]
+
+
+def _nearest_in_words(result: Search, near: Sequence[Class]) -> tuple[str, ...]:
+    lines = []
+    for one in near[:NEAREST]:
+        values = ", ".join(
+            f"{target.quantity.label} = {target.printed.show(value)}"
+            for target, value in zip(result.targets, one.values, strict=True)
+        )
+        lines.append(
+            f"near: {values} by {title_of(simplest(one), result.targets, result.libraries)}"
+        )
+    return (*lines, OUTSIDE)
+
+
+def _left_out(result: Search) -> tuple[str, ...]:
+    if not result.left_out:
+        return ()
+    return (f"{counted(result.left_out, 'convention')} were not tried, for their number",)

@@ -1,0 +1,262 @@
+"""The search: candidates from the simplest on, until some give all printed values.
+
+Candidates whose values are equal on these data are one class. Stage 0 are libraries as they are,
+by default or by an option, and our defaults; stage 1 changes one choice of these, stage 2 two
+choices of what is done by default.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from itertools import chain, islice
+
+import numpy as np
+
+from unskew.arrays import F64
+from unskew.conventions.explaining.candidates import (
+    Candidate,
+    Start,
+    changed,
+    starts,
+    usable_options,
+)
+from unskew.conventions.explaining.printed import PrintedQuantity, Target
+from unskew.conventions.laying import Laid
+from unskew.conventions.libraries import Library, LibraryMetric
+from unskew.engine.threads import map_blocks
+from unskew.errors import SettingError
+from unskew.evaluation.compat import LibraryValues
+
+WINDOWS = (10.0, 30.0, 100.0, 300.0, 1000.0)
+"""Distances at which classes are counted, in halves of the last digit."""
+SHARED = 0.5
+"""How far further values narrow chance: 0 not at all, 1 as if they were independent."""
+
+
+def expected_fits(cloud: F64, targets: Sequence[Target], steps: Sequence[float]) -> float:
+    """Return how many classes that are not the right one are expected to give all values.
+
+    Classes (rows of `cloud`) are counted within windows around the printed values, those that fit
+    left out. If they lie evenly, a window that is s times as wide as rounding holds s times as
+    many; of further values each narrows that by s^0.5, since classes that are near in one value
+    are often near in others. The largest rate of all windows counts.
+
+    A mean can be a multiple of a `step`, such as 1 by the number of users: then two means agree
+    by chance as often as if they were rounded to it.
+    """
+    if not len(cloud):
+        return 0.0
+    printed = np.array([target.printed.value for target in targets])
+    half = np.array([target.printed.half for target in targets])
+    fits = (np.abs(cloud - printed) <= half * (1 + 1e-6)).all(axis=1)
+    width = np.maximum(half, np.array(steps) / 2)
+    distance = (np.abs(cloud - printed) / width).max(axis=1)
+    independent = 1 + SHARED * (len(distinct(targets)) - 1)
+    others = np.sort(distance[~fits])
+    counts = np.searchsorted(others, WINDOWS, side="right")
+    rates = counts / np.array(WINDOWS) ** independent
+    return float(rates.max(initial=0.0))
+
+
+def smallest_step(values: F64) -> float:
+    """Return how little a mean can change: the least difference between two users' values, by n.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from unskew.conventions.explaining.search import smallest_step
+    >>> smallest_step(np.array([0.0, 1.0, 1.0, np.nan, 0.0]))
+    0.25
+    """
+    known = values[~np.isnan(values)]
+    levels = np.unique(np.round(known, 9))
+    if levels.size < 2:
+        return 0.0
+    return float(np.diff(levels).min()) / known.size
+
+
+def distinct(targets: Sequence[Target]) -> set[tuple[str, str]]:
+    """Return the values that are not the same number asked twice."""
+    return {(target.system, target.quantity.label) for target in targets}
+
+
+DEEPEST = 2
+"""The most choices that are changed in a library, or in our defaults."""
+MOST = 60_000
+"""The most candidates of one stage; the rest is left out, and the result says so."""
+BLOCK = 500
+"""Candidates that one thread computes at a time."""
+SAME = 11
+"""Values that agree to so many decimals are one value."""
+
+
+@dataclass(eq=False)
+class ClassMeans:
+    """Means of candidates on the lists of every system, each computed once."""
+
+    laid: Laid
+    _engines: dict[str, LibraryValues] = field(default_factory=dict)
+    _known: dict[object, float] = field(default_factory=dict)
+
+    def engine(self, system: str) -> LibraryValues:
+        """Return what computes the values of a system."""
+        if system not in self._engines:
+            self._engines[system] = LibraryValues.of(self.laid, system)
+        return self._engines[system]
+
+    def of(self, system: str, row: LibraryMetric, k: int | None) -> float:
+        """Return the mean of one metric; NaN where it cannot be computed."""
+        key = (system, row.metric, row.ours, row.options, k if row.has_cutoff else None)
+        if key not in self._known:
+            try:
+                self._known[key] = self.engine(system).mean(row, k)
+            except SettingError:
+                self._known[key] = math.nan
+        return self._known[key]
+
+    def of_all(self, candidate: Candidate, targets: Sequence[Target]) -> tuple[float, ...]:
+        """Return the values of a candidate for all targets."""
+        numbers = quantities_of(targets)
+        return tuple(
+            self.of(
+                target.system,
+                candidate.row(numbers.index(target.quantity)),
+                candidate.cutoff(target.quantity.k),
+            )
+            for target in targets
+        )
+
+
+def quantities_of(targets: Sequence[Target]) -> list[PrintedQuantity]:
+    """Return the metrics that are asked for, each once."""
+    return list(dict.fromkeys(target.quantity for target in targets))
+
+
+@dataclass(eq=False)
+class Class:
+    """Candidates whose values are equal on these data."""
+
+    values: tuple[float, ...]
+    cost: int
+    """How many choices its simplest member changes."""
+    members: list[Candidate]
+
+    def fits(self, targets: Sequence[Target], *, cut: bool = False) -> bool:
+        """Tell whether all values are printed so: rounded, or with their last digits cut off."""
+        pairs = zip(self.values, targets, strict=True)
+        if cut:
+            return all(target.printed.cuts(value) for value, target in pairs)
+        return all(target.printed.rounds(value) for value, target in pairs)
+
+
+@dataclass(eq=False)
+class Search:
+    """What was tried, and what of it fits."""
+
+    targets: tuple[Target, ...]
+    libraries: Mapping[str, Library]
+    means: ClassMeans
+    classes: dict[tuple[float, ...], Class] = field(default_factory=dict)
+    fitting: list[Class] = field(default_factory=list)
+    cut: bool = False
+    """Whether those that fit do so only if digits were cut off."""
+    stage: int = 0
+    """How many choices were changed when something fitted, or at last."""
+    tried: int = 0
+    """How many candidates."""
+    left_out: int = 0
+    """How many candidates were not tried for their number."""
+
+    def add(self, candidates: Iterable[Candidate], cost: int, threads: int | None = None) -> None:
+        """Compute candidates and put each into its class."""
+        several = list(islice(candidates, MOST))
+        self.left_out += sum(1 for _ in candidates) if len(several) == MOST else 0
+        self.tried += len(several)
+        blocks = [several[at : at + BLOCK] for at in range(0, len(several), BLOCK)]
+
+        def compute(block: list[Candidate]) -> list[tuple[float, ...]]:
+            return [self.means.of_all(one, self.targets) for one in block]
+
+        size = len(several) * len(self.means.laid.users)
+        results = map_blocks(compute, blocks, threads, size=size)
+        for candidate, values in zip(several, chain.from_iterable(results), strict=True):
+            if any(map(math.isnan, values)):
+                continue
+            key = tuple(round(value, SAME) for value in values)
+            known = self.classes.get(key)
+            if known is None:
+                self.classes[key] = Class(values, cost, [candidate])
+            elif known.cost == cost:
+                known.members.append(candidate)
+
+    def look(self, stage: int) -> bool:
+        """Look for classes of this cost that fit, and for simpler ones whose digits were cut."""
+        self.stage = stage
+        self.fitting = [
+            one for one in self.classes.values() if one.cost == stage and one.fits(self.targets)
+        ]
+        if not self.fitting:
+            self.fitting = [
+                one
+                for one in self.classes.values()
+                if one.cost == stage - 1 and one.fits(self.targets, cut=True)
+            ]
+            self.cut = bool(self.fitting)
+        return bool(self.fitting)
+
+    def expected(self, first: Candidate | None) -> float:
+        """Return how many classes are expected to fit by chance.
+
+        `first` is the candidate that fits best, or comes nearest.
+        """
+        if first is None:
+            return 0.0
+        asked = quantities_of(self.targets)
+        steps = []
+        for target in self.targets:
+            row = first.row(asked.index(target.quantity))
+            k = first.cutoff(target.quantity.k)
+            steps.append(smallest_step(self.means.engine(target.system).of_users(row, k)))
+        return expected_fits(self.cloud, self.targets, steps)
+
+    @property
+    def cloud(self) -> F64:
+        """The values of all classes: a row for each."""
+        return np.array([one.values for one in self.classes.values()]).reshape(
+            len(self.classes), len(self.targets)
+        )
+
+
+def search(
+    laid: Laid,
+    targets: tuple[Target, ...],
+    libraries: Mapping[str, Library],
+    threads: int | None = None,
+) -> Search:
+    """Try candidates stage by stage; stop at the first stage in which some fit."""
+    result = Search(targets, libraries, ClassMeans(laid))
+    known: list[Start] = starts(libraries, quantities_of(targets))
+    result.add((Candidate(start) for start in known), 0, threads)
+    if result.look(0):
+        return result
+    options = usable_options(laid, targets)
+    distinct = [simplest_start(one) for one in result.classes.values()]
+    for stage in range(1, DEEPEST + 1):
+        result.add(changed(distinct, options, stage), stage, threads)
+        distinct = [start for start in distinct if start.is_default]
+        if result.look(stage):
+            return result
+    result.look(DEEPEST + 1)
+    return result
+
+
+def simplest_start(one: Class) -> Start:
+    """Return the start of a class: what a library does by default, nearest to our defaults."""
+    several = [member.start for member in one.members]
+
+    def order(start: Start) -> tuple[bool, int]:
+        return not start.is_default, sum(len(row.options) for row in start.rows)
+
+    return min(several, key=order)

@@ -1,0 +1,528 @@
+"""`Convention`: every choice that turns ranked lists and judgments into one number.
+
+Two libraries that print the same name for different numbers differ in one of these choices (an
+*axis*). The default of each axis is what `evaluate` does.
+"""
+
+from __future__ import annotations
+
+import re
+import tomllib
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, replace
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+
+from unskew.checks import checked, choose
+from unskew.data.relevance import DEFAULT_GAIN
+from unskew.errors import SettingError, unknown_name
+
+METRICS = (
+    "P",
+    "Recall",
+    "F1",
+    "AP",
+    "MeanP",
+    "nDCG",
+    "DCG",
+    "RR",
+    "ARHR",
+    "NCRR",
+    "HitRate",
+    "Hits",
+    "Rprec",
+)
+"""Metrics whose conventions are known here; all others of a library are metrics of ours."""
+GRADED = ("nDCG", "DCG")
+COMMON = ("nDCG", "Recall", "P", "AP", "RR", "HitRate")
+"""Metrics that papers print most."""
+OTHER_NAMES = ("MAP", "MRR", "HR")
+"""Usual names of some of them."""
+WITHOUT_CUTOFF = ("Rprec",)
+"""Metrics that set their cutoff by themselves."""
+OF_MEANS = ("F1",)
+"""Metrics that can be computed from means of others."""
+NEAREST = {"MeanP": "AP", "ARHR": "RR", "NCRR": "RR", "Hits": "HitRate"}
+"""By metric that unskew does not have: the nearest one that it has."""
+
+
+@dataclass(frozen=True)
+class Axis:
+    """A choice: what it decides, its options in words, and the metrics that it can change."""
+
+    question: str
+    options: Mapping[str, str]
+    """By name, in words; the first is what `evaluate` does unless told otherwise."""
+    metrics: tuple[str, ...] = METRICS
+
+    @property
+    def default(self) -> str:
+        """The option that `evaluate` takes."""
+        return next(iter(self.options))
+
+
+AXES: dict[str, Axis] = {
+    "judgments": Axis(
+        "Which judgments does it see?",
+        {
+            "all": "all judgments",
+            "liked": "only the relevant judgments",
+            "listed": "only the judgments of items in the list",
+        },
+    ),
+    "relevant": Axis(
+        "Which judged items are relevant?",
+        {
+            "liked": "ratings from the threshold on",
+            "above": "ratings above the threshold",
+            "whole": "ratings whose whole part reaches the threshold",
+            "positive": "every rating above 0",
+            "one": "ratings from 1 on",
+            "judged": "every judged item",
+        },
+    ),
+    "gain": Axis(
+        "What is an item worth?",
+        {
+            "liked-only": "its rating if relevant",
+            "rating": "its rating, relevant or not",
+            "binary": "1 if relevant",
+            "burges": "2^rating - 1, relevant or not",
+            "burges-liked": "2^rating - 1 if relevant",
+            "burges-next": "2^(rating + 1) - 1, relevant or not",
+            "levels": "rating - threshold + 1 if relevant",
+            "exponential": "2^(rating - threshold + 1) - 1 if relevant",
+            "integer": "the whole part of its rating",
+            "integer-liked": "the whole part of its rating if relevant",
+            "integer-burges": "2^(whole part of its rating) - 1, relevant or not",
+            "integer-burges-liked": "2^(whole part of its rating) - 1 if relevant",
+        },
+        GRADED,
+    ),
+    "discount": Axis(
+        "How are ranks discounted?",
+        {
+            "log": "by log2(rank + 1)",
+            "original": "by log2(rank), ranks 1 and 2 in full",
+            "late": "by log2(rank + 2)",
+            "reciprocal": "by the rank",
+        },
+        GRADED,
+    ),
+    "ideal": Axis(
+        "What is the ideal list?",
+        {
+            "cut": "the user's best items, cut at k",
+            "uncut": "all of the user's items, best first",
+            "list": "the user's best items, as many as the list has up to k",
+            "full": "k items of gain 1",
+            "found": "the items of the list up to k, best first",
+            "found-uncut": "the items of the whole list, best first, cut at k",
+        },
+        ("nDCG", "NCRR"),
+    ),
+    "per": Axis(
+        "What is the sum divided by?",
+        {
+            "usual": "P and MeanP by k, Recall and AP by all relevant items",
+            "list": "the length of the list up to k; of AP, at most the number of relevant items",
+            "min": "the number of relevant items, at most k",
+            "k": "k",
+            "found": "the relevant items in the list up to k",
+            "found-uncut": "the relevant items in the whole list",
+            "all": "all relevant items",
+        },
+        ("P", "Recall", "F1", "AP", "MeanP"),
+    ),
+    "cut": Axis(
+        "Where is the list cut?",
+        {
+            "k": "at k",
+            "k+1": "one place below k",
+            "k-1": "one place above k",
+            "whole": "nowhere: the whole list counts",
+        },
+    ),
+    "users": Axis(
+        "Which users are averaged?",
+        {
+            "with-test": "those with a judgment; without a list they count 0",
+            "with-relevant": "those with a relevant judgment",
+            "both": "those with a list and a judgment",
+            "list-and-relevant": "those with a list and a relevant judgment",
+            "with-list": "those with a list",
+            "with-hit": "those with a relevant item anywhere in the list",
+            "above-zero": "those whose value is above 0",
+            "all": "everybody who has a judgment or a list",
+        },
+    ),
+    "undefined": Axis(
+        "What does an averaged user count who has no relevant item?",
+        {
+            "zero": "0",
+            "skip": "nothing: the user is left out",
+            "one": "1",
+        },
+    ),
+    "average": Axis(
+        "How is the mean taken?",
+        {
+            "users": "over users",
+            "pooled": "sum of the numerators by sum of the denominators",
+            "of-means": "F1 of mean precision and mean recall",
+        },
+    ),
+    "ties": Axis(
+        "Which of several items of equal score comes first?",
+        {
+            "given": "as the list was read",
+            "id": "the smaller id",
+            "trec": "the larger id, as text",
+            "input": "the one that came first",
+            "last": "the one that came last",
+            "reverse": "the larger id",
+            "text": "the smaller id, as text",
+            "expected": "none: mean over all orders",
+            "together": "none: all count at the last place of their group",
+        },
+    ),
+    "duplicates": Axis(
+        "What of an item that a list has twice?",
+        {
+            "first": "its first place counts; the others are taken out and the rest moves up",
+            "miss": "its first place counts; the others keep their places and miss",
+            "again": "it counts at each of its places",
+            "multiple": "it counts at each of its places, and as often among the relevant items",
+            "new": "each of its places up to k is another item, in the ideal list and totals too",
+        },
+    ),
+    "training": Axis(
+        "What of training items in a list?",
+        {
+            "keep": "they keep their places",
+            "remove": "they are taken out and the rest moves up",
+        },
+    ),
+    "catalogue": Axis(
+        "What of items outside the catalogue in a list?",
+        {
+            "keep": "they keep their places",
+            "remove": "they are taken out and the rest moves up",
+        },
+    ),
+    "unjudged": Axis(
+        "What of items without a judgment in a list?",
+        {
+            "keep": "they keep their places",
+            "remove": "they are taken out and the rest moves up",
+        },
+    ),
+    "digits": Axis(
+        "Are values of users rounded before they are averaged?",
+        {
+            "none": "no",
+            "5": "to five decimals",
+            "4": "to four decimals",
+        },
+    ),
+}
+"""Every choice, in the order in which a path from one convention to another takes its steps."""
+
+
+@dataclass(frozen=True)
+class Convention:
+    """One option for every axis, of one metric at one cutoff."""
+
+    metric: str
+    k: int | None = None
+    judgments: str = "all"
+    relevant: str = "liked"
+    gain: str = DEFAULT_GAIN
+    discount: str = "log"
+    ideal: str = "cut"
+    per: str = "usual"
+    cut: str = "k"
+    users: str = "with-test"
+    undefined: str = "zero"
+    average: str = "users"
+    ties: str = "given"
+    duplicates: str = "first"
+    training: str = "keep"
+    catalogue: str = "keep"
+    unjudged: str = "keep"
+    digits: str = "none"
+
+    def __post_init__(self) -> None:
+        options = self.__dict__
+        for name, axis in AXES.items():
+            if options[name] not in axis.options:
+                choose(name, options[name], axis.options)
+
+    @property
+    def choices(self) -> dict[str, str]:
+        """The option of every axis."""
+        return {name: getattr(self, name) for name in AXES}
+
+    def changed(self, **options: str) -> Convention:
+        """Return the convention with other options."""
+        return replace(self, **options)  # type: ignore[arg-type]
+
+    def differences(self, other: Convention) -> dict[str, tuple[str, str]]:
+        """Return the axes that differ and change this metric: option here, option there."""
+        return {
+            name: (getattr(self, name), getattr(other, name))
+            for name in relevant_axes(self.metric)
+            if getattr(self, name) != getattr(other, name)
+        }
+
+
+@cache
+def relevant_axes(metric: str) -> tuple[str, ...]:
+    """Return the axes that can change a metric."""
+    return tuple(name for name, axis in AXES.items() if metric in axis.metrics)
+
+
+def in_words(options: Mapping[str, str]) -> str:
+    """Say options in words: `gain: 1 if relevant; users: those with a list`."""
+    return "; ".join(f"{name}: {AXES[name].options[option]}" for name, option in options.items())
+
+
+def check_axes(names: Iterable[str]) -> None:
+    """Refuse names that are no axis."""
+    for name in names:
+        choose("axis", name, AXES)
+
+
+FOLDER = Path(__file__).parent / "libraries"
+EVIDENCE = ("measured", "read from its source")
+
+
+@dataclass(frozen=True)
+class LibraryMetric:
+    """A metric of a library: its name there, and the convention that gives its numbers."""
+
+    library: str
+    """The key of its library."""
+    name: str
+    """As the library writes it; `{k}` stands for the cutoff."""
+    metric: str = ""
+    """A metric with conventions, or empty."""
+    ours: str = ""
+    """Instead of it: the metric of ours that it equals."""
+    options: tuple[tuple[str, str], ...] = ()
+    """Options of the convention that differ from our defaults."""
+    option: str = ""
+    """The option of the library; empty: what it does by default."""
+    given: str = ""
+    """The form in which the library is given judgments, where there are several."""
+    since: str = ""
+    until: str = ""
+    note: str = ""
+
+    @property
+    def has_cutoff(self) -> bool:
+        """Whether its name holds a cutoff."""
+        return "{k}" in self.name
+
+    def holds_in(self, version: str) -> bool:
+        """Tell whether it is so in a version of its library."""
+        number = _numbers(version)
+        return (not self.since or _numbers(self.since) <= number) and (
+            not self.until or number <= _numbers(self.until)
+        )
+
+    def label(self, k: int | None, *, full: bool = False) -> str:
+        """Return its name at a cutoff; in `full` with the option of the library."""
+        name = self.name.replace("{k}", str(k))
+        return f"{name} [{self.option}]" if full and self.option else name
+
+    def cutoff_of(self, text: str) -> int | None:
+        """Return the cutoff in a name that the library would print; None where it is another."""
+        if not self.has_cutoff:
+            return 0 if text.lower() == self.name.lower() else None
+        pattern = re.escape(self.name).replace(re.escape("{k}"), r"(\d+)")
+        match = re.fullmatch(pattern, text, re.IGNORECASE)
+        return None if match is None else int(match[1])
+
+    def convention(self, k: int | None) -> Convention:
+        """Return its convention at a cutoff; of a metric of ours, that of precision."""
+        return Convention(self.metric or "P", k if self.has_cutoff else None, **dict(self.options))
+
+    def family(self, k: int | None) -> str:
+        """Return the metric of ours that it stands for: `nDCG@10`, or the one it equals."""
+        if self.ours:
+            return self.ours.replace("{k}", str(k))
+        return f"{self.metric}@{k}" if self.has_cutoff else self.metric
+
+
+@dataclass(frozen=True)
+class Missing:
+    """A metric of a library that cannot be computed here, and the reason."""
+
+    name: str
+    why: str
+    option: str = ""
+    given: str = ""
+
+    def covers(self, name: str, k: int | None, option: str = "", given: str = "") -> bool:
+        """Tell whether a value of the library is of this metric."""
+        names = {self.name, self.name.replace("{k}", str(k))}
+        return (
+            name in names
+            and self.option in ("", option)
+            and (not self.given or self.given == given)
+        )
+
+
+@dataclass(frozen=True)
+class Library:
+    """A library: what is known of its metrics, and from where."""
+
+    key: str
+    name: str
+    versions: tuple[str, ...]
+    evidence: str
+    """`measured`: its own code was run; `read from its source`: it was not."""
+    source: str
+    given: str
+    """What it is fed with, in words."""
+    metrics: tuple[LibraryMetric, ...]
+    missing: tuple[Missing, ...] = ()
+    prints: int | None = None
+    """How many digits it prints, where it rounds."""
+    tolerance: float = 1e-9
+    """How near to its values ours are: less near where it computes with 32 bits."""
+
+    def named(self, name: str) -> Iterator[tuple[LibraryMetric, int | None]]:
+        """Return the rows of a name that it would print, with the cutoff in it."""
+        for row in self.metrics:
+            cutoff = row.cutoff_of(name)
+            if cutoff is not None:
+                yield row, cutoff or None
+
+    def at(self, version: str) -> Library:
+        """Return what is known of one version."""
+        rows = tuple(row for row in self.metrics if row.holds_in(version))
+        return replace(self, metrics=rows, versions=(version,))
+
+    @property
+    def newest(self) -> Library:
+        """What is known of the newest version that was looked at."""
+        rows = tuple(row for row in self.metrics if row.holds_in(self.versions[0]))
+        return replace(self, metrics=rows)
+
+    def __str__(self) -> str:
+        return f"{self.name} {', '.join(self.versions)} ({self.evidence})"
+
+
+@cache
+def all_libraries() -> dict[str, Library]:
+    """Return every library by its key, in the order of their names."""
+    several = [
+        _library(tomllib.loads(path.read_text(encoding="utf-8")), path.stem)
+        for path in sorted(FOLDER.glob("*.toml"))
+    ]
+    return {one.key: one for one in sorted(several, key=lambda one: one.name.lower())}
+
+
+def _library(content: Mapping[str, Any], stem: str) -> Library:
+    """Read a file; refuse what no convention has."""
+    key = str(content.get("key", stem))
+    defaults = dict(content.get("defaults", {}))
+    if content.get("evidence") not in EVIDENCE:
+        raise SettingError(f"{stem}: evidence must be one of {', '.join(EVIDENCE)}")
+    return Library(
+        key=key,
+        name=str(content["name"]),
+        versions=tuple(map(str, content["versions"])),
+        evidence=str(content["evidence"]),
+        source=str(content.get("source", "")),
+        given=str(content.get("given", "")),
+        metrics=tuple(_metric(key, row, defaults) for row in content.get("metrics", ())),
+        missing=tuple(Missing(**row) for row in content.get("missing", ())),
+        prints=content.get("prints"),
+        tolerance=float(content.get("tolerance", 1e-9)),
+    )
+
+
+def _metric(library: str, row: Mapping[str, Any], defaults: Mapping[str, str]) -> LibraryMetric:
+    texts = {key: str(value) for key, value in row.items()}
+    metric, ours = texts.pop("metric", ""), texts.pop("ours", "")
+    if bool(metric) == bool(ours):
+        raise SettingError(f"{library}: {texts.get('name')}: give either metric or ours")
+    if metric and metric not in METRICS:
+        raise unknown_name(f"metric of {library}", metric, METRICS)
+    about = {
+        key: texts.pop(key, "") for key in ("name", "option", "given", "since", "until", "note")
+    }
+    for name in (*texts, *defaults):
+        if name not in AXES:
+            raise unknown_name(f"axis of {library}", name, AXES)
+    allowed = relevant_axes(metric) if metric else tuple(AXES)
+    chosen = {name: text for name, text in {**defaults, **texts}.items() if name in allowed}
+    options = tuple(sorted(chosen.items()))
+    Convention(metric or "P", None, **chosen)  # refuses options that do not exist
+    return LibraryMetric(library, metric=metric, ours=ours, options=options, **about)
+
+
+@checked
+def library(name: str) -> Library:
+    """Return a library by its key or name, also as `name==version`.
+
+    Examples
+    --------
+    >>> import unskew as us
+    >>> us.conventions.library("trec_eval").evidence
+    'measured'
+    """
+    wanted, _, version = name.partition("==")
+    known = all_libraries()
+    names = {_plain(text): one for one in known.values() for text in (one.key, one.name)}
+    result = names.get(_plain(wanted))
+    if result is None:
+        raise unknown_name("library", wanted, known)
+    if not version:
+        return result
+    known_versions = {text.split()[-1] for text in result.versions}
+    known_versions |= {text for row in result.metrics for text in (row.since, row.until) if text}
+    if version not in known_versions:
+        shown = ", ".join(sorted(known_versions, key=_numbers))
+        raise SettingError(f"{result.name} {version} is not known; versions that are: {shown}")
+    return result.at(version)
+
+
+def _numbers(version: str) -> tuple[int, ...]:
+    """Return the numbers of a version, for comparison."""
+    return tuple(map(int, re.findall(r"\d+", version.split()[-1])))
+
+
+def _plain(name: str) -> str:
+    return re.sub(r"[\s_.-]+", "", name.lower())
+
+
+def known_libraries() -> pl.DataFrame:
+    """Return a table of the libraries whose conventions are known.
+
+    Examples
+    --------
+    >>> import unskew as us
+    >>> us.conventions.known_libraries().columns
+    ['key', 'name', 'versions', 'evidence', 'metrics']
+    """
+    return pl.DataFrame(
+        [
+            (
+                one.key,
+                one.name,
+                ", ".join(one.versions),
+                one.evidence,
+                len({row.name for row in one.metrics}),
+            )
+            for one in all_libraries().values()
+        ],
+        ("key", "name", "versions", "evidence", "metrics"),
+        orient="row",
+    )

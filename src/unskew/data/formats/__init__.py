@@ -1,0 +1,1 @@
+"""Named data sets: where they come from, and how their files are read."""

@@ -1,0 +1,1 @@
+"""Readers: files, frames and nested values become columns."""

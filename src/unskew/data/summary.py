@@ -1,0 +1,211 @@
+"""What a data set looks like in numbers."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, fields
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING
+
+import numpy as np
+import polars as pl
+
+from unskew.arrays import F64, I64
+from unskew.checks import checked
+from unskew.data.dataset import RANDOM, Dataset
+from unskew.data.ratings import Ratings
+from unskew.report.result import Result
+from unskew.report.text import counted
+
+if TYPE_CHECKING:
+    from unskew.report.charts import Figure
+
+
+def item_counts(ratings: Ratings) -> I64:
+    """Return the number of ratings of each item, |R(i)|."""
+    return np.bincount(ratings.item, minlength=len(ratings.items))
+
+
+def by_popularity(counts: I64) -> I64:
+    """Return the items, most rated first, ties by ascending id."""
+    return np.argsort(-counts, kind="stable")
+
+
+def gini(amounts: F64 | I64) -> float:
+    """Return the Gini index: 0 when all have the same, towards 1 when one has everything."""
+    rising = np.sort(np.asarray(amounts, np.float64))
+    total = rising.sum()
+    if rising.size == 0 or total == 0:
+        return float("nan")
+    places = np.arange(1, rising.size + 1)
+    return float(2 * (places @ rising) / (rising.size * total) - (rising.size + 1) / rising.size)
+
+
+def divergence(amounts: F64 | I64) -> float:
+    """Return the Kullback-Leibler divergence from uniform, in nats: 0 when all have the same."""
+    total = np.sum(amounts)
+    if total == 0:
+        return float("nan")
+    part = np.asarray(amounts, np.float64) / total
+    there = part[part > 0]
+    return max(float(np.sum(there * np.log(there * part.size))), 0.0)
+
+
+@dataclass(frozen=True)
+class PartSummary:
+    """One part of a data set."""
+
+    part: str
+    """`observed`, or the kind of true judgments: `random`, `exhaustive` or `pooled`."""
+    ratings: int
+    users: int
+    """Those who rated; so for the items."""
+    items: int
+    density: float
+    """Ratings / (users x items)."""
+    gini: float
+    """Gini index of the ratings over the items that have any (as valcarce2018 table 2)."""
+    lowest: float
+    highest: float
+    mean: float
+    liked: float | None
+    """Share of the ratings that are liked; None without a threshold."""
+    first: str | None
+    """Time of the first and of the last rating; None without time stamps."""
+    last: str | None
+
+
+@dataclass(frozen=True, eq=False)
+class Summary(Result):
+    """What `summary` found. Print it, or take `table()`."""
+
+    name: str
+    scale: tuple[float, float] | None
+    threshold: float | None
+    parts: tuple[PartSummary, ...]
+    notes: tuple[str, ...]
+    per_item: tuple[I64, ...]
+    """Ratings of each item, by part."""
+
+    def table(self) -> pl.DataFrame:
+        """Return a row per part."""
+        names = [one.name for one in fields(PartSummary)]
+        return pl.DataFrame([{name: getattr(one, name) for name in names} for one in self.parts])
+
+    def _content(self) -> dict[str, object]:
+        return {
+            "name": self.name,
+            "scale": self.scale,
+            "liked_from": self.threshold,
+            "parts": self.table(),
+            "notes": self.notes,
+        }
+
+    def _summary(self) -> str:
+        ratings = sum(one.ratings for one in self.parts)
+        return f"{self.name}: {counted(ratings, 'rating')}"
+
+    def figure(self) -> Figure:
+        """Draw how many ratings items have, the most rated first (log-log), a line per part."""
+        import altair as alt
+
+        from unskew.report.charts import as_figure
+
+        rows = []
+        for one, counts in zip(self.parts, self.per_item, strict=True):
+            falling = np.sort(counts[counts > 0])[::-1]
+            # 200 places, evenly spread on the logarithmic axis, show a curve of any length.
+            places = np.unique(np.geomspace(1, falling.size, 200).round().astype(np.int64))
+            rows += [
+                {"part": one.part, "rank": int(at), "ratings": int(falling[at - 1])}
+                for at in places
+            ]
+        chart = (
+            alt.Chart(alt.NamedData("rows"))
+            .mark_line()
+            .encode(
+                x=alt.X("rank:Q", scale=alt.Scale(type="log"), title="items, the most rated first"),
+                y=alt.Y("ratings:Q", scale=alt.Scale(type="log"), title="ratings"),
+                color=alt.Color("part:N", title="part"),
+            )
+            .properties(width=420, height=260)
+        )
+        notes = [f"{one.part}: Gini {one.gini:.3f}" for one in self.parts]
+        return as_figure(chart, f"Ratings per item of {self.name}", notes, rows)
+
+    def __str__(self) -> str:
+        scale = "" if self.scale is None else f", scale {self.scale[0]:g} to {self.scale[1]:g}"
+        liked = "" if self.threshold is None else f", liked from {self.threshold:g}"
+        lines = [f"{self.name}{scale}{liked}"]
+        for one in self.parts:
+            share = "" if one.liked is None else f", liked {one.liked:.1%}"
+            lines += [
+                f"  {one.part}  {counted(one.ratings, 'rating')} of {counted(one.items, 'item')} "
+                f"by {counted(one.users, 'user')}, density {one.density:.3%}",
+                f"    values {one.lowest:g} to {one.highest:g}, mean {one.mean:.3f}{share}; Gini "
+                f"over items {one.gini:.3f}",
+                f"    time {'not known' if one.first is None else f'{one.first} to {one.last}'}",
+            ]
+        return "\n".join([*lines, *(f"  note  {note}" for note in self.notes)])
+
+
+@checked
+def summary(data: Dataset | Ratings) -> Summary:
+    """Tell what a data set looks like: sizes, density, inequality, share of liked ratings, times.
+
+    Parameters
+    ----------
+    data
+        What `load` or `read_ratings` returned.
+
+    Examples
+    --------
+    >>> from unskew.data.formats.catalog import load
+    >>> from unskew.data.summary import summary
+    >>> print(summary(load({"user": [1, 1, 2], "item": [7, 8, 7], "rating": [5, 1, 3]})))
+    ratings
+      observed  3 ratings of 2 items by 2 users, density 75.000%
+        values 1 to 5, mean 3.000; Gini over items 0.167
+        time not known
+      note  arrays: arrays, 3 rows; user = user, item = item, rating = rating
+    """
+    whole = Dataset("ratings", data, notes=data.notes) if isinstance(data, Ratings) else data
+    given = {"observed": (whole.ratings, whole.liked)}
+    if whole.random is not None:
+        given[RANDOM] = whole.random, whole.liked
+    truth = whole.truth
+    if truth is not None:
+        if truth.ratings is whole.random:
+            del given[RANDOM]
+        given[truth.kind] = truth.ratings, whole.liked if truth.liked is None else truth.liked
+    parts = {name: one for name, one in given.items() if len(one[0])}
+    counts = tuple(item_counts(part) for part, _ in parts.values())
+    summaries = tuple(
+        _part(name, part, count, liked)
+        for (name, (part, liked)), count in zip(parts.items(), counts, strict=True)
+    )
+    return Summary(whole.name, whole.scale, whole.liked, summaries, whole.notes, counts)
+
+
+def _part(name: str, part: Ratings, per_item: I64, liked: float | None) -> PartSummary:
+    users = int(np.count_nonzero(np.bincount(part.user)))
+    rated = per_item[per_item > 0]
+    times = [None, None] if part.time is None else [part.time.min(), part.time.max()]
+    first, last = (None if at is None else _moment(int(at)) for at in times)
+    return PartSummary(
+        part=name,
+        ratings=len(part),
+        users=users,
+        items=rated.size,
+        density=len(part) / (users * rated.size),
+        gini=gini(rated),
+        lowest=float(part.value.min()),
+        highest=float(part.value.max()),
+        mean=float(part.value.mean()),
+        liked=None if liked is None else float((part.value >= liked).mean()),
+        first=first,
+        last=last,
+    )
+
+
+def _moment(microseconds: int) -> str:
+    return datetime.fromtimestamp(microseconds // 10**6, UTC).strftime("%Y-%m-%d %H:%M:%S")

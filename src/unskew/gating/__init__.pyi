@@ -1,0 +1,3 @@
+from .gate import gate as gate
+from .result import Gate as Gate
+from .settings import GateSettings as GateSettings

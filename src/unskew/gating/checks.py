@@ -1,0 +1,505 @@
+"""The checks of a gate on values per user, and the rules by which they pass."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from unskew.arrays import F64
+from unskew.gating.settings import GateSettings, MarginRule
+from unskew.gating.values import GateValues, Pair, bounds_of
+from unskew.report.text import counted
+from unskew.stats.corrections import correct
+
+PASS, OPEN, FAIL, INFORM = "pass", "open", "fail", "inform"
+"""Outcomes: shown to be within its limit; neither shown; clearly beyond; not tested."""
+PROMOTE, HOLD, NOT_SETTLED = "promote", "hold", "not settled"
+FEWEST = 20
+"""Users that must differ, and judged items that each system must list, for a test to decide."""
+LEAST_USERS = 10
+"""A segment with fewer users is not tested."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class GateCheck:
+    """One question, its answer, and the rule by which it was decided."""
+
+    key: str
+    title: str
+    rule: str
+    """How it is decided, in words."""
+    outcome: str
+    candidate: float | None = None
+    production: float | None = None
+    change: float | None = None
+    """Candidate less production."""
+    low: float | None = None
+    """One-sided bounds of the change, each at level alpha."""
+    high: float | None = None
+    limit: float | None = None
+    """Where the change must stay above (or, of what should not rise, below)."""
+    reason: str = ""
+    """Why it did not pass, or what it shows: a sentence without its full stop."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Better(GateCheck):
+    """Check 1: the candidate is better, or not worse by more than the margin."""
+
+    users: int
+    detectable: float
+    """The smallest true change that this test finds in 80 of 100 cases."""
+    differing: int
+    """Users whose two values differ."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class PopularityCheck(GateCheck):
+    """Check 2: the lead is more than recommending what is rated more.
+
+    The change is that of the liked share of judged items; without dislikes, of the levelled lead.
+    """
+
+    measure: str
+    """What is tested: `liked share`, or `levelled lead` where nothing is disliked."""
+    is_needed: bool
+    """Whether the candidate's items are judged more often (without dislikes: are more popular)."""
+    judged: float | None
+    """How often the candidate's items are judged, as a multiple of production's."""
+    liked: float | None
+    """The liked share of those, as a multiple of production's; None without dislikes."""
+    levelled: float | None
+    """The lead if every liked item counts 1 / popularity, as a share of production's value."""
+    levelled_low: float | None
+    levelled_high: float | None
+    popularity: float | None
+    """The mean popularity of the candidate's items, as a multiple of production's."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Rail(GateCheck):
+    """A guard rail of check 3."""
+
+    margin: str
+    is_loss: bool
+    """Whether a fall is guarded against; else a rise."""
+    slack: float | None = None
+    """How far the change is within its limit."""
+    p_beyond: float | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class SegmentCheck(GateCheck):
+    """A segment of check 3."""
+
+    by: str
+    users: int
+    p_beyond: float | None = None
+    p_corrected: float | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class Checks:
+    """What was decided from values per user."""
+
+    better: Better
+    popularity: PopularityCheck
+    rails: tuple[Rail, ...]
+    segments: tuple[SegmentCheck, ...]
+
+
+def check_values(values: GateValues, settings: GateSettings, alpha: float) -> Checks:
+    """Run the checks 1 to 3.
+
+    Parameters
+    ----------
+    values
+        Of both systems, by user.
+    settings
+        Thresholds.
+    alpha
+        The one-sided level of every test, adjusted for earlier looks.
+    """
+    rails, segments = _with_alarms(
+        _rails(values, settings, alpha), _segments(values, settings, alpha), alpha
+    )
+    return Checks(
+        better=better_check(values, settings, alpha),
+        popularity=popularity_check(values, settings, alpha),
+        rails=tuple(rails),
+        segments=tuple(segments),
+    )
+
+
+def verdict_of(checks: Checks, data: Sequence[GateCheck] = ()) -> str:
+    """Return the verdict.
+
+    Hold: the candidate is clearly worse, or a rail or segment is clearly beyond its margin.
+    Promote: check 1 and every rail pass, and neither check 2 nor the data hold it back.
+    """
+    harms = (checks.better, *checks.rails, *checks.segments)
+    if any(one.outcome == FAIL for one in harms):
+        return HOLD
+    must = (checks.better, checks.popularity, *checks.rails, *data)
+    return PROMOTE if all(one.outcome in (PASS, INFORM) for one in must) else NOT_SETTLED
+
+
+# Check 1
+
+
+def better_check(values: GateValues, settings: GateSettings, alpha: float) -> Better:
+    """Test the difference over users against 0, or against the margin."""
+    sign = -1.0 if values.is_lower_better else 1.0
+    candidate, production = values.metric
+    margin = settings.margin
+    slack = bounds_of(sign * (candidate - _scaled(production, margin, sign)), alpha)
+    limit = 0.0 if margin is None else -margin.of(_mean(production))
+    change = sign * (_mean(candidate) - _mean(production))
+    differing = int(np.count_nonzero(candidate != production))
+    outcome, reason = PASS if slack.low > 0 else OPEN, ""
+    if slack.high < 0:
+        outcome = FAIL
+        reason = "it scores worse" if margin is None else "it scores worse by more than the margin"
+    elif margin is None and differing < FEWEST:
+        outcome = OPEN
+        users = counted(differing, "user has a different score", "users have different scores")
+        reason = f"only {users}, fewer than {FEWEST}"
+    elif outcome == OPEN:
+        reason = "the difference is too small for these users to tell it from chance"
+        if margin is not None:
+            reason = "the test cannot rule out that it is worse by more than the margin"
+    direction = "" if sign > 0 else " (turned round, as lower is better)"
+    rule = f"the lower bound of the difference{direction} must lie above "
+    rule += "0" if margin is None else f"minus the margin of {margin}"
+    return Better(
+        key="better",
+        title="better" if margin is None else "not worse",
+        rule=f"{rule}; below that as a whole: hold",
+        outcome=outcome,
+        candidate=_mean(candidate),
+        production=_mean(production),
+        change=change,
+        low=limit + slack.low,
+        high=limit + slack.high,
+        limit=limit,
+        reason=reason,
+        users=int(candidate.size),
+        detectable=limit + slack.detectable,
+        differing=differing,
+    )
+
+
+def _scaled(production: F64, margin: MarginRule | None, sign: float) -> F64:
+    """Return what the candidate must exceed, user by user."""
+    if margin is None:
+        return production
+    return (
+        production * (1 - sign * margin.amount)
+        if margin.relative
+        else production - sign * margin.amount
+    )
+
+
+# Check 2
+
+
+def popularity_check(values: GateValues, settings: GateSettings, alpha: float) -> PopularityCheck:
+    """Test whether the lead is more than being rated more.
+
+    Precision is (how often items are judged) x (how often judged items are liked). Where the first
+    factor is higher, the second must clearly be too; without dislikes, where the candidate's items
+    are clearly more popular, the lead must remain when liked items count 1 / popularity. With a
+    margin, "higher" is "not lower by more than the same share".
+    """
+    base = _mean(values.metric.production)
+    room = 0.0
+    if settings.margin is not None and base > 0:
+        room = settings.margin.of(base) / base
+    shares = Pair(*map(liked_share, values.liked, values.judged))
+    more_popular = bounds_of(values.popularity.candidate - values.popularity.production, alpha)
+    if values.has_dislikes:
+        tested, more = shares, _mean(values.judged.candidate) > _mean(values.judged.production)
+        enough = min(float(one.sum()) for one in values.judged) >= FEWEST
+    else:
+        tested, more, enough = values.levelled, more_popular.low > 0, True
+    slack = bounds_of(tested.candidate - (1 - room) * tested.production, alpha)
+    outcome, reason = _popularity_outcome(
+        values.has_dislikes, more, is_clear=enough and slack.low > 0, room=room
+    )
+    limit = -room * _mean(tested.production)
+    levelled = bounds_of(values.levelled.candidate - values.levelled.production, alpha)
+    unit = _mean(values.levelled.production) or None
+    return PopularityCheck(
+        key="popularity",
+        title="not only popular",
+        rule=_popularity_rule(values.has_dislikes, room),
+        outcome=outcome if settings.popularity == "check" or outcome == PASS else INFORM,
+        candidate=_mean(tested.candidate),
+        production=_mean(tested.production),
+        change=_mean(tested.candidate) - _mean(tested.production),
+        low=limit + slack.low,
+        high=limit + slack.high,
+        limit=limit,
+        reason=reason,
+        measure="liked share" if values.has_dislikes else "levelled lead",
+        is_needed=more,
+        judged=_ratio(values.judged),
+        liked=_ratio(shares) if values.has_dislikes else None,
+        levelled=None if unit is None else levelled.value / unit,
+        levelled_low=None if unit is None else levelled.low / unit,
+        levelled_high=None if unit is None else levelled.high / unit,
+        popularity=_ratio(values.popularity),
+    )
+
+
+def _popularity_rule(has_dislikes: bool, room: float) -> str:
+    if has_dislikes:
+        than = "be liked more often" if not room else f"not be liked less by {room:.2%}"
+        return (
+            "if the candidate's items are judged more often than production's, the judged ones "
+            f"must clearly {than}"
+        )
+    than = "remain" if not room else f"not fall below minus {room:.2%}"
+    return (
+        "if the candidate's items are clearly more popular than production's, its lead must "
+        f"clearly {than} when each liked item counts 1 / popularity"
+    )
+
+
+def _popularity_outcome(
+    has_dislikes: bool, is_more: bool, *, is_clear: bool, room: float
+) -> tuple[str, str]:
+    if not is_more:
+        more = "judged more often" if has_dislikes else "clearly more popular"
+        return PASS, f"its items are not {more} than production's"
+    if is_clear:
+        held = "liked more often" if has_dislikes else "ahead when popularity is levelled out"
+        also = f"its items are also clearly {held}"
+        return PASS, also if not room else "liking holds up within the margin"
+    if has_dislikes:
+        liked = "liked more" if not room else "liked as much, within the margin"
+        return OPEN, (
+            f"its items are rated more often, and the rated ones are not clearly {liked}: a lead "
+            "may come from that alone"
+        )
+    return OPEN, (
+        "its items are more popular, and no lead is clear when popularity is levelled out"
+    )
+
+
+def liked_share(liked: F64, judged: F64) -> F64:
+    """Return the liked share of all judged items, as a value per user."""
+    return _per_unit(liked, judged)
+
+
+def _per_unit(top: F64, bottom: F64) -> F64:
+    """Return a ratio of sums as a value per user (by linearisation); 0 where it is undefined."""
+    total = float(bottom.sum())
+    if not total:
+        return np.zeros(top.size)
+    ratio = float(top.sum()) / total
+    return ratio + (top - ratio * bottom) * (top.size / total)
+
+
+# Check 3: guard rails
+
+
+@dataclass(frozen=True)
+class _RailRule:
+    title: str
+    is_loss: bool
+    rule: str
+    slack: Callable[[GateValues, MarginRule], tuple[Pair, F64]]
+    """Returns the guarded values, and how far each user is within the limit."""
+
+
+def _anti_slack(values: GateValues, margin: MarginRule) -> tuple[Pair, F64]:
+    assert values.anti is not None
+    # Per unit of the metric: a system that is judged more often has more of both.
+    pair = Pair(*map(_per_unit, values.anti, values.metric))
+    room = margin.amount * pair.production if margin.relative else margin.amount
+    return pair, pair.production + room - pair.candidate
+
+
+def _coverage_slack(values: GateValues, margin: MarginRule) -> tuple[Pair, F64]:
+    return values.coverage, _kept(values.coverage, margin)
+
+
+def _gini_slack(values: GateValues, margin: MarginRule) -> tuple[Pair, F64]:
+    return values.gini, _kept(Pair(*(1 - one for one in values.gini)), margin)
+
+
+def _popularity_slack(values: GateValues, margin: MarginRule) -> tuple[Pair, F64]:
+    candidate, production = values.popularity
+    room = margin.amount * production if margin.relative else margin.amount
+    return values.popularity, production + room - candidate
+
+
+def _kept(pair: Pair, margin: MarginRule) -> F64:
+    """Return what the candidate keeps above what it may fall to."""
+    room = margin.amount * pair.production if margin.relative else margin.amount
+    kept: F64 = pair.candidate - pair.production + room
+    return kept
+
+
+RULES = {
+    "anti": _RailRule(
+        "disliked : liked",
+        False,
+        "the anti-metric divided by the metric may rise by at most {margin}{of}",
+        _anti_slack,
+    ),
+    "coverage": _RailRule(
+        "catalogue shown",
+        True,
+        "the share of the catalogue that anybody is shown may fall by at most {margin}{of}",
+        _coverage_slack,
+    ),
+    "gini": _RailRule(
+        "uneven exposure",
+        False,
+        "1 - Gini of how often items are shown may fall by at most {margin}{of}",
+        _gini_slack,
+    ),
+    "popularity": _RailRule(
+        "popularity",
+        False,
+        "the mean number of ratings of listed items may rise by at most {margin}{of}",
+        _popularity_slack,
+    ),
+}
+
+
+def _rails(values: GateValues, settings: GateSettings, alpha: float) -> list[Rail]:
+    return [
+        _rail(name, values, margin, alpha)
+        for name, margin in settings.rails.items()
+        if margin is not None
+    ]
+
+
+def _rail(name: str, values: GateValues, margin: MarginRule, alpha: float) -> Rail:
+    one = RULES[name]
+    of = " of production's value" if margin.relative else ""
+    rule = f"{one.rule.format(margin=margin, of=of)}: its bound must lie within"
+    bare = Rail(
+        key=f"rail {name}",
+        title=one.title,
+        rule=rule,
+        outcome=INFORM,
+        margin=str(margin),
+        is_loss=one.is_loss,
+    )
+    if name == "anti" and values.anti is None:
+        return replace(bare, reason="nothing is disliked, or the metric has no anti-metric")
+    if name == "anti" and not all(one.any() for one in values.metric):
+        return replace(bare, outcome=OPEN, reason="a system lists no liked item")
+    pair, room = one.slack(values, margin)
+    if not room.size:
+        return replace(bare, outcome=OPEN, reason="no user has a list of both systems")
+    slack = bounds_of(room, alpha)
+    candidate, production = _mean(pair.candidate), _mean(pair.production)
+    change = candidate - production
+    # The bounds of the change are those of the slack, seen from the limit.
+    if one.is_loss:
+        limit = change - slack.value
+        low, high = limit + slack.low, limit + slack.high
+    else:
+        limit = change + slack.value
+        low, high = limit - slack.high, limit - slack.low
+    inside = slack.low > 0 or (slack.se == 0 and slack.value >= 0)
+    return replace(
+        bare,
+        outcome=PASS if inside else OPEN,
+        candidate=candidate,
+        production=production,
+        change=change,
+        low=low,
+        high=high,
+        limit=limit,
+        slack=slack.value,
+        p_beyond=slack.p_below,
+    )
+
+
+# Check 3: segments
+
+
+def _segments(values: GateValues, settings: GateSettings, alpha: float) -> list[SegmentCheck]:
+    checks, seen = [], set()
+    for by, (names, code) in (values.segments or {}).items():
+        for number, name in enumerate(names):
+            chosen = code == number
+            if (members := chosen.tobytes()) in seen:  # such as cold users: tested once
+                continue
+            seen.add(members)
+            pair = Pair(*(one[chosen] for one in values.metric))
+            checks.append(_segment(by, name, pair, settings.segment_margin, values, alpha))
+    return checks
+
+
+def _segment(
+    by: str, name: str, pair: Pair, margin: MarginRule, values: GateValues, alpha: float
+) -> SegmentCheck:
+    sign = -1.0 if values.is_lower_better else 1.0
+    users = int(pair.candidate.size)
+    bare = SegmentCheck(
+        key=f"segment {by}: {name}",
+        title=name,
+        rule=f"alarm when it is clearly worse by more than {margin}, corrected by Holm",
+        outcome=INFORM,
+        by=by,
+        users=users,
+    )
+    if users < LEAST_USERS:
+        return replace(bare, reason=f"{counted(users, 'user')}, fewer than {LEAST_USERS}")
+    slack = bounds_of(sign * (pair.candidate - _scaled(pair.production, margin, sign)), alpha)
+    limit = -margin.of(_mean(pair.production))
+    return replace(
+        bare,
+        outcome=PASS,
+        candidate=_mean(pair.candidate),
+        production=_mean(pair.production),
+        change=sign * (_mean(pair.candidate) - _mean(pair.production)),
+        low=limit + slack.low,
+        high=limit + slack.high,
+        limit=limit,
+        p_beyond=slack.p_below,
+    )
+
+
+def _with_alarms(
+    rails: list[Rail], segments: list[SegmentCheck], alpha: float
+) -> tuple[list[Rail], list[SegmentCheck]]:
+    """Mark the rails and segments that are beyond their margin, corrected together (Holm)."""
+    every: list[Rail | SegmentCheck] = [*rails, *segments]
+    p = np.array([math.nan if one.p_beyond is None else one.p_beyond for one in every])
+    corrected = correct(p, "holm")
+    marked: list[Rail | SegmentCheck] = []
+    for one, p_value in zip(every, corrected.tolist(), strict=True):
+        outcome, reason = one.outcome, one.reason
+        if p_value <= alpha:  # never of NaN
+            outcome, reason = FAIL, "clearly beyond its margin"
+        elif outcome == OPEN and not reason:
+            reason = "not shown to stay within its margin"
+        if isinstance(one, SegmentCheck):
+            known = None if math.isnan(p_value) else p_value
+            marked.append(replace(one, outcome=outcome, reason=reason, p_corrected=known))
+        else:
+            marked.append(replace(one, outcome=outcome, reason=reason))
+    return (
+        [one for one in marked if isinstance(one, Rail)],
+        [one for one in marked if isinstance(one, SegmentCheck)],
+    )
+
+
+def _mean(values: F64) -> float:
+    return float(values.mean()) if values.size else 0.0
+
+
+def _ratio(pair: Pair) -> float | None:
+    base = _mean(pair.production)
+    return _mean(pair.candidate) / base if base else None

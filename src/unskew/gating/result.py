@@ -1,0 +1,496 @@
+"""`Gate`: may the candidate replace production? The verdict and every check."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Any, ClassVar
+from xml.etree import ElementTree as ET
+
+import polars as pl
+
+from unskew.checks import choose
+from unskew.engine.files import replacing
+from unskew.gating.checks import (
+    FAIL,
+    HOLD,
+    INFORM,
+    NOT_SETTLED,
+    OPEN,
+    PASS,
+    PROMOTE,
+    Better,
+    GateCheck,
+    PopularityCheck,
+    Rail,
+    SegmentCheck,
+)
+from unskew.gating.looks import Look
+from unskew.gating.settings import GateSettings
+from unskew.gating.words import WIDTH, first_lines, wrapped
+from unskew.report.charts import Figure, as_figure
+from unskew.report.document import Document, Headline, Picture, Section, Words
+from unskew.report.result import Result, plain_values
+from unskew.report.tables import Table
+from unskew.report.text import as_json, counted, escape_markdown, visible
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class GateFacts:
+    """The verdict, and every check."""
+
+    verdict: str
+    """`promote`, `hold` or `not settled`."""
+    candidate: str
+    production: str
+    better: Better
+    popularity: PopularityCheck
+    rails: tuple[Rail, ...]
+    segments: tuple[SegmentCheck, ...]
+    data: tuple[GateCheck, ...]
+    settings: GateSettings
+    look: Look
+    """Which look at this test log it is, and the level of its tests."""
+    references: Mapping[str, float] = field(default_factory=dict)
+    """The score of reference systems that were trained on the training ratings."""
+    ladder: Mapping[str, float] = field(default_factory=dict)
+    """What the lead in precision is made of (`us.bias.ladder`), where training is known."""
+    notes: tuple[str, ...] = ()
+
+    @property
+    def promoted(self) -> bool:
+        """Whether the candidate may replace production."""
+        return self.verdict == PROMOTE
+
+    @property
+    def checks(self) -> tuple[GateCheck, ...]:
+        """All checks, in their order."""
+        return (self.better, self.popularity, *self.rails, *self.segments, *self.data)
+
+    def first_lines(self) -> tuple[str, str, str]:
+        """Return what to do, why, and how sure, each as one line."""
+        return first_lines(
+            self.verdict,
+            (self.candidate, self.production),
+            self.checks,
+            alpha=self.look.alpha,
+            margin=self.settings.margin,
+        )
+
+
+def as_junit(gate: GateFacts) -> str:
+    """Return a test suite: the verdict, and a test case per check."""
+    failed = [one for one in gate.checks if one.outcome in (FAIL, OPEN)]
+    skipped = [one for one in gate.checks if one.outcome == INFORM]
+    suite = ET.Element(
+        "testsuite",
+        name="unskew gate",
+        tests=str(1 + len(gate.checks)),
+        failures=str(len(failed) + (not gate.promoted)),
+        errors="0",
+        skipped=str(len(skipped)),
+    )
+    case = ET.SubElement(suite, "testcase", classname="gate", name="verdict")
+    text = "\n".join(map(visible, gate.first_lines()))
+    if not gate.promoted:
+        failure = ET.SubElement(case, "failure", message=gate.verdict, type=gate.verdict)
+        failure.text = text
+    ET.SubElement(case, "system-out").text = text
+    for one in gate.checks:
+        _add(suite, one)
+    ET.indent(suite)
+    return '<?xml version="1.0" encoding="UTF-8"?>\n' + ET.tostring(suite, encoding="unicode")
+
+
+def _add(suite: ET.Element, one: GateCheck) -> None:
+    case = ET.SubElement(suite, "testcase", classname="gate", name=visible(one.key))
+    reason = visible(one.reason)
+    if one.outcome in (FAIL, OPEN):
+        kind = "hold" if one.outcome == FAIL else "not settled"
+        ET.SubElement(case, "failure", message=reason, type=kind).text = visible(one.rule)
+    elif one.outcome == INFORM:
+        ET.SubElement(case, "skipped", message=reason or "reported, not tested")
+    if one.change is not None:
+        bounds = "" if one.low is None else f", bounds {one.low:.6g} to {one.high:.6g}"
+        limit = "" if one.limit is None else f", limit {one.limit:.6g}"
+        ET.SubElement(case, "system-out").text = f"change {one.change:.6g}{bounds}{limit}"
+
+
+def lead_sentences(gate: GateFacts) -> list[str]:
+    """Return what check 2 saw, and what the ladder says where training is known."""
+    one = gate.popularity
+    parts = []
+    if one.judged is not None:
+        parts.append(f"are judged {one.judged:.2f} times as often")
+    if one.liked is not None:
+        parts.append(f"where judged, are liked {one.liked:.2f} times as often")
+    if one.popularity is not None:
+        parts.append(f"have {one.popularity:.2f} times as many ratings")
+    texts = []
+    if parts:
+        texts.append(f"Against production, the candidate's items {', '.join(parts)}.")
+    if one.levelled is not None and one.levelled_low is not None:
+        ends = f"{one.levelled_low:+.1%} to {one.levelled_high:+.1%}"
+        texts.append(
+            "If each liked item counts 1 / popularity, the candidate lists "
+            f"{one.levelled:+.1%} liked items ({ends})."
+        )
+    if gate.ladder:
+        steps = ", ".join(f"{name} {value:+.4f}" for name, value in gate.ladder.items())
+        texts.append(
+            f"The lead in precision, step by step (docs: the ladder): {steps}. Counts and averages "
+            "are what items that more people rate and like give to any lists; choice and opinion "
+            "are who rated and liked what beyond that."
+        )
+    return texts
+
+
+_COLOURS = {
+    "ok": "#2a7f62",
+    "open": "#b8860b",
+    "fails": "#b3261e",
+    "no alarm": "#4a7ba6",
+    "reported": "#777777",
+}
+_WORDS = {"pass": "ok", "open": "open", "fail": "fails", "inform": "reported"}
+EDGE = 150.0
+"""Changes beyond so many per cent are drawn at the edge."""
+MOST = 30
+"""Segments beyond so many are left out of the chart: the report lists them."""
+
+
+def gate_chart(gate: GateFacts) -> Figure:
+    """Draw the change of every check in per cent of production's value, and its limit."""
+    import altair as alt
+
+    segments = sorted(gate.segments, key=lambda one: 2.0 if one.p_beyond is None else one.p_beyond)
+    checks = (gate.better, gate.popularity, *gate.rails, *segments[:MOST])
+    rows = [row for one in checks if (row := _chart_row(one, gate.settings.metric)) is not None]
+    order = [row["check"] for row in rows]
+    base = alt.Chart(alt.NamedData(name="rows")).properties(width=520, height=alt.Step(22))
+    y = alt.Y("check:N", title=None).sort(order).axis(labelLimit=260)
+    colour = alt.Color("result:N", title=None).scale(
+        domain=list(_COLOURS), range=list(_COLOURS.values())
+    )
+    title = "candidate less production, in per cent of production"
+    ends = [float(row[name]) for row in rows for name in ("low", "high", "limit") if row[name]]
+    domain = [max(min(ends, default=-1.0), -EDGE), min(max(ends, default=1.0), EDGE)]
+    x = alt.X("low:Q", title=title).scale(domain=domain, clamp=True)
+    bars = base.mark_rule(strokeWidth=2).encode(y=y, x=x, x2="high:Q", color=colour)
+    points = base.mark_point(filled=True, size=60).encode(y=y, x="change:Q", color=colour)
+    limits = base.mark_tick(thickness=2, color="black").encode(y=y, x="limit:Q")
+    notes = [
+        f"bars: {100 * (1 - 2 * gate.look.alpha):.3g} % intervals; black ticks: limits",
+        gate.first_lines()[0],
+    ]
+    if max(map(abs, ends), default=0) > EDGE:
+        notes.insert(1, f"changes beyond {EDGE:g} % are drawn at the edge")
+    chart = alt.layer(bars, points, limits)
+    return as_figure(chart, f"{gate.candidate} against {gate.production}", notes, rows)
+
+
+def _chart_row(one: GateCheck, metric: str) -> dict[str, Any] | None:
+    if one.change is None or one.low is None or one.high is None or not one.production:
+        return None
+    scale = 100 / abs(one.production)
+    title = f"{one.by}: {one.title}" if isinstance(one, SegmentCheck) else one.title
+    if one.key == "rail gini":  # its limit is a share of 1 - Gini
+        scale, title = -100 / max(1 - one.production, 1e-9), "even exposure"
+    is_tested = one.limit is not None and not isinstance(one, PopularityCheck)
+    if one.key == "better":
+        title = metric
+    return {
+        "check": f"{title} (less is better)" if _is_rise(one) else title,
+        "change": scale * one.change,
+        "low": scale * one.low,
+        "high": scale * one.high,
+        "limit": scale * one.limit if is_tested and one.limit is not None else None,
+        "result": "no alarm" if is_quiet(one) else _WORDS[one.outcome],
+    }
+
+
+def is_quiet(one: GateCheck) -> bool:
+    """Tell whether a segment raises no alarm, which does not show that it is safe."""
+    return isinstance(one, SegmentCheck) and one.outcome == PASS
+
+
+def _is_rise(one: GateCheck) -> bool:
+    """Tell whether a rise is guarded against: its bar must stay on the left of its limit."""
+    return isinstance(one, Rail) and not one.is_loss and one.key != "rail gini"
+
+
+EXIT_CODES = {PROMOTE: 0, HOLD: 1, NOT_SETTLED: 3}
+"""By verdict: how `unskew gate` ends; 2 is bad input."""
+SCHEMA = "urn:unskew:gate:2"
+"""What the JSON holds, and its version: `unskew schema gate`."""
+ENDINGS = (".html", ".htm", ".md", ".json", ".xml")
+_STATUS = {PROMOTE: "promote", HOLD: "hold", NOT_SETTLED: "open"}
+_SHOWN = {PASS: "ok", OPEN: "open", FAIL: "fails", INFORM: "–"}
+_WIDEST = 17
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class Gate(Result, GateFacts):
+    """May the candidate replace production? Made by `gate`.
+
+    Print it for the verdict on one screen; `save` writes a report, Markdown for a pull request,
+    JSON or JUnit XML.
+    """
+
+    figure_is_open: ClassVar[bool] = True
+    footer_title: ClassVar[str] = "Notes"
+
+    @property
+    def exit_code(self) -> int:
+        """How `unskew gate` ends: 0 promote, 1 hold, 3 not settled."""
+        return EXIT_CODES[self.verdict]
+
+    def table(self) -> pl.DataFrame:
+        """Return a row per check: both values, the change, its bounds, its limit, the outcome."""
+        names = ("key", "title", "candidate", "production", "change", "low", "high", "limit")
+        rows = [
+            {name: getattr(one, name) for name in (*names, "outcome", "reason", "rule")}
+            for one in self.checks
+        ]
+        numbers = dict.fromkeys(names[2:], pl.Float64)
+        return pl.DataFrame(rows, schema_overrides=numbers, infer_schema_length=None)
+
+    def header(self) -> list[str]:
+        """Return what to do, why, and how sure."""
+        return wrapped(self.first_lines())
+
+    def display_tables(self, digits: int | None = None) -> list[Table]:
+        """Return the checks as people read them; of each segmentation the worst segment."""
+        digits = self.digits if digits is None else digits
+        rows = [_row(one, digits, title) for one, title in self._shown()]
+        level = f"{100 * (1 - 2 * self.look.alpha):.3g} % interval"
+        names = ("check", "production", "change", level, "must be", "result")
+        return [Table.of_rows(names, rows, left=(0, 5), digits=digits)]
+
+    def _shown(self) -> list[tuple[GateCheck, str]]:
+        metric = self.settings.metric
+        popularity = self.popularity
+        shown: list[tuple[GateCheck, str]] = [
+            (self.better, metric),
+            (popularity, popularity.measure),
+        ]
+        shown += [(one, one.title) for one in self.rails]
+        for by in dict.fromkeys(one.by for one in self.segments):
+            mine = [one for one in self.segments if one.by == by]
+            worst = min(mine, key=lambda one: 2.0 if one.p_beyond is None else one.p_beyond)
+            shown.append((worst, f"worst {by}"))
+        return shown
+
+    def _explanation(self) -> list[str]:
+        lines = [self._data_line()]
+        worst = [one for one, title in self._shown() if isinstance(one, SegmentCheck)]
+        if worst:
+            texts = [f"{one.by} {one.title}" for one in worst]
+            lines.append(f"worst: {'; '.join(texts)} (of {counted(len(self.segments), 'group')})")
+        users = counted(self.better.users, "user")
+        lines.append(f"{users}; one-sided tests at {self.look.alpha:.3g}{self._look_text()}")
+        if self.references:
+            best = sorted(self.references.items(), key=lambda pair: -pair[1])
+            texts = [f"{name.removesuffix(' (reference)')} {value:.4f}" for name, value in best]
+            lines.append(f"trained for comparison: {', '.join(texts)}")
+        return [short_line(line) for line in lines]
+
+    def _look_text(self) -> str:
+        if not self.look.is_recorded:
+            return ""
+        return f", look {self.look.number} at this test log"
+
+    def _data_line(self) -> str:
+        bad = [one.reason for one in self.data if one.outcome == OPEN]
+        if bad:
+            return f"data: {'; '.join(bad)}"
+        count = sum(one.outcome == PASS for one in self.data)
+        return f"data: {counted(count, 'check')} passed"
+
+    def brief(self) -> str:
+        """Return the verdict as one terminal screen; of the notes only their number."""
+        return self._text_above(self._brief_lines())
+
+    def _brief_lines(self) -> list[str]:
+        more = [f"{counted(len(self.notes), 'note')} in the report"] if self.notes else []
+        return [*self._explanation(), *more]
+
+    def _summary(self) -> str:
+        return f"{self.verdict}, {self.candidate} for {self.production}"
+
+    def _content(self) -> dict[str, object]:
+        what, why, sure = self.first_lines()
+        return {
+            "schema": SCHEMA,
+            "verdict": self.verdict,
+            "exit_code": self.exit_code,
+            "candidate": self.candidate,
+            "production": self.production,
+            "what": what,
+            "why": why,
+            "sure": sure,
+            "better": asdict(self.better),
+            "popularity": asdict(self.popularity),
+            "rails": [asdict(one) for one in self.rails],
+            "segments": [asdict(one) for one in self.segments],
+            "data": [asdict(one) for one in self.data],
+            "references": dict(self.references),
+            "ladder": dict(self.ladder),
+            "look": asdict(self.look),
+            "settings": self.settings.to_dict(),
+            "notes": self.notes,
+        }
+
+    # Outputs
+
+    def figure(self) -> Figure:
+        """Draw the change of every check against its limit, in per cent of production."""
+        return gate_chart(self)
+
+    def to_markdown(self, digits: int | None = None, figure: str | None = None) -> str:
+        """Return Markdown for a pull request: the verdict, the chart, the checks.
+
+        Parameters
+        ----------
+        digits
+            Decimals.
+        figure
+            The address of the chart, as it is linked; without it there is none.
+        """
+        what, why, sure = map(escape_markdown, self.first_lines())
+        parts = [f"**{what}**", why, sure]
+        parts += [f"![Change of every check]({figure})"] if figure else []
+        parts += [table.to_markdown() for table in self.display_tables(digits)]
+        parts += ["\n".join(f"- {escape_markdown(line)}" for line in self._brief_lines())]
+        return "\n\n".join(parts)
+
+    def to_junit(self) -> str:
+        """Return JUnit XML: a test case per check; open and failed ones are failures."""
+        return as_junit(self)
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write the result; the ending is the format.
+
+        Parameters
+        ----------
+        path
+            `.html` a report; `.md` short, for a pull request, with its chart in an SVG file of the
+            same name; `.json`; `.xml` JUnit.
+        """
+        target = Path(path)
+        ending = choose("file ending", target.suffix.lower(), ENDINGS)
+        if ending in (".html", ".htm"):
+            from unskew.report.page import save_report
+
+            save_report(self, target)
+            return
+        if ending == ".md":
+            picture = target.with_suffix(".svg")
+            self.figure().save(picture)
+            text = self.to_markdown(figure=picture.name)
+        else:
+            text = self.to_junit() if ending == ".xml" else as_json(self.to_dict(), indent=1)
+        with replacing(target) as part:
+            part.write_text(text.rstrip() + "\n", encoding="utf-8")
+
+    def document(self) -> Document:
+        """Return the report."""
+        what, why, sure = self.first_lines()
+        sections = [
+            Section(
+                "checks",
+                "Checks",
+                "Every check with its change, its limit and what it shows.",
+                (_full_table((self.better, self.popularity, *self.rails)), *self._lead_words()),
+            )
+        ]
+        if self.segments:
+            shows = "Groups of users: an alarm is corrected for their number (Holm)."
+            table = _full_table(self.segments)
+            sections.append(Section("segments", "Groups of users", shows, (table,)))
+        sections.append(
+            Section(
+                "data",
+                "Data",
+                "What could spoil the comparison. Values are shares.",
+                (_full_table(self.data), *map(Words, self.notes)),
+            )
+        )
+        return Document(
+            f"May {self.candidate} replace {self.production}?",
+            (Words(why), Words(sure)),
+            tuple(sections),
+            card=self.settings.to_dict(),
+            systems=(self.candidate, self.production),
+            values=plain_values(self._content()),
+            headline=Headline(what, _STATUS[self.verdict], chart=Picture(self.figure())),
+        )
+
+    def _lead_words(self) -> list[Words]:
+        texts = lead_sentences(self)
+        if self.references:
+            pairs = [f"{name} {value:.4f}" for name, value in self.references.items()]
+            texts.append(f"{self.settings.metric} of systems trained on the same ratings: "
+                         f"{', '.join(pairs)}.")  # fmt: skip
+        return [Words(text) for text in texts]
+
+
+def _result(one: GateCheck) -> str:
+    """Return the outcome in a word; a segment that raises no alarm is not shown to be safe."""
+    is_quiet = isinstance(one, SegmentCheck) and one.outcome == PASS
+    return "no alarm" if is_quiet else _SHOWN[one.outcome]
+
+
+def short_line(line: str) -> str:
+    """Return a line that fits the width; a longer one ends in a sign."""
+    return line if len(line) <= WIDTH else f"{line[: WIDTH - 1]}…"
+
+
+def _row(one: GateCheck, digits: int, title: str) -> list[str]:
+    short = title if len(title) <= _WIDEST else f"{title[: _WIDEST - 1]}…"
+    if one.change is None or one.low is None or one.high is None:
+        return [short, "–", "–", "–", "–", _result(one)]
+    show = _writer(one, digits)
+    ends = f"[{show(one.low, True)}, {show(one.high, True)}]"
+    return [
+        short,
+        show(one.production or 0.0, False),
+        show(one.change, True),
+        ends,
+        _needed(one, show),
+        _result(one),
+    ]
+
+
+def _needed(one: GateCheck, show: Any) -> str:
+    if one.limit is None:
+        return "–"
+    if isinstance(one, PopularityCheck) and not one.is_needed:
+        return "–"
+    sign = "<" if isinstance(one, Rail) and not one.is_loss else ">"
+    return f"{sign} {show(one.limit, True) if one.limit else '0'}"
+
+
+def _writer(one: GateCheck, digits: int) -> Any:
+    """Return a function that writes numbers of a check, large ones with fewer decimals."""
+    size = max(abs(value or 0.0) for value in (one.production, one.candidate, one.change))
+    places = digits if size < 10 else 1 if size < 1_000 else 0
+
+    def show(value: float, signed: bool) -> str:
+        text = f"{value:+,.{places}f}" if signed else f"{value:,.{places}f}"
+        return text.replace("-", "−")
+
+    return show
+
+
+def _full_table(checks: tuple[GateCheck, ...]) -> Table:
+    names = ("check", "production", "candidate", "change", "low", "high", "limit", "result", "rule")
+    rows = []
+    for one in checks:
+        title = f"{one.by}: {one.title}" if isinstance(one, SegmentCheck) else one.title
+        values = (one.production, one.candidate, one.change, one.low, one.high, one.limit)
+        result = _result(one) + (f": {one.reason}" if one.reason else "")
+        rows.append([title, *values, result, one.rule])
+    return Table.of_rows(names, rows, left=(0, 7, 8))

@@ -1,0 +1,157 @@
+"""The words of a gate: what to do, why, and how sure; three lines without terms of the field."""
+
+from __future__ import annotations
+
+import textwrap
+from collections.abc import Sequence
+
+from unskew.gating.checks import (
+    FAIL,
+    FEWEST,
+    HOLD,
+    OPEN,
+    PASS,
+    PROMOTE,
+    Better,
+    GateCheck,
+    Rail,
+    SegmentCheck,
+)
+from unskew.gating.settings import MarginRule
+from unskew.report.text import counted
+
+WIDTH = 80
+_RAIL_HARM = {
+    "rail anti": "per item that users like, it would show more that they dislike than you allow",
+    "rail coverage": "it would show a smaller part of the catalogue than you allow",
+    "rail gini": "it would concentrate on fewer items than you allow",
+    "rail popularity": "it would favour popular items more than you allow",
+}
+_RAIL_OPEN = {
+    "rail anti": "whether it shows more disliked items per liked one than you allow is open",
+    "rail coverage": "whether it shows a smaller part of the catalogue than you allow is open",
+    "rail gini": "whether it concentrates on fewer items than you allow is open",
+    "rail popularity": "whether it favours popular items more than you allow is open",
+}
+
+
+def first_lines(
+    verdict: str,
+    names: tuple[str, str],
+    checks: Sequence[GateCheck],
+    *,
+    alpha: float,
+    margin: MarginRule | None,
+) -> tuple[str, str, str]:
+    """Return what to do, why, and how sure.
+
+    Parameters
+    ----------
+    verdict
+        `promote`, `hold` or `not settled`.
+    names
+        Of the candidate and of production.
+    checks
+        All checks, the first of which is check 1.
+    alpha
+        The level of the tests.
+    margin
+        Of non-inferiority; None for superiority.
+    """
+    candidate, production = names
+    better = checks[0]
+    assert isinstance(better, Better)
+    if verdict == PROMOTE:
+        gain = _gain(better, margin)
+        guarded = any(isinstance(one, Rail) and one.outcome == PASS for one in checks)
+        rest = "; what you guard stays in bounds" if guarded else ""
+        return (
+            f"PROMOTE: {candidate} may replace {production}.",
+            f"Why: {gain}{rest}.",
+            f"How sure: of 100 rankers that do not deserve it, about {_of_100(alpha)} or fewer "
+            "would pass.",
+        )
+    if verdict == HOLD:
+        return (
+            f"HOLD: keep {production}; do not replace it by {candidate}.",
+            f"Why: {_joined([_harm(one, better) for one in checks if one.outcome == FAIL])}.",
+            # The test of the score and the alarms each err at alpha.
+            "How sure: of 100 rankers without such harm, about "
+            f"{_of_100(2 * alpha)} or fewer would look so.",
+        )
+    # Where a gain may come from is a question only where there is one.
+    asked = [one for one in checks if better.outcome == PASS or one.key != "popularity"]
+    reasons = [_open(one, better, margin) for one in asked if one.outcome == OPEN]
+    return (
+        f"NOT SETTLED: keep {production} for now; the data do not show that {candidate} may "
+        "replace it.",
+        f"Why: {_joined(reasons)}.",
+        f"How sure: {_power(better, margin)}.",
+    )
+
+
+def wrapped(lines: Sequence[str]) -> list[str]:
+    """Break lines at the width of a terminal."""
+    return [part for line in lines for part in textwrap.wrap(line, WIDTH) or [""]]
+
+
+def percent(better: Better, value: float | None = None) -> str:
+    """Return a change of the score in per cent of production's, or in its own unit from 0."""
+    amount = better.change if value is None else value
+    assert amount is not None
+    if not better.production:
+        return f"{amount:+.4f}".replace("-", "−")
+    return f"{100 * amount / abs(better.production):+.1f} %".replace("-", "−")
+
+
+def _of_100(alpha: float) -> str:
+    return f"{100 * alpha:.2g}"
+
+
+def _gain(better: Better, margin: MarginRule | None) -> str:
+    if margin is None:
+        return f"it serves users better (score {percent(better)})"
+    return f"it serves users well enough (score {percent(better)}; you allow −{_allowed(margin)})"
+
+
+def _allowed(margin: MarginRule) -> str:
+    return f"{100 * margin.amount:g} %" if margin.relative else f"{margin.amount:g}"
+
+
+def _harm(one: GateCheck, better: Better) -> str:
+    if one is better:
+        return f"it serves users worse (score {percent(better)})"
+    if isinstance(one, SegmentCheck):
+        return f"some users would be worse off ({one.by}: {one.title})"
+    return _RAIL_HARM[one.key]
+
+
+def _open(one: GateCheck, better: Better, margin: MarginRule | None) -> str:
+    if one is better:
+        if margin is None:
+            return f"no clear gain for users (score {percent(better)})"
+        return f"a loss of more than {_allowed(margin)} is not ruled out (score {percent(better)})"
+    if one.key == "popularity":
+        return "the score may come from items that are rated more, not liked more"
+    return _RAIL_OPEN.get(one.key, one.reason)
+
+
+def _power(better: Better, margin: MarginRule | None) -> str:
+    if better.outcome == PASS:
+        return "the score itself is clear; what is missing stands in the line above"
+    if better.detectable == float("inf"):
+        return "there are too few users for a test"
+    if margin is None and better.differing < FEWEST:
+        users = counted(better.differing, "user gets", "users get")
+        return f"{users} another score, of {better.users:,}; it takes at least {FEWEST}"
+    what = "gain" if margin is None else "change"
+    least = percent(better, better.detectable)
+    return f"with these users, a true {what} of {least} would show in 8 of 10 tests"
+
+
+def _joined(reasons: Sequence[str]) -> str:
+    """Join the first reasons; say how many more there are."""
+    shown = list(dict.fromkeys(reasons))
+    if len(shown) <= 2:
+        return "; ".join(shown)
+    return f"{'; '.join(shown[:2])}; and {len(shown) - 2} more (below)"

@@ -1,0 +1,271 @@
+"""`hygiene`: what is wrong with lists before any metric is computed, counted, with the policy."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any, TypeVar, Unpack
+
+import numpy as np
+import polars as pl
+
+from unskew.arrays import I64, frozen
+from unskew.checks import as_count, checked
+from unskew.errors import SettingError
+from unskew.judging.judged import Judged, Need, judge
+from unskew.judging.numbering import several_refused
+from unskew.judging.reading import DEFAULTS, DataOptions, name_systems
+from unskew.judging.shape import Matched
+from unskew.judging.tied import refuse_order
+from unskew.report.result import Result
+from unskew.report.text import counted
+from unskew.runs import Run, read_run
+from unskew.targets.lists import TargetLists
+from unskew.ties import EXPECTED
+
+T = TypeVar("T")
+
+
+def second_argument(judgments: object, runs: object, metrics: T, default: T) -> tuple[object, T]:
+    """Return runs and metrics: after judged data, metrics are the second argument."""
+    if not isinstance(judgments, Judged) or runs is None:
+        return runs, metrics
+    if metrics != default:
+        raise SettingError("runs are already part of the judged data: leave runs=… out")
+    return None, runs  # type: ignore[return-value]
+
+
+def as_judged(
+    judgments: object,
+    runs: object,
+    *,
+    seed: int = 0,
+    may_tie: bool = False,
+    may_repeat: bool = False,
+    **options: Any,
+) -> Judged:
+    """Take judged data as they are, or judge raw data by the options of `judge`.
+
+    What cannot average over orders of equal scores leaves `may_tie` out, what cannot take users
+    with lists of several dates or sessions `may_repeat`.
+    """
+    judged = _judged(judgments, runs, seed, may_tie, options)
+    if judged.occasions is not None and not may_repeat:
+        raise several_refused("users have several lists, and")
+    return judged
+
+
+def _judged(
+    judgments: object, runs: object, seed: int, may_tie: bool, options: dict[str, Any]
+) -> Judged:
+    given = judgments.ties if isinstance(judgments, Judged) else options.get("ties")
+    if given == EXPECTED and not may_tie:
+        raise refuse_order()
+    if not isinstance(judgments, Judged):
+        if runs is None:
+            raise SettingError(
+                "runs are missing: give ranked lists by system, or judged data (us.judge) alone"
+            )
+        return judge(judgments, runs, seed=seed, **options)
+    for name, value in {"runs": runs, **options}.items():
+        usual = DEFAULTS.get(name)
+        if value is not None and not (isinstance(value, str) and value == usual):
+            raise SettingError(
+                f"{name} is already part of the judged data: leave {name}=… out, or give it to "
+                "judge(…)"
+            )
+    return judgments
+
+
+POLICIES = {
+    "duplicate items": "refused, or best place kept",
+    "items without a score": "refused, or left out",
+    "empty places": "take a place, not liked",
+    "items outside the catalogue": "take a place, not liked",
+    "training items": "take a place",
+    "tied items": "ordered, or averaged",
+    "lists in which all scores are equal": "ordered, or averaged",
+    "short lists": "missing places are not liked",
+    "users without a list": "score 0, or left out",
+    "lists of users without test data": "left out, or averaged",
+}
+"""What is counted, and what becomes of it."""
+
+
+@dataclass(frozen=True)
+class Finding:
+    """How often one thing is wrong with the lists of a system."""
+
+    system: str
+    check: str
+    count: int
+    total: int
+    """Items, lists or users of which these are."""
+    lists: int | None
+    """In how many lists; None where lists themselves are counted, or it is not known."""
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Hygiene(Result):
+    """What is wrong with the lists of each system. Made by `hygiene`."""
+
+    findings: tuple[Finding, ...]
+    systems: tuple[str, ...]
+    k: int | None
+    notes: tuple[str, ...] = ()
+
+    def table(self) -> pl.DataFrame:
+        """Return a row per system and check.
+
+        Columns: system, check, count, of (items, lists or users in all), share, lists (in how
+        many lists), policy (what `evaluate` makes of it).
+        """
+        rows = [
+            {
+                "system": one.system,
+                "check": one.check,
+                "count": one.count,
+                "of": one.total,
+                "share": one.count / one.total if one.total else None,
+                "lists": one.lists,
+                "policy": POLICIES[one.check],
+            }
+            for one in self.findings
+        ]
+        integers = dict.fromkeys(("count", "of", "lists"), pl.Int64)
+        texts = dict.fromkeys(("system", "check", "policy"), pl.String)
+        order = ("system", "check", "count", "of", "share", "lists", "policy")
+        kinds = {**texts, **integers, "share": pl.Float64}
+        return pl.DataFrame(rows, schema={name: kinds[name] for name in order})
+
+    def display_table(self) -> pl.DataFrame:
+        """Return what occurs at least once."""
+        return self.table().filter(pl.col("count") > 0)
+
+    def _explanation(self) -> list[str]:
+        clean = [
+            name
+            for name in self.systems
+            if not any(one.count for one in self.findings if one.system == name)
+        ]
+        lines = [f"nothing is wrong with the lists of {', '.join(clean)}"] if clean else []
+        against = "the longest list of the system" if self.k is None else f"{self.k} items"
+        return [*lines, f"a list is short if it is shorter than {against}"]
+
+    def _summary(self) -> str:
+        seen = sum(one.count > 0 for one in self.findings)
+        return f"{counted(len(self.systems), 'system')}, {counted(seen, 'finding')}"
+
+
+@checked
+def hygiene(
+    judgments: object,
+    runs: object = None,
+    *,
+    k: int | None = None,
+    seed: int = 0,
+    **data: Unpack[DataOptions],
+) -> Hygiene:
+    """Count what is wrong with ranked lists, also generated ones, and say what becomes of it.
+
+    Duplicates in a list, items outside the catalogue, training items, short and missing lists,
+    lists of users without test data, missing, tied and constant scores.
+
+    Parameters
+    ----------
+    judgments, runs
+        Judged data (`judge`) alone, or raw data as `judge` takes them: test ratings, and ranked
+        lists by system. Raw lists with duplicates and without scores are read, and counted.
+    k
+        A list of fewer items is short; the longest list of the system unless given.
+    seed
+        For `ties="random"`.
+    **data
+        Of raw data, see `judge`: liked, above, gain, loss, relevance, train, items, ties, depth.
+        Items outside the catalogue are counted where `items` or `train` is given.
+
+    Examples
+    --------
+    >>> import unskew as us
+    >>> test = {"user": [1, 2, 3], "item": ["a", "b", "c"], "rating": [5, 4, 5]}
+    >>> lists = {1: ["a", "a", "x"], 2: ["b"]}
+    >>> found = us.judging.hygiene(test, {"llm": lists}, liked=4, items=["a", "b", "c"])
+    >>> found.display_table().select("check", "count", "of").rows()
+    [('duplicate items', 1, 4), ('items outside the catalogue', 1, 3), ('short lists', 1, 2), \
+('users without a list', 1, 3)]
+    """
+    if k is not None:
+        as_count("k", k)
+    if not isinstance(judgments, Judged) and runs is not None:
+        if isinstance(judgments, TargetLists):
+            raise SettingError("judge target lists first: hygiene(judge(lists, runs))")
+        runs = {
+            name: read_run(source, ties=data.get("ties"), seed=seed, duplicates="first", nan="drop")
+            for name, source in name_systems(runs).items()
+        }
+    judged = as_judged(judgments, runs, seed=seed, may_tie=True, **data)
+    judged = judged.prepare(Need(catalogue="known"))
+    models = [name for name, one in judged.systems.items() if not isinstance(one, Run)]
+    if models:
+        raise SettingError(
+            f"{', '.join(models)}: a model ranks the targets that it is asked for; hygiene is for "
+            "ready-made runs"
+        )
+    findings = tuple(
+        finding
+        for name, matched in judged.matched.items()
+        for finding in _findings(name, matched, judged, k)
+    )
+    return Hygiene(findings, tuple(judged.systems), k, judged.notes)
+
+
+def _findings(name: str, matched: Matched, judged: Judged, k: int | None) -> Iterator[Finding]:
+    """Count everything of one system."""
+    run, counts = matched.run, matched.run.counts
+    places, lists = int((matched.stop - matched.start).sum()), int(np.count_nonzero(run.depth))
+
+    def find(check: str, each: I64, total: int) -> Finding:
+        return Finding(name, check, int(each.sum()), total, int(np.count_nonzero(each)))
+
+    given = int(run.start[-1]) + counts.duplicates + counts.without_score
+    yield Finding(name, "duplicate items", counts.duplicates, given, counts.duplicate_lists)
+    if counts.was_scored:
+        yield Finding(name, "items without a score", counts.without_score, given, None)
+    empty, outside, known = _slots(matched, judged)
+    yield find("empty places", empty, places)
+    if judged.items is not None or judged.train is not None:
+        yield find("items outside the catalogue", outside, places)
+    if judged.train is not None:
+        yield find("training items", known, places)
+    ties = run.tie_counts or counts.ties
+    if ties is not None:
+        yield Finding(name, "tied items", ties.tied, int(run.start[-1]), None)
+        yield Finding(name, "lists in which all scores are equal", ties.constant, lists, None)
+    longest = int(run.depth.max(initial=0))
+    short = (run.depth > 0) & (run.depth < (longest if k is None else k))
+    yield Finding(name, "short lists", int(short.sum()), lists, None)
+    tested = np.diff(judged.judgments.start) > 0
+    listed = matched.stop > matched.start
+    users = int(np.count_nonzero(tested))
+    yield Finding(name, "users without a list", int((tested & ~listed).sum()), users, None)
+    strangers = int((listed & ~tested).sum())
+    yield Finding(name, "lists of users without test data", strangers, lists, None)
+
+
+def _slots(matched: Matched, judged: Judged) -> tuple[I64, I64, I64]:
+    """Count, of each list, empty places, items outside the catalogue and training items."""
+    from unskew.judging import list_kernels
+
+    basis = judged.basis
+    assert basis.catalogue is not None
+    train = basis.train
+    none = frozen(np.zeros(0, np.int64)), frozen(np.zeros(0, np.int32))
+    return list_kernels.count_slots(
+        matched.lists.user,
+        matched.start,
+        matched.stop,
+        matched.run.item,
+        matched.from_run,
+        frozen(basis.catalogue),
+        *(none if train is None else (train.start, train.item)),
+    )

@@ -1,0 +1,420 @@
+"""`read_annotation`: what people judged so far, as a random sample, and whether it is enough."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import polars as pl
+
+from unskew.arrays import F64, I64, Mask, frozen
+from unskew.checks import as_count, as_number, check_share, checked, choose
+from unskew.data.ratings import Ids
+from unskew.data.read.tables import ITEM, USER, DataTable, column_names, read_table
+from unskew.data.relevance import Relevance
+from unskew.engine.files import digest_of_file, inner_path, local_path, read_sealed, reading
+from unskew.errors import DataError, file_name
+from unskew.labels.annotation_designs import DESIGNS, Wave
+from unskew.labels.annotation_plan import (
+    CARD,
+    FORMAT,
+    LABEL,
+    PAIRS,
+    TO_JUDGE,
+    UNCLEAR,
+    AnnotationPlan,
+    Labels,
+)
+from unskew.labels.annotation_status import AnnotationStatus, status_of
+from unskew.report.result import Result
+from unskew.report.text import counted
+from unskew.unbiased.weighted_averages import LEVEL
+
+
+def load_plan(folder: str | os.PathLike[str]) -> AnnotationPlan:
+    """Read what `AnnotationPlan.save` wrote; refuse changed files and other formats."""
+    home = Path(folder)
+    if not (home / CARD).is_file():
+        raise DataError(f"{home}: no plan of an annotation here ({CARD} is missing)")
+    with reading(home / CARD):
+        try:
+            card = read_sealed(inner_path(home, CARD))
+        except ValueError as problem:
+            raise DataError(f"{home / CARD}: {problem}; take the file that was written") from None
+    if card.get("format") != FORMAT:
+        raise DataError(
+            f"{home / CARD}: format {card.get('format')!r}, and this version of unskew reads "
+            f"format {FORMAT}"
+        )
+    with reading(home / PAIRS):
+        if digest_of_file(inner_path(home, PAIRS)) != card["files"][PAIRS]:
+            raise DataError(f"{home / PAIRS}: the file was changed; take the one that was written")
+        frame = pl.read_parquet(local_path(home / PAIRS), glob=False)
+    return _plan_of(card, frame)
+
+
+def read_labels(plan: AnnotationPlan, source: object) -> tuple[Labels, list[str]]:
+    """Match the rows of a filled-in file to the plan; return labels by place in the order."""
+    table = read_table(source)
+    user, item, label = (
+        _column(table, what, names)
+        for what, names in (
+            ("user", USER),
+            ("item", ITEM),
+            (LABEL, (LABEL, *column_names()["opinions"])),
+        )
+    )
+    place = _places(plan, table, user, item)
+    value, unclear = _parsed(plan, table, label)
+    given = ~np.isnan(value) | unclear
+    _check_repeated(table, place, value, unclear, given)
+    known, cannot = plan.labels.value.copy(), plan.labels.unclear.copy()
+    fresh = given & ~(plan.labels.judged)[place]
+    changed = given & plan.labels.judged[place]
+    changed &= ~((value == known[place]) | (unclear & cannot[place]))
+    if changed.any():
+        row = int(np.argmax(changed))
+        raise DataError(
+            f"{table.source}: row {row + 1} has another label for user {table.frame[user][row]!r}, "
+            f"item {table.frame[item][row]!r} than the first batch, which the plan holds"
+        )
+    known[place[fresh]], cannot[place[fresh]] = value[fresh], unclear[fresh]
+    notes = []
+    absent = plan.labels.judged.size - np.union1d(place, np.flatnonzero(plan.labels.judged)).size
+    if absent:
+        is_are = counted(absent, "planned pair is", "planned pairs are")
+        notes.append(f"{is_are} not in {table.source}: not judged yet")
+    return Labels(frozen(known), frozen(cannot)), notes
+
+
+def _column(table: DataTable, what: str, names: Sequence[str]) -> str:
+    """Return the column that holds users, items or labels."""
+    column = table.pick(what, names, None)
+    if column is None:
+        raise DataError(
+            f"{table.source}: no {what} column among: {', '.join(table.frame.columns)}; give the "
+            f"file that was written ({TO_JUDGE}), its labels filled in"
+        )
+    return column
+
+
+def _places(plan: AnnotationPlan, table: DataTable, user: str, item: str) -> I64:
+    """Return the place in the order of each row of a table; refuse pairs that are not planned."""
+    columns, numbers = [], []
+    for known, name in ((plan.user, user), (plan.item, item)):
+        ids, codes = Ids.number(known)
+        empty = table.frame[name].is_null()
+        if empty.any():
+            raise DataError(f"{table.source}: row {empty.arg_true()[0] + 1} has no {name}")
+        columns.append(ids.codes(table.frame[name]).astype(np.int64))
+        numbers.append((codes.astype(np.int64), len(ids)))
+    (planned_user, _), (planned_item, width) = numbers
+    planned = planned_user[plan.order] * width + planned_item[plan.order]
+    asked = np.where((columns[0] < 0) | (columns[1] < 0), -1, columns[0] * width + columns[1])
+    by_number = np.argsort(planned)
+    at = np.minimum(np.searchsorted(planned[by_number], asked), planned.size - 1)
+    place = by_number[at]
+    wrong = planned[place] != asked
+    if wrong.any():
+        row = int(np.argmax(wrong))
+        more = int(wrong.sum()) - 1
+        raise DataError(
+            f"{table.source}: row {row + 1} (user {table.frame[user][row]!r}, item "
+            f"{table.frame[item][row]!r}) is not a pair of the plan"
+            + (f", and {counted(more, 'further row is', 'further rows are')} not" if more else "")
+            + "; spreadsheet programs change long numbers and leading zeros of ids: copy the "
+            f"labels into {TO_JUDGE} as it was written"
+        )
+    return place
+
+
+def _parsed(plan: AnnotationPlan, table: DataTable, name: str) -> tuple[F64, Mask]:
+    """Return labels as numbers, NaN where a cell is empty; and where people could not tell."""
+    column = table.frame[name]
+    text = column.cast(pl.String).str.strip_chars()
+    text = pl.select(pl.when(text == "").then(None).otherwise(text)).to_series()
+    unclear = (text == UNCLEAR).fill_null(value=False)
+    number = text.cast(pl.Float64, strict=False)
+    low, high = plan.scale
+    fits = number.is_between(low, high).fill_null(value=False) & (number == number.floor())
+    wrong = text.is_not_null() & ~unclear & ~fits.fill_null(value=False)
+    if wrong.any():
+        row, count = int(wrong.arg_true()[0]), int(wrong.sum())
+        raise DataError(
+            f"{table.source}: {counted(count, 'label is', 'labels are')} not allowed, the first in "
+            f"row {row + 1}: {text[row]!r}; labels are whole numbers from {low} to {high}, "
+            f"{UNCLEAR} where nobody can tell, or empty where nobody has judged"
+        )
+    values = number.cast(pl.Float64).fill_null(np.nan).to_numpy()
+    return np.where(unclear.to_numpy(), np.nan, values), unclear.to_numpy()
+
+
+def _check_repeated(table: DataTable, place: I64, value: F64, unclear: Mask, given: Mask) -> None:
+    """Refuse a pair that stands twice with different labels; the same label twice is one."""
+    rows = np.flatnonzero(given)
+    order = rows[np.argsort(place[rows], kind="stable")]
+    same = place[order[1:]] == place[order[:-1]]
+    one, other = order[:-1][same], order[1:][same]
+    differ = (value[one] != value[other]) & ~(unclear[one] & unclear[other])
+    if differ.any():
+        first = int(np.argmax(differ))
+        raise DataError(
+            f"{table.source}: rows {one[first] + 1} and {other[first] + 1} are the same pair with "
+            f"different labels: keep one of them"
+        )
+
+
+def _plan_of(card: dict[str, Any], frame: pl.DataFrame) -> AnnotationPlan:
+    rule = dict(card["relevance"])
+    for what in ("gain", "loss"):
+        if isinstance(rule[what], dict):
+            keys = {key: float(key) for key in rule[what]}
+            rule[what] = {
+                int(one) if one.is_integer() else one: rule[what][key] for key, one in keys.items()
+            }
+    place = frame["place"].fill_null(0).to_numpy()
+    order = np.argsort(place, kind="stable")[int((place == 0).sum()) :]
+    names = [name for name in frame.columns if name.startswith("coefficient_")]
+    waves = [
+        Wave(**{**one, "slots": None if one["slots"] is None else tuple(one["slots"])})
+        for one in card["waves"]
+    ]
+    label = frame["label"].cast(pl.Float64).fill_null(np.nan).to_numpy()[order]
+    return AnnotationPlan(
+        metric=card["metric"],
+        estimand=card["estimand"],
+        systems=tuple(card["systems"]),
+        scale=(card["scale"][0], card["scale"][1]),
+        relevance=Relevance(**rule),
+        seed=card["seed"],
+        smallest=card["smallest"],
+        user=frame["user"],
+        item=frame["item"],
+        coefficient=frozen(np.array([frame[name].to_numpy() for name in names])),
+        hint=frozen(frame["hint"].to_numpy()) if "hint" in frame.columns else None,
+        stratum=frozen(frame["stratum"].to_numpy()),
+        strata=tuple(card["strata"]),
+        order=frozen(order),
+        waves=tuple(waves),
+        labels=Labels(frozen(label), frozen(frame["unclear"].to_numpy()[order])),
+        facts=card["facts"],
+        notes=tuple(card["notes"]),
+    )
+
+
+SKIPPED = ("hold", "refuse")
+CERTAIN = "judged before"
+"""The stratum of pairs whose labels decided which pairs were drawn next."""
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class Annotation(Result):
+    """The labels that people gave to planned pairs. From `read_annotation`."""
+
+    plan: AnnotationPlan
+    labels: Labels
+    source: str
+    file_notes: tuple[str, ...] = ()
+
+    @property
+    def used(self) -> int:
+        """How many pairs are judged without a gap from the first on: a random sample."""
+        return self.labels.prefix
+
+    @property
+    def held(self) -> int:
+        """How many labels stand behind the first pair that has none: they are held back."""
+        return int(self.labels.judged.sum()) - self.used
+
+    def table(self) -> pl.DataFrame:
+        """Return the sample: user, item, label, probability and, where the design has it, stratum.
+
+        `assisted(human=…)` and `unskew estimate --human` take it. Labels behind the first gap are
+        left out, and so are pairs of which nobody could tell: the probability counts the others.
+        """
+        count = self.used
+        plan, clear = self.plan, ~self.labels.unclear[:count]
+        chance, group = plan.probabilities(count)
+        rows = plan.order[:count][clear]
+        columns = {
+            "user": plan.user.gather(rows),
+            "item": plan.item.gather(rows),
+            "label": pl.Series(self.labels.value[:count][clear]).cast(pl.Int64),
+        }
+        code = np.zeros(count, np.int64) if group is None else group.astype(np.int64) + 1
+        said, asked = np.bincount(code[clear], minlength=1), np.bincount(code, minlength=1)
+        share = np.ones(asked.size)
+        share[: said.size] = said / np.maximum(asked[: said.size], 1)
+        columns["probability"] = pl.Series((chance * share[code])[clear])
+        if group is not None:
+            columns["stratum"] = pl.Series([CERTAIN, *plan.strata]).gather(code[clear])
+        return pl.DataFrame(columns)
+
+    def display_table(self) -> pl.DataFrame:
+        """Return a row per stratum: pairs, how many are planned, and how many are judged."""
+        plan = self.plan
+        judged = np.bincount(plan.stratum[plan.order[: self.used]], minlength=len(plan.strata))
+        planned = plan.table().select("stratum", "pairs", pl.col("labels").alias("planned"))
+        return planned.with_columns(judged=judged)
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """What was held back, left out or assumed."""
+        lines = list(self.file_notes)
+        if self.held:
+            one = int(np.argmin(self.labels.judged))
+            row = self.plan.order[one]
+            lines.append(
+                f"{counted(self.held, 'label is', 'labels are')} held back, as pairs before them "
+                f"have none: only the first pairs of the order without a gap are a random sample. "
+                f"The first gap: user {self.plan.user[int(row)]!r}, item "
+                f"{self.plan.item[int(row)]!r}"
+            )
+        unclear = int(self.labels.unclear[: self.used].sum())
+        if unclear:
+            pairs = counted(unclear, "pair")
+            lines.append(
+                f"of {pairs} nobody could tell: intervals allow for the least and the largest label"
+            )
+        drawn = np.bincount(
+            self.plan.stratum[self.plan.order[: self.used]], minlength=len(self.plan.strata)
+        )
+        _, group = self.plan.probabilities(self.used)
+        empty = [name for name, n in zip(self.plan.strata, drawn, strict=True) if not n]
+        if group is not None and empty and self.used:
+            lines.append(f"no pair is judged yet in: {'; '.join(empty)}")
+        return tuple(lines)
+
+    def _explanation(self) -> list[str]:
+        lines = [
+            f"{self.source}: {counted(self.used, 'pair')} of {self.plan.budget:,} judged; "
+            f"{self.plan._explanation()[0]}"
+        ]
+        if self.plan.estimand == "difference":
+            a, b = self.plan.systems
+            lines.append(
+                f"pairs that count alike for {a} and {b} were never drawn: the sample is for their "
+                f"difference, not for the level of either"
+            )
+        if self.labels.unclear[: self.used].any():
+            lines.append("pairs marked ? are not in the sample, as if they were like the others")
+        if self.used < self.plan.budget:
+            lines.append(
+                "if labels are stopped because of what they show, intervals for a fixed number of "
+                "labels are too narrow: quote the interval of the status"
+            )
+        return lines
+
+    def _summary(self) -> str:
+        return f"{self.plan.metric}, {self.used:,} of {self.plan.budget:,} pairs judged"
+
+    @checked
+    def status(
+        self,
+        *,
+        smallest: float | None = None,
+        width: float | None = None,
+        level: float = LEVEL,
+    ) -> AnnotationStatus:
+        """Say whether the labels are enough, by intervals that hold whenever anybody looks.
+
+        Parameters
+        ----------
+        smallest
+            The smallest difference that matters; that of the plan unless given. Labels are enough
+            when the difference is surely smaller than that, and the number of labels still needed
+            is for a true difference of this size, never for the observed one.
+        width
+            Labels are also enough when every interval is narrower than this.
+        level
+            How often all intervals hold what they estimate, after every number of labels.
+
+        Examples
+        --------
+        >>> import tempfile, unskew as us
+        >>> x = {user: ["a", "b", "c"] for user in range(100)}
+        >>> y = {user: ["a", "d", "e"] for user in range(100)}
+        >>> plan = us.unbiased.plan_annotation({"x": x, "y": y}, "P@3", budget=60, seed=1)
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     judged = us.unbiased.read_annotation(plan.save(folder))
+        >>> judged.status(smallest=0.1).decision
+        'go on'
+        """
+        if smallest is not None:
+            as_number("smallest", smallest, above=True)
+        if width is not None:
+            as_number("width", width, above=True)
+        check_share("level", level)
+        return status_of(
+            self.plan, self.labels, self.notes, smallest=smallest, width=width, level=level
+        )
+
+    @checked
+    def extend(self, budget: int, design: str = "stratified") -> AnnotationPlan:
+        """Return a plan with further pairs, drawn behind those that were planned.
+
+        Pairs that have a label keep it; the new plan's file asks for those that have none. Order
+        and random draws of the earlier pairs stay, so that intervals stay valid whatever the labels
+        were.
+
+        Parameters
+        ----------
+        budget
+            How many pairs more.
+        design
+            As for `plan_annotation`; `neyman` learns from the labels where they vary most (the
+            labels before are then no longer part of the random sample for the rest: `table` has
+            them with probability 1).
+        """
+        as_count("budget", budget)
+        choose("design", design, DESIGNS)
+        return self.plan.extended(self.labels, budget, design)
+
+
+@checked
+def read_annotation(
+    folder: str | os.PathLike[str], file: object = None, *, skipped: str = "hold"
+) -> Annotation:
+    """Read back the file that people filled in.
+
+    Parameters
+    ----------
+    folder
+        Where `AnnotationPlan.save` wrote the plan.
+    file
+        The filled-in file, or any table with columns user, item, label, its rows in any order.
+        Default: `to-judge.csv` in the folder. Cells are a whole number of the scale, empty where
+        nobody has judged, `?` where nobody can tell.
+    skipped
+        Only the first pairs of the order, up to the first without a label, are a random sample: who
+        skips pairs may skip hard ones. `hold` keeps the labels behind the first gap back until it
+        is filled, and counts them; `refuse` makes them an error.
+
+    Examples
+    --------
+    >>> import tempfile, unskew as us
+    >>> x, y = {1: ["a", "b"], 2: ["a", "b"]}, {1: ["c", "b"], 2: ["d", "b"]}
+    >>> plan = us.unbiased.plan_annotation({"x": x, "y": y}, "P@2", budget=4, seed=1)
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     saved = plan.save(folder)
+    ...     judged = us.unbiased.read_annotation(
+    ...         folder, {"user": [1, 2, 1, 2], "item": ["a", "a", "c", "d"], "label": [1, 1, 0, 0]}
+    ...     )
+    >>> judged
+    Annotation(P@2, 4 of 4 pairs judged)
+    >>> judged.status().table().rows()
+    [('x less y', 0.5, 0.5, 0.5)]
+    """
+    choose("skipped", skipped, SKIPPED)
+    plan = load_plan(folder)
+    source = inner_path(folder, TO_JUDGE) if file is None else file
+    labels, notes = read_labels(plan, source)
+    name = file_name(source) if isinstance(source, str | os.PathLike) else "table"
+    result = Annotation(plan=plan, labels=labels, source=name, file_notes=tuple(notes))
+    if skipped == "refuse" and result.held:
+        raise DataError(f"{name}: {result.notes[len(notes)]}")
+    return result

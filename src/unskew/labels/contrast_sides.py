@@ -1,0 +1,436 @@
+r"""A contrast as one or two shares: the pairs that count for it, and those that count against it.
+
+The value of a system is :math:`C \bar y`, with C what all its places add up to and :math:`\bar y`
+the share of them, weighted by what they add, that people like. The difference of two systems is
+:math:`C_+ \bar y_+ - C_- \bar y_-` over the pairs that add something to it and those that take
+something from it. C is known from the lists; a share is estimated by the weighted mean of sampled
+labels (Hájek), corrected by the labels of an annotator (`power_tuning`).
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+
+from unskew.arrays import F64, I64, Mask
+from unskew.labels.human_samples import SIMPLE, UNEQUAL, HumanSample
+from unskew.stats.share_intervals import (
+    clopper_pearson,
+    hypergeometric,
+    score_interval,
+    sum_interval,
+)
+from unskew.stats.special import student_t_quantile
+
+_NOTHING = 1e-12
+
+
+def leave_one_out_slopes(weight: F64, y: F64, label: F64, stratum: I64, room: F64) -> F64:
+    r"""Return for each sampled pair the slope of y on the annotator's label among all others.
+
+    It minimises the variance within strata of :math:`\sum w (y - \bar y - \lambda (f - \bar f))`,
+    with weighted means.
+
+    Parameters
+    ----------
+    weight
+        Of each sampled pair: what it adds, over its probability.
+    y
+        People's labels.
+    label
+        Labels of the annotator, less their mean over all pairs.
+    stratum
+        0, 1, … for each sampled pair; strata without any may be there.
+    room
+        By stratum: the share of its pairs that is not sampled. One that is sampled as a whole
+        varies no more.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from unskew.labels.contrast_sides import leave_one_out_slopes
+    >>> y, label = np.array([1.0, 1, 0, 0, 1]), np.array([0.5, 0.5, -0.5, -0.5, -0.5])
+    >>> one = np.zeros(5, np.int64)
+    >>> leave_one_out_slopes(np.ones(5), y, label, one, np.ones(1)).round(3).tolist()
+    [0.667, 0.667, 0.5, 0.5, 1.0]
+    """
+    sums = _TuningSums(stratum, room)
+    columns = {"y": weight * y, "f": weight * label, "w": weight}
+    total = sums.without(weight)
+    with np.errstate(invalid="ignore", divide="ignore"):
+        y_mean, f_mean = (sums.without(columns[name]) / total for name in "yf")
+        product = {
+            name: sums.products(columns[name[0]], columns[name[1]])
+            for name in ("yf", "yw", "fw", "ff", "ww")
+        }
+        top = product["yf"] - y_mean * product["fw"] - f_mean * product["yw"]
+        top = top + y_mean * f_mean * product["ww"]
+        bottom = product["ff"] - 2 * f_mean * product["fw"] + f_mean**2 * product["ww"]
+        slope = top / bottom
+    # Where all labels are alike, rounding leaves a little of what should be 0.
+    usable = (bottom > _NOTHING * float((columns["f"] ** 2).sum())) & np.isfinite(slope)
+    return np.where(usable, slope, 0.0)
+
+
+class _TuningSums:
+    """Sums over all pairs but one, for each in turn."""
+
+    def __init__(self, stratum: I64, room: F64) -> None:
+        self.stratum, self.room = stratum, room
+        self.number = np.bincount(stratum, minlength=room.size).astype(np.float64)
+
+    def without(self, column: F64) -> F64:
+        """Return the sum without each pair."""
+        return float(column.sum()) - column
+
+    def products(self, one: F64, other: F64) -> F64:
+        """Return Σ room (one - mean) (other - mean) within strata, without each pair."""
+        h = self.stratum
+        a, b, both = (self._by_stratum(column) for column in (one, other, one * other))
+        whole = self.room * _inside(self.number, a, b, both)
+        rest = _inside(self.number[h] - 1.0, a[h] - one, b[h] - other, both[h] - one * other)
+        return float(whole.sum()) - whole[h] + self.room[h] * rest
+
+    def _by_stratum(self, column: F64) -> F64:
+        return np.bincount(self.stratum, column, self.room.size).astype(np.float64)
+
+
+def _inside(number: F64, a: F64, b: F64, both: F64) -> F64:
+    """Return Σ (a - mean) (b - mean) from the sums of a, of b and of both."""
+    return np.where(number > 0, both - a * b / np.maximum(number, 1.0), 0.0)
+
+
+HUMAN, PPI, TUNED = "human", "PPI", "PPI++"
+ESTIMATORS = (HUMAN, PPI, TUNED)
+
+LISTS, USERS = "lists", "users"
+POPULATIONS = (LISTS, USERS)
+
+MANY = {HUMAN: 17, PPI: 15, TUNED: 15}
+"""From so many liked and so many disliked labels on (effective numbers) the score interval is used.
+
+Fixed on exact binomial coverage: with 17, human labels alone cover at least .95 wherever fewer than
+10 liked labels are expected. What is corrected by labels is less skewed."""
+CARRIERS = 10
+"""And so many pairs must carry the variance: (Σ x²)² / Σ x⁴, about the errors of the annotator."""
+FEW_ERRORS = 0.5
+"""Below these counts labels of the annotator narrow the interval only if its errors are at most
+this part of the liked, and of the disliked, labels; else it is that of human labels alone."""
+BUCKET = 4.0
+"""Pairs whose weights differ by less than this factor are one cell of the exact interval."""
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class LabelledPairs:
+    """What contrasts are estimated from, for one metric: labels of all pairs, people's of some."""
+
+    label: F64
+    """The annotator's label of each recommended pair, from 0 to 1."""
+    sample: HumanSample
+    y: F64
+    """People's label of each sampled pair, from 0 to 1."""
+    user: I64
+    """The user of each recommended pair, among those with a list: 0, 1, …"""
+    users: int
+    population: str = LISTS
+
+    @cached_property
+    def is_binary(self) -> bool:
+        """Whether people's labels are 0 or 1."""
+        return bool(np.isin(self.y, (0.0, 1.0)).all())
+
+    @cached_property
+    def sampled_user(self) -> I64:
+        """The user of each sampled pair."""
+        return self.user[self.sample.row]
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class Side:
+    """Pairs that count for a contrast (sign 1), or against it (sign -1), and the sampled ones."""
+
+    data: LabelledPairs
+    sign: float
+    row: I64
+    """Which recommended pairs."""
+    add: F64
+    """What each adds, above 0."""
+    inside: Mask
+    """Which pairs of the sample are among them."""
+    weight: F64
+    """Of the sampled ones: what it adds, over its probability."""
+
+    @classmethod
+    def of(cls, data: LabelledPairs, row: I64, add: F64, sign: float) -> Side:
+        """Find the sampled pairs among those of a side."""
+        sampled = data.sample.row
+        at = np.minimum(np.searchsorted(row, sampled), max(row.size - 1, 0))
+        inside = row[at] == sampled if row.size else np.zeros(sampled.size, np.bool_)
+        weight = add[at[inside]] / data.sample.probability[inside]
+        return cls(data=data, sign=sign, row=row, add=add, inside=inside, weight=weight)
+
+    @property
+    def number(self) -> int:
+        """How many of its pairs are sampled."""
+        return int(self.weight.size)
+
+    @cached_property
+    def total(self) -> float:
+        """What all pairs add up to."""
+        return float(self.add.sum())
+
+    @cached_property
+    def y(self) -> F64:
+        """People's labels of the sampled pairs."""
+        return self.data.y[self.inside]
+
+    @cached_property
+    def label(self) -> F64:
+        """The annotator's labels of the sampled pairs."""
+        return self.data.label[self.data.sample.row[self.inside]]
+
+    @cached_property
+    def stratum(self) -> I64:
+        """The strata of the sampled pairs."""
+        return self.data.sample.stratum[self.inside]
+
+    @cached_property
+    def owner(self) -> I64:
+        """The users of the sampled pairs."""
+        return self.data.sampled_user[self.inside]
+
+    @cached_property
+    def labels(self) -> F64:
+        """The annotator's labels of all pairs."""
+        return self.data.label[self.row]
+
+    @cached_property
+    def label_mean(self) -> float:
+        """The weighted mean of the annotator's labels over all pairs."""
+        return float((self.add * self.labels).sum()) / self.total
+
+    @cached_property
+    def is_equal(self) -> bool:
+        """Whether all pairs add the same."""
+        least, most = float(self.add.min()), float(self.add.max())
+        return most - least <= 1e-9 * most
+
+    @property
+    def is_whole(self) -> bool:
+        """Whether people labelled all pairs."""
+        return self.number == self.row.size
+
+    @cached_property
+    def free(self) -> int:
+        """Degrees of freedom of the variance: sampled pairs less strata."""
+        return max(self.number - int(np.unique(self.stratum).size), 1)
+
+    def slopes(self, estimator: str) -> F64:
+        """Return by how much of the annotator's label each label of people is corrected."""
+        if estimator != TUNED:
+            return np.full(self.number, 1.0 if estimator == PPI else 0.0)
+        centred = self.label - self.label_mean
+        room = self.data.sample.room
+        return leave_one_out_slopes(self.weight, self.y, centred, self.stratum, room)
+
+    @cached_property
+    def scale(self) -> float:
+        """What the sampled pairs stand for, over what they add up to."""
+        return self.total / float(self.weight.sum())
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class SideEstimate:
+    """The share of a side that is liked, and what its interval is made of."""
+
+    side: Side
+    estimator: str
+    share: float
+    slope: float
+    """The mean of the slopes."""
+    moves: F64
+    """By sampled pair, 0 outside the side: how far it moves the contrast, with its sign."""
+    variance: float = math.nan
+    """Of the share."""
+    free: int = 1
+    regime: str = "exact"
+    """How intervals of the contrast are made: `score`, `exact`, or `human`: as of these alone."""
+    other: SideEstimate | None = None
+    """That of human labels alone, whose interval stands in where labels would not narrow it."""
+
+    @classmethod
+    def of(cls, side: Side, estimator: str) -> SideEstimate:
+        """Estimate the share by the weighted mean of corrected labels."""
+        slope = side.slopes(estimator)
+        corrected = side.y - slope * (side.label - side.label_mean)
+        weight, all_weights = side.weight, float(side.weight.sum())
+        share = float((weight * corrected).sum()) / all_weights
+        moves = np.zeros(len(side.data.sample))
+        moves[side.inside] = side.sign * side.scale * weight * (corrected - share)
+        mean = float((weight * slope).sum()) / all_weights
+        return cls(side=side, estimator=estimator, share=share, slope=mean, moves=moves)
+
+    @cached_property
+    def by_user(self) -> F64:
+        """What each user is expected to add, from all pairs, before the sample corrects it."""
+        side = self.side
+        expected = self.share + self.slope * (side.labels - side.label_mean)
+        owner, users = side.data.user[side.row], side.data.users
+        return np.bincount(owner, side.sign * side.add * expected, users).astype(np.float64)
+
+    @property
+    def kind(self) -> str:
+        """How the interval is made: `all judged`, `score`, `exact` or `human` (of these alone)."""
+        if self.side.data.population == LISTS and self.side.is_whole:
+            return "all judged"
+        if self.regime == "score" and (self.variance <= 0 or not 0 < self.share < 1):
+            return "exact" if self.estimator == HUMAN else "human"
+        return self.regime
+
+    def ends(self, level: float) -> tuple[float, float]:
+        """Return the interval of the share; it holds the share itself."""
+        if self.kind == "all judged":
+            return self.share, self.share
+        if self.kind == "score":
+            t = student_t_quantile((1 + level) / 2, self.free)
+            return score_interval(self.share, self.variance, t)
+        if self.kind == "human":
+            assert self.other is not None
+            low, high = self.other.ends(level)
+        else:
+            low, high = self._exact(level)
+        return min(low, self.share), max(high, self.share)
+
+    def _exact(self, level: float) -> tuple[float, float]:
+        """Add up exact intervals of cells: by the annotator's label, and by similar weights.
+
+        Of a class without a label of people nothing is known: it widens the sum by all it can be.
+        """
+        side, classes = self.side, self._classes()
+        parts = [_cells(side, mask, whole, level) for mask, whole in classes if mask.any()]
+        weight, share, low, high = (np.concatenate(one) for one in zip(*parts, strict=True))
+        _, least, most = sum_interval(weight, share, low, high)
+        unknown = sum(float(side.add[whole].sum()) for mask, whole in classes if not mask.any())
+        return max(least, 0.0), min(most + unknown / side.total, 1.0)
+
+    def _classes(self) -> list[tuple[Mask, Mask]]:
+        """Return which sampled pairs, and which of all pairs, are in each class of labels."""
+        side = self.side
+        if self.estimator == HUMAN:
+            return [(np.ones(side.number, np.bool_), np.ones(side.row.size, np.bool_))]
+        mine, everyone = side.label > side.label_mean, side.labels > side.label_mean
+        both = [(mine, everyone), (~mine, ~everyone)]
+        return [(some, whole) for some, whole in both if whole.any()]
+
+
+def _cells(side: Side, mask: Mask, whole: Mask, level: float) -> tuple[F64, F64, F64, F64]:
+    """Return weight, share, low and high of the cells of a class of labels."""
+    part = float(side.add[whole].sum()) / side.total
+    weight, y = side.weight[mask], side.y[mask]
+    data = side.data
+    is_simple = data.population == LISTS and data.sample.kind == SIMPLE
+    if is_simple and side.is_equal and data.is_binary:
+        least, most = hypergeometric(int(y.sum()), y.size, int(whole.sum()), level)
+        return np.array([part]), np.array([y.mean()]), np.array([least]), np.array([most])
+    bucket = np.floor(np.log(weight / weight.max()) / math.log(BUCKET) + 1e-9).astype(np.int64)
+    cell = np.unique(bucket, return_inverse=True)[1]
+    sums, liked = np.bincount(cell, weight), np.bincount(cell, weight * y)
+    squares = np.bincount(cell, weight**2)
+    if data.population == USERS:
+        one = np.unique(np.stack([cell, side.owner[mask]]), axis=1, return_inverse=True)
+        amount = np.bincount(one[1].ravel(), weight)
+        squares = np.bincount(one[0][0], amount**2)
+    number, share = sums**2 / squares, liked / sums
+    low, high = clopper_pearson(share * number, number, level)
+    return part * sums / sums.sum(), share, low, high
+
+
+def sampling_covariance(
+    data: LabelledPairs, estimates: Sequence[SideEstimate], finite: bool = True
+) -> F64:
+    """Return the covariances of the sides that come from the draw of the sample.
+
+    With the finite-population correction: a stratum that is sampled as a whole adds nothing. A
+    simple sample is taken given how many pairs of each side it holds.
+
+    Parameters
+    ----------
+    data, estimates
+        What is estimated, and its sides.
+    finite
+        False: as if there were as many pairs again and again of what is not sampled as a whole.
+    """
+    sample = data.sample
+    number = np.array([one.side.number for one in estimates], np.float64)
+    inflation = np.sqrt(number / np.maximum(number - 1, 1))
+    moves = [one.moves for one in estimates]
+    result = np.zeros((len(moves), len(moves)))
+    if sample.kind == SIMPLE:
+        for i, estimate in enumerate(estimates):
+            room = 1.0 - estimate.side.number / estimate.side.row.size
+            room = room if finite else float(room > 0)
+            result[i, i] = room * float((estimate.moves**2).sum())
+    else:
+        for i, one in enumerate(moves):
+            for j, other in enumerate(moves[: i + 1]):
+                result[i, j] = result[j, i] = _product(sample, one, other, finite)
+    covariance: F64 = result * inflation[:, None] * inflation[None, :]
+    return covariance
+
+
+def _product(sample: HumanSample, one: F64, other: F64, finite: bool) -> float:
+    """Return Σ over strata of room x n / (n - 1) x Σ (one - mean) (other - mean)."""
+    room = 1.0 - sample.probability if sample.kind == UNEQUAL else sample.room
+    room = room if finite else (room > 0).astype(np.float64)
+    if sample.kind == UNEQUAL:
+        return float((room * one * other).sum())
+    size = len(sample.names)
+    a, b, both = (np.bincount(sample.stratum, x, size) for x in (one, other, one * other))
+    number = np.maximum(sample.number, 1.0)
+    spread = (both - a * b / number) * number / np.maximum(number - 1.0, 1.0)
+    return float((room * spread).sum())
+
+
+def by_user_covariance(
+    data: LabelledPairs,
+    estimates: Sequence[SideEstimate],
+    sampling: F64,
+    drifts: Sequence[F64 | None],
+) -> tuple[F64, list[F64]]:
+    """Return the covariances where users are drawn too, and what each user adds, centred.
+
+    Users are independent; what the sample of pairs varies by is part of what users add. It counts
+    there as if pairs were drawn one by one, so the difference to how they were drawn is added.
+
+    Parameters
+    ----------
+    data, estimates
+        What is estimated, and its sides.
+    sampling
+        Their covariances that come from the draw of the sample.
+    drifts
+        By side: what users change through the divisor, where that depends on them.
+    """
+    owner, users = data.sampled_user, data.users
+    parts = []
+    for one, drift in zip(estimates, drifts, strict=True):
+        part = one.by_user + np.bincount(owner, one.moves, users)
+        part = part if drift is None else part - drift
+        parts.append(part - part.mean())
+    result = sampling.copy()
+    keep = 1.0 - data.sample.probability
+    for i, one in enumerate(estimates):
+        for j, other in enumerate(estimates):
+            alone = float((keep * one.moves * other.moves).sum())
+            result[i, j] += float((parts[i] * parts[j]).sum()) * users / (users - 1) - alone
+    return result, parts
+
+
+def effective_number(amount: F64) -> float:
+    """Return (Σ a)² / Σ a²: how many equal amounts would be as uneven in sum."""
+    squares = float((amount**2).sum())
+    return float(amount.sum()) ** 2 / squares if squares > 0 else 0.0

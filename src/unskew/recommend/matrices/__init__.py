@@ -1,0 +1,1 @@
+"""Sparse matrices of ratings, their products and similarities."""

@@ -1,0 +1,450 @@
+"""`Lights`: the answers of all checks, and the numbers behind them."""
+
+from __future__ import annotations
+
+import os
+import textwrap
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, ClassVar
+
+import polars as pl
+
+from unskew.checks import checked, choose
+from unskew.data.events import Events
+from unskew.data.ratings import Ratings
+from unskew.engine.system import versions
+from unskew.errors import DataError, SettingError
+from unskew.report.document import Block, Document, Fold, Picture, Section, Words
+from unskew.report.page import save_report
+from unskew.report.result import Result
+from unskew.report.tables import Table
+from unskew.report.text import counted, visible
+from unskew.splits.counts import SplitCounts
+from unskew.splits.diagnosis import (
+    duplicate_users,
+    fact_checks,
+    feature_checks,
+    over_time,
+    time_checks,
+)
+from unskew.splits.diagnosis import duplicate_users as copy_checks
+from unskew.splits.diagnosis import fact_checks as filter_checks
+from unskew.splits.diagnosis.check import IN_ORDER, LIGHTS, Check, Reading, Rule
+from unskew.splits.diagnosis.over_time import DriftPeriod, RowsOverTime, drift_of, rows_over_time
+from unskew.splits.diagnosis.parts import Log, SplitParts
+from unskew.splits.split import Split
+
+if TYPE_CHECKING:
+    from unskew.report.charts import Figure
+
+
+FIGURES = ("time", "drift", "items")
+WIDTH = 100
+"""Of printed lines."""
+_INDENT = " " * 9
+
+
+@dataclass(frozen=True, eq=False)
+class Lights(Result):
+    """What was found in a split, or in several."""
+
+    figure_is_open: ClassVar[bool] = True
+
+    splits: Mapping[str, SplitCounts]
+    """By split: users, items and ratings of both parts, in numbers."""
+    checks: tuple[Check, ...]
+    """Every check, in the order of the list."""
+    timelines: tuple[RowsOverTime, ...] = ()
+    drift: tuple[DriftPeriod, ...] = ()
+    notes: tuple[str, ...] = field(default=())
+
+    @property
+    def leaks(self) -> tuple[Check, ...]:
+        """The checks whose light is red."""
+        return self.of_light("leak")
+
+    @property
+    def lights(self) -> dict[str, str]:
+        """The light of each check, by its key."""
+        return {one.key: one.light for one in self.checks}
+
+    def of_light(self, light: str) -> tuple[Check, ...]:
+        """Return the checks with a light: `leak`, `look`, `unknown`, `shown` or `ok`."""
+        choose("light", light, LIGHTS)
+        return tuple(one for one in self.checks if one.light == light)
+
+    def check(self, key: str) -> Check:
+        """Return one check by its key, such as `future`."""
+        choose("check", key, [one.key for one in self.checks])
+        return next(one for one in self.checks if one.key == key)
+
+    def table(self) -> pl.DataFrame:
+        """Return a row per check and split: its light, its value, and when the light changes."""
+        rows = [
+            (one.key, one.title, label, part.light, part.value, one.unit, one.threshold,
+             part.sentence)
+            for one in self.checks
+            for label, part in one.readings.items()
+        ]  # fmt: skip
+        texts = ["key", "title", "split", "light", "value", "unit", "threshold", "sentence"]
+        schema = {name: pl.Float64 if name == "value" else pl.String for name in texts}
+        return pl.DataFrame(rows, schema=schema, orient="row")
+
+    def numbers(self) -> pl.DataFrame:
+        """Return a row per split: users, items and ratings of its parts."""
+        rows = [{"split": label} | _plain(one) for label, one in self.splits.items()]
+        return pl.DataFrame(rows, infer_schema_length=None)
+
+    def counts(self) -> pl.DataFrame:
+        """Return a row per number behind the lights: its check, its split, its name, its value."""
+        rows = [
+            (one.key, label, name, None if isinstance(value, str) else value,
+             value if isinstance(value, str) else None)
+            for one in self.checks
+            for label, part in one.readings.items()
+            for name, value in part.counts.items()
+        ]  # fmt: skip
+        schema = {
+            "key": pl.String,
+            "split": pl.String,
+            "name": pl.String,
+            "value": pl.Float64,
+            "text": pl.String,
+        }
+        return pl.DataFrame(rows, schema=schema, orient="row", strict=False)
+
+    def figure(self, kind: str | None = None, *, scale: str = "linear") -> Figure:
+        """Draw rows over time, drift of items, or the ratings of items.
+
+        Parameters
+        ----------
+        kind
+            `time` (default where there are time stamps): the rows of each part over time. `drift`:
+            how different the items of each tenth of training are from those of the test. `items`:
+            the training and test ratings of items, of the first split.
+        scale
+            Of `items`: `linear` or `log`.
+        """
+        from unskew.splits.diagnosis.over_time import drift, over_time
+
+        if kind is None:
+            kind = "time" if self.timelines else "items"
+        choose("kind", kind, FIGURES)
+        if kind == "items":
+            return next(iter(self.splits.values())).figure(scale=scale)
+        if not self.timelines or (kind == "drift" and not self.drift):
+            raise DataError(
+                f"there is nothing to draw over time: {self.check('time-frame').sentence}"
+                if not self.timelines
+                else "training has too few rows to draw the drift of items"
+            )
+        return over_time(self.timelines) if kind == "time" else drift(self.drift)
+
+    def display_table(self) -> pl.DataFrame:
+        """Return a row per check, the worst light first."""
+        rows = [
+            (one.light, one.title, one.short, one.sentence, one.threshold)
+            for light in IN_ORDER
+            for one in self.of_light(light)
+        ]
+        names = ["light", "check", "value", "in a sentence", "when the light changes"]
+        return pl.DataFrame(rows, schema=dict.fromkeys(names, pl.String), orient="row")
+
+    def header(self) -> list[str]:
+        """Return what was looked at, and how many lights there are of each colour."""
+        return [self._summary()]
+
+    def verdict(self) -> str:
+        """Return how many lights there are of each colour, in words."""
+        words = {
+            "leak": counted(len(self.leaks), "leak"),
+            "look": f"{len(self.of_light('look')):,} to look at",
+            "ok": f"{len(self.of_light('ok')):,} ok",
+            "unknown": f"{len(self.of_light('unknown')):,} not checked",
+        }
+        return ", ".join(words.values())
+
+    def __str__(self) -> str:
+        lines = [self._summary(), ""]
+        for light in ("leak", "look"):
+            for one in self.of_light(light):
+                lines += _block(light, f"{one.title}: {one.sentence}")
+                lines += _block("", f"Do: {one.remedy}") if one.remedy else []
+        shown = "; ".join(f"{one.title} {one.short}" for one in self.of_light("shown"))
+        lines += _block("shown", shown) if shown else []
+        fine = "; ".join(one.title for one in self.of_light("ok"))
+        lines += _block("ok", fine) if fine else []
+        reasons: dict[str, list[str]] = {}
+        for one in self.of_light("unknown"):
+            reasons.setdefault(one.sentence, []).append(one.title)
+        for at, (reason, titles) in enumerate(reasons.items()):
+            lines += _block("" if at else "unknown", f"{', '.join(titles)}: {reason}")
+        return "\n".join([*map(visible, lines), *map(visible, self.notes)])
+
+    def _summary(self) -> str:
+        first, *others = self.splits.values()
+        what = first._summary() if not others else f"{len(self.splits):,} splits"
+        return f"{what}: {self.verdict()}"
+
+    def _content(self) -> dict[str, Any]:
+        return {
+            "verdict": self.verdict(),
+            "lights": self.lights,
+            "checks": [one.to_dict() for one in self.checks],
+            "splits": {label: _plain(one) for label, one in self.splits.items()},
+            "notes": list(self.notes),
+        }
+
+
+def _plain(counts: SplitCounts) -> dict[str, Any]:
+    return {key: value for key, value in counts.describe().items() if key != "label"}
+
+
+def _block(head: str, text: str) -> list[str]:
+    """Return a text as lines behind a head, the further ones indented."""
+    return textwrap.wrap(
+        text,
+        WIDTH,
+        initial_indent=head.ljust(len(_INDENT)),
+        subsequent_indent=_INDENT,
+        break_long_words=False,
+        break_on_hyphens=False,
+    )
+
+
+SIGNS = {
+    "leak": "● leak",
+    "look": "▲ look",
+    "unknown": "○ unknown",
+    "shown": "· shown",
+    "ok": "✓ ok",
+}
+TONES = {"leak": "warning", "look": "plain", "ok": "good"}
+
+
+def document_of(diagnosis: Lights) -> Document:
+    """Return a diagnosis as a document."""
+    return Document(
+        f"Leaks and drift: {', '.join(list(diagnosis.splits)[:3])}",
+        tuple(lead(diagnosis)),
+        (
+            Section(
+                "lights",
+                "Lights",
+                "What was checked, the worst first: red is a leak, yellow is worth a look.",
+                tuple(light_blocks(diagnosis)),
+            ),
+            Section(
+                "drift",
+                "Drift and facts",
+                "What changes between training and test, and what the data are: no judgement.",
+                tuple(fact_blocks(diagnosis)),
+            ),
+            Section(
+                "thresholds",
+                "Thresholds and numbers",
+                "When each light changes, and every number behind it.",
+                (
+                    threshold_table(diagnosis),
+                    Fold("All numbers", (Table("", diagnosis.counts(), 4),)),
+                    Fold("Parts", (Table("", _turned(diagnosis.numbers()), 4),)),
+                ),
+                is_open=False,
+            ),
+        ),
+        card={"versions": versions(), "notes": list(diagnosis.notes)},
+        values=diagnosis.to_dict(),
+    )
+
+
+def lead(diagnosis: Lights) -> list[Words]:
+    """Return the answer: the verdict, and every red and yellow light with its remedy."""
+    tone = "warning" if diagnosis.leaks else "good"
+    result = [Words(f"{diagnosis.verdict()}.", tone, "Verdict")]
+    for light in ("leak", "look"):
+        for one in diagnosis.of_light(light):
+            result.append(Words(f"{one.sentence} {one.remedy}", TONES[light], f"{one.title}."))
+    return result
+
+
+def light_blocks(diagnosis: Lights) -> list[Block]:
+    """Return the table of lights, without facts, and the rows over time."""
+    rows = [
+        (SIGNS[light], one.title, one.short, one.sentence)
+        for light in IN_ORDER
+        if light != "shown"
+        for one in diagnosis.of_light(light)
+    ]
+    blocks: list[Block] = [_table(rows)]
+    if diagnosis.timelines:
+        blocks.append(Picture(diagnosis.figure("time")))
+    return blocks
+
+
+def fact_blocks(diagnosis: Lights) -> list[Block]:
+    """Return the facts, and the drift of items."""
+    facts = diagnosis.of_light("shown")
+    blocks: list[Block] = [_table([(SIGNS["shown"], *_row(one)) for one in facts])]
+    if diagnosis.drift:
+        blocks.insert(0, Picture(diagnosis.figure("drift")))
+    return blocks
+
+
+def threshold_table(diagnosis: Lights) -> Table:
+    """Return when each light changes."""
+    rows = [(one.key, one.title, one.threshold, one.remedy) for one in diagnosis.checks]
+    names = ["key", "check", "when the light changes", "what to do"]
+    return Table("", pl.DataFrame(rows, schema=dict.fromkeys(names, pl.String), orient="row"))
+
+
+def _row(check: Check) -> tuple[str, str, str]:
+    return check.title, check.short, check.sentence
+
+
+def _table(rows: list[tuple[str, str, str, str]]) -> Table:
+    names = ["light", "check", "value", "in a sentence"]
+    frame = pl.DataFrame(rows, schema=dict.fromkeys(names, pl.String), orient="row")
+    bad = (SIGNS["leak"], SIGNS["look"])
+    return Table(
+        "", frame, strong=frozenset((at, 0) for at, row in enumerate(rows) if row[0] in bad)
+    )
+
+
+def _turned(frame: pl.DataFrame) -> pl.DataFrame:
+    """Return a column per split, which is easier to read than a row."""
+    names = [name for name in frame.columns if name != "split"]
+    columns: dict[str, list[object]] = {"number": list(names)}
+    for row in frame.iter_rows(named=True):
+        values = [row[name] for name in names]
+        columns[row["split"]] = [None if one is None else float(one) for one in values]
+    return pl.DataFrame(columns)
+
+
+@dataclass(frozen=True, eq=False)
+class Diagnosis(Lights):
+    """What was found in a split, or in several. Made by `diagnose`."""
+
+    def document(self) -> Document:
+        """Return the diagnosis as a document, for a page, Markdown or JSON."""
+        return document_of(self)
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write the diagnosis as a page (`.html`), Markdown (`.md`) or JSON (`.json`)."""
+        save_report(self, path)
+
+
+CHECKS: tuple[Rule, ...] = (
+    time_checks.future,
+    time_checks.user_order,
+    time_checks.unborn_items,
+    time_checks.torn_sessions,
+    time_checks.validation,
+    copy_checks.copies,
+    duplicate_users.duplicate_users,
+    feature_checks.features,
+    filter_checks.filters,
+    filter_checks.cut_off,
+    time_checks.time_stamps,
+    fact_checks.sizes,
+    fact_checks.test_size,
+    fact_checks.cold_users,
+    fact_checks.cold_items,
+    copy_checks.repeats,
+    over_time.popularity_drift,
+    over_time.rating_drift,
+    over_time.activity_drift,
+    over_time.seasonality,
+    fact_checks.time_frame,
+    fact_checks.temporal_shift,
+    fact_checks.positional_shift,
+    fact_checks.rhythm,
+    fact_checks.lifetimes,
+    fact_checks.collisions,
+    fact_checks.log_repeats,
+)
+"""Every check. To add one: a function with `@rule` in a file of its family, and a line here."""
+
+
+@checked
+def diagnose(split: Split | Iterable[Split], *, log: Events | Ratings | None = None) -> Diagnosis:
+    """Look for leaks from test to training, and show what drifts: a light for each check.
+
+    Red (`leak`): what is tested reached the training. Yellow (`look`): look at it before you trust
+    a score. Green (`ok`): checked, nothing found. Blue (`shown`): a fact without a judgement. Grey
+    (`unknown`): it cannot be checked here, with the reason. Numerical columns that `Ratings` carry
+    as tags are checked as features.
+
+    Parameters
+    ----------
+    split
+        A split, or several of the same data (windows, folds). An iterator is worked through one
+        split at a time, such as `us.splits.Random(folds=5).each(ratings)`.
+    log
+        The ratings or the event log that the splits were made of: for questions about the whole
+        log (repeats, births of items, sessions). Default: the parts of the first split together.
+
+    Examples
+    --------
+    >>> import unskew as us
+    >>> log = us.worlds.event_log("growing", users=200, items=100, events=4_000, seed=1)
+    >>> ratings = log.to_ratings("first")
+    >>> [clean] = us.splits.Temporal(test=0.2).split(ratings)
+    >>> us.splits.diagnose(clean).leaks
+    ()
+    >>> [random] = us.splits.Random(test=0.2).split(ratings)
+    >>> [check.key for check in us.splits.diagnose(random).leaks]
+    ['future', 'user-order', 'unborn-items', 'torn-sessions']
+    """
+    view = None if log is None else Log.of(log)
+    readings: dict[str, dict[str, Reading]] = {one.key: {} for one in CHECKS}
+    counts: dict[str, SplitCounts] = {}
+    timelines: list[RowsOverTime] = []
+    drift: list[DriftPeriod] = []
+    for one in [split] if isinstance(split, Split) else split:
+        if not isinstance(one, Split):
+            raise SettingError(f"split must be a Split or several of them, got {one!r}")
+        _check_rows(one)
+        view = Log.of_split(one) if view is None else view
+        parts = SplitParts(one, view)
+        label = _label(one.label, counts)
+        for rule in CHECKS:
+            if not rule.of_log or not counts:
+                readings[rule.key][label] = rule.reading(parts)
+        if (timeline := rows_over_time(parts)) is not None:
+            timelines.append(timeline)
+        drift += drift_of(parts)
+        counts[label] = parts.counts
+    if view is None or not counts:
+        raise SettingError("split: give at least one split, got none")
+    return Diagnosis(
+        splits=counts,
+        checks=tuple(rule.conclude(readings[rule.key]) for rule in CHECKS),
+        timelines=tuple(timelines),
+        drift=tuple(drift),
+        notes=_notes(view, counts),
+    )
+
+
+def _check_rows(split: Split) -> None:
+    """Refuse a split without rows: there is nothing to look at."""
+    for name, part in (("training", split.train), ("test", split.test)):
+        if not len(part):
+            raise SettingError(
+                f"{split.label}: the {name} part is empty, so nothing can be checked"
+            )
+
+
+def _label(label: str, known: dict[str, SplitCounts]) -> str:
+    """Return a name that no split before has."""
+    name, number = label, 2
+    while name in known:
+        name, number = f"{label} ({number})", number + 1
+    return name
+
+
+def _notes(log: Log, counts: dict[str, SplitCounts]) -> tuple[str, ...]:
+    if log.is_given or len(counts) == 1:
+        return ()
+    first = next(iter(counts))
+    return (f"No log was given: facts about it are those of the parts of {first}.",)

@@ -1,0 +1,344 @@
+"""Time order between parts: whether training knows what comes later, of users, of items."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from unskew.arrays import F64, I64
+from unskew.report.text import counted
+from unskew.splits.diagnosis.check import Reading, by_share, days, percent, rule, unknown
+from unskew.splits.diagnosis.parts import DAY, GAP, NO_TIME, Log, SplitParts, mean_later, times_of
+from unskew.splits.diagnosis.thresholds import (
+    EVEN_STEPS,
+    FIRST_YEAR,
+    LEAK_SHARE,
+    ONE_MOMENT,
+    ONE_SITTING,
+    SITTING_ROWS,
+)
+
+
+@rule(
+    "future",
+    "Training after test",
+    threshold=(
+        f"red from a mean of {percent(LEAK_SHARE)} of the training rows that are later than a "
+        "test row, yellow above 0"
+    ),
+    remedy=(
+        "Cut all users at one moment (splits.Temporal, --protocol temporal); or say that the "
+        "score is about filling gaps in known histories, not about what comes next."
+    ),
+    needs_time=True,
+)
+def future(parts: SplitParts) -> Reading:
+    """Measure which share of training is later than a test row, on average over test rows."""
+    ordered, share = parts.sorted_test_time, parts.future
+    after = int(np.count_nonzero(parts.train_time > ordered[0]))
+    latest = int(parts.train_time.max())
+    early = int(np.searchsorted(ordered, latest, side="left"))
+    counts = {
+        "training_rows_after_first_test_row": after,
+        "share_of_training": after / parts.train_time.size,
+        "test_rows_before_last_training_row": early,
+        "share_of_test": early / ordered.size,
+    }
+    if not after:
+        gap = days((int(ordered[0]) - latest) / DAY)
+        return Reading("ok", 0.0, f"The first test row comes {gap} after training ends.", counts)
+    why = ""
+    if parts.is_mixed:
+        why = " A random split, or a cut for each user alone, does this by construction."
+    sentence = (
+        f"Systems learn from the future: on average {percent(share)} of the training rows are "
+        f"later than a test row.{why}"
+    )
+    return Reading(by_share(share), share, sentence, counts)
+
+
+@rule(
+    "user-order",
+    "Test before the same user's training",
+    threshold=f"red from {percent(LEAK_SHARE)} of test rows, yellow above 0",
+    remedy=(
+        "Keep the last rows of each user for the test (splits.LeaveOut(pick='last'), --pick last), "
+        "or cut all users at one moment."
+    ),
+    needs_time=True,
+)
+def user_order(parts: SplitParts) -> Reading:
+    """Measure which share of test rows is older than their user's last training row."""
+    older = parts.test_time < parts.user_times.train_last[parts.test.user]
+    rows, share = int(np.count_nonzero(older)), float(older.mean())
+    users = int(np.count_nonzero(np.bincount(parts.test.user[older], minlength=1)))
+    counts = {"test_rows": rows, "users": users}
+    if not rows:
+        return Reading("ok", 0.0, "No test row is older than its user's training.", counts)
+    sentence = (
+        f"{percent(share)} of the test rows are older than a training row of the same user "
+        f"({counted(users, 'user')}): the user's later choices are known when earlier ones are "
+        "predicted."
+    )
+    return Reading(by_share(share), share, sentence, counts)
+
+
+@rule(
+    "unborn-items",
+    "Items from the future in training",
+    threshold=(
+        f"red from a mean of {percent(LEAK_SHARE)} of the training items that have no row "
+        "up to a test row, yellow above 0"
+    ),
+    remedy="Cut all users at one moment: then training holds no item that is born later.",
+    needs_time=True,
+)
+def unborn_items(parts: SplitParts) -> Reading:
+    """Measure which share of training items is not born yet at a test row, on average."""
+    trained = parts.item_counts[0] > 0
+    births, ordered = parts.births[trained], parts.sorted_test_time
+    share = mean_later(births, ordered)
+    later = int(np.count_nonzero(births > ordered[0]))
+    counts = {"training_items": int(births.size), "born_after_first_test_row": later}
+    if not share:
+        sentence = "Every training item had its first row before the test begins."
+        return Reading("ok", 0.0, sentence, counts)
+    sentence = (
+        f"On average {percent(share)} of the training items have no row yet at the time of a test "
+        "row: that they will exist is known from the future."
+    )
+    return Reading(by_share(share), share, sentence, counts)
+
+
+@rule(
+    "torn-sessions",
+    "Sessions torn between parts",
+    threshold=(
+        f"red from {percent(LEAK_SHARE)} of test rows that a training row of the same session "
+        f"follows (sessions end with {GAP // 60_000_000} minutes without a row), yellow above 0"
+    ),
+    remedy="Split between sessions, not within them: keep the rows of a session together.",
+    needs_time=True,
+)
+def torn_sessions(parts: SplitParts) -> Reading:
+    """Measure which share of test rows a training row of the same session follows."""
+    if parts.log.resolution >= DAY:
+        return unknown("Time stamps are dates: sessions cannot be told.")
+    torn, crossing, users, _, _ = target_places(parts)
+    rows = len(parts.test)
+    counts = {"test_rows": torn, "users_with_session_across_parts": crossing, "warm_users": users}
+    share = torn / rows
+    if not torn:
+        sentence = f"No test row is followed by a training row of its session; {_across(counts)}"
+        return Reading("ok", 0.0, sentence, counts)
+    sentence = (
+        f"{percent(share)} of the test rows are followed by a training row of the same session: "
+        "the rest of the sitting gives the answer away."
+    )
+    return Reading(by_share(share), share, sentence, counts)
+
+
+def _across(counts: dict[str, int]) -> str:
+    users = counted(counts["users_with_session_across_parts"], "user has", "users have")
+    return f"{users} a session that begins in training and goes on in the test."
+
+
+def target_places(parts: SplitParts) -> tuple[int, int, int, float, int]:
+    """Return where test rows stand among the rows of their users; see the kernel."""
+    from unskew.splits.diagnosis import kernels
+
+    known = vars(parts).get("_target_places")
+    if known is None:
+        at = parts.user_times
+        known = kernels.targets_in_time(
+            parts.test.start,
+            parts.test_time,
+            parts.train.start,
+            parts.train_time,
+            at.train_last,
+            at.test_first,
+            GAP,
+        )
+        vars(parts)["_target_places"] = known
+    result: tuple[int, int, int, float, int] = known
+    return result
+
+
+@rule(
+    "validation",
+    "Validation and test",
+    threshold=(
+        f"red from a mean of {percent(LEAK_SHARE)} of the validation rows that are later than "
+        f"a test row, or {percent(LEAK_SHARE)} of test rows in both; yellow above 0, or if "
+        "training is later than validation"
+    ),
+    remedy="Cut twice: training, then validation, then test.",
+)
+def validation(parts: SplitParts) -> Reading:
+    """Look whether validation rows come after test rows, or are among them."""
+    if not parts.validation:
+        return unknown("The split has no validation part.")
+    later, copies, shared, trained = 0.0, 0, 0, 0.0
+    for one in parts.validation.values():
+        both, exact = _in_both(parts, one)
+        shared, copies = shared + both, copies + exact
+        if parts.has_time and one.time is not None:
+            later = max(later, mean_later(times_of(one), parts.sorted_test_time))
+            trained = max(trained, mean_later(parts.train_time, np.sort(one.time)))
+    rows = len(parts.test)
+    counts = {
+        "validation_rows": sum(map(len, parts.validation.values())),
+        "mean_share_after_test_row": later,
+        "test_rows_in_validation": copies,
+        "pairs_in_both": shared,
+        "mean_share_of_training_after_validation_row": trained,
+    }
+    light = min(by_share(later), by_share(copies / rows), key=_badness)
+    texts = []
+    if copies:
+        texts.append(f"{counted(copies, 'test row is', 'test rows are')} in validation too")
+    if later:
+        texts.append(f"on average {percent(later)} of validation is later than a test row")
+    if trained:
+        texts.append(f"on average {percent(trained)} of training is later than a validation row")
+        light = "look" if light == "ok" else light
+    if not texts:
+        order = "comes before the test and " if parts.has_time else ""
+        sentence = f"Validation {order}shares no row with the test."
+    else:
+        sentence = f"{'; '.join(texts)}: systems are chosen by what they should not know."
+        sentence = sentence[0].upper() + sentence[1:]
+    return Reading(light, max(later, copies / rows, trained), sentence, counts)
+
+
+def _badness(light: str) -> int:
+    return ("leak", "look", "ok").index(light)
+
+
+def _in_both(parts: SplitParts, other: object) -> tuple[int, int]:
+    """Count test pairs that another part has, and those with the same time and value."""
+    from unskew.splits.diagnosis.duplicate_users import matches
+
+    mark = matches(parts.test, other)  # type: ignore[arg-type]
+    timed = parts.has_time
+    exact = mark == 7 if timed else mark == 3
+    return int(np.count_nonzero(mark)), int(np.count_nonzero(exact))
+
+
+Counts = dict[str, int | float | str | None]
+
+FEW_ROWS = 200
+"""With fewer rows nothing is said about shuffled stamps or row numbers."""
+
+
+@rule(
+    "time-stamps",
+    "Time stamps that are no times",
+    unit="number",
+    threshold=(
+        f"yellow if stamps are all equal, evenly spaced ({EVEN_STEPS:.0%} of steps), mostly before "
+        f"{FIRST_YEAR}, independent of users and items, if {ONE_MOMENT:.0%} of the rows carry "
+        f"one stamp, or if the median user with {SITTING_ROWS} or more rows gave {ONE_SITTING:.0%} "
+        "of them in one session"
+    ),
+    remedy=(
+        "Look where the column comes from. Where stamps are no times, lights about time say "
+        "nothing; where users enter all at once, the order within a user is that of a form."
+    ),
+    of_log=True,
+)
+def time_stamps(parts: SplitParts) -> Reading:
+    """Look whether time stamps are the times at which things happened."""
+    log = parts.log
+    if log.time is None or log.history is None or not len(log):
+        return unknown(NO_TIME)
+    ordered = log.ordered_time
+    if ordered[0] == ordered[-1]:
+        sentence = "All rows carry the same time stamp: nothing about time can be checked."
+        return Reading("look", 1.0, sentence, {"different_stamps": 1})
+    faults: list[str] = []
+    steps = np.diff(ordered)
+    different = int(np.count_nonzero(steps)) + 1
+    counts: Counts = {"different_stamps": different}
+    faults += _spacing(ordered, steps, different, counts)
+    faults += _sittings(log, counts)
+    if len(log) >= FEW_ROWS:
+        faults += _independence(log, counts)
+    if not faults:
+        return Reading("ok", 0.0, "Time stamps look like times.", counts)
+    return Reading("look", float(len(faults)), " ".join(faults), counts)
+
+
+def _spacing(ordered: I64, steps: I64, different: int, counts: Counts) -> list[str]:
+    """Look at the stamps as numbers."""
+    faults = []
+    rows = ordered.size
+    middle = int(ordered[rows // 2])
+    if middle < (FIRST_YEAR - 1970) * 365.25 * DAY:
+        year = np.datetime64(middle, "us").astype("M8[Y]")
+        faults.append(
+            f"The median time stamp lies in {year}: row numbers, or another unit than was taken."
+        )
+    if rows >= FEW_ROWS and different >= 0.9 * rows:
+        positive = steps[steps > 0]
+        even = float((positive == np.median(positive)).mean())
+        counts["share_of_even_steps"] = even
+        if even >= EVEN_STEPS:
+            faults.append(
+                f"{percent(even)} of the steps between time stamps are equal: they number the rows."
+            )
+    edges = np.flatnonzero(np.append(True, steps > 0))
+    largest = float(np.diff(np.append(edges, rows)).max() / rows)
+    counts["largest_share_of_one_stamp"] = largest
+    if largest >= ONE_MOMENT and rows >= FEW_ROWS:
+        faults.append(f"{percent(largest)} of the rows carry one and the same time stamp.")
+    return faults
+
+
+def _sittings(log: Log, counts: Counts) -> list[str]:
+    """Look whether users give all their rows at once."""
+    assert log.history is not None
+    rows = log.user_counts
+    many = rows >= SITTING_ROWS
+    if not many.any() or log.resolution > 60_000_000:
+        return []
+    share = float(np.median(log.history.largest[many] / rows[many]))
+    counts["median_share_of_largest_session"] = share
+    if share < ONE_SITTING:
+        return []
+    return [
+        f"The median user gave {percent(share)} of the rows in one session: they were entered "
+        "at once, or a user is a session."
+    ]
+
+
+def _independence(log: Log, counts: Counts) -> list[str]:
+    """Compare the variance of times between users, and between items, with that of shuffled ones.
+
+    Times that belong to rows differ between users (who come, go and sit down) or between items
+    (which are born). Of shuffled ones F is 1 up to chance.
+    """
+    from unskew.splits.diagnosis import kernels
+
+    assert log.time is not None
+    deviation: F64 = (log.time - float(log.time.mean())).astype(np.float64)
+    deviation /= max(float(np.abs(deviation).max()), 1.0)
+    total = float(deviation @ deviation)
+    scores = {}
+    for name, code, size in (
+        ("users", log.user, len(log.users)),
+        ("items", log.item, len(log.items)),
+    ):
+        number = np.zeros(size, np.int64)
+        between = kernels.one_way_variance(code, deviation, np.zeros(size), number)
+        groups, rows = int(np.count_nonzero(number)), len(log)
+        if groups < 10 or rows - groups < 0.5 * rows:
+            return []  # too few rows per group to tell
+        f = (between / (groups - 1)) / ((total - between) / (rows - groups))
+        scores[name] = (f - 1.0) / np.sqrt(2.0 / (groups - 1) + 2.0 / (rows - groups))
+        counts[f"z_of_times_between_{name}"] = float(scores[name])
+    if max(scores.values()) >= 4.0:
+        return []
+    return [
+        "Time stamps do not depend on users or items: they were shuffled, or everybody and "
+        "everything was there all the time."
+    ]

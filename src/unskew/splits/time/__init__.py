@@ -1,0 +1,1 @@
+"""Splits in time: cuts, windows, model ages and sessions."""

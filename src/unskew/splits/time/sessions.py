@@ -1,0 +1,238 @@
+"""`Sessions`: whole sessions train or test, and targets are chosen within each session."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from datetime import datetime
+from typing import Any, ClassVar
+
+import numpy as np
+
+from unskew.arrays import I64, Mask, frozen
+from unskew.checks import DEFAULT_TEST, as_share, portion
+from unskew.data.events import REPEATS, Events
+from unskew.data.groups import grouped_order
+from unskew.data.times import duration, moment, written
+from unskew.settings import choice, count, declare, share
+from unskew.splits.split import Split, Splitter, assemble, empty, shared_rows
+from unskew.splits.time.temporal import time_hint
+from unskew.splits.time.time_parts import (
+    ONE,
+    REPEATS_SETTING,
+    SEEN,
+    SEEN_SETTING,
+    Picked,
+    pick_rows,
+    tagged,
+    warmth,
+)
+from unskew.splits.time.timeline import TIES, TimeAxis, a_duration, check_cut
+from unskew.splits.time.windows import check_passes
+
+PICKS = (*ONE, "next")
+
+
+@dataclass(frozen=True, eq=False)
+class Sittings:
+    """The sessions of all users: rows are in order of time."""
+
+    session: I64
+    """The session of each row."""
+    step: I64
+    """The place of each row in its session, from 1."""
+    begin: I64
+    """The moment at which each session begins."""
+    size: I64
+    """How many rows each session has."""
+
+    @classmethod
+    def of(cls, line: TimeAxis, pause: int) -> Sittings:
+        """Cut the rows of each user wherever the next one is more than `pause` later."""
+        from unskew.data.kernels import group_starts
+        from unskew.splits import kernels
+
+        start, _ = group_starts(line.user, len(line.data.users))
+        order = grouped_order(line.user, start)
+        session, step = np.empty(len(line), np.int64), np.empty(len(line), np.int64)
+        number = kernels.number_sessions(
+            frozen(start), frozen(order), line.time, pause, session, step
+        )
+        heads = np.flatnonzero(step == 1)
+        begin = np.empty(number, np.int64)
+        begin[session[heads]] = line.time[heads]
+        size = np.bincount(session, minlength=number)
+        return cls(frozen(session), frozen(step), frozen(begin), frozen(size))
+
+
+@dataclass(frozen=True, eq=False)
+class _SessionRows:
+    """Which rows go where."""
+
+    train: Mask
+    test: Mask
+    """Of sessions that are tested."""
+    torn: Mask
+    """After the cut, of sessions that began before it."""
+
+
+@dataclass(frozen=True)
+class Sessions(Splitter):
+    """Sessions that begin before a moment train, later ones test, by a target in each session.
+
+    A session ends where a user pauses longer than `pause`. It belongs to the part in which it
+    begins. Nothing after the cut is trained on: what a session that began before the cut has after
+    it is left out (counted: torn sessions).
+
+    `pick` says which events of a test session are targets. The other events are left out of the
+    test part, and nothing is trained on them. `Split.logs` keeps the events of both parts with
+    their session, for systems that look at what came before in the session.
+
+    Examples
+    --------
+    >>> import unskew as us
+    >>> log = us.read_events(
+    ...     {"user": [1, 1, 1, 2, 2], "item": list("abcde"), "time": [0, 60, 9000, 9000, 9060]}
+    ... )
+    >>> (split,) = us.splits.Sessions(test=0.5, pick="last").split(log)
+    >>> split, split.test.items.raw(split.test.item).to_list()
+    (Split(sessions: train 2, test 2), ['c', 'e'])
+    """
+
+    pause: str | float = a_duration(
+        "30min", "A longer pause between two events of a user ends a session: `30min`, `2h`, …"
+    )
+    test: float | None = share(
+        None, "The share of sessions, by their beginning, that test: 0.2 unless given."
+    )
+    at: str | datetime | float | None = declare(
+        None, "Instead of a share: the moment of the cut, as in `Temporal`."
+    )
+    pick: str = choice(
+        "last",
+        """The target of each test session: its `last` event, its `first`, one at `random`; or
+        every `next` one, all but the first, for judging step by step. Of event logs with
+        `seen="drop"`, only first events of new pairs can be targets.""",
+        PICKS,
+    )
+    least: int = count(1, "Test sessions with fewer events have no target (counted).")
+    ties: str = choice(
+        "test",
+        "Where events at the cut, and sessions that begin at it, go: `test` (default) or `train`.",
+        TIES,
+    )
+    repeats: str = choice("count", REPEATS_SETTING, REPEATS)
+    seen: str = choice("drop", SEEN_SETTING, SEEN)
+
+    name: ClassVar[str] = "sessions"
+    draw_name: ClassVar[str] = "sessions"
+    takes_events: ClassVar[bool] = True
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        check_cut(self)
+
+    def known_count(self) -> int | None:
+        """Return how many splits there are."""
+        return 1
+
+    def make_splits(self, ratings: Any, seed: int) -> Iterator[Split]:
+        """Make the split."""
+        line = TimeAxis.of(ratings, self.name, self.repeats)
+        check_passes(self, line)
+        sittings = Sittings.of(line, duration(self.pause, "pause"))
+        cut, late, ties = self._cut(sittings)
+        rows = self._rows(line, sittings, cut, late)
+        hint = f"there are {late.size:,} sessions; {time_hint(line.time)}"
+        for part, mask in (("training", rows.train), ("test", rows.test)):
+            if not mask.any():
+                raise empty(self, part, hint)
+        train, _ = line.ratings(np.flatnonzero(rows.train))
+        picked, counts = self._pick(line, sittings, rows, seed)
+        test, _ = line.ratings(np.flatnonzero(picked.target))
+        if not len(test):
+            raise empty(self, "test", f"no session has a target that is new to its user; {hint}")
+        facts: dict[str, Any] = {
+            "cut": written(cut),
+            "ties_at_cut": ties,
+            "sessions": int(late.size),
+            "sessions_train": int(np.count_nonzero(~late)),
+            "sessions_test": int(np.count_nonzero(late)),
+            **counts,
+            **warmth(train, test),
+        }
+        left_out = len(line) - int(rows.train.sum()) - int(picked.target.sum())
+        split = assemble(self, train, test, hint=hint, facts=facts, left_out=left_out)
+        torn, _ = line.ratings(np.flatnonzero(rows.torn))
+        further = torn.take(~shared_rows(torn, train))
+        yield replace(
+            split,
+            known={"test": further} if len(further) else {},
+            logs=self._logs(line, sittings, rows, picked),
+        )
+
+    def _cut(self, sittings: Sittings) -> tuple[int, Mask, int]:
+        """Return the moment of the cut, which sessions come after it, and how many begin at it."""
+        begin = sittings.begin
+        if self.at is not None:
+            cut, tied = moment(self.at), True
+        else:
+            part = as_share("test", DEFAULT_TEST if self.test is None else self.test)
+            rows = int(portion(np.array([begin.size]), part, "half-even")[0])
+            first = min(max(begin.size - rows, 0), begin.size - 1)
+            around = np.sort(begin)
+            cut = int(around[first])
+            tied = first > 0 and int(around[first - 1]) == cut
+        late = begin > cut if tied and self.ties == "train" else begin >= cut
+        return cut, late, int(np.count_nonzero(begin == cut)) if tied else 0
+
+    def _rows(self, line: TimeAxis, sittings: Sittings, cut: int, late: Mask) -> _SessionRows:
+        test = late[sittings.session]
+        before = line.time <= cut if self.ties == "train" else line.time < cut
+        return _SessionRows(~test & before, test, ~test & ~before)
+
+    def _pick(
+        self, line: TimeAxis, sittings: Sittings, rows: _SessionRows, seed: int
+    ) -> tuple[Picked, dict[str, int]]:
+        """Choose targets; return them over all rows, and what was counted."""
+        long = sittings.size[sittings.session] >= self.least
+        inner = sittings.step > 1 if self.pick == "next" else np.ones(len(line), np.bool_)
+        asked = np.flatnonzero(rows.test & long)
+        picked = pick_rows(
+            line,
+            asked,
+            sittings.session[asked],
+            pick=self.pick,
+            seen=self.seen,
+            seed=seed,
+        )
+        target = np.zeros(len(line), np.bool_)
+        target[asked[picked.target]] = True
+        target &= inner
+        tested = np.unique(sittings.session[rows.test])
+        with_target = np.unique(sittings.session[target])
+        torn = int(np.count_nonzero(rows.torn))
+        counts = {
+            "torn_sessions": int(np.unique(sittings.session[rows.torn]).size),
+            "short_sessions": int(np.count_nonzero(sittings.size[tested] < self.least)),
+            "sessions_without_target": int(tested.size - with_target.size),
+            "targets": int(np.count_nonzero(target)),
+            "left_out_torn": torn,
+            "left_out_seen": picked.seen,
+        }
+        rest = int(np.count_nonzero(rows.test)) - counts["targets"] - picked.seen
+        counts["left_out_pick"] = rest
+        if picked.ties is not None:
+            counts["sessions_with_ties_at_pick"] = picked.ties
+        return Picked(target, picked.seen, picked.ties), counts
+
+    def _logs(
+        self, line: TimeAxis, sittings: Sittings, rows: _SessionRows, picked: Picked
+    ) -> dict[str, Events]:
+        """Return the events of both parts; what is torn stands among those of the test part."""
+        logs = {}
+        for part, mask in (("train", rows.train), ("test", rows.test | rows.torn)):
+            at = np.flatnonzero(mask)
+            target = picked.target[at] if part == "test" else None
+            logs[part] = tagged(line.log(at), sittings.step[at], sittings.session[at], target)
+        return logs

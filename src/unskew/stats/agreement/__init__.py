@@ -1,0 +1,1 @@
+"""Agreement of orders of systems, robustness and power."""

@@ -1,0 +1,1 @@
+"""Comparisons of systems, and of one system between groups."""

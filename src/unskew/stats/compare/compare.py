@@ -1,0 +1,400 @@
+"""`compare`: all pairs of systems on all metrics at once."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TypedDict, Unpack, overload
+
+import numpy as np
+import polars as pl
+
+from unskew.arrays import F64
+from unskew.checks import checked
+from unskew.engine.progress import Progress, notebook_progress
+from unskew.errors import SettingError, unknown_name
+from unskew.evaluation.evaluate import METRICS, evaluate
+from unskew.judging.judged import Judged
+from unskew.stats.compare.comparison import Comparison
+from unskew.stats.compare.segment_comparison import SegmentComparison, compare_segments
+from unskew.stats.corrections import CORRECTIONS, correct
+from unskew.stats.pairing import (
+    Paired,
+    PairedSample,
+    Pairs,
+    Source,
+    against,
+    all_pairs,
+    paired,
+    sample,
+)
+from unskew.stats.resampling import chosen_metrics
+from unskew.stats.segments import segments_of
+from unskew.stats.special import log_gamma_ratio
+from unskew.stats.tests.p_values import (
+    BY_PERMUTATION,
+    PermutationCount,
+    TestSettings,
+    difference_interval,
+    p_values,
+)
+from unskew.stats.tests.posterior import bayesian_t
+
+_HELD = 1 << 28  # bytes of values compared at a time
+
+
+class CompareSettings(TypedDict, total=False):
+    """The settings of `compare` beside scores, metric and segments; see there."""
+
+    test: str
+    alternative: str
+    permutations: int
+    plus_one: bool
+    correction: str | None
+    family: str
+    confidence: float
+    interval: str
+    resamples: int
+    reference: str | None
+    rope: float | None
+    seed: int
+    threads: int | None
+    progress: Progress | None
+
+
+@overload
+def compare(
+    scores: Source,
+    metric: str | Sequence[str] | None = None,
+    *,
+    by: None = None,
+    **settings: Unpack[CompareSettings],
+) -> Comparison: ...
+
+
+@overload
+def compare(
+    scores: Source,
+    metric: str | Sequence[str] | None = None,
+    *,
+    by: object,
+    groups: int | None = None,
+    least_users: int | None = None,
+    **settings: Unpack[CompareSettings],
+) -> SegmentComparison: ...
+
+
+@notebook_progress("comparison")
+@checked
+def compare(
+    scores: Source,
+    metric: str | Sequence[str] | None = None,
+    *,
+    by: object = None,
+    groups: int | None = None,
+    least_users: int | None = None,
+    test: str = "randomisation",
+    alternative: str = "two-sided",
+    permutations: int = 100_000,
+    plus_one: bool = True,
+    correction: str | None = "holm",
+    family: str = "metric",
+    confidence: float = 0.95,
+    interval: str = "t",
+    resamples: int = 10_000,
+    reference: str | None = None,
+    rope: float | None = None,
+    seed: int = 0,
+    threads: int | None = None,
+    progress: Progress | None = None,
+) -> Comparison | SegmentComparison:
+    """Compare systems user by user: who is better, by how much, how sure.
+
+    The user is the unit: lists of one user, and the same user in several folds, are one value
+    (see `paired`). All tests are paired.
+
+    Parameters
+    ----------
+    scores
+        Judged data (`judge`), which are evaluated here; what `evaluate` gave; a list of such for
+        several folds or splits of the same systems; or values per user from elsewhere, a polars or
+        pandas frame, a file or a mapping of column names to arrays: `user` and a column per system,
+        or `user`, `system` and a column per metric (see `paired`).
+    metric
+        One or several labels; every metric that has a value per user unless given (of judged
+        data: those that `evaluate` takes by itself).
+    by
+        Compare within segments of users instead: `activity` (number of training ratings; of test
+        ratings where training is not known), `popularity` (mean popularity of the items that the
+        user liked in training, else in test; of those rated where none is liked), `time` (of the
+        user's last test judgment), `FILE:COLUMN` of a file of users, or a table with a column of
+        users and one other column. Numbers are cut into quantile groups, texts are groups. With
+        training ratings, users without any are a segment of their own, `cold`, unless a column is
+        given. Gives a `SegmentComparison`: intervals of all segments and pairs hold together,
+        p-values are corrected over them, and an interaction test tells whether the difference
+        differs between segments.
+    groups
+        With `by`: into how many quantile groups numbers are cut, 4 unless given. Users with
+        equal numbers stay together.
+    least_users
+        With `by`: groups of a text column with fewer users, and those beyond the 20 most frequent,
+        are merged into `other`; 20 unless given.
+    test
+        `randomisation`: Fisher's test by flipping the sign of each user's difference, on the
+        difference in means, the same signs for all pairs and metrics. All sign patterns are
+        looked at, and p is exact, where these are no more than `permutations`; users for whom
+        all systems have the same value do not count. `t`; `wilcoxon`; `sign`; `bootstrap` (of
+        means, shifted to the null hypothesis); `bootstrap-t` (of t statistics, Sakai 2006).
+    alternative
+        `two-sided`; `greater` or `less`: the first system of a pair (with a reference: the other
+        system, not the reference) has the greater or smaller values; `better`: it has the better
+        values, as the metric says.
+    permutations
+        Random sign patterns, or resamples of the bootstrap tests.
+    plus_one
+        p = (extreme + 1) / (permutations + 1), which is never 0. False: the share, as in the
+        papers.
+    correction
+        For comparing many pairs: `holm`, `bonferroni`, `bh`, `by`; `maxT` (Westfall and Young's
+        step-down, from the same permutations: it knows how pairs depend on each other); `tukey`
+        (randomised Tukey HSD, of permutations of its own in which all systems change places);
+        None.
+    family
+        What is corrected together: the pairs of one `metric`, or `all` pairs of all metrics.
+    confidence
+        Of the intervals; 1 - confidence is the level of significance.
+    interval
+        Of the mean difference, each at its own level: `t`, or `bca` (bootstrap of `resamples`
+        resamples, bias-corrected and accelerated).
+    reference
+        Compare all systems with this one only; all pairs unless given.
+    rope
+        The largest difference, in units of the metric, that does not matter in practice. Adds the
+        probabilities that a is better, that both are equivalent, that b is better (Bayesian t).
+    seed
+        Of permutations and resamples.
+    threads
+        Never changes a number.
+    progress
+        Called with how many permutations are done, of how many.
+
+    References
+    ----------
+    Smucker, Allan and Carterette (CIKM 2007): randomisation against t, Wilcoxon and sign.
+    Westfall and Young (1993), algorithm 4.1. Carterette (TOIS 2012): randomised Tukey HSD.
+    Phipson and Smyth (2010): p-values should never be zero. Sakai (SIGIR 2006): bootstrap.
+    Benavoli, Corani, Demšar and Zaffalon (JMLR 2017): Bayesian comparison.
+
+    Examples
+    --------
+    >>> import unskew as us
+    >>> from unskew.stats.compare.compare import compare
+    >>> test = {"user": [1, 2, 3, 4, 5], "item": [7] * 5, "rating": [5] * 5}
+    >>> runs = {"a": {u: [7] for u in range(1, 6)}, "b": {u: [8, 7] for u in range(1, 6)}}
+    >>> print(compare(us.evaluate(test, runs, "RR", liked=4)))
+    RR (higher is better), 5 users
+       system    mean  difference       95 % interval       p  letters
+    1  a       1.0000                                          a
+    2  b       0.5000     −0.5000  [−0.5000, −0.5000]  0.0625  a
+    <BLANKLINE>
+    difference to the best, t interval
+    randomisation test (sign flips per user), all 32 sign patterns; p corrected by Holm over 1 pair
+    systems that share a letter are not told apart at 0.05
+    liked: rating >= 4; gain liked-only; loss levels
+    undefined values count as 0
+    arrays: arrays, 5 rows; user = user, item = item, rating = rating
+    lists: mapping, 5 rows; user = user, item = item, rank = rank
+    lists: mapping, 10 rows; user = user, item = item, rank = rank
+    """
+    settings = TestSettings(
+        test=test,
+        alternative=alternative,
+        permutations=permutations,
+        plus_one=plus_one,
+        correction=correction,
+        family=family,
+        confidence=confidence,
+        interval=interval,
+        resamples=resamples,
+        rope=rope,
+        seed=seed,
+        threads=threads,
+        progress=progress,
+    )
+    settings.check()
+    judged = scores if isinstance(scores, Judged) else None
+    if judged is not None:
+        wanted = METRICS if metric is None else metric
+        scores = evaluate(judged, wanted, threads=threads)
+    pairing = paired(scores)
+    if len(pairing.systems) < 2:
+        raise SettingError(
+            f"there is one system only, {pairing.systems[0]!r}: nothing to compare it with"
+        )
+    labels, pairs = chosen_metrics(pairing, metric), _pairs(pairing.systems, reference)
+    if by is not None:
+        cut = {"groups": groups, "least_users": least_users}
+        segments = segments_of(pairing.users, by, judged=judged, scores=pairing.parts, **cut)
+        return compare_segments(pairing, labels, pairs, segments, settings)
+    if groups is not None or least_users is not None:
+        name = "least_users" if groups is None else "groups"
+        raise SettingError(f"{name}=… is for by=…: leave it out, or give by=…")
+    compared, count = _compare_all(pairing, labels, pairs, settings)
+    systems = pairing.systems
+    return Comparison(
+        systems=systems,
+        metrics=tuple(labels),
+        better={label: pairing.better[label] for label in labels},
+        users={one.label: one.users for one in compared},
+        means={one.label: dict(zip(systems, one.means.tolist(), strict=True)) for one in compared},
+        pairs=_table([one.numbers for one in compared], settings),
+        test=test,
+        alternative=alternative,
+        correction=correction,
+        family=family,
+        confidence=confidence,
+        interval=interval,
+        reference=reference,
+        rope=rope,
+        permutations=count.permutations,
+        enumerated=count.enumerated,
+        seed=seed,
+        notes=(*pairing.rules, *pairing.notes, *_left_out(compared)),
+    )
+
+
+@dataclass(frozen=True, eq=False)
+class _Compared:
+    """All pairs of systems on one metric."""
+
+    label: str
+    users: int
+    means: F64
+    left_out: int
+    """Users with an undefined value."""
+    numbers: dict[str, object]
+    """Columns of the table."""
+
+
+def _compare_all(
+    pairing: Paired, labels: list[str], pairs: Pairs, settings: TestSettings
+) -> tuple[list[_Compared], PermutationCount]:
+    """Compare the pairs on every metric, as many metrics at a time as fit in memory."""
+    compared, count = [], PermutationCount(0, False)
+    for group in _groups(labels, pairing, settings):
+        samples = [_sample(pairing, label, pairs, settings.threads) for label in group]
+        sides = [settings.side(pairing.better[one.label]) for one in samples]
+        p, corrected, count = p_values(samples, sides, settings)
+        for row, one in enumerate(samples):
+            numbers = _numbers(one, pairing.better[one.label], pairing.systems, settings)
+            numbers |= {"p": p[row], "p_corrected": corrected[row]}
+            left_out = one.kept.size - one.users
+            compared.append(_Compared(one.label, one.users, one.means, left_out, numbers))
+    return compared, count
+
+
+def _table(columns: list[dict[str, object]], settings: TestSettings) -> pl.DataFrame:
+    """Return a row per metric and pair; p-values of all metrics are corrected here."""
+    table = pl.concat([pl.DataFrame(one) for one in columns])
+    if settings.family == "all" and settings.correction in CORRECTIONS:
+        corrected = correct(table["p"].to_numpy(), settings.correction)
+        table = table.with_columns(p_corrected=pl.Series(corrected))
+    significant = pl.col("p_corrected") <= 1 - settings.confidence + 1e-12
+    return table.with_columns(significant=significant).select(_columns(settings.rope is not None))
+
+
+def _pairs(systems: tuple[str, ...], reference: str | None) -> Pairs:
+    if reference is None:
+        return all_pairs(len(systems))
+    if reference not in systems:
+        raise unknown_name("reference system", reference, systems)
+    return against(systems.index(reference), len(systems))
+
+
+def _groups(labels: list[str], pairing: Paired, settings: TestSettings) -> list[list[str]]:
+    """Cut the metrics into groups that fit in memory; what is corrected together stays together."""
+    if settings.family == "all" and settings.correction in BY_PERMUTATION:
+        return [labels]
+    many = max(1, _HELD // (8 * len(pairing) * len(pairing.systems)))
+    return [labels[start : start + many] for start in range(0, len(labels), many)]
+
+
+def _sample(pairing: Paired, label: str, pairs: Pairs, threads: int | None) -> PairedSample:
+    matrix = pairing.matrix(label)
+    left = np.count_nonzero(np.isnan(matrix).any(axis=1))
+    if left and left < len(matrix):
+        matrix *= (len(matrix) - left) / len(matrix)  # as in `Paired.complete`
+    return sample(matrix, pairs, label, threads)
+
+
+def _numbers(
+    one: PairedSample, better: str, systems: tuple[str, ...], settings: TestSettings
+) -> dict[str, object]:
+    pairs, users = one.pairs, one.users
+    low, high = difference_interval(one, settings)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        d = np.where((one.better == 0) & (one.worse == 0), 0.0, one.difference / one.sd)
+    greater, smaller = one.better / users, one.worse / users
+    if better == "lower":
+        greater, smaller = smaller, greater
+    numbers: dict[str, object] = {
+        "metric": [one.label] * len(pairs),
+        "a": [systems[i] for i in pairs.one],
+        "b": [systems[i] for i in pairs.other],
+        "mean_a": one.means[pairs.one],
+        "mean_b": one.means[pairs.other],
+        "difference": one.difference,
+        "low": low,
+        "high": high,
+        "cohen_d": d,
+        "hedges_g": d * _hedges(users),
+        "better": greater,
+        "worse": smaller,
+        "equal": 1 - (one.better + one.worse) / users,
+    }
+    if settings.rope is not None:
+        above, same, below = bayesian_t(one, settings.rope)
+        if better == "lower":
+            above, below = below, above
+        numbers |= {"p_a_better": above, "p_equivalent": same, "p_b_better": below}
+    return numbers
+
+
+def _hedges(users: int) -> float:
+    """Return Hedges' correction for few users: G(m/2) / (sqrt(m/2) G((m-1)/2)), m = users - 1."""
+    m = users - 1
+    if m < 2:
+        return math.nan
+    return math.exp(log_gamma_ratio((m - 1) / 2, 0.5)) / math.sqrt(m / 2)
+
+
+def _columns(with_rope: bool) -> list[str]:
+    more = ["p_a_better", "p_equivalent", "p_b_better"] if with_rope else []
+    return [
+        "metric",
+        "a",
+        "b",
+        "mean_a",
+        "mean_b",
+        "difference",
+        "low",
+        "high",
+        "p",
+        "p_corrected",
+        "significant",
+        "cohen_d",
+        "hedges_g",
+        "better",
+        "worse",
+        "equal",
+        *more,
+    ]
+
+
+def _left_out(samples: list[_Compared]) -> list[str]:
+    lost = {one.label: one.left_out for one in samples if one.left_out}
+    if not lost:
+        return []
+    names = ", ".join(f"{count:,} of {label}" for label, count in lost.items())
+    return [f"users left out because a value is undefined: {names}"]

@@ -1,0 +1,565 @@
+"""`compare_data_sets`: the same systems on several data sets, side by side."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from statistics import NormalDist
+from typing import Any
+
+import numpy as np
+import polars as pl
+
+from unskew.arrays import F64
+from unskew.checks import as_count, as_number, check_share, checked, choose
+from unskew.engine.progress import Progress, notebook_progress
+from unskew.engine.rng import generator, key_of
+from unskew.errors import DataError, SettingError, unknown_name
+from unskew.report.text import counted
+from unskew.stats.compare.data_set_comparison import LEAST_DATA_SETS, TESTS, DataSetComparison
+from unskew.stats.corrections import correct
+from unskew.stats.pairing import (
+    Paired,
+    PairedSample,
+    PairedValues,
+    Pairs,
+    against,
+    all_pairs,
+    paired,
+    sample,
+)
+from unskew.stats.resampling import percentile_interval, reweighted
+from unskew.stats.special import binomial_half_cdf, student_t_quantile, student_t_sf
+from unskew.stats.tests.classic import friedman_test, nemenyi_p, ranks_of, sign_counts, signed_ranks
+from unskew.stats.tests.posterior import heterogeneity, posterior
+
+
+def rank_intervals(
+    samples: Sequence[PairedValues],
+    ranks: F64,
+    *,
+    metric: str,
+    better: str,
+    resamples: int,
+    confidence: float,
+    seed: int = 0,
+    threads: int | None = None,
+    progress: Progress | None = None,
+) -> tuple[F64, F64]:
+    """Return the ends of the interval of each system's mean rank over data sets like these.
+
+    Two levels: N data sets are drawn with replacement and, each time one is drawn, its users. The
+    percentiles are those of the expanded percentile interval (Hesterberg 2015, section 5.4), which
+    makes up for the few values that a small sample repeats: Phi(-t sqrt(N / (N - 1))), t the
+    quantile of Student's t with N - 1 degrees of freedom.
+
+    A system with the same rank r on all N data sets may have another one elsewhere, which no draw
+    shows: the interval then also holds r + (k - r) q and r - (r - 1) q, where q is the exact upper
+    bound of a share that was 0 of N.
+
+    Parameters
+    ----------
+    samples
+        The values of each data set, for the same systems in the same order.
+    ranks
+        Data sets x systems.
+    metric
+        The label of the values.
+    better
+        Which direction is better.
+    resamples
+        How often data sets are drawn.
+    confidence, seed, threads, progress
+        As in `compare_data_sets`.
+    """
+    of_each = np.stack(
+        [
+            _drawn_ranks(one, metric, better, resamples, (seed, number), threads, progress)
+            for number, one in enumerate(samples)
+        ]
+    )
+    count = len(samples)
+    chosen = generator(seed, "data sets").integers(count, size=(resamples, count))
+    # A data set that is drawn twice in one resample has its users drawn twice.
+    slot = np.arange(count) * max(resamples // count, 1)
+    draw = (np.arange(resamples)[:, None] + slot) % resamples
+    drawn: F64 = of_each[chosen, draw].mean(axis=1)
+    low, high = percentile_interval(drawn, expanded_level(confidence, count))
+    still = (ranks == ranks[0]).all(axis=0)
+    unseen = 1 - ((1 - confidence) / 2) ** (1 / count)
+    lowest = ranks[0] - (ranks[0] - 1) * unseen
+    highest = ranks[0] + (ranks.shape[1] - ranks[0]) * unseen
+    low = np.where(still, np.minimum(low, lowest), low)
+    return low, np.where(still, np.maximum(high, highest), high)
+
+
+def _drawn_ranks(
+    sample: PairedValues,
+    metric: str,
+    better: str,
+    resamples: int,
+    key: tuple[int, int],
+    threads: int | None,
+    progress: Progress | None,
+) -> F64:
+    """Return resamples x systems: the ranks on one data set, its users drawn with replacement."""
+    from unskew.stats import kernels
+
+    number = np.uint64(key_of(key[0], "users of data set", key[1]))
+
+    def weigh(start: int, weights: F64) -> None:
+        kernels.resample(number, start, weights)
+
+    means = reweighted(sample, [metric], weigh, resamples, threads, progress)[:, 0]
+    return ranks_of(means, better)
+
+
+def expanded_level(confidence: float, count: int) -> float:
+    """Return the level of percentiles whose interval is as wide as Student's t asks for.
+
+    Examples
+    --------
+    >>> from unskew.stats.compare.compare_data_sets import expanded_level
+    >>> round(expanded_level(0.95, 10), 3), round(expanded_level(0.95, 1000), 3)
+    (0.983, 0.95)
+    """
+    if count < 2:
+        return 1.0
+    t = student_t_quantile((1 + confidence) / 2, count - 1)
+    return 2 * NormalDist().cdf(t * math.sqrt(count / (count - 1))) - 1
+
+
+MISSING = ("refuse", "systems", "data-sets")
+"""What to do about a system that a data set lacks; see `compare_data_sets`."""
+
+
+@notebook_progress("data sets")
+@checked
+def compare_data_sets(
+    scores: Mapping[str, Any],
+    metric: str | None = None,
+    *,
+    test: str = "wilcoxon",
+    reference: str | None = None,
+    missing: str = "refuse",
+    rope: float | None = None,
+    confidence: float = 0.95,
+    permutations: int = 100_000,
+    resamples: int = 2_000,
+    seed: int = 0,
+    threads: int | None = None,
+    progress: Progress | None = None,
+) -> DataSetComparison:
+    """Compare systems over several data sets: means, ranks, tests of ranks, differences.
+
+    Every data set counts once, however many users it has. Two questions are kept apart: what holds
+    *on these data sets* (users drawn anew), and what holds *on data sets like these* (data sets
+    drawn anew as well), for which a handful of data sets tells little.
+
+    Parameters
+    ----------
+    scores
+        By the name of the data set: what `evaluate` gave, a list of such for its folds, the
+        results of a plan, or values per user (see `paired`).
+    metric
+        The label of the metric; not needed where the data sets share one only.
+    test
+        Of pairs of systems, over data sets: `wilcoxon` (signed ranks of the differences, exact,
+        corrected by Holm), `sign` (exact, Holm), `t` (of the mean difference, Holm), or `nemenyi`
+        (mean ranks; it corrects for all pairs, and depends on which systems are in the pool).
+    reference
+        Compare all systems with this one only; all pairs unless given.
+    missing
+        A system that a data set lacks: `refuse`, or leave out such `systems`, or leave out the
+        `data-sets` that lack a system. What is left out is named in the notes.
+    rope
+        The largest difference, in units of the metric, that does not matter in practice. Adds the
+        probability of such a difference.
+    confidence
+        Of each interval; 1 - confidence is the level of the tests.
+    permutations
+        Of ranks, for Friedman's test where there are too many to count all.
+    resamples
+        Of data sets and users, for the intervals of mean ranks, which need 5 data sets; 0 for none.
+    seed, threads
+        The same seed gives the same numbers, on any number of threads.
+    progress
+        Called with (done, total) as the users of a data set are drawn.
+
+    References
+    ----------
+    Demšar (JMLR 2006): Friedman, Nemenyi, the critical-difference chart. Benavoli, Corani and
+    Mangili (JMLR 2016): mean ranks depend on the pool. Röver (JSS 2020): the hierarchical model.
+    Ibragimov and Müller (JBES 2010): t of groups whose errors differ.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import unskew as us
+    >>> rng = np.random.default_rng(4)
+    >>> def values(users):
+    ...     level = rng.normal(0.3, 0.1)
+    ...     a, b = (rng.normal(level + lead, 0.1, users) for lead in (0.05, 0.0))
+    ...     return {"user": np.arange(users), "a": a, "b": b}
+    >>> films = {name: values(200) for name in ("books", "films", "games", "music", "news", "toys")}
+    >>> result = us.stats.compare_data_sets(films)
+    >>> result.table().select("a", "b", "a_ahead", "b_ahead", "p").rows()
+    [('a', 'b', 6, 0, 0.03125)]
+    """
+    choose("test", test, TESTS)
+    choose("missing", missing, MISSING)
+    check_share("confidence", confidence)
+    as_count("permutations", permutations)
+    as_count("resamples", resamples, 0)
+    if rope is not None:
+        rope = as_number("rope", rope)
+    given = read_data_sets(scores, metric, missing)
+    pairs = _pairs(given, reference, test)
+    samples = [sample(one.copy(), pairs, given.label, threads) for one in given.values]
+    means = np.stack([one.means for one in samples])
+    ranks = ranks_of(means, given.better)
+    low = high = np.full(len(given.systems), np.nan)
+    if resamples and len(samples) >= LEAST_DATA_SETS:
+        low, high = rank_intervals(
+            [_as_paired(given, one) for one in given.values],
+            ranks,
+            metric=given.label,
+            better=given.better,
+            resamples=resamples,
+            confidence=confidence,
+            seed=seed,
+            threads=threads,
+            progress=progress,
+        )
+    return DataSetComparison(
+        systems=given.systems,
+        data_sets=given.names,
+        metric=given.label,
+        better=given.better,
+        users=tuple(one.users for one in samples),
+        means=means,
+        ranks=ranks,
+        rank_low=low,
+        rank_high=high,
+        friedman=friedman_test(ranks, permutations, seed),
+        pairs=_pair_table(given, samples, ranks, test, rope, confidence),
+        errors=np.stack([one.standard_error for one in samples]),
+        test=test,
+        reference=reference,
+        rope=rope,
+        confidence=confidence,
+        resamples=resamples,
+        seed=seed,
+        notes=given.notes,
+    )
+
+
+# Reading
+
+
+@dataclass(frozen=True, eq=False)
+class DataSetValues:
+    """The values of one metric on each data set, users x systems, systems in the same order."""
+
+    names: tuple[str, ...]
+    systems: tuple[str, ...]
+    label: str
+    better: str
+    values: tuple[F64, ...]
+    notes: tuple[str, ...]
+
+
+def read_data_sets(scores: Mapping[str, Any], metric: str | None, missing: str) -> DataSetValues:
+    """Read the values of one metric on every data set; settle which systems are compared."""
+    if len(scores) < 2:
+        raise DataError(
+            f"at least 2 data sets are needed, got {len(scores)}; systems on one data set are "
+            "compared by compare"
+        )
+    read = {str(name): _read(str(name), one) for name, one in scores.items()}
+    label = _metric(read, metric)
+    labels = {name: _label_in(name, one, label) for name, one in read.items()}
+    sides = {name: one.better[labels[name]] for name, one in read.items()}
+    better = next(iter(sides.values()))
+    if len(set(sides.values())) > 1:
+        words = ", ".join(f"{name}: {side}" for name, side in sides.items())
+        raise DataError(f"{label}: which direction is better differs between data sets ({words})")
+    if better == "neither":
+        raise SettingError(
+            f"{label} has no better direction, so systems have no ranks: choose another metric, "
+            "or say better='higher' or 'lower' in paired"
+        )
+    names, systems, notes = _shared(read, missing)
+    notes += _rule_notes({name: read[name] for name in names})
+    values = []
+    for name in names:
+        columns = [read[name].systems.index(one) for one in systems]
+        values.append(np.ascontiguousarray(_complete(name, read[name], labels[name])[:, columns]))
+    return DataSetValues(names, systems, label, better, tuple(values), tuple(notes))
+
+
+def _read(name: str, source: Any) -> Paired:
+    folds = getattr(source, "scores", None)
+    if callable(folds) and hasattr(source, "by_fold"):  # the results of a plan
+        source = folds()
+    try:
+        return paired(source)
+    except (DataError, SettingError) as problem:
+        raise type(problem)(f"data set {name!r}: {problem}") from None
+
+
+def _metric(read: Mapping[str, Paired], metric: str | None) -> str:
+    if metric is not None:
+        return metric
+    first = next(iter(read.values())).metrics
+    common = [label for label in first if all(label in one.metrics for one in read.values())]
+    if len(common) == 1:
+        return common[0]
+    if not common:
+        there = "; ".join(f"{name}: {', '.join(one.metrics)}" for name, one in read.items())
+        raise DataError(f"the data sets share no metric with a value per user ({there})")
+    raise SettingError(f"choose one metric=… of those that all have: {', '.join(common)}")
+
+
+def _label_in(name: str, values: Paired, metric: str) -> str:
+    try:
+        return values.label(metric)
+    except (DataError, SettingError) as problem:
+        raise type(problem)(f"data set {name!r}: {problem}") from None
+
+
+def _shared(
+    read: Mapping[str, Paired], missing: str
+) -> tuple[tuple[str, ...], tuple[str, ...], list[str]]:
+    """Return the data sets and systems that are compared, and what was left out."""
+    every = tuple(dict.fromkeys(one for values in read.values() for one in values.systems))
+    lacks = {
+        name: [one for one in every if one not in values.systems] for name, values in read.items()
+    }
+    lacking = {name: absent for name, absent in lacks.items() if absent}
+    names, systems, notes = tuple(read), every, []
+    if lacking and missing == "refuse":
+        words = "; ".join(f"{name} lacks {', '.join(absent)}" for name, absent in lacking.items())
+        raise DataError(
+            f"not every data set has every system: {words}. Leave out such systems with "
+            "missing='systems', or such data sets with missing='data-sets'"
+        )
+    if lacking and missing == "systems":
+        gone = {one for absent in lacking.values() for one in absent}
+        systems = tuple(one for one in every if one not in gone)
+        left = ", ".join(one for one in every if one in gone)
+        notes.append(f"{counted(len(gone), 'system')} that a data set lacks left out: {left}")
+    if lacking and missing == "data-sets":
+        names = tuple(name for name in read if name not in lacking)
+        left = ", ".join(lacking)
+        many = counted(len(lacking), "data set that lacks", "data sets that lack")
+        notes.append(f"{many} a system left out: {left}")
+    if len(systems) < 2:
+        raise DataError(f"at least 2 systems on every data set are needed, got {len(systems)}")
+    if len(names) < 2:
+        raise DataError(f"at least 2 data sets with every system are needed, got {len(names)}")
+    return names, systems, notes
+
+
+def _rule_notes(read: Mapping[str, Paired]) -> list[str]:
+    """Return what data sets do not share: which items are liked, how undefined values count."""
+    rules = {name: "; ".join(one.rules) for name, one in read.items()}
+    if len(set(rules.values())) == 1:
+        return []
+    return [
+        f"data sets are evaluated by different rules: {name}: {rule or 'not known'}"
+        for name, rule in rules.items()
+    ]
+
+
+def _complete(name: str, values: Paired, label: str) -> F64:
+    kept = values.complete(label)
+    if not len(kept):
+        raise DataError(f"data set {name!r}: no user has a value of {label} for every system")
+    return kept
+
+
+def _as_paired(given: DataSetValues, values: F64) -> PairedValues:
+    """Return values as what users are drawn from."""
+    from unskew.data.ratings import Ids
+
+    return PairedValues(
+        systems=given.systems,
+        metrics=(given.label,),
+        better={given.label: given.better},
+        users=Ids(pl.Series(np.arange(len(values)))),
+        parts=(),
+        values={given.label: values},
+    )
+
+
+# Pairs
+
+
+def _pairs(given: DataSetValues, reference: str | None, test: str) -> Pairs:
+    if reference is None:
+        return all_pairs(len(given.systems))
+    if reference not in given.systems:
+        raise unknown_name("reference", reference, given.systems)
+    if test == "nemenyi":
+        raise SettingError("test='nemenyi' is for all pairs: leave out reference=…")
+    return against(given.systems.index(reference), len(given.systems))
+
+
+def _pair_table(
+    given: DataSetValues,
+    samples: list[PairedSample],
+    ranks: F64,
+    test: str,
+    rope: float | None,
+    confidence: float,
+) -> pl.DataFrame:
+    """Return a row per pair; see `DataSetComparison.table`."""
+    pairs = samples[0].pairs
+    side = -1.0 if given.better == "lower" else 1.0
+    difference = np.stack([_differences(one) for one in samples])
+    error = np.stack([one.standard_error for one in samples])
+    users = np.array([one.users for one in samples], np.float64)
+    above, below = sign_counts(side * difference)
+    p_sign = np.minimum(2 * binomial_half_cdf(np.minimum(above, below), above + below), 1.0)
+    p_sign = np.where(above + below == 0, 1.0, p_sign)
+    p = _p_values(test, difference, ranks, pairs, p_sign)
+    these, p_these = _on_these(difference, error, users, confidence)
+    p_corrected = p if test == "nemenyi" else correct(p, "holm")
+    columns = {
+        "p": p,
+        "p_corrected": p_corrected,
+        "p_sign": correct(p_sign, "holm"),
+        "p_these": correct(p_these, "holm"),
+    }
+    rows = []
+    for at in range(len(pairs)):
+        d, s = difference[:, at], error[:, at]
+        row: dict[str, Any] = {
+            "a": given.systems[int(pairs.one[at])],
+            "b": given.systems[int(pairs.other[at])],
+            **_mean_interval(d, confidence),
+            "low_these": these[0][at],
+            "high_these": these[1][at],
+            "a_ahead": int(above[at]),
+            "b_ahead": int(below[at]),
+            **{name: values[at] for name, values in columns.items()},
+            "significant": bool(p_corrected[at] <= round(1 - confidence, 12)),
+            **_hierarchical(d, s, side, rope, confidence),
+        }
+        rows.append({name: _known(value) for name, value in row.items()})
+    return pl.DataFrame(rows, schema=_SCHEMA)
+
+
+_NUMBERS = (
+    "difference", "low", "high", "low_these", "high_these", "p", "p_corrected", "p_sign", "p_these",
+    "tau", "low_next", "high_next", "p_a_better", "p_equivalent", "p_b_better", "p_next_a_better",
+    "p_next_equivalent", "p_next_b_better",
+)  # fmt: skip
+_SCHEMA: dict[str, Any] = {
+    "a": pl.String,
+    "b": pl.String,
+    **dict.fromkeys(_NUMBERS[:5], pl.Float64),
+    "a_ahead": pl.Int64,
+    "b_ahead": pl.Int64,
+    **dict.fromkeys(_NUMBERS[5:9], pl.Float64),
+    "significant": pl.Boolean,
+    **dict.fromkeys(_NUMBERS[9:], pl.Float64),
+}
+
+
+def _known(value: Any) -> Any:
+    """Return a plain value; None for what is not a number."""
+    if isinstance(value, str | bool | int) or value is None:
+        return value
+    return None if math.isnan(value) else float(value)
+
+
+def _differences(one: PairedSample) -> F64:
+    """Return the mean differences, 0 where no user differs: rounding is no difference."""
+    same = (one.better == 0) & (one.worse == 0)
+    return np.where(same, 0.0, one.difference)
+
+
+def _p_values(test: str, difference: F64, ranks: F64, pairs: Pairs, p_sign: F64) -> F64:
+    """Return the p of each pair, over data sets."""
+    count = difference.shape[0]
+    if test == "sign":
+        return p_sign
+    if test == "nemenyi":
+        mean = ranks.mean(axis=0)
+        gaps = mean[pairs.one] - mean[pairs.other]
+        return np.array([nemenyi_p(float(one), ranks.shape[1], count) for one in gaps])
+    if test == "wilcoxon":
+        scale = np.abs(difference).max(axis=0)
+        # Equal up to rounding is equal, as the exact test needs to know.
+        level = np.round(difference / np.where(scale > 0, scale, 1.0), 12)
+        return np.array([signed_ranks(one, 0) for one in level.T])
+    error = difference.std(axis=0, ddof=1) / math.sqrt(count)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        t = np.where(difference.any(axis=0), difference.mean(axis=0) / error, 0.0)
+    return np.minimum(2 * student_t_sf(np.abs(t), count - 1), 1.0)
+
+
+def _mean_interval(d: F64, confidence: float) -> dict[str, float]:
+    """Return the mean over data sets, each counting once, and its t interval.
+
+    Where data sets have different errors the interval holds at least as often as it says
+    (Ibragimov and Müller 2010), if their differences are symmetric about the mean.
+    """
+    mean = math.fsum(d.tolist()) / d.size
+    half = student_t_quantile((1 + confidence) / 2, d.size - 1) * float(d.std(ddof=1))
+    half /= math.sqrt(d.size)
+    return {"difference": mean, "low": mean - half, "high": mean + half}
+
+
+def _on_these(
+    difference: F64, error: F64, users: F64, confidence: float
+) -> tuple[tuple[F64, F64], F64]:
+    """Return the intervals and p of the mean difference on these very data sets.
+
+    Users alone are drawn anew: the variance of the mean is the sum of the squared errors over N²,
+    with the degrees of freedom of Welch and Satterthwaite.
+    """
+    count = difference.shape[0]
+    mean, square = difference.mean(axis=0), error**2
+    total = square.sum(axis=0)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        freedom = total**2 / (square**2 / (users - 1)[:, None]).sum(axis=0)
+        t = np.where(mean == 0, 0.0, mean * count / np.sqrt(total))
+    freedom = np.where(total > 0, freedom, 1.0)
+    quantile = np.array(
+        [math.nan if math.isnan(one) else _quantile(one, confidence) for one in freedom]
+    )
+    half = quantile * np.sqrt(total) / count
+    p = np.minimum(2 * student_t_sf(np.abs(t), np.where(np.isnan(freedom), 1.0, freedom)), 1.0)
+    # Without any spread over users nothing tells how sure the mean is, unless none differs.
+    unknown = np.isnan(total) | ((total == 0) & (mean != 0))
+    return (mean - half, mean + half), np.where(unknown, np.nan, p)
+
+
+def _quantile(freedom: float, confidence: float) -> float:
+    return student_t_quantile((1 + confidence) / 2, float(freedom))
+
+
+def _hierarchical(
+    d: F64, s: F64, side: float, rope: float | None, confidence: float
+) -> dict[str, float | None]:
+    """Return tau, the interval for a new data set, and the probabilities of the two-level model."""
+    belief = posterior(d, s)
+    if belief is None:
+        return dict.fromkeys(_NUMBERS[9:])
+    result: dict[str, float | None] = {
+        "tau": heterogeneity(d, s),
+        "low_next": belief.quantile((1 - confidence) / 2, new=True),
+        "high_next": belief.quantile((1 + confidence) / 2, new=True),
+    }
+    limit = rope or 0.0
+    for start, new in (("p_", False), ("p_next_", True)):
+        above = belief.above(limit, new=new)
+        below = 1 - belief.above(-limit, new=new)
+        a, b = (above, below) if side > 0 else (below, above)
+        result[f"{start}a_better"], result[f"{start}b_better"] = a, b
+        result[f"{start}equivalent"] = None if rope is None else max(0.0, 1 - a - b)
+    return result

@@ -1,0 +1,244 @@
+"""`lexirecall`: which of two systems places the worst-placed liked items better, user by user."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from itertools import combinations
+
+import numpy as np
+import polars as pl
+
+from unskew.arrays import I8, I64, Mask
+from unskew.checks import check_share, checked, choose
+from unskew.errors import DataError, SettingError, unknown_name
+from unskew.judging.judged import Judged, Need
+from unskew.judging.numbering import several_refused
+from unskew.judging.shape import LIKED, Matched, Scratch
+from unskew.report.result import Result
+from unskew.report.tables import Table
+from unskew.report.text import counted, p_value
+from unskew.stats.compare.comparison import IN_WORDS as NAMES
+from unskew.stats.corrections import CORRECTIONS, correct
+from unskew.stats.share_intervals import net_share, share_of, sign_p
+
+_CELLS = 1 << 21
+"""Ranks compared at a time."""
+_MISSING = np.iinfo(np.int32).max
+
+
+@dataclass(frozen=True, eq=False)
+class LexicographicRecall(Result):
+    """Pairs of systems by the places of their worst-placed liked items. Made by `lexirecall`."""
+
+    systems: tuple[str, ...]
+    users: int
+    rows: pl.DataFrame = field(repr=False)
+    """See `table`."""
+    confidence: float
+    correction: str | None
+    notes: tuple[str, ...] = ()
+
+    def table(self) -> pl.DataFrame:
+        """Return a row per pair: shares of users for whom a is `better`, `worse` or `tied`.
+
+        With intervals (`better_low` …); `net`, better less worse, with its interval; `p` of the
+        sign test, `p_corrected`, `significant`.
+        """
+        return self.rows
+
+    def display_tables(self, digits: int | None = None) -> list[Table]:  # noqa: ARG002
+        """Return the shares of all pairs."""
+        interval = f"{100 * self.confidence:g} %"
+        header = ["pair", "a better", "b better", "tied", f"a − b, {interval}", "p"]
+        rows = []
+        for row in self.rows.iter_rows(named=True):
+            net = "{:+.1f} % [{:+.1f}, {:+.1f}]".format(
+                *(100 * row[name] for name in ("net", "net_low", "net_high"))
+            )
+            shares = [
+                "{:.1f} % [{:.1f}, {:.1f}]".format(
+                    *(100 * row[f"{name}{end}"] for end in ("", "_low", "_high"))
+                )
+                for name in ("better", "worse", "tied")
+            ]
+            pair = f"a = {row['a']}, b = {row['b']}"
+            rows.append([pair, *shares, net.replace("-", "−"), p_value(row["p_corrected"])])
+        title = f"lexirecall: {counted(self.users, 'user')} with a liked item"
+        return [Table.of_rows(header, rows, left=(0,), title=title)]
+
+    def _explanation(self) -> list[str]:
+        correction = "not corrected"
+        if self.correction is not None:
+            correction = (
+                f"corrected by {NAMES[self.correction]} over {counted(len(self.rows), 'pair')}"
+            )
+        return [
+            "better: the worst-placed liked item stands higher; where places are equal the next "
+            "one decides; liked items outside a list stand below all that are in it",
+            f"shares: mid-p intervals, their difference by Tango's score, each at "
+            f"{100 * self.confidence:g} %; p: exact sign test, {correction}",
+        ]
+
+    def _summary(self) -> str:
+        return f"{counted(len(self.systems), 'system')}, {counted(self.users, 'user')}"
+
+    def _content(self) -> dict[str, object]:
+        return {
+            "systems": self.systems,
+            "users": self.users,
+            "confidence": self.confidence,
+            "correction": self.correction,
+            "rows": self.rows,
+            "notes": self.notes,
+        }
+
+
+@checked
+def lexirecall(
+    judged: Judged,
+    *,
+    reference: str | None = None,
+    confidence: float = 0.95,
+    correction: str | None = "holm",
+) -> LexicographicRecall:
+    """Compare systems by lexicographic recall, user by user.
+
+    Of a user's liked items, the one that a system places worst decides: the system that places it
+    higher is better for this user. Where both places are equal the next worst decides, and so on.
+    Liked items that a list does not hold share the place below it, so that the system whose list
+    holds more of them is better. Recall asks for the same at one cutoff, and mostly sees ties.
+
+    Parameters
+    ----------
+    judged
+        Judged data (`judge`). Lists count in full, down to their depth.
+    reference
+        Compare all systems with this one only; all pairs unless given.
+    confidence
+        Of each interval; 1 - confidence is the level of significance.
+    correction
+        Of the p-values of several pairs: `holm`, `bonferroni`, `bh`, `by` or None.
+
+    References
+    ----------
+    Diaz, Ekstrand and Mitra (arXiv 2302.11370): recall, robustness, and lexicographic evaluation.
+
+    Examples
+    --------
+    >>> import unskew as us
+    >>> test = {"user": [1, 1, 2], "item": [10, 20, 30], "rating": [5, 4, 4]}
+    >>> runs = {"a": {1: [10, 7, 20], 2: [30]}, "b": {1: [10, 20], 2: [30]}}
+    >>> us.stats.lexirecall(us.judge(test, runs, liked=4)).table().select("better", "worse").row(0)
+    (0.0, 0.5)
+    """
+    check_share("confidence", confidence)
+    if correction is not None:
+        choose("correction", correction, CORRECTIONS)
+    systems = tuple(judged.systems)
+    chosen = _chosen(systems, reference)
+    _check(judged)
+    ready = judged.prepare(Need(), judged.threads)
+    users: Mask = ready.liked > 0
+    if not users.any():
+        raise DataError(f"no user has a liked item ({ready.relevance})")
+    count = int(users.sum())
+    rows = []
+    for a, b in chosen:
+        sign = _signs(ready, a, b)[users]
+        rows.append(_row(a, b, int((sign > 0).sum()), int((sign < 0).sum()), count, confidence))
+    table = pl.DataFrame(rows)
+    p = table["p"].to_numpy()
+    corrected = p if correction is None else correct(p, correction)
+    table = table.with_columns(p_corrected=pl.Series(corrected)).with_columns(
+        significant=pl.col("p_corrected") <= 1 - confidence + 1e-12
+    )
+    without = int((users & ~ready.with_list).sum())
+    notes = list(ready.notes)
+    if without:
+        notes.append(f"{counted(without, 'user has', 'users have')} no list of any system: tied")
+    return LexicographicRecall(
+        systems=systems,
+        users=count,
+        rows=table,
+        confidence=confidence,
+        correction=correction,
+        notes=(str(ready.relevance), *notes),
+    )
+
+
+def _chosen(systems: tuple[str, ...], reference: str | None) -> list[tuple[str, str]]:
+    if len(systems) < 2:
+        raise SettingError(f"there is one system only, {systems[0]!r}: nothing to compare it with")
+    if reference is None:
+        return list(combinations(systems, 2))
+    if reference not in systems:
+        raise unknown_name("reference system", reference, systems)
+    return [(one, reference) for one in systems if one != reference]
+
+
+def _check(judged: Judged) -> None:
+    if judged.is_tied:
+        raise SettingError("lexirecall needs an order of tied items: leave out ties='expected'")
+    if judged.occasions is not None:
+        raise several_refused("users have several lists, and")
+    if judged.targets is not None and np.unique(judged.owner).size < judged.owner.size:
+        raise SettingError(
+            "lexirecall compares one list per user; these target lists have several: use one of "
+            "the designs that ask for all relevant items in one list"
+        )
+
+
+def _signs(judged: Judged, a: str, b: str) -> I8:
+    """Return 1 where a is better for a list's user, -1 where b is, 0 where they are tied."""
+    basis = judged.basis
+    most = np.asarray(basis.liked, np.int64)
+    lists = most.size
+    sign = np.zeros(lists, np.int8)
+    step = int(max(1, min(8192, _CELLS // max(int(most.max(initial=1)), 1))))
+    room = Scratch()
+    for lo in range(0, lists, step):
+        hi = min(lo + step, lists)
+        width = int(most[lo:hi].max(initial=0))
+        if not width:
+            continue
+        one, other = (
+            _worst_first(judged, judged.matched[name], lo, hi, width, room) for name in (a, b)
+        )
+        at = (one != other).argmax(axis=1)
+        row = np.arange(hi - lo)
+        sign[lo:hi] = np.sign(other[row, at].astype(np.int64) - one[row, at])
+    return sign
+
+
+def _worst_first(
+    judged: Judged, matched: Matched, lo: int, hi: int, width: int, room: Scratch
+) -> I64:
+    """Return the places of liked items from the worst up: missing ones, then those in the list."""
+    hits = matched.hits(judged.judgments, lo, hi, room)
+    owner = np.repeat(np.arange(hi - lo), np.diff(hits.start))
+    liked = judged.view.label[hits.judgment] == LIKED
+    rank, owner = hits.rank[liked].astype(np.int64), owner[liked]
+    held = np.bincount(owner, minlength=hi - lo)
+    places = np.full((hi - lo, width), _MISSING, np.int64)
+    # Hits are in rank order: the last liked one of a list stands at the end of its row's start.
+    start = np.cumsum(held) - held
+    order = np.arange(rank.size) - start[owner]
+    total = judged.liked[lo:hi].astype(np.int64)
+    places[owner, total[owner] - 1 - order] = rank
+    return places
+
+
+def _row(
+    a: str, b: str, better: int, worse: int, users: int, confidence: float
+) -> dict[str, object]:
+    row: dict[str, object] = {"a": a, "b": b, "users": users}
+    for name, count in (("better", better), ("worse", worse), ("tied", users - better - worse)):
+        share = share_of(count, users, confidence)
+        row |= {name: share.value, f"{name}_low": share.low, f"{name}_high": share.high}
+    net = net_share(better, worse, users, confidence)
+    return row | {
+        "net": net.value,
+        "net_low": net.low,
+        "net_high": net.high,
+        "p": sign_p(better, worse),
+    }

@@ -1,0 +1,539 @@
+"""`SegmentComparison`: who is better in which segment of users, and whether segments differ."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any, ClassVar
+
+import numpy as np
+import polars as pl
+
+from unskew.arrays import F64, Mask
+from unskew.checks import choose
+from unskew.errors import SettingError, unknown_name
+from unskew.metrics.names import parse
+from unskew.report.charts import Figure
+from unskew.report.result import Result
+from unskew.report.tables import Table
+from unskew.report.text import counted, number, p_value
+from unskew.stats.compare.comparison import IN_WORDS, TESTS
+from unskew.stats.corrections import CORRECTIONS, correct
+from unskew.stats.pairing import Paired, PairedSample, Pairs, sample
+from unskew.stats.segments import Segmentation
+from unskew.stats.tests.group_shuffles import Interaction, interaction
+from unskew.stats.tests.p_values import TestSettings, difference_interval, p_values
+
+FIGURES = ("segments",)
+_DIRECTION = {"higher": "higher is better", "lower": "lower is better"}
+
+
+@dataclass(frozen=True, eq=False)
+class SegmentComparison(Result):
+    """All pairs of systems within each segment of users: differences, intervals, p-values.
+
+    Made by `compare` with `by=…`. Means of segments, weighted by their users, add up to the mean
+    over all users.
+    """
+
+    figure_is_open: ClassVar[bool] = True
+
+    systems: tuple[str, ...]
+    metrics: tuple[str, ...]
+    better: Mapping[str, str]
+    """`higher`, `lower` or `neither`, by metric."""
+    by: str
+    """What users are divided by, in words."""
+    rule: str
+    """How the segments are formed."""
+    segments: tuple[str, ...]
+    users: Mapping[str, Mapping[str, int]]
+    """How many users were compared, by metric and segment."""
+    rows: pl.DataFrame = field(repr=False)
+    """See `table`."""
+    tests: pl.DataFrame = field(repr=False)
+    """See `interactions`."""
+    test: str
+    alternative: str
+    correction: str | None
+    family: str
+    confidence: float
+    """Of all intervals together."""
+    interval: str
+    level: float
+    """Of each interval alone (Bonferroni)."""
+    permutations: int
+    shuffles: int
+    """Of the interaction test; 0: by the F distribution alone."""
+    seed: int = 0
+    notes: tuple[str, ...] = ()
+
+    @property
+    def alpha(self) -> float:
+        """The level: a corrected p-value at or below it is significant."""
+        return round(1 - self.confidence, 12)
+
+    def table(self, metric: str | None = None) -> pl.DataFrame:
+        """Return a row per metric, pair and segment.
+
+        `a`, `b`, `segment`, `users`, `mean_a`, `mean_b`; `difference` (a less b) with its standard
+        error `se` and simultaneous interval `low`, `high`; `p`, `p_corrected`, `significant`.
+        Null: fewer than two users.
+        """
+        return self.rows if metric is None else self._of(self.rows, metric)
+
+    def interactions(self, metric: str | None = None) -> pl.DataFrame:
+        """Return a row per metric and pair: whether the difference differs between segments.
+
+        `difference` over all users; `segments` with two users or more; Welch's F as `statistic`,
+        `p` and `p_corrected` of the hypothesis that the mean difference is the same in all
+        segments; `worst_segment`, the one of these in which a does worst against b, and
+        `worst_difference` there.
+        """
+        return self.tests if metric is None else self._of(self.tests, metric)
+
+    def _of(self, table: pl.DataFrame, metric: str) -> pl.DataFrame:
+        return table.filter(pl.col("metric") == self._label(metric))
+
+    def _label(self, metric: str | None) -> str:
+        if metric is None:
+            return self.metrics[0]
+        if metric in self.metrics:
+            return metric
+        wanted = parse(metric)
+        for label in self.metrics:
+            if parse(label) == wanted:
+                return label
+        raise unknown_name("metric of this comparison", metric, self.metrics)
+
+    # Text
+
+    def display_tables(self, digits: int | None = None) -> list[Table]:
+        """Return, of each metric, the segments of all pairs and the interaction tests."""
+        digits = self.digits if digits is None else digits
+        several = [
+            (self._display_segments(label, digits), self._display_tests(label, digits))
+            for label in self.metrics
+        ]
+        return [table for both in several for table in both]
+
+    def _display_segments(self, label: str, digits: int) -> Table:
+        together = f"{100 * self.confidence:g} % intervals"
+        header = ["pair", "segment", "users", "a", "b", "a − b", together, "p"]
+        rows, before = [], ""
+        for row in self.table(label).iter_rows(named=True):
+            pair = f"a = {row['a']}, b = {row['b']}"
+            rows.append(
+                [
+                    "" if pair == before else pair,
+                    row["segment"],
+                    f"{row['users']:,}",
+                    *(_number(row[name], digits) for name in ("mean_a", "mean_b")),
+                    _number(row["difference"], digits, signed=True),
+                    _interval(row, digits),
+                    "–" if row["p_corrected"] is None else p_value(row["p_corrected"]),
+                ]
+            )
+            before = pair
+        better = _DIRECTION.get(self.better[label], "neither direction is better")
+        users = counted(sum(self.users[label].values()), "user")
+        title = f"{label} ({better}), {users} by {self.by}"
+        return Table.of_rows(header, rows, left=(0, 1), title=title)
+
+    def _display_tests(self, label: str, digits: int) -> Table:
+        header = ["pair", "a − b, all users", "interaction p", "worst segment of a", "a − b there"]
+        rows = [
+            [
+                f"a = {row['a']}, b = {row['b']}",
+                _number(row["difference"], digits, signed=True),
+                "–" if row["p_corrected"] is None else p_value(row["p_corrected"]),
+                row["worst_segment"] or "–",
+                _number(row["worst_difference"], digits, signed=True),
+            ]
+            for row in self.interactions(label).iter_rows(named=True)
+        ]
+        title = f"{label}: does the difference differ between segments?"
+        return Table.of_rows(header, rows, left=(0, 3), title=title)
+
+    def _explanation(self) -> list[str]:
+        return [self.rule, self._interval_note(), self._test_note(), self._interaction_note()]
+
+    def _interval_note(self) -> str:
+        kind = {"t": "t", "bca": "BCa bootstrap"}[self.interval]
+        return (
+            f"{kind} intervals, all of them together at {100 * self.confidence:g} %: each at "
+            f"{100 * self.level:.4g} % (Bonferroni over {self._differences()})"
+        )
+
+    def _differences(self) -> str:
+        tested = self.rows if self.family == "all" else self.table(self.metrics[0])
+        number_of = tested.filter(pl.col("users") > 1).height
+        metrics = " of all metrics" if self.family == "all" and len(self.metrics) > 1 else ""
+        return counted(number_of, "difference") + metrics
+
+    def _test_note(self) -> str:
+        note = TESTS[self.test]
+        if self.test.startswith("bootstrap"):
+            note += f", {self.permutations:,} resamples"
+        elif self.test == "randomisation":
+            note += f", at most {self.permutations:,} sign patterns"
+        if self.alternative != "two-sided":
+            note += f", one-sided: {self.alternative}"
+        if self.correction is None:
+            return f"{note}; p not corrected"
+        return f"{note}; p corrected by {IN_WORDS[self.correction]} over {self._differences()}"
+
+    def _interaction_note(self) -> str:
+        basis = "the F distribution"
+        if self.shuffles:
+            basis = f"the larger p of the F distribution and of {self.shuffles:,} shuffles of users"
+        tested = self.tests if self.family == "all" else self.interactions(self.metrics[0])
+        note = f"interaction: Welch's F test of equal mean differences in all segments, {basis}"
+        if self.correction is None or tested.height == 1:
+            return note
+        return f"{note}; p corrected by {IN_WORDS[self.correction]} over {tested.height:,} pairs"
+
+    def _summary(self) -> str:
+        return (
+            f"{counted(len(self.systems), 'system')}, {counted(len(self.metrics), 'metric')}, "
+            f"{counted(len(self.segments), 'segment')}"
+        )
+
+    def _content(self) -> dict[str, object]:
+        return {
+            "systems": self.systems,
+            "metrics": {
+                label: {"better": self.better[label], "users": self.users[label]}
+                for label in self.metrics
+            },
+            "by": self.by,
+            "rule": self.rule,
+            "segments": self.segments,
+            "test": self.test,
+            "alternative": self.alternative,
+            "correction": self.correction,
+            "family": self.family,
+            "permutations": self.permutations,
+            "shuffles": self.shuffles,
+            "confidence": self.confidence,
+            "interval": self.interval,
+            "level": self.level,
+            "seed": self.seed,
+            "rows": self.rows,
+            "interactions": self.tests,
+            "notes": self.notes,
+        }
+
+    # Figures
+
+    def figure(
+        self,
+        kind: str = "segments",
+        metric: str | None = None,
+        pair: tuple[str, str] | None = None,
+    ) -> Figure:
+        """Draw the difference of a pair in each `segments`, with its simultaneous interval.
+
+        Parameters
+        ----------
+        kind
+            `segments`.
+        metric
+            The first one unless given.
+        pair
+            Two systems, in the order of the table; the first pair unless given.
+        """
+        from unskew.stats.compare import comparison
+
+        choose("figure", kind, FIGURES)
+        label = self._label(metric)
+        rows = self.table(label)
+        a, b = self._pair(rows, pair)
+        mine = rows.filter((pl.col("a") == a) & (pl.col("b") == b))
+        notes = [self._interval_note(), f"significant: corrected p at most {self.alpha:g}"]
+        return comparison.segment_differences(mine, self.by, label, notes)
+
+    def _pair(self, rows: pl.DataFrame, pair: tuple[str, str] | None) -> tuple[str, str]:
+        known = list(dict.fromkeys(zip(rows["a"], rows["b"], strict=True)))
+        if pair is None:
+            return known[0]
+        if tuple(pair) not in known:
+            allowed = "; ".join(f"{a!r}, {b!r}" for a, b in known)
+            raise SettingError(f"pair={pair!r} was not compared; the pairs are: {allowed}")
+        return pair
+
+
+def _number(value: float | None, digits: int, *, signed: bool = False) -> str:
+    return "–" if value is None else number(value, digits, signed=signed)
+
+
+def _interval(row: Mapping[str, Any], digits: int) -> str:
+    if row["low"] is None:
+        return "–"
+    return (
+        f"[{_number(row['low'], digits, signed=True)}, {_number(row['high'], digits, signed=True)}]"
+    )
+
+
+HELD = 1 << 26
+"""Bytes of differences that are tested at a time."""
+_EQUAL = 1e-12
+
+
+@dataclass(frozen=True, eq=False)
+class _SegmentValues:
+    """One metric: values users x systems, NaN where a user is left out."""
+
+    label: str
+    better: str
+    values: F64
+    kept: Mask
+    """Whether each user has a value of every system."""
+
+
+@dataclass(frozen=True, eq=False)
+class _SegmentPart:
+    """All pairs on one metric in one segment."""
+
+    metric: _SegmentValues
+    segment: str
+    held: PairedSample | None
+    """None: no user has a value."""
+    p: F64
+
+    @property
+    def users(self) -> int:
+        return 0 if self.held is None else self.held.users
+
+
+def compare_segments(
+    pairing: Paired,
+    labels: list[str],
+    pairs: Pairs,
+    segments: Segmentation,
+    settings: TestSettings,
+) -> SegmentComparison:
+    """Compare the pairs within each segment, and test whether differences differ between them.
+
+    Parameters
+    ----------
+    pairing
+        The values per user.
+    labels
+        The metrics.
+    pairs
+        Which systems are compared with which.
+    segments
+        Of the users of `pairing`.
+    settings
+        Of `compare`; corrections that need permutations and `rope` are refused.
+    """
+    if settings.correction is not None:
+        choose("correction (with by=…)", settings.correction, CORRECTIONS)
+    if settings.rope is not None:
+        raise SettingError("rope=… does not go with by=…: leave one of them out")
+    metrics = [_metric(pairing, label) for label in labels]
+    parts = [
+        _part(one, number, pairs, segments, settings)
+        for one in metrics
+        for number in range(len(segments.names))
+    ]
+    families = [parts] if settings.family == "all" else _by_metric(parts, labels)
+    tables = [_table(family, pairs, pairing.systems, settings) for family in families]
+    tests = [_interaction(one, pairs, segments, settings) for one in metrics]
+    rows = pl.concat(tables)
+    return SegmentComparison(
+        systems=pairing.systems,
+        metrics=tuple(labels),
+        better={label: pairing.better[label] for label in labels},
+        by=segments.by,
+        rule=segments.rule,
+        segments=segments.names,
+        users={
+            label: {part.segment: part.users for part in parts if part.metric.label == label}
+            for label in labels
+        },
+        rows=rows,
+        tests=_tests(metrics, tests, pairs, rows, settings),
+        test=settings.test,
+        alternative=settings.alternative,
+        correction=settings.correction,
+        family=settings.family,
+        confidence=settings.confidence,
+        interval=settings.interval,
+        level=1 - (1 - settings.confidence) / max(_tested(families[0], pairs), 1),
+        permutations=settings.permutations,
+        shuffles=tests[0].shuffles,
+        seed=settings.seed,
+        notes=(*pairing.rules, *pairing.notes, *segments.notes, *_left_out(metrics, parts)),
+    )
+
+
+def _metric(pairing: Paired, label: str) -> _SegmentValues:
+    matrix = pairing.matrix(label)
+    kept: Mask = np.logical_not(np.isnan(matrix).any(axis=1))
+    left = int(kept.size - kept.sum())
+    if left and left < len(matrix):
+        matrix *= (len(matrix) - left) / len(matrix)  # as in `Paired.complete`
+    return _SegmentValues(label, pairing.better[label], matrix, kept)
+
+
+def _part(
+    one: _SegmentValues, number: int, pairs: Pairs, segments: Segmentation, settings: TestSettings
+) -> _SegmentPart:
+    values = one.values[(segments.code == number) & one.kept]
+    name = segments.names[number]
+    if not len(values):
+        return _SegmentPart(one, name, None, np.full(len(pairs), np.nan))
+    held = sample(values, pairs, f"{one.label}, {name}", settings.threads)
+    if held.users < 2:
+        return _SegmentPart(one, name, held, np.full(len(pairs), np.nan))
+    plain = replace(settings, correction=None, family="metric", progress=None)
+    p, _, _ = p_values([held], [settings.side(one.better)], plain)
+    if settings.progress is not None:
+        settings.progress(number + 1, len(segments.names))
+    return _SegmentPart(one, name, held, p[0])
+
+
+def _by_metric(parts: Sequence[_SegmentPart], labels: Sequence[str]) -> list[list[_SegmentPart]]:
+    return [[part for part in parts if part.metric.label == label] for label in labels]
+
+
+def _tested(family: Sequence[_SegmentPart], pairs: Pairs) -> int:
+    """Return how many differences a family has that an interval can be given for."""
+    return len(pairs) * sum(part.users > 1 for part in family)
+
+
+def _table(
+    family: Sequence[_SegmentPart], pairs: Pairs, systems: tuple[str, ...], settings: TestSettings
+) -> pl.DataFrame:
+    """Return a row per metric, pair and segment, corrected over all of them."""
+    share = (1 - settings.confidence) / max(_tested(family, pairs), 1)
+    simultaneous = replace(settings, confidence=1 - share, progress=None)
+    table = pl.concat([_rows(part, pairs, systems, simultaneous) for part in family])
+    p = table["p"].to_numpy()
+    corrected = p if settings.correction is None else correct(p, settings.correction)
+    significant = pl.col("p_corrected") <= 1 - settings.confidence + _EQUAL
+    # Parts are by segment, then by pair: read them pair by pair.
+    return (
+        table.with_columns(p_corrected=pl.Series(corrected))
+        .with_columns(significant=pl.col("p_corrected").is_not_nan() & significant)
+        .sort("_metric", "_pair", maintain_order=True)
+        .drop("_metric", "_pair")
+        .with_columns(pl.selectors.float().fill_nan(None))
+    )
+
+
+def _rows(
+    part: _SegmentPart, pairs: Pairs, systems: tuple[str, ...], settings: TestSettings
+) -> pl.DataFrame:
+    held, count = part.held, len(pairs)
+    names = ("mean_a", "mean_b", "difference", "se", "low", "high")
+    numbers = dict.fromkeys(names, np.full(count, np.nan))
+    if held is not None:
+        low, high = difference_interval(held, settings)
+        means = held.means[pairs.one], held.means[pairs.other]
+        several = (*means, held.difference, held.standard_error, low, high)
+        numbers = dict(zip(names, several, strict=True))
+    return pl.DataFrame(
+        {
+            "_metric": [part.metric.label] * count,
+            "_pair": np.arange(count),
+            "metric": [part.metric.label] * count,
+            "a": [systems[i] for i in pairs.one],
+            "b": [systems[i] for i in pairs.other],
+            "segment": [part.segment] * count,
+            "users": [part.users] * count,
+            **numbers,
+            "p": part.p,
+        }
+    )
+
+
+def _interaction(
+    one: _SegmentValues, pairs: Pairs, segments: Segmentation, settings: TestSettings
+) -> Interaction:
+    """Test all pairs, as many at a time as fit in memory: shuffles are the same for all."""
+    values, code = one.values[one.kept], segments.code[one.kept]
+    step = max(1, HELD // (8 * max(len(values), 1)))
+    parts = []
+    for low in range(0, len(pairs), step):
+        first, second = pairs.one[low : low + step], pairs.other[low : low + step]
+        differences = values[:, first] - values[:, second]
+        parts.append(interaction(differences, code, seed=settings.seed, threads=settings.threads))
+    return replace(
+        parts[0],
+        statistic=np.concatenate([part.statistic for part in parts]),
+        p=np.concatenate([part.p for part in parts]),
+    )
+
+
+def _tests(
+    metrics: Sequence[_SegmentValues],
+    tests: Sequence[Interaction],
+    pairs: Pairs,
+    rows: pl.DataFrame,
+    settings: TestSettings,
+) -> pl.DataFrame:
+    """Return a row per metric and pair: the interaction test and the worst segment."""
+    parts = []
+    for one, test in zip(metrics, tests, strict=True):
+        mine = rows.filter(pl.col("metric") == one.label)
+        sign = {"higher": 1, "lower": -1, "neither": None}[one.better]
+        worst = _worst(mine, sign)
+        p = test.p
+        if settings.family == "metric" and settings.correction is not None:
+            p = correct(p, settings.correction)
+        overall = one.values[one.kept].mean(axis=0)
+        frame = mine.select("metric", "a", "b").unique(maintain_order=True)
+        parts.append(
+            frame.with_columns(
+                difference=pl.Series(overall[pairs.one] - overall[pairs.other]),
+                segments=pl.lit(test.segments),
+                statistic=pl.Series(test.statistic),
+                p=pl.Series(test.p),
+                p_corrected=pl.Series(p),
+            ).hstack(worst)
+        )
+    table = pl.concat(parts)
+    if settings.family == "all" and settings.correction is not None:
+        corrected = correct(table["p"].to_numpy(), settings.correction)
+        table = table.with_columns(p_corrected=pl.Series(corrected))
+    finite = pl.when(pl.col("statistic").is_finite()).then("statistic")
+    return table.with_columns(statistic=finite, p=pl.col("p").fill_nan(None)).with_columns(
+        p_corrected=pl.col("p_corrected").fill_nan(None)
+    )
+
+
+def _worst(rows: pl.DataFrame, sign: int | None) -> pl.DataFrame:
+    """Return the segment in which the first system of each pair does worst against the second."""
+    names: list[str | None] = []
+    values: list[float | None] = []
+    for _, pair in rows.group_by("a", "b", maintain_order=True):
+        known = pair.filter(pl.col("users") > 1)
+        if sign is None or not known.height:
+            names.append(None)
+            values.append(None)
+            continue
+        at = int((known["difference"] * sign).arg_min() or 0)
+        names.append(known["segment"][at])
+        values.append(known["difference"][at])
+    return pl.DataFrame(
+        {
+            "worst_segment": pl.Series(names, dtype=pl.String),
+            "worst_difference": pl.Series(values, dtype=pl.Float64),
+        }
+    )
+
+
+def _left_out(metrics: Sequence[_SegmentValues], parts: Sequence[_SegmentPart]) -> list[str]:
+    lines = []
+    lost = {one.label: int(np.count_nonzero(~one.kept)) for one in metrics}
+    names = ", ".join(f"{count:,} of {label}" for label, count in lost.items() if count)
+    if names:
+        lines.append(f"users left out because a value is undefined: {names}")
+    small = [f"{part.segment} ({part.metric.label})" for part in parts if part.users < 2]
+    if small:
+        what = counted(len(small), "segment has", "segments have")
+        lines.append(f"{what} fewer than 2 users: no interval, no p: {', '.join(small)}")
+    return lines

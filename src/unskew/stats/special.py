@@ -1,0 +1,316 @@
+"""Student's t, the incomplete beta function and the binomial: what the tests need, and no more.
+
+The normal distribution is `statistics.NormalDist`.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from functools import cache
+from statistics import NormalDist
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from unskew.arrays import F64, Mask
+
+_MOST_STEPS = 100_000
+_TINY = 1e-300
+_HALF_LOG_TWO_PI = 0.5 * math.log(2 * math.pi)
+
+Interval = tuple[float | None, float | None, float | None]
+"""A value and both ends of its interval; None where there is none."""
+
+
+def wilson(successes: ArrayLike, count: ArrayLike, level: float = 0.95) -> tuple[F64, F64]:
+    """Return Wilson's interval of shares: `successes` of `count`."""
+    z = NormalDist().inv_cdf((1 + level) / 2)
+    n = np.asarray(count, np.float64)
+    share = np.asarray(successes, np.float64) / n
+    middle = share + z * z / (2 * n)
+    half = z * np.sqrt(share * (1 - share) / n + z * z / (4 * n * n))
+    whole = 1 + z * z / n
+    return np.maximum((middle - half) / whole, 0.0), np.minimum((middle + half) / whole, 1.0)
+
+
+def student_t_sf(t: ArrayLike, df: ArrayLike) -> F64:
+    """Return P(T > t) of Student's t with `df` degrees of freedom.
+
+    P(|T| > |t|) = I_x(df/2, 1/2) with x = df / (df + t²).
+
+    Examples
+    --------
+    >>> from unskew.stats.special import student_t_sf
+    >>> round(float(student_t_sf(2.0, 10)), 6)
+    0.036694
+    """
+    t, df = np.broadcast_arrays(np.asarray(t, np.float64), np.asarray(df, np.float64))
+    finite = np.where(np.isfinite(t), t, 1.0)
+    x, y = df / (df + finite**2), finite**2 / (df + finite**2)
+    tail = 0.5 * incomplete_beta(x, y, 0.5 * df, np.full(df.shape, 0.5))
+    tail = np.where(np.isinf(t), 0.0, tail)
+    return np.where(np.isnan(t), np.nan, np.where(t >= 0, tail, 1 - tail))
+
+
+@cache
+def student_t_quantile(probability: float, df: float) -> float:
+    """Return the t with P(T <= t) = `probability`.
+
+    By Newton's method from the normal quantile, which is nearer to 0: on that side the tail is
+    convex, so that no step goes too far.
+
+    Examples
+    --------
+    >>> from unskew.stats.special import student_t_quantile
+    >>> round(student_t_quantile(0.975, 10), 6)
+    2.228139
+    """
+    if probability < 0.5:
+        return -student_t_quantile(1 - probability, df)
+    front = -float(log_beta(0.5 * df, 0.5)) - 0.5 * math.log(df)
+    t = NormalDist().inv_cdf(probability)
+    for _ in range(200):
+        density = math.exp(front - 0.5 * (df + 1) * math.log1p(t * t / df))
+        step = (float(student_t_sf(t, df)) - (1 - probability)) / density
+        t += step
+        if abs(step) <= 1e-14 * t:
+            break
+    return t
+
+
+def half_widths(df: F64, level: float) -> F64:
+    """Return the half widths of intervals in standard errors; normal where `df` is infinite."""
+    normal = NormalDist().inv_cdf((1 + level) / 2)
+    return np.array(
+        [
+            normal if math.isinf(one) else student_t_quantile((1 + level) / 2, float(one))
+            for one in df
+        ]
+    )
+
+
+def mean_interval(
+    values: Sequence[float], level: float = 0.95, first: int | None = None
+) -> Interval:
+    """Return the mean and its interval by Student's t; without one for a single value.
+
+    Parameters
+    ----------
+    values
+        In the order in which they were measured.
+    level
+        How often the interval holds the expectation, if values are normal.
+    first
+        Where the number of values was chosen by the spread of the first ones (`values_needed`):
+        how many these were. The interval takes its spread from them alone, and so holds as often
+        as it says (Stein, Annals of Mathematical Statistics 16, 1945).
+    """
+    if not values:
+        return None, None, None
+    n = len(values)
+    mean = math.fsum(values) / n
+    known = values[: n if first is None else min(first, n)]
+    if len(known) == 1:
+        return mean, None, None
+    half = _quantile(known, level) * math.sqrt(_variance(known) / n)
+    return mean, mean - half, mean + half
+
+
+def values_needed(first: Sequence[float], half: float, level: float = 0.95) -> float:
+    """Return how many values a mean needs for an interval of this half-width (Stein 1945).
+
+    Parameters
+    ----------
+    first
+        At least two values, whose spread decides; they count among those needed.
+    half
+        The half-width that is wanted.
+    level
+        Of the interval, as `mean_interval(values, level, len(first))` gives it.
+
+    Examples
+    --------
+    >>> from unskew.stats.special import mean_interval, values_needed
+    >>> values_needed([1.0, 2.0, 3.0], 1.5)
+    9.0
+    >>> values_needed([1.0, 2.0, 3.0], 10.0)
+    3.0
+    """
+    if half <= 0:
+        return math.inf if max(first) > min(first) else float(len(first))
+    needed = _quantile(first, level) ** 2 * _variance(first) / half**2
+    return float(max(math.ceil(needed), len(first)))
+
+
+def _quantile(values: Sequence[float], level: float) -> float:
+    return student_t_quantile((1 + level) / 2, len(values) - 1)
+
+
+def _variance(values: Sequence[float]) -> float:
+    n = len(values)
+    mean = math.fsum(values) / n
+    return math.fsum((one - mean) ** 2 for one in values) / (n - 1)
+
+
+def row_intervals(values: F64, level: float) -> tuple[F64, F64, F64]:
+    """Return the mean of each row and its interval by Student's t; NaN for a single value."""
+    n = values.shape[1]
+    mean = values.mean(axis=1)
+    if n < 2:
+        nothing = np.full(mean.size, np.nan)
+        return mean, nothing, nothing
+    half = student_t_quantile((1 + level) / 2, n - 1) * values.std(axis=1, ddof=1) / math.sqrt(n)
+    return mean, mean - half, mean + half
+
+
+def share_interval(marks: Mask, repeat: NDArray[np.generic], level: float) -> Interval:
+    """Return a share and its interval, trials of one repeat not being independent.
+
+    Wilson's interval with an effective number of trials: as many independent ones as would vary
+    from repeat to repeat as the shares did, at least the number of repeats and at most the number
+    of trials; Student's t with repeats - 1 degrees of freedom stands for the normal quantile. Where
+    all trials or none are marked they count as independent: nothing shows that they are not.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from unskew.stats.special import share_interval
+    >>> marks, repeat = np.array([True] * 20), np.repeat(np.arange(10), 2)
+    >>> share, low, high = share_interval(marks, repeat, 0.95)
+    >>> share, round(low, 3), high
+    (1.0, 0.796, 1.0)
+    """
+    trials = int(marks.size)
+    if not trials:
+        return None, None, None
+    share = int(marks.sum()) / trials
+    at = np.unique(repeat, return_inverse=True)[1]
+    size = np.bincount(at)
+    repeats = size.size
+    if repeats < 2:
+        return share, None, None
+    # The variance of a ratio of sums over repeats.
+    rest = np.bincount(at, marks) - share * size
+    variance = float((rest**2).sum()) * repeats / (repeats - 1) / trials**2
+    free = share * (1 - share)
+    count = float(trials)
+    if variance > 0:
+        count = min(max(free / variance, float(repeats)), float(trials))
+    t = student_t_quantile((1 + level) / 2, repeats - 1)
+    middle = share + t * t / (2 * count)
+    half = t * math.sqrt(free / count + t * t / (4 * count * count))
+    whole = 1 + t * t / count
+    # The ends are 0 and 1 exactly where the share is; rounding may miss them.
+    low = 0.0 if share == 0 else max((middle - half) / whole, 0.0)
+    return share, low, 1.0 if share == 1 else min((middle + half) / whole, 1.0)
+
+
+def binomial_half_cdf(k: ArrayLike, n: ArrayLike) -> F64:
+    """Return P(X <= k) of heads among `n` throws of a fair coin: I_{1/2}(n - k, k + 1)."""
+    k, n = np.broadcast_arrays(np.asarray(k, np.float64), np.asarray(n, np.float64))
+    inside = (k >= 0) & (k < n)
+    a, b = np.where(inside, n - k, 1.0), np.where(inside, k + 1, 1.0)
+    half = np.full(k.shape, 0.5)
+    return np.where(k < 0, 0.0, np.where(inside, incomplete_beta(half, half, a, b), 1.0))
+
+
+def incomplete_beta(x: ArrayLike, y: ArrayLike, a: ArrayLike, b: ArrayLike) -> F64:
+    """Return the regularised incomplete beta function I_x(a, b), where y = 1 - x.
+
+    The continued fraction DLMF 8.17.22 by Lentz's method, on the side where it converges fast
+    (x < (a + 1) / (a + b + 2), else 1 - I_y(b, a)). `y` is given apart: near 1 it would be lost
+    in the rounding of x.
+    """
+    x, y, a, b = np.broadcast_arrays(*(np.asarray(v, np.float64) for v in (x, y, a, b)))
+    swap = x > (a + 1) / (a + b + 2)
+    x, y = np.where(swap, y, x), np.where(swap, x, y)
+    a, b = np.where(swap, b, a), np.where(swap, a, b)
+    inner = (x > 0) & (y > 0)
+    value = np.zeros(x.shape)
+    value[inner] = _by_fraction(x[inner], y[inner], a[inner], b[inner])
+    value = np.where(y <= 0, 1.0, value)
+    return np.where(swap, 1 - value, value)
+
+
+def _by_fraction(x: F64, y: F64, a: F64, b: F64) -> F64:
+    # log1p of the smaller one: the other's logarithm would lose its last digits.
+    log_x = np.where(x > 0.5, np.log1p(-np.minimum(y, 0.5)), np.log(x))
+    log_y = np.where(y > 0.5, np.log1p(-np.minimum(x, 0.5)), np.log(y))
+    front = np.exp(a * log_x + b * log_y - log_beta(a, b)) / a
+    if x.size == 1:
+        return np.minimum(front * _fraction(*(float(one[0]) for one in (x, a, b))), 1.0)
+    c = np.ones(x.shape)
+    d = _away_from_zero(1 - (a + b) * x / (a + 1))
+    fraction = d = 1 / d
+    for m in range(1, _MOST_STEPS):
+        even = m * (b - m) * x / ((a + 2 * m - 1) * (a + 2 * m))
+        d = 1 / _away_from_zero(1 + even * d)
+        c = _away_from_zero(1 + even / c)
+        fraction = fraction * d * c
+        odd = -(a + m) * (a + b + m) * x / ((a + 2 * m) * (a + 2 * m + 1))
+        d = 1 / _away_from_zero(1 + odd * d)
+        c = _away_from_zero(1 + odd / c)
+        fraction = fraction * d * c
+        if not x.size or float(np.abs(d * c - 1).max()) < 5e-15:
+            break
+    return np.minimum(front * fraction, 1.0)
+
+
+def _fraction(x: float, a: float, b: float) -> float:
+    """Return the continued fraction of one value: the same steps, without the cost of arrays."""
+
+    def away(value: float) -> float:
+        return _TINY if abs(value) < _TINY else value
+
+    c = 1.0
+    fraction = d = 1 / away(1 - (a + b) * x / (a + 1))
+    for m in range(1, _MOST_STEPS):
+        even = m * (b - m) * x / ((a + 2 * m - 1) * (a + 2 * m))
+        d = 1 / away(1 + even * d)
+        c = away(1 + even / c)
+        fraction = fraction * d * c
+        odd = -(a + m) * (a + b + m) * x / ((a + 2 * m) * (a + 2 * m + 1))
+        d = 1 / away(1 + odd * d)
+        c = away(1 + odd / c)
+        fraction = fraction * d * c
+        if abs(d * c - 1) < 5e-15:
+            break
+    return fraction
+
+
+def _away_from_zero(value: F64) -> F64:
+    return np.where(np.abs(value) < _TINY, _TINY, value)
+
+
+def log_beta(a: ArrayLike, b: ArrayLike) -> F64:
+    """Return ln B(a, b); for large arguments by Stirling's series, which nothing cancels in."""
+    a, b = np.broadcast_arrays(np.asarray(a, np.float64), np.asarray(b, np.float64))
+    flat = [_log_beta(min(p), max(p)) for p in zip(a.ravel(), b.ravel(), strict=True)]
+    return np.array(flat, np.float64).reshape(a.shape)
+
+
+def log_gamma_ratio(x: float, a: float) -> float:
+    """Return ln G(x + a) - ln G(x), also for large x without loss."""
+    if x < 15:
+        return math.lgamma(x + a) - math.lgamma(x)
+    change = _stirling(x + a) - _stirling(x)
+    return (x + a - 0.5) * math.log1p(a / x) + a * math.log(x) - a + change
+
+
+@cache
+def _log_beta(a: float, b: float) -> float:
+    if b < 15:
+        return math.lgamma(a) + math.lgamma(b) - math.lgamma(a + b)
+    if a < 15:
+        return math.lgamma(a) - log_gamma_ratio(b, a)
+    change = _stirling(a) + _stirling(b) - _stirling(a + b)
+    powers = (a - 0.5) * math.log(a / (a + b)) - b * math.log1p(a / b)
+    return _HALF_LOG_TWO_PI - 0.5 * math.log(b) + powers + change
+
+
+def _stirling(x: float) -> float:
+    """Return ln G(x) - ((x - 1/2) ln x - x + ln(2 pi)/2), for x >= 15."""
+    r = 1 / (x * x)
+    series = 1 / 12 - r * (1 / 360 - r * (1 / 1260 - r * (1 / 1680 - r * (1 / 1188))))
+    return series / x

@@ -1,0 +1,1 @@
+"""Order of systems over time, decay of models, curves over steps."""

@@ -1,0 +1,1 @@
+"""Metrics over sampled candidate items."""
