@@ -250,7 +250,9 @@ def test_plans_files_and_stores_take_it(tmp_path):
     assert us.run_plan(data, plan, store=tmp_path / "store", workers=2).table().equals(table)
     split = us.splits.Random(folds=2).split(data, 4)[0]
     model = us.recommend.Popularity().fit(split.train)
-    alone = us.evaluate(designs[1].lists(split, RULE, seed=4), {"popularity": model}, plan.metrics)
+    alone = us.evaluate(
+        designs[1].lists(split, RULE, seed=4), {"popularity": model}, list(plan.metrics)
+    )
     part = table.filter(targets=repr(designs[1]), system="popularity", fold="fold1")
     assert dict(part.select("metric", "mean").iter_rows()) == alone.means()["popularity"]
     assert dict(part.select("metric", "random").iter_rows()) == alone.random()

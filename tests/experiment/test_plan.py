@@ -63,7 +63,9 @@ def test_labels():
 
 
 def test_metrics_as_values():
-    assert plan(metrics=[parse("nDCG@5"), "P@5"]).metrics == ("nDCG@5", "P@5")
+    metrics = {"nDCG@5": parse("nDCG@5"), "P@5": parse("P@5")}
+    assert plan(metrics=[parse("nDCG@5"), "P@5"]).metrics == metrics
+    assert plan(metrics=metrics).metrics == metrics
 
 
 @pytest.mark.parametrize(

@@ -159,7 +159,7 @@ def test_worker_processes_know_it(tmp_path):
 def test_a_plan_carries_its_metrics():
     sent = pickle.dumps(plan("odd-places@5"))
     definition = REGISTRY.pop("odd-places")
-    assert pickle.loads(sent).metrics == ("odd-places@5",)
+    assert list(pickle.loads(sent).metrics) == ["odd-places@5"]
     assert REGISTRY["odd-places"].name == definition.name
 
 
