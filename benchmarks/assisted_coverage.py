@@ -1,4 +1,4 @@
-"""How often the intervals of `us.unbiased.assisted` hold their target, on data drawn anew.
+"""How often the intervals of `us.labels.assisted` hold their target, on data drawn anew.
 
     python benchmarks/assisted_coverage.py                          # 5,000 repetitions of each
     python benchmarks/assisted_coverage.py --repetitions 500 good   # one setting, quicker

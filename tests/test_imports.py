@@ -144,7 +144,7 @@ def test_the_test_sees_wrong_arrows():
     source = "\n".join(
         [
             "import unskew.runs",
-            "from unskew.judging import kernels",
+            "from unskew.judging import list_kernels",
             "from unskew import __version__",
             "def f():",
             "    from unskew.data import ratings",
@@ -214,12 +214,32 @@ def test_every_public_name_is_loaded_at_its_first_use():
         unskew.evaluat  # noqa: B018
 
 
-def test_no_public_name_is_hidden_by_a_module():
-    """A package that exports `bounds` and has a module `bounds` would give either, by chance."""
-    for package in (unskew, *(one for one in vars_of(unskew) if inspect.ismodule(one))):
-        folder = Path(package.__file__).parent
-        exported = {n for n in package.__all__ if not inspect.ismodule(getattr(package, n))}
-        assert not exported & {path.stem for path in folder.iterdir()}, package.__name__
+def test_no_public_name_is_hidden_by_its_module():
+    """A package that exports `bounds` and has a module `bounds` gives the function."""
+    shared = [
+        (package.__name__, name)
+        for package in (unskew, *(room for room in vars_of(unskew) if inspect.ismodule(room)))
+        for name in package.__all__
+        if not inspect.ismodule(getattr(package, name))
+        if name in {path.stem for path in Path(package.__file__).parent.iterdir()}
+    ]
+    assert shared
+    code = "\n".join(
+        [
+            "import importlib, inspect, sys",
+            f"for package, name in {shared!r}:",
+            "    first = getattr(importlib.import_module(package), name)",
+            "    module = importlib.import_module(f'{package}.{name}')",
+            "    again = getattr(importlib.import_module(package), name)",
+            "    assert first is again and not inspect.ismodule(first), (package, name)",
+        ]
+    )
+    run(code)
+    swapped = code.replace(
+        "    first = getattr",
+        "    importlib.import_module(f'{package}.{name}')\n    first = getattr",
+    )
+    run(swapped)
 
 
 def vars_of(package):

@@ -88,7 +88,7 @@ NOT_CALLED = {
 SLOW = {
     "audit",
     "auditing.null_experiment",
-    "unbiased.online_tests",
+    "online.online_tests",
     "run_plan",
     "unbiased.strata",
     "unbiased.target_sizes",
@@ -113,7 +113,7 @@ def calls(tmp_path_factory):
         "b": us.recommend.Random().fit(split.train, 1),
     }
     runs = {name: us.rank(model, lists, 10) for name, model in models.items()}
-    annotation = us.unbiased.plan_annotation(runs, "P@5", budget=20).save(
+    annotation = us.labels.plan_annotation(runs, "P@5", budget=20).save(
         tmp_path_factory.mktemp("annotation") / "plan"
     )
     scores = us.evaluate(split.test, runs, ["P@5", "RR", "anti-P@5"], liked=4)
@@ -154,9 +154,9 @@ def calls(tmp_path_factory):
         "targets.TestTargets": {},
         "targets.TrainItems": {},
         "targets.UserFlat": {"others": 5},
-        "unbiased.ab_test": shown,
-        "unbiased.plan_annotation": {"runs": runs, "metric": "P@5", "budget": 20},
-        "unbiased.read_annotation": {"folder": annotation},
+        "online.ab_test": shown,
+        "labels.plan_annotation": {"runs": runs, "metric": "P@5", "budget": 20},
+        "labels.read_annotation": {"folder": annotation},
         "stats.agreement": {"scores": two, "bootstrap": 5, "permutations": 5},
         "recommend.algorithm": {"name": "popularity"},
         "audit": {
@@ -204,7 +204,7 @@ def calls(tmp_path_factory):
         "evaluation.fairness": {"split": split},
         "worlds.event_log": {"users": 20, "items": 20, "events": 100},
         "worlds.fit_popularity_law": {"ratings": ratings},
-        "unbiased.interleave": shown,
+        "online.interleave": shown,
         "bias.item_pairs": of,
         "bias.ladder": {"data": split, "runs": runs, "k": 5, "liked": 4},
         "bias.ladder_part": {
@@ -215,7 +215,7 @@ def calls(tmp_path_factory):
             "k": 5,
         },
         "splits.judgment_bins": {"train": ratings, "relevance": rule},
-        "unbiased.assisted": {
+        "labels.assisted": {
             "labels": split.test,
             "runs": runs,
             "metrics": "P@5",
@@ -241,13 +241,13 @@ def calls(tmp_path_factory):
         "splits.looks_random": {"ratings": ratings},
         "bias.margins": {"scores": scores, "k": 5},
         "unbiased.liked_shares": {**listed, "k": 5},
-        "unbiased.multileave": shown,
+        "online.multileave": shown,
         "auditing.null_experiment": {"ratings": ratings, "plan": plan, "repeats": 1},
         "evaluation.one_relevant_bounds": {
             "lists": lists,
             "ranks": us.judging.ranks_of(models["a"], lists),
         },
-        "unbiased.online_tests": {
+        "online.online_tests": {
             "worlds": world,
             "systems": shown["systems"],
             "impressions": 20,
@@ -305,7 +305,7 @@ def calls(tmp_path_factory):
         "read_run": {"source": {1: [1, 2]}},
         "targets.read_targets": {"source": {"user": [0], "item": [1]}, "split": split, "liked": 4},
         "worlds.redraw": {"ratings": ratings},
-        "unbiased.reuse_judgments": {
+        "online.reuse_judgments": {
             "world": world,
             "took_part": ["popularity", "random"],
             "systems": [
@@ -337,7 +337,7 @@ def calls(tmp_path_factory):
             "bootstrap": 3,
         },
         "stats.tau_ap": orders,
-        "unbiased.top_lists": {"world": world, "systems": [us.recommend.Popularity()]},
+        "online.top_lists": {"world": world, "systems": [us.recommend.Popularity()]},
         "auditing.truth": {"data": world, "plan": plan, "bootstrap": 3},
         "tune": {
             "algorithm": us.recommend.PureSVD(2),
@@ -603,7 +603,7 @@ def test_results_pickle_and_show_their_notes(calls, tmp_path, monkeypatch):
 
 
 def test_audits_of_ratings_pickle(calls):
-    world = calls["unbiased.ab_test"]["world"]
+    world = calls["online.ab_test"]["world"]
     found = us.audit(
         world,
         "quick",

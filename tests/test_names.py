@@ -15,8 +15,8 @@ LONGEST_BODY = 60
 """In lines, without signature and docstring."""
 # Functions that may be longer, and why.
 LONG = {
-    "recommend.language_kernels.relevance_model_2": "one kernel: a pass over the neighbours",
-    "stats.rank_kernels.add_lists": "one kernel: all metrics in one pass over a list",
+    "recommend.kernels.topics.relevance_model_2": "one kernel: a pass over the neighbours",
+    "stats.kernels.add_lists": "one kernel: all metrics in one pass over a list",
     "targets.kernels.draw_lists": "one kernel: all designs in one pass over the lists",
 }
 

@@ -40,9 +40,7 @@ def files(tmp_path, monkeypatch):
 def test_the_command_gives_what_the_function_gives(files):
     result = invoke(*ARGUMENTS, "--format", "json")
     assert result.exit_code == 0, result.output
-    made = us.unbiased.assisted(
-        "model.csv", {"a": "a.csv", "b": "b.csv"}, "P@3", human="people.csv"
-    )
+    made = us.labels.assisted("model.csv", {"a": "a.csv", "b": "b.csv"}, "P@3", human="people.csv")
     printed = json.loads(result.stdout)
     assert printed["estimates"] == made.to_dict()["estimates"]
     assert printed["agreement"] == made.to_dict()["agreement"]
@@ -52,7 +50,7 @@ def test_options_reach_the_function(files):
     more = ["--population", "users", "--interval", "bootstrap", "--resamples", "50", "--level",
             "0.9", "--mean", "ratio", "--liked", "1"]  # fmt: skip
     result = invoke(*ARGUMENTS, *more, "--format", "json")
-    made = us.unbiased.assisted(
+    made = us.labels.assisted(
         "model.csv",
         {"a": "a.csv", "b": "b.csv"},
         "P@3",

@@ -125,7 +125,7 @@ def planned(tmp_path):
         "x": dict.fromkeys(FORMULAS, items[:3]),
         "y": dict.fromkeys(FORMULAS, items[3:6]),
     }
-    plan = us.unbiased.plan_annotation(lists, "P@3", budget=30, seed=1)
+    plan = us.labels.plan_annotation(lists, "P@3", budget=30, seed=1)
     titles = {"item": items, "=title": [f"={item}" for item in items]}
     return plan, plan.save(tmp_path / "plan", titles=titles)
 
@@ -145,7 +145,7 @@ def test_the_file_of_a_plan_has_no_formulas_and_is_read_back(planned):
     plan, folder = planned
     assert_no_formulas(folder / "to-judge.csv")
     fill_in(folder)
-    judged = us.unbiased.read_annotation(folder)
+    judged = us.labels.read_annotation(folder)
     assert judged.used == plan.budget
     sample = judged.table()
     expected = plan.user.gather(plan.order[: plan.budget])
@@ -157,11 +157,11 @@ def test_the_file_of_a_plan_has_no_formulas_and_is_read_back(planned):
 def test_a_plan_is_extended_under_the_same_ids(planned, tmp_path):
     _, folder = planned
     fill_in(folder, 20)
-    more = us.unbiased.read_annotation(folder).extend(10)
+    more = us.labels.read_annotation(folder).extend(10)
     second = more.save(tmp_path / "more")
     assert_no_formulas(second / "to-judge.csv")
     fill_in(second)
-    assert us.unbiased.read_annotation(second).used == 40
+    assert us.labels.read_annotation(second).used == 40
 
 
 def test_commands_of_annotation_keep_ids(planned, tmp_path):

@@ -210,8 +210,8 @@ def readers():
         "splits": us.splits.load_splits,
         "model": us.recommend.load_model,
         "plan": us.read_plan,
-        "gate": lambda path: us.auditing.GateSettings.read(path),
-        "annotation": us.unbiased.read_annotation,
+        "gate": lambda path: us.gating.GateSettings.read(path),
+        "annotation": us.labels.read_annotation,
     }
 
 

@@ -190,7 +190,7 @@ def saved_folders(home):
         "split": load_splits,
         "targets": lambda folder: read_targets(folder, split, liked=4),
         "scores": us.Scores.load,
-        "labels": us.unbiased.read_annotation,
+        "labels": us.labels.read_annotation,
         "disk": lambda folder: FileScores.load(folder).per_user().collect(),
     }
 

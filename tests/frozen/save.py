@@ -1027,27 +1027,27 @@ def estimates(data, _piece):
         "target_sizes": lambda: us.unbiased.target_sizes(
             split, models, "P@5", (0, 10, 20), liked=LIKED, permutations=200, bootstrap=50
         ),
-        "top_lists": lambda: us.unbiased.top_lists(shop, systems, k=5, seed=4),
-        "ab_test": lambda: us.unbiased.ab_test(shop, systems, 500, k=5, seed=4),
-        "ab_test forced": lambda: us.unbiased.ab_test(
-            shop, systems, 500, us.unbiased.ForcedExposure(), k=5, seed=4
+        "top_lists": lambda: us.online.top_lists(shop, systems, k=5, seed=4),
+        "ab_test": lambda: us.online.ab_test(shop, systems, 500, k=5, seed=4),
+        "ab_test forced": lambda: us.online.ab_test(
+            shop, systems, 500, us.online.ForcedExposure(), k=5, seed=4
         ),
-        "ab_test of a list": lambda: us.unbiased.ab_test(
+        "ab_test of a list": lambda: us.online.ab_test(
             shop,
             [us.recommend.Random(), us.recommend.WRMF(factors=4, iterations=3)],
             500,
             k=5,
             seed=4,
         ),
-        "interleave": lambda: us.unbiased.interleave(shop, two, 500, k=5, seed=4),
-        "interleave balanced": lambda: us.unbiased.interleave(
+        "interleave": lambda: us.online.interleave(shop, two, 500, k=5, seed=4),
+        "interleave balanced": lambda: us.online.interleave(
             shop, two, 500, k=5, seed=4, method="balanced"
         ),
-        "multileave": lambda: us.unbiased.multileave(shop, systems, 500, k=5, seed=4),
-        "reuse_judgments": lambda: us.unbiased.reuse_judgments(
+        "multileave": lambda: us.online.multileave(shop, systems, 500, k=5, seed=4),
+        "reuse_judgments": lambda: us.online.reuse_judgments(
             shop, systems, ["Random", "WRMF"], k=5
         ),
-        "online_tests": lambda: us.unbiased.online_tests(shop, systems, (50, 200), k=5, repeats=2),
+        "online_tests": lambda: us.online.online_tests(shop, systems, (50, 200), k=5, repeats=2),
         "null_experiment": lambda: us.auditing.null_experiment(
             data.ratings, plan, ("iid", "within-user"), 2, liked=LIKED
         ).table(),

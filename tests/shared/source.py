@@ -30,10 +30,19 @@ def trees():
     return {name: ast.parse(path.read_text()) for name, path in modules().items()}
 
 
+# Sub-packages that stand lower than the rest of their package.
+LOWER = ("conventions.explaining",)
+
+
 def layer(name):
     """Return the top-level module or package that a module belongs to; the studies are one."""
     package, _, inside = name.partition(".")
-    return inside.partition(".")[0] if inside and package == "unskew" else package
+    if not inside or package != "unskew":
+        return package
+    for room in LOWER:
+        if inside == room or inside.startswith(f"{room}."):
+            return room
+    return inside.partition(".")[0]
 
 
 def imported(name, tree, known, package=False):

@@ -158,7 +158,7 @@ def _annotation(path):
     """Plan an annotation, and judge the first half of it."""
     parts = _parts()
     runs = {name: parts[name] for name in "ab"}
-    plan = us.unbiased.plan_annotation(runs, "P@10", budget=100, design="stratified")
+    plan = us.labels.plan_annotation(runs, "P@10", budget=100, design="stratified")
     plan.save(path)
     _judge(path / "to-judge.csv", path / "to-judge.csv")
 

@@ -15,7 +15,7 @@ from unskew.labels.annotation_plan import Labels
 from unskew.labels.annotation_status import _decide
 from unskew.labels.confidence_sequences import TotalInterval
 
-plan_annotation, read_annotation = us.unbiased.plan_annotation, us.unbiased.read_annotation
+plan_annotation, read_annotation = us.labels.plan_annotation, us.labels.read_annotation
 
 
 FROZEN = {"uniform": [(8, "q"), (3, "y"), (5, "q"), (5, "x")], "stratified": [3, 5, 2, 7]}
@@ -298,7 +298,7 @@ def test_a_plan_survives_saving(tmp_path):
     assert again.pairs().equals(plan.pairs())
     assert again.worth_range == (0.0, 3.0)
     assert str(again) == str(plan)
-    assert us.unbiased.AnnotationPlan is type(again)
+    assert us.labels.AnnotationPlan is type(again)
 
 
 def test_changed_and_foreign_files_are_refused(tmp_path):
@@ -426,7 +426,7 @@ def judged(plan, liked, count=None):
     value = np.array([float(liked[pair]) for pair in plan.pairs().select("user", "item").rows()])
     value[value.size if count is None else count :] = np.nan
     labels = Labels(value, np.zeros(value.size, bool))
-    return us.unbiased.Annotation(plan=plan, labels=labels, source="x")
+    return us.labels.Annotation(plan=plan, labels=labels, source="x")
 
 
 @pytest.mark.parametrize("case", ["uniform", "stratified", "extended", "pilot", "prefix"])
@@ -477,7 +477,7 @@ def test_with_every_pair_judged_an_interval_remains_where_nobody_could_tell():
     unclear = np.zeros(size, bool)
     unclear[4] = True
     value = np.where(unclear, np.nan, whole.labels.value)
-    some = us.unbiased.Annotation(plan=whole.plan, labels=Labels(value, unclear), source="x")
+    some = us.labels.Annotation(plan=whole.plan, labels=Labels(value, unclear), source="x")
     assert whole.status().reason == "all pairs are judged"
     assert "an interval remains where nobody could tell" in some.status().reason
     for exact, wide in zip(whole.status().intervals, some.status().intervals, strict=True):

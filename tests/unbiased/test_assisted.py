@@ -53,7 +53,7 @@ def estimates(seed=1, number=80, metric="P@4", rows=None, **settings):
     runs, pairs, people, model = population(seed)
     rows = drawn(len(pairs), number, seed) if rows is None else rows
     human = frame(pairs, people, rows)
-    made = us.unbiased.assisted(frame(pairs, model), runs, metric, human=human, **settings)
+    made = us.labels.assisted(frame(pairs, model), runs, metric, human=human, **settings)
     return made, runs, pairs, people, model, rows
 
 
@@ -130,7 +130,7 @@ def test_with_everything_judged_it_is_evaluate(metric, short):
     runs, pairs, people, model = population(3, short=short)
     grades = people * 3 + 1  # 1 or 4 on a scale of 1 to 5
     rule = {"liked": 4, "loss": "levels"}
-    made = us.unbiased.assisted(
+    made = us.labels.assisted(
         frame(pairs, model * 3 + 1), runs, metric, human=frame(pairs, grades), **rule
     )
     true = us.evaluate(frame(pairs, grades), runs, metric, users="with-list", **rule).mean(metric)
@@ -142,7 +142,7 @@ def test_with_everything_judged_it_is_evaluate(metric, short):
     one = made.difference("good", "any").values["PPI++"]
     assert one.value == pytest.approx(true["good"] - true["any"])
     assert "no interval: people labelled all pairs" in str(made)
-    fresh = us.unbiased.assisted(
+    fresh = us.labels.assisted(
         frame(pairs, model * 3 + 1),
         runs,
         metric,
@@ -163,7 +163,7 @@ def test_points_and_errors_of_ppi_py():
     pairs = [(f"u{one:03}", "i") for one in k]
     runs = {"s": {user: [item] for user, item in pairs}}
     human = frame(pairs, y, rows)
-    made = us.unbiased.assisted(frame(pairs, f), runs, "P@1", human=human).level("s")
+    made = us.labels.assisted(frame(pairs, f), runs, "P@1", human=human).level("s")
     published = {
         "human": (0.5875, 0.4796254469257467, 0.6953745530742533, 0.0),
         "PPI": (0.595, 0.4815096863647696, 0.7084903136352304, f.var() / 400),
@@ -214,18 +214,18 @@ def test_strata_equal_the_textbook():
         rows, ["user", "item", "label", "probability", "stratum"], orient="row"
     ).sample(fraction=1.0, shuffle=True, seed=1)
     given = {"human": human}
-    by_column = us.unbiased.assisted(frame(pairs, model), {"good": runs["good"]}, "P@4", **given)
+    by_column = us.labels.assisted(frame(pairs, model), {"good": runs["good"]}, "P@4", **given)
     one = by_column.level("good").values["human"]
     assert one.value == pytest.approx(value)
     assert one.se**2 == pytest.approx(variance * 120 / 119)
     bare = human.select("user", "item", "label")
-    by_name = us.unbiased.assisted(
+    by_name = us.labels.assisted(
         frame(pairs, model), {"good": runs["good"]}, "P@4", human=bare, strata="rank"
     )
     assert by_name.level("good").values == by_column.level("good").values
     assert [one.group for one in by_name.agreement] == ["all pairs", *known.names]
     # An average over strata that are not drawn alike would be another number.
-    plain = us.unbiased.assisted(frame(pairs, model), {"good": runs["good"]}, "P@4", human=bare)
+    plain = us.labels.assisted(frame(pairs, model), {"good": runs["good"]}, "P@4", human=bare)
     assert plain.level("good").values["human"].value == pytest.approx(human["label"].mean())
 
 
@@ -233,7 +233,7 @@ def test_strata_equal_the_textbook():
 def test_new_users_by_a_plain_twin(mean):
     runs, pairs, people, model = population(6, users=150, short=True)
     rows = drawn(len(pairs), 120, 6)
-    made = us.unbiased.assisted(
+    made = us.labels.assisted(
         frame(pairs, model),
         runs,
         "P@4",
@@ -273,7 +273,7 @@ def test_a_perfect_annotator_leaves_a_width():
     runs, pairs, people, _ = population(7)
     rows = drawn(len(pairs), 80, 7)
     human = frame(pairs, people, rows)
-    made = us.unbiased.assisted(frame(pairs, people), runs, "P@4", human=human)
+    made = us.labels.assisted(frame(pairs, people), runs, "P@4", human=human)
     true = us.evaluate(frame(pairs, people), runs, "P@4", users="with-list").mean("P@4")
     for name, value in true.items():
         for estimator in ("PPI", "PPI++"):
@@ -289,7 +289,7 @@ def test_nothing_or_everything_liked_leaves_a_width(base):
     for population_ in ("lists", "users"):
         runs, pairs, people, model = population(8, base=base)
         human = frame(pairs, people, drawn(len(pairs), 50, 8))
-        made = us.unbiased.assisted(
+        made = us.labels.assisted(
             frame(pairs, model), runs, "P@4", human=human, population=population_
         )
         for one in made.contrasts.values():
@@ -306,9 +306,9 @@ def test_labels_of_other_scales():
     rows = drawn(len(pairs), 80, 9)
     stars = frame(pairs, people * 3 + 1, rows)
     with pytest.raises(us.SettingError, match="those of people from 1 to 4"):
-        us.unbiased.assisted(frame(pairs, model), runs, "P@4", human=stars)
-    made = us.unbiased.assisted(frame(pairs, model), runs, "P@4", human=stars, human_liked=4)
-    same = us.unbiased.assisted(frame(pairs, model), runs, "P@4", human=frame(pairs, people, rows))
+        us.labels.assisted(frame(pairs, model), runs, "P@4", human=stars)
+    made = us.labels.assisted(frame(pairs, model), runs, "P@4", human=stars, human_liked=4)
+    same = us.labels.assisted(frame(pairs, model), runs, "P@4", human=frame(pairs, people, rows))
     assert made.level("good").values == same.level("good").values
     assert any(note.startswith("people: liked: rating >= 4") for note in made.notes)
 
@@ -319,17 +319,17 @@ def test_pairs_without_a_label_of_the_annotator():
     human, some = frame(pairs, people, rows), frame(pairs, model, np.arange(0, len(pairs), 2))
     missing = len(pairs) - some.height
     with pytest.raises(us.DataError, match=f"{missing} of {len(pairs)} recommended pairs have no"):
-        us.unbiased.assisted(some, runs, "P@4", human=human)
+        us.labels.assisted(some, runs, "P@4", human=human)
     zero = np.where(np.arange(len(pairs)) % 2, 0.0, model)
-    filled = us.unbiased.assisted(frame(pairs, zero), runs, "P@4", human=human, liked=1)
-    made = us.unbiased.assisted(some, runs, "P@4", human=human, unlabelled="disliked", liked=1)
+    filled = us.labels.assisted(frame(pairs, zero), runs, "P@4", human=human, liked=1)
+    made = us.labels.assisted(some, runs, "P@4", human=human, unlabelled="disliked", liked=1)
     assert made.contrasts["P@4", "good", None].values == filled.level("good").values
     assert any("taken as not liked" in note for note in made.notes)
-    mean = us.unbiased.assisted(some, runs, "P@4", human=human, unlabelled="mean", liked=1)
+    mean = us.labels.assisted(some, runs, "P@4", human=human, unlabelled="mean", liked=1)
     assert mean.level("good").values["human"] == made.level("good").values["human"]
     with pytest.raises(us.SettingError, match="which loss"):
-        us.unbiased.assisted(some, runs, "anti-DCG@4", human=human, unlabelled="disliked", liked=1)
-    anti = us.unbiased.assisted(some, runs, "anti-P@4", human=human, unlabelled="disliked", liked=1)
+        us.labels.assisted(some, runs, "anti-DCG@4", human=human, unlabelled="disliked", liked=1)
+    anti = us.labels.assisted(some, runs, "anti-P@4", human=human, unlabelled="disliked", liked=1)
     assert anti.level("good").labels_alone == pytest.approx(1 - made.level("good").labels_alone)
 
 
@@ -339,14 +339,14 @@ def test_what_is_left_out_is_counted():
     stranger = pl.DataFrame({"user": ["u0", "x"], "item": ["nothing", "i1"], "label": [1.0, 0.0]})
     human = pl.concat([frame(pairs, people, rows), stranger])
     labels = pl.concat([frame(pairs, model), stranger[:1]])
-    made = us.unbiased.assisted(labels, runs, "P@4", human=human)
-    plain = us.unbiased.assisted(frame(pairs, model), runs, "P@4", human=frame(pairs, people, rows))
+    made = us.labels.assisted(labels, runs, "P@4", human=human)
+    plain = us.labels.assisted(frame(pairs, model), runs, "P@4", human=frame(pairs, people, rows))
     assert made.level("good").values == plain.level("good").values
     assert any(note.startswith("2 labels of people are of pairs") for note in made.notes)
     assert any(note.startswith("1 label of the annotator is of") for note in made.notes)
     twice = pl.concat([human, human[:1]])
     with pytest.raises(us.DataError, match="more than once"):
-        us.unbiased.assisted(labels, runs, "P@4", human=twice)
+        us.labels.assisted(labels, runs, "P@4", human=twice)
 
 
 def test_order_of_rows_and_threads_change_nothing():
@@ -354,8 +354,8 @@ def test_order_of_rows_and_threads_change_nothing():
     rows = drawn(len(pairs), 80, 12)
     human, labels = frame(pairs, people, rows), frame(pairs, model)
     for settings in ({}, {"interval": "bootstrap", "resamples": 200}):
-        one = us.unbiased.assisted(labels, runs, ["P@4", "DCG@3"], human=human, **settings)
-        other = us.unbiased.assisted(
+        one = us.labels.assisted(labels, runs, ["P@4", "DCG@3"], human=human, **settings)
+        other = us.labels.assisted(
             labels.sample(fraction=1.0, shuffle=True, seed=1),
             runs,
             ["P@4", "DCG@3"],
@@ -366,8 +366,8 @@ def test_order_of_rows_and_threads_change_nothing():
         assert one.table().equals(other.table())
         assert repr(one.agreement) == repr(other.agreement)  # NaN among them
     judged = us.judge(labels, runs)
-    again = us.unbiased.assisted(judged, ["P@4", "DCG@3"], human=human)
-    assert again.table().equals(us.unbiased.assisted(labels, runs, ["P@4", "DCG@3"],
+    again = us.labels.assisted(judged, ["P@4", "DCG@3"], human=human)
+    assert again.table().equals(us.labels.assisted(labels, runs, ["P@4", "DCG@3"],
                                                      human=human).table())  # fmt: skip
 
 
@@ -392,7 +392,7 @@ def test_agreement_as_published():
     model = np.repeat([key[1] for key in table], list(table.values()))
     pairs = [(f"u{u:03}", "i") for u in range(100)]
     runs = {"s": {user: [item] for user, item in pairs}}
-    made = us.unbiased.assisted(
+    made = us.labels.assisted(
         frame(pairs, model), runs, "P@1", human=frame(pairs, people, np.arange(100))
     )
     one = made.agreement[0]
@@ -412,7 +412,7 @@ def test_kappa_has_its_asymptotic_variance():
     model[rows[150:200]] = 1
     runs = {"s": {user: [item] for user, item in pairs}}
     with us.errors.quietly():  # the annotator likes sampled pairs only
-        made = us.unbiased.assisted(
+        made = us.labels.assisted(
             frame(pairs, model), runs, "P@1", human=frame(pairs, people, rows)
         )
     p = np.array([[200, 50], [30, 120]]) / n  # people x annotator, not liked first
@@ -435,7 +435,7 @@ def test_a_sample_of_the_first_places_is_seen_and_no_system_is_called_better():
     top = [r for r, (u, i) in enumerate(pairs) if any(run[u][0] == i for run in runs.values())]
     rows = np.array(sorted(top))
     with pytest.warns(us.errors.DataWarning, match="stand higher in the lists"):
-        made = us.unbiased.assisted(
+        made = us.labels.assisted(
             frame(pairs, model), runs, "P@4", human=frame(pairs, people, rows)
         )
     assert not made.check.random
@@ -444,11 +444,11 @@ def test_a_sample_of_the_first_places_is_seen_and_no_system_is_called_better():
 
 def annotated(folder, runs, pairs, people, **settings):
     """Plan which pairs to judge, judge them as people do, and read the labels back."""
-    plan = us.unbiased.plan_annotation(runs, "P@4", **settings)
+    plan = us.labels.plan_annotation(runs, "P@4", **settings)
     plan.save(folder)
     asked = pl.read_csv(folder / "to-judge.csv", infer_schema=False).drop("label")
     known = frame(pairs, people.astype(int))
-    return us.unbiased.read_annotation(
+    return us.labels.read_annotation(
         folder, asked.join(known, on=["user", "item"], how="left", maintain_order="left")
     ).table()
 
@@ -457,7 +457,7 @@ def annotated(folder, runs, pairs, people, **settings):
 def test_a_plan_for_a_difference_shows_that_difference_alone(design, tmp_path):
     runs, pairs, people, model = population(24, users=200, items=10)
     human = annotated(tmp_path, runs, pairs, people, budget=200, design=design, seed=1)
-    made = us.unbiased.assisted(frame(pairs, model), runs, "P@4", human=human)  # without a warning
+    made = us.labels.assisted(frame(pairs, model), runs, "P@4", human=human)  # without a warning
     inside = {name: np.array([i in run[u] for u, i in pairs]) for name, run in runs.items()}
     only = [inside["good"] & ~inside["any"], inside["any"] & ~inside["good"]]
     assert made.counts["drawn_from"] == sum(one.sum() for one in only) < len(pairs)
@@ -476,12 +476,12 @@ def test_a_plan_for_a_difference_shows_that_difference_alone(design, tmp_path):
         value = made.difference("good", "any").values["PPI++"].value
         assert value == pytest.approx(share[0] * parts[0][0] - share[1] * parts[1][0])
     three = {**runs, "odd": {u: one[::-1] for u, one in runs["good"].items()}}
-    more = us.unbiased.assisted(frame(pairs, model), three, ["P@4", "DCG@4"], human=human)
+    more = us.labels.assisted(frame(pairs, model), three, ["P@4", "DCG@4"], human=human)
     assert more.difference("good", "any").values
     assert not more.difference("good", "any", "DCG@4").values  # shared pairs at other places count
     assert more.difference("any", "odd").values  # P@4 sees the same pairs
     with pytest.raises(us.SettingError, match="mean='ratio' for new users needs the level"):
-        us.unbiased.assisted(
+        us.labels.assisted(
             frame(pairs, model), runs, "P@4", human=human, population="users", mean="ratio"
         )
 
@@ -490,7 +490,7 @@ def test_a_plan_for_levels_shows_all(tmp_path):
     runs, pairs, people, model = population(24, users=200, items=10)
     settings = {"budget": 200, "estimand": "levels", "design": "stratified", "seed": 1}
     human = annotated(tmp_path, runs, pairs, people, **settings)
-    made = us.unbiased.assisted(frame(pairs, model), runs, "P@4", human=human)
+    made = us.labels.assisted(frame(pairs, model), runs, "P@4", human=human)
     assert made.counts["drawn_from"] == len(pairs)
     assert all(made.level(name).values for name in runs)
 
@@ -499,7 +499,7 @@ def test_nothing_is_better_where_the_sample_is_not_random():
     runs, pairs, people, model = population(14, users=200)
     rows = np.array([r for r, (u, _) in enumerate(pairs) if int(u[1:]) % 4 == 0])
     with pytest.warns(us.errors.DataWarning, match="share their users more often"):
-        made = us.unbiased.assisted(
+        made = us.labels.assisted(
             frame(pairs, model), runs, "P@4", human=frame(pairs, people, rows)
         )
     low, high = made.difference("good", "any").together
@@ -514,7 +514,7 @@ def test_a_label_of_which_people_saw_nothing_widens_the_interval():
     model = np.arange(len(pairs)) % 2
     human = frame(pairs, people, np.flatnonzero((people > 0) & (model > 0))[:3])
     with us.errors.quietly():
-        made = us.unbiased.assisted(frame(pairs, model), runs, "P@4", human=human)
+        made = us.labels.assisted(frame(pairs, model), runs, "P@4", human=human)
     labels, one = made.level("good").labels, made.level("good").values["PPI++"]
     # Three liked labels of the half that the annotator likes; of the other half nothing is known.
     assert labels > 0
@@ -526,7 +526,7 @@ def test_a_sample_of_whole_users_is_seen():
     runs, pairs, people, model = population(14, users=200)
     rows = np.array([r for r, (u, _) in enumerate(pairs) if int(u[1:]) % 8 == 0])
     with pytest.warns(us.errors.DataWarning, match="share their users more often"):
-        us.unbiased.assisted(frame(pairs, model), runs, "P@4", human=frame(pairs, people, rows))
+        us.labels.assisted(frame(pairs, model), runs, "P@4", human=frame(pairs, people, rows))
 
 
 def test_random_samples_are_rarely_called_not_random():
@@ -551,22 +551,22 @@ def test_probabilities_that_do_not_fit_are_seen():
     chance = np.where(np.arange(200) % 2, 0.05, 0.02)
     human = frame(pairs, people, rows, probability=chance)
     with pytest.warns(us.errors.DataWarning, match="the probabilities stand for"):
-        us.unbiased.assisted(frame(pairs, model), runs, "P@4", human=human)
+        us.labels.assisted(frame(pairs, model), runs, "P@4", human=human)
 
 
 def test_a_single_system_lists_that_do_not_differ_and_sides_without_labels():
     runs, pairs, people, model = population(17)
     rows = drawn(len(pairs), 60, 17)
     human, labels = frame(pairs, people, rows), frame(pairs, model)
-    one = us.unbiased.assisted(labels, {"good": runs["good"]}, "P@4", human=human)
+    one = us.labels.assisted(labels, {"good": runs["good"]}, "P@4", human=human)
     assert not one.differences
     assert "better" not in str(one.footer())
-    same = us.unbiased.assisted(labels, {"a": runs["good"], "b": runs["good"]}, "P@4", human=human)
+    same = us.labels.assisted(labels, {"a": runs["good"], "b": runs["good"]}, "P@4", human=human)
     assert same.difference("a", "b").reason == "the two lists do not differ"
     assert same.difference("a", "b").values == {}
     mine = np.array([r for r, (u, i) in enumerate(pairs) if i in runs["good"][u]])
     with pytest.warns(us.errors.DataWarning):
-        some = us.unbiased.assisted(labels, runs, "P@4", human=frame(pairs, people, mine[::3]))
+        some = us.labels.assisted(labels, runs, "P@4", human=frame(pairs, people, mine[::3]))
     reason = some.difference("good", "any").reason
     assert reason.startswith("people labelled no pair that any recommends and good does not")
     assert f"no estimate of P@4 of good − any: {reason}" in some.footer()
@@ -582,7 +582,7 @@ def test_refusals():
     def refused(match, kind=us.SettingError, **changed):
         given = {"labels": labels, "runs": runs, "metrics": "P@4", "human": human, **changed}
         with pytest.raises(kind, match=match):
-            us.unbiased.assisted(**given)
+            us.labels.assisted(**given)
 
     refused("divided by all liked items", metrics="Recall@4")
     refused("ideal list", metrics="nDCG@4")
@@ -652,7 +652,7 @@ def test_many_systems_print_the_clearest_differences():
     pairs = [(u, i) for u in range(users) for i in range(12)]
     liked = np.array([(u * 5 + i) % 12 < i for u, i in pairs], float)
     rows = drawn(len(pairs), 200, 23)
-    made = us.unbiased.assisted(frame(pairs, liked), lists, "P@3", human=frame(pairs, liked, rows))
+    made = us.labels.assisted(frame(pairs, liked), lists, "P@3", human=frame(pairs, liked, rows))
     assert len(made.differences) == 66
     assert made.table().height == 4 * (12 + 66)
     assert "the 45 clearest of 66 differences" in str(made)
@@ -669,7 +669,7 @@ def coverage(setting, repeats, seed):
     for repeat in range(repeats):
         rows = drawn(len(pairs), number, 1000 * seed + repeat)
         with us.errors.quietly():
-            made = us.unbiased.assisted(
+            made = us.labels.assisted(
                 judged, "P@4", human=frame(pairs, people, rows), population=population_
             )
         for (a, b), target in targets.items():

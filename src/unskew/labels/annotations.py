@@ -338,9 +338,9 @@ class Annotation(Result):
         >>> import tempfile, unskew as us
         >>> x = {user: ["a", "b", "c"] for user in range(100)}
         >>> y = {user: ["a", "d", "e"] for user in range(100)}
-        >>> plan = us.unbiased.plan_annotation({"x": x, "y": y}, "P@3", budget=60, seed=1)
+        >>> plan = us.labels.plan_annotation({"x": x, "y": y}, "P@3", budget=60, seed=1)
         >>> with tempfile.TemporaryDirectory() as folder:
-        ...     judged = us.unbiased.read_annotation(plan.save(folder))
+        ...     judged = us.labels.read_annotation(plan.save(folder))
         >>> judged.status(smallest=0.1).decision
         'go on'
         """
@@ -398,10 +398,10 @@ def read_annotation(
     --------
     >>> import tempfile, unskew as us
     >>> x, y = {1: ["a", "b"], 2: ["a", "b"]}, {1: ["c", "b"], 2: ["d", "b"]}
-    >>> plan = us.unbiased.plan_annotation({"x": x, "y": y}, "P@2", budget=4, seed=1)
+    >>> plan = us.labels.plan_annotation({"x": x, "y": y}, "P@2", budget=4, seed=1)
     >>> with tempfile.TemporaryDirectory() as folder:
     ...     saved = plan.save(folder)
-    ...     judged = us.unbiased.read_annotation(
+    ...     judged = us.labels.read_annotation(
     ...         folder, {"user": [1, 2, 1, 2], "item": ["a", "a", "c", "d"], "label": [1, 1, 0, 0]}
     ...     )
     >>> judged

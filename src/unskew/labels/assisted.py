@@ -139,7 +139,7 @@ def assisted(
     >>> labels = {"user": user, "item": item, "rating": model.astype(int)}
     >>> some = draws.choice(400, 150, replace=False)
     >>> people = {"user": user[some], "item": item[some], "rating": likes[some].astype(int)}
-    >>> made = us.unbiased.assisted(labels, runs, "P@1", human=people)
+    >>> made = us.labels.assisted(labels, runs, "P@1", human=people)
     >>> made.difference("x", "y").better, made.agreement[0].labels
     ('x', 150)
     """

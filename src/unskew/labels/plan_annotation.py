@@ -95,7 +95,7 @@ def plan_annotation(
     >>> import unskew as us
     >>> x = {user: ["a", "b", "c"] for user in range(100)}
     >>> y = {user: ["a", "d", "e"] for user in range(100)}
-    >>> plan = us.unbiased.plan_annotation({"x": x, "y": y}, "P@3", budget=60, seed=1)
+    >>> plan = us.labels.plan_annotation({"x": x, "y": y}, "P@3", budget=60, seed=1)
     >>> plan
     AnnotationPlan(P@3, 60 pairs of 400)
     >>> plan.notes[0]
