@@ -10,7 +10,7 @@ import polars as pl
 
 from unskew.arrays import F64
 from unskew.stats.correlation import kendall
-from unskew_studies.lab import Lab, Measurement, UndefinedError
+from unskew_studies.lab import UndefinedError
 from unskew_studies.paper import MeasuredValue
 
 POPULAR, RANDOM, PLSA, KNN, MF = "popularity", "random", "pLSA", "kNN", "MF"
@@ -79,11 +79,6 @@ def above_chance(rows: pl.DataFrame) -> tuple[float, float, float]:
     places = 10 * float(rows["lists"].sum())
     reach = 3 * math.sqrt(max(value, 1 / places) / places)
     return ratio(value, expected), ratio(value - reach, expected), ratio(value + reach, expected)
-
-
-def counting(lab: Lab, dataset_name: str, *, table: Measurement, what: str) -> MeasuredValue:
-    """Return one number of a table of facts."""
-    return MeasuredValue(fact(lab.table(table, dataset_name), what))
 
 
 def curve(

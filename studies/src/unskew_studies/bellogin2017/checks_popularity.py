@@ -201,6 +201,11 @@ def positive_ratio_grows(lab: Lab, dataset_name: str) -> MeasuredValue:
 # Section 6: remedies
 
 
+def items_of_uniform_test(lab: Lab, dataset_name: str) -> MeasuredValue:
+    """Return how many items a uniform test has."""
+    return MeasuredValue(fact(lab.table(uniform_facts, dataset_name), "test items"))
+
+
 def test_ratings_per_item(lab: Lab, dataset_name: str) -> MeasuredValue:
     """Return η as the paper rounds it, and as its condition needs it."""
     table = lab.table(uniform_facts, dataset_name)

@@ -19,7 +19,6 @@ from unskew_studies.bellogin2017.claims import (
     SAME,
 )
 from unskew_studies.bellogin2017.measurements import AR, LASTFM, MOVIELENS, NETFLIX, ONE
-from unskew_studies.bellogin2017.measurements_popularity import uniform_facts
 from unskew_studies.paper import AMBIGUOUS, Claim, Evidence, algebra, measured
 
 CLAIMS = (
@@ -29,7 +28,7 @@ CLAIMS = (
         statement="With σ = ε = 0.2 a uniform test of MovieLens 1M has 1,703 items.",
         published="1,703",
         evidence=measured(
-            check=partial(tables.counting, table=uniform_facts, what="test items"),
+            check=checks.items_of_uniform_test,
             rule=rules.exactly(1703),
             why=EXACT,
             data=ML,

@@ -63,45 +63,6 @@ Interval = tuple[float, float | None, float | None]
 # Checks
 
 
-def of_means(
-    lab: Lab,
-    dataset_name: str,
-    *,
-    statistic: Callable[[Means], float],
-    unit: str = " points",
-    more: Callable[[Means], str] | None = None,
-) -> MeasuredValue:
-    """Return a statistic of mean recall, by both rules for pairs in both parts.
-
-    Parameters
-    ----------
-    statistic
-        Of means by test set and system.
-    unit
-        What follows its value.
-    more
-        What the note says of the means.
-    """
-    each = by_repetition(lab.table(experiment, dataset_name))
-    value, low, high = over_repetitions(statistic, each)
-    notes = [more(mean_of(each))] if more is not None else []
-    note = " ".join([*notes, _other_rule(lab, dataset_name, statistic, unit)]).strip()
-    return MeasuredValue(value, low, high, text=f"{_signed(value)}{unit}", note=note)
-
-
-def _other_rule(lab: Lab, dataset_name: str, statistic: Callable[[Means], float], unit: str) -> str:
-    if not in_both(lab, dataset_name):
-        return ""
-    rows = lab.table(without_pairs_in_training, dataset_name)
-    value = over_repetitions(statistic, by_repetition(rows))[0]
-    return f"{_signed(value)}{unit} without the pairs in both parts in the truth."
-
-
-def _signed(value: float) -> str:
-    text = f"{value:.0f}" if float(value).is_integer() else f"{value:.1f}"
-    return text.replace("-", "−")
-
-
 def table_1(lab: Lab, dataset_name: str) -> MeasuredValue:
     """Count the cells of table 1 that come out as printed, cut off after the last digit."""
     rows = {row["part"]: row for row in lab.table(statistics, dataset_name).iter_rows(named=True)}
@@ -206,13 +167,6 @@ def _cell_text(key: tuple[str, str], ours: Errors, printed: Errors | None) -> st
     if printed is not None:
         text += f", printed {printed[key]:+.0f} %"
     return text.replace("-", "−")
-
-
-def errors_of_wtd_h(means: Means) -> str:
-    """List the errors of WTD_H."""
-    by_cell = errors(means)
-    listed = ", ".join(f"{system} {by_cell['wtd-h', system]:+.0f}" for system in SYSTEMS)
-    return f"{listed} %.".replace("-", "−")
 
 
 def place_of_mf(lab: Lab, dataset_name: str) -> MeasuredValue:

@@ -6,6 +6,7 @@ from functools import partial
 
 from unskew_studies import rules
 from unskew_studies.carraro2020 import checks
+from unskew_studies.carraro2020 import checks_means as means
 from unskew_studies.carraro2020.printed import BOTH, COAT, IMPERSONAL, PERSONAL, R3
 from unskew_studies.paper import NOTE, Claim, algebra, measured, printed
 
@@ -61,7 +62,7 @@ CLAIMS = (
         published="up to 9 points",
         question="Does half of the held-out ratings say the same as all?",
         evidence=measured(
-            check=partial(checks.of_means, statistic=checks.reg_to_full),
+            check=means.half_like_all,
             rule=rules.at_most(10),
             why=f"10 points, as the printed cells differ by up to 9; {JACKKNIFE}",
             data=BOTH,
@@ -139,9 +140,7 @@ CLAIMS = (
         published="leads by 12 points",
         question="Is WTD the nearest to the truth for the non-personalised systems?",
         evidence=measured(
-            check=partial(
-                checks.of_means, statistic=lambda means: checks.least_lead(means, "wtd", IMPERSONAL)
-            ),
+            check=partial(means.nearest_set, name="wtd", systems=IMPERSONAL),
             rule=rules.above(0),
             why=f"{ORDER}; {JACKKNIFE}",
             data=(COAT,),
@@ -154,9 +153,7 @@ CLAIMS = (
         published="leads by 21 points",
         question="Is WTD_H the nearest to the truth for the personalised systems?",
         evidence=measured(
-            check=partial(
-                checks.of_means, statistic=lambda means: checks.least_lead(means, "wtd-h", PERSONAL)
-            ),
+            check=partial(means.nearest_set, name="wtd-h", systems=PERSONAL),
             rule=rules.above(0),
             why=f"{ORDER}; {JACKKNIFE}",
             data=(COAT,),
@@ -169,11 +166,7 @@ CLAIMS = (
         published="−49 % at the most",
         question="Does every test set under-estimate AvgRating?",
         evidence=measured(
-            check=partial(
-                checks.of_means,
-                statistic=lambda means: checks.largest_error(means, "AvgRating"),
-                unit=" %",
-            ),
+            check=partial(means.error_of_system, system="AvgRating"),
             rule=rules.below(0),
             why=f"sign; {JACKKNIFE}",
             data=(R3,),
@@ -186,7 +179,7 @@ CLAIMS = (
         published="2 points apart",
         question="Are SKEW, WTD and WTD_H equally good for AvgRating?",
         evidence=measured(
-            check=partial(checks.of_means, statistic=checks.spread_of_sizes),
+            check=means.equally_good,
             rule=rules.at_most(10),
             why=f"10 points: ratios of noisy means; {JACKKNIFE}",
             data=(R3,),
@@ -199,10 +192,7 @@ CLAIMS = (
         published="leads by 54 points",
         question="Is SKEW the nearest to the truth for PosPop?",
         evidence=measured(
-            check=partial(
-                checks.of_means,
-                statistic=lambda means: checks.least_lead(means, "skew", ["PosPop"]),
-            ),
+            check=partial(means.nearest_set, name="skew", systems=("PosPop",)),
             rule=rules.above(0),
             why=f"{ORDER}; {JACKKNIFE}",
             data=(R3,),
@@ -216,7 +206,7 @@ CLAIMS = (
         published="lead by 11 points",
         question="Are WTD and WTD_H nearer to the truth than SKEW for the personalised systems?",
         evidence=measured(
-            check=partial(checks.of_means, statistic=checks.lead_over_skew),
+            check=means.nearer_than_skew,
             rule=rules.above(0),
             why=f"{ORDER}; {JACKKNIFE}",
             data=(R3,),
@@ -231,7 +221,7 @@ CLAIMS = (
         question="Is WTD nearer than WTD_H for PosPop, UB_KNN and IB_KNN, and farther for MF and "
         "AvgRating?",
         evidence=measured(
-            check=partial(checks.of_means, statistic=checks.wtd_or_hypothesised),
+            check=means.wtd_against_wtd_h,
             rule=rules.above(0),
             why=f"{ORDER}; {JACKKNIFE}",
             data=(R3,),
@@ -298,7 +288,7 @@ CLAIMS = (
             "WTD / WTD_H; what counts is the smallest gain",
         )
         + measured(
-            check=partial(checks.of_means, statistic=checks.gain_in_error),
+            check=means.nearer_than_full,
             rule=rules.above(0),
             why=f"{ORDER}; {JACKKNIFE}",
             data=BOTH,
@@ -403,9 +393,7 @@ CLAIMS = (
         published="43 %",
         question="Is WTD_H at most around 50 % off the truth for every system but MF?",
         evidence=measured(
-            check=partial(
-                checks.of_means, statistic=checks.balance, unit=" %", more=checks.errors_of_wtd_h
-            ),
+            check=means.worst_of_wtd_h,
             rule=rules.at_most(60).open(),
             why="60 for 'around 50'; sizes depend on settings of the systems that are not "
             f"published; {JACKKNIFE}",
@@ -420,7 +408,7 @@ CLAIMS = (
         published="lead by 26 points",
         question="Are SKEW, WTD and WTD_H nearer to AvgRating's truth than FULL, REG?",
         evidence=measured(
-            check=partial(checks.of_means, statistic=checks.lead_over_baselines),
+            check=means.nearer_than_baselines,
             rule=rules.above(0),
             why=f"{ORDER}; {JACKKNIFE}",
             data=(R3,),
@@ -434,7 +422,7 @@ CLAIMS = (
         published=".2",
         question="Do SKEW, WTD and WTD_H order the systems more as the truth does than FULL?",
         evidence=measured(
-            check=partial(checks.of_means, statistic=checks.gain_in_tau, unit=""),
+            check=means.orders_better_than_full,
             rule=rules.above(0),
             why="the least τ of the three beyond that of FULL; with five systems even τ = .8 may "
             f"be chance (p = .083); {JACKKNIFE}",

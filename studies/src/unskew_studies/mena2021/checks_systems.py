@@ -388,18 +388,17 @@ def favours_unpopular(lab: Lab, dataset_name: str) -> MeasuredValue:
     return _by_both(_scores(lab, dataset_name), tell)
 
 
-def coverage(
-    lab: Lab, dataset_name: str, *, judgments: str, published: Mapping[str, float]
-) -> MeasuredValue:
+def coverage(lab: Lab, dataset_name: str, *, judgments: str) -> MeasuredValue:
     """Return the share of judged items, in percent of the printed share."""
     table = _scores(lab, dataset_name, judgments)
+    published = printed.COVERAGE if judgments == "observed" else printed.TRUE_COVERAGE
+    share = published[dataset_name]
 
     def ratio(part: pl.DataFrame) -> float:
         judged = _judged(*(means(part, judgments, one) for one in PAIRS["P"]))
-        return 100 * 100 * judged / published[dataset_name]
+        return 100 * 100 * judged / share
 
     value, low, high = by_folds(table, ratio)
-    share = published[dataset_name]
     text = f"{value * share / 100:.2f} % against {share:.2f} %: {value:.1f} % of it"
     return MeasuredValue(value, low, high, text=text)
 

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import wraps
+from typing import Protocol
 
 from unskew_studies.lab import Lab
-from unskew_studies.paper import Check, MeasuredValue
+from unskew_studies.paper import MeasuredValue
 from unskew_studies.valcarce2018.measurements import (
     OurResults,
     ReleasedResults,
@@ -13,20 +15,30 @@ from unskew_studies.valcarce2018.measurements import (
     needs_depth,
 )
 
-ResultsCheck = Callable[[Results], MeasuredValue]
+
+class ResultsCheck(Protocol):
+    """A check on results: ours, or those released of a data set."""
+
+    def __call__(
+        self, lab: Lab, dataset_name: str, *, released: str = "", deep: bool = False
+    ) -> MeasuredValue:
+        """Return the measured value."""
 
 
-def on_released(check: ResultsCheck, dataset_name: str = "ml-1m") -> Check:
-    """Return a check on the released results of a data set."""
-    return lambda lab, _dataset_name: check(ReleasedResults(lab, dataset_name))
+def on_results(measure: Callable[[Results], MeasuredValue]) -> ResultsCheck:
+    """Return a check that measures results: ours, or those `released` of the data set named.
 
+    `deep` asks for lists of 100 items of our systems.
+    """
 
-def on_ours(check: ResultsCheck, *, deep: bool = False) -> Check:
-    """Return a check on the results of our systems; `deep` asks for lists of 100 items."""
-
-    def check_ours(lab: Lab, dataset_name: str) -> MeasuredValue:
+    @wraps(measure)
+    def check_results(
+        lab: Lab, dataset_name: str, *, released: str = "", deep: bool = False
+    ) -> MeasuredValue:
+        if released:
+            return measure(ReleasedResults(lab, released))
         if deep:
             needs_depth(lab, dataset_name)
-        return check(OurResults(lab, dataset_name))
+        return measure(OurResults(lab, dataset_name))
 
-    return check_ours
+    return check_results

@@ -13,6 +13,7 @@ from unskew.targets.designs import AllItems, Targets, TestItems
 from unskew.targets.lists import TargetLists
 from unskew_studies.lab import Lab
 from unskew_studies.paper import MeasuredValue
+from unskew_studies.valcarce2018.checks import on_results
 from unskew_studies.valcarce2018.measurements import (
     DEPTH,
     OurResults,
@@ -67,6 +68,7 @@ def popularity_values(lab: Lab, dataset_name: str) -> MeasuredValue:
     return MeasuredValue(gaps[worst], text=text, note=note)
 
 
+@on_results
 def twins(results: Results) -> MeasuredValue:
     """Return the larger difference in nDCG of UIR and Pop, and of RSV and RW."""
     ndcg = dict(results.means.select("system", "ndcg").iter_rows())
@@ -97,6 +99,7 @@ def best_by_ndcg(lab: Lab, _dataset_name: str, *, system: str, name: str) -> Mea
     return MeasuredValue(first == system, text=f"{first} {value:.4f}")
 
 
+@on_results
 def significant_pairs(results: Results) -> MeasuredValue:
     """Return how far the shares of significant pairs by nDCG and MRR are from .983 and .919."""
     wanted = {"nDCG": 0.983, "MRR": 0.919}
@@ -109,6 +112,7 @@ def significant_pairs(results: Results) -> MeasuredValue:
     )
 
 
+@on_results
 def permutations_used(results: Results) -> MeasuredValue:
     """Estimate the number of permutations from the spread of the p-values.
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import TypedDict
 
@@ -12,8 +12,8 @@ import polars as pl
 
 from unskew.stats.correlation import kendall
 from unskew_studies.lab import Lab, MissingDataError, UndefinedError
-from unskew_studies.paper import PRINTED, Check, MeasuredValue
-from unskew_studies.valcarce2018.checks import on_released
+from unskew_studies.paper import PRINTED, MeasuredValue
+from unskew_studies.valcarce2018.checks import on_results
 from unskew_studies.valcarce2018.measurements import (
     DEPTH,
     ReleasedResults,
@@ -32,6 +32,7 @@ from unskew_studies.valcarce2018.printed import (
     CUTOFFS,
     DEFINED,
     FAMILIES,
+    FIGURE_1,
     FIGURE_5,
     SETS,
     SEVEN,
@@ -39,6 +40,9 @@ from unskew_studies.valcarce2018.printed import (
     as_pairs,
     cutoffs,
 )
+
+OTHER_SETS = ("librarything", "beeradvocate")
+"""The data sets other than MovieLens 1M."""
 
 
 class Source(TypedDict, total=False):
@@ -61,22 +65,27 @@ def furthest(taus: pl.DataFrame, printed: pl.DataFrame) -> MeasuredValue:
     return MeasuredValue(most, text=text)
 
 
-def figure_5(name: str) -> Check:
-    """Return the measure of Fig. 5 as printed for a data set."""
-    printed = as_pairs(FIGURE_5[name], list(SEVEN))
-
-    def check_results(results: Results) -> MeasuredValue:
-        defined = furthest(results.taus(DEFINED), printed)
-        return replace(furthest(results.taus(SEVEN), printed), as_defined=defined.value)
-
-    return on_released(check_results, name)
+@on_results
+def figure_1(results: Results) -> MeasuredValue:
+    """Return the largest difference between Fig. 1 as found and as printed."""
+    columns = cutoffs("nDCG")
+    return furthest(results.taus(columns), as_pairs(FIGURE_1, list(columns)))
 
 
+def figure_5(lab: Lab, _dataset_name: str, *, name: str) -> MeasuredValue:
+    """Return the largest difference between Fig. 5 of a data set as released and as printed."""
+    printed, results = as_pairs(FIGURE_5[name], list(SEVEN)), ReleasedResults(lab, name)
+    defined = furthest(results.taus(DEFINED), printed)
+    return replace(furthest(results.taus(SEVEN), printed), as_defined=defined.value)
+
+
+@on_results
 def least_of_ndcg(results: Results) -> MeasuredValue:
     """Return the smallest τ between cutoffs of nDCG."""
     return _least(unordered_pairs(results.taus(cutoffs("nDCG"))))
 
 
+@on_results
 def least_of_cutoffs(results: Results) -> MeasuredValue:
     """Return the smallest τ between two cutoffs of a metric."""
     smallest = {
@@ -87,6 +96,7 @@ def least_of_cutoffs(results: Results) -> MeasuredValue:
     return MeasuredValue(least.value, least.low, least.high, text=text)
 
 
+@on_results
 def above_085(results: Results) -> MeasuredValue:
     """Return the share of τ between cutoffs above 0.85, of the metric with the smallest share."""
     shares = {
@@ -96,8 +106,18 @@ def above_085(results: Results) -> MeasuredValue:
     return MeasuredValue(min(shares.values()), text=_listed(shares))
 
 
-def deep_above_09(several: Sequence[Results]) -> MeasuredValue:
-    """Return the share of τ above 0.9 between cutoffs above 20, over metrics and data sets."""
+@on_results
+def deep_above_09(results: Results) -> MeasuredValue:
+    """Return the share of τ above 0.9 between cutoffs above 20, over metrics."""
+    return _deep_above_09([results])
+
+
+def both_deep_above_09(lab: Lab, _dataset_name: str) -> MeasuredValue:
+    """Return the same share in the released results of the two other data sets together."""
+    return _deep_above_09([ReleasedResults(lab, name) for name in OTHER_SETS])
+
+
+def _deep_above_09(several: Sequence[Results]) -> MeasuredValue:
     deep = [f"@{k}" for k in CUTOFFS if k > 20]
     pairs = [
         unordered_pairs(results.taus(cutoffs(family))).filter(
@@ -149,13 +169,12 @@ def tau_between(
     a: str,
     b: str,
     names: Sequence[str],
-    worst: Callable[..., float],
 ) -> MeasuredValue:
-    """Return τ between two metrics, in the worst of some data sets."""
+    """Return τ between two metrics, in the data set where it is smallest."""
     by_title, source = taus_by_set(lab, names)
     both = (pl.col("a") == a) & (pl.col("b") == b)
     values = {title: float(taus.filter(both)["tau"][0]) for title, taus in by_title.items()}
-    return MeasuredValue(worst(values.values()), text=_listed(values), **source)
+    return MeasuredValue(min(values.values()), text=_listed(values), **source)
 
 
 def mrr_outlier_of(lab: Lab, _dataset_name: str, *, names: Sequence[str]) -> MeasuredValue:
@@ -166,6 +185,7 @@ def mrr_outlier_of(lab: Lab, _dataset_name: str, *, names: Sequence[str]) -> Mea
     return MeasuredValue(all(_last(one) == "MRR" for one in means.values()), text=text, **source)
 
 
+@on_results
 def map_and_ndcg(results: Results) -> MeasuredValue:
     """Return τ between MAP and nDCG."""
     row = unordered_pairs(results.taus(SEVEN)).filter(
@@ -174,6 +194,7 @@ def map_and_ndcg(results: Results) -> MeasuredValue:
     return _measured(row.row(0, named=True))
 
 
+@on_results
 def mrr_is_the_outlier(results: Results) -> MeasuredValue:
     """Return whether MRR has the lowest mean τ with the other metrics."""
     means = _mean_with_others(unordered_pairs(results.taus(SEVEN)))
@@ -189,16 +210,16 @@ def deeper_under_sparsity(lab: Lab, dataset_name: str) -> MeasuredValue:
     return _deeper(mean_taus(lab.table(sparsity, dataset_name), cutoffs("nDCG")))
 
 
+@on_results
 def deeper_under_popularity(results: Results) -> MeasuredValue:
     """Correlate the cutoff of nDCG with its mean τ when popular items are taken away."""
     return _deeper(mean_taus(results.popularity, cutoffs("nDCG")))
 
 
-def both_deeper(lab: Lab, _dataset_name: str) -> MeasuredValue:
+def both_deeper(lab: Lab, dataset_name: str) -> MeasuredValue:
     """Return the smaller such correlation in the released results of the two other data sets."""
     correlations = [
-        deeper_under_popularity(ReleasedResults(lab, name))
-        for name in ("librarything", "beeradvocate")
+        deeper_under_popularity(lab, dataset_name, released=name) for name in OTHER_SETS
     ]
     return MeasuredValue(
         min(one.value for one in correlations), text="; ".join(map(str, correlations))
@@ -235,6 +256,7 @@ def place_from_the_end(lab: Lab, dataset_name: str, *, metric: str) -> MeasuredV
     return MeasuredValue(1 + list(means).index(metric), text=_listed(means, 3))
 
 
+@on_results
 def p_best_mrr_worst(results: Results) -> MeasuredValue:
     """Return whether P is the most robust to popularity and MRR the least."""
     means = _sorted(mean_taus(results.popularity, SEVEN))
@@ -258,6 +280,7 @@ def p_best_mrr_worst_overall(lab: Lab, _dataset_name: str) -> MeasuredValue:
     return MeasuredValue(order[0] == "P" and order[-1] == "MRR", text=_listed(means, 3))
 
 
+@on_results
 def collapse(results: Results) -> MeasuredValue:
     """Return whether τ is below 0.5 once 1 % of the items are gone, and below 0 later."""
     part = results.popularity.filter(pl.col("metric").is_in(list(SEVEN.values())))
@@ -271,25 +294,22 @@ def collapse(results: Results) -> MeasuredValue:
 # Discriminative power
 
 
-def table_3(name: str) -> Check:
-    """Return the measure of Table 3 for a data set: the largest difference to what is printed."""
-
-    def check_results(results: Results) -> MeasuredValue:
-        twice = powers(results.pvalues, SEVEN)
-        once = powers(results.pvalues, SEVEN, ordered=False)
-        printed = dict(zip(SEVEN, TABLE_3[name], strict=True))
-        gap, defined = (
-            max(abs(powers_of[one] - printed[one]) for one in SEVEN) for powers_of in (twice, once)
-        )
-        note = (
-            "The table adds up 420 ordered pairs, so every pair twice; over pairs as the text "
-            f"defines it DP is {_listed(once, 2)}, up to {defined:.1f} less."
-        )
-        return MeasuredValue(gap, as_defined=defined, text=_listed(twice, 2), note=note)
-
-    return on_released(check_results, name)
+def table_3(lab: Lab, _dataset_name: str, *, name: str) -> MeasuredValue:
+    """Return the largest difference between Table 3 of a data set as released and as printed."""
+    pvalues = ReleasedResults(lab, name).pvalues
+    twice, once = powers(pvalues, SEVEN), powers(pvalues, SEVEN, ordered=False)
+    printed = dict(zip(SEVEN, TABLE_3[name], strict=True))
+    gap, defined = (
+        max(abs(powers_of[one] - printed[one]) for one in SEVEN) for powers_of in (twice, once)
+    )
+    note = (
+        "The table adds up 420 ordered pairs, so every pair twice; over pairs as the text "
+        f"defines it DP is {_listed(once, 2)}, up to {defined:.1f} less."
+    )
+    return MeasuredValue(gap, as_defined=defined, text=_listed(twice, 2), note=note)
 
 
+@on_results
 def deeper_power(results: Results) -> MeasuredValue:
     """Return mean DP of nDCG at cutoffs from 50 on, divided by that at cutoffs up to 20."""
     by_cutoff = powers(results.pvalues, cutoffs("nDCG"))
@@ -342,6 +362,7 @@ def bpref_among_the_worst(lab: Lab, _dataset_name: str) -> MeasuredValue:
     return MeasuredValue(max(places.values()), text=_listed(places, 0), **source)
 
 
+@on_results
 def ndcg_and_p_first(results: Results) -> MeasuredValue:
     """Return whether nDCG and P have the smallest DP."""
     by_metric = _sorted(powers(results.pvalues, SEVEN), falling=False)
@@ -352,6 +373,7 @@ def ndcg_and_p_first(results: Results) -> MeasuredValue:
     return MeasuredValue(right, text=_listed(by_metric, 2), note=note)
 
 
+@on_results
 def bpref_from_the_end(results: Results) -> MeasuredValue:
     """Return the place from the end that bpref has by DP."""
     by_metric = powers(results.pvalues, SEVEN)
@@ -386,6 +408,7 @@ def ideal_reaches_1(lab: Lab, dataset_name: str) -> MeasuredValue:
     return MeasuredValue(min(means.values()), text=_listed(means, 3), note=note)
 
 
+@on_results
 def released_gains(results: Results) -> MeasuredValue:
     """Return the smallest τ of nDCG with the released variants of its gain."""
     means = results.means

@@ -7,7 +7,6 @@ from functools import partial
 from unskew_studies import rules
 from unskew_studies.paper import NOTE, Claim, algebra, measured, released
 from unskew_studies.valcarce2018 import checks_metrics as checks
-from unskew_studies.valcarce2018.checks import on_ours, on_released
 from unskew_studies.valcarce2018.claims import (
     ALL,
     ALL_PVALUES,
@@ -23,8 +22,7 @@ from unskew_studies.valcarce2018.claims import (
     RESULTS,
     TWO_DECIMALS,
 )
-from unskew_studies.valcarce2018.measurements import ReleasedResults, pvalues_file, results_file
-from unskew_studies.valcarce2018.printed import FIGURE_1, as_pairs, cutoffs
+from unskew_studies.valcarce2018.measurements import pvalues_file, results_file
 
 CLAIMS = (
     Claim(
@@ -33,11 +31,7 @@ CLAIMS = (
         statement="The correlations between cutoffs of nDCG on MovieLens 1M.",
         published="66 values, at least 0.90",
         evidence=released(
-            check=on_released(
-                lambda results: checks.furthest(
-                    results.taus(cutoffs("nDCG")), as_pairs(FIGURE_1, list(cutoffs("nDCG")))
-                )
-            ),
+            check=partial(checks.figure_1, released=ML),
             rule=rules.at_most(0.0051),
             why=TWO_DECIMALS,
             files=RESULTS,
@@ -50,7 +44,7 @@ CLAIMS = (
         "P@100, and of Recall@5 and Recall@100.",
         published="0.76",
         evidence=released(
-            check=on_released(checks.least_of_cutoffs),
+            check=partial(checks.least_of_cutoffs, released=ML),
             rule=rules.near(0.76, 0.0051),
             why=TWO_DECIMALS,
             files=RESULTS,
@@ -63,13 +57,13 @@ CLAIMS = (
         published="most",
         question="Are most correlations between cutoffs above 0.85?",
         evidence=released(
-            check=on_released(checks.above_085),
+            check=partial(checks.above_085, released=ML),
             rule=rules.at_least(0.8),
             why="most is taken as four of five, for every metric; on MovieLens 1M",
             files=RESULTS,
         )
         + measured(
-            check=on_ours(checks.above_085, deep=True),
+            check=partial(checks.above_085, deep=True),
             rule=rules.at_least(0.8).open(),
             why=f"most is taken as four of five, for every metric; {OPEN}",
             data=ALL,
@@ -82,16 +76,14 @@ CLAIMS = (
         published="almost always",
         question="Are correlations between cutoffs above 20 almost always higher than 0.9?",
         evidence=released(
-            check=lambda lab, _on: checks.deep_above_09(
-                [ReleasedResults(lab, LT), ReleasedResults(lab, BA)]
-            ),
+            check=checks.both_deep_above_09,
             rule=rules.at_least(0.95),
             why="almost always is taken as 95 %; on LibraryThing and BeerAdvocate, of which the "
             "paper says so",
             files=OTHER_RESULTS,
         )
         + measured(
-            check=on_ours(lambda results: checks.deep_above_09([results]), deep=True),
+            check=partial(checks.deep_above_09, deep=True),
             rule=rules.at_least(0.95).open(),
             why=f"almost always is taken as 95 %; {OPEN}",
             data=ALL,
@@ -118,14 +110,14 @@ CLAIMS = (
         published="increasing",
         question="Are deeper cutoffs of nDCG more robust to the removal of popular items?",
         evidence=released(
-            check=on_released(checks.deeper_under_popularity),
+            check=partial(checks.deeper_under_popularity, released=ML),
             rule=rules.above(0.8),
             why="rank correlation of cutoff and mean τ, on MovieLens 1M; a figure without printed "
             "values",
             files=RESULTS,
         )
         + measured(
-            check=on_ours(checks.deeper_under_popularity, deep=True),
+            check=partial(checks.deeper_under_popularity, deep=True),
             rule=rules.above(0.8).open(),
             why=f"rank correlation of cutoff and mean τ; {OPEN}",
             data=ALL,
@@ -138,14 +130,14 @@ CLAIMS = (
         published="better",
         question="Do cutoffs of nDCG from 50 on tell systems apart better than shallow ones?",
         evidence=released(
-            check=on_released(checks.deeper_power),
+            check=partial(checks.deeper_power, released=ML),
             rule=rules.below(1.0),
             why="mean DP from 50 on over that up to 20, on MovieLens 1M; a figure without printed "
             "values",
             files=PVALUES,
         )
         + measured(
-            check=on_ours(checks.deeper_power, deep=True),
+            check=partial(checks.deeper_power, deep=True),
             rule=rules.below(1.0).open(),
             why=f"mean DP from 50 on over that up to 20; {OPEN}",
             data=ALL,
@@ -157,7 +149,10 @@ CLAIMS = (
         statement="The correlations between the seven metrics on MovieLens 1M.",
         published="see Fig. 5a",
         evidence=released(
-            check=checks.figure_5(ML), rule=rules.at_most(0.0051), why=TWO_DECIMALS, files=RESULTS
+            check=partial(checks.figure_5, name=ML),
+            rule=rules.at_most(0.0051),
+            why=TWO_DECIMALS,
+            files=RESULTS,
         ),
     ),
     Claim(
@@ -166,7 +161,7 @@ CLAIMS = (
         statement="The correlations between the seven metrics on LibraryThing.",
         published="see Fig. 5b",
         evidence=released(
-            check=checks.figure_5(LT),
+            check=partial(checks.figure_5, name=LT),
             rule=rules.at_most(0.0051),
             why=TWO_DECIMALS,
             files=(results_file(LT),),
@@ -178,7 +173,7 @@ CLAIMS = (
         statement="The correlations between the seven metrics on BeerAdvocate.",
         published="see Fig. 5c",
         evidence=released(
-            check=checks.figure_5(BA),
+            check=partial(checks.figure_5, name=BA),
             rule=rules.at_most(0.0051),
             why=TWO_DECIMALS,
             files=(results_file(BA),),
@@ -216,14 +211,14 @@ CLAIMS = (
         published="0.96 / 0.99 / 0.97",
         question="Do MAP and nDCG order systems almost alike (τ of at least 0.9)?",
         evidence=released(
-            check=partial(checks.tau_between, a="MAP", b="nDCG", names=ALL, worst=min),
+            check=partial(checks.tau_between, a="MAP", b="nDCG", names=ALL),
             rule=rules.at_least(0.95),
             why="strongly is taken as 0.95 on all three data sets, well above the 0.9 that the "
             "paper calls almost equivalent",
             files=ALL_RESULTS,
         )
         + measured(
-            check=on_ours(checks.map_and_ndcg),
+            check=checks.map_and_ndcg,
             rule=rules.at_least(0.9).open(),
             why=f"above 0.9 the paper calls orders almost equivalent; {OPEN}",
             data=ALL,
@@ -235,7 +230,7 @@ CLAIMS = (
         statement="bpref is poorly correlated with MAP on BeerAdvocate.",
         published="0.78",
         evidence=released(
-            check=partial(checks.tau_between, a="MAP", b="bpref", names=(BA,), worst=max),
+            check=partial(checks.tau_between, a="MAP", b="bpref", names=(BA,)),
             rule=rules.at_most(0.8),
             why="poorly is taken as the 0.8 that the paper names",
             files=(results_file(BA),),
@@ -254,7 +249,7 @@ CLAIMS = (
             files=(results_file(ML), results_file(LT)),
         )
         + measured(
-            check=on_ours(checks.mrr_is_the_outlier),
+            check=checks.mrr_is_the_outlier,
             rule=rules.true().open(),
             why=f"the lowest mean τ with the others; {OPEN}",
             data=ALL,
@@ -295,13 +290,13 @@ CLAIMS = (
         published="P first, MRR last",
         question="Is P the metric most robust to the removal of popular items, and MRR the least?",
         evidence=released(
-            check=on_released(checks.p_best_mrr_worst),
+            check=partial(checks.p_best_mrr_worst, released=ML),
             rule=rules.true(),
             why=f"{ORDINAL}: mean τ on MovieLens 1M",
             files=RESULTS,
         )
         + measured(
-            check=on_ours(checks.p_best_mrr_worst),
+            check=checks.p_best_mrr_worst,
             rule=rules.true().open(),
             why=f"mean τ; {OPEN}",
             data=ALL,
@@ -314,7 +309,7 @@ CLAIMS = (
         "and even become negative.",
         published="negative",
         evidence=released(
-            check=on_released(checks.collapse, BA),
+            check=partial(checks.collapse, released=BA),
             rule=rules.true(),
             why="quickly is taken as below 0.5 at 99 % of the items",
             files=(results_file(BA),),
@@ -326,7 +321,10 @@ CLAIMS = (
         statement="The discriminative power DP of the seven metrics on MovieLens 1M.",
         published="2.6 / 7.0 / 2.8 / 1.4 / 15.5 / 9.9 / 8.4",
         evidence=released(
-            check=checks.table_3(ML), rule=rules.at_most(0.055), why=DP_PRINTED, files=PVALUES
+            check=partial(checks.table_3, name=ML),
+            rule=rules.at_most(0.055),
+            why=DP_PRINTED,
+            files=PVALUES,
         ),
     ),
     Claim(
@@ -342,7 +340,7 @@ CLAIMS = (
             files=ALL_PVALUES,
         )
         + measured(
-            check=on_ours(checks.ndcg_and_p_first),
+            check=checks.ndcg_and_p_first,
             rule=rules.true().open(),
             why=f"the two smallest DP; {OPEN}",
             data=ALL,
@@ -362,7 +360,7 @@ CLAIMS = (
             files=ALL_PVALUES,
         )
         + measured(
-            check=on_ours(checks.bpref_from_the_end),
+            check=checks.bpref_from_the_end,
             rule=rules.at_most(3).open(),
             why="low is taken as among the three worst of seven; the place from the end is "
             f"judged; {OPEN}",
@@ -386,7 +384,7 @@ CLAIMS = (
         published="no difference",
         question="Is the order of systems by nDCG the same (τ of at least 0.9) whatever the gain?",
         evidence=released(
-            check=on_released(checks.released_gains),
+            check=partial(checks.released_gains, released=ML),
             rule=rules.at_least(0.9),
             why="the paper calls orders with τ above 0.9 almost equivalent; on MovieLens 1M",
             files=RESULTS,
@@ -413,7 +411,7 @@ CLAIMS = (
         published="at least 0.90",
         question="Do all cutoffs of nDCG order systems almost alike (τ of at least 0.9)?",
         evidence=measured(
-            check=on_ours(checks.least_of_ndcg, deep=True),
+            check=partial(checks.least_of_ndcg, deep=True),
             rule=rules.at_least(0.9).open(),
             why=OPEN,
             data=ALL,
@@ -438,7 +436,7 @@ CLAIMS = (
         statement="The discriminative power DP of the seven metrics on LibraryThing.",
         published="1.5 / 5.9 / 3.6 / 0.2 / 2.9 / 5.4 / 3.8",
         evidence=released(
-            check=checks.table_3(LT),
+            check=partial(checks.table_3, name=LT),
             rule=rules.at_most(0.055),
             why=DP_PRINTED,
             files=(pvalues_file(LT),),
@@ -450,7 +448,7 @@ CLAIMS = (
         statement="The discriminative power DP of the seven metrics on BeerAdvocate.",
         published="1.9 / 8.3 / 10.7 / 4.4 / 5.8 / 12.7 / 4.8",
         evidence=released(
-            check=checks.table_3(BA),
+            check=partial(checks.table_3, name=BA),
             rule=rules.at_most(0.055),
             why=DP_PRINTED,
             files=(pvalues_file(BA),),
@@ -477,7 +475,7 @@ CLAIMS = (
         published="difficult to draw conclusions",
         kind=NOTE,
         evidence=released(
-            check=on_released(checks.p_best_mrr_worst, BA),
+            check=partial(checks.p_best_mrr_worst, released=BA),
             rule=rules.true(),
             why="whether P is the most robust and MRR the least",
             files=(results_file(BA),),
