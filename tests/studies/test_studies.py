@@ -18,7 +18,6 @@ from unskew.errors import DataError, SettingError, UnknownName
 from unskew.report.document import Words
 from unskew.report.tables import Table
 from unskew.worlds.worlds import world
-from unskew_studies import paper
 from unskew_studies import run as studies
 from unskew_studies.lab import (
     Amount,
@@ -41,8 +40,6 @@ from unskew_studies.paper import (
     Exhibit,
     MeasuredValue,
     Study,
-    algebra,
-    measured,
 )
 from unskew_studies.result import (
     CONTRADICTS,
@@ -90,15 +87,17 @@ def absent(lab, _on):
     return MeasuredValue(lab.released_table("nobody.csv").height)
 
 
+def pieces(kind=MEASURED, **fields):
+    return (Evidence(kind=kind, **fields),)
+
+
 def claim_of(key, statement, pieces, **more):
     return Claim(key=key, place=f"§{key[-1]}", statement=statement, evidence=pieces, **more)
 
 
 DATA = {"data": ("ml-1m",)}
 ASKED = {"question": "Is it so?"}
-MANY = measured(
-    check=size, rule=exactly(7), why="a count", data=("ml-1m",), question_rule=above(10)
-)
+MANY = pieces(check=size, rule=exactly(7), why="a count", data=("ml-1m",), question_rule=above(10))
 LOST_RUNS = Evidence(kind="", check=None, rule=true(), why="none", needs="the runs are lost")
 CLAIMS = (
     claim_of(
@@ -108,27 +107,32 @@ CLAIMS = (
         published="7",
         question="Are there more than ten ratings?",
     ),
-    claim_of("9-2", "It fails.", measured(check=lost, rule=true(), why="none", **DATA), **ASKED),
+    claim_of("9-2", "It fails.", pieces(check=lost, rule=true(), why="none", **DATA), **ASKED),
     claim_of(
         "9-3",
         "Two is even.",
-        algebra(check=lambda _l, _d: MeasuredValue(value=True), rule=true(), why="arithmetic"),
+        pieces(
+            ALGEBRA,
+            check=lambda _l, _d: MeasuredValue(value=True),
+            rule=true(),
+            why="arithmetic",
+        ),
     ),
     claim_of(
         "9-4",
         "A released table.",
-        paper.released(check=absent, rule=true(), why="exact", files=("nobody.csv",)),
+        pieces(RELEASED, check=absent, rule=true(), why="exact", files=("nobody.csv",)),
     ),
     claim_of("9-5", "Needs what is lost.", (LOST_RUNS,)),
-    claim_of("9-6", "About its data.", measured(check=size, rule=exactly(7), why="count", **DATA)),
+    claim_of("9-6", "About its data.", pieces(check=size, rule=exactly(7), why="count", **DATA)),
     claim_of(
         "9-7",
         "It crashes.",
-        measured(check=lambda _l, _d: MeasuredValue(1 / 0), rule=true(), why="none", **DATA),
+        pieces(check=lambda _l, _d: MeasuredValue(1 / 0), rule=true(), why="none", **DATA),
         **ASKED,
     ),
     claim_of(
-        "9-8", "Undefined.", measured(check=undefined, rule=true(), why="none", **DATA), **ASKED
+        "9-8", "Undefined.", pieces(check=undefined, rule=true(), why="none", **DATA), **ASKED
     ),
 )
 
@@ -210,7 +214,7 @@ def test_verdicts_weigh_the_interval_and_what_is_left_open():
 
 
 def test_on_other_data_nothing_is_left_open():
-    (piece,) = measured(check=size, rule=above(7).open(), why="none", **DATA)
+    (piece,) = pieces(check=size, rule=above(7).open(), why="none", **DATA)
     assert claim_of("9-1", "x.", (piece,)).question_rule(piece) is None
     claim = claim_of("9-1", "x.", (piece,), **ASKED)
     assert claim.question_rule(piece) == above(7)
@@ -244,7 +248,7 @@ def test_evidence_is_named_and_counted_apart(toy, tmp_path):
 
 
 def test_a_claim_has_a_verdict_per_piece_of_evidence(toy, monkeypatch):
-    few = measured(check=size, rule=exactly(3), why="a count", **DATA)
+    few = pieces(check=size, rule=exactly(3), why="a count", **DATA)
     claim = replace(CLAIMS[0], evidence=MANY + few)
     monkeypatch.setattr(studies, "find_study", lambda _name: replace(PAPER, claims=(claim,)))
     result = us.study("toy", stand_in=True)
@@ -428,7 +432,7 @@ def test_random_ratings_join_own_data(toy):
         seen.append(lab.data(dataset_name))
         return MeasuredValue(1)
 
-    claim = claim_of("9-7", "x.", measured(check=look, rule=true(), why="", **DATA), **ASKED)
+    claim = claim_of("9-7", "x.", pieces(check=look, rule=true(), why="", **DATA), **ASKED)
     few = {"user": [1, 1, 2], "item": [7, 8, 7], "rating": [5, 1, 4]}
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(studies, "find_study", lambda _name: replace(PAPER, claims=(claim,)))

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import partial
 from typing import Any
 
 from unskew.data.dataset import Dataset
@@ -117,37 +116,6 @@ class Evidence:
         return SOURCES[self.kind or PRINTED]
 
 
-def _evidence(
-    kind: str,
-    *,
-    check: Check,
-    rule: Rule,
-    why: str,
-    data: tuple[str, ...] = (),
-    files: tuple[str, ...] = (),
-    question_rule: Rule | None = None,
-    explanation: str = "",
-) -> tuple[Evidence, ...]:
-    """Return a claim's evidence: one piece; several are joined by +."""
-    piece = Evidence(
-        kind=kind,
-        check=check,
-        rule=rule,
-        why=why,
-        data=data,
-        files=files,
-        question_rule=question_rule,
-        explanation=explanation,
-    )
-    return (piece,)
-
-
-measured = partial(_evidence, MEASURED)
-released = partial(_evidence, RELEASED)
-printed = partial(_evidence, PRINTED)
-algebra = partial(_evidence, ALGEBRA)
-
-
 @dataclass(frozen=True, kw_only=True)
 class Claim:
     """A claim of a paper, and the evidence for or against it."""
@@ -233,8 +201,3 @@ class Study:
         keys = [claim.key for claim in self.claims]
         if len(set(keys)) != len(keys):
             raise SettingError(f"{self.name}: a claim has the key of another")
-
-
-def in_order(*groups: Sequence[Claim]) -> tuple[Claim, ...]:
-    """Return the claims of a paper in the order of their keys."""
-    return tuple(sorted((one for group in groups for one in group), key=lambda one: one.key))

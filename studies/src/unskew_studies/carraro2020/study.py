@@ -3,16 +3,20 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from pathlib import Path
 
 from unskew.data.dataset import Dataset
 from unskew.worlds.worlds import world
-from unskew_studies.carraro2020.claims import CLAIMS
+from unskew_studies.carraro2020 import checks, checks_means
 from unskew_studies.carraro2020.exhibits import EXHIBITS
 from unskew_studies.carraro2020.printed import (
     BOTH,
 )
+from unskew_studies.claims import read_claims
 from unskew_studies.lab import Amount
 from unskew_studies.paper import STAND_IN, Study
+
+DATA = BOTH
 
 
 def stand_in(seed: int) -> Dataset:
@@ -26,7 +30,7 @@ STUDY = Study(
     title="Debiased offline evaluation: a weighted-sampling approach",
     reference="D. Carraro, D. Bridge: Debiased Offline Evaluation of Recommender Systems: A "
     "Weighted-Sampling Approach, ACM SAC 2020",
-    data=BOTH,
+    data=DATA,
     amounts={
         "repetitions": Amount(10, 3, "random splits"),
         "neighbours": Amount(10, 2, "sizes of neighbourhoods to choose from"),
@@ -34,7 +38,9 @@ STUDY = Study(
         "penalties": Amount(6, 2, "strengths of regularisation to choose from"),
     },
     exhibits=EXHIBITS,
-    claims=CLAIMS,
+    claims=read_claims(
+        Path(__file__).with_name("claims.toml"), checks=(checks, checks_means), data=DATA
+    ),
     stand_in=stand_in,
     options={"yahoo-r3": {"common": True}},
     sizes={"yahoo-r3": (5_400, 1_000, 129_179)},

@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from pathlib import Path
 
 from unskew.data.dataset import Dataset
 from unskew.worlds.worlds import world
-from unskew_studies.castells2018.claims import CLAIMS
+from unskew_studies.castells2018 import checks
 from unskew_studies.castells2018.exhibits import EXHIBITS
+from unskew_studies.claims import read_claims
 from unskew_studies.lab import Amount
 from unskew_studies.paper import STAND_IN, Study
+
+DATA = ("ml-1m", "ml-100k", "cm100k", "yahoo-r3")
 
 
 def stand_in(seed: int) -> Dataset:
@@ -23,7 +27,7 @@ STUDY = Study(
     title="Characterization of fair experiments",
     reference="P. Castells and R. Cañamares, Characterization of Fair Experiments for Recommender "
     "System Evaluation: A Formal Analysis, REVEAL workshop at RecSys 2018",
-    data=("ml-1m", "ml-100k", "cm100k", "yahoo-r3"),
+    data=DATA,
     amounts={
         "folds": Amount(5, 2, "folds of the random split"),
         "repeats": Amount(3, 2, "number of times that relevance is redrawn (once in the paper)"),
@@ -32,7 +36,7 @@ STUDY = Study(
         "worlds": Amount(10, 2, "simulated worlds with online tests"),
     },
     exhibits=EXHIBITS,
-    claims=CLAIMS,
+    claims=read_claims(Path(__file__).with_name("claims.toml"), checks=(checks,), data=DATA),
     stand_in=stand_in,
     options={"yahoo-r3": {"common": True}},
     sizes={"yahoo-r3": (5_400, 1_000, 129_179)},
