@@ -165,7 +165,7 @@ def test_a_plan_file_takes_what_it_does_not_state_from_the_paper(tmp_path):
     named = plan('relevance = "carraro2020"', 'metrics = ["AP@10", "P@10"]')
     assert (named.users, named.undefined) == ("with-relevant", "zero")
     assert named.designs == (us.targets.AllItems(),)
-    assert named.metrics == ("AP(per=min)@10", "P@10")
+    assert tuple(named.metrics) == ("AP(per=min)@10", "P@10")
     assert named.relevance == us.Relevance.paper("carraro2020")
     stated = plan('relevance = "bellogin2017"', 'users = "both"', '[targets]\ndesign = "all-items"')
     assert (stated.users, stated.designs) == ("both", (us.targets.AllItems(),))

@@ -288,8 +288,8 @@ def _put_together(part: Any, array: Callable[[str], NDArray[Any]]) -> Any:
 
 def _modules() -> set[str]:
     """Return the modules whose models can be saved."""
-    names = {f"{recommend.__name__}.{one.name}" for one in pkgutil.iter_modules(recommend.__path__)}
-    return names | {f"{STUDIES}.librec"}
+    modules = pkgutil.walk_packages(recommend.__path__, f"{recommend.__name__}.")
+    return {module.name for module in modules} | {f"{STUDIES}.librec"}
 
 
 def _module(name: str) -> ModuleType:

@@ -19,7 +19,6 @@ from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import polars as pl
 from numpy.typing import ArrayLike
 
 from unskew.arrays import I64
@@ -31,6 +30,7 @@ from unskew.report.text import visible
 
 if TYPE_CHECKING:
     import altair as alt
+    import polars as pl
 
 
 MOST_ROWS = 5_000

@@ -85,7 +85,7 @@ def critical_width(n: int, level: float) -> float:
 
 
 LEAST_OTHERS = 5
-"""Users whose shortfalls differ between the systems: with fewer, second order is not tested."""
+"""Users whose value is not the most common one: with fewer, there is no test."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -152,7 +152,6 @@ def _shortfall_p(one: F64, other: F64, x: float) -> float:
 
 LEAST_USERS = 20
 """With fewer users there are no bands and no tests."""
-LEAST_USERS = 5
 _EQUAL = 1e-12
 """In parts of the largest value: values that differ by less are tied."""
 
@@ -300,7 +299,7 @@ def _means(pairing: Paired, label: str, values: F64, level: float) -> pl.DataFra
     lowest = float(values.min())
     rows = []
     for at, system in enumerate(pairing.systems):
-        enough = n >= LEAST_USERS and others(values[:, at]) >= LEAST_USERS
+        enough = n >= LEAST_USERS and others(values[:, at]) >= LEAST_OTHERS
         share = share_of(int(np.count_nonzero(values[:, at] == lowest)), n, level)
         rows.append(
             {
@@ -345,7 +344,7 @@ def _pair(label: str, a: str, b: str, one: F64, other: F64, level: float) -> _Sy
     row |= {"sign_p": sign_p(better, worse)}
     difference = one - other
     of = mean_gain(difference)
-    enough = n >= LEAST_USERS and others(difference) >= LEAST_USERS
+    enough = n >= LEAST_USERS and others(difference) >= LEAST_OTHERS
     ends = [float(end) for end in intervals(of, level)] if enough else [None, None]
     row |= {"gain": float(of.value), "gain_low": ends[0], "gain_high": ends[1]}
     return _SystemPair(
