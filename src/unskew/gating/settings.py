@@ -30,9 +30,9 @@ class MarginRule:
 
     Examples
     --------
-    >>> from unskew.gating.settings import Margin
-    >>> Margin.read("margin", "0.5%"), str(Margin.read("margin", 0.01))
-    (Margin(amount=0.005, relative=True), '0.01')
+    >>> from unskew.gating.settings import MarginRule
+    >>> MarginRule.read("margin", "0.5%"), str(MarginRule.read("margin", 0.01))
+    (MarginRule(amount=0.005, relative=True), '0.01')
     """
 
     amount: float

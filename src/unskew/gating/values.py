@@ -127,8 +127,8 @@ def coverage_values(slots: ListSlots, catalogue: Mask) -> F64:
     Examples
     --------
     >>> import numpy as np
-    >>> from unskew.gating.values import Slots, coverage_values
-    >>> slots = Slots(3, np.array([0, 0, 1, 2]), np.array([0, 1, 1, 1]))
+    >>> from unskew.gating.values import ListSlots, coverage_values
+    >>> slots = ListSlots(3, np.array([0, 0, 1, 2]), np.array([0, 1, 1, 1]))
     >>> coverage_values(slots, np.ones(4, np.bool_)).tolist()
     [1.0, 0.25, 0.25]
     """
