@@ -343,7 +343,7 @@ class RatingsAudit(RatingsInputs):
         """Do everything."""
         self.progress("reading", 1, 1)
         core = self._core()
-        designs = [one for one in self.designs if one.name in core.designs]
+        designs = [design for design in self.designs if design.name in core.designs]
         analysis = Analysis(
             metric=self.metric,
             level=self.level,
@@ -353,7 +353,7 @@ class RatingsAudit(RatingsInputs):
             implicit=core.implicit,
         )
         scores = core.warm_scores
-        null = self._null([one for one in designs if self._may_be_null(one)], core)
+        null = self._null([design for design in designs if self._may_be_null(design)], core)
         self.executor.rest()
         of_scores = analyse_scores(analysis, scores)
         of_lists = analyse_lists(analysis, self._judged(core.lists[0]), self._random)
@@ -480,18 +480,21 @@ class RatingsAudit(RatingsInputs):
             self.attempts.failures["null experiment"] = "no design without an intervention"
             return None
         plans = {
-            one.name: replace(
+            design.name: replace(
                 self.plan,
-                algorithms=core.first_systems(self.plan.systems, one.name),
-                split=one.split,
-                targets=one.view.targets,
-                judgments=one.view.judgments,
+                algorithms=core.first_systems(self.plan.systems, design.name),
+                split=design.split,
+                targets=design.view.targets,
+                judgments=design.view.judgments,
                 interventions=(),
             )
-            for one in designs
+            for design in designs
         }
-        parts = {one.name: core.scores[one.name] for one in designs}
-        real = {one.name: parts[one.name][: len(parts[one.name]) // one.repeats] for one in designs}
+        parts = {design.name: core.scores[design.name] for design in designs}
+        real = {
+            design.name: parts[design.name][: len(parts[design.name]) // design.repeats]
+            for design in designs
+        }
 
         def run(plans: Mapping[str, Plan]) -> NullExperiment:
             return null_experiment_by(
@@ -568,7 +571,7 @@ class RatingsAudit(RatingsInputs):
     def _command(self, designs: Sequence[AuditDesign]) -> str:
         choices = Choices(
             level=self.level.name,
-            designs=[one.name for one in designs],
+            designs=[design.name for design in designs],
             metric=self.metric,
             relevance=self.plan.relevance,
             seed=self.plan.seed,
@@ -582,10 +585,10 @@ class RatingsAudit(RatingsInputs):
             return plan_code(given, self.plan, ratings, choices)
         if given.needs_code:
             return ratings_audit_code(given, systems, ratings, choices)
-        names = [one.name for one in systems.values()]
+        names = [system.name for system in systems.values()]
         return ratings_command(choices, names, given.path, given.random_path)
 
     def _lights(self, designs: Sequence[AuditDesign]) -> SplitLights:
         """Look at the first split of each protocol."""
-        splitters = {one.split_key: one.split for one in designs}
+        splitters = {design.split_key: design.split for design in designs}
         return lights_of_splits(splitters.values(), self.ratings, self.plan.seed)

@@ -211,12 +211,12 @@ def ratings_card(
         "truth": None if audit.known is None else audit.known.name,
         "level": "plan" if audit.is_user_plan else audit.level.name,
         "designs": {
-            one.name: {
-                "split": one.split.describe(),
-                "splits": one.repeats,
-                **one.view.describe(),
+            design.name: {
+                "split": design.split.describe(),
+                "splits": design.repeats,
+                **design.view.describe(),
             }
-            for one in audit.designs
+            for design in audit.designs
         },
         "algorithms": {name: one.describe() for name, one in audit.plan.systems.items()},
         "relevance": audit.plan.relevance.describe(),

@@ -113,7 +113,7 @@ def cold_table(
             for keeps in (masks, [~mask for mask in masks])
         ]
         for system in parts[0].systems:
-            of_system = [one.get(system) for one in means]
+            of_system = [mean.get(system) for mean in means]
             rows.append((design, system, everyone, cold, cold / max(everyone, 1), *of_system))
     schema = {
         "design": pl.String,

@@ -217,23 +217,28 @@ def plans_of(designs: Iterable[AuditDesign], shared: Plan) -> dict[Plan, list[Au
         The plan whose systems, metrics, relevance and seed all take.
     """
     groups: dict[str, list[AuditDesign]] = {}
-    for one in designs:
-        changed = one.view.intervention is not None
-        key = {"split": one.split.describe(), "changed": changed, "by": one.view.judgments}
-        groups.setdefault(digest_of(key), []).append(one)
+    for design in designs:
+        changed = design.view.intervention is not None
+        key = {"split": design.split.describe(), "changed": changed, "by": design.view.judgments}
+        groups.setdefault(digest_of(key), []).append(design)
     plans = {}
     for members in groups.values():
-        changes = [one.view.intervention for one in members if one.view.intervention is not None]
+        changes = [
+            member.view.intervention for member in members if member.view.intervention is not None
+        ]
         plan = replace(
             shared,
             split=members[0].split,
             judgments=members[0].view.judgments,
             targets=tuple(
                 {
-                    digest_of(one.view.targets.describe()): one.view.targets for one in members
+                    digest_of(member.view.targets.describe()): member.view.targets
+                    for member in members
                 }.values()
             ),
-            interventions=tuple({digest_of(one.describe()): one for one in changes}.values()),
+            interventions=tuple(
+                {digest_of(change.describe()): change for change in changes}.values()
+            ),
         )
         plans[plan] = members
     return plans
@@ -248,7 +253,7 @@ def named_systems(
     several = level.algorithms if given is None else tuple(given)
     names = [one for one in several if isinstance(one, str)]
     if len(set(names)) == len(several):  # plain names label systems better than their settings
-        return {one: _with_threshold(one, liked) for one in names}
+        return {name: _with_threshold(name, liked) for name in names}
     return [_with_threshold(one, liked) if isinstance(one, str) else one for one in several]
 
 

@@ -95,7 +95,9 @@ class FilterEffect(Result):
         sizes = self.sizes.group_by("condition", maintain_order=True).agg(
             pl.col("train", "test", "users", "items").mean().round().cast(pl.Int64)
         )
-        changes = [one for one in self.orders.display_tables(digits) if "order change" in one.title]
+        changes = [
+            table for table in self.orders.display_tables(digits) if "order change" in table.title
+        ]
         return [
             Table("What is left (mean of the splits)", sizes),
             Table("Scores", self.table(), digits),
@@ -252,7 +254,7 @@ class _Effect:
 
     @property
     def _total(self) -> int:
-        splits = sum(one.count(self.whole, self.plan.seed) for one in self.plan.splits)
+        splits = sum(split.count(self.whole, self.plan.seed) for split in self.plan.splits)
         return 2 * splits * len(self.plan.systems)
 
     def _judge(

@@ -178,11 +178,11 @@ class DesignMeans:
         users = len(self._paired)
         total, splits = np.zeros((len(systems), users)), np.zeros(users)
         for part, place in zip(self.parts, self._paired.places, strict=True):
-            values = np.stack([part.values(one, metric)[place.keep] for one in systems])
+            values = np.stack([part.values(system, metric)[place.keep] for system in systems])
             known = ~np.isnan(values).any(axis=0) | (part.undefined != "skip")
             values = np.where(np.isnan(values) | ~known, 0.0, values)
             lists = np.bincount(place.owner[known], minlength=users)
-            sums = np.stack([np.bincount(place.owner, one, users) for one in values])
+            sums = np.stack([np.bincount(place.owner, value, users) for value in values])
             total += sums / np.maximum(lists, 1)
             splits += lists > 0
         return total[:, splits > 0] / splits[splits > 0]
@@ -247,7 +247,9 @@ class Measurements(Result, AuditFacts, ScoreAnalyses, ListAnalyses):
     def of(cls, facts: AuditFacts, of_scores: ScoreAnalyses, of_lists: ListAnalyses) -> Self:
         """Put the parts together, whose fields this class inherits."""
         parts = (facts, of_scores, of_lists)
-        return cls(**{one.name: getattr(part, one.name) for part in parts for one in fields(part)})
+        return cls(
+            **{field.name: getattr(part, field.name) for part in parts for field in fields(part)}
+        )
 
     @property
     def splits(self) -> Mapping[str, SplitCounts]:
@@ -292,7 +294,7 @@ class Measurements(Result, AuditFacts, ScoreAnalyses, ListAnalyses):
 
     def unstated_designs(self) -> dict[str, str]:
         """Return the designs that do not count and of which no statement speaks, and why."""
-        stated = {design for one in self.statements for design in one.designs}
+        stated = {design for statement in self.statements for design in statement.designs}
         left_out = self.left_out
         return {name: one.why for name, one in left_out.items() if name not in stated}
 

@@ -58,7 +58,7 @@ class Audit(Measurements):
 
     def footer(self) -> list[str]:
         """Return what was done, assumed, left out and counted, a line each: what is below."""
-        done = [one.text for one in self.statements if one.role == "procedure"]
+        done = [statement.text for statement in self.statements if statement.role == "procedure"]
         return [
             *done,
             *(f"assumed: {text}" for text in self.assumed),

@@ -141,7 +141,7 @@ def verdict_of(checks: Checks, data: Sequence[GateCheck] = ()) -> str:
     Promote: check 1 and every rail pass, and neither check 2 nor the data hold it back.
     """
     harms = (checks.better, *checks.rails, *checks.segments)
-    if any(one.outcome == FAIL for one in harms):
+    if any(harm.outcome == FAIL for harm in harms):
         return HOLD
     must = (checks.better, checks.popularity, *checks.rails, *data)
     return PROMOTE if all(one.outcome in (PASS, INFORM) for one in must) else NOT_SETTLED

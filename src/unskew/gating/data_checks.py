@@ -191,7 +191,7 @@ def liked_alike_check(values: GateValues, settings: GateSettings, alpha: float) 
     margin = settings.margin
     share = margin.amount if margin is not None and margin.relative else 0.0
     slack = bounds_of(shares[0] - (1 - share) * shares[1], alpha)
-    candidate, production = (float(one.mean()) for one in shares)
+    candidate, production = (float(share.mean()) for share in shares)
     limit = -share * production
     worse = slack.high < 0
     return replace(

@@ -106,7 +106,7 @@ def record(path: str | os.PathLike[str], look: Look, facts: dict[str, Any]) -> N
     """Add a look to the log, unless it is there."""
     entries = read_log(path)
     entry = {"test": look.test, "inputs": look.inputs, "look": look.number, "alpha": look.alpha}
-    if any(one["test"] == look.test and one["inputs"] == look.inputs for one in entries):
+    if any(entry["test"] == look.test and entry["inputs"] == look.inputs for entry in entries):
         return
     lines = [json.dumps(one) for one in [*entries, {**entry, **facts}]]
     with replacing(path) as part:

@@ -82,8 +82,8 @@ class GateFacts:
 
 def as_junit(gate: GateFacts) -> str:
     """Return a test suite: the verdict, and a test case per check."""
-    failed = [one for one in gate.checks if one.outcome in (FAIL, OPEN)]
-    skipped = [one for one in gate.checks if one.outcome == INFORM]
+    failed = [check for check in gate.checks if check.outcome in (FAIL, OPEN)]
+    skipped = [check for check in gate.checks if check.outcome == INFORM]
     suite = ET.Element(
         "testsuite",
         name="unskew gate",
@@ -98,8 +98,8 @@ def as_junit(gate: GateFacts) -> str:
         failure = ET.SubElement(case, "failure", message=gate.verdict, type=gate.verdict)
         failure.text = text
     ET.SubElement(case, "system-out").text = text
-    for one in gate.checks:
-        _add(suite, one)
+    for check in gate.checks:
+        _add(suite, check)
     ET.indent(suite)
     return '<?xml version="1.0" encoding="UTF-8"?>\n' + ET.tostring(suite, encoding="unicode")
 
@@ -167,7 +167,7 @@ def gate_chart(gate: GateFacts) -> Figure:
 
     segments = sorted(gate.segments, key=lambda one: 2.0 if one.p_beyond is None else one.p_beyond)
     checks = (gate.better, gate.popularity, *gate.rails, *segments[:MOST])
-    rows = [row for one in checks if (row := _chart_row(one, gate.settings.metric)) is not None]
+    rows = [row for check in checks if (row := _chart_row(check, gate.settings.metric)) is not None]
     order = [row["check"] for row in rows]
     base = alt.Chart(alt.NamedData(name="rows")).properties(width=520, height=alt.Step(22))
     y = alt.Y("check:N", title=None).sort(order).axis(labelLimit=260)
@@ -251,8 +251,8 @@ class Gate(Result, GateFacts):
         """Return a row per check: both values, the change, its bounds, its limit, the outcome."""
         names = ("key", "title", "candidate", "production", "change", "low", "high", "limit")
         rows = [
-            {name: getattr(one, name) for name in (*names, "outcome", "reason", "rule")}
-            for one in self.checks
+            {name: getattr(check, name) for name in (*names, "outcome", "reason", "rule")}
+            for check in self.checks
         ]
         numbers = dict.fromkeys(names[2:], pl.Float64)
         return pl.DataFrame(rows, schema_overrides=numbers, infer_schema_length=None)
@@ -276,9 +276,9 @@ class Gate(Result, GateFacts):
             (self.better, metric),
             (popularity, popularity.measure),
         ]
-        shown += [(one, one.title) for one in self.rails]
-        for by in dict.fromkeys(one.by for one in self.segments):
-            mine = [one for one in self.segments if one.by == by]
+        shown += [(rail, rail.title) for rail in self.rails]
+        for by in dict.fromkeys(segment.by for segment in self.segments):
+            mine = [segment for segment in self.segments if segment.by == by]
             worst = min(mine, key=lambda one: 2.0 if one.p_beyond is None else one.p_beyond)
             shown.append((worst, f"worst {by}"))
         return shown
@@ -333,8 +333,8 @@ class Gate(Result, GateFacts):
             "sure": sure,
             "better": asdict(self.better),
             "popularity": asdict(self.popularity),
-            "rails": [asdict(one) for one in self.rails],
-            "segments": [asdict(one) for one in self.segments],
+            "rails": [asdict(rail) for rail in self.rails],
+            "segments": [asdict(segment) for segment in self.segments],
             "data": [asdict(one) for one in self.data],
             "references": dict(self.references),
             "ladder": dict(self.ladder),
@@ -488,9 +488,16 @@ def _writer(one: GateCheck, digits: int) -> Any:
 def _full_table(checks: tuple[GateCheck, ...]) -> Table:
     names = ("check", "production", "candidate", "change", "low", "high", "limit", "result", "rule")
     rows = []
-    for one in checks:
-        title = f"{one.by}: {one.title}" if isinstance(one, SegmentCheck) else one.title
-        values = (one.production, one.candidate, one.change, one.low, one.high, one.limit)
-        result = _result(one) + (f": {one.reason}" if one.reason else "")
-        rows.append([title, *values, result, one.rule])
+    for check in checks:
+        title = f"{check.by}: {check.title}" if isinstance(check, SegmentCheck) else check.title
+        values = (
+            check.production,
+            check.candidate,
+            check.change,
+            check.low,
+            check.high,
+            check.limit,
+        )
+        result = _result(check) + (f": {check.reason}" if check.reason else "")
+        rows.append([title, *values, result, check.rule])
     return Table.of_rows(names, rows, left=(0, 7, 8))

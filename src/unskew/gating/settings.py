@@ -189,7 +189,7 @@ class GateSettings:
         return replace(self, segments=tuple(by), segment_margin=margin)
 
     def _with_data(self, part: Mapping[str, Any]) -> GateSettings:
-        _check_names("data", part, [one.name for one in fields(DataLimits)])
+        _check_names("data", part, [field.name for field in fields(DataLimits)])
         shares = {name: _share(name, value) for name, value in part.items()}
         return replace(self, data=replace(self.data, **shares))
 
@@ -202,7 +202,7 @@ class GateSettings:
             "popularity": self.popularity,
             "rails": {k: "off" if v is None else str(v) for k, v in self.rails.items()},
             "segments": {"by": list(self.segments), "margin": str(self.segment_margin)},
-            "data": {one.name: getattr(self.data, one.name) for one in fields(DataLimits)},
+            "data": {field.name: getattr(self.data, field.name) for field in fields(DataLimits)},
         }
 
 

@@ -314,16 +314,16 @@ def values_of(laid: LaidPair, threads: int | None = None) -> GateValues:
         for row in range(len(wanted))
     ]
     hits = [_hits(laid, matched, threads) for matched in systems.values()]
-    slots = [laid.shown(one) for one in laid.slots]
+    slots = [laid.shown(slot) for slot in laid.slots]
     return GateValues(
         metric=rows[0],
         anti=rows[1] if laid.anti is not None else None,
         liked=Pair(hits[0][0], hits[1][0]),
         judged=Pair(hits[0][1], hits[1][1]),
         levelled=Pair(hits[0][2], hits[1][2]),
-        coverage=Pair(*(coverage_values(one, laid.known) for one in slots)),
-        gini=Pair(*(gini_values(one, laid.known) for one in slots)),
-        popularity=Pair(*(popularity_values(one, laid.popularity) for one in slots)),
+        coverage=Pair(*(coverage_values(slot, laid.known) for slot in slots)),
+        gini=Pair(*(gini_values(slot, laid.known) for slot in slots)),
+        popularity=Pair(*(popularity_values(slot, laid.popularity) for slot in slots)),
         k=laid.k,
         has_dislikes=bool((laid.judged.view.label == DISLIKED).any()),
         is_lower_better=laid.metric.better == "lower",

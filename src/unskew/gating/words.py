@@ -63,7 +63,7 @@ def first_lines(
     assert isinstance(better, Better)
     if verdict == PROMOTE:
         gain = _gain(better, margin)
-        guarded = any(isinstance(one, Rail) and one.outcome == PASS for one in checks)
+        guarded = any(isinstance(check, Rail) and check.outcome == PASS for check in checks)
         rest = "; what you guard stays in bounds" if guarded else ""
         return (
             f"PROMOTE: {candidate} may replace {production}.",
@@ -74,13 +74,13 @@ def first_lines(
     if verdict == HOLD:
         return (
             f"HOLD: keep {production}; do not replace it by {candidate}.",
-            f"Why: {_joined([_harm(one, better) for one in checks if one.outcome == FAIL])}.",
+            f"Why: {_joined([_harm(check, better) for check in checks if check.outcome == FAIL])}.",
             # The test of the score and the alarms each err at alpha.
             "How sure: of 100 rankers without such harm, about "
             f"{_of_100(2 * alpha)} or fewer would look so.",
         )
     # Where a gain may come from is a question only where there is one.
-    asked = [one for one in checks if better.outcome == PASS or one.key != "popularity"]
+    asked = [check for check in checks if better.outcome == PASS or check.key != "popularity"]
     reasons = [_open(one, better, margin) for one in asked if one.outcome == OPEN]
     return (
         f"NOT SETTLED: keep {production} for now; the data do not show that {candidate} may "

@@ -55,8 +55,8 @@ class AnnotationStatus(Result):
     def table(self) -> pl.DataFrame:
         """Return a row per contrast: low, estimate, high."""
         rows = [
-            (name, one.low, one.estimate, one.high)
-            for name, one in zip(self.plan.contrasts, self.intervals, strict=True)
+            (name, interval.low, interval.estimate, interval.high)
+            for name, interval in zip(self.plan.contrasts, self.intervals, strict=True)
         ]
         what = "difference" if self.plan.estimand == "difference" else "system"
         return pl.DataFrame(rows, [what, "low", "estimate", "high"], orient="row").fill_nan(None)
@@ -175,8 +175,8 @@ def status_of(
     expected = None
     if distance is not None:
         expected = max(
-            expected_draws(draws, one.spread, distance, each)
-            for draws, one in zip(populations, intervals, strict=True)
+            expected_draws(draws, interval.spread, distance, each)
+            for draws, interval in zip(populations, intervals, strict=True)
         )
     decision, reason = _decide(plan, intervals, wanted, width, labels.prefix)
     return AnnotationStatus(
@@ -211,7 +211,7 @@ def _decide(
     count: int,
 ) -> tuple[str, str]:
     """Return whether to stop, and why."""
-    if any(one.low > one.high for one in intervals):
+    if any(interval.low > interval.high for interval in intervals):
         return STOP, (
             "no value is compatible with all labels. By chance this happens rarely (at most 1 - "
             "level); more often pairs were judged in another order, or labels were changed"
@@ -228,10 +228,10 @@ def _decide(
         if smallest is not None and max(-one.low, one.high) < smallest:
             return STOP, f"{a} and {b} differ by less than {smallest:g} on these lists"
     if count == plan.user.len():
-        exact = all(one.low == one.high for one in intervals)
+        exact = all(interval.low == interval.high for interval in intervals)
         rest = "; an interval remains where nobody could tell" * (not exact)
         return STOP, f"all pairs are judged{rest}"
-    if width is not None and all(one.high - one.low <= width for one in intervals):
+    if width is not None and all(interval.high - interval.low <= width for interval in intervals):
         return STOP, f"every interval is at most {width:g} wide"
     if plan.estimand == "difference":
         return GO_ON, "it is not settled which system is better"

@@ -55,13 +55,13 @@ class ContrastEstimate:
     @property
     def plain_value(self) -> float:
         """The estimate as it is: corrections by labels can carry it out of its range."""
-        return math.fsum(one.side.sign * one.side.total * one.share for one in self.sides)
+        return math.fsum(side.side.sign * side.side.total * side.share for side in self.sides)
 
     @property
     def range(self) -> tuple[float, float]:
         """The least and the largest value that the contrast can have."""
-        totals = [one.side.sign * one.side.total for one in self.sides]
-        return sum(min(one, 0.0) for one in totals), sum(max(one, 0.0) for one in totals)
+        totals = [side.side.sign * side.side.total for side in self.sides]
+        return sum(min(total, 0.0) for total in totals), sum(max(total, 0.0) for total in totals)
 
     @property
     def variance(self) -> float:
@@ -71,18 +71,18 @@ class ContrastEstimate:
     @property
     def method(self) -> str:
         """How the interval is made: `all judged`, `score` or `exact` (where a side has few)."""
-        kinds = {one.kind for one in self.sides}
+        kinds = {side.kind for side in self.sides}
         if kinds == {"all judged"}:
             return "all judged"
-        ends = {one.other.kind if one.kind == "human" and one.other else one.kind
-                for one in self.sides}  # fmt: skip
+        ends = {side.other.kind if side.kind == "human" and side.other else side.kind
+                for side in self.sides}  # fmt: skip
         return "exact" if "exact" in ends else "score"
 
     def ends(self, level: float) -> tuple[float, float]:
         """Return the interval."""
-        weight = [one.side.sign * one.side.total for one in self.sides]
-        low, high = zip(*(one.ends(level) for one in self.sides), strict=True)
-        share = [one.share for one in self.sides]
+        weight = [side.side.sign * side.side.total for side in self.sides]
+        low, high = zip(*(side.ends(level) for side in self.sides), strict=True)
+        share = [side.share for side in self.sides]
         value, least, most = sum_interval(weight, share, low, high, self.correlation)
         extra = self._spread_of_users(level)
         bottom, top = self.range
@@ -94,14 +94,14 @@ class ContrastEstimate:
     @property
     def correlation(self) -> float:
         """Of the two sides, with their signs; 0 where the interval of one is exact."""
-        if len(self.sides) < 2 or any(one.kind != "score" for one in self.sides):
+        if len(self.sides) < 2 or any(side.kind != "score" for side in self.sides):
             return 0.0
         both = math.sqrt(float(self.covariance[0, 0]) * float(self.covariance[1, 1]))
         return float(self.covariance[0, 1]) / both if both > 0 else 0.0
 
     def _spread_of_users(self, level: float) -> float:
         """Return what new users add to exact intervals, which know the draw of pairs alone."""
-        exact = [one for one in self.sides if one.kind in ("exact", "human")]
+        exact = [side for side in self.sides if side.kind in ("exact", "human")]
         data = self.sides[0].side.data
         if data.population == LISTS or not exact:
             return 0.0
@@ -184,7 +184,7 @@ class LabelContrast:
             units = self.data.users
         net: F64 = np.sum(moves, axis=0)
         # Without an error of the annotator, rounding leaves a little of what should be 0.
-        nothing = 1e-20 * sum(float(((one.scale * one.weight) ** 2).sum()) for one in self.sides)
+        nothing = 1e-20 * sum(float(((side.scale * side.weight) ** 2).sum()) for side in self.sides)
         carriers = effective_number(net**2) if float((net**2).sum()) > nothing else 0.0
         regime = self._regime(estimator, carriers)
         free = [min(side.free, _degrees_of_freedom(carriers, units)) for side in self.sides]
@@ -213,7 +213,7 @@ class LabelContrast:
             return "score"
         if estimator == HUMAN:
             return "exact"
-        liked, disliked, errors = (float(one.sum()) for one in self._amounts)
+        liked, disliked, errors = (float(amount.sum()) for amount in self._amounts)
         return "exact" if errors <= FEW_ERRORS * min(liked, disliked) else "human"
 
     @property

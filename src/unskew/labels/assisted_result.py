@@ -126,13 +126,13 @@ class Assisted(Result):
         `PPI`, `PPI++`, `annotator`: its labels alone), value, se, low, high, interval (how it was
         made), labels and pairs (of people, and recommended, that count), rho, gain, better, reason.
         """
-        rows = [row for one in self.contrasts.values() for row in _rows(one)]
+        rows = [row for contrast in self.contrasts.values() for row in _rows(contrast)]
         return pl.DataFrame(rows, _SCHEMA).with_columns(pl.col(pl.Float64).fill_nan(None))
 
     def display_tables(self, digits: int | None = None) -> list[Table]:
         """Return a table of systems, one of differences, and one of agreement."""
         decimals = self.digits if digits is None else digits
-        levels = [one for one in self.contrasts.values() if one.b is None]
+        levels = [contrast for contrast in self.contrasts.values() if contrast.b is None]
         only = self.metrics[0] if len(self.metrics) == 1 else ""
         tables = [Table(only, _shown(levels, "system", decimals), decimals)]
         pairs, note = self.differences, ""
@@ -176,11 +176,15 @@ class Assisted(Result):
         ]
 
     def _methods(self) -> set[str]:
-        return {value.method for one in self.contrasts.values() for value in one.values.values()}
+        return {
+            value.method
+            for contrast in self.contrasts.values()
+            for value in contrast.values.values()
+        }
 
     def _conclusion(self) -> list[str]:
         several = self.differences
-        missing = _missing([one for one in self.contrasts.values() if one.reason])
+        missing = _missing([contrast for contrast in self.contrasts.values() if contrast.reason])
         if not several:
             return missing
         if not self.check.random:
@@ -199,7 +203,7 @@ class Assisted(Result):
     @property
     def differences(self) -> list[AssistedContrast]:
         """The estimates of all differences."""
-        return [one for one in self.contrasts.values() if one.b is not None]
+        return [contrast for contrast in self.contrasts.values() if contrast.b is not None]
 
     def figure(self, metric: str | None = None) -> Figure:
         """Draw the value of each system by each estimator, with its interval.

@@ -365,9 +365,9 @@ def sampling_covariance(
         False: as if there were as many pairs again and again of what is not sampled as a whole.
     """
     sample = data.sample
-    number = np.array([one.side.number for one in estimates], np.float64)
+    number = np.array([estimate.side.number for estimate in estimates], np.float64)
     inflation = np.sqrt(number / np.maximum(number - 1, 1))
-    moves = [one.moves for one in estimates]
+    moves = [estimate.moves for estimate in estimates]
     result = np.zeros((len(moves), len(moves)))
     if sample.kind == SIMPLE:
         for i, estimate in enumerate(estimates):
@@ -417,15 +417,15 @@ def by_user_covariance(
     """
     owner, users = data.sampled_user, data.users
     parts = []
-    for one, drift in zip(estimates, drifts, strict=True):
-        part = one.by_user + np.bincount(owner, one.moves, users)
+    for estimate, drift in zip(estimates, drifts, strict=True):
+        part = estimate.by_user + np.bincount(owner, estimate.moves, users)
         part = part if drift is None else part - drift
         parts.append(part - part.mean())
     result = sampling.copy()
     keep = 1.0 - data.sample.probability
-    for i, one in enumerate(estimates):
+    for i, estimate in enumerate(estimates):
         for j, other in enumerate(estimates):
-            alone = float((keep * one.moves * other.moves).sum())
+            alone = float((keep * estimate.moves * other.moves).sum())
             result[i, j] += float((parts[i] * parts[j]).sum()) * users / (users - 1) - alone
     return result, parts
 

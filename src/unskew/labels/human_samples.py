@@ -326,8 +326,8 @@ def _differences(
     pairs: RecommendedPairs, wanted: Mapping[str, PlaceSum]
 ) -> Iterator[tuple[str, str, I64]]:
     metrics = [*wanted.values(), *place_sums("DCG").values()]
-    for one in metrics:
-        coefficients = pairs.coefficients(one)
+    for metric in metrics:
+        coefficients = pairs.coefficients(metric)
         for a, b in combinations(pairs.systems, 2):
             yield a, b, coefficients.contrast(a, b)[0]
 

@@ -48,11 +48,11 @@ class SampleCheck(Result):
     @property
     def rejected(self) -> tuple[SampleTest, ...]:
         """The tests that reject."""
-        return tuple(one for one in self.tests if one.p < self.level / len(self.tests))
+        return tuple(test for test in self.tests if test.p < self.level / len(self.tests))
 
     def table(self) -> pl.DataFrame:
         """Return a row per test: of, p."""
-        rows = [{"of": one.of, "p": one.p} for one in self.tests]
+        rows = [{"of": test.of, "p": test.p} for test in self.tests]
         return pl.DataFrame(rows, {"of": pl.String, "p": pl.Float64})
 
     def _summary(self) -> str:
@@ -335,6 +335,6 @@ def _interval(
 
 def agreement_table(rows: tuple[AnnotatorAgreement, ...]) -> pl.DataFrame:
     """Return a row per group."""
-    return pl.DataFrame([vars(one) for one in rows], _SCHEMA).with_columns(
+    return pl.DataFrame([vars(row) for row in rows], _SCHEMA).with_columns(
         pl.col(pl.Float64).fill_nan(None)
     )

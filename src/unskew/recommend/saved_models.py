@@ -70,10 +70,10 @@ def check_model(model: object, users: int, items: int) -> None:
 def _parts(model: Any, name: str = "") -> Iterator[tuple[str, Any]]:
     """Yield what a model holds by its dotted name, each of the type that it should have."""
     hints = get_type_hints(type(model))
-    for one in fields(model):
-        value, place = getattr(model, one.name), f"{name}{one.name}"
-        if not _is(value, hints[one.name]):
-            raise ValueError(f"{place} is no {one.type}")
+    for field in fields(model):
+        value, place = getattr(model, field.name), f"{name}{field.name}"
+        if not _is(value, hints[field.name]):
+            raise ValueError(f"{place} is no {field.type}")
         if isinstance(value, SparseRows):
             _check_rows(place, value)
             yield place, value
@@ -253,8 +253,8 @@ def _take_apart(value: object, name: str, arrays: dict[str, NDArray[Any]]) -> An
         return {
             "class": f"{kind.__module__}:{kind.__qualname__}",
             "fields": {
-                one.name: _take_apart(getattr(value, one.name), f"{name}.{one.name}", arrays)
-                for one in fields(value)
+                field.name: _take_apart(getattr(value, field.name), f"{name}.{field.name}", arrays)
+                for field in fields(value)
             },
         }
     raise DataError(
@@ -288,7 +288,9 @@ def _put_together(part: Any, array: Callable[[str], NDArray[Any]]) -> Any:
 
 def _modules() -> set[str]:
     """Return the modules whose models can be saved."""
-    names = {f"{recommend.__name__}.{one.name}" for one in pkgutil.iter_modules(recommend.__path__)}
+    names = {
+        f"{recommend.__name__}.{module.name}" for module in pkgutil.iter_modules(recommend.__path__)
+    }
     return names | {f"{STUDIES}.librec"}
 
 

@@ -276,12 +276,14 @@ class _CoreRun:
         ]
         self._do(tasks, "designs")
         scores = {
-            one.name: tuple(self._scores(job, place, one) for place in places[one.split_key])
-            for one in job.designs
+            design.name: tuple(
+                self._scores(job, place, design) for place in places[design.split_key]
+            )
+            for design in job.designs
         }
         k = parse(metric).cutoff or USUAL_CUTOFF
         left = left_out_designs(scores, metric, k)
-        counted = [one for one in job.designs if one.name not in left]
+        counted = [design for design in job.designs if design.name not in left]
         rule = job.plan.relevance
         listed = places.get(job.listed, [])
         return Core(
@@ -333,7 +335,7 @@ class _CoreRun:
     ) -> CoreJob:
         """Lay the lists of all designs; leave out designs that some split does not allow."""
         job = self.job
-        problems = {one.name: "" for one in job.designs if not places[one.split_key]}
+        problems = {design.name: "" for design in job.designs if not places[design.split_key]}
         tasks = [CoreTask(job, place, None) for several in places.values() for place in several]
         for why in self._do(tasks, "splits"):
             problems |= {name: text for name, text in why.items() if name not in problems}
@@ -424,7 +426,7 @@ class _CoreRun:
             )
             for key, several in places.items()
         }
-        return {one.name: by_split[one.split_key] for one in designs}
+        return {design.name: by_split[design.split_key] for design in designs}
 
 
 def _tuned(plan: Plan, tune: bool | Collection[str]) -> frozenset[str]:
@@ -439,7 +441,7 @@ def _stored(job: CoreJob, place: Place, system: str | None, what: str) -> Stored
 
 
 def _looked_at(job: CoreJob, key: str) -> bool:
-    return any(one.split_key == key for one in job.designs)
+    return any(design.split_key == key for design in job.designs)
 
 
 def _failed(task: CoreTask, failure: str) -> DataError:

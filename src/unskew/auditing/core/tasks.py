@@ -167,7 +167,7 @@ class CoreJob:
 
     def designs_at(self, place: Place) -> Iterator[AuditDesign]:
         """Return the designs that judge on a split."""
-        return (one for one in self.designs if one.split_key == place.splitter)
+        return (design for design in self.designs if design.split_key == place.splitter)
 
     def split_at(self, place: Place) -> PlacedSplit:
         """Return a split, made at its first use; few are held at a time."""
@@ -338,7 +338,7 @@ def _judge(task: CoreTask, label: str) -> dict[str, str]:
     if "truth" in todo:
         model = _scored_once(model, train)
     designs = [one for one in job.designs_at(place) if f"design {one.name}" in todo]
-    asked = [(job.lists_at(place, one), wanted_metrics(plan, one.view)) for one in designs]
+    asked = [(job.lists_at(place, design), wanted_metrics(plan, design.view)) for design in designs]
     more = [RankJob(job.every_item(place), DEPTH, judged=False)] if "run" in todo else []
     results, rankings = system_results(
         asked, model, (plan.users,), more, ties=plan.ties, seed=plan.seed

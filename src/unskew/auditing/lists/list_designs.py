@@ -218,7 +218,7 @@ def with_chance(scores: Scores, judged: Judged, targets: Targets) -> Scores:
         return scores
     wanted = labelled(list(scores.order))
     lists = lists_of_design(targets, judged.tests, judged.train, judged.relevance, judged.seed)
-    depth = max(int(one.depth.max(initial=1)) for one in scores.systems.values())
+    depth = max(int(system.depth.max(initial=1)) for system in scores.systems.values())
     expected, simulated = chance_scores(lists, wanted, depth=depth, draws=DRAWS, seed=judged.seed)
     # Lists are by user of the ratings; scores are by user of ratings and runs.
     table = scores.user_ids.codes(lists.tests.users.values)

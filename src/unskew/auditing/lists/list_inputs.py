@@ -108,7 +108,7 @@ def metrics_within(
     implicit
         Whether nothing is disliked: then metrics of disliked items are left out.
     """
-    usual = [one for one in METRICS if not (implicit and parse(one).anti)]
+    usual = [metric for metric in METRICS if not (implicit and parse(metric).anti)]
     within = [one for one in usual if (parse(one).cutoff or 0) <= depth]
     deeper = [one for one in usual if one not in (*within, stated)]
     cutoff = min(depth, 10)
@@ -275,14 +275,17 @@ class References:
         attempts
             Notes systems that cannot be trained on these ratings.
         """
-        names = {one.name: reference_name(one.name, taken) for one in self.algorithms}
+        names = {
+            algorithm.name: reference_name(algorithm.name, taken) for algorithm in self.algorithms
+        }
         tuned = self._tuned(lists.train, names, attempts)
         runs = {}
-        for one in self.algorithms:
-            label = names[one.name]
-            system = tuned[label].algorithm if label in tuned else one
+        for algorithm in self.algorithms:
+            label = names[algorithm.name]
+            system = tuned[label].algorithm if label in tuned else algorithm
             run = attempts.attempt(
-                f"reference system {one.name}", partial(self._run, system, lists, users, depth)
+                f"reference system {algorithm.name}",
+                partial(self._run, system, lists, users, depth),
             )
             if run is not None:
                 runs[label] = run
@@ -292,7 +295,11 @@ class References:
         self, train: Ratings, names: Mapping[str, str], attempts: Attempts
     ) -> dict[str, TunedSystem]:
         """Choose the settings of the personalised system on a part of the training ratings."""
-        personal = {names[one.name]: one for one in self.algorithms if isinstance(one, ItemKNN)}
+        personal = {
+            names[algorithm.name]: algorithm
+            for algorithm in self.algorithms
+            if isinstance(algorithm, ItemKNN)
+        }
         tuned = attempts.attempt(
             "tuning of reference systems",
             lambda: tune_systems(personal, train, self.relevance, self.metric, seed=self.seed),

@@ -364,7 +364,7 @@ def null_experiment_by(
         choose("metric", rule.metric, groups[0].plan.metrics)
     if share is not None and "iid" not in kinds:
         raise SettingError("share is for the null iid")
-    if share is not None and any(one.plan.relevance.liked is None for one in groups):
+    if share is not None and any(group.plan.relevance.liked is None for group in groups):
         raise SettingError("share needs liked=…, or a plan with relevance=us.Relevance(liked=…)")
     kept = None if store is None else Store.open(store)
     job = NullJob(

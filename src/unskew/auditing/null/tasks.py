@@ -126,7 +126,7 @@ class NullJob:
         ]
 
     def _folds(self, number: int, kind: str, repeat: int) -> list[tuple[int, int]]:
-        known = [one.known_count() for one in self.plans[number].splits]
+        known = [split.known_count() for split in self.plans[number].splits]
         if None in known:  # the number of splits depends on the data
             task = NullTask(kind, repeat, number, 0, 0, None)
             return self.plans[number].folds(self._ratings(task), self.seed(task))
@@ -154,7 +154,7 @@ class NullJob:
         key = self._key(task)
         if self.store is None or key is None:
             return
-        rows = [(one.view, one.metric, one.value) for one in means]
+        rows = [(mean.view, mean.metric, mean.value) for mean in means]
         schema = {"view": pl.Int64, "metric": pl.String, "value": pl.Float64}
         card = {"label": self.label(task), "seed": self.seed(task), "versions": versions()}
         self.store.put(key, pl.DataFrame(rows, schema=schema, orient="row"), card)
@@ -283,7 +283,7 @@ class NullJob:
 
 def is_null_only(plan: Plan) -> bool:
     """Tell whether the splits of a plan make sense on null data only."""
-    return all(one.null_only for one in plan.splits)
+    return all(split.null_only for split in plan.splits)
 
 
 def chance_systems(plan: Plan) -> frozenset[str]:
@@ -328,7 +328,7 @@ class PlanGroup:
     def labels(self) -> dict[Place, list[str]]:
         """By splitter and way to judge: the designs that take it, as they are called."""
         plan = self.plan
-        kinds = [one.kind for one in plan.interventions]
+        kinds = [intervention.kind for intervention in plan.interventions]
         parts = {}
         for split in range(len(plan.splits)):
             for number, view in enumerate(plan.views()):
@@ -377,13 +377,13 @@ def plan_groups(plan: Plan | Mapping[str, Plan], liked: float | None) -> list[Pl
 
 def _group(members: Mapping[str, Plan]) -> PlanGroup:
     first = next(iter(members.values()))
-    targets = {repr(one): one for member in members.values() for one in member.designs}
+    targets = {repr(design): design for member in members.values() for design in member.designs}
     names = {
-        (repr(one), name): name if len(member.designs) == 1 else f"{name} {one!r}".strip()
+        (repr(design), name): name if len(member.designs) == 1 else f"{name} {design!r}".strip()
         for name, member in members.items()
-        for one in member.designs
+        for design in member.designs
     }
-    only = [one.null_only for one in first.splits]
+    only = [split.null_only for split in first.splits]
     if any(only) and not all(only):
         raise SettingError("splits that make sense only on null data need a separate plan")
     return PlanGroup(replace(first, targets=tuple(targets.values())), names)
@@ -487,9 +487,9 @@ class NullRun:
         """Average over folds; chance stands for systems that are a random order."""
         values: dict[tuple[_JudgedNull, str | None, str], list[float]] = {}
         for task in tasks:
-            for one in means[task]:
-                place = _JudgedNull(task.kind, task.repeat, task.plan, task.split, one.view)
-                values.setdefault((place, task.system, one.metric), []).append(one.value)
+            for mean in means[task]:
+                place = _JudgedNull(task.kind, task.repeat, task.plan, task.split, mean.view)
+                values.setdefault((place, task.system, mean.metric), []).append(mean.value)
         average = {key: math.fsum(several) / len(several) for key, several in values.items()}
         chance: dict[_JudgedNull, dict[str, float]] = {}
         for (place, system, metric), value in average.items():
@@ -522,13 +522,13 @@ class NullRun:
 
 def _means(design: str, scores: Sequence[Scores]) -> list[dict[str, Any]]:
     """Return the means over splits of what every system scores on the data as they are."""
-    averages = [one.averages() for one in scores]
-    chances = [one.random() for one in scores]
+    averages = [score.averages() for score in scores]
+    chances = [score.random() for score in scores]
     rows = []
     for name, labels in averages[0].items():
         for metric in labels:
-            values = [one[name][metric].value for one in averages]
-            known = [one[metric] for one in chances if metric in one]
+            values = [average[name][metric].value for average in averages]
+            known = [chance[metric] for chance in chances if metric in chance]
             rows.append(
                 {
                     "data": REAL,

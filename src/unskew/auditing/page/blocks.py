@@ -219,8 +219,8 @@ def facts_table(key: str, table: pl.DataFrame, parts: Mapping[str, str]) -> Tabl
     names = [parts.get(one, one) for one in table[table.columns[0]]]
     for name in table.columns[1:]:
         values = table[name].to_list()
-        if any(one is not None for one in values):
-            texts = [_plain(one, name in SHARES) for one in values]
+        if any(value is not None for value in values):
+            texts = [_plain(value, name in SHARES) for value in values]
             rows.append({"what": ROWS.get(name, name), **dict(zip(names, texts, strict=True))})
     return Table(title_of(key), pl.DataFrame(rows))
 

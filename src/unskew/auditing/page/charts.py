@@ -106,7 +106,7 @@ def _true_rows(audit: Measurements) -> list[dict[str, Any]]:
     )
     sign = -1.0 if parse(audit.metric).better == "lower" else 1.0
     values = {row["system"]: row["true"] for row in known.iter_rows(named=True)}
-    if any(one is None or math.isnan(one) for one in values.values()):
+    if any(value is None or math.isnan(value) for value in values.values()):
         return []
     return [
         {

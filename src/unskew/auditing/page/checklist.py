@@ -92,17 +92,17 @@ class Checklist(Result):
 
     def status(self, key: str) -> str:
         """Return the status of a question by its key."""
-        return next(one.status for one in self.items if one.key == key)
+        return next(item.status for item in self.items if item.key == key)
 
     def of_status(self, status: str) -> tuple[CheckItem, ...]:
         """Return the questions of a status."""
-        return tuple(one for one in self.items if one.status == status)
+        return tuple(item for item in self.items if item.status == status)
 
     def table(self) -> pl.DataFrame:
         """Return a row per question: status, question, what is known, what to do."""
         rows = [
-            (f"{SIGNS[one.status]} {one.status}", one.question, one.known, one.remedy)
-            for one in self.items
+            (f"{SIGNS[item.status]} {item.status}", item.question, item.known, item.remedy)
+            for item in self.items
         ]
         columns = list(COLUMNS)
         return pl.DataFrame(rows, schema=dict.fromkeys(columns, pl.String), orient="row")
@@ -173,14 +173,14 @@ def _split(audit: Measurements) -> Answer:
 def _pairs(audit: Measurements) -> Answer:
     if not audit.splits:
         return MISSING, "the training ratings are not known", "give train=… (--train)"
-    count = sum(one.duplicates for one in audit.splits.values())
+    count = sum(split.duplicates for split in audit.splits.values())
     known = f"{counted(count, 'pair')} in both parts"
     return (MISSING, known, "remove them from one part") if count else (DONE, known, "")
 
 
 def _time(audit: Measurements) -> Answer:
     shares = {name: one.before_any_train for name, one in audit.splits.items()}
-    known = [one for one in shares.values() if one is not None]
+    known = [share for share in shares.values() if share is not None]
     if any(one == 0 for one in known):
         return DONE, "no test rating of a split is older than its training ratings", ""
     if not audit.splits:
@@ -208,7 +208,7 @@ def _designs(audit: Measurements) -> Answer:
 
 def _baselines(audit: Measurements) -> Answer:
     plain = ("popularity", "average-rating", "smoothed-average")
-    names = [one for one in audit.systems if one.split(" (")[0] in plain]
+    names = [system for system in audit.systems if system.split(" (")[0] in plain]
     if names:
         return DONE, ", ".join(names), ""
     if audit.evidence.is_given:
@@ -345,7 +345,7 @@ def checklist_section(audit: Measurements) -> Section:
         if not items:
             continue
         head = f"{SIGNS[status]} {SENTENCES[key]}"
-        words = Words("", tone, head, tuple(one.question for one in items))
+        words = Words("", tone, head, tuple(item.question for item in items))
         content = [words] if status == MISSING else [*content, words]
     table = Table(SENTENCES["table"], checklist.table(), note=SENTENCES["sources"])
     return Section(

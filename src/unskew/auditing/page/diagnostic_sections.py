@@ -69,7 +69,7 @@ def _shares(audit: Measurements) -> list[Block]:
     content: list[Block] = [blocks.table("shares", _of_shares(shares.table()), 4, note)]
     pairs = blocks.table("share pairs", _of_shares(shares.pairs()), 4)
     content += blocks.fold("shares fold", [pairs])
-    turned = [one for one in audit.statements if one.kind == "break-even"]
+    turned = [statement for statement in audit.statements if statement.kind == "break-even"]
     if turned:
         note = caption("break-even note")
         content.append(statement_table(title("break-even"), turned[: blocks.MOST_ROWS], note))

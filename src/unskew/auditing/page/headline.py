@@ -203,7 +203,7 @@ def lead_of(audit: Measurements, a: str, b: str, design: str) -> Lead | None:
         contrast = alone.get(design, a, b)
     # Contrasts are positive where a is better: fewer disliked items are.
     ends = (contrast.difference, contrast.low, contrast.high)
-    value, low, high = (-one if anti else one for one in ends)
+    value, low, high = (-end if anti else end for end in ends)
     return Lead(
         a=a,
         b=b,
@@ -336,17 +336,17 @@ def _chance_fact(audit: Measurements, a: str, b: str, design: str) -> Fact | Non
     by_system = {row["system"]: row for row in rows.iter_rows(named=True)}
     chance = by_system[a]["random"]
     values = [chance, by_system[a]["value"], by_system[b]["value"]]
-    if any(one is None or not math.isfinite(one) for one in values):
+    if any(value is None or not math.isfinite(value) for value in values):
         return None
     names = {"a": a, "b": b, "k": audit.core.k, "metric": audit.metric}
     names["where"] = capital(phrase(design))
     k = audit.core.k
     if parse(audit.metric) == parse(f"P@{k}"):
-        shown = [per_list(k * one) for one in values]
+        shown = [per_list(k * value) for value in values]
         case = "chance hits"
     else:
         digits = 3 if min(abs(np.array(values))) >= 0.001 else 5
-        shown = [f"{one:.{digits}f}" for one in values]
+        shown = [f"{value:.{digits}f}" for value in values]
         case = "chance metric"
     parts = dict(zip(("chance", "first", "second"), shown, strict=True))
     return Fact(
@@ -451,16 +451,16 @@ def explored(core: Core, best: list[str]) -> Explorer:
     scores: list[pl.DataFrame] = []
     differences: list[pl.DataFrame] = []
     better: dict[str, str] = {}
-    for one in _choices(core):
-        for label in one.of.metrics:
+    for choice in _choices(core):
+        for label in choice.of.metrics:
             name, cutoff = metric_parts(label)
             better.setdefault(name, parse(label).better)
-            values = one.of.values(label) if one.of.is_per_user(label) else None
-            for users in one.users:
-                keys = {"metric": name, "cutoff": cutoff, "design": one.design, "users": users}
-                scores.append(_scores(one.of, label, values, keys))
+            values = choice.of.values(label) if choice.of.is_per_user(label) else None
+            for users in choice.users:
+                keys = {"metric": name, "cutoff": cutoff, "design": choice.design, "users": users}
+                scores.append(_scores(choice.of, label, values, keys))
                 if values is not None and len(pairs):
-                    rows = one.of.differences(label, values, pairs)
+                    rows = choice.of.differences(label, values, pairs)
                     if rows is not None:
                         differences.append(_pairs(core.systems, pairs, rows, keys))
     return Explorer(

@@ -140,16 +140,21 @@ class Methods:
     @property
     def placeholders(self) -> tuple[str, ...]:
         """What the author has to state."""
-        return tuple(text for one in self.paragraphs for text in _PLACEHOLDER.findall(one.text))
+        return tuple(
+            text for paragraph in self.paragraphs for text in _PLACEHOLDER.findall(paragraph.text)
+        )
 
     def to_markdown(self) -> str:
         """Return the paragraphs; citations are those of pandoc, `[@key]`."""
-        return "\n\n".join(f"**{one.topic}.** {_markdown(one.text)}" for one in self.paragraphs)
+        return "\n\n".join(
+            f"**{paragraph.topic}.** {_markdown(paragraph.text)}" for paragraph in self.paragraphs
+        )
 
     def to_latex(self) -> str:
         """Return the paragraphs, with `cite` for `references.bib`."""
         return "\n\n".join(
-            f"\\textbf{{{escape_latex(one.topic)}.}} {_latex(one.text)}" for one in self.paragraphs
+            f"\\textbf{{{escape_latex(paragraph.topic)}.}} {_latex(paragraph.text)}"
+            for paragraph in self.paragraphs
         )
 
     def bibtex(self) -> str:
@@ -157,9 +162,10 @@ class Methods:
         return "\n\n".join(PAPERS[key] for key in self.keys)
 
     def __str__(self) -> str:
-        plain = [_CITATION.sub(" [\\1]", one.text) for one in self.paragraphs]
+        plain = [_CITATION.sub(" [\\1]", paragraph.text) for paragraph in self.paragraphs]
         return "\n\n".join(
-            f"{one.topic}. {text}" for one, text in zip(self.paragraphs, plain, strict=True)
+            f"{paragraph.topic}. {text}"
+            for paragraph, text in zip(self.paragraphs, plain, strict=True)
         )
 
     def _repr_markdown_(self) -> str:
@@ -168,7 +174,7 @@ class Methods:
 
 def _markdown(text: str) -> str:
     pieces = re.split(r"(\[@[\w-]+\])", text)
-    return "".join(one if at % 2 else _spaced(one) for at, one in enumerate(pieces))
+    return "".join(piece if at % 2 else _spaced(piece) for at, piece in enumerate(pieces))
 
 
 def _spaced(text: str) -> str:
@@ -181,7 +187,7 @@ def _spaced(text: str) -> str:
 def _latex(text: str) -> str:
     pieces = _CITATION.split(text)
     return "".join(
-        f"~\\cite{{{one}}}" if at % 2 else escape_latex(one) for at, one in enumerate(pieces)
+        f"~\\cite{{{piece}}}" if at % 2 else escape_latex(piece) for at, piece in enumerate(pieces)
     )
 
 
@@ -313,7 +319,7 @@ def _systems(audit: Measurements) -> list[str]:
             f"fifth of the training ratings of each split, out of {budget} settings per system; "
             f"the test ratings took no part. Chosen on the first split: {chosen}."
         )
-    rest = [one for one in audit.systems if one not in tuned]
+    rest = [system for system in audit.systems if system not in tuned]
     if rest:
         verb = "was" if len(rest) == 1 else "were"
         lines.append(f"{_in_a_row(rest)} {verb} not tuned.")
@@ -347,7 +353,7 @@ def _metrics(audit: Measurements) -> list[str]:
 
 def _defined(metric: Metric, labels: Sequence[str]) -> str:
     """Return what a metric is; an anti-metric by its twin, where that is defined too."""
-    twin = next((one for one in labels if parse(one) == replace(metric, anti=False)), None)
+    twin = next((label for label in labels if parse(label) == replace(metric, anti=False)), None)
     if not metric.anti or twin is None:
         return definition_words(metric)
     return f"as {twin}, with liked and disliked, gain and loss, exchanged"
@@ -355,7 +361,7 @@ def _defined(metric: Metric, labels: Sequence[str]) -> str:
 
 def _gains(metrics: Sequence[Metric], rule: Relevance) -> list[str]:
     """Return what DCG is, with the gain of a rating, where a metric rests on it."""
-    graded = [one for one in metrics if "discount" in one.definition.params]
+    graded = [metric for metric in metrics if "discount" in metric.definition.params]
     if not graded or any("discount" in dict(one.settings) for one in graded):
         return []
     low = rule.threshold if rule.liked is None else rule.threshold - 1

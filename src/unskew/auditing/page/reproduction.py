@@ -262,7 +262,7 @@ class GivenData:
         """Whether no command makes the audit again."""
         systems = self.algorithms
         names = systems is None or (
-            not isinstance(systems, Mapping) and all(isinstance(one, str) for one in systems)
+            not isinstance(systems, Mapping) and all(isinstance(system, str) for system in systems)
         )
         known = isinstance(self.data, str | os.PathLike | Dataset)
         return not (names and known and is_usual(self.level))
@@ -405,7 +405,7 @@ def _systems_code(given: Algorithms, systems: Mapping[str, Algorithm]) -> str:
         pairs = (f"{label!r}: {_system_code(one)}" for label, one in given.items())
         return f"{{{', '.join(pairs)}}}"
     if given is None:
-        return repr([one.name for one in systems.values()])
+        return repr([system.name for system in systems.values()])
     codes = (repr(one) if isinstance(one, str) else _system_code(one) for one in given)
     return f"[{', '.join(codes)}]"
 
@@ -417,5 +417,5 @@ def _system_code(system: Algorithm) -> str:
 
 def _classes_to_define(systems: Iterable[Algorithm]) -> list[str]:
     """Return names of classes that are not in the library."""
-    names = (type(one).__name__ for one in systems if type(one) not in ALGORITHMS.values())
+    names = (type(system).__name__ for system in systems if type(system) not in ALGORITHMS.values())
     return list(dict.fromkeys(names))

@@ -82,8 +82,11 @@ def values_of(audit: Measurements) -> dict[str, object]:
     screen, measured = audit.first_screen, rates()
     return {
         "verdict": screen.verdict,
-        "first_screen": {one.kind: one.text for one in screen.sentences},
-        "statements": [one.to_dict(rate_values(one.kind, measured)) for one in audit.statements],
+        "first_screen": {sentence.kind: sentence.text for sentence in screen.sentences},
+        "statements": [
+            statement.to_dict(rate_values(statement.kind, measured))
+            for statement in audit.statements
+        ],
     }
 
 
@@ -181,7 +184,7 @@ def _designs(audit: Measurements) -> Section:
     about = pl.DataFrame(
         {
             "design": list(audit.designs),
-            "title": [panels[one] for one in audit.designs],
+            "title": [panels[design] for design in audit.designs],
             "about": list(audit.designs.values()),
         }
     )
@@ -341,7 +344,7 @@ def _ladder(audit: Measurements) -> Section:
 def _steps(audit: Measurements, ladder: Ladder) -> list[Block]:
     table = ladder.table()
     names = [name for name, _ in RUNGS]
-    steps = table.select(one for one in table.columns if one not in names)
+    steps = table.select(column for column in table.columns if column not in names)
     precision, note = audit.evidence.precision, caption("ladder note")
     rungs = pl.DataFrame(RUNGS, schema=["rung", title("kept")], orient="row")
     return [
@@ -354,7 +357,9 @@ def _steps(audit: Measurements, ladder: Ladder) -> list[Block]:
 
 def _floor(ladder: Ladder) -> list[Block]:
     """Show the match of popularity itself."""
-    popular = next((one for one in ladder.systems if one.split(" (")[0] == "popularity"), None)
+    popular = next(
+        (system for system in ladder.systems if system.split(" (")[0] == "popularity"), None
+    )
     if popular is None:
         return []
     step = ladder.step("match", popular)

@@ -139,7 +139,7 @@ class Rates:
             "fingerprint": self.fingerprint,
             "worlds": self.worlds,
             "world_kinds": list(self.world_kinds),
-            "rates": [asdict(one) for one in self.rates.values()],
+            "rates": [asdict(rate) for rate in self.rates.values()],
             "recognised": [asdict(one) for one in self.recognised],
         }
 
@@ -163,7 +163,7 @@ def rates(file: Path = FILE) -> Rates | None:
 def _rate(plain: Mapping[str, object]) -> Rate:
     values = dict(plain)
     for name in ("by_world", "broken"):
-        values[name] = tuple(WorldRate(**one) for one in values[name])  # type: ignore[attr-defined]
+        values[name] = tuple(WorldRate(**value) for value in values[name])  # type: ignore[attr-defined]
     return Rate(**values)  # type: ignore[arg-type]
 
 
@@ -282,7 +282,7 @@ def rate_sentence(kind: str, rates: Rates | None) -> str:
 
 def conditions_of(kind: str) -> list[str]:
     """Return when sentences of a kind fail: a condition of theirs that does not hold."""
-    return [one.replace("-", " ") for one in KINDS[kind].assumptions]
+    return [assumption.replace("-", " ") for assumption in KINDS[kind].assumptions]
 
 
 def percent(share: float) -> str:
@@ -292,10 +292,10 @@ def percent(share: float) -> str:
 
 def rate_table(statements: Sequence[Statement], rates: Rates | None) -> pl.DataFrame:
     """Return a row per kind among the statements, in the order of the catalogue."""
-    present = {one.kind for one in statements}
+    present = {statement.kind for statement in statements}
     rows = [_row(kind, rates) for kind in KINDS if kind in present]
     table = pl.DataFrame(rows, schema=dict.fromkeys(COLUMNS, pl.String), orient="row")
-    return table.select(one for one in COLUMNS if table[one].null_count() < table.height)
+    return table.select(column for column in COLUMNS if table[column].null_count() < table.height)
 
 
 def _row(kind: str, rates: Rates | None) -> tuple[str | None, ...]:
@@ -351,7 +351,7 @@ def lead(screen: FirstScreen) -> tuple[Words, ...]:
 
 def pair_blocks(statements: Sequence[Statement], pair: Sequence[str], most: int) -> list[Block]:
     """Return the statements about the two systems of the finding; those about others folded."""
-    every = [one for one in statements if one.role in TWO_SYSTEMS]
+    every = [statement for statement in statements if statement.role in TWO_SYSTEMS]
     first = [one for one in every if set(one.subjects) == set(pair)]
     content: list[Block] = []
     if first:
@@ -368,10 +368,10 @@ def pair_blocks(statements: Sequence[Statement], pair: Sequence[str], most: int)
 
 def statement_table(name: str, statements: Sequence[Statement], note: str = "") -> Table:
     """Return statements as a table, whose kinds lead to their rates."""
-    rows = [(KIND_LABELS[one.kind], one.text) for one in statements]
+    rows = [(KIND_LABELS[statement.kind], statement.text) for statement in statements]
     names = heads(("kind", "statement")).values()
     frame = pl.DataFrame(rows, schema=dict.fromkeys(names, pl.String), orient="row")
-    links = {(at, 0): anchor_of(one.kind) for at, one in enumerate(statements)}
+    links = {(at, 0): anchor_of(statement.kind) for at, statement in enumerate(statements)}
     return Table(name, frame, note=note, links=links)
 
 

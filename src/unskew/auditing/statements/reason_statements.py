@@ -341,8 +341,8 @@ def _word_untuned(evidence: Evidence, subjects: Subjects) -> Statement:
 
 
 def _cold_designs(evidence: Evidence) -> Iterator[Subjects]:
-    for one in evidence.core.designs:
-        yield (one,)
+    for design in evidence.core.designs:
+        yield (design,)
 
 
 def _share_cold(evidence: Evidence, design: str) -> tuple[int, int]:

@@ -71,7 +71,9 @@ def _leader_and_others(evidence: Evidence) -> Iterator[Subjects]:
 
 
 def _designs_led(evidence: Evidence) -> tuple[str, ...]:
-    return tuple(one for one in evidence.designs if evidence.ahead_of_all(evidence.leader, one))
+    return tuple(
+        design for design in evidence.designs if evidence.ahead_of_all(evidence.leader, design)
+    )
 
 
 def _contradicted(evidence: Evidence) -> bool:
@@ -139,7 +141,7 @@ def _word_leads(evidence: Evidence, subjects: Subjects) -> Statement:
 
 def _turns(evidence: Evidence, a: str, b: str) -> str | None:
     """Return the design under which b is ahead of a most clearly; None if there is none."""
-    turned = [one for one in evidence.designs if evidence.ahead(b, a, one)]
+    turned = [design for design in evidence.designs if evidence.ahead(b, a, design)]
     if not turned:
         return None
     return max(turned, key=lambda one: _clearness(evidence.contrast(b, a, one)))
@@ -151,7 +153,7 @@ def _clearness(contrast: Contrast) -> float:
 
 def _stands(evidence: Evidence, a: str, b: str) -> str | None:
     """Return the design under which a is ahead of b: the common one if it is one of them."""
-    return next((one for one in evidence.designs if evidence.ahead(a, b, one)), None)
+    return next((design for design in evidence.designs if evidence.ahead(a, b, design)), None)
 
 
 def _ordered_pairs(evidence: Evidence) -> Iterator[Subjects]:

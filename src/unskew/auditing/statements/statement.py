@@ -99,7 +99,7 @@ class Statement:
             "value": self.value,
             "interval": None if self.interval is None else list(self.interval),
             "text": self.text,
-            "assumptions": [CONDITIONS[one] for one in self.assumptions],
+            "assumptions": [CONDITIONS[assumption] for assumption in self.assumptions],
             "false_rate": false_rate,
         }
 
@@ -133,7 +133,9 @@ class Kind:
 
     def is_false(self, statement: Statement, truth: KnownTruth) -> bool | None:
         """Tell whether a world refutes it; None where one of its conditions does not hold."""
-        if self.is_true is None or any(truth.broken(one) for one in statement.assumptions):
+        if self.is_true is None or any(
+            truth.broken(assumption) for assumption in statement.assumptions
+        ):
             return None
         return not self.is_true(statement, truth)
 

@@ -119,7 +119,7 @@ class InterventionStudy(Result):
         left_out = (without,) if isinstance(without, str) else tuple(without)
         for one in left_out:
             choose("system", one, self.systems)
-        kept = [one for one in self.systems if one not in left_out]
+        kept = [system for system in self.systems if system not in left_out]
         if len(kept) < 2:
             raise SettingError("an order needs at least two systems")
         values = self._values(metric)
@@ -282,8 +282,8 @@ def intervention_study(
     pairs = carraro2020_systems() if systems is None else systems
     named = {name: one if isinstance(one, tuple) else (one, {}) for name, one in pairs.items()}
     designs = carraro2020_interventions() if interventions is None else list(interventions)
-    kinds = [one.kind for one in designs]
-    labels = [one.kind if kinds.count(one.kind) == 1 else repr(one) for one in designs]
+    kinds = [design.kind for design in designs]
+    labels = [design.kind if kinds.count(design.kind) == 1 else repr(design) for design in designs]
     if not designs or len(set(labels)) < len(labels):
         raise SettingError(f"give at least two interventions, each once; got {labels}")
     choose("overlap", overlap, sources.OVERLAP)

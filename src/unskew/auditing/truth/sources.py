@@ -185,9 +185,9 @@ def _joined(parts: Sequence[Scores], users: Ids, blocks: Sequence[I32]) -> Score
     def whole(systems: Sequence[System]) -> System:
         rows = systems[0].den
         return System(
-            np.concatenate([one.values for one in systems], axis=1),
-            {row: np.concatenate([one.den[row] for one in systems]) for row in rows},
-            np.concatenate([one.depth for one in systems]),
+            np.concatenate([system.values for system in systems], axis=1),
+            {row: np.concatenate([system.den[row] for system in systems]) for row in rows},
+            np.concatenate([system.depth for system in systems]),
         )
 
     lists = [
@@ -315,7 +315,7 @@ def _one_list(design: Targets) -> Targets:
 
 
 def _needs_random(plan: Plan) -> bool:
-    return any("mar" in one.needs for one in plan.interventions)
+    return any("mar" in intervention.needs for intervention in plan.interventions)
 
 
 def _simulated(world: World, weights: float | None, design: Targets, plan: Plan) -> SimulatedTruth:

@@ -175,7 +175,7 @@ def design_name(plan: Plan, split: int, view: PlanView) -> str:
     """Name a design by what tells it from the others of its plan."""
     parts = []
     if len(plan.splits) > 1:
-        names = [one.name for one in plan.splits]
+        names = [split.name for split in plan.splits]
         one = plan.splits[split]
         parts.append(one.name if names.count(one.name) == 1 else repr(one))
     if len(plan.designs) > 1:
@@ -184,6 +184,6 @@ def design_name(plan: Plan, split: int, view: PlanView) -> str:
         parts.append(view.judgments)
     change = view.intervention
     if change is not None:
-        kinds = [one.kind for one in plan.interventions]
+        kinds = [intervention.kind for intervention in plan.interventions]
         parts.append(change.kind if kinds.count(change.kind) == 1 else repr(change))
     return " ".join(parts) or f"{plan.splits[split].name} {view.targets!r}"

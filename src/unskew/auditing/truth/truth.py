@@ -126,7 +126,9 @@ class Truth(Result):
     ) -> tuple[float, int]:
         """Return the mean over splits, and how many users it is of in all."""
         means = [self._means_of(part, undefined)[system][metric] for part in of[design]]
-        return math.fsum(one.value for one in means) / len(means), sum(one.users for one in means)
+        return math.fsum(mean.value for mean in means) / len(means), sum(
+            mean.users for mean in means
+        )
 
     def _undefined(self) -> list[str]:
         """Say for each design of how many users metrics are undefined, and why."""
@@ -155,7 +157,7 @@ class Truth(Result):
             for what in ("liked", "disliked")
         }
         return _Without(
-            sum(one.undefined for one in means), sum(one.users for one in means), lacking
+            sum(mean.undefined for mean in means), sum(mean.users for mean in means), lacking
         )
 
     @cached_property
