@@ -307,14 +307,14 @@ class RatingsAudit(RatingsInputs):
         metric = check_ordering_metric(request.metric or next(iter(shared.metrics)))
         if metric not in shared.metrics:
             shared = replace(shared, metrics=(metric, *shared.metrics))
-        known = None
+        truth = None
         if isinstance(source, World) or training.random is not None or source.random is not None:
-            known = sources.source_of(source, training.random, None, None, "to-training", shared)
-            ratings = known.ratings
+            truth = sources.source_of(source, training.random, None, None, "to-training", shared)
+            ratings = truth.ratings
         return cls(
             source=source,
             ratings=ratings,
-            known=known,
+            known=truth,
             plan=shared,
             designs=tuple(chosen.designs),
             metric=metric,
@@ -510,9 +510,9 @@ class RatingsAudit(RatingsInputs):
             )
 
         self.progress("null experiment", 0, 1)
-        whole = self.attempts.attempt("null experiment", lambda: run(plans))
-        if whole is not None or len(plans) == 1:
-            return whole
+        experiment = self.attempts.attempt("null experiment", lambda: run(plans))
+        if experiment is not None or len(plans) == 1:
+            return experiment
         # A redrawn test part can lack what a design needs: the common one is tried alone.
         first = designs[0].name
         alone = self.attempts.attempt("null experiment", lambda: run({first: plans[first]}))
@@ -542,7 +542,7 @@ class RatingsAudit(RatingsInputs):
     def _truth(self, core: Core) -> Truth | None:
         if self.known is None:
             return None
-        metrics = [one for one in (self.metric, *TRUE_METRICS) if one in self.plan.metrics]
+        metrics = [label for label in (self.metric, *TRUE_METRICS) if label in self.plan.metrics]
 
         def of_designs(scores: Mapping[str, tuple[Scores, ...]]) -> dict[str, tuple[Scores, ...]]:
             return {
@@ -580,13 +580,13 @@ class RatingsAudit(RatingsInputs):
             repeats=self.level.given_repeats,
             large=self.large,
         )
-        systems, ratings, given = self.plan.systems, self.source.ratings, self.given
+        systems, ratings, inputs = self.plan.systems, self.source.ratings, self.given
         if self.is_user_plan:
-            return plan_code(given, self.plan, ratings, choices)
-        if given.needs_code:
-            return ratings_audit_code(given, systems, ratings, choices)
+            return plan_code(inputs, self.plan, ratings, choices)
+        if inputs.needs_code:
+            return ratings_audit_code(inputs, systems, ratings, choices)
         names = [system.name for system in systems.values()]
-        return ratings_command(choices, names, given.path, given.random_path)
+        return ratings_command(choices, names, inputs.path, inputs.random_path)
 
     def _lights(self, designs: Sequence[AuditDesign]) -> SplitLights:
         """Look at the first split of each protocol."""

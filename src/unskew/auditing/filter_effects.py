@@ -174,11 +174,11 @@ def filter_effect(
     if not isinstance(chosen, Filter) and not chosen:
         raise SettingError("no filter is given: name one, such as us.data.KCore(5, 5)")
     prepared = PlanData.of(_read(data), replace(plan, filters=()))
-    whole = _counted(prepared.data)
-    kept = apply_filters(prepared.data, chosen)
-    steps = kept.steps[len(prepared.data.steps) :]
-    _, left = under_one_numbering(whole, _counted(kept))
-    job = _Effect(prepared.plan, whole, left, progress)
+    full = _counted(prepared.data)
+    filtered = apply_filters(prepared.data, chosen)
+    steps = filtered.steps[len(prepared.data.steps) :]
+    _, left = under_one_numbering(full, _counted(filtered))
+    job = _Effect(prepared.plan, full, left, progress)
     scores, sizes = job.scores()
     orders = order_across_splits(scores, unit="condition", bootstrap=bootstrap, seed=plan.seed)
     return FilterEffect(steps, orders, pl.DataFrame(sizes), prepared.notes)
@@ -208,8 +208,8 @@ class _Effect:
         scores: dict[str, list[Scores]] = {name: [] for name in CONDITIONS}
         sizes = []
         for split in self._splits():
-            for name, (one, size) in self._of_split(split).items():
-                scores[name].append(one)
+            for name, (result, size) in self._of_split(split).items():
+                scores[name].append(result)
                 sizes.append({"split": split.label, "condition": name, **size})
         return scores, sizes
 
@@ -244,9 +244,9 @@ class _Effect:
 
     def _fit(self, split: Split, train: Ratings) -> dict[str, Model]:
         models = {}
-        for label, one in self.plan.systems.items():
-            key = digest_of(one.draw_key)
-            models[label] = one.fit(train, generator(self.plan.seed, "filter", split.label, key))
+        for label, system in self.plan.systems.items():
+            key = digest_of(system.draw_key)
+            models[label] = system.fit(train, generator(self.plan.seed, "filter", split.label, key))
             self.done += 1
             if self.progress is not None:
                 self.progress(self.done, self._total)

@@ -72,7 +72,7 @@ class Audit(Measurements):
 
     def _view_tables(self) -> list[Table]:
         """Return the score of every system under every design, the best of each in bold."""
-        values: dict[str, dict[str, float]] = {one: {} for one in self.order()}
+        values: dict[str, dict[str, float]] = {system: {} for system in self.order()}
         chance: dict[str, float] = {}
         for row in self.table().iter_rows(named=True):
             values[row["system"]][row["design"]] = row["value"]

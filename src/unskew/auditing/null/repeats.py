@@ -130,7 +130,7 @@ class RepeatRule:
                 needed = max(needed, values_needed(excess, self.precision * scale, level))
         repeats = int(min(needed, self.most))
         if self.least > 1:
-            width = max((_width(one, repeats, level) for one in leads), default=0.0)
+            width = max((_width(pair, repeats, level) for pair in leads), default=0.0)
         return RepeatBudget(
             repeats=repeats,
             least=self.least,
@@ -141,9 +141,9 @@ class RepeatRule:
         )
 
 
-def _width(lead: tuple[list[float], float], repeats: int, level: float) -> float:
+def _width(pair: tuple[list[float], float], repeats: int, level: float) -> float:
     """Return the half-width after some repeats, as a share of the scale."""
-    excess, scale = lead
+    excess, scale = pair
     mean, _, high = mean_interval(excess, level)
     if mean is None or high is None or high == mean:
         return 0.0
@@ -158,11 +158,11 @@ def _leads(rows: pl.DataFrame) -> list[tuple[list[float], float]]:
         above=pl.col("value") - pl.col("random").fill_null(0.0),
     )
     real = above.filter(pl.col("data") == REAL).group_by("design").agg(pl.col("above").abs().max())
-    lead = dict(real.iter_rows())
+    largest = dict(real.iter_rows())
     leads = []
-    drawn = above.filter((pl.col("data") != REAL) & pl.col("above").is_finite())
-    for (_, design, _), part in drawn.group_by("data", "design", "system", maintain_order=True):
+    null_rows = above.filter((pl.col("data") != REAL) & pl.col("above").is_finite())
+    for (_, design, _), part in null_rows.group_by("data", "design", "system", maintain_order=True):
         chance = abs(math.fsum(part["random"]) / part.height)
         if part.height > 1:
-            leads.append((part["above"].to_list(), max(lead.get(design) or 0.0, chance)))
+            leads.append((part["above"].to_list(), max(largest.get(design) or 0.0, chance)))
     return leads

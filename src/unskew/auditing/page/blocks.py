@@ -179,8 +179,8 @@ def _drawable(block: Block) -> Block:
 
 def fold(key: str, content: Sequence[Block], **values: object) -> list[Block]:
     """Return parts that stay folded; nothing where there are none."""
-    kept = tuple(block for block in content if not _is_empty(block))
-    return [Fold(title_of(key, **values), kept)] if kept else []
+    parts = tuple(block for block in content if not _is_empty(block))
+    return [Fold(title_of(key, **values), parts)] if parts else []
 
 
 def _is_empty(block: Block) -> bool:
@@ -194,9 +194,9 @@ def card_table(card: Mapping[str, object]) -> pl.DataFrame:
         value = card.get(key)
         if isinstance(value, dict):
             rows += [
-                (f"{words}: {name.replace('_', ' ')}", str(one))
-                for name, one in value.items()
-                if one is not None
+                (f"{words}: {name.replace('_', ' ')}", str(entry))
+                for name, entry in value.items()
+                if entry is not None
             ]
         elif value is not None:
             rows.append((words, str(value)))
@@ -216,7 +216,7 @@ def facts_table(key: str, table: pl.DataFrame, parts: Mapping[str, str]) -> Tabl
         People's words for parts.
     """
     rows = []
-    names = [parts.get(one, one) for one in table[table.columns[0]]]
+    names = [parts.get(part, part) for part in table[table.columns[0]]]
     for name in table.columns[1:]:
         values = table[name].to_list()
         if any(value is not None for value in values):
@@ -273,13 +273,13 @@ def present(frame: pl.DataFrame, *names: str) -> list[str]:
 
 def without_empty(frame: pl.DataFrame) -> pl.DataFrame:
     """Leave out the columns that hold nothing: null, or no text."""
-    kept = [
+    columns = [
         name
         for name, kind in frame.schema.items()
         if frame[name].null_count() < frame.height
         and not (kind == pl.String and frame[name].fill_null("").eq("").all())
     ]
-    return frame.select(kept)
+    return frame.select(columns)
 
 
 def figure_or_none(make: Callable[[], Figure]) -> Figure | None:
@@ -318,7 +318,7 @@ def _coloured(figure: Figure, colours: Mapping[str, str]) -> Figure:
 
     def changed(part: Any) -> Any:
         if isinstance(part, list):
-            return [changed(one) for one in part]
+            return [changed(entry) for entry in part]
         if not isinstance(part, Mapping):
             return part
         parts = {key: part[key] if key == "datasets" else changed(part[key]) for key in part}
@@ -334,11 +334,11 @@ def filled(
     blocks: Sequence[Block], skipped: Mapping[str, str], needs: Sequence[str]
 ) -> tuple[Block, ...]:
     """Leave empty words out; say why things are missing."""
-    kept = [block for block in blocks if not _is_empty(block)]
+    content = [block for block in blocks if not _is_empty(block)]
     missing = [
         Words(caption("not done", what=what, why=skipped[what]), "warning")
         for what in needs
         if what in skipped
     ]
-    both = (*kept, *missing)
-    return both or (Words(caption("nothing"), "warning"),)
+    result = (*content, *missing)
+    return result or (Words(caption("nothing"), "warning"),)

@@ -150,10 +150,10 @@ Answer = tuple[str, str, str]
 def _data(audit: Measurements) -> Answer:
     if audit.data is None:
         return MISSING, "nothing is known of the data", "state name and numbers"
-    one = audit.data.parts[0]
+    part = audit.data.parts[0]
     numbers = (
-        f"{counted(one.ratings, 'rating')}, {counted(one.users, 'user')}, "
-        f"{counted(one.items, 'item')}"
+        f"{counted(part.ratings, 'rating')}, {counted(part.users, 'user')}, "
+        f"{counted(part.items, 'item')}"
     )
     if audit.evidence.is_given:
         return STATE, numbers, "state the name and the version of the data"
@@ -174,20 +174,20 @@ def _pairs(audit: Measurements) -> Answer:
     if not audit.splits:
         return MISSING, "the training ratings are not known", "give train=… (--train)"
     count = sum(split.duplicates for split in audit.splits.values())
-    known = f"{counted(count, 'pair')} in both parts"
-    return (MISSING, known, "remove them from one part") if count else (DONE, known, "")
+    text = f"{counted(count, 'pair')} in both parts"
+    return (MISSING, text, "remove them from one part") if count else (DONE, text, "")
 
 
 def _time(audit: Measurements) -> Answer:
-    shares = {name: one.before_any_train for name, one in audit.splits.items()}
-    known = [share for share in shares.values() if share is not None]
-    if any(one == 0 for one in known):
+    shares = {name: split.before_any_train for name, split in audit.splits.items()}
+    values = [share for share in shares.values() if share is not None]
+    if any(share == 0 for share in values):
         return DONE, "no test rating of a split is older than its training ratings", ""
     if not audit.splits:
         return MISSING, "the training ratings are not known", "give train=… (--train)"
-    if not known:
+    if not values:
         return MISSING, "the ratings have no time stamps", "say so in the paper"
-    text = f"at least {min(known):.1%} of the test ratings are older than a training rating"
+    text = f"at least {min(values):.1%} of the test ratings are older than a training rating"
     if audit.evidence.is_given:
         return MISSING, text, "split by time, or discuss it"
     return MISSING, text, "add the design temporal, or discuss it"
@@ -200,10 +200,10 @@ def _candidates(audit: Measurements) -> Answer:
 
 
 def _designs(audit: Measurements) -> Answer:
-    known = ", ".join(audit.designs)
+    names = ", ".join(audit.designs)
     if len(audit.designs) > 1:
-        return DONE, known, ""
-    return MISSING, f"{known} only", "evaluate under more designs (designs=…, --designs)"
+        return DONE, names, ""
+    return MISSING, f"{names} only", "evaluate under more designs (designs=…, --designs)"
 
 
 def _baselines(audit: Measurements) -> Answer:
@@ -212,8 +212,8 @@ def _baselines(audit: Measurements) -> Answer:
     if names:
         return DONE, ", ".join(names), ""
     if audit.evidence.is_given:
-        known = "no system here is known to be one; a given list may be"
-        return MISSING, known, "give train=… and leave references on, or name yours"
+        text = "no system here is known to be one; a given list may be"
+        return MISSING, text, "give train=… and leave references on, or name yours"
     return MISSING, "popularity is not among the systems", "add popularity"
 
 
@@ -222,10 +222,10 @@ def _budget(audit: Measurements) -> Answer:
         return STATE, "the lists were given", "state what was tried for each system"
     tuned = audit.core.tuned[0] if audit.core.tuned else {}
     untuned = _untuned(audit)
-    tried = ", ".join(f"{name} {one.tried}" for name, one in tuned.items())
+    tried = ", ".join(f"{name} {system.tried}" for name, system in tuned.items())
     if untuned:
-        known = f"not tuned: {', '.join(untuned)}" + (f"; settings tried: {tried}" if tried else "")
-        return MISSING, known, "tune all systems (tune=True, systems by name), or explain why not"
+        text = f"not tuned: {', '.join(untuned)}" + (f"; settings tried: {tried}" if tried else "")
+        return MISSING, text, "tune all systems (tune=True, systems by name), or explain why not"
     if not tuned:
         return DONE, "no system has settings to tune", ""
     return DONE, f"settings tried of each: {tried}", ""
@@ -235,7 +235,7 @@ def _untuned(audit: Measurements) -> list[str]:
     """Return the systems that declare settings to tune, and were not tuned."""
     tuned = audit.core.tuned[0] if audit.core.tuned else {}
     systems = audit.plans[0].systems if audit.plans else {}
-    return [name for name, one in systems.items() if one.tuning and name not in tuned]
+    return [name for name, system in systems.items() if system.tuning and name not in tuned]
 
 
 def _validation(audit: Measurements) -> Answer:
@@ -273,19 +273,19 @@ def _significance(audit: Measurements) -> Answer:
 
 
 def _correction(audit: Measurements) -> Answer:
-    one = audit.comparison
-    if one is None or one.correction is None:
+    comparison = audit.comparison
+    if comparison is None or comparison.correction is None:
         return MISSING, "no p-value is corrected", "correct for the number of pairs"
-    return DONE, f"{one.correction} over the pairs of each metric", ""
+    return DONE, f"{comparison.correction} over the pairs of each metric", ""
 
 
 def _repeats(audit: Measurements) -> Answer:
     count = len(audit.scores[audit.common])
     if audit.evidence.is_given:
-        known = "one split: intervals are for these lists on new users"
-        return MISSING, known, "train again on other splits, or discuss it"
-    known = f"{counted(count, 'split')} of {audit.common}"
-    return (DONE, known, "") if count > 1 else (MISSING, known, "use several splits")
+        text = "one split: intervals are for these lists on new users"
+        return MISSING, text, "train again on other splits, or discuss it"
+    text = f"{counted(count, 'split')} of {audit.common}"
+    return (DONE, text, "") if count > 1 else (MISSING, text, "use several splits")
 
 
 def _seeds(audit: Measurements) -> Answer:
@@ -297,10 +297,10 @@ def _seeds(audit: Measurements) -> Answer:
 
 def _versions(audit: Measurements) -> Answer:
     versions = audit.card.get("versions")
-    known = ", ".join(f"{a} {b}" for a, b in versions.items()) if isinstance(versions, dict) else ""
+    text = ", ".join(f"{a} {b}" for a, b in versions.items()) if isinstance(versions, dict) else ""
     if audit.evidence.is_given:
-        return STATE, f"{known} (evaluation)", "state those that made the lists"
-    return DONE, known, ""
+        return STATE, f"{text} (evaluation)", "state those that made the lists"
+    return DONE, text, ""
 
 
 def _hardware(audit: Measurements) -> Answer:  # noqa: ARG001

@@ -254,12 +254,12 @@ def _texts(block: Block) -> Iterator[str]:
         yield str(block)
     elif isinstance(block, Fold):
         yield block.title
-        for one in block.blocks:
-            yield from _texts(one)
+        for part in block.blocks:
+            yield from _texts(part)
     elif isinstance(block, Table):
         yield from (block.title, block.note, *block.header)
         for name in block.frame.columns:
-            yield from (one for one in block.frame[name] if isinstance(one, str))
+            yield from (cell for cell in block.frame[name] if isinstance(cell, str))
     elif isinstance(block, Picture):
         heading = block.figure.spec.get("title", {})
         yield from (block.figure.title, block.note, *heading.get("subtitle", ()))

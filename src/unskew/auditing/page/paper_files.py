@@ -174,7 +174,7 @@ class Methods:
 
 def _markdown(text: str) -> str:
     pieces = re.split(r"(\[@[\w-]+\])", text)
-    return "".join(piece if at % 2 else _spaced(piece) for at, piece in enumerate(pieces))
+    return "".join(piece if index % 2 else _spaced(piece) for index, piece in enumerate(pieces))
 
 
 def _spaced(text: str) -> str:
@@ -187,7 +187,8 @@ def _spaced(text: str) -> str:
 def _latex(text: str) -> str:
     pieces = _CITATION.split(text)
     return "".join(
-        f"~\\cite{{{piece}}}" if at % 2 else escape_latex(piece) for at, piece in enumerate(pieces)
+        f"~\\cite{{{piece}}}" if index % 2 else escape_latex(piece)
+        for index, piece in enumerate(pieces)
     )
 
 
@@ -236,14 +237,14 @@ def methods_of(audit: object) -> Methods:
 def _data(audit: Measurements) -> list[str]:
     lines = []
     if audit.data is not None:
-        one = audit.data.parts[0]
+        part = audit.data.parts[0]
         name = "[state the name of the data]" if audit.evidence.is_given else audit.name
         lines.append(
-            f"The data ({name}) hold {counted(one.ratings, 'rating')} of "
-            f"{counted(one.items, 'item')} by {counted(one.users, 'user')}."
+            f"The data ({name}) hold {counted(part.ratings, 'rating')} of "
+            f"{counted(part.items, 'item')} by {counted(part.users, 'user')}."
         )
-        if one.lowest < one.highest:
-            lines.append(f"Values range from {one.lowest:g} to {one.highest:g}.")
+        if part.lowest < part.highest:
+            lines.append(f"Values range from {part.lowest:g} to {part.highest:g}.")
     lines.append("[state how the data were collected and filtered before the experiment]")
     return lines
 
@@ -311,18 +312,18 @@ def _systems(audit: Measurements) -> list[str]:
         return lines
     tuned = core.tuned[0] if core.tuned else {}
     if tuned:
-        counts = sorted({one.tried for one in tuned.values()})
-        budget = " to ".join(str(one) for one in (counts[:1] + counts[-1:])[: len(counts)])
-        chosen = "; ".join(f"{name}: {one.text}" for name, one in tuned.items())
+        counts = sorted({choice.tried for choice in tuned.values()})
+        budget = " to ".join(str(count) for count in (counts[:1] + counts[-1:])[: len(counts)])
+        chosen = "; ".join(f"{name}: {choice.text}" for name, choice in tuned.items())
         lines.append(
             f"The settings of {_in_a_row(list(tuned))} were chosen by {core.metric} on a random "
             f"fifth of the training ratings of each split, out of {budget} settings per system; "
             f"the test ratings took no part. Chosen on the first split: {chosen}."
         )
-    rest = [system for system in audit.systems if system not in tuned]
-    if rest:
-        verb = "was" if len(rest) == 1 else "were"
-        lines.append(f"{_in_a_row(rest)} {verb} not tuned.")
+    untuned = [system for system in audit.systems if system not in tuned]
+    if untuned:
+        verb = "was" if len(untuned) == 1 else "were"
+        lines.append(f"{_in_a_row(untuned)} {verb} not tuned.")
     return lines
 
 
@@ -330,7 +331,7 @@ def table_metrics(audit: Measurements) -> list[str]:
     """Return the metrics of the table of a paper: the main one, and others at its cutoff."""
     tested = audit.comparison.metrics if audit.comparison is not None else (audit.metric,)
     cutoff = parse(audit.metric).cutoff
-    same = [one for one in tested if parse(one).cutoff == cutoff and one != audit.metric]
+    same = [label for label in tested if parse(label).cutoff == cutoff and label != audit.metric]
     return [audit.metric, *same][:MOST_METRICS]
 
 
@@ -362,13 +363,13 @@ def _defined(metric: Metric, labels: Sequence[str]) -> str:
 def _gains(metrics: Sequence[Metric], rule: Relevance) -> list[str]:
     """Return what DCG is, with the gain of a rating, where a metric rests on it."""
     graded = [metric for metric in metrics if "discount" in metric.definition.params]
-    if not graded or any("discount" in dict(one.settings) for one in graded):
+    if not graded or any("discount" in dict(metric.settings) for metric in graded):
         return []
     low = rule.threshold if rule.liked is None else rule.threshold - 1
     gain = GAIN_WORDS[rule.gain].format(low=low) if isinstance(rule.gain, str) else ""
     text = "DCG is the sum of gain / log2(rank + 1) over the list; the gain of a judged item is "
     lines = [f"{text}{gain or '[state the gain of each rating]'}, that of others 0."]
-    if any(one.anti for one in graded):
+    if any(metric.anti for metric in graded):
         loss = LOSS_WORDS[rule.loss].format(high=low + 1) if isinstance(rule.loss, str) else ""
         lines.append(f"The loss of a disliked item is {loss or '[state the loss of each rating]'}.")
     return lines
@@ -406,20 +407,20 @@ def _labelled(text: str, label: str) -> str:
 
 
 def _tests(audit: Measurements) -> list[str]:
-    one = audit.comparison
-    if one is None:
+    comparison = audit.comparison
+    if comparison is None:
         return ["[state how differences were tested]"]
-    name = TESTS[one.test].partition(" (")[0]
-    draws = f" with {one.permutations:,} permutations" if one.permutations else ""
+    name = TESTS[comparison.test].partition(" (")[0]
+    draws = f" with {comparison.permutations:,} permutations" if comparison.permutations else ""
     correction = (
         "p-values were not corrected"
-        if one.correction is None
-        else f"p-values were corrected by {IN_WORDS[one.correction]} over the pairs of systems "
-        f"{'within each metric' if one.family == 'metric' else 'and metrics'}"
+        if comparison.correction is None
+        else f"p-values were corrected by {IN_WORDS[comparison.correction]} over the pairs of "
+        f"systems {'within each metric' if comparison.family == 'metric' else 'and metrics'}"
     )
     lines = [
         f"Under the main design, systems were compared user by user by a paired {name}{draws} "
-        f"[@smucker2007], at the level {one.alpha:g}; {correction}.",
+        f"[@smucker2007], at the level {comparison.alpha:g}; {correction}.",
         "Intervals of means are 95 % t intervals over users.",
     ]
     if len(audit.designs) > 1:
@@ -492,11 +493,11 @@ def save_paper(
     figures: dict[str, Figure] = dict(audit.document().figures())  # type: ignore[attr-defined]
     environments = [_environment(name, figure.title) for name, figure in figures.items()]
     texts["figures.tex"] = "% needs \\usepackage{graphicx}\n" + "\n\n".join(environments)
-    with replacing_folder(folder) as home:
-        _draw(figures, home / "figures", width, progress)
+    with replacing_folder(folder) as target:
+        _draw(figures, target / "figures", width, progress)
         for name, text in texts.items():
-            (home / name).write_text(text + "\n", encoding="utf-8")
-        files = sorted(path.relative_to(home) for path in home.rglob("*") if path.is_file())
+            (target / name).write_text(text + "\n", encoding="utf-8")
+        files = sorted(path.relative_to(target) for path in target.rglob("*") if path.is_file())
     return [Path(folder) / file for file in files]
 
 
@@ -515,10 +516,10 @@ def _draw(
 
 def check_paper_folder(folder: str | os.PathLike[str], *, force: bool = False) -> None:
     """Refuse a folder that holds something, or a file in its place."""
-    home = Path(folder)
-    if home.exists() and not home.is_dir():
+    path = Path(folder)
+    if path.exists() and not path.is_dir():
         raise SettingError(f"folder={str(folder)!r}: a file is there: name a folder")
-    if home.is_dir() and any(home.iterdir()) and not force:
+    if path.is_dir() and any(path.iterdir()) and not force:
         raise SettingError(
             f"folder={str(folder)!r} is not empty: name a new folder, or give force=True to "
             f"replace files of the same names"
@@ -530,14 +531,14 @@ def audit_table(audit: Measurements) -> PaperTable | None:
 
     The tests are those of the audit, so that report and paper agree.
     """
-    one = audit.comparison
-    if one is None:
+    comparison = audit.comparison
+    if comparison is None:
         return None
     pairing = paired(list(audit.scores[audit.common]))
-    metrics = [label for label in table_metrics(audit) if label in one.metrics]
+    metrics = [label for label in table_metrics(audit) if label in comparison.metrics]
     chance = all(part.random() for part in audit.scores[audit.common])
     design = f"{audit.common}: {audit.designs[audit.common]}"
-    return table_of(pairing, one.of_metrics(metrics), chance=chance, design=design)
+    return table_of(pairing, comparison.of_metrics(metrics), chance=chance, design=design)
 
 
 def _environment(name: str, title: str) -> str:

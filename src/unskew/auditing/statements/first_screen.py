@@ -63,9 +63,9 @@ def first_screen(evidence: Evidence, statements: Sequence[Statement]) -> FirstSc
     steps: Sequence[str] = NEXT_STEPS
     is_lead = finding.kind not in ("undecided", "depends")
     if finding.kind == "undecided":
-        some = [statement for statement in statements if statement.kind == "ahead-of-some"]
+        leads = [statement for statement in statements if statement.kind == "ahead-of-some"]
         reason = _first(statements, ["ahead-elsewhere"], [(a, b), (b, a)]) or next(
-            (one for one in some if {a, b} & {*one.subjects}), None
+            (statement for statement in leads if {a, b} & {*statement.subjects}), None
         )
         steps = (*LIKED, "more-users")
     elif finding.kind == "depends":
@@ -96,13 +96,13 @@ def _finding(evidence: Evidence, statements: Sequence[Statement]) -> Statement:
     of_user = _between_given(evidence, statements)
     if of_user is not None:
         return of_user
-    turned = [
+    reversals = [
         statement
         for statement in statements
         if statement.kind == "depends" and leader in statement.subjects
     ]
-    if turned:
-        return turned[0]
+    if reversals:
+        return reversals[0]
     finding = next(
         statement for kind in FINDINGS[1:] for statement in statements if statement.kind == kind
     )
@@ -114,10 +114,10 @@ def _finding(evidence: Evidence, statements: Sequence[Statement]) -> Statement:
 
 def _given_pair(evidence: Evidence) -> Subjects | None:
     """Return the user's own two best lists, where references stand beside."""
-    given = [one for one in evidence.order if one not in evidence.references]
-    if not evidence.references or len(given) < 2:
+    systems = [system for system in evidence.order if system not in evidence.references]
+    if not evidence.references or len(systems) < 2:
         return None
-    return (given[0], given[1])
+    return (systems[0], systems[1])
 
 
 def _between_given(evidence: Evidence, statements: Sequence[Statement]) -> Statement | None:
@@ -157,7 +157,7 @@ def _liked_above(statements: Sequence[Statement], leader: str) -> Statement | No
             if statement.kind == kind and statement.subjects[1:] == (leader,)
         ]
         if above:
-            return max(above, key=lambda one: one.value or 0.0)
+            return max(above, key=lambda statement: statement.value or 0.0)
     return None
 
 

@@ -163,14 +163,14 @@ def phrase(design: str) -> str:
     return PHRASES.get(design, f"under {design}")
 
 
-def names(items: Sequence[str], most: int = 4) -> str:
-    """Return names in a row: `a, b and c`; beyond `most` the others are counted."""
-    shown = list(items[:most])
-    if len(items) > most:
-        shown.append(f"{len(items) - most} more")
-    if len(shown) < 2:
-        return "".join(shown)
-    return f"{', '.join(shown[:-1])} and {shown[-1]}"
+def names(items: Sequence[str], limit: int = 4) -> str:
+    """Return names in a row: `a, b and c`; beyond `limit` the others are counted."""
+    labels = list(items[:limit])
+    if len(items) > limit:
+        labels.append(f"{len(items) - limit} more")
+    if len(labels) < 2:
+        return "".join(labels)
+    return f"{', '.join(labels[:-1])} and {labels[-1]}"
 
 
 def capital(text: str, systems: Sequence[str] = ()) -> str:
@@ -204,7 +204,7 @@ def with_interval(value: float, low: float, high: float) -> str:
     """Return `+.012 [.006, .018]`."""
     digits = decimals((high - low) / 2)
     # An end beside 0 shows on which side of it it lies.
-    while digits < MOST_DIGITS and any(one and not round(one, digits) for one in (low, high)):
+    while digits < MOST_DIGITS and any(bound and not round(bound, digits) for bound in (low, high)):
         digits += 1
     return f"{signed(value, digits)} [{number(low, digits)}, {number(high, digits)}]"
 
@@ -218,8 +218,8 @@ def points(value: float) -> str:
 
 def about(count: float) -> str:
     """Return a count with two leading digits: `about 1,400`."""
-    whole = max(math.ceil(count), 1)
-    if whole >= 100:
-        step = 10 ** (len(str(whole)) - 2)
-        whole = math.ceil(whole / step) * step
-    return f"about {whole:,}"
+    rounded = max(math.ceil(count), 1)
+    if rounded >= 100:
+        step = 10 ** (len(str(rounded)) - 2)
+        rounded = math.ceil(rounded / step) * step
+    return f"about {rounded:,}"
