@@ -314,7 +314,7 @@ class RatingsAudit(RatingsInputs):
         return cls(
             source=source,
             ratings=ratings,
-            known=truth,
+            true_source=truth,
             plan=shared,
             designs=tuple(chosen.designs),
             metric=metric,
@@ -328,7 +328,7 @@ class RatingsAudit(RatingsInputs):
             stated=request.stated,
             large=request.large.settled(ratings, shared.judged_users, chosen.level),
             tune=training.tune,
-            given=GivenData(
+            inputs=GivenData(
                 data=data,
                 algorithms=training.algorithms,
                 random=training.random,
@@ -394,7 +394,7 @@ class RatingsAudit(RatingsInputs):
             executor=self.executor,
             progress=self.progress,
             attempts=self.attempts,
-            truth=self.known,
+            truth=self.true_source,
         )
 
     def _evidence(self, core: Core) -> Evidence:
@@ -413,7 +413,9 @@ class RatingsAudit(RatingsInputs):
     @property
     def _random(self) -> Ratings | None:
         """Ratings of randomly chosen items, where there are any."""
-        return self.known.random if isinstance(self.known, sources.SampledTruth) else None
+        return (
+            self.true_source.random if isinstance(self.true_source, sources.SampledTruth) else None
+        )
 
     def _dataset(self) -> Dataset:
         return Dataset(
@@ -540,7 +542,7 @@ class RatingsAudit(RatingsInputs):
         )
 
     def _truth(self, core: Core) -> Truth | None:
-        if self.known is None:
+        if self.true_source is None:
             return None
         metrics = [label for label in (self.metric, *TRUE_METRICS) if label in self.plan.metrics]
 
@@ -551,7 +553,7 @@ class RatingsAudit(RatingsInputs):
             }
 
         return Truth(
-            self.known.name,
+            self.true_source.name,
             of_designs(core.warm_scores),
             of_designs(core.true),
             self.level.bootstrap,
@@ -580,7 +582,7 @@ class RatingsAudit(RatingsInputs):
             repeats=self.level.given_repeats,
             large=self.large,
         )
-        systems, ratings, inputs = self.plan.systems, self.source.ratings, self.given
+        systems, ratings, inputs = self.plan.systems, self.source.ratings, self.inputs
         if self.is_user_plan:
             return plan_code(inputs, self.plan, ratings, choices)
         if inputs.needs_code:

@@ -170,7 +170,7 @@ class RatingsInputs:
     source: World | Dataset
     """What the user gave, as a data set or world."""
     ratings: Ratings
-    known: sources.Source | None
+    true_source: sources.Source | None
     """Where the truth is known."""
     plan: Plan
     designs: tuple[AuditDesign, ...]
@@ -186,7 +186,7 @@ class RatingsInputs:
     large: LargeRequest
     """With what was done in the place of what was not stated."""
     tune: bool
-    given: GivenData
+    inputs: GivenData
     tuned: frozenset[str]
     """Systems whose settings are chosen on the training part of each split."""
     unfiltered: Ratings | None = None
@@ -208,7 +208,7 @@ def ratings_card(
             "fingerprint": audit.ratings.fingerprint,
             **({"steps": steps} if steps else {}),
         },
-        "truth": None if audit.known is None else audit.known.name,
+        "truth": None if audit.true_source is None else audit.true_source.name,
         "level": "plan" if audit.is_user_plan else audit.level.name,
         "designs": {
             design.name: {

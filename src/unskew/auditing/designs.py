@@ -77,7 +77,7 @@ class Level:
         if self.given_repeats is not None:
             return RepeatRule.fixed(self.given_repeats)
         return RepeatRule(
-            least=self.repeats, most=self.most_repeats, precision=self.precision, metric=metric
+            minimum=self.repeats, maximum=self.most_repeats, precision=self.precision, metric=metric
         )
 
 

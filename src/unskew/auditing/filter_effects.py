@@ -197,9 +197,9 @@ class _Effect:
     """The systems of a plan, trained and judged under each condition."""
 
     plan: Plan
-    whole: Ratings
+    full: Ratings
     left: Ratings
-    """What the filters leave, under the ids of `whole`."""
+    """What the filters leave, under the ids of `full`."""
     progress: Progress | None
     done: int = 0
 
@@ -215,7 +215,7 @@ class _Effect:
 
     def _splits(self) -> Iterator[Split]:
         for splitter in self.plan.splits:
-            yield from splitter.each(self.whole, self.plan.seed)
+            yield from splitter.each(self.full, self.plan.seed)
 
     def _of_split(self, split: Split) -> dict[str, tuple[Scores, dict[str, int]]]:
         """Judge all systems on one split under the three conditions."""
@@ -254,7 +254,7 @@ class _Effect:
 
     @property
     def _total(self) -> int:
-        splits = sum(split.count(self.whole, self.plan.seed) for split in self.plan.splits)
+        splits = sum(split.count(self.full, self.plan.seed) for split in self.plan.splits)
         return 2 * splits * len(self.plan.systems)
 
     def _judge(

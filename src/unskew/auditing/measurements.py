@@ -54,7 +54,7 @@ class DesignScores:
     """95 % t interval over users; NaN where a metric has no value per user, or there is one user
     only."""
     high: F64
-    place: I64
+    rank: I64
     """1 is best; systems without a mean come after all others."""
 
 
@@ -141,7 +141,7 @@ class DesignMeans:
             spread = np.ascontiguousarray(values.T).std(axis=1, ddof=1) / len(values) ** 0.5
             half = student_t_quantile((1 + LEVEL) / 2, len(values) - 1) * spread
         rank = places(mean, parse(metric).better)
-        return DesignScores(value=mean, low=mean - half, high=mean + half, place=rank)
+        return DesignScores(value=mean, low=mean - half, high=mean + half, rank=rank)
 
     def differences(self, metric: str, values: F64, pairs: Pairs) -> DesignDifferences | None:
         """Return the differences of pairs of systems; None where no user has a value.
@@ -337,7 +337,7 @@ class Measurements(Result, AuditFacts, ScoreAnalyses, ListAnalyses):
                     self.systems,
                     means.value.tolist(),
                     _intervals(means),
-                    means.place.tolist(),
+                    means.rank.tolist(),
                     strict=True,
                 )
             ]

@@ -109,18 +109,18 @@ class SharedJob:
 
     job: CoreJob
     """Without ratings."""
-    whole: CoreJob | None = field(default=None, repr=False)
+    full_job: CoreJob | None = field(default=None, repr=False)
 
     def __getstate__(self) -> dict[str, Any]:
-        return {"job": self.job, "whole": None}
+        return {"job": self.job, "full_job": None}
 
     def at(self, store: Store, data: str, into: Store) -> CoreJob:
         """Return the job with its ratings, and with these stores."""
-        if self.whole is None:
+        if self.full_job is None:
             ratings = stored_ratings(store, data)
             truth = _with_ratings(self.job.truth, ratings)
-            self.whole = replace(self.job, ratings=ratings, truth=truth, placed={}, plans={})
-        return replace(self.whole, store=store, scratch=into)
+            self.full_job = replace(self.job, ratings=ratings, truth=truth, placed={}, plans={})
+        return replace(self.full_job, store=store, scratch=into)
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)

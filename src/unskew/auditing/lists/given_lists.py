@@ -105,7 +105,7 @@ class ListsAudit:
 
     judged: Judged
     """All lists, those of reference systems included, over one numbering."""
-    given: tuple[str, ...]
+    user_systems: tuple[str, ...]
     """The systems of the user."""
     request: Request
     random: Ratings | None
@@ -160,7 +160,7 @@ class ListsAudit:
                 judged, tuned = judged.with_systems(more.runs), dict(more.tuned)
         return cls(
             judged=judged,
-            given=names,
+            user_systems=names,
             request=request,
             random=random,
             implicit=implicit,
@@ -181,7 +181,7 @@ class ListsAudit:
     @property
     def references(self) -> tuple[str, ...]:
         """The systems that stand beside those of the user."""
-        return tuple(name for name in self.judged.systems if name not in self.given)
+        return tuple(name for name in self.judged.systems if name not in self.user_systems)
 
     @cached_property
     def _designs(self) -> ListDesigns:
@@ -191,7 +191,7 @@ class ListsAudit:
             metric=self.metric,
             cutoff=parse(self.metric).cutoff or self.depth,
             seed=self.seed,
-            given=self.given,
+            user_systems=self.user_systems,
         )
 
     def carry_out(self) -> Audit:
@@ -226,7 +226,7 @@ class ListsAudit:
         name = "test ratings" if train is None else "training and test ratings"
         data = Dataset(name, ratings, self.random, None, rule.threshold, notes=tests.notes)
         return AuditFacts(
-            name=title_of(self.given),
+            name=title_of(self.user_systems),
             metric=self.metric,
             systems=tuple(judged.systems),
             designs={design: REJUDGED[design] for design in rejudged.scores},
@@ -248,10 +248,12 @@ class ListsAudit:
 
     def _segments(self, rejudged: Rejudged) -> SegmentComparison | None:
         """Compare the given systems by activity of users; None of one system, or one segment."""
-        if len(self.given) < 2 or AS_GIVEN not in rejudged.scores:
+        if len(self.user_systems) < 2 or AS_GIVEN not in rejudged.scores:
             return None
         scores = rejudged.scores[AS_GIVEN][0]
-        user_scores = replace(scores, systems={name: scores.systems[name] for name in self.given})
+        user_scores = replace(
+            scores, systems={name: scores.systems[name] for name in self.user_systems}
+        )
         settings: dict[str, Any] = {"test": "t", "confidence": LEVEL, "seed": self.seed}
         return self.attempts.attempt(
             "segments of users",
@@ -347,10 +349,10 @@ class ListsAudit:
             return _means(self._designs.scores_of(design, anew), "iid", repeat, design)
 
         rows = _means(rejudged.scores[design][0], REAL, 0, design)
-        for repeat in range(rule.least):
+        for repeat in range(rule.minimum):
             rows += drawn_rows(repeat)
         budget = rule.budget(pl.DataFrame(rows, schema=NULL_SCHEMA), LEVEL)
-        for repeat in range(rule.least, budget.repeats):
+        for repeat in range(rule.minimum, budget.repeats):
             rows += drawn_rows(repeat)
         table = pl.DataFrame(rows, schema=NULL_SCHEMA)
         return NullExperiment(
@@ -394,7 +396,7 @@ class ListsAudit:
             repeats=self.request.level.given_repeats,
         )
         sources = ListSources(
-            systems=self.given,
+            systems=self.user_systems,
             with_train=self.judged.train is not None,
             with_random=self.random is not None,
             with_references=self.judged.train is None or bool(self.references),
@@ -404,7 +406,7 @@ class ListsAudit:
         more = {"train": '"FILE"'} if sources.with_train else {}
         more |= {"random": '"FILE"'} if sources.with_random else {}
         more |= {} if sources.with_references else {"references": "False"}
-        return lists_audit_code(choices, self.request.level, self.given, more)
+        return lists_audit_code(choices, self.request.level, self.user_systems, more)
 
 
 def title_of(systems: Sequence[str]) -> str:

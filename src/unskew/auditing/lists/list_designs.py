@@ -77,7 +77,7 @@ class ListDesigns:
     """The one that orders the systems."""
     cutoff: int
     seed: int
-    given: tuple[str, ...]
+    user_systems: tuple[str, ...]
     """The systems of the user: reference systems never decide that a design is left out."""
 
     def rejudge(self, designs: Sequence[str] | None, attempts: Attempts) -> Rejudged:
@@ -136,12 +136,14 @@ class ListDesigns:
         """
         mine = {
             name: tuple(
-                replace(part, systems={system: part.systems[system] for system in self.given})
+                replace(
+                    part, systems={system: part.systems[system] for system in self.user_systems}
+                )
                 for part in parts
             )
             for name, parts in scores.items()
         }
-        lists = f"the lists of {in_a_row(self.given)}"
+        lists = f"the lists of {in_a_row(self.user_systems)}"
         left_out = {}
         for name, design in left_out_designs(mine, self.metric, self.cutoff).items():
             why = design.why
@@ -156,7 +158,7 @@ class ListDesigns:
 
     def _short_of(self, reach: pl.DataFrame) -> str:
         """Say why lists do not reach far enough for a design; nothing where they do."""
-        mine = reach.filter(pl.col("system").is_in(self.given))
+        mine = reach.filter(pl.col("system").is_in(self.user_systems))
         if not mine.height:
             return ""
         filled = mine["filled"]

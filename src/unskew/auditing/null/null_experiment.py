@@ -79,7 +79,7 @@ class NullExperiment(Result):
     @property
     def first(self) -> int:
         """How many repeats intervals take their spread from: the first ones."""
-        return self.repeats if self.budget is None else self.budget.least
+        return self.repeats if self.budget is None else self.budget.minimum
 
     def table(self, null: str | None = None) -> pl.DataFrame:
         """Return a row per null, design, system and metric.
@@ -310,8 +310,8 @@ def null_experiment(
         rule = RepeatRule.fixed(REPEATS if repeats is None else repeats)
     else:
         rule = RepeatRule(
-            least=LEAST if repeats is None else repeats,
-            most=MOST if most is None else most,
+            minimum=LEAST if repeats is None else repeats,
+            maximum=MOST if most is None else most,
             precision=precision,
             metric=metric,
         )

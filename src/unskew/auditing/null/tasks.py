@@ -79,7 +79,7 @@ class _DrawnNull:
     split_key: tuple[object, ...] = ()
     split: Split | None = None
     lists: dict[int, TargetLists] = field(default_factory=dict)
-    known: dict[int, pl.DataFrame] = field(default_factory=dict)
+    columns: dict[int, pl.DataFrame] = field(default_factory=dict)
     """By view: what is known of its lists, which means are taken by."""
 
 
@@ -103,14 +103,14 @@ class NullJob:
     """Keeps the means of finished tasks."""
     data: str = ""
     """The key of the ratings in the store."""
-    drawn: _DrawnNull = field(default_factory=_DrawnNull, repr=False)
+    state: _DrawnNull = field(default_factory=_DrawnNull, repr=False)
 
     def __getstate__(self) -> dict[str, Any]:
-        return {**self.__dict__, "drawn": _DrawnNull()}
+        return {**self.__dict__, "state": _DrawnNull()}
 
     def forget(self) -> None:
         """Give back what this process keeps from task to task."""
-        self.drawn.__dict__.update(_DrawnNull().__dict__)
+        self.state.__dict__.update(_DrawnNull().__dict__)
 
     def tasks(self, kinds: Sequence[str], repeats: range) -> list[NullTask]:
         """Return the tasks of some repeats; those of one draw follow one another."""
@@ -198,13 +198,13 @@ class NullJob:
         metrics = wanted_metrics(plan, plan.views()[number])
         labels = tuple(label for label, metric in metrics.items() if metric.definition.of != "run")
         lists = self._lists(task, number)
-        if number not in self.drawn.known:
-            self.drawn.known[number] = list_columns(Judged.of_lists(lists, {}))
+        if number not in self.state.columns:
+            self.state.columns[number] = list_columns(Judged.of_lists(lists, {}))
         scores = Scores(
             labels=labels,
             systems={"": system_of(table, labels, aggregates)},
             user_ids=lists.tests.users,
-            lists=self.drawn.known[number],
+            lists=self.state.columns[number],
             users=plan.users,
             undefined=plan.undefined,
             order=tuple(metrics),
@@ -217,7 +217,7 @@ class NullJob:
     def _ratings(self, task: NullTask) -> Ratings:
         plan, seed = self.plans[task.plan], self.seed(task)
         key = (task.kind, seed, None if self.share is None else plan.relevance.liked)
-        state = self.drawn
+        state = self.state
         if state.ratings is None or state.key != key:
             self.forget()
             state.key, state.ratings = key, self._redrawn(task.kind, seed, plan)
@@ -232,7 +232,7 @@ class NullJob:
         return redraw(self.ratings, kind, seed)
 
     def _split(self, task: NullTask) -> Split:
-        ratings, state = self._ratings(task), self.drawn
+        ratings, state = self._ratings(task), self.state
         key = (task.plan, task.split, task.fold)
         if state.split is None or state.split_key != key:
             plan = self.plans[task.plan]
@@ -240,18 +240,18 @@ class NullJob:
             # The users who are judged are those of the plan, whatever the draw.
             split = split.judging(plan.judged(self.ratings))
             state.split_key, state.split = key, split
-            state.lists, state.known = {}, {}
+            state.lists, state.columns = {}, {}
         return state.split
 
     def _lists(self, task: NullTask, number: int) -> TargetLists:
         split = self._split(task)
-        if number not in self.drawn.lists:
+        if number not in self.state.lists:
             plan, seed = self.plans[task.plan], self.seed(task)
             view = plan.views()[number]
             judged = view.apply(split, seed)
             lists = view.targets.lists(judged, plan.relevance, seed=seed)
-            self.drawn.lists[number] = lists
-        return self.drawn.lists[number]
+            self.state.lists[number] = lists
+        return self.state.lists[number]
 
     def _key(self, task: NullTask) -> str | None:
         """Return the key of a result in a store; None where it depends on code of the user."""
@@ -409,10 +409,10 @@ class NullRun:
         """Run the first repeats, and as many more as their spread asks for; return all rows."""
         rule = self.rule
         rows = self._real_rows(real)
-        rows += self._drawn_rows(range(rule.least), rule.most)
+        rows += self._drawn_rows(range(rule.minimum), rule.maximum)
         budget = rule.budget(pl.DataFrame(rows, schema=NULL_SCHEMA), self.level)
-        if budget.repeats > rule.least:
-            rows += self._drawn_rows(range(rule.least, budget.repeats), budget.repeats)
+        if budget.repeats > rule.minimum:
+            rows += self._drawn_rows(range(rule.minimum, budget.repeats), budget.repeats)
         kinds = [REAL, *self.kinds]
         rows.sort(key=lambda row: (kinds.index(row["data"]), row["repeat"]))
         return pl.DataFrame(rows, schema=NULL_SCHEMA), budget

@@ -72,7 +72,7 @@ class CheckItem:
     key: str
     status: str
     """`done`, `missing` or `for you to state`."""
-    known: str
+    answer: str
     """What the run knows of it."""
     remedy: str = ""
     """What to do; empty where it is done."""
@@ -101,7 +101,7 @@ class Checklist(Result):
     def table(self) -> pl.DataFrame:
         """Return a row per question: status, question, what is known, what to do."""
         rows = [
-            (f"{SIGNS[item.status]} {item.status}", item.question, item.known, item.remedy)
+            (f"{SIGNS[item.status]} {item.status}", item.question, item.answer, item.remedy)
             for item in self.items
         ]
         columns = list(COLUMNS)

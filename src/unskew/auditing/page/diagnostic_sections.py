@@ -97,7 +97,7 @@ def _margins(audit: Measurements) -> list[Block]:
 
 def _shown(audit: Measurements) -> list[Block]:
     """Show what randomly shown items say, where there are any."""
-    random_slice, precision = audit.evidence.shown, audit.evidence.precision
+    random_slice, precision = audit.evidence.random_slice, audit.evidence.precision
     if random_slice is None:
         return []
     note = caption("shown note")

@@ -514,7 +514,7 @@ def _scores(
         "low": means.low,
         "high": means.high,
         "chance": of.chance(label),
-        "place": means.place,
+        "place": means.rank,
     }
     rank = pl.when(pl.col("value").is_null()).then(None).otherwise("place").alias("place")
     return _frame(keys, columns, SCORES).with_columns(rank)

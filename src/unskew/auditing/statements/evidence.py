@@ -69,7 +69,7 @@ class Evidence:
     ladder: Ladder | None = None
     liked: LikedShares | None = None
     """How often judged recommendations are liked; None where nothing can be disliked."""
-    shown: RandomSlice | None = None
+    random_slice: RandomSlice | None = None
     """The same on randomly shown items, where there are any."""
     references: tuple[str, ...] = ()
     """Systems that were added to compare with."""
@@ -193,11 +193,13 @@ class Evidence:
 
     def shown_pair(self, a: str, b: str) -> RandomDifference | None:
         """Return by how much more randomly shown items in a's lists are liked than in b's."""
-        if self.shown is None:
+        if self.random_slice is None:
             return None
         if (a, b) not in self._shown_pairs:
             reverse = self._shown_pairs.get((b, a))
-            self._shown_pairs[a, b] = self.shown.pair(a, b) if reverse is None else reverse.turned()
+            self._shown_pairs[a, b] = (
+                self.random_slice.pair(a, b) if reverse is None else reverse.turned()
+            )
         pair = self._shown_pairs[a, b]
         return None if pair.value is None else pair
 
@@ -302,7 +304,7 @@ def evidence_of(
         contrasts=compared,
         ladder=_attempt(attempts, "ladder", lambda: _ladder(core)),
         liked=_attempt(attempts, "liked shares", lambda: _liked(core)),
-        shown=_attempt(attempts, "random slice", lambda: _shown(core, random)),
+        random_slice=_attempt(attempts, "random slice", lambda: _shown(core, random)),
         references=references,
         margin=margin,
         smallest=smallest,

@@ -258,7 +258,7 @@ class Overlap:
 
     observed: int
     """Ratings of users who have random judgments."""
-    both: int
+    common: int
     """Those among the random judgments."""
     expected: float
     """How many would be if what is judged did not depend on what is observed."""
@@ -266,12 +266,12 @@ class Overlap:
     @property
     def is_nested(self) -> bool:
         """Whether every observed rating is one of the random judgments."""
-        return 0 < self.observed == self.both and self.expected < 0.9 * self.observed
+        return 0 < self.observed == self.common and self.expected < 0.9 * self.observed
 
     @property
     def is_dependent(self) -> bool:
         """Whether chance hardly makes so many common pairs, or so few."""
-        distance = abs(self.both - self.expected)
+        distance = abs(self.common - self.expected)
         return not self.is_nested and distance > UNLIKELY * math.sqrt(max(self.expected, 1.0))
 
     @property
@@ -284,10 +284,10 @@ class Overlap:
             )
         if self.is_dependent:
             return (
-                f"{counted(self.both, 'observed pair is', 'observed pairs are')} among the random "
-                f"judgments, where chance would make {self.expected:,.0f}: what is judged depends "
-                "on what is observed, and true scores lean against popular items if the common "
-                "pairs are too few, towards them if they are too many"
+                f"{counted(self.common, 'observed pair is', 'observed pairs are')} among the "
+                f"random judgments, where chance would make {self.expected:,.0f}: what is judged "
+                "depends on what is observed, and true scores lean against popular items if the "
+                "common pairs are too few, towards them if they are too many"
             )
         return ""
 
@@ -304,7 +304,7 @@ def overlap_of(source: Source) -> Overlap | None:
     among = np.bincount(source.ratings.user[inside], minlength=users)
     return Overlap(
         observed=int(rated[judged > 0].sum()),
-        both=int(np.count_nonzero(shared_rows(source.ratings, source.random))),
+        common=int(np.count_nonzero(shared_rows(source.ratings, source.random))),
         expected=float((among * judged).sum() / max(items, 1)),
     )
 
