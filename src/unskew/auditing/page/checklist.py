@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, ClassVar
 import polars as pl
 
 from unskew.auditing.page.blocks import GUIDES
+from unskew.auditing.page.captions import TEXTS
 from unskew.checks import checked
 from unskew.errors import SettingError
 from unskew.report.document import Block, Section, Words
@@ -23,44 +24,10 @@ DONE, MISSING, STATE = "done", "missing", "for you to state"
 SIGNS = {DONE: "✓", MISSING: "✗", STATE: "?"}
 """The sign of each status: colour is never the only one."""
 
-QUESTIONS = {
-    "data": "Are the data named, with their numbers of users, items and ratings?",
-    "filters": "Are collection and every filter of the data stated?",
-    "split": "Is the split of training and test ratings stated?",
-    "pairs": "Is no pair of user and item in both parts?",
-    "time": "Do some results come from training ratings older than all test ratings?",
-    "candidates": "Are the items that systems rank stated?",
-    "designs": "Are the systems compared under more than one design?",
-    "baselines": "Is there a baseline that does not personalise?",
-    "budget": "Were all systems tuned, baselines too, and is the budget of each stated?",
-    "validation": "Were settings chosen without the test ratings?",
-    "settings": "Are the settings of every system stated?",
-    "metrics": "Is every metric defined, with its undefined cases and the users averaged?",
-    "chance": "Is it stated what a random order would score?",
-    "significance": "Are differences tested user by user?",
-    "correction": "Are p-values corrected for the number of comparisons?",
-    "repeats": "Do intervals include training again, on several splits?",
-    "seeds": "Are all seeds stated?",
-    "versions": "Are the versions of the software stated?",
-    "hardware": "Is the hardware stated?",
-    "availability": "Are code and data available to others?",
-}
+QUESTIONS: dict[str, str] = TEXTS["checklist"]["questions"]
 """By key, in the order of the list."""
-
-SECTION = (
-    "Checklist for a paper",
-    "What reviewers ask of offline experiments, answered as far as this run knows.",
-)
-SENTENCES = {
-    "missing": "Missing:",
-    "nothing missing": "Nothing that this run can check is missing.",
-    "state": "For you to state:",
-    "table": "All questions",
-    "sources": (
-        "The questions are ours. They are informed by what ACM's policy on Artifact Review and "
-        "Badging and journals of the field such as ACM TORS ask for. Ask the venue for its list."
-    ),
-}
+SECTION: tuple[str, str] = tuple(TEXTS["checklist"]["section"])  # type: ignore[assignment]
+SENTENCES: dict[str, str] = TEXTS["checklist"]["sentences"]
 """Every sentence of the section that is no question."""
 COLUMNS = ("status", "question", "what the run knows", "what to do")
 
