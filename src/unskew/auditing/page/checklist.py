@@ -26,7 +26,7 @@ SIGNS = {DONE: "✓", MISSING: "✗", STATE: "?"}
 
 QUESTIONS: dict[str, str] = TEXTS["checklist"]["questions"]
 """By key, in the order of the list."""
-SECTION: tuple[str, str] = tuple(TEXTS["checklist"]["section"])  # type: ignore[assignment]
+SECTION: tuple[str, str] = tuple(TEXTS["checklist"]["section"])
 SENTENCES: dict[str, str] = TEXTS["checklist"]["sentences"]
 """Every sentence of the section that is no question."""
 COLUMNS = ("status", "question", "what the run knows", "what to do")
