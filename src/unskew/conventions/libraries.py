@@ -515,13 +515,13 @@ def known_libraries() -> pl.DataFrame:
     return pl.DataFrame(
         [
             (
-                one.key,
-                one.name,
-                ", ".join(one.versions),
-                one.evidence,
-                len({row.name for row in one.metrics}),
+                library.key,
+                library.name,
+                ", ".join(library.versions),
+                library.evidence,
+                len({row.name for row in library.metrics}),
             )
-            for one in all_libraries().values()
+            for library in all_libraries().values()
         ],
         ("key", "name", "versions", "evidence", "metrics"),
         orient="row",

@@ -303,14 +303,14 @@ def filter_of(name: str, **settings: Any) -> Filter:
     KCore(users=10, items=5, rounds=None)
     """
     kind = FILTERS[choose("filter", name, FILTERS)]
-    allowed = [one.name for one in fields(kind)]
+    allowed = [field.name for field in fields(kind)]
     for setting in settings:
         if setting not in allowed:
             raise SettingError(f"{name} has no setting {setting!r}; it has: {', '.join(allowed)}")
     try:
         return kind(**settings)
     except TypeError:
-        needed = [one.name for one in fields(kind) if one.default is MISSING]
+        needed = [field.name for field in fields(kind) if field.default is MISSING]
         raise SettingError(f"{name} needs {', '.join(needed)}") from None
 
 

@@ -180,16 +180,16 @@ class Ids:
             and (int(common[-1]) - low + 1 == len(common))
         )
         tables = []
-        for one in values:
+        for value in values:
             if solid:  # consecutive integers number themselves
-                tables.append((one.to_numpy() - low).astype(np.int32))
-            elif one.equals(common):
-                tables.append(np.arange(len(one), dtype=np.int32))
+                tables.append((value.to_numpy() - low).astype(np.int32))
+            elif value.equals(common):
+                tables.append(np.arange(len(value), dtype=np.int32))
             elif common.dtype == pl.String:
-                physical = one.cast(pl.Enum(common)).to_physical().to_numpy()
+                physical = value.cast(pl.Enum(common)).to_physical().to_numpy()
                 tables.append(physical.astype(np.int32))
             else:
-                at = np.searchsorted(common.to_numpy(), one.to_numpy())
+                at = np.searchsorted(common.to_numpy(), value.to_numpy())
                 tables.append(at.astype(np.int32))
         return Ids(common), tables
 

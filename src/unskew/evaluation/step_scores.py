@@ -98,7 +98,7 @@ def evaluate_steps(
         of_rank(metric)
     # Without a cutoff every rank matters.
     cutoffs = [metric.cutoff for metric in wanted.values()]
-    deepest = None if None in cutoffs else max(one for one in cutoffs if one is not None)
+    deepest = None if None in cutoffs else max(cutoff for cutoff in cutoffs if cutoff is not None)
     named, workers = name_systems(systems), resolve(threads)
     count = Steps(len(named), progress)
     results, notes = {}, list(steps.notes)

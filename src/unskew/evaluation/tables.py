@@ -84,17 +84,17 @@ def warmth_table(scores: ScoredLists, chance: str, **settings: Any) -> pl.DataFr
     """
     warm = warm_lists(scores)
     groups = [scores.of_lists(warm), scores.of_lists(~warm), scores]
-    means = [_means(one, chance, settings) for one in groups]
+    means = [_means(group, chance, settings) for group in groups]
     users = {
         system: tuple(_users(scores, system, settings.get("users"), keep) for keep in (None, ~warm))
         for system in scores.systems
     }
     most = max(users.values(), default=(0, 0))
     rows = [
-        (metric, system, *users.get(system, most), *(one.get((metric, system)) for one in means))
+        (metric, system, *users.get(system, most), *(mean.get((metric, system)) for mean in means))
         for metric in scores.labels
         for system in (*scores.systems, chance)
-        if system in scores.systems or any((metric, system) in one for one in means)
+        if system in scores.systems or any((metric, system) in mean for mean in means)
     ]
     return pl.DataFrame(rows, schema=SCHEMA, orient="row")
 
@@ -217,7 +217,7 @@ def means_table(
 def _best(means: Mapping[str, float], better: str) -> set[str]:
     """Return the systems with the best mean."""
     systems = list(means)
-    return {systems[place] for place in best_places([means[one] for one in systems], better)}
+    return {systems[place] for place in best_places([means[system] for system in systems], better)}
 
 
 def best_places(values: Sequence[float | None], better: str) -> list[int]:

@@ -82,7 +82,7 @@ class StoredResults:
     def collect(self, failures: Mapping[str, str]) -> Results:
         """Return all results; StoreError where one is gone."""
         plan, parts = self.plan, []
-        kinds = [one.kind for one in plan.interventions]
+        kinds = [intervention.kind for intervention in plan.interventions]
         for split, fold in plan.folds(self.ratings):
             name = protocol_label(plan, split)
             for view in plan.views():

@@ -306,8 +306,8 @@ class _Trial:
 def _table(trials: Sequence[_Trial]) -> pl.DataFrame:
     types = {"round": pl.Int64, "users": pl.Int64, "value": pl.Float64}
     return pl.DataFrame(
-        [asdict(one) for one in trials],
-        schema={one.name: types.get(one.name, pl.String) for one in fields(_Trial)},
+        [asdict(trial) for trial in trials],
+        schema={field.name: types.get(field.name, pl.String) for field in fields(_Trial)},
     )
 
 

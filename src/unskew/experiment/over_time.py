@@ -126,7 +126,7 @@ class Timeline(Result):
         for row in self.spans.iter_rows(named=True):
             counts = [f"{row['train']:,}", f"{row['users'] - row['cold']:,}", f"{row['cold']:,}"]
             values = [means.get((row["window"], name)) for name in self.order.systems]
-            shown = ["–" if one is None else number(one, self.digits) for one in values]
+            shown = ["–" if value is None else number(value, self.digits) for value in values]
             rows.append([row["window"], row["end"], *counts, *shown])
         header = ["window from", "to", "training", "users", "cold", *self.order.systems]
         better = f"{self.order.better[label]} is better"

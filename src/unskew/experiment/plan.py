@@ -145,14 +145,14 @@ class Plan:
             parts = (value,) if isinstance(value, kind) else value
             if isinstance(parts, str | Mapping) or not isinstance(parts, Iterable):
                 raise SettingError(f"plan: {name} cannot be {value!r}; give {example}")
-            parts = tuple(str(one) if isinstance(one, Metric) else one for one in parts)
+            parts = tuple(str(part) if isinstance(part, Metric) else part for part in parts)
             descriptions = []
             for part in parts:
                 if not isinstance(part, kind):
                     raise SettingError(f"plan: {name} cannot hold {part!r}; give {example}")
                 descriptions.append(part if isinstance(part, str) else part.describe())
-            for place, one in enumerate(descriptions):
-                if one in descriptions[:place]:
+            for place, description in enumerate(descriptions):
+                if description in descriptions[:place]:
                     raise SettingError(f"plan: {name} holds {parts[place]!r} twice")
             object.__setattr__(self, name, parts)
 
@@ -182,7 +182,7 @@ class Plan:
         choose("ties", self.ties, ("id", "random", EXPECTED))
         if self.ties == EXPECTED:
             check_tied(self.labelled_metrics, None, "out", next(iter(self.systems), None))
-            if any(getattr(one, "exact", False) for one in self.designs):
+            if any(getattr(design, "exact", False) for design in self.designs):
                 raise SettingError(
                     "plan: exact=True ranks all candidates in one order: leave ties='expected' out"
                 )
@@ -200,9 +200,9 @@ class Plan:
         from unskew.report.notebook_view import card
 
         facts: list[tuple[str, object]] = [
-            *(("split", repr(one)) for one in self.splits),
-            *(("targets", repr(one)) for one in self.designs),
-            *(("intervention", repr(one)) for one in self.interventions),
+            *(("split", repr(split)) for split in self.splits),
+            *(("targets", repr(design)) for design in self.designs),
+            *(("intervention", repr(intervention)) for intervention in self.interventions),
             *(("system", f"{label}: {one!r}") for label, one in self.systems.items()),
             ("relevance", str(self.relevance)),
             ("metrics", ", ".join(self.metrics)),
@@ -210,7 +210,7 @@ class Plan:
             ("users", self.users),
             ("undefined values", "count as 0" if self.undefined == "zero" else "are left out"),
             ("judged users", self.judged_users),
-            *(("filter", repr(one)) for one in self.filter_steps),
+            *(("filter", repr(step)) for step in self.filter_steps),
             ("seed", self.seed),
         ]
         return card(
@@ -252,7 +252,7 @@ class Plan:
     def user_metrics(self) -> list[Definition]:
         """The metrics that a user's code registered."""
         definitions = [metric.definition for metric in self.labelled_metrics.values()]
-        return [one for one in definitions if one.is_user_code]
+        return [definition for definition in definitions if definition.is_user_code]
 
     @cached_property
     def storable(self) -> frozenset[str | None]:
@@ -314,12 +314,12 @@ class Plan:
     def describe(self) -> dict[str, Any]:
         """Return the plan as plain values, for a card."""
         return {
-            "split": [one.describe() for one in self.splits],
-            "targets": [one.describe() for one in self.designs],
+            "split": [split.describe() for split in self.splits],
+            "targets": [design.describe() for design in self.designs],
             "algorithms": {label: one.describe() for label, one in self.systems.items()},
             "relevance": self.relevance.describe(),
             "metrics": list(self.metrics),
-            "interventions": [one.describe() for one in self.interventions],
+            "interventions": [intervention.describe() for intervention in self.interventions],
             "judgments": list(self.judgments),
             "users": self.users,
             "undefined": self.undefined,
@@ -328,7 +328,9 @@ class Plan:
             "seed": self.seed,
             # Only where it is set: results that were stored before it was there keep their key.
             **({} if self.judged_users is None else {"judged_users": self.judged_users}),
-            **({"filters": [one.describe() for one in self.filter_steps]} if self.filters else {}),
+            **(
+                {"filters": [step.describe() for step in self.filter_steps]} if self.filters else {}
+            ),
         }
 
 
@@ -369,7 +371,7 @@ def _labelled(
     else:
         single = isinstance(systems, str) or not isinstance(systems, Iterable)
         algorithms = [_algorithm(one) for one in ([systems] if single else systems)]
-        pairs = [(label_of(one), one) for one in algorithms]
+        pairs = [(label_of(algorithm), algorithm) for algorithm in algorithms]
     labels: dict[str, Algorithm] = {}
     for label, one in pairs:
         if label in labels:

@@ -126,15 +126,15 @@ def plan_of(content: Mapping[str, Any]) -> tuple[Plan, dict[str, Any]]:
         settings |= _of_paper(content["relevance"], settings)
         settings["relevance"] = _relevance(content["relevance"])
     if "split" in content:
-        settings["split"] = [_split(one) for one in _tables(content, "split")]
+        settings["split"] = [_split(table) for table in _tables(content, "split")]
     if "targets" in content:
-        settings["targets"] = [_targets(one) for one in _tables(content, "targets")]
+        settings["targets"] = [_targets(table) for table in _tables(content, "targets")]
     if "intervention" in content:
-        settings["interventions"] = [_design(one) for one in _tables(content, "intervention")]
+        settings["interventions"] = [_design(table) for table in _tables(content, "intervention")]
     if "filter" in content:
-        settings["filters"] = [_filter(one) for one in _tables(content, "filter")]
+        settings["filters"] = [_filter(table) for table in _tables(content, "filter")]
     settings["algorithms"] = tuple(
-        pair for one in _tables(content, "algorithm") for pair in _systems(one)
+        pair for table in _tables(content, "algorithm") for pair in _systems(table)
     )
     return Plan(**settings), data
 
@@ -151,7 +151,7 @@ def plan_from_card(card: Mapping[str, Any], ratings: Iterable[Ratings] = ()) -> 
         `us.splits.Given`.
     """
     content = card.get("plan", card)
-    known = {one.fingerprint: one for one in ratings}
+    known = {rating.fingerprint: rating for rating in ratings}
 
     def given(fingerprint: str) -> Ratings:
         if fingerprint not in known:
@@ -219,9 +219,9 @@ def _table(content: Mapping[str, Any], key: str) -> dict[str, Any]:
 def _tables(content: Mapping[str, Any], key: str) -> list[dict[str, Any]]:
     value = content.get(key, [])
     tables = [value] if isinstance(value, Mapping) else value
-    if not isinstance(tables, list) or not all(isinstance(one, Mapping) for one in tables):
+    if not isinstance(tables, list) or not all(isinstance(table, Mapping) for table in tables):
         raise SettingError(f"[[{key}]] must be tables, got {value!r}")
-    return [dict(one) for one in tables]
+    return [dict(table) for table in tables]
 
 
 def _relevance(value: object) -> Relevance:
@@ -273,7 +273,7 @@ def _split(table: dict[str, Any]) -> Splitter:
     }
     name = _named(settings, "protocol", "split", PROTOCOLS)
     kind = PROTOCOLS[choose("protocol", name, PROTOCOLS)]
-    _check_settings(name, settings, [one.name for one in fields(kind)])
+    _check_settings(name, settings, [field.name for field in fields(kind)])
     for key, value in settings.items():
         if isinstance(value, Mapping):
             settings[key] = _split(dict(value))
@@ -285,7 +285,7 @@ def _split(table: dict[str, Any]) -> Splitter:
 
 def _targets(table: dict[str, Any]) -> Targets:
     name = choose("design", _named(table, "design", "targets", TARGETS), TARGETS)
-    _check_settings(name, table, [one.name for one in fields(Targets)])
+    _check_settings(name, table, [field.name for field in fields(Targets)])
     what = f'[[targets]] {name} (design = "targets" takes every setting)'
     targets: Targets = _build(what, TARGETS[name], table)
     return targets
@@ -293,7 +293,7 @@ def _targets(table: dict[str, Any]) -> Targets:
 
 def _design(table: dict[str, Any]) -> Design:
     name = choose("kind", _named(table, "kind", "intervention", DESIGNS), DESIGNS)
-    _check_settings(name, table, [one.name for one in fields(DESIGNS[name])])
+    _check_settings(name, table, [field.name for field in fields(DESIGNS[name])])
     design: Design = _build(f"[[intervention]] {name}", DESIGNS[name], table)
     return design
 
@@ -358,12 +358,14 @@ class Outline:
     def __str__(self) -> str:
         lines = [
             f"data     {self.ratings}",
-            *(f"split    {one}" for one in self.splits),
-            *(f"design   {one}" for one in self.designs),
+            *(f"split    {split}" for split in self.splits),
+            *(f"design   {design}" for design in self.designs),
         ]
-        for one in self.systems:
-            cost = f"   about {self.seconds[one]:.1f} s a split" if one in self.seconds else ""
-            lines.append(f"system   {one}{cost}")
+        for system in self.systems:
+            cost = (
+                f"   about {self.seconds[system]:.1f} s a split" if system in self.seconds else ""
+            )
+            lines.append(f"system   {system}{cost}")
         lines.append(f"metrics  {self.metrics}")
         lines.append(
             f"{counted(self.tasks, 'task')}, {self.done} of them done; "
@@ -401,7 +403,7 @@ def outline(
     prepared = PlanData.of(ratings, plan)
     plan, ratings = prepared.plan, prepared.data
     counts = [splitter.count(ratings, plan.seed) for splitter in plan.splits]
-    splits = [f"{one!r}: {count}" for one, count in zip(plan.splits, counts, strict=True)]
+    splits = [f"{split!r}: {count}" for split, count in zip(plan.splits, counts, strict=True)]
     views = plan.views()
     tasks, done = sum(counts) * (len(plan.systems) + 1), 0
     if store is not None and Path(store).exists():  # to look at it must not make one

@@ -227,11 +227,11 @@ class Results(Result):
         """What was counted on the way, each note once, with the systems and designs it is of."""
         names = [_names(part) for part in self.parts]
         differing = (
-            [key for key in names[0] if len({one[key] for one in names}) > 1] if names else []
+            [key for key in names[0] if len({name[key] for name in names}) > 1] if names else []
         )
         designs: dict[str, list[Scores]] = {}
-        for part, one in zip(self.parts, names, strict=True):
-            design = ", ".join(one[key] for key in differing if one[key])
+        for part, name in zip(self.parts, names, strict=True):
+            design = ", ".join(name[key] for key in differing if name[key])
             designs.setdefault(design, []).append(part.scores)
         return (*self.data_notes, *notes_of(designs))
 

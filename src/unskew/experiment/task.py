@@ -107,7 +107,7 @@ class Task:
 def protocol_label(plan: Plan, split: int) -> str:
     """Return the name of a protocol; with its settings where the plan has several of that name."""
     splitter = plan.splits[split]
-    alone = sum(one.title == splitter.title for one in plan.splits) == 1
+    alone = sum(split.title == splitter.title for split in plan.splits) == 1
     return splitter.title if alone else repr(splitter)
 
 

@@ -43,7 +43,7 @@ def combinations(grid: Mapping[str, Sequence[Any]]) -> list[Candidate]:
 
 def check_grid(algorithm: Algorithm, grid: Grid) -> None:
     """Refuse a grid that names unknown settings or has no values for one."""
-    known = [one.name for one in fields(algorithm)]
+    known = [field.name for field in fields(algorithm)]
     if not isinstance(grid, Mapping | Sequence) or isinstance(grid, str):
         raise SettingError(
             f"{algorithm.name}: a grid holds values by setting, such as {{'k': (5, 20, 80)}}, or "

@@ -122,15 +122,15 @@ class Hygiene(Result):
         """
         rows = [
             {
-                "system": one.system,
-                "check": one.check,
-                "count": one.count,
-                "of": one.total,
-                "share": one.count / one.total if one.total else None,
-                "lists": one.lists,
-                "policy": POLICIES[one.check],
+                "system": finding.system,
+                "check": finding.check,
+                "count": finding.count,
+                "of": finding.total,
+                "share": finding.count / finding.total if finding.total else None,
+                "lists": finding.lists,
+                "policy": POLICIES[finding.check],
             }
-            for one in self.findings
+            for finding in self.findings
         ]
         integers = dict.fromkeys(("count", "of", "lists"), pl.Int64)
         texts = dict.fromkeys(("system", "check", "policy"), pl.String)
@@ -146,14 +146,14 @@ class Hygiene(Result):
         clean = [
             name
             for name in self.systems
-            if not any(one.count for one in self.findings if one.system == name)
+            if not any(finding.count for finding in self.findings if finding.system == name)
         ]
         lines = [f"nothing is wrong with the lists of {', '.join(clean)}"] if clean else []
         against = "the longest list of the system" if self.k is None else f"{self.k} items"
         return [*lines, f"a list is short if it is shorter than {against}"]
 
     def _summary(self) -> str:
-        seen = sum(one.count > 0 for one in self.findings)
+        seen = sum(finding.count > 0 for finding in self.findings)
         return f"{counted(len(self.systems), 'system')}, {counted(seen, 'finding')}"
 
 

@@ -282,7 +282,7 @@ class Judged(Result):
             self.disliked,
             train=self.numbering.train,
             catalogue=self._known,
-            longest=max(int(one.max(initial=0)) for one in lengths) + 1,
+            longest=max(int(length.max(initial=0)) for length in lengths) + 1,
             owner=self.owner,
             tests=None if self.occasions is None else self.occasions.tests,
         )

@@ -99,17 +99,17 @@ class Clicks:
             return
         if isinstance(self.groups, Sequence | np.ndarray):
             object.__setattr__(
-                self, "groups", tuple(as_count("groups", one, 0) for one in self.groups)
+                self, "groups", tuple(as_count("groups", group, 0) for group in self.groups)
             )
         else:
             as_count("groups", self.groups)
 
     def __str__(self) -> str:
         shown = []
-        for one in fields(self):
-            value = getattr(self, one.name)
-            if value != one.default:
-                shown.append(f"{one.name}={'given' if isinstance(value, tuple) else value}")
+        for field in fields(self):
+            value = getattr(self, field.name)
+            if value != field.default:
+                shown.append(f"{field.name}={'given' if isinstance(value, tuple) else value}")
         return f"free clicks ({', '.join(shown)})" if shown else "free clicks"
 
     def places(self, k: int) -> F64:
@@ -153,7 +153,7 @@ class Clicks:
         if self.groups is not None:
             dealt = uniform(world.seed, "online/groups", np.arange(items), 0)
             return (dealt * self.groups).astype(np.int32)
-        part = next((one for one in world.parts if isinstance(one, Clustered)), None)
+        part = next((part for part in world.parts if isinstance(part, Clustered)), None)
         if part is None:
             raise SettingError(
                 f"groups: the world {world.name} has no groups of items; give their number, such "

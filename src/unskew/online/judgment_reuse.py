@@ -175,7 +175,7 @@ def reuse_judgments(
     part = every.only(names)
     behaviour = behaviour_of(feedback, world, every.k)
     mark = log_of(part, behaviour, seed, impressions)
-    ordered = every.only([*names, *(one for one in every.systems if one not in names)])
+    ordered = every.only([*names, *(system for system in every.systems if system not in names)])
     return replace(_judged_again(ordered, part, mark, feedback), level=level, correction=correction)
 
 

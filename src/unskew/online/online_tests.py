@@ -167,7 +167,7 @@ class OnlineTests(Result):
                     np.arange(all_) < wrong
                     for wrong, all_ in zip(means[name].to_list(), means[of].to_list(), strict=True)
                 ]
-                at = np.repeat(np.arange(len(marks)), [one.size for one in marks])
+                at = np.repeat(np.arange(len(marks)), [mark.size for mark in marks])
                 row |= _named(name, share_interval(np.concatenate(marks), at, self.level))
             rows.append(row)
         return pl.DataFrame(rows, infer_schema_length=None)
@@ -350,10 +350,10 @@ def online_tests(
     there = _worlds(worlds)
     named = _algorithms(systems)
     sizes = _sizes(impressions)
-    chosen = [choose("method", one, METHODS) for one in dict.fromkeys(methods)]
+    chosen = [choose("method", fromkey, METHODS) for fromkey in dict.fromkeys(methods)]
     ways = _designs(designs)
     users = dict(feedback) if isinstance(feedback, Mapping) else {"clicks": feedback}
-    if not users or not all(isinstance(one, Clicks) for one in users.values()):
+    if not users or not all(isinstance(user, Clicks) for user in users.values()):
         raise SettingError(f"feedback: give Clicks(…), or several by name; got {feedback!r}")
     for name in ("forced", OFFLINE):
         if name in users:
@@ -485,7 +485,7 @@ class _OnlineTrial:
         rows = []
         for name, feedback in users.items():
             for left_out in self.lists.systems:
-                others = [one for one in self.lists.systems if one != left_out]
+                others = [system for system in self.lists.systems if system != left_out]
                 result = reuse_judgments(
                     self.world, self.lists, others, None, feedback, seed=self.seed
                 )

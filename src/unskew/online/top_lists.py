@@ -177,12 +177,14 @@ def named_systems(systems: object) -> dict[str, object]:
     """Return systems by name; refuse two of one name, and none."""
     if isinstance(systems, Mapping):
         named = {str(name): one for name, one in systems.items()}
-    elif isinstance(systems, Sequence) and all(isinstance(one, Algorithm) for one in systems):
+    elif isinstance(systems, Sequence) and all(isinstance(system, Algorithm) for system in systems):
         named = {}
-        for one in systems:
-            if one.name in named:
-                raise SettingError(f"two systems are called {one.name!r}: name them in a mapping")
-            named[one.name] = one
+        for system in systems:
+            if system.name in named:
+                raise SettingError(
+                    f"two systems are called {system.name!r}: name them in a mapping"
+                )
+            named[system.name] = system
     else:
         raise SettingError(
             f"systems: give a mapping from names to systems, or a list of algorithms such as "

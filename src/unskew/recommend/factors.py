@@ -58,7 +58,7 @@ class PureSVD(Algorithm):
     @classmethod
     def share_work(cls, settings: Sequence[PureSVD], train: Ratings) -> _Vectors:
         """Return the vectors of the largest setting: the first of them are those of the others."""
-        return _Vectors(user_rows(train), max(one.factors for one in settings))
+        return _Vectors(user_rows(train), max(setting.factors for setting in settings))
 
     def learn_shared(self, shared: _Vectors, train: Ratings, rng: np.random.Generator) -> Model:
         """Take the first vectors."""

@@ -214,7 +214,10 @@ class _Products:
 
 
 def _products(settings: Sequence[SLIM] | Sequence[EASE], train: Ratings) -> dict[str, _Products]:
-    return {one.values: _Products(one.name, _matrix(train, one.values)) for one in settings}
+    return {
+        setting.values: _Products(setting.name, _matrix(train, setting.values))
+        for setting in settings
+    }
 
 
 def _matrix(train: Ratings, values: str) -> SparseRows:

@@ -75,9 +75,9 @@ class AllVotes:
 def _most_neighbours(settings: Sequence[UserKNN] | Sequence[ItemKNN]) -> dict[float, int]:
     """Return the largest k of each asymmetry; all neighbours are a matter of their own."""
     largest: dict[float, int] = {}
-    for one in settings:
-        if one.k is not None:
-            largest[one.asymmetry] = max(one.k, largest.get(one.asymmetry, 0))
+    for setting in settings:
+        if setting.k is not None:
+            largest[setting.asymmetry] = max(setting.k, largest.get(setting.asymmetry, 0))
     return largest
 
 

@@ -580,7 +580,9 @@ def curves(rows: pl.DataFrame, unit: str, label: str, notes: Sequence[str]) -> F
     # Beside each other, or the bars of systems would hide each other.
     shift = alt.XOffset("system:N").scale(domain=systems)
     colours = system_colours(systems)
-    color = alt.Color("system:N").scale(domain=systems, range=[colours[one] for one in systems])
+    color = alt.Color("system:N").scale(
+        domain=systems, range=[colours[system] for system in systems]
+    )
     lines = whole.mark_line(strokeWidth=1.5, opacity=0.7).encode(
         x=x, y=alt.Y("mean:Q", title=label).scale(zero=False), color=color, xOffset=shift
     )

@@ -65,7 +65,7 @@ class SplitCounts(Result):
 
     def describe(self) -> dict[str, Any]:
         """Return all facts as plain values, for a card."""
-        names = [one.name for one in fields(self) if one.name != "per_item"]
+        names = [field.name for field in fields(self) if field.name != "per_item"]
         return {name: getattr(self, name) for name in names}
 
     def figure(self, scale: str = "linear", bins: int = 500) -> Figure:

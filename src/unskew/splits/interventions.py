@@ -229,7 +229,10 @@ class Design(DrawKeyed, ABC):
 
     def describe(self) -> dict[str, Any]:
         """Return the settings as plain values, for a card."""
-        return {"kind": self.kind, **{one.name: getattr(self, one.name) for one in fields(self)}}
+        return {
+            "kind": self.kind,
+            **{field.name: getattr(self, field.name) for field in fields(self)},
+        }
 
     def _evidence(
         self, held_out: Ratings, train: Ratings | None, mar: Ratings | None, seed: int

@@ -80,7 +80,7 @@ def protocol(name: str, **settings: Any) -> Splitter:
     PerUser(test=0.5, rounding='floor', number=None, pick='random')
     """
     kind = PROTOCOLS[choose("protocol", name, PROTOCOLS)]
-    allowed = [one.name for one in fields(kind)]
+    allowed = [field.name for field in fields(kind)]
     for setting in settings:
         if setting not in allowed:
             raise SettingError(f"{name} has no setting {setting!r}; it has: {', '.join(allowed)}")
@@ -297,18 +297,20 @@ def _under_one_numbering(
 ) -> tuple[list[Ratings], list[Events]]:
     """Return ratings and event logs under common ids."""
     parts: list[Ratings | Events] = [*ratings, *logs]
-    users, user_tables = Ids.union(*(one.users for one in parts))
-    items, item_tables = Ids.union(*(one.items for one in parts))
+    users, user_tables = Ids.union(*(part.users for part in parts))
+    items, item_tables = Ids.union(*(part.items for part in parts))
     tables = list(zip(user_tables, item_tables, strict=True))
-    return [one.recode(users, u, items, i) for one, (u, i) in zip(ratings, tables, strict=False)], [
+    return [
+        rating.recode(users, u, items, i) for rating, (u, i) in zip(ratings, tables, strict=False)
+    ], [
         replace(
-            one,
+            log,
             users=users,
             items=items,
-            user=frozen(recoded(one.user, u)),
-            item=frozen(recoded(one.item, i)),
+            user=frozen(recoded(log.user, u)),
+            item=frozen(recoded(log.item, i)),
         )
-        for one, (u, i) in zip(logs, tables[len(ratings) :], strict=True)
+        for log, (u, i) in zip(logs, tables[len(ratings) :], strict=True)
     ]
 
 

@@ -69,7 +69,7 @@ def random_parts(ratings: Ratings, shares: Sequence[float], seed: int = 0) -> li
 
     Where the shares add up to 1, the last part takes what rounding leaves over.
     """
-    parts = [as_share("shares", one) for one in shares]
+    parts = [as_share("shares", share) for share in shares]
     if not parts or sum(parts, Fraction(0)) > 1:
         raise SettingError(f"shares must add up to at most 1, got {list(shares)}")
     sizes = [int(portion(np.array([len(ratings)]), part)[0]) for part in parts]

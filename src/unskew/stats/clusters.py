@@ -85,7 +85,7 @@ def share_ends(
 def aligned_users(parts: Sequence[I32 | I64]) -> tuple[I64, list[I64]]:
     """Return all users of several splits, and where those of each split stand among them."""
     everyone = np.unique(np.concatenate(parts).astype(np.int64))
-    return everyone, [np.searchsorted(everyone, one) for one in parts]
+    return everyone, [np.searchsorted(everyone, part) for part in parts]
 
 
 class Ends(TypedDict):

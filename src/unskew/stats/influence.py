@@ -103,9 +103,9 @@ def common_users(parts: Sequence[Scores], kept: Sequence[Mask]) -> Ids:
 def distinct_splits(splits: Sequence[SplitInfluence]) -> list[SplitInfluence]:
     """Return the splits without those that repeat an earlier one value for value."""
     kept: list[SplitInfluence] = []
-    for one in splits:
-        if not any(one.same_values(other) for other in kept):
-            kept.append(one)
+    for split in splits:
+        if not any(split.same_values(other) for other in kept):
+            kept.append(split)
     return kept
 
 

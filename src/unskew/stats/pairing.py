@@ -82,8 +82,8 @@ class Paired:
     def rules(self) -> list[str]:
         """What counts as liked, and what an undefined value counts, where the scores know it."""
         undefined = {"zero": "count as 0", "skip": "leave their user out"}
-        lines = [one.relevance for one in self.parts if one.relevance]
-        lines += [f"undefined values {undefined[one.undefined]}" for one in self.parts]
+        lines = [part.relevance for part in self.parts if part.relevance]
+        lines += [f"undefined values {undefined[part.undefined]}" for part in self.parts]
         return list(dict.fromkeys(lines))
 
     @cached_property
@@ -234,7 +234,7 @@ def is_evaluated(scores: object) -> bool:
     """Return whether these are scores, scores of several folds, or paired values."""
     if isinstance(scores, Scores | Paired):
         return True
-    return isinstance(scores, Sequence) and all(isinstance(one, Scores) for one in scores)
+    return isinstance(scores, Sequence) and all(isinstance(score, Scores) for score in scores)
 
 
 def as_table(source: object) -> DataTable:

@@ -150,7 +150,7 @@ def _quantile(values: Sequence[float], level: float) -> float:
 def _variance(values: Sequence[float]) -> float:
     n = len(values)
     mean = math.fsum(values) / n
-    return math.fsum((one - mean) ** 2 for one in values) / (n - 1)
+    return math.fsum((value - mean) ** 2 for value in values) / (n - 1)
 
 
 def row_intervals(values: F64, level: float) -> tuple[F64, F64, F64]:

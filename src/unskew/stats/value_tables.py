@@ -84,7 +84,7 @@ def _user_column(table: DataTable) -> str | None:
 
 
 def _column(table: DataTable, name: str) -> str | None:
-    return next((one for one in table.frame.columns if plain_name(one) == name), None)
+    return next((column for column in table.frame.columns if plain_name(column) == name), None)
 
 
 def _wide(table: DataTable, user: str) -> Values:

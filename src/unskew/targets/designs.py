@@ -184,7 +184,7 @@ class Targets(DrawKeyed):
         # The name that says most: one with more settings is a special case of the others.
         for one in sorted(NAMED.values(), key=lambda one: -len(one.settings) - len(one.shown)):
             if one.fits(self):
-                usual = {**{one.name: one.default for one in fields(self)}, **one.shown}
+                usual = {**{field.name: field.default for field in fields(self)}, **one.shown}
                 name = one.build.__name__
                 settings = {
                     key: value

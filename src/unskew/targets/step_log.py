@@ -73,8 +73,8 @@ def _of_split(split: Split) -> EventParts:
 
 
 def _under_one_numbering(*parts: Events) -> list[Events]:
-    users, user_tables = Ids.union(*(one.users for one in parts))
-    items, item_tables = Ids.union(*(one.items for one in parts))
+    users, user_tables = Ids.union(*(part.users for part in parts))
+    items, item_tables = Ids.union(*(part.items for part in parts))
     return [
         replace(
             part,

@@ -217,7 +217,7 @@ def _added(metrics: str | Metric | Iterable[str | Metric], wanted: Iterable[str]
 
 
 def _undefined_notes(values: Mapping[tuple[str, str], Estimate], mean: str) -> Iterator[str]:
-    most = max((one.undefined for one in values.values()), default=0)
+    most = max((value.undefined for value in values.values()), default=0)
     if most and mean == "users":
         yield (
             f"{counted(most, 'user')} without a liked judgment left out of the means of "

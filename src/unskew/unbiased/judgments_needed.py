@@ -343,7 +343,7 @@ class _RankCounts:
         # c_a s_a - c_b s_b = difference, with the mean of s_a and s_b as stated.
         gap = 2 * (difference - mean * (part_a - part_b)) / both
         shares = mean + gap / 2, mean - gap / 2
-        return shares if all(0 <= one <= 1 for one in shares) else None
+        return shares if all(0 <= share <= 1 for share in shares) else None
 
     def reason(self, difference: float, mean: float) -> str:
         """Say why no liked shares give this difference; nothing where some do."""

@@ -325,7 +325,7 @@ class LikedShares(Result):
     def table(self) -> pl.DataFrame:
         """Return a row per system and version: the share, its interval, what it rests on."""
         shares = [self.share(name, levelled) for levelled in (False, True) for name in self.systems]
-        return pl.DataFrame([one.__dict__ for one in shares], _SHARE)
+        return pl.DataFrame([share.__dict__ for share in shares], _SHARE)
 
     def pairs(self) -> pl.DataFrame:
         """Return a row per pair and version: the difference, its interval, what it rests on."""

@@ -78,7 +78,10 @@ def given_model(source: object, evidence: RatingEvidence) -> ChanceModel:
         return ChanceModel("given", of, {"by": "pair"}, cell=lambda user, item: "")  # noqa: ARG005
     columns = source
     if isinstance(source, Mapping) and not any(_is_column(value) for value in source.values()):
-        columns = {"item": list(source), "propensity": [_as_chance(*one) for one in source.items()]}
+        columns = {
+            "item": list(source),
+            "propensity": [_as_chance(*item) for item in source.items()],
+        }
     table = read_table(columns)
     item, user = table.need("item", ITEM, None), table.pick("user", USER, None)
     name = next((c for c in table.frame.columns if c.lower() in ("propensity", "p")), None)

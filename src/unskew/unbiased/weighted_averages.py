@@ -242,7 +242,7 @@ class Averages:
     @cached_property
     def _cuts(self) -> I64:
         """The cutoffs of all estimands, ascending."""
-        return np.unique([one.metric.whole_cutoff for one in self._rows]).astype(np.int64)
+        return np.unique([row.metric.whole_cutoff for row in self._rows]).astype(np.int64)
 
     @cached_property
     def _diagnosed(self) -> list[tuple[bool, int]]:
@@ -294,7 +294,7 @@ class Averages:
 
     @cached_property
     def _divided(self) -> list[bool]:
-        return [self.divides(one) for one in self._rows]
+        return [self.divides(row) for row in self._rows]
 
     @cached_property
     def _rows(self) -> list[Estimand]:

@@ -55,7 +55,7 @@ class Reach:
             self.beta,
             keys,
         )
-        a, w, u, i, g, b, k = (frozen(one) for one in arrays)
+        a, w, u, i, g, b, k = (frozen(array) for array in arrays)
         return a, w, u, i, g, b, k, float(self.if_liked), float(self.if_not)
 
     def tile(self, users: I32, liked: Mask) -> F64:

@@ -564,10 +564,10 @@ def _checked(part: Part, weights: Any) -> tuple[float, ...] | None:
     if weights is None:
         return None
     try:
-        numbers = tuple(float(one) for one in weights)
+        numbers = tuple(float(weight) for weight in weights)
     except (TypeError, ValueError):
         raise SettingError(f"{type(part).__name__}: weights must be a list of numbers") from None
-    if not numbers or not all(0 <= one < np.inf for one in numbers) or not any(numbers):
+    if not numbers or not all(0 <= number < np.inf for number in numbers) or not any(numbers):
         kind = type(part).__name__
         raise SettingError(f"{kind}: weights must be numbers from 0 up, and not all 0")
     return numbers

@@ -270,7 +270,7 @@ class Stars(Part):
         if not 0 < self.liked_share < 1:
             raise SettingError(
                 f"Stars: liked={self.liked:g} leaves no rating that is liked, or none that is "
-                f"not; ratings are {', '.join(f'{one:g}' for one in self.values)}"
+                f"not; ratings are {', '.join(f'{value:g}' for value in self.values)}"
             )
 
     @classmethod

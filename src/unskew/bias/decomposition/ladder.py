@@ -135,7 +135,7 @@ class Ladder(Result):
             pairs = zip(self.parts, tables, strict=True)
             numbers = [table[part.users] for part, table in pairs]
         every = np.unique(np.concatenate(numbers))
-        return every.size, [np.searchsorted(every, one) for one in numbers]
+        return every.size, [np.searchsorted(every, number) for number in numbers]
 
     def step(self, name: str, a: str, b: str | None = None) -> Step:
         """Return a step of one system, or of `a` less `b`.
@@ -156,7 +156,7 @@ class Ladder(Result):
         for part in self.parts:
             rungs = part.rungs[upper] if lower is None else part.rungs[upper] - part.rungs[lower]
             values.append(rungs[mine] if other is None else rungs[mine] - rungs[other])
-        value = math.fsum(float(one.mean()) for one in values) / len(values)
+        value = math.fsum(float(value.mean()) for value in values) / len(values)
         error = self._error(values)
         half = None if error is None else error * student_t_quantile(0.975, self.users - 1)
         z, events = self._test(name, value, mine, other)

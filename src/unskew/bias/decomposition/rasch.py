@@ -299,7 +299,7 @@ def _bound(excluded: Sparse, ones: Sparse) -> tuple[tuple[I32, I32], tuple[F64, 
     turn, quiet = 0, 0
     while quiet < 2:
         side = turn % 2
-        free = [one == FREE for one in turns]
+        free = [turn == FREE for turn in turns]
         counts = [
             np.bincount(pair[side][free[0][pair[0]] & free[1][pair[1]]], minlength=sizes[side])
             for pair in pairs

@@ -79,12 +79,12 @@ class Candidate:
 
 def starts(libraries: Mapping[str, Library], quantities: Sequence[PrintedQuantity]) -> list[Start]:
     """Return ours and every library that has all quantities, in every form it is known in."""
-    result = [Start(OURS, tuple(one.row() for one in quantities))]
+    result = [Start(OURS, tuple(quantity.row() for quantity in quantities))]
     for library in libraries.values():
         for given in dict.fromkeys(row.given for row in library.metrics):
             rows = [
-                [row for row in library.metrics if row.given == given and one.is_of(row)]
-                for one in quantities
+                [row for row in library.metrics if row.given == given and quantity.is_of(row)]
+                for quantity in quantities
             ]
             result += [Start(library.key, chosen) for chosen in _combined(rows)]
     return result
@@ -204,8 +204,8 @@ def _ties(laid: Laid, targets: Sequence[Target]) -> list[str]:
 
 def in_sentences(findings: Sequence[DataFinding]) -> list[str]:
     """Say what was counted; nothing of what does not occur."""
-    some = [f"{one.what} ({one.count:,})" for one in findings if one.count]
-    none = [one.what for one in findings if not one.count]
+    some = [f"{finding.what} ({finding.count:,})" for finding in findings if finding.count]
+    none = [finding.what for finding in findings if not finding.count]
     lines = [f"in the data: {'; '.join(some)}"] if some else []
     if none:
         lines.append(f"looked for and not present: {'; '.join(none)}")

@@ -92,14 +92,14 @@ class Explanation(Result):
     def table(self) -> pl.DataFrame:
         """Return a row per class that fits: title, libraries, changes, differences, values."""
         columns: dict[str, list[Any]] = {
-            "convention": [one.title for one in self.answers],
-            "libraries": ["; ".join(one.libraries) for one in self.answers],
-            "changes": ["; ".join(one.changes) for one in self.answers],
-            "other than our defaults": [one.differences for one in self.answers],
+            "convention": [answer.title for answer in self.answers],
+            "libraries": ["; ".join(answer.libraries) for answer in self.answers],
+            "changes": ["; ".join(answer.changes) for answer in self.answers],
+            "other than our defaults": [answer.differences for answer in self.answers],
         }
         schema: dict[str, Any] = dict.fromkeys(columns, pl.String)
         for at, label in enumerate(self.printed):
-            columns[label] = [one.values[at] for one in self.answers]
+            columns[label] = [answer.values[at] for answer in self.answers]
             schema[label] = pl.Float64
         return pl.DataFrame(columns, schema=schema)
 
@@ -107,7 +107,7 @@ class Explanation(Result):
         """Return the classes that fit, the first ten."""
         if not self.answers:
             return []
-        titles = [_with_others(one) for one in self.answers[:SHOWN]]
+        titles = [_with_others(answer) for answer in self.answers[:SHOWN]]
         shown = self.table().head(SHOWN).drop("changes", "libraries")
         shown = shown.with_columns(pl.Series("convention", titles))
         return [Table("", shown, 6 if digits is None else digits)]
@@ -155,7 +155,7 @@ class Explanation(Result):
         return {
             "verdict": self.verdict,
             "printed": dict(self.printed),
-            "answers": [vars(one) for one in self.answers],
+            "answers": [vars(answer) for answer in self.answers],
             "tried": self.tried,
             "classes": self.classes,
             "changed": self.changed,

@@ -206,7 +206,7 @@ def read_targets(
             "values must map metrics to printed values, such as {'nDCG@10': '0.3211'}, or systems "
             f"to such mappings; got {values!r}"
         )
-    nested = [isinstance(one, Mapping) for one in values.values()]
+    nested = [isinstance(value, Mapping) for value in values.values()]
     if any(nested) != all(nested):
         raise SettingError("values must be either all of one system, or all named by system")
     if not any(nested):

@@ -74,8 +74,8 @@ class Waterfall(Result):
     def table(self) -> pl.DataFrame:
         """Return a row per step: the choice, its options, its effect, its range, the number."""
         rows = [
-            (one.axis, one.before, one.after, one.effect, one.low, one.high, one.value)
-            for one in self.steps
+            (step.axis, step.before, step.after, step.effect, step.low, step.high, step.value)
+            for step in self.steps
         ]
         names = ("step", "before", "after", "effect", "lowest", "highest", "value")
         kinds = (*[pl.String] * 3, *[pl.Float64] * 4)
@@ -113,7 +113,7 @@ class Waterfall(Result):
             "system": self.system,
             "ends": list(self.ends),
             "values": list(self.values),
-            "steps": [vars(one) for one in self.steps],
+            "steps": [vars(step) for step in self.steps],
             "idle": list(self.idle),
             "orders": self.orders,
             "notes": list(self.notes),
@@ -124,10 +124,10 @@ class Waterfall(Result):
         import altair as alt
 
         rows, before = [_bar(self.ends[0], 0.0, self.values[0], "number")], self.values[0]
-        for one in self.steps:
-            kind = "up" if one.effect > 0 else "down"
-            rows.append(_bar(f"{one.axis}: {one.after}", before, one.value, kind))
-            before = one.value
+        for step in self.steps:
+            kind = "up" if step.effect > 0 else "down"
+            rows.append(_bar(f"{step.axis}: {step.after}", before, step.value, kind))
+            before = step.value
         rows.append(_bar(self.ends[1], 0.0, self.values[1], "number"))
         order = [row["step"] for row in rows]
         colour = alt.Scale(domain=["number", "up", "down"], range=[GREY, BLUE, VERMILION])

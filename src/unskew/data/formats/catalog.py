@@ -335,7 +335,7 @@ def _found(entry: CatalogEntry, home: Path, options: dict[str, Any]) -> Parts:
 
         with temporary_folder() as temporary:
             folder = temporary / "data"
-            patterns = [one for group in entry.files for one in group.split("|")]
+            patterns = [word for group in entry.files for word in group.split("|")]
             unpack(archive, folder, wanted=patterns)
             with _naming([], archive):
                 return entry.reader(*_complete(entry, folder, archive), **of_reader)
@@ -378,10 +378,10 @@ def _tagged(path: Path) -> Ratings:
 
 def find(folder: Path, pattern: str, *, deep: bool = True) -> list[Path]:
     """Return the files of the first alternative that is there; of several, those least deep."""
-    for one in pattern.split("|"):
+    for word in pattern.split("|"):
         hits = [
             path
-            for path in (folder.rglob(one) if deep else folder.glob(one))
+            for path in (folder.rglob(word) if deep else folder.glob(word))
             if path.is_file() and not _hidden(path.relative_to(folder))
         ]
         if hits:

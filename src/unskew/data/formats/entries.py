@@ -96,7 +96,9 @@ class CatalogEntry:
 def keywords(function: Callable[..., Any]) -> tuple[str, ...]:
     """Return the options of a function that reads files: what it takes by keyword only."""
     parameters = inspect.signature(function).parameters.values()
-    return tuple(one.name for one in parameters if one.kind is one.KEYWORD_ONLY)
+    return tuple(
+        parameter.name for parameter in parameters if parameter.kind is parameter.KEYWORD_ONLY
+    )
 
 
 def _movielens(

@@ -299,7 +299,7 @@ class DataTable:
 
     def rivals(self, column: str, names: Sequence[str]) -> list[str]:
         """Return the other columns that have a name of this kind, most telling first."""
-        others = [other for other in self.frame.columns if plain_name(other) in names]
+        others = [column for column in self.frame.columns if plain_name(column) in names]
         others.sort(key=lambda other: names.index(plain_name(other)))
         return [other for other in others if other != column]
 

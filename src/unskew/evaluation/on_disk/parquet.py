@@ -98,7 +98,7 @@ def largest_row_group(path: str, columns: Collection[str]) -> int:
 
 def _compressed(group: dict[int, Any], columns: Collection[str]) -> int:
     chunks = [chunk[_COLUMN] for chunk in group[_COLUMNS]]
-    return sum(one[_COMPRESSED] for one in chunks if one[_PATH][0].decode() in columns)
+    return sum(chunk[_COMPRESSED] for chunk in chunks if chunk[_PATH][0].decode() in columns)
 
 
 def _footer(path: Path, size: int) -> dict[int, Any]:

@@ -110,7 +110,7 @@ class Rule:
 
     def conclude(self, readings: Mapping[str, Reading]) -> Check:
         """Put the answers for all splits together: the worst light, and where it is."""
-        light = min((one.light for one in readings.values()), key=list(LIGHTS).index)
+        light = min((reading.light for reading in readings.values()), key=list(LIGHTS).index)
         label, worst = worst_of({at: one for at, one in readings.items() if one.light == light})
         sentence, short = worst.sentence, worst.short or amount(worst.value, self.unit)
         if len(readings) > 1:
@@ -133,13 +133,13 @@ class Rule:
         self, readings: Mapping[str, Reading], light: str, label: str, worst: Reading
     ) -> tuple[str, str]:
         """Say in how many splits, and in which it is worst; and the value in a few words."""
-        alike = [one for one in readings.values() if one.light == light]
+        alike = [reading for reading in readings.values() if reading.light == light]
         values = [one.value for one in alike if one.value is not None]
         short = ""
         if values:
             low, high = (amount(one, self.unit) for one in (min(values), max(values)))
             short = low if low == high else f"{low} to {high}"
-        if len({one.sentence for one in readings.values()}) == 1:
+        if len({reading.sentence for reading in readings.values()}) == 1:
             return worst.sentence, short
         if light == "shown":
             return f"{short} over {len(readings):,} splits. {label}: {worst.sentence}", short

@@ -67,25 +67,25 @@ class Lights(Result):
     @property
     def lights(self) -> dict[str, str]:
         """The light of each check, by its key."""
-        return {one.key: one.light for one in self.checks}
+        return {check.key: check.light for check in self.checks}
 
     def of_light(self, light: str) -> tuple[Check, ...]:
         """Return the checks with a light: `leak`, `look`, `unknown`, `shown` or `ok`."""
         choose("light", light, LIGHTS)
-        return tuple(one for one in self.checks if one.light == light)
+        return tuple(check for check in self.checks if check.light == light)
 
     def check(self, key: str) -> Check:
         """Return one check by its key, such as `future`."""
-        choose("check", key, [one.key for one in self.checks])
-        return next(one for one in self.checks if one.key == key)
+        choose("check", key, [check.key for check in self.checks])
+        return next(check for check in self.checks if check.key == key)
 
     def table(self) -> pl.DataFrame:
         """Return a row per check and split: its light, its value, and when the light changes."""
         rows = [
-            (one.key, one.title, label, part.light, part.value, one.unit, one.threshold,
+            (check.key, check.title, label, part.light, part.value, check.unit, check.threshold,
              part.sentence)
-            for one in self.checks
-            for label, part in one.readings.items()
+            for check in self.checks
+            for label, part in check.readings.items()
         ]  # fmt: skip
         texts = ["key", "title", "split", "light", "value", "unit", "threshold", "sentence"]
         schema = {name: pl.Float64 if name == "value" else pl.String for name in texts}
@@ -99,10 +99,10 @@ class Lights(Result):
     def counts(self) -> pl.DataFrame:
         """Return a row per number behind the lights: its check, its split, its name, its value."""
         rows = [
-            (one.key, label, name, None if isinstance(value, str) else value,
+            (check.key, label, name, None if isinstance(value, str) else value,
              value if isinstance(value, str) else None)
-            for one in self.checks
-            for label, part in one.readings.items()
+            for check in self.checks
+            for label, part in check.readings.items()
             for name, value in part.counts.items()
         ]  # fmt: skip
         schema = {
@@ -191,7 +191,7 @@ class Lights(Result):
         return {
             "verdict": self.verdict(),
             "lights": self.lights,
-            "checks": [one.to_dict() for one in self.checks],
+            "checks": [check.to_dict() for check in self.checks],
             "splits": {label: _plain(one) for label, one in self.splits.items()},
             "notes": list(self.notes),
         }
@@ -285,7 +285,7 @@ def light_blocks(diagnosis: Lights) -> list[Block]:
 def fact_blocks(diagnosis: Lights) -> list[Block]:
     """Return the facts, and the drift of items."""
     facts = diagnosis.of_light("shown")
-    blocks: list[Block] = [_table([(SIGNS["shown"], *_row(one)) for one in facts])]
+    blocks: list[Block] = [_table([(SIGNS["shown"], *_row(fact)) for fact in facts])]
     if diagnosis.drift:
         blocks.insert(0, Picture(diagnosis.figure("drift")))
     return blocks
@@ -293,7 +293,7 @@ def fact_blocks(diagnosis: Lights) -> list[Block]:
 
 def threshold_table(diagnosis: Lights) -> Table:
     """Return when each light changes."""
-    rows = [(one.key, one.title, one.threshold, one.remedy) for one in diagnosis.checks]
+    rows = [(check.key, check.title, check.threshold, check.remedy) for check in diagnosis.checks]
     names = ["key", "check", "when the light changes", "what to do"]
     return Table("", pl.DataFrame(rows, schema=dict.fromkeys(names, pl.String), orient="row"))
 
@@ -317,7 +317,7 @@ def _turned(frame: pl.DataFrame) -> pl.DataFrame:
     columns: dict[str, list[object]] = {"number": list(names)}
     for row in frame.iter_rows(named=True):
         values = [row[name] for name in names]
-        columns[row["split"]] = [None if one is None else float(one) for one in values]
+        columns[row["split"]] = [None if value is None else float(value) for value in values]
     return pl.DataFrame(columns)
 
 
@@ -397,7 +397,7 @@ def diagnose(split: Split | Iterable[Split], *, log: Events | Ratings | None = N
     ['future', 'user-order', 'unborn-items', 'torn-sessions']
     """
     view = None if log is None else Log.of(log)
-    readings: dict[str, dict[str, Reading]] = {one.key: {} for one in CHECKS}
+    readings: dict[str, dict[str, Reading]] = {check.key: {} for check in CHECKS}
     counts: dict[str, SplitCounts] = {}
     timelines: list[RowsOverTime] = []
     drift: list[DriftPeriod] = []

@@ -86,14 +86,14 @@ def features(parts: SplitParts) -> Reading:
         fits += _fits(parts, name, column)
     counts: dict[str, int | float | str | None] = {
         "columns": len(numeric),
-        "compared": len({one.column for one in fits}),
+        "compared": len({fit.column for fit in fits}),
     }
     leaks: dict[str, FeatureFit] = {}
     for one in sorted(fits, key=lambda fit: fit.misfit):
         if one.is_leak:
             leaks.setdefault(one.column, one)
     if leaks:
-        texts = [f"{one.column!r} follows {one.statistic}" for one in leaks.values()]
+        texts = [f"{leak.column!r} follows {leak.statistic}" for leak in leaks.values()]
         worst = next(iter(leaks.values()))
         counts |= {"misfit": worst.misfit, "misfit_without_test": worst.without}
         sentence = f"{listed(texts)}, not those of training alone."
@@ -148,7 +148,7 @@ def _log_column(parts: SplitParts, log: Events | Ratings, name: str) -> Column |
 
 
 def _column(user: list[I32], item: list[I32], values: list[F64 | None]) -> Column | None:
-    known = [one for one in values if one is not None]
+    known = [value for value in values if value is not None]
     return Column(user, item, known) if len(known) == len(values) else None
 
 

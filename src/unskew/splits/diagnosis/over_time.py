@@ -255,8 +255,8 @@ def rows_over_time(parts: SplitParts) -> RowsOverTime | None:
     times |= {name: times_of(one) for name, one in parts.validation.items() if one.time is not None}
     spans = {name: (int(one.min()), int(one.max())) for name, one in times.items() if one.size}
     ends = [int(end) for end in parts.log.ordered_time[[0, -1]]]
-    low, high = min(ends[0], *(one[0] for one in spans.values())), ends[1]
-    high = max(high, *(one[1] for one in spans.values()))
+    low, high = min(ends[0], *(span[0] for span in spans.values())), ends[1]
+    high = max(high, *(span[1] for span in spans.values()))
     width = max(-(-(high - low + 1) // BINS), 1)
     rows = {
         name: np.bincount((one - low) // width, minlength=BINS)[:BINS]
@@ -348,13 +348,13 @@ def _windows(timelines: Sequence[RowsOverTime]) -> Figure:
     """Draw a bar from the first to the last row of each part of each split."""
     import altair as alt
 
-    parts = list(dict.fromkeys(part for one in timelines for part in one.spans))
+    parts = list(dict.fromkeys(part for timeline in timelines for part in timeline.spans))
     rows = [
-        {"split": one.label, "part": part, "from": _moment(low), "to": _moment(high)}
-        for one in timelines
-        for part, (low, high) in one.spans.items()
+        {"split": timeline.label, "part": part, "from": _moment(low), "to": _moment(high)}
+        for timeline in timelines
+        for part, (low, high) in timeline.spans.items()
     ]
-    labels = list(dict.fromkeys(one.label for one in timelines))
+    labels = list(dict.fromkeys(timeline.label for timeline in timelines))
     chart = (
         alt.Chart(alt.NamedData(name="rows"), width=620, height=alt.Step(22))
         .mark_bar(opacity=0.75, height=9)
@@ -382,7 +382,7 @@ def drift(periods: Sequence[DriftPeriod]) -> Figure:
     import altair as alt
 
     label = periods[-1].label
-    shown = [one for one in periods if one.label == label]
+    shown = [period for period in periods if period.label == label]
     kinds = {"measured": VERMILION, "expected without drift": GREY}
     rows = [
         {"from": _moment((one.first + one.last) // 2), "kind": kind, "distance": value}

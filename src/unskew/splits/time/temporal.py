@@ -117,7 +117,9 @@ class Temporal(Splitter):
     def describe(self) -> dict[str, Any]:
         """Return the settings for a card; those that came later only where they are set."""
         later = {
-            one.name: one.default for one in fields(self) if one.name in self.draw_omit_default
+            field.name: field.default
+            for field in fields(self)
+            if field.name in self.draw_omit_default
         }
         card = super().describe()
         return {key: value for key, value in card.items() if later.get(key, ...) != value}

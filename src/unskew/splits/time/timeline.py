@@ -138,8 +138,8 @@ class TimeAxis:
     @cached_property
     def tick(self) -> int:
         """How fine the time stamps are, in microseconds: a day, a second, or less."""
-        return next(one for one in _TICKS if not (self.time[:1000] % one).any()
-                    and not (self.time % one).any())  # fmt: skip
+        return next(tick for tick in _TICKS if not (self.time[:1000] % tick).any()
+                    and not (self.time % tick).any())  # fmt: skip
 
     def edge_at(self, moment: int, ties: str) -> Edge:
         """Cut at a moment: rows at it come after the cut (`test`) or before it (`train`)."""

@@ -171,9 +171,9 @@ class Windows(Splitter):
     def _windows(self, line: TimeAxis) -> list[Window]:
         """Return the windows that have rows."""
         windows = self._by_rows(line) if self.length is None else self._by_length(line)
-        full = [one for one in windows if one.span.size]
+        full = [window for window in windows if window.span.size]
         if len(full) < len(windows) and self.empty == "error":
-            one = next(one for one in windows if not one.span.size)
+            one = next(window for window in windows if not window.span.size)
             raise DataError(
                 f"{self.name}: there is no row in window {one.number}, from {one.start.text} to "
                 f"{one.end.text}; the log lasts from {written(int(line.time[0]))} to "

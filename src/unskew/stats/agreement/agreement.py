@@ -261,9 +261,9 @@ def agreement(
         scores = scores if table is None else table
         sources, notes = conditions_of(scores, metrics)
         systems = sources[0].systems
-        named = tuple(one.name for one in sources)
-        values = np.array([one.means for one in sources])
-        negated = dict.fromkeys(one.label for one in sources if one.sign < 0)
+        named = tuple(source.name for source in sources)
+        values = np.array([source.means for source in sources])
+        negated = dict.fromkeys(source.label for source in sources if source.sign < 0)
         if negated:
             notes.append(
                 f"{', '.join(negated)}: lower is better, so values are negated before the systems "
@@ -405,23 +405,23 @@ def score_table(
         if users:
             drawn = resampled(conditions, users, seed, threads, None)
         else:
-            drawn = np.array([[one.means for one in conditions]])
-        for at, one in enumerate(conditions):
+            drawn = np.array([[condition.means for condition in conditions]])
+        for at, condition in enumerate(conditions):
             if np.isnan(drawn[:, at]).any():
                 raise DataError(
-                    f"{one.label} has no value per user, so users=… cannot resample users"
+                    f"{condition.label} has no value per user, so users=… cannot resample users"
                 )
-            metric = known_metric(one.label)
+            metric = known_metric(condition.label)
             # `stability` knows on which side a metric is better by its name, if it is known.
-            sign = 1.0 if metric is None else one.sign
+            sign = 1.0 if metric is None else condition.sign
             frame = pl.DataFrame(
                 {
-                    "system": list(one.systems) * len(drawn),
+                    "system": list(condition.systems) * len(drawn),
                     "score": (sign * drawn[:, at]).ravel(),
-                    "users": np.repeat(np.arange(len(drawn)), len(one.systems)),
+                    "users": np.repeat(np.arange(len(drawn)), len(condition.systems)),
                 }
             )
-            family = one.label if metric is None else str(metric.family)
+            family = condition.label if metric is None else str(metric.family)
             cutoff = pl.lit(None if metric is None else metric.cutoff, pl.Int64)
             frame = frame.with_columns(pl.lit(family).alias("metric"), cutoff.alias("cutoff"))
             if several:

@@ -98,7 +98,8 @@ def _check_known(values: F64, named: Sequence[str], systems: Sequence[str]) -> N
 def named_sources(scores: Mapping[Any, Any]) -> bool:
     """Return whether a mapping holds several sources by name, and not the columns of one table."""
     return all(
-        is_evaluated(one) or isinstance(one, Mapping) or is_frame(one) for one in scores.values()
+        is_evaluated(score) or isinstance(score, Mapping) or is_frame(score)
+        for score in scores.values()
     )
 
 
@@ -163,8 +164,8 @@ def resampled(
     from unskew.stats import kernels
 
     groups: dict[int, list[int]] = {}
-    for at, one in enumerate(sources):
-        groups.setdefault(id(one.paired), []).append(at)
+    for at, source in enumerate(sources):
+        groups.setdefault(id(source.paired), []).append(at)
     several = [sources[members[0]].paired for members in groups.values()]
     everyone, tables = Ids.union(*(both.users for both in several))
     key = np.uint64(key_of(seed, "bootstrap"))

@@ -284,19 +284,19 @@ def _compare_all(
     compared, count = [], PermutationCount(0, False)
     for group in _groups(labels, pairing, settings):
         samples = [_sample(pairing, label, pairs, settings.threads) for label in group]
-        sides = [settings.side(pairing.better[one.label]) for one in samples]
+        sides = [settings.side(pairing.better[sample.label]) for sample in samples]
         p, corrected, count = p_values(samples, sides, settings)
-        for row, one in enumerate(samples):
-            numbers = _numbers(one, pairing.better[one.label], pairing.systems, settings)
+        for row, tested in enumerate(samples):
+            numbers = _numbers(tested, pairing.better[tested.label], pairing.systems, settings)
             numbers |= {"p": p[row], "p_corrected": corrected[row]}
-            left_out = one.kept.size - one.users
-            compared.append(_Compared(one.label, one.users, one.means, left_out, numbers))
+            left_out = tested.kept.size - tested.users
+            compared.append(_Compared(tested.label, tested.users, tested.means, left_out, numbers))
     return compared, count
 
 
 def _table(columns: list[dict[str, object]], settings: TestSettings) -> pl.DataFrame:
     """Return a row per metric and pair; p-values of all metrics are corrected here."""
-    table = pl.concat([pl.DataFrame(one) for one in columns])
+    table = pl.concat([pl.DataFrame(column) for column in columns])
     if settings.family == "all" and settings.correction in CORRECTIONS:
         corrected = correct(table["p"].to_numpy(), settings.correction)
         table = table.with_columns(p_corrected=pl.Series(corrected))
@@ -393,7 +393,7 @@ def _columns(with_rope: bool) -> list[str]:
 
 
 def _left_out(samples: list[_Compared]) -> list[str]:
-    lost = {one.label: one.left_out for one in samples if one.left_out}
+    lost = {sample.label: sample.left_out for sample in samples if sample.left_out}
     if not lost:
         return []
     names = ", ".join(f"{count:,} of {label}" for label, count in lost.items())

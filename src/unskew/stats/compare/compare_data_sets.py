@@ -75,8 +75,8 @@ def rank_intervals(
     """
     of_each = np.stack(
         [
-            _drawn_ranks(one, metric, better, resamples, (seed, number), threads, progress)
-            for number, one in enumerate(samples)
+            _drawn_ranks(sample, metric, better, resamples, (seed, number), threads, progress)
+            for number, sample in enumerate(samples)
         ]
     )
     count = len(samples)
@@ -216,13 +216,13 @@ def compare_data_sets(
         rope = as_number("rope", rope)
     given = read_data_sets(scores, metric, missing)
     pairs = _pairs(given, reference, test)
-    samples = [sample(one.copy(), pairs, given.label, threads) for one in given.values]
-    means = np.stack([one.means for one in samples])
+    samples = [sample(value.copy(), pairs, given.label, threads) for value in given.values]
+    means = np.stack([sample.means for sample in samples])
     ranks = ranks_of(means, given.better)
     low = high = np.full(len(given.systems), np.nan)
     if resamples and len(samples) >= LEAST_DATA_SETS:
         low, high = rank_intervals(
-            [_as_paired(given, one) for one in given.values],
+            [_as_paired(given, value) for value in given.values],
             ranks,
             metric=given.label,
             better=given.better,
@@ -237,14 +237,14 @@ def compare_data_sets(
         data_sets=given.names,
         metric=given.label,
         better=given.better,
-        users=tuple(one.users for one in samples),
+        users=tuple(sample.users for sample in samples),
         means=means,
         ranks=ranks,
         rank_low=low,
         rank_high=high,
         friedman=friedman_test(ranks, permutations, seed),
         pairs=_pair_table(given, samples, ranks, test, rope, confidence),
-        errors=np.stack([one.standard_error for one in samples]),
+        errors=np.stack([sample.standard_error for sample in samples]),
         test=test,
         reference=reference,
         rope=rope,
@@ -294,7 +294,7 @@ def read_data_sets(scores: Mapping[str, Any], metric: str | None, missing: str) 
     notes += _rule_notes({name: read[name] for name in names})
     values = []
     for name in names:
-        columns = [read[name].systems.index(one) for one in systems]
+        columns = [read[name].systems.index(system) for system in systems]
         values.append(np.ascontiguousarray(_complete(name, read[name], labels[name])[:, columns]))
     return DataSetValues(names, systems, label, better, tuple(values), tuple(notes))
 
@@ -333,7 +333,7 @@ def _shared(
     read: Mapping[str, Paired], missing: str
 ) -> tuple[tuple[str, ...], tuple[str, ...], list[str]]:
     """Return the data sets and systems that are compared, and what was left out."""
-    every = tuple(dict.fromkeys(one for values in read.values() for one in values.systems))
+    every = tuple(dict.fromkeys(system for values in read.values() for system in values.systems))
     lacks = {
         name: [one for one in every if one not in values.systems] for name, values in read.items()
     }
@@ -418,9 +418,9 @@ def _pair_table(
     """Return a row per pair; see `DataSetComparison.table`."""
     pairs = samples[0].pairs
     side = -1.0 if given.better == "lower" else 1.0
-    difference = np.stack([_differences(one) for one in samples])
-    error = np.stack([one.standard_error for one in samples])
-    users = np.array([one.users for one in samples], np.float64)
+    difference = np.stack([_differences(sample) for sample in samples])
+    error = np.stack([sample.standard_error for sample in samples])
+    users = np.array([sample.users for sample in samples], np.float64)
     above, below = sign_counts(side * difference)
     p_sign = np.minimum(2 * binomial_half_cdf(np.minimum(above, below), above + below), 1.0)
     p_sign = np.where(above + below == 0, 1.0, p_sign)
@@ -490,7 +490,7 @@ def _p_values(test: str, difference: F64, ranks: F64, pairs: Pairs, p_sign: F64)
     if test == "nemenyi":
         mean = ranks.mean(axis=0)
         gaps = mean[pairs.one] - mean[pairs.other]
-        return np.array([nemenyi_p(float(one), ranks.shape[1], count) for one in gaps])
+        return np.array([nemenyi_p(float(gap), ranks.shape[1], count) for gap in gaps])
     if test == "wilcoxon":
         scale = np.abs(difference).max(axis=0)
         # Equal up to rounding is equal, as the exact test needs to know.

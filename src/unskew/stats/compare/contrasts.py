@@ -172,7 +172,9 @@ class Contrasts(Result):
 
     def leader(self, design: str) -> str:
         """Return the system with the best mean under a design; of equal ones the first."""
-        others = {name: [one for one in self.systems if one != name] for name in self.systems}
+        others = {
+            name: [system for system in self.systems if system != name] for name in self.systems
+        }
         return max(
             self.systems,
             key=lambda name: min(self.get(design, name, one).difference for one in others[name]),
@@ -181,7 +183,7 @@ class Contrasts(Result):
     def winner(self, design: str) -> str | None:
         """Return the leader if it is significantly ahead of every other system, else None."""
         first = self.leader(design)
-        rows = [self.get(design, first, one) for one in self.systems if one != first]
+        rows = [self.get(design, first, system) for system in self.systems if system != first]
         ahead = all(row.p <= self.alpha and row.difference > 0 for row in rows)
         return first if ahead else None
 
@@ -228,7 +230,7 @@ class Contrasts(Result):
 
     def table(self) -> pl.DataFrame:
         """Return a row per design and pair; the columns are the fields of `Contrast`."""
-        names = [one.name for one in fields(Contrast)]
+        names = [field.name for field in fields(Contrast)]
         return pl.DataFrame({name: [getattr(row, name) for row in self.rows] for name in names})
 
     def display_table(self) -> pl.DataFrame:
@@ -350,7 +352,7 @@ def contrasts(
         design: pair_errors(splits[design], pairs, blocks, target=target, level=level)
         for design in sorted(parts)
     }
-    largest = largest_t([one.influence for one in errors.values()], draws, seed)
+    largest = largest_t([error.influence for error in errors.values()], draws, seed)
     critical = _finite_critical(largest, level)
     sign = -1.0 if better == "lower" else 1.0
     by_pair: dict[tuple[str, str, str], Contrast] = {}
@@ -548,7 +550,7 @@ def _means(
 ) -> dict[str, dict[str, float]]:
     result = {}
     for design in designs:
-        means = np.stack([one.means for one in splits[design]]).mean(axis=0)
+        means = np.stack([split.means for split in splits[design]]).mean(axis=0)
         by_name = dict(zip(sorted_names, means.tolist(), strict=True))
         result[design] = {name: by_name[name] for name in systems}
     return result

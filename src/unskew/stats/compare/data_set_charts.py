@@ -70,7 +70,7 @@ def _bars(systems: RankedSystems) -> list[tuple[float, float]]:
     """Return the ends of the bars: the groups of systems that share a letter, two or more."""
     named = [_split(text) for text in systems.letters]
     groups = []
-    for name in dict.fromkeys(one for names in named for one in names):
+    for name in dict.fromkeys(name for names in named for name in names):
         members = [rank for rank, names in zip(systems.ranks, named, strict=True) if name in names]
         if len(members) > 1:
             groups.append((min(members), max(members)))

@@ -173,7 +173,7 @@ def _chosen(systems: tuple[str, ...], reference: str | None) -> list[tuple[str, 
         return list(combinations(systems, 2))
     if reference not in systems:
         raise unknown_name("reference system", reference, systems)
-    return [(one, reference) for one in systems if one != reference]
+    return [(system, reference) for system in systems if system != reference]
 
 
 def _check(judged: Judged) -> None:

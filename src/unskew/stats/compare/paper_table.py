@@ -179,7 +179,7 @@ class PaperTable(Result):
         if better == "neither" or math.isnan(means[system]):
             return None
         sign = 1 if better == "higher" else -1
-        return 1 + sum(sign * one > sign * means[system] for one in means.values())
+        return 1 + sum(sign * mean > sign * means[system] for mean in means.values())
 
     def display_tables(self, digits: int | None = None) -> list[Table]:
         """Return the table as it is printed, with its caption below."""
@@ -242,8 +242,8 @@ class PaperTable(Result):
 
     def _directions(self) -> list[str]:
         """Say where lower is better, or neither direction."""
-        lower = [one for one in self.metrics if self.comparison.better[one] == "lower"]
-        neither = [one for one in self.metrics if self.comparison.better[one] == "neither"]
+        lower = [metric for metric in self.metrics if self.comparison.better[metric] == "lower"]
+        neither = [metric for metric in self.metrics if self.comparison.better[metric] == "neither"]
         lines = [f"Lower is better for {_in_a_row(lower)}."] if lower else []
         if neither:
             lines.append(f"Neither direction is better for {_in_a_row(neither)}.")

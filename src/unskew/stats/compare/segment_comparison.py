@@ -334,13 +334,13 @@ def compare_segments(
         raise SettingError("rope=… does not go with by=…: leave one of them out")
     metrics = [_metric(pairing, label) for label in labels]
     parts = [
-        _part(one, number, pairs, segments, settings)
-        for one in metrics
+        _part(metric, number, pairs, segments, settings)
+        for metric in metrics
         for number in range(len(segments.names))
     ]
     families = [parts] if settings.family == "all" else _by_metric(parts, labels)
     tables = [_table(family, pairs, pairing.systems, settings) for family in families]
-    tests = [_interaction(one, pairs, segments, settings) for one in metrics]
+    tests = [_interaction(metric, pairs, segments, settings) for metric in metrics]
     rows = pl.concat(tables)
     return SegmentComparison(
         systems=pairing.systems,
@@ -477,14 +477,14 @@ def _tests(
 ) -> pl.DataFrame:
     """Return a row per metric and pair: the interaction test and the worst segment."""
     parts = []
-    for one, test in zip(metrics, tests, strict=True):
-        mine = rows.filter(pl.col("metric") == one.label)
-        sign = {"higher": 1, "lower": -1, "neither": None}[one.better]
+    for metric, test in zip(metrics, tests, strict=True):
+        mine = rows.filter(pl.col("metric") == metric.label)
+        sign = {"higher": 1, "lower": -1, "neither": None}[metric.better]
         worst = _worst(mine, sign)
         p = test.p
         if settings.family == "metric" and settings.correction is not None:
             p = correct(p, settings.correction)
-        overall = one.values[one.kept].mean(axis=0)
+        overall = metric.values[metric.kept].mean(axis=0)
         frame = mine.select("metric", "a", "b").unique(maintain_order=True)
         parts.append(
             frame.with_columns(
@@ -528,7 +528,7 @@ def _worst(rows: pl.DataFrame, sign: int | None) -> pl.DataFrame:
 
 def _left_out(metrics: Sequence[_SegmentValues], parts: Sequence[_SegmentPart]) -> list[str]:
     lines = []
-    lost = {one.label: int(np.count_nonzero(~one.kept)) for one in metrics}
+    lost = {metric.label: int(np.count_nonzero(~metric.kept)) for metric in metrics}
     names = ", ".join(f"{count:,} of {label}" for label, count in lost.items() if count)
     if names:
         lines.append(f"users left out because a value is undefined: {names}")

@@ -33,7 +33,9 @@ def quantile_curves(rows: pl.DataFrame, label: str, notes: Sequence[str]) -> Fig
     points = rows.select("system", "share", "value", "low", "high").to_dicts()
     systems = list(dict.fromkeys(rows["system"].to_list()))
     colours = system_colours(systems)
-    color = alt.Color("system:N").scale(domain=systems, range=[colours[one] for one in systems])
+    color = alt.Color("system:N").scale(
+        domain=systems, range=[colours[system] for system in systems]
+    )
     whole = alt.Chart(alt.NamedData(name="rows"), width=480, height=300)
     x = alt.X("share:Q", title="share of users").scale(domain=[0, 1]).axis(format="%")
     band = whole.mark_area(opacity=0.15, interpolate="step-after").encode(

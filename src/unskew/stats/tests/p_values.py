@@ -129,11 +129,11 @@ def _randomised(
     shape = (len(samples), len(pairs))
     values = samples[0].values
     if len(samples) > 1:
-        values = np.concatenate([one.values for one in samples], axis=1)
+        values = np.concatenate([sample.values for sample in samples], axis=1)
     side = np.repeat(np.array(sides, np.int8), len(pairs))
-    observed = np.concatenate([one.observed for one in samples])
+    observed = np.concatenate([sample.observed for sample in samples])
     statistic = np.where(side == 0, np.abs(observed), side * observed)
-    tolerance = np.repeat([one.tolerance for one in samples], len(pairs))
+    tolerance = np.repeat([sample.tolerance for sample in samples], len(pairs))
     shift = np.repeat(np.arange(len(samples)) * systems, len(pairs))
     families: tuple[I64, ...] = ()
     scale = None
@@ -176,8 +176,8 @@ def _standard(samples: list[PairedSample]) -> F64:
     sum d / sqrt(sum d²): the largest of these is the largest t.
     """
     parts = []
-    for one in samples:
-        total = one.squares / one.unit**2 + one.observed**2 / one.users
+    for sample in samples:
+        total = sample.squares / sample.unit**2 + sample.observed**2 / sample.users
         parts.append(np.where(total > 0, 1 / np.sqrt(np.where(total > 0, total, 1.0)), 0.0))
     return np.concatenate(parts)
 
@@ -193,7 +193,7 @@ def _informative(samples: list[PairedSample]) -> Mask | None:
     """Mark the users for whom systems differ; not looked at where there are clearly too many."""
     if samples[0].values.shape[0] > 100_000:
         return None
-    differ = [(one.values != one.values[:, :1]).any(axis=1) for one in samples]
+    differ = [(sample.values != sample.values[:, :1]).any(axis=1) for sample in samples]
     result: Mask = np.logical_or.reduce(differ)
     return result
 

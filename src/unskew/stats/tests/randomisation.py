@@ -92,9 +92,9 @@ def _common_steps(values: F64, largest: float) -> int | None:
             ratio = np.unique(ratio)
             if ratio.size > _MOST_DISTINCT:
                 return None
-        for one in dict.fromkeys(ratio.tolist()):
-            fraction = Fraction(one).limit_denominator(_MOST_DENOMINATOR)
-            if abs(float(fraction) - one) > _NEAR:
+        for fromkey in dict.fromkeys(ratio.tolist()):
+            fraction = Fraction(fromkey).limit_denominator(_MOST_DENOMINATOR)
+            if abs(float(fraction) - fromkey) > _NEAR:
                 return None
             steps = math.lcm(steps, fraction.denominator)
             if steps > _MOST_STEPS:

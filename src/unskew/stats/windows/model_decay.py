@@ -165,7 +165,7 @@ class ModelDecay(Result):
     def _sentence(self, label: str, verb: str, row: Mapping[str, object]) -> str:
         ends = sorted(abs(float(row[end])) for end in ("low", "high"))  # type: ignore[arg-type]
         change = number(abs(float(row["difference"])), self.digits)  # type: ignore[arg-type]
-        low, high = (number(one, self.digits) for one in ends)
+        low, high = (number(end, self.digits) for end in ends)
         if self.better[label] == "lower":
             verb = {"loses": "is worse by", "gains": "is better by"}[verb]
         age = self._age(str(row["age"]))
@@ -334,7 +334,7 @@ def _training_sizes(windows: WindowScores) -> list[str]:
     rows, whose = _fact(windows, "train", "rows"), "training ratings"
     if not rows:
         parts = {age: one.parts for age, one in windows.parts.items()}
-        if not all(len(one) == 1 and "train" in one[0].lists.columns for one in parts.values()):
+        if not all(len(part) == 1 and "train" in part[0].lists.columns for part in parts.values()):
             return []
         rows = {age: int(_tested(one[0])["train"].sum()) for age, one in parts.items()}
         whose = "training ratings of the judged users"
@@ -360,8 +360,8 @@ def _decay(data: WindowValues, level: float, seed: int) -> tuple[pl.DataFrame, i
         )
     values = np.stack(
         [
-            one[np.searchsorted(code, common)]
-            for one, code in zip(data.values, data.codes, strict=True)
+            value[np.searchsorted(code, common)]
+            for value, code in zip(data.values, data.codes, strict=True)
         ]
     )
     change = data.sign * (values[1:] - values[:1])

@@ -220,7 +220,7 @@ def _by_window(scores: Scores, windows: int | Sequence[Any]) -> tuple[I64, list[
         ends = np.linspace(int(time.min()), int(time.max()) + 1, windows + 1)
         edges = np.round(ends).astype(np.int64)
     else:
-        edges = np.array([_moment(one) for one in windows], np.int64)
+        edges = np.array([_moment(window) for window in windows], np.int64)
         if edges.size < 2 or (np.diff(edges) <= 0).any():
             raise SettingError("windows must be at least 2 moments, each later than the one before")
     code = np.searchsorted(edges, time, side="right") - 1
@@ -237,7 +237,7 @@ def _by_window(scores: Scores, windows: int | Sequence[Any]) -> tuple[I64, list[
 def _window_names(edges: I64, used: I64) -> list[str]:
     """Name windows by the day on which they begin, or the moment where a day has several."""
     moments = [written(int(edges[at])) for at in used.tolist()]
-    days = [one[:10] for one in moments]
+    days = [moment[:10] for moment in moments]
     return days if len(set(days)) == len(days) else moments
 
 

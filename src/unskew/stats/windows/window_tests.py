@@ -72,7 +72,7 @@ class Cells:
         """Collect them, user by user and in each by window."""
         several = data.counts > 1
         user = np.concatenate([np.zeros(0, np.int64), *data.codes])
-        window = np.repeat(np.arange(len(data.codes)), [one.size for one in data.codes])
+        window = np.repeat(np.arange(len(data.codes)), [code.size for code in data.codes])
         values = np.concatenate([np.zeros((0, len(data.systems))), *data.values])
         keep = np.flatnonzero(several[user])
         order = keep[np.argsort(user[keep], kind="stable")]
@@ -192,7 +192,7 @@ def between_windows(data: WindowValues, pairs: Pairs) -> F64:
     p by Hotelling's F, which is exact for normal differences of users who are in all windows. The
     variance of a window counts as at least 1/20 of what the pooled one would give it.
     """
-    sizes = np.array([one.shape[0] for one in data.values])
+    sizes = np.array([value.shape[0] for value in data.values])
     used = np.flatnonzero(sizes > 1)
     users, p = int(np.count_nonzero(data.counts)), np.full(len(pairs), np.nan)
     if used.size < 2 or users < used.size:
@@ -292,7 +292,7 @@ def simultaneous(
     draws, seed
         Of the largest |t|.
     """
-    sizes = np.array([one.shape[0] for one in columns])
+    sizes = np.array([column.shape[0] for column in columns])
     blocks = user_blocks(users, seed)
     shape = (len(columns), columns[0].shape[1])
     mean, se, differing = np.full(shape, np.nan), np.full(shape, np.nan), np.zeros(shape, np.int64)
@@ -391,8 +391,8 @@ def _mean_taus(means: F64) -> list[float]:
 
     upper = np.triu_indices(means.shape[1], 1)
     result = []
-    for one in means:
-        taus = kernels.tau_matrix(frozen(rounded(one)))[upper]
+    for mean in means:
+        taus = kernels.tau_matrix(frozen(rounded(mean)))[upper]
         known = taus[~np.isnan(taus)]
         result.append(math.fsum(known) / known.size if known.size else math.nan)
     return result

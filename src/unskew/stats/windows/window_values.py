@@ -165,7 +165,7 @@ def _notes(parts: Mapping[str, Paired], turned: Mapping[str, list[str]]) -> list
     others: dict[str, list[str]] = {}
     for name, part in parts.items():
         known = set(notes_of({"": part.parts})) if part.parts else set()
-        for note in (*turned[name], *(one for one in part.notes if one not in known)):
+        for note in (*turned[name], *(note for note in part.notes if note not in known)):
             others.setdefault(note, []).append(name)
     for note, names in others.items():
         lines.append(note if len(names) == len(parts) else f"{note} ({', '.join(names)})")
@@ -245,15 +245,15 @@ def has_one_training(windows: WindowScores) -> bool:
     ratings the users have whom two windows share.
     """
     parts = [part.parts for part in windows.parts.values()]
-    if not all(len(one) == 1 for one in parts):
+    if not all(len(part) == 1 for part in parts):
         return False
-    scores = [one[0] for one in parts]
-    prints = [(one.card.get("train") or {}).get("fingerprint") for one in scores]
+    scores = [part[0] for part in parts]
+    prints = [(score.card.get("train") or {}).get("fingerprint") for score in scores]
     if all(prints):
         return len(set(prints)) == 1
-    if any(prints) or not all("train" in one.lists.columns for one in scores):
+    if any(prints) or not all("train" in score.lists.columns for score in scores):
         return False
-    first, *later = (_training_counts(one) for one in scores)
+    first, *later = (_training_counts(score) for score in scores)
     shared = [first.join(one, on="user", how="inner") for one in later]
     return all(
         one.height > 1 and one["train"].equals(one["train_right"], check_names=False)
@@ -277,19 +277,19 @@ def natural(text: str) -> list[tuple[int, float, str]]:
     ['w1', 'w2', 'w10']
     """
     parts = re.split(r"(\d+(?:\.\d+)?)", text)
-    return [(1, float(one), "") if at % 2 else (0, 0.0, one) for at, one in enumerate(parts)]
+    return [(1, float(part), "") if at % 2 else (0, 0.0, part) for at, part in enumerate(parts)]
 
 
 def _averaged_by_user(source: Any) -> tuple[Any, list[str]]:
     """Average the lists of each user first: in time, a user's number of lists changes too."""
     folds = [source] if isinstance(source, Scores) else source
-    if not (isinstance(folds, Sequence) and all(isinstance(one, Scores) for one in folds)):
+    if not (isinstance(folds, Sequence) and all(isinstance(fold, Scores) for fold in folds)):
         return source, []
-    several = [one.over != "users" and _has_several(one) for one in folds]
+    several = [fold.over != "users" and _has_several(fold) for fold in folds]
     if not any(several):
         return source, []
     turned = [
-        replace(one, over="users") if s else one for one, s in zip(folds, several, strict=True)
+        replace(fold, over="users") if s else fold for fold, s in zip(folds, several, strict=True)
     ]
     return turned, ["the lists of each user are averaged first (over='users')"]
 

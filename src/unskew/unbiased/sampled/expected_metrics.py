@@ -329,7 +329,7 @@ def expected_metrics(
         raise DataError("true_ranks: there are no lists")
     size = whole_numbers("items", items, lists)
     check_ranks("true_ranks", ranks, size)
-    several = tuple(as_count("sizes", one) for one in sizes)
+    several = tuple(as_count("sizes", size) for size in sizes)
     if not several:
         raise SettingError("no sizes are given")
     value = np.zeros((len(wanted), len(several), len(names)))

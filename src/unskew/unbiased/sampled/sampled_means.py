@@ -250,7 +250,7 @@ def _counted(
 
 def _full_values(metrics: Sequence[Metric], true: F64, items: I64) -> F64:
     """Return metrics x lists of the true ranks of one system."""
-    exact = np.stack([values_in_lists(one, true, items) for one in metrics])
+    exact = np.stack([values_in_lists(metric, true, items) for metric in metrics])
     return np.where(np.isnan(true), 0.0, exact)
 
 

@@ -234,14 +234,14 @@ def target_sizes(
     test_settings = {"test": test, "permutations": permutations, "seed": seed, "threads": threads}
     power = pl.concat(
         discriminative_power(
-            compare(one, label, correction=None, **test_settings),  # type: ignore[call-overload]
+            compare(score, label, correction=None, **test_settings),  # type: ignore[call-overload]
             alpha=alpha,
         ).table()
-        for one in scores.values()
+        for score in scores.values()
     )
     conditions, more = conditions_of(scores, label)
     notes += more
-    values = np.array([one.means for one in conditions])
+    values = np.array([condition.means for condition in conditions])
     against = _truth(truth, label, conditions[0].systems, conditions[0].sign)
     taus = [_tau_to(values, values[-1])]
     taus.append(np.full(len(scores), np.nan) if against is None else _tau_to(values, against))
@@ -249,7 +249,7 @@ def target_sizes(
     tau_full, tau_true = (
         np.stack([tau, low, high], axis=1) for tau, (low, high) in zip(taus, ends, strict=True)
     )
-    ties = np.array([_ties(one.paired.complete(label)) for one in conditions])
+    ties = np.array([_ties(condition.paired.complete(label)) for condition in conditions])
     return TargetSizes(
         metric=label,
         systems=conditions[0].systems,
