@@ -102,7 +102,7 @@ def p_values(
     count = PermutationCount(settings.permutations if by_bootstrap else 0, False)
     draws = Resampling(settings.permutations, settings.seed, settings.threads, settings.progress)
 
-    def one(of: PairedSample, side: int) -> F64:
+    def p_of_sample(of: PairedSample, side: int) -> F64:
         if settings.test == "t":
             return classic.t_test(of, side)
         if settings.test == "sign":
@@ -112,7 +112,7 @@ def p_values(
         test = shifted_p if settings.test == "bootstrap" else studentised_p
         return test(of, side, draws, settings.plus_one)
 
-    p = np.stack([one(of, side) for of, side in zip(samples, sides, strict=True)])
+    p = np.stack([p_of_sample(of, side) for of, side in zip(samples, sides, strict=True)])
     return p, _corrected(p, settings), count
 
 
@@ -159,14 +159,14 @@ def _randomised(
         progress=settings.progress,
     )
     p = counts.p(counts.each, settings.plus_one)
-    drawn = PermutationCount(counts.permutations, counts.enumerated)
+    permutation_count = PermutationCount(counts.permutations, counts.enumerated)
     if settings.correction == "maxT":
         adjusted = step_down(counts.p(counts.largest, settings.plus_one), families).reshape(shape)
     elif settings.correction == "tukey":
         adjusted = _tukey(values, samples, statistic - tolerance, settings)
     else:
         adjusted = _corrected(p.reshape(shape), settings)
-    return p.reshape(shape), adjusted, drawn
+    return p.reshape(shape), adjusted, permutation_count
 
 
 def _standard(samples: list[PairedSample]) -> F64:
@@ -226,13 +226,16 @@ def _tukey(values: F64, samples: list[PairedSample], threshold: F64, settings: T
     return Counts(counts, counts, settings.permutations, False).p(counts, settings.plus_one)
 
 
-def difference_interval(one: PairedSample, settings: TestSettings) -> tuple[F64, F64]:
+def difference_interval(paired_sample: PairedSample, settings: TestSettings) -> tuple[F64, F64]:
     """Return both ends of each pair's interval, at the settings' confidence; NaN with one user."""
-    if one.users < 2:
-        nothing = np.full(len(one.pairs), np.nan)
+    if paired_sample.users < 2:
+        nothing = np.full(len(paired_sample.pairs), np.nan)
         return nothing, nothing.copy()
     if settings.interval == "bca":
         draws = Resampling(settings.resamples, settings.seed, settings.threads)
-        return bca_intervals(one, settings.confidence, draws)
-    half = student_t_quantile((1 + settings.confidence) / 2, one.users - 1) * one.standard_error
-    return one.difference - half, one.difference + half
+        return bca_intervals(paired_sample, settings.confidence, draws)
+    half = (
+        student_t_quantile((1 + settings.confidence) / 2, paired_sample.users - 1)
+        * paired_sample.standard_error
+    )
+    return paired_sample.difference - half, paired_sample.difference + half
