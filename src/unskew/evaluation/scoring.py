@@ -44,7 +44,7 @@ def prepare(judged: Judged, wanted: Mapping[str, Metric], threads: int | None = 
     catalogue = _needs(wanted, "catalogue") or judged.unranked == "last"
     need = Need(
         scan=_deepest_hit(wanted),
-        shown=_shown_depth(models[0], wanted) if models else 0,
+        top=_shown_depth(models[0], wanted) if models else 0,
         catalogue="known" if catalogue else "none",
     )
     return judged.prepare(need, threads)
