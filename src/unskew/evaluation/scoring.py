@@ -44,7 +44,7 @@ def prepare(judged: Judged, metrics: Mapping[str, Metric], threads: int | None =
     catalogue = _needs(metrics, "catalogue") or judged.unranked == "last"
     need = Need(
         scan=_deepest_hit(metrics),
-        shown=_shown_depth(models[0], metrics) if models else 0,
+        top=_shown_depth(models[0], metrics) if models else 0,
         catalogue="known" if catalogue else "none",
     )
     return judged.prepare(need, threads)

@@ -214,7 +214,7 @@ class RecommendedPairs:
         if targets is not None and cutoff == WHOLE:
             raise SettingError("give a metric with a cutoff, such as P@10: models rank all items")
         scan = None if cutoff == WHOLE else cutoff
-        ready = judged.prepare(Need(scan=scan, shown=0 if scan is None else scan), judged.threads)
+        ready = judged.prepare(Need(scan=scan, top=0 if scan is None else scan), judged.threads)
         judgments = ready.judgments
         width = len(judgments.items)
         parts = {}

@@ -47,7 +47,7 @@ class ListedPairs:
                 "one list per user is needed: lists with one relevant item, or within strata, rank "
                 "other targets for every judgment"
             )
-        ready = judged.prepare(Need(scan=k, shown=k), judged.threads)
+        ready = judged.prepare(Need(scan=k, top=k), judged.threads)
         width = len(ready.judgments.items)
         pairs, owners = [], []
         for matched in ready.matched.values():

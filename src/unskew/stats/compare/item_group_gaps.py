@@ -230,7 +230,7 @@ def item_group_gaps(
         choose("correction", correction, CORRECTIONS)
     cutoff = as_count("k", k)
     _check(judged)
-    ready = judged.prepare(Need(scan=cutoff, shown=cutoff), judged.threads)
+    ready = judged.prepare(Need(scan=cutoff, top=cutoff), judged.threads)
     items = items_of(ready, by, groups)
     if not (ready.liked > 0).any():
         raise DataError(f"no user has a liked item ({ready.relevance})")
