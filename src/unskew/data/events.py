@@ -53,8 +53,8 @@ class UserItemPairs:
 
 def _first_of(values: NDArray[Any], number: int) -> NDArray[Any]:
     """Return the first of some values; few of many as a copy, because a view would keep all."""
-    some = values[:number]
-    return frozen(some.copy() if number < KEPT_WHOLE * values.size else some)
+    head = values[:number]
+    return frozen(head.copy() if number < KEPT_WHOLE * values.size else head)
 
 
 @dataclass(frozen=True, eq=False)
@@ -77,9 +77,9 @@ class PairOrder:
         start, _ = kernels.group_starts(user, users)
         order = grouped_order(user, start)
         item = frozen(item[order])
-        within, changed = sort_groups(frozen(start), item, frozen(np.zeros(0, np.int64)))
+        positions, changed = sort_groups(frozen(start), item, frozen(np.zeros(0, np.int64)))
         if changed:
-            order, item = order[within], frozen(item[within])
+            order, item = order[positions], frozen(item[positions])
         return cls(frozen(order), item, frozen(time[order]), frozen(start))
 
     def between(
@@ -108,21 +108,21 @@ class PairOrder:
             self.start, self.row, self.item, self.time, first, last, only_new, latest,
             row, head, user, item, time,
         )  # fmt: skip
-        user, item, time = (_first_of(one, pairs) for one in (user, item, time))
-        kept = int(head[pairs]) if rows else 0
-        return UserItemPairs(user, item, time, _first_of(head, pairs + 1), _first_of(row, kept))
+        user, item, time = (_first_of(column, pairs) for column in (user, item, time))
+        events = int(head[pairs]) if rows else 0
+        return UserItemPairs(user, item, time, _first_of(head, pairs + 1), _first_of(row, events))
 
     def outside(self, last: int, low: int, high: int) -> UserItemPairs:
         """Return the pairs with a row before `last` and none from `low` up to `high`."""
         from unskew.data import kernels
 
-        most = last - max(min(high, last) - low, 0)
-        user, item = np.empty(most, np.int32), np.empty(most, np.int32)
-        time = np.empty(most, np.int64)
+        size = last - max(min(high, last) - low, 0)
+        user, item = np.empty(size, np.int32), np.empty(size, np.int32)
+        time = np.empty(size, np.int64)
         pairs = kernels.pairs_outside(
             self.start, self.row, self.item, self.time, last, low, high, user, item, time
         )
-        user, item, time = (_first_of(one, pairs) for one in (user, item, time))
+        user, item, time = (_first_of(column, pairs) for column in (user, item, time))
         none = frozen(np.zeros(0, np.int64))
         return UserItemPairs(user, item, time, none, none)
 
@@ -247,7 +247,7 @@ class Events:
         choose("repeats", repeats, REPEATS)
         part = self if rows is None else self.take(rows)
         value = np.ones(len(part)) if repeats == "count" else part.value
-        several = Ratings(
+        event_ratings = Ratings(
             users=self.users,
             items=self.items,
             user=part.user,
@@ -257,7 +257,7 @@ class Events:
             implicit=self.implicit,
             notes=self.notes,
         )
-        merged = several.in_order("sum" if repeats == "count" else repeats)
+        merged = event_ratings.in_order("sum" if repeats == "count" else repeats)
         step = Step("repeats", {"repeats": repeats}, Size.of(part), Size.of(merged))
         return replace(merged, notes=self.notes, steps=(*self.steps, step))
 
@@ -322,8 +322,8 @@ class Events:
         if repeats == "count":
             return events.astype(np.float64)
         if repeats in ("first", "last"):
-            ends = pairs.first[1:] - 1 if repeats == "last" else pairs.first[:-1]
-            return self.value[pairs.row[ends]]
+            positions = pairs.first[1:] - 1 if repeats == "last" else pairs.first[:-1]
+            return self.value[pairs.row[positions]]
         value = frozen(self.value[pairs.row])
         merged = kernels.merged_values(frozen(pairs.first[:-1]), value, repeats == "max")
         return merged / events if repeats == "mean" else merged
@@ -391,32 +391,32 @@ def read_events(
         raise SettingError("give either weights of kinds of events or a rating column, not both")
     kind = find_event_column(table, event, {*names, *tags, *stated_columns(table, rating=rating)})
     log = choose_events(table, kind, (names[0], names[1]), events, weights)
-    table, value, worth = log.table, log.weights, None
+    table, value, value_name = log.table, log.weights, None
     further: tuple[str, ...] = ()
     if weights is None:
         used = {*names, kind, *tags}
         rated = find_rating_column(table, rating, used, feedback, is_log=log.is_log)
         if rated is not None:
-            worth = rated.name
-            value, further = rating_values(table, worth)
+            value_name = rated.name
+            value, further = rating_values(table, value_name)
     stamps, unit = times.time_column(table, names[2])
-    kept = list(dict.fromkeys([*tags, *([] if event is None else [str(kind)])]))
-    for tag in kept:
+    tag_names = list(dict.fromkeys([*tags, *([] if event is None else [str(kind)])]))
+    for tag in tag_names:
         if tag not in table.frame.columns:
             raise DataError(f"{table.source}: no column {tag!r} to keep as a tag")
     with tables.naming(table.source):
         users, items = (id_column(table.frame[name]) for name in names[:2])
         values = value_column(value, table.frame.height)
-    columns = dict(zip(("user", "item", "time", "rating"), (*names, worth), strict=True))
-    shown = {**columns, "time": f"{names[2]} ({unit})"}
-    assumed = ", ".join(f"{role} = {name}" for role, name in shown.items() if name is not None)
+    columns = dict(zip(("user", "item", "time", "rating"), (*names, value_name), strict=True))
+    labels = {**columns, "time": f"{names[2]} ({unit})"}
+    assumed = ", ".join(f"{role} = {name}" for role, name in labels.items() if name is not None)
     note = f"{table.source}: {table.format}, {table.frame.height:,} events; {assumed}"
     read = _in_order(
         users,
         items,
         values,
         stamps,
-        tags={tag: table.frame[tag] for tag in kept},
+        tags={tag: table.frame[tag] for tag in tag_names},
         notes=(
             *log.notes,
             note,
@@ -493,10 +493,10 @@ def _time_order(user: I32, item: I32, value: F64, time: I64) -> I64 | None:
     if start.size - 1 == time.size:
         return order
     pair = (user.astype(np.int64) << 32) | item
-    within, changed = sort_groups(start, frozen(pair), frozen(_sortable(value)))
+    positions, changed = sort_groups(start, frozen(pair), frozen(_sortable(value)))
     if not changed:
         return order
-    return within if order is None else order[within]
+    return positions if order is None else order[positions]
 
 
 def _sortable(value: F64) -> I64:
@@ -540,11 +540,13 @@ class Histories:
 
     def last(self, most: int = 1) -> Histories:
         """Return the last items of each, at most so many."""
-        kept = np.minimum(self.length, most)
-        start = np.append(0, np.cumsum(kept))
-        place = np.arange(start[-1]) + np.repeat(self.start[1:] - start[1:], kept)
+        lengths = np.minimum(self.length, most)
+        start = np.append(0, np.cumsum(lengths))
+        positions = np.arange(start[-1]) + np.repeat(self.start[1:] - start[1:], lengths)
         return Histories(
-            frozen(start.astype(np.int64)), frozen(self.item[place]), frozen(self.time[place])
+            frozen(start.astype(np.int64)),
+            frozen(self.item[positions]),
+            frozen(self.time[positions]),
         )
 
 

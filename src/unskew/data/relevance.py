@@ -344,11 +344,11 @@ def described(value: F64) -> str:
     kinds, counts = np.unique(value, return_counts=True)
     if kinds.size > _MOST_VALUES:
         return f"from {kinds[0]:g} to {kinds[-1]:g}"
-    shown = [
+    labels = [
         f"{kind:g} ({count:,} row{'s' * (count > 1)})"
         for kind, count in zip(kinds.tolist(), counts.tolist(), strict=True)
     ]
-    return " and ".join([", ".join(shown[:-1]), shown[-1]]) if len(shown) > 1 else shown[0]
+    return " and ".join([", ".join(labels[:-1]), labels[-1]]) if len(labels) > 1 else labels[0]
 
 
 def check_some_liked(value: F64, is_liked: F64 | np.ndarray, rule: str) -> None:
