@@ -392,7 +392,7 @@ class WholeLists:
     def _where(self, tile: ScoredTile, user: I32, stratum: I32, lo: int, hi: int) -> Where:
         """Return lists, their scores, candidates and training items as kernels take them."""
         pool, train, rows = self.lists.pool, self.lists.barred, tile.rows(user[lo:hi])
-        candidates = pool.cand, pool.cand_start, pool.home
+        candidates = pool.cand, pool.cand_start, pool.stratum
         return tile.table, rows, user, stratum, lo, hi, *candidates, train.start, train.item
 
     def _block(self, tile: ScoredTile, number: int, lo: int, hi: int, best: Best) -> TileBlock:
@@ -553,7 +553,7 @@ def _is_alike(one: TargetLists, other: TargetLists) -> bool:
         and one.known is other.known
         and (one.shortfall == "fill") == (other.shortfall == "fill")
         and (one.shortfall != "fill" or one.seed == other.seed)
-        and np.array_equal(one.pool.home, other.pool.home)
+        and np.array_equal(one.pool.stratum, other.pool.stratum)
     )
 
 
