@@ -15,7 +15,8 @@ import polars as pl
 
 from unskew.checks import checked, choose
 from unskew.data.dataset import ALL, POOLED, RANDOM, Dataset, TrueJudgments
-from unskew.data.formats.entries import DATASETS, CatalogEntry, keywords
+from unskew.data.formats import entries
+from unskew.data.formats.entries import CatalogEntry, keywords
 from unskew.data.formats.parts import Parts
 from unskew.data.ratings import Ratings
 from unskew.data.read.ratings_files import read_ratings
@@ -167,9 +168,9 @@ def data_folder(data_dir: str | os.PathLike[str] | None = None) -> Path:
 
 def named(name: str) -> CatalogEntry:
     """Return the entry of a name, or raise `UnknownName` with the nearest."""
-    entry = DATASETS.get(name.lower())
+    entry = entries.DATASETS.get(name.lower())
     if entry is None:
-        raise unknown_name("data set", name, DATASETS)
+        raise unknown_name("data set", name, entries.DATASETS)
     return entry
 
 
@@ -186,7 +187,7 @@ def read_name(text: str) -> tuple[CatalogEntry, dict[str, Any]] | None:
     True
     """
     name, _, settings = text.partition(":")
-    if name.lower() not in DATASETS or Path(text).is_file():
+    if name.lower() not in entries.DATASETS or Path(text).is_file():
         return None
     entry, options = named(name), {}
     for part in settings.split(","):
@@ -247,7 +248,7 @@ def load(
     meant = read_name(source) if isinstance(source, str) else None
     if meant is None:
         if isinstance(source, str) and not _is_path(source):
-            raise unknown_name("data set", source.partition(":")[0], DATASETS)
+            raise unknown_name("data set", source.partition(":")[0], entries.DATASETS)
         return _own(source, data_dir, options)
     entry, more = meant
     for key in more.keys() & options.keys():
@@ -466,7 +467,7 @@ def listing(data_dir: str | os.PathLike[str] | None = None) -> list[dict[str, st
             "from": entry.address,
             "there": "yes" if is_there(entry, data_dir) else "no",
         }
-        for entry in DATASETS.values()
+        for entry in entries.DATASETS.values()
     ]
     tables = [
         {
