@@ -132,6 +132,10 @@ def _names(things: str) -> tuple[tuple[str, ...], ...]:
     return tuple((f"{thing}id", thing, f"{thing}index", f"{thing}idx") for thing in things.split())
 
 
+def _words(text: str) -> tuple[str, ...]:
+    return tuple(text.split())
+
+
 _USERS = ("user", "userid", "uid", "users", "userindex", "useridx", "u")
 _ITEMS = ("item", "itemid", "iid", "items", "itemindex", "itemidx", "i")
 _LEADING = frozenset((*_USERS, *_ITEMS))
@@ -166,41 +170,13 @@ _THING_OF = {
 }
 USER = (*_USERS, *(name for group in (*_PEOPLE, *_VISITS) for name in group))
 ITEM = (*_ITEMS, *(name for group in (*_THINGS, *_KINDS) for name in group))
-TIME = (
-    "timestamp",
-    "time",
-    "ts",
-    "date",
-    "datetime",
-    "unixtime",
-    "unixreviewtime",
-    "eventtime",
-    "eventtimestamp",
-    "eventdate",
-    "timems",
-    "timestampms",
-    "createdat",
-    "created",
-    "ratedat",
-    "reviewdate",
-    "dateadded",
-    "dateupdated",
-    "orderdate",
-    "purchasedate",
-    "t",
+TIME = _words(
+    "timestamp time ts date datetime unixtime unixreviewtime eventtime eventtimestamp eventdate "
+    "timems timestampms createdat created ratedat reviewdate dateadded dateupdated orderdate "
+    "purchasedate t"
 )
 RANK = ("rank", "ranking", "position", "pos")
-SCORE = (
-    "score",
-    "scores",
-    "prediction",
-    "pred",
-    "predicted",
-    "similarity",
-    "sim",
-    "rating",
-    "value",
-)
+SCORE = _words("score scores prediction pred predicted similarity sim rating value")
 
 FORMATS = ("csv", "tsv", "::", "parquet", "trec", "json")
 
