@@ -467,15 +467,7 @@ def _in_order(
     work: list[Callable[[], Any]] = [lambda: Ids.number(user), lambda: Ids.number(item)]
     (users, u), (items, i) = map_blocks(lambda do: do(), work, size=len(user))
     rough = Events(
-        users,
-        items,
-        frozen(u),
-        frozen(i),
-        frozen(value),
-        frozen(time),
-        tags,
-        implicit,
-        notes,
+        users, items, frozen(u), frozen(i), frozen(value), frozen(time), tags, implicit, notes
     )
     order = _time_order(rough.user, rough.item, rough.value, rough.time)
     return rough if order is None else rough.take(order)

@@ -398,10 +398,7 @@ def _unseen(evidence: RatingCounts) -> dict[str, Any]:
 
 
 def _distances(
-    held_out: Ratings,
-    user: I32,
-    item: I32,
-    weight: F64 | None = None,
+    held_out: Ratings, user: I32, item: I32, weight: F64 | None = None
 ) -> dict[str, Any]:
     """Return how far users and items are from uniform before and after, over all ids."""
     facts: dict[str, Any] = {"held_out": len(held_out), "kept": int(user.size)}
@@ -410,10 +407,7 @@ def _distances(
         ("items", held_out.item, item, len(held_out.items)),
     )
     for of, before, after, size in sides:
-        amounts = {
-            "before": _amounts(before, None, size),
-            "after": _amounts(after, weight, size),
-        }
+        amounts = {"before": _amounts(before, None, size), "after": _amounts(after, weight, size)}
         for when, amount in amounts.items():
             facts[f"{of}_kl_{when}"] = divergence(amount)
             facts[f"{of}_gini_{when}"] = gini(amount)

@@ -46,8 +46,7 @@ class Uniform(Splitter):
         `test_share`.""",
     )
     epsilon: float = share(
-        0.2,
-        "ε: the smallest share of its ratings that an item of T keeps for training.",
+        0.2, "ε: the smallest share of its ratings that an item of T keeps for training."
     )
     rounding: str = choice(
         "floor",
@@ -86,12 +85,7 @@ class Uniform(Splitter):
             f"{1 - self.epsilon:g} of {lowest} is {per_item} ({self.rounding}); a larger test "
             "share takes fewer, more popular items"
         )
-        facts = {
-            "items": zeta,
-            "per_item": per_item,
-            "zeta": zeta,
-            "zeta_ratings": lowest,
-        }
+        facts = {"items": zeta, "per_item": per_item, "zeta": zeta, "zeta_ratings": lowest}
         for number, label in _labels(self.repetitions):
             test = draws.of_each_item(ratings, size, seed, f"split/uniform/{number}")
             yield by_mask(self, ratings, test, label, hint=hint, facts=facts)
@@ -124,8 +118,7 @@ class Flat(Splitter):
 
     t: int | None = count(None, "Test ratings per item: 10 unless given.")
     test: float | None = share(
-        None,
-        "Instead of t: the smallest t that makes the test part at least this share.",
+        None, "Instead of t: the smallest t that makes the test part at least this share."
     )
     min_ratings: int | None = count(
         None,

@@ -36,8 +36,7 @@ class Random(Splitter):
     """
 
     test: float | None = share(
-        None,
-        "The probability of the test part: 0.2 unless given, 1 / folds with folds.",
+        None, "The probability of the test part: 0.2 unless given, 1 / folds with folds."
     )
     folds: int | None = count(
         None,
@@ -102,10 +101,7 @@ class PerUser(Splitter):
     ratings, drawn at random. Users for whom that is 0 have no test ratings (counted).
     """
 
-    test: float | None = share(
-        None,
-        "The share of each user's ratings: 0.2 unless given.",
-    )
+    test: float | None = share(None, "The share of each user's ratings: 0.2 unless given.")
     rounding: str = choice(
         "floor",
         "`floor` or `half-even` (to the nearest whole number, half to the even one).",

@@ -336,9 +336,7 @@ def read_card(path: str | os.PathLike[str]) -> dict[str, Any]:
 
 
 def from_card(
-    card: Mapping[str, Any],
-    ratings: Ratings | Events,
-    test_ratings: Ratings | None = None,
+    card: Mapping[str, Any], ratings: Ratings | Events, test_ratings: Ratings | None = None
 ) -> Splitter:
     """Return the way to split that a card describes, for the same ratings.
 

@@ -95,9 +95,7 @@ class Targets(DrawKeyed):
         FIXED,
     )
     by: str = choice(
-        "uniform",
-        "Draw `uniform`, or by `popularity` (in proportion to training ratings).",
-        BY,
+        "uniform", "Draw `uniform`, or by `popularity` (in proportion to training ratings).", BY
     )
     fresh: bool = flag(True, 'With `relevant="one"`: draw others for each list, or once per user.')
     strata: int | Callable[[Split], Any] | None = declare(

@@ -267,12 +267,7 @@ def next_items(
 
 
 def _asked(
-    log: StepLog,
-    parts: EventParts,
-    begin: I64,
-    seen: str,
-    liked: float | None,
-    minimum: int,
+    log: StepLog, parts: EventParts, begin: I64, seen: str, liked: float | None, minimum: int
 ) -> tuple[Mask, dict[str, int]]:
     """Return which events can be steps, and how many test events cannot."""
     if not parts.implicit and liked is None:

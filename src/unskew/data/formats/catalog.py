@@ -496,10 +496,7 @@ def receipt(folder: Path) -> download.Receipt | None:
 
 
 def get(
-    name: str,
-    data_dir: str | os.PathLike[str] | None = None,
-    *,
-    progress: Progress | None = None,
+    name: str, data_dir: str | os.PathLike[str] | None = None, *, progress: Progress | None = None
 ) -> Path:
     """Download a named data set into the data folder, unless it is there; return its folder.
 

@@ -30,14 +30,7 @@ from urllib.parse import urlsplit
 
 from unskew.engine.files import replacing
 from unskew.engine.progress import Progress
-from unskew.engine.unpacking import (
-    BLOCK,
-    MAGIC,
-    Unpacked,
-    is_compressed,
-    is_too_large,
-    refusal,
-)
+from unskew.engine.unpacking import BLOCK, MAGIC, Unpacked, is_compressed, is_too_large, refusal
 from unskew.errors import DataError, SettingError
 
 # No archive of the catalogue unpacks to more than 12 GB; that of Netflix holds 17,770 files.

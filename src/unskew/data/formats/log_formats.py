@@ -412,12 +412,7 @@ def _ratings(log: pl.DataFrame, files: Files, unit: float, duplicates: str) -> R
     else:
         time = microseconds(log["time"].to_numpy(), unit)
     return Ratings.of(
-        log["user"],
-        log["item"],
-        log["rating"],
-        time,
-        duplicates=duplicates,
-        notes=tuple(notes),
+        log["user"], log["item"], log["rating"], time, duplicates=duplicates, notes=tuple(notes)
     )
 
 
@@ -429,10 +424,7 @@ INTEREST = (
     "Extremely interested",
 )
 """Answers of participants to how interested they are in watching, from 0 up."""
-LABELS = {
-    "interest": (2.0, (0.0, 4.0)),
-    "rating": (4.0, (0.5, 5.0)),
-}
+LABELS = {"interest": (2.0, (0.0, 4.0)), "rating": (4.0, (0.5, 5.0))}
 """By what is taken of an answer: the smallest liked value, and the scale."""
 SEEN = ("keep", "drop")
 CHECKS = ("p1_check", "p2_check")
@@ -490,11 +482,7 @@ def ml_32m_ext(
             "with the make.sh of the extension, which appends their profiles"
         )
     parts = Parts(
-        observed,
-        pooled=pooled,
-        notes=(*notes, *counts),
-        true_liked=liked,
-        true_scale=scale,
+        observed, pooled=pooled, notes=(*notes, *counts), true_liked=liked, true_scale=scale
     )
     return parts.over_same_ids()
 

@@ -207,10 +207,7 @@ def unknown(why: str, counts: Mapping[str, Number] | None = None) -> Reading:
 
 
 def fact(
-    value: float | None,
-    sentence: str,
-    counts: Mapping[str, Number] | None = None,
-    short: str = "",
+    value: float | None, sentence: str, counts: Mapping[str, Number] | None = None, short: str = ""
 ) -> Reading:
     """Return a fact."""
     return Reading("shown", value, sentence, counts or {}, short)

@@ -264,10 +264,7 @@ def cut_in_time(
         around = np.partition(time, [first - 1, first])
         cut, tied = int(around[first]), bool(around[first - 1] == around[first])
     after = time > cut if tied and ties == "train" else time >= cut
-    facts = {
-        "cut": written(cut),
-        "ties_at_cut": int(np.count_nonzero(time == cut)) if tied else 0,
-    }
+    facts = {"cut": written(cut), "ties_at_cut": int(np.count_nonzero(time == cut)) if tied else 0}
     return after, facts
 
 

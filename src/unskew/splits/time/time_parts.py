@@ -41,13 +41,7 @@ class Picked:
 
 
 def pick_rows(
-    line: TimeAxis,
-    places: I64,
-    group: I64,
-    *,
-    pick: str,
-    seen: str,
-    seed: int,
+    line: TimeAxis, places: I64, group: I64, *, pick: str, seen: str, seed: int
 ) -> Picked:
     """Say which rows are targets.
 
