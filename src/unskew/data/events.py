@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field, fields, replace
 from functools import cached_property
 from typing import Any
 
@@ -16,7 +16,7 @@ from unskew.arrays import F64, I32, I64, Mask, frozen
 from unskew.checks import checked, choose
 from unskew.data import times
 from unskew.data.groups import grouped_order, sort_groups
-from unskew.data.ratings import FEEDBACK, Ids, Ratings, id_column, value_column
+from unskew.data.ratings import FEEDBACK, Ids, Ratings, id_column, take_rows, value_column
 from unskew.data.read import tables
 from unskew.data.read.rating_columns import (
     busy_users,
@@ -207,18 +207,8 @@ class Events:
 
     def take(self, rows: slice | I64 | Mask) -> Events:
         """Return some rows, under the same ids: a slice, a mask, or row numbers in order."""
-        tags = self.tags
-        if tags:
-            index = pl.Series(np.arange(len(self))[rows])
-            tags = {name: column.gather(index) for name, column in tags.items()}
-        return replace(
-            self,
-            user=frozen(self.user[rows]),
-            item=frozen(self.item[rows]),
-            value=frozen(self.value[rows]),
-            time=frozen(self.time[rows]),
-            tags=tags,
-        )
+        result: Events = take_rows(self, rows)
+        return result
 
     def to_polars(self) -> pl.DataFrame:
         """Return the events with raw ids as a polars frame."""
@@ -247,17 +237,7 @@ class Events:
         choose("repeats", repeats, REPEATS)
         part = self if rows is None else self.take(rows)
         value = np.ones(len(part)) if repeats == "count" else part.value
-        event_ratings = Ratings(
-            users=self.users,
-            items=self.items,
-            user=part.user,
-            item=part.item,
-            value=frozen(value),
-            time=part.time,
-            implicit=self.implicit,
-            notes=self.notes,
-        )
-        merged = event_ratings.in_order("sum" if repeats == "count" else repeats)
+        merged = self._of_pairs(part, value).in_order("sum" if repeats == "count" else repeats)
         step = Step("repeats", {"repeats": repeats}, Size.of(part), Size.of(merged))
         return replace(merged, notes=self.notes, steps=(*self.steps, step))
 
@@ -303,7 +283,7 @@ class Events:
         pairs = self.pair_order.outside(last, low, high)
         return self._of_pairs(pairs, np.ones(pairs.user.size))
 
-    def _of_pairs(self, pairs: UserItemPairs, value: F64) -> Ratings:
+    def _of_pairs(self, pairs: UserItemPairs | Events, value: F64) -> Ratings:
         return Ratings(
             users=self.users,
             items=self.items,
@@ -437,20 +417,8 @@ def _of_ratings(ratings: Ratings) -> Events:
             "an event log needs time stamps, and these ratings have none; name their column with ",
             tables.column_hint("time"),
         )
-    order = _time_order(ratings.user, ratings.item, ratings.value, ratings.time)
-    rough = Events(
-        users=ratings.users,
-        items=ratings.items,
-        user=ratings.user,
-        item=ratings.item,
-        value=ratings.value,
-        time=ratings.time,
-        tags=ratings.tags,
-        implicit=ratings.implicit,
-        notes=ratings.notes,
-        steps=ratings.steps,
-    )
-    return rough if order is None else rough.take(order)
+    columns = {field.name: getattr(ratings, field.name) for field in fields(ratings)}
+    return _in_time_order(Events(**columns))
 
 
 def _in_order(
@@ -469,8 +437,13 @@ def _in_order(
     rough = Events(
         users, items, frozen(u), frozen(i), frozen(value), frozen(time), tags, implicit, notes
     )
-    order = _time_order(rough.user, rough.item, rough.value, rough.time)
-    return rough if order is None else rough.take(order)
+    return _in_time_order(rough)
+
+
+def _in_time_order(events: Events) -> Events:
+    """Return the events by time, user, item and value."""
+    order = _time_order(events.user, events.item, events.value, events.time)
+    return events if order is None else events.take(order)
 
 
 def _time_order(user: I32, item: I32, value: F64, time: I64) -> I64 | None:

@@ -515,18 +515,8 @@ class Ratings:
 
     def take(self, rows: I64 | Mask) -> Ratings:
         """Return some rows, under the same ids: a mask, or row numbers that keep the order."""
-        tags = self.tags
-        if tags:
-            index = pl.Series(rows if rows.dtype != np.bool_ else np.flatnonzero(rows))
-            tags = {name: column.gather(index) for name, column in tags.items()}
-        return replace(
-            self,
-            user=frozen(self.user[rows]),
-            item=frozen(self.item[rows]),
-            value=frozen(self.value[rows]),
-            time=None if self.time is None else frozen(self.time[rows]),
-            tags=tags,
-        )
+        result: Ratings = take_rows(self, rows)
+        return result
 
     def _merge(self, duplicates: str, count: int) -> Ratings:
         """Keep one row per user and item."""
@@ -542,6 +532,16 @@ class Ratings:
                 value = value / (last - first + 1)
             merged = replace(merged, value=frozen(value))
         return replace(merged, notes=(*self.notes, note))
+
+
+def take_rows(data: Any, rows: slice | I64 | Mask) -> Any:
+    """Return some rows of ratings or events, under the same ids."""
+    tags = data.tags
+    if tags:
+        index = pl.Series(np.arange(len(data))[rows])
+        tags = {name: column.gather(index) for name, column in tags.items()}
+    names = [name for name in ("user", "item", "value", "time") if getattr(data, name) is not None]
+    return replace(data, tags=tags, **{name: frozen(getattr(data, name)[rows]) for name in names})
 
 
 def under_one_numbering(*parts: Ratings) -> list[Ratings]:

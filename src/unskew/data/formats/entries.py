@@ -136,7 +136,5 @@ def _datasets() -> dict[str, CatalogEntry]:
 
 
 def _entry(name: str, fields: dict[str, Any]) -> CatalogEntry:
-    plain = {
-        key: tuple(value) if isinstance(value, list) else value for key, value in fields.items()
-    }
-    return CatalogEntry(name=name, **{**plain, "reader": READERS[fields["reader"]]})
+    lists = {key: tuple(value) for key, value in fields.items() if isinstance(value, list)}
+    return CatalogEntry(name=name, **{**fields, **lists, "reader": READERS[fields["reader"]]})

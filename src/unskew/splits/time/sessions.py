@@ -28,7 +28,7 @@ from unskew.splits.time.time_parts import (
     warmth,
 )
 from unskew.splits.time.timeline import TIES, TimeAxis, a_duration, check_cut
-from unskew.splits.time.windows import check_passes
+from unskew.splits.time.windows import time_axis
 
 PICKS = (*ONE, "next")
 
@@ -138,8 +138,7 @@ class Sessions(Splitter):
 
     def make_splits(self, ratings: Any, seed: int) -> Iterator[Split]:
         """Make the split."""
-        line = TimeAxis.of(ratings, self.name, self.repeats)
-        check_passes(self, line)
+        line = time_axis(self, ratings)
         sittings = Sittings.of(line, duration(self.pause, "pause"))
         cut, late, ties = self._cut(sittings)
         rows = self._rows(line, sittings, cut, late)

@@ -148,25 +148,20 @@ class Windows(Splitter):
     def count(self, ratings: Any, seed: int = 0) -> int:
         """Return how many splits there are."""
         number = self.known_count()
-        return len(self._windows(self._line(ratings))) if number is None else number
+        return len(self._windows(time_axis(self, ratings))) if number is None else number
 
     def make_splits(self, ratings: Any, seed: int) -> Iterator[Split]:
         """Make the windows one by one."""
-        line = self._line(ratings)
+        line = time_axis(self, ratings)
         windows = self._windows(line)
         for index in range(len(windows)):
             yield self._split(line, windows, index, seed)
 
     def make_one(self, ratings: Any, number: int, seed: int) -> Split | None:
         """Make one window alone."""
-        line = self._line(ratings)
+        line = time_axis(self, ratings)
         windows = self._windows(line)
         return self._split(line, windows, number, seed) if number < len(windows) else None
-
-    def _line(self, ratings: Any) -> TimeAxis:
-        line = TimeAxis.of(ratings, self.name, self.repeats)
-        check_passes(self, line)
-        return line
 
     def _windows(self, line: TimeAxis) -> list[Window]:
         """Return the windows that have rows."""
@@ -274,10 +269,12 @@ class Windows(Splitter):
         )
 
 
-def check_passes(protocol: Splitter, line: TimeAxis) -> None:
-    """Refuse data in which no time passes."""
+def time_axis(protocol: Any, ratings: Any) -> TimeAxis:
+    """Lay data along time; refuse data in which no time passes."""
+    line = TimeAxis.of(ratings, protocol.name, protocol.repeats)
     if not len(line) or line.time[0] == line.time[-1]:
         raise DataError(f"{protocol.name}: {time_hint(line.time)}")
+    return line
 
 
 def training_before(
@@ -404,7 +401,7 @@ class ModelAges(Splitter):
 
     def make_splits(self, ratings: Any, seed: int) -> Iterator[Split]:
         """Make the splits one by one, the youngest first."""
-        line, judged = self._line(ratings), None
+        line, judged = time_axis(self, ratings), None
         for number in range(len(self._ages())):
             split = self._split(line, number, seed, judged)
             judged = split.judged
@@ -414,12 +411,7 @@ class ModelAges(Splitter):
         """Make the split of one age alone."""
         if number >= len(self._ages()):
             return None
-        return self._split(self._line(ratings), number, seed, None)
-
-    def _line(self, ratings: Any) -> TimeAxis:
-        line = TimeAxis.of(ratings, self.name, self.repeats)
-        check_passes(self, line)
-        return line
+        return self._split(time_axis(self, ratings), number, seed, None)
 
     def _ages(self) -> list[int]:
         if self.ages is not None:
