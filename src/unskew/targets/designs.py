@@ -381,7 +381,7 @@ def _lay(
             n=n,
             fresh=targets.fresh,
             key=key_of(seed, "targets"),
-            free=available,
+            available=available,
             pool=pool,
             fixed=fixed,
             weight=frozen(weight),

@@ -123,7 +123,7 @@ class TargetLists:
     def free(self) -> I64:
         """How many others each list could have, of which some are drawn; not of lists read."""
         assert isinstance(self.source, DrawnTargets)
-        return self.source.free
+        return self.source.available
 
     @property
     def candidates(self) -> Mask:
@@ -263,7 +263,7 @@ class DrawnTargets:
     """Whether others are drawn anew for each list of a user."""
     key: int
     """What the draws are seeded with."""
-    free: I64
+    available: I64
     """How many others each list could have."""
     pool: Pool
     fixed: U8
@@ -287,7 +287,7 @@ class DrawnTargets:
             lo=lo,
             hi=hi,
             n=-1 if self.n is None else self.n,
-            available=self.free,
+            available=self.available,
             key=np.uint64(self.key),
             fresh=self.fresh,
             cand=self.pool.cand,

@@ -277,7 +277,7 @@ def _asked(
         )
     steps = log.tested.copy()
     facts = {"test_events": int(steps.sum())}
-    fresh = _fresh(log, parts.known)
+    fresh = _fresh(log, parts.earlier)
 
     def leave(name: str, mask: Mask) -> None:
         facts[name] = int(np.count_nonzero(steps & mask))
@@ -343,12 +343,12 @@ def _lists(
     ratings = parts.fitted
     counts = np.bincount(ratings.item, minlength=len(log.items))
     candidates = counts > 0 if settings["candidates"] == "train" else np.ones_like(counts, np.bool_)
-    fresh = _fresh(log, parts.known)
-    barred = ratings if parts.known is None else union(ratings, parts.known)
+    fresh = _fresh(log, parts.earlier)
+    barred = ratings if parts.earlier is None else union(ratings, parts.earlier)
     facts |= _more_facts(log, rows, candidates, ratings)
     return StepLists(
         train=ratings,
-        known=parts.known,
+        known=parts.earlier,
         log=Histories(frozen(log.start), frozen(log.item), frozen(log.time)),
         tested=frozen(log.tested.astype(np.uint8)),
         fresh=frozen(fresh.astype(np.uint8)),

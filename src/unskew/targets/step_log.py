@@ -31,7 +31,7 @@ class EventParts:
     """Which test events may be steps."""
     fitted: Ratings
     """What models are fitted to."""
-    known: Ratings | None = None
+    earlier: Ratings | None = None
     """What users met before they were tested, beside training."""
     session: str | None = None
     """The tag that names the session of each event."""
@@ -177,15 +177,15 @@ class StepLog:
 
 def _further(parts: EventParts) -> Ratings:
     """Return what was known beside training, without events that stand in the test log too."""
-    if parts.known is None or parts.known.time is None:
+    if parts.earlier is None or parts.earlier.time is None:
         return parts.fitted.take(np.zeros(len(parts.fitted), np.bool_))
     columns = ("user", "item", "time")
     earlier, there = (
         pl.DataFrame({name: getattr(part, name) for name in columns})
-        for part in (parts.known, parts.test)
+        for part in (parts.earlier, parts.test)
     )
     rows = earlier.with_row_index("row").join(there, on=columns, how="anti")["row"]
-    return parts.known.take(np.sort(rows.cast(pl.Int64).to_numpy()))
+    return parts.earlier.take(np.sort(rows.cast(pl.Int64).to_numpy()))
 
 
 def _times(ratings: Ratings) -> I64:
