@@ -116,8 +116,8 @@ class Summary(Result):
             # 200 places, evenly spread on the logarithmic axis, show a curve of any length.
             places = np.unique(np.geomspace(1, falling.size, 200).round().astype(np.int64))
             rows += [
-                {"part": part.part, "rank": int(at), "ratings": int(falling[at - 1])}
-                for at in places
+                {"part": part.part, "rank": int(rank), "ratings": int(falling[rank - 1])}
+                for rank in places
             ]
         chart = (
             alt.Chart(alt.NamedData("rows"))
@@ -169,29 +169,29 @@ def summary(data: Dataset | Ratings) -> Summary:
         time not known
       note  arrays: arrays, 3 rows; user = user, item = item, rating = rating
     """
-    whole = Dataset("ratings", data, notes=data.notes) if isinstance(data, Ratings) else data
-    given = {"observed": (whole.ratings, whole.liked)}
-    if whole.random is not None:
-        given[RANDOM] = whole.random, whole.liked
-    truth = whole.truth
+    dataset = Dataset("ratings", data, notes=data.notes) if isinstance(data, Ratings) else data
+    sources = {"observed": (dataset.ratings, dataset.liked)}
+    if dataset.random is not None:
+        sources[RANDOM] = dataset.random, dataset.liked
+    truth = dataset.truth
     if truth is not None:
-        if truth.ratings is whole.random:
-            del given[RANDOM]
-        given[truth.kind] = truth.ratings, whole.liked if truth.liked is None else truth.liked
-    parts = {name: one for name, one in given.items() if len(one[0])}
+        if truth.ratings is dataset.random:
+            del sources[RANDOM]
+        sources[truth.kind] = truth.ratings, dataset.liked if truth.liked is None else truth.liked
+    parts = {name: pair for name, pair in sources.items() if len(pair[0])}
     counts = tuple(item_counts(part) for part, _ in parts.values())
     summaries = tuple(
         _part(name, part, count, liked)
         for (name, (part, liked)), count in zip(parts.items(), counts, strict=True)
     )
-    return Summary(whole.name, whole.scale, whole.liked, summaries, whole.notes, counts)
+    return Summary(dataset.name, dataset.scale, dataset.liked, summaries, dataset.notes, counts)
 
 
 def _part(name: str, part: Ratings, per_item: I64, liked: float | None) -> PartSummary:
     users = int(np.count_nonzero(np.bincount(part.user)))
     rated = per_item[per_item > 0]
     times = [None, None] if part.time is None else [part.time.min(), part.time.max()]
-    first, last = (None if at is None else _moment(int(at)) for at in times)
+    first, last = (None if time is None else _moment(int(time)) for time in times)
     return PartSummary(
         part=name,
         ratings=len(part),

@@ -181,7 +181,7 @@ def _reachable(lists: TargetLists) -> U8:
         judged.item,
         lists.user,
         lists.stratum,
-        lists.pool.home,
+        lists.pool.stratum,
         lists.barred.start,
         lists.barred.item,
     )

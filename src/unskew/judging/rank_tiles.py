@@ -394,7 +394,7 @@ class WholeLists:
     def _where(self, tile: ScoredTile, user: I32, stratum: I32, lo: int, hi: int) -> Where:
         """Return lists, their scores, candidates and training items as kernels take them."""
         pool, train, rows = self.lists.pool, self.lists.barred, tile.rows(user[lo:hi])
-        candidates = pool.cand, pool.cand_start, pool.home
+        candidates = pool.cand, pool.cand_start, pool.stratum
         return tile.table, rows, user, stratum, lo, hi, *candidates, train.start, train.item
 
     def _block(self, tile: ScoredTile, number: int, lo: int, hi: int, best: Best) -> TileBlock:
@@ -557,7 +557,7 @@ def _is_alike(first: TargetLists, second: TargetLists) -> bool:
         and first.known is second.known
         and (first.shortfall == "fill") == (second.shortfall == "fill")
         and (first.shortfall != "fill" or first.seed == second.seed)
-        and np.array_equal(first.pool.home, second.pool.home)
+        and np.array_equal(first.pool.stratum, second.pool.stratum)
     )
 
 

@@ -93,7 +93,7 @@ class Lights(Result):
 
     def numbers(self) -> pl.DataFrame:
         """Return a row per split: users, items and ratings of its parts."""
-        rows = [{"split": label} | _plain(one) for label, one in self.splits.items()]
+        rows = [{"split": label} | _plain(counts) for label, counts in self.splits.items()]
         return pl.DataFrame(rows, infer_schema_length=None)
 
     def counts(self) -> pl.DataFrame:
@@ -144,9 +144,9 @@ class Lights(Result):
     def display_table(self) -> pl.DataFrame:
         """Return a row per check, the worst light first."""
         rows = [
-            (one.light, one.title, one.short, one.sentence, one.threshold)
+            (check.light, check.title, check.short, check.sentence, check.threshold)
             for light in IN_ORDER
-            for one in self.of_light(light)
+            for check in self.of_light(light)
         ]
         names = ["light", "check", "value", "in a sentence", "when the light changes"]
         return pl.DataFrame(rows, schema=dict.fromkeys(names, pl.String), orient="row")
@@ -168,18 +168,18 @@ class Lights(Result):
     def __str__(self) -> str:
         lines = [self._summary(), ""]
         for light in ("leak", "look"):
-            for one in self.of_light(light):
-                lines += _block(light, f"{one.title}: {one.sentence}")
-                lines += _block("", f"Do: {one.remedy}") if one.remedy else []
-        shown = "; ".join(f"{one.title} {one.short}" for one in self.of_light("shown"))
-        lines += _block("shown", shown) if shown else []
-        fine = "; ".join(one.title for one in self.of_light("ok"))
+            for check in self.of_light(light):
+                lines += _block(light, f"{check.title}: {check.sentence}")
+                lines += _block("", f"Do: {check.remedy}") if check.remedy else []
+        facts = "; ".join(f"{fact.title} {fact.short}" for fact in self.of_light("shown"))
+        lines += _block("shown", facts) if facts else []
+        fine = "; ".join(check.title for check in self.of_light("ok"))
         lines += _block("ok", fine) if fine else []
         reasons: dict[str, list[str]] = {}
-        for one in self.of_light("unknown"):
-            reasons.setdefault(one.sentence, []).append(one.title)
-        for at, (reason, titles) in enumerate(reasons.items()):
-            lines += _block("" if at else "unknown", f"{', '.join(titles)}: {reason}")
+        for check in self.of_light("unknown"):
+            reasons.setdefault(check.sentence, []).append(check.title)
+        for index, (reason, titles) in enumerate(reasons.items()):
+            lines += _block("" if index else "unknown", f"{', '.join(titles)}: {reason}")
         return "\n".join([*map(visible, lines), *map(visible, self.notes)])
 
     def _summary(self) -> str:
@@ -192,7 +192,7 @@ class Lights(Result):
             "verdict": self.verdict(),
             "lights": self.lights,
             "checks": [check.to_dict() for check in self.checks],
-            "splits": {label: _plain(one) for label, one in self.splits.items()},
+            "splits": {label: _plain(counts) for label, counts in self.splits.items()},
             "notes": list(self.notes),
         }
 
@@ -227,7 +227,7 @@ def document_of(diagnosis: Lights) -> Document:
     """Return a diagnosis as a document."""
     return Document(
         f"Leaks and drift: {', '.join(list(diagnosis.splits)[:3])}",
-        tuple(lead(diagnosis)),
+        tuple(verdict_words(diagnosis)),
         (
             Section(
                 "lights",
@@ -258,23 +258,25 @@ def document_of(diagnosis: Lights) -> Document:
     )
 
 
-def lead(diagnosis: Lights) -> list[Words]:
+def verdict_words(diagnosis: Lights) -> list[Words]:
     """Return the answer: the verdict, and every red and yellow light with its remedy."""
     tone = "warning" if diagnosis.leaks else "good"
     result = [Words(f"{diagnosis.verdict()}.", tone, "Verdict")]
     for light in ("leak", "look"):
-        for one in diagnosis.of_light(light):
-            result.append(Words(f"{one.sentence} {one.remedy}", TONES[light], f"{one.title}."))
+        for check in diagnosis.of_light(light):
+            result.append(
+                Words(f"{check.sentence} {check.remedy}", TONES[light], f"{check.title}.")
+            )
     return result
 
 
 def light_blocks(diagnosis: Lights) -> list[Block]:
     """Return the table of lights, without facts, and the rows over time."""
     rows = [
-        (SIGNS[light], one.title, one.short, one.sentence)
+        (SIGNS[light], check.title, check.short, check.sentence)
         for light in IN_ORDER
         if light != "shown"
-        for one in diagnosis.of_light(light)
+        for check in diagnosis.of_light(light)
     ]
     blocks: list[Block] = [_table(rows)]
     if diagnosis.timelines:
@@ -307,7 +309,7 @@ def _table(rows: list[tuple[str, str, str, str]]) -> Table:
     frame = pl.DataFrame(rows, schema=dict.fromkeys(names, pl.String), orient="row")
     bad = (SIGNS["leak"], SIGNS["look"])
     return Table(
-        "", frame, strong=frozenset((at, 0) for at, row in enumerate(rows) if row[0] in bad)
+        "", frame, strong=frozenset((index, 0) for index, row in enumerate(rows) if row[0] in bad)
     )
 
 
@@ -401,13 +403,13 @@ def diagnose(split: Split | Iterable[Split], *, log: Events | Ratings | None = N
     counts: dict[str, SplitCounts] = {}
     timelines: list[RowsOverTime] = []
     drift: list[DriftPeriod] = []
-    for one in [split] if isinstance(split, Split) else split:
-        if not isinstance(one, Split):
-            raise SettingError(f"split must be a Split or several of them, got {one!r}")
-        _check_rows(one)
-        view = Log.of_split(one) if view is None else view
-        parts = SplitParts(one, view)
-        label = _label(one.label, counts)
+    for part in [split] if isinstance(split, Split) else split:
+        if not isinstance(part, Split):
+            raise SettingError(f"split must be a Split or several of them, got {part!r}")
+        _check_rows(part)
+        view = Log.of_split(part) if view is None else view
+        parts = SplitParts(part, view)
+        label = _label(part.label, counts)
         for rule in CHECKS:
             if not rule.of_log or not counts:
                 readings[rule.key][label] = rule.reading(parts)
@@ -435,10 +437,10 @@ def _check_rows(split: Split) -> None:
             )
 
 
-def _label(label: str, known: dict[str, SplitCounts]) -> str:
+def _label(label: str, counts: dict[str, SplitCounts]) -> str:
     """Return a name that no split before has."""
     name, number = label, 2
-    while name in known:
+    while name in counts:
         name, number = f"{label} ({number})", number + 1
     return name
 

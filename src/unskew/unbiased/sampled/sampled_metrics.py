@@ -129,7 +129,7 @@ def _with_others(lists: TargetLists, rows: I64, size: int) -> TargetLists:
         anchor=frozen(lists.anchor[rows]),
         stratum=frozen(lists.stratum[rows]),
         size=frozen(np.minimum(candidates, size) + 1),
-        source=replace(lists.source, n=size, free=candidates),
+        source=replace(lists.source, n=size, available=candidates),
         design={**lists.design, "others": size},
     )
 
