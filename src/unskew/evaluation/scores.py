@@ -444,9 +444,7 @@ class Scores(Result):
             lines.append(f"{RANDOM}: the expected score of a random order of the same targets")
         if self.simulated:
             for draws in sorted(set(self.simulated.values())):
-                names = ", ".join(
-                    name for name, number in self.simulated.items() if number == draws
-                )
+                names = ", ".join(name for name, n in self.simulated.items() if n == draws)
                 lines.append(
                     f"{RANDOM} of {names}: simulated, mean of {counted(draws, 'random order')}"
                 )
@@ -508,11 +506,9 @@ class Scores(Result):
                 means = top / bottom
             if undefined == "zero":
                 means = np.where(bottom > 0, means, 0.0)
-            result = ~np.isnan(means)
-            mean = (
-                math.fsum(means[result]) / max(int(result.sum()), 1) if result.any() else math.nan
-            )
-            return Mean(mean, int(result.sum()), int(missing.sum()))
+            valid = ~np.isnan(means)
+            mean = math.fsum(means[valid]) / int(valid.sum()) if valid.any() else math.nan
+            return Mean(mean, int(valid.sum()), int(missing.sum()))
 
         return {label: of_row(row) for row, label in enumerate(self.labels)}
 

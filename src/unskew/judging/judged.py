@@ -273,10 +273,8 @@ class Judged(Result):
     @cached_property
     def basis(self) -> Basis:
         """What all systems are judged by."""
-        lengths = [
-            np.diff(self.judgments.start),
-            *(matched.depth for matched in self.matched.values()),
-        ]
+        depths = [matched.depth for matched in self.matched.values()]
+        lengths = [np.diff(self.judgments.start), *depths]
         return Basis(
             self.judgments,
             self._lists,
