@@ -194,7 +194,7 @@ def _system(laid: Laid, name: str, chosen: Mapping[str, Chosen]) -> System:
             den[index] = np.where(defined, fraction.bottom, 0.0)
             values[index] = np.where(defined, fraction.top, np.nan)
     depth = np.zeros(len(laid.users), np.int64)
-    run = laid.systems[name].given
+    run = laid.systems[name].run
     depth[laid.numbering.runs[name][0]] = run.depth
     return System(values, den, depth, aggregates)
 
@@ -344,7 +344,7 @@ def _notes(source: Library, chosen: Sequence[Chosen], laid: Laid) -> list[str]:
         notes.append(f"{source.name} is given: {'; '.join(handed)}")
     notes += [f"{row.label(k, full=True)}: {row.note}" for row, k in chosen if row.note]
     rules = {dict(row.options).get("ties", "given") for row, _ in chosen} - {"given"}
-    unsettled = [n for n, lists in laid.systems.items() if lists.given.score is None]
+    unsettled = [n for n, lists in laid.systems.items() if lists.run.score is None]
     if rules and unsettled:
         notes.append(
             f"{', '.join(unsettled)}: the lists have ranks and no scores, so that no rule about "
