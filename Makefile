@@ -3,6 +3,7 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
+DEMO_READY := $(VENV)/.demo-ready
 DOCS_READY := $(VENV)/.docs-ready
 WORKERS ?= 2
 PART ?= tests
@@ -14,7 +15,7 @@ help: ## list the targets
 	@grep -E '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /\1|/' | \
 		awk -F'|' '{ printf "  make %-16s %s\n", $$1, $$2 }'
 
-demo: $(READY) ## audit a built-in world and write unskew-report.html (makes .venv first)
+demo: $(DEMO_READY) ## audit a built-in world and write unskew-report.html (makes .venv first)
 	@echo "The command is $(BIN)/unskew. To type unskew alone: . $(BIN)/activate"
 	$(BIN)/unskew demo
 
@@ -71,6 +72,12 @@ bench-peers: $(READY) ## measure speed beside other libraries
 
 bench-recommend: $(READY) ## measure recommenders beside other libraries
 	$(BIN)/python benchmarks/peers_recommend.py
+
+# The demo needs the package alone.
+$(DEMO_READY): pyproject.toml constraints.txt
+	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e .
+	touch $@
 
 $(READY): pyproject.toml studies/pyproject.toml constraints.txt
 	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)

@@ -285,7 +285,7 @@ def measure(setting: Setting, population: str, seed: int, number: int) -> dict[s
                 refused += 1
                 continue
             for estimator, one in contrast.estimates.items():
-                low, high = one.ends(LEVEL)
+                low, high = one.interval(LEVEL)
                 mine = tally[name, estimator]
                 mine.sampling.append(one.sampling)
                 mine.inside.append(low - 1e-12 <= target[name] <= high + 1e-12)
@@ -329,7 +329,7 @@ def measure_statements(setting: Setting, population: str, seed: int, number: int
         for a, b in couples:
             row, add = coefficients.contrast(a, b)
             target = float((add * drawn.y[row]).sum()) if population == LISTS else 0.0
-            low, high = LabelContrast.of(data, row, add).estimates[TUNED].ends(level)
+            low, high = LabelContrast.of(data, row, add).estimates[TUNED].interval(level)
             said += low > 0 or high < 0
             wrong |= (low > 0 and target <= 0) or (high < 0 and target >= 0)
         false += wrong

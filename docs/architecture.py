@@ -7,40 +7,36 @@ HOME = Path(__file__).parents[1]
 SOURCE = HOME / "src" / "unskew"
 PAGE = HOME / "ARCHITECTURE.md"
 BEGIN, END = "<!-- picture: docs/architecture.py -->", "<!-- end of picture -->"
-GROUND = {
-    "addresses",
-    "errors",
-    "study_package",
-    "checks",
-    "arrays",
-    "settings",
-    "engine",
-    "report",
-}
+GROUND = {"errors", "checks", "arrays", "settings", "engine", "report"}
 """Used by nearly all rooms: arrows to them would say nothing."""
 FRONT = {"__init__", "__main__", "testing"}
 """Public names and what starts the command: no room."""
 
 
-def room(path: Path) -> str:
-    """Return the package below unskew, or the module on top, that a file belongs to."""
-    first = path.relative_to(SOURCE).parts[0]
-    return first.removesuffix(".py")
+APART = ("conventions", "explaining")
+"""A part of a room that stands below rooms which use the rest of it."""
+
+
+def room(parts: tuple[str, ...]) -> str:
+    """Return the package below unskew, or the module on top, that a module belongs to."""
+    return parts[1 if parts[:2] == APART else 0]
 
 
 def rooms() -> dict[str, set[str]]:
     """Return the rooms that each room imports from, inside functions too."""
     result: dict[str, set[str]] = {}
     for path in sorted(SOURCE.rglob("*.py")):
-        here = result.setdefault(room(path), set())
+        here = result.setdefault(room(path.relative_to(SOURCE).with_suffix("").parts), set())
         for node in ast.walk(ast.parse(path.read_text())):
             if isinstance(node, ast.ImportFrom) and (node.module or "").startswith("unskew."):
-                here.add((node.module or "").split(".")[1])
+                here.add(room(tuple((node.module or "").split(".")[1:])))
             elif isinstance(node, ast.ImportFrom) and node.module == "unskew":
                 here |= {alias.name for alias in node.names}
             elif isinstance(node, ast.Import):
                 names = [alias.name.split(".") for alias in node.names]
-                here |= {name[1] for name in names if name[0] == "unskew" and len(name) > 1}
+                here |= {
+                    room(tuple(name[1:])) for name in names if name[0] == "unskew" and name[1:]
+                }
     known = set(result) - GROUND - FRONT
     return {name: result[name] & known - {name} for name in result if name in known}
 

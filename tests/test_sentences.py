@@ -6,6 +6,7 @@ import re
 import pytest
 
 from shared.source import modules, trees
+from unskew.auditing.page import captions, glossary
 from unskew.auditing.page.statement_blocks import RULES
 
 NOUNS = (
@@ -82,8 +83,20 @@ def broken(texts):
     ]
 
 
+def texts_of_file(content):
+    """Yield the texts of a table of texts, however deep."""
+    if isinstance(content, str):
+        yield content
+    elif isinstance(content, dict | list):
+        for part in content.values() if isinstance(content, dict) else content:
+            yield from texts_of_file(part)
+
+
 def texts_of_source():
     """Yield place and text of all sentences."""
+    for module in (captions, glossary):
+        for text in texts_of_file(module.TEXTS):
+            yield f"{module.__name__} (its file)", text
     rules = {f"unskew.{name.removesuffix('.py').replace('/', '.')}" for name in RULES}
     for name, tree in trees().items():
         # The constants of rules are part of the fingerprint that the measured rates carry.

@@ -11,6 +11,7 @@ from types import SimpleNamespace
 import pytest
 
 import unskew as us
+import unskew_studies
 from shared.commands import COMMANDS
 from shared.pages import DOCS, PAGES, written_by
 from shared.public import public_names
@@ -67,7 +68,8 @@ def test_every_public_name_is_on_one_page_of_the_python_reference():
         for name, text in pages.items()
         for heading in re.findall(r"^## ([\w.]+)$", re.sub(FENCE, "", text), re.M)
     ]
-    assert sorted(heading for _, heading in headings) == sorted(public_names())
+    of_studies = [f"unskew_studies.{name}" for name in unskew_studies.__all__]
+    assert sorted(heading for _, heading in headings) == sorted([*public_names(), *of_studies])
     for name, heading in headings:
         slug = heading.lower().replace(".", "")
         assert f"[{heading}]({name}.md#{slug})" in index

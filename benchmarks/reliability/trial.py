@@ -97,7 +97,7 @@ def run_trial(world: KnownWorld, *, fresh: int = FRESH, kinds: Sequence[Kind] = 
     core = audit_core(data)
     truth = WorldTruth(data, core, expected_scores(world, core, fresh))
     evidence = evidence_of_trial(data, core)
-    usual = statements_of(replace(evidence, shown=None), kinds)
+    usual = statements_of(replace(evidence, random_slice=None), kinds)
     with_slice = statements_of(evidence, [one for one in kinds if one.name in BY_SLICE])
     return Trial(world, evidence, truth, (*usual, *with_slice))
 

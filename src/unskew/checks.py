@@ -218,7 +218,7 @@ def hints_of_fields(kind: Any) -> dict[str, Any]:
         known = _Allowed(vars(sys.modules[part.__module__]))
         for name, text in vars(part).get("__annotations__", {}).items():
             hints[name] = eval(text, {}, known) if isinstance(text, str) else text
-    return {one.name: hints[one.name] for one in dataclasses.fields(kind)}
+    return {field.name: hints[field.name] for field in dataclasses.fields(kind)}
 
 
 class _Allowed(dict[str, Any]):
@@ -306,7 +306,7 @@ def fits(value: object, hint: Any) -> bool:
     if origin is tuple and args[-1] is not Ellipsis:
         return isinstance(value, tuple | list) and _fit_each(value, args)
     if origin in _SEVERAL:
-        return _is_several(value) and all(fits(one, args[0]) for one in _elements(value))
+        return _is_several(value) and all(fits(element, args[0]) for element in _elements(value))
     if isinstance(origin, type) and issubclass(origin, Mapping):
         return isinstance(value, Mapping) and all(fits(one, args[1]) for one in value.values())
     if origin is os.PathLike:

@@ -13,7 +13,7 @@ import polars as pl
 from unskew.arrays import I32, I64, frozen
 from unskew.data.ratings import Ids
 from unskew.data.read import tables
-from unskew.data.read.frames import as_column, check_lengths, first_value, shown
+from unskew.data.read.frames import as_column, check_lengths, first_value, value_text
 from unskew.data.times import time_column, written
 from unskew.errors import DataError, SettingError, Spelling
 from unskew.report.text import counted
@@ -83,7 +83,7 @@ def _from_lists(source: Mapping[Any, Any]) -> tables.DataTable:
     for who, items in source.items():
         is_list = getattr(items, "ndim", 1) == 1 and not isinstance(items, str)
         if not is_list or not isinstance(items, Mapping | Sequence | np.ndarray):
-            raise DataError(f"user {who!r}: expected a list of items, got {shown(items)}")
+            raise DataError(f"user {who!r}: expected a list of items, got {value_text(items)}")
         user += [who] * len(items)
         item += list(items)
         third += list(items.values()) if isinstance(items, Mapping) else range(1, len(items) + 1)

@@ -113,16 +113,17 @@ class Settings:
         """Refuse wrong values; a class that checks more calls this first."""
         kind: Any = type(self)
         hints = hints_of_fields(kind)
-        for one in fields(self):  # type: ignore[arg-type]
-            value, setting = getattr(self, one.name), one.metadata.get(_SETTING)
+        for entry in fields(self):  # type: ignore[arg-type]
+            value, setting = getattr(self, entry.name), entry.metadata.get(_SETTING)
             if setting is None or setting.refuse is None:
-                check(one.name, value, hints[one.name])
+                check(entry.name, value, hints[entry.name])
             elif value is not None or not setting.optional:
-                setting.refuse(one.name, value)
+                setting.refuse(entry.name, value)
 
     def describe(self) -> dict[str, Any]:
         """Return the settings as plain values, for a card."""
-        return {one.name: plain(getattr(self, one.name)) for one in fields(self)}  # type: ignore[arg-type]
+        settings = fields(self)  # type: ignore[arg-type]
+        return {entry.name: plain(getattr(self, entry.name)) for entry in settings}
 
 
 def plain(value: Any) -> Any:

@@ -375,7 +375,7 @@ def test_a_set_that_is_given_up_leaves_processes_free():
 
 def test_long_tasks_go_first():
     from unskew.auditing.core.core import CoreTask
-    from unskew.auditing.core.tasks import CoreJob, MemoryStore, Place
+    from unskew.auditing.core.tasks import CoreJob, MemoryStore, SplitId
     from unskew.auditing.designs import LEVELS, designs_of_level, plan_of_level
 
     names = ["popularity", "user-knn", "item-knn"]
@@ -393,12 +393,12 @@ def test_long_tasks_go_first():
         store=MemoryStore(),
         scratch=MemoryStore(),
     )
-    places = [Place(designs[0].split_key, repeat, 0) for repeat in range(2)]
-    tasks = [CoreTask(job, place, name) for place in places for name in names]
+    split_ids = [SplitId(designs[0].split_key, repeat, 0) for repeat in range(2)]
+    tasks = [CoreTask(job, split_id, name) for split_id in split_ids for name in names]
     order = _longest_first(tasks)
     assert sorted(number for number, _ in order) == list(range(6))
     assert [task.system for _, task in order][-2:] == ["popularity", "popularity"]
-    assert SharedJob(job).__getstate__()["whole"] is None
+    assert SharedJob(job).__getstate__()["full_job"] is None
 
 
 # Arguments

@@ -376,7 +376,7 @@ def test_random_ratings_go_with_given_lists(parts):
     result = audit(
         judgments=parts.test, runs=runs, train=parts.train, random=shown, liked=4, **SMALL
     )
-    assert result.evidence.shown is not None
+    assert result.evidence.random_slice is not None
     assert result.evidence.is_given
     assert f"frame, {len(shown):,} rows" in " ".join(result.notes)
     assert 'random="FILE"' in result.command

@@ -75,7 +75,7 @@ def test_every_status_is_true(case):
     assert [one.key for one in checklist.items] == list(QUESTIONS)
     assert {key: checklist.status(key) for key in EXPECTED[case]} == EXPECTED[case]
     for one in checklist.items:
-        assert one.known
+        assert one.answer
         assert bool(one.remedy) == (one.status != DONE)
     assert len(checklist.table()) == len(QUESTIONS)
 
@@ -87,7 +87,7 @@ def test_pairs_in_both_parts_are_missing():
         judgments=parts.test, runs=parts.runs, train=both, plan="quick", liked=4, **SMALL
     )
     item = next(one for one in us.auditing.checklist_of(made).items if one.key == "pairs")
-    assert (item.status, item.known) == (MISSING, "3 pairs in both parts")
+    assert (item.status, item.answer) == (MISSING, "3 pairs in both parts")
 
 
 def test_the_section_marks_what_is_missing_by_word_sign_and_tone():

@@ -38,7 +38,7 @@ MANY = (
 
 def evidence_for(kind, one):
     """Return what a kind looks at: randomly shown items only where it rests on them."""
-    return one.evidence if kind.name in BY_SLICE else replace(one.evidence, shown=None)
+    return one.evidence if kind.name in BY_SLICE else replace(one.evidence, random_slice=None)
 
 
 def by_hand(kind, evidence, subjects):

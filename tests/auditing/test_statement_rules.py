@@ -127,7 +127,7 @@ def test_it_is_said_only_of_pairs_that_no_design_reverses(ahead_in, said):
 
 
 def test_a_system_behind_in_score_is_better_only_where_its_lists_predict_opinions():
-    evidence = replace(trial("rating-predictor", 1).evidence, shown=None)
+    evidence = replace(trial("rating-predictor", 1).evidence, random_slice=None)
     better = {one.subjects for one in KINDS["better-despite"].say(evidence)}
     liked = {one.subjects for one in KINDS["liked-despite"].say(evidence)}
     assert ("biased-mf", "popularity") in better
@@ -145,7 +145,7 @@ def test_a_system_behind_in_score_is_better_only_where_its_lists_predict_opinion
 
 def test_where_fans_rate_what_they_seek_no_system_behind_in_score_is_called_better():
     one = trial("sought-by-fans", 1)
-    evidence = replace(one.evidence, shown=None)
+    evidence = replace(one.evidence, random_slice=None)
     assert not KINDS["better-despite"].say(evidence)
     said = KINDS["liked-despite"].say(evidence)
     assert said

@@ -49,7 +49,7 @@ def test_lists_of_names() -> None:
     assert names(["a"]) == "a"
     assert names(["a", "b"]) == "a and b"
     assert names(["a", "b", "c"]) == "a, b and c"
-    assert names(list("abcdef"), most=3) == "a, b, c and 3 more"
+    assert names(list("abcdef"), limit=3) == "a, b, c and 3 more"
 
 
 def test_points_and_counts() -> None:

@@ -100,7 +100,7 @@ TRAINED = ["--train", "train.csv:user=person,item=thing,rating=mark"]
         ["evaluate", "-m", "P@2,nDCG@3", "--liked", 4],
         ["evaluate", "-m", "ARP@2", "--liked", 4, *TRAINED],
         ["compare", "-m", "nDCG@3", "--liked", 4, "--permutations", 200],
-        ["power", "-m", "nDCG@3", "--liked", 4, "--permutations", 200, "--samples", 2],
+        ["power", "-m", "nDCG@3", "--liked", 4, "--permutations", 200],
         ["robustness", "-m", "nDCG@3", "--liked", 4, "--samples", 3],
         ["strata", "-m", "Recall@3", "--liked", 4, "--bootstrap", 0, "--strata", 2],
         ["estimate", "-m", "P@2", "--liked", 4, "--resamples", 0, *TRAINED],

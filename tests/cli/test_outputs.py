@@ -116,10 +116,10 @@ def test_reports(home, call, monkeypatch, command, ending):
         "unskew_studies.run.study",
     ):
         monkeypatch.setattr(work, lambda *_, **__: result)
-    for module in ("audit", "demo", "timeline"):
-        monkeypatch.setattr(f"unskew.cli.{module}.show", lambda *_: None)
+    for show in ("doors.audit.show", "doors.audit.show_demo", "more.timeline.show"):
+        monkeypatch.setattr(f"unskew.cli.{show}", lambda *_: None)
     monkeypatch.setattr("unskew_studies.command_run.show", lambda *_: None)
-    monkeypatch.setattr("unskew.cli.doors.audit._with_files", lambda same, *_: same)
+    monkeypatch.setattr("unskew.cli.doors.audit._with_files", lambda audit, *_: audit)
     monkeypatch.chdir(home)
     to = home / f"{command.replace(' ', '-')}{ending}"
     code, _, err = call(*command.split(), *REPORTS[command], "-o", to)

@@ -591,7 +591,7 @@ def test_unpacking(tmp_path, pack):
     archive.write_bytes(pack({"a/b/c.csv": "1", "d.txt": "22"}))
     archives.unpack(archive, tmp_path / "all")
     assert (tmp_path / "all/a/b/c.csv").read_text() == "1"
-    archives.unpack(archive, tmp_path / "some", wanted=["c.csv"])
+    archives.unpack(archive, tmp_path / "some", patterns=["c.csv"])
     assert [path.name for path in (tmp_path / "some").rglob("*.*")] == ["c.csv"]
     archives.unpack(archive, tmp_path / "exact", limit=3)
     with pytest.raises(DataError, match="unpacks to 3 bytes or more, and at most 2 are"):

@@ -23,7 +23,7 @@ def plain_kernels():
     names = [
         name
         for _, name, _ in pkgutil.walk_packages(unskew.__path__, "unskew.")
-        if name.endswith("kernels")
+        if "kernels" in name
     ]
     return {
         f"{name}.{kernel._name}".removeprefix("unskew."): kernel
@@ -84,25 +84,25 @@ def arguments():
     judged = starts(users, 7)
     labels = whole(int(judged[-1]), high=4, dtype=np.int8)
     lists = np.sort(RNG.permutation(users)[:10]).astype(np.int32)
-    yield "judging.kernels.count_labels", (lists, judged, labels)
+    yield "judging.list_kernels.count_labels", (lists, judged, labels)
     slots = starts(10, 9)
     room = np.zeros(int(slots[-1]), np.int32)
     meet = (slots[:-1].copy(), slots[1:].copy(), whole(len(room), high=20), judged)
     more = (rising(judged, 20), np.append(RNG.permutation(20), -1).astype(np.int32), 2, 9)
     yield (
-        "judging.kernels.meet",
+        "judging.list_kernels.meet",
         (lists, *meet, *more, np.zeros(21, np.int32), np.zeros(11, np.int64), room, room.copy()),
     )
     train = rising(start, 20)
     new = np.zeros(40, np.int32)
     yield (
-        "judging.order_kernels.top_of_order",
+        "judging.list_kernels.top_of_order",
         (RNG.permutation(20).astype(np.int32), 20, lists, 2, 10, start, train, 5, new),
     )
     for high in (1, 2):
         gone = whole(300, high=high, dtype=np.uint8)
         yield (
-            "judging.order_kernels.count_missing",
+            "judging.list_kernels.count_missing",
             (gone, lists, 0, 10, start, train, np.zeros(10, np.int64)),
         )
     yield "splits.kernels.shared", (start, train, other, rising(other, 20))
@@ -121,16 +121,16 @@ def arguments():
     cutoffs = np.array([1, 3, 10], np.int64)
     at = np.array([0, 1, 2, 3, -1, 4, 5, 6], np.int64)
     parts = (RNG.random(30), discount, liked, disliked + 9, cutoffs, at)
-    yield "metrics.kernels.walk", (*hits, *parts, np.zeros((7, 3, users)))
+    yield "metrics.kernels.lists.walk", (*hits, *parts, np.zeros((7, 3, users)))
     for gain in (RNG.integers(0, 9, int(judged[-1])) / 2, RNG.normal(size=int(judged[-1]))):
         for same in (True, False):
             kept = (lists, judged, gain, gain if same else RNG.random(len(gain)), same)
-            yield "metrics.kernels.ideal", (*kept, discount, cutoffs, 1, 9)
-    yield "metrics.kernels._sort_down", (RNG.normal(size=60), RNG.random(60), 50)
+            yield "metrics.kernels.lists.ideal", (*kept, discount, cutoffs, 1, 9)
+    yield "metrics.kernels.lists._sort_down", (RNG.normal(size=60), RNG.random(60), 50)
     tiny = RNG.normal(size=(3, 5000)) * 10.0 ** RNG.integers(-300, 300, (3, 5000))
     tiny[1, ::7] = np.nan
-    yield "metrics.kernels.exact_sums", (tiny.view(np.int64),)
-    yield "metrics.kernels._carry", (np.arange(70), -(2**60) + 12345, 1023)
+    yield "metrics.kernels.lists.exact_sums", (tiny.view(np.int64),)
+    yield "metrics.kernels.lists._carry", (np.arange(70), -(2**60) + 12345, 1023)
 
 
 CASES = list(arguments())

@@ -170,7 +170,7 @@ def test_a_killed_gate_leaves_a_whole_log(tmp_path):
     """Killed at random moments while it adds looks: every line stays whole, none is lost."""
     log = tmp_path / "looks.jsonl"
     code = (
-        "import sys\nfrom unskew.auditing import gate_looks as g\nlog = sys.argv[1]\n"
+        "import sys\nfrom unskew.gating import looks as g\nlog = sys.argv[1]\n"
         "facts = {'metric': 'P', 'verdict': 'hold', 'candidate': 'a', 'production': 'b'}\n"
         "print('ready', flush=True)\n"
         "for k in range(10**6):\n"

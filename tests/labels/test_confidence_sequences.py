@@ -72,8 +72,8 @@ def plain_capital(draws, value, total, level, sign):
                 draws.low, draws.high, draws.hint,
             )  # fmt: skip
             refit, at_fit = max(t + 1, math.ceil(t * 1.1)), t
-        wave = int(np.searchsorted(draws.ends, t, side="right"))
-        begin = 0 if wave == 0 else draws.ends[wave - 1]
+        wave = int(np.searchsorted(draws.stops, t, side="right"))
+        begin = 0 if wave == 0 else draws.stops[wave - 1]
         in_wave = draws.stratum[begin:t]
         counts = np.array([sum(draws.stratum[i] == k for i in left) for k in range(strata)])
         if draws.slots[wave, 0] < 0:
@@ -136,7 +136,7 @@ def population(seed, size=14, strata=1, waves=None, simple=True):
         hint=frozen(hint[order]),
         stratum=frozen(stratum[order]),
         slots=frozen(slots),
-        ends=frozen(ends),
+        stops=frozen(ends),
     )
     return made, value[order]
 
@@ -212,7 +212,7 @@ def test_bets_are_fair_over_all_orders_within_strata():
                     hint=frozen(hint[order]),
                     stratum=frozen(stratum[order]),
                     slots=frozen(np.array(slots, float)),
-                    ends=frozen(np.array([2, 5, 6])),
+                    stops=frozen(np.array([2, 5, 6])),
                 )
                 finals.append(plain_capital(made, value[order], total, 0.9, 1)[-1])
     assert len(finals) == 36 * 2 * 3

@@ -71,7 +71,7 @@ def plain_clicks(world, behaviour, bits, items, liked):
     for r, (i, is_liked) in enumerate(zip(items, liked, strict=True)):
         g = behaviour.engage[i]
         chance = behaviour.if_liked if is_liked else behaviour.if_not
-        chance = behaviour.place[r] * (g + (1 - g) * chance)
+        chance = behaviour.examination[r] * (g + (1 - g) * chance)
         for q in clicked:
             if behaviour.group[items[q]] == behaviour.group[i]:
                 chance *= behaviour.keep
@@ -880,7 +880,7 @@ def test_clicks_come_as_often_as_the_model_says(shop, shown):
     feedback = Clicks(position=0.7, if_liked=0.5, if_not=0.1, engagement=0.4, trend="random")
     behaviour = feedback.behaviour(shop, 5)
     liked, g = shown.liked[0].astype(bool), behaviour.engage[shown.item[0]]
-    chance = behaviour.place * (g + (1 - g) * np.where(liked, 0.5, 0.1))
+    chance = behaviour.examination * (g + (1 - g) * np.where(liked, 0.5, 0.1))
     one = shown.only(["random"])
     counts = ab_counts(one, behaviour, 4, 0, 400_000)
     _, rate, error = mean_clicks(counts, 5)

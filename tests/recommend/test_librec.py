@@ -3,9 +3,9 @@
 import numpy as np
 import pytest
 
-import unskew.recommend.matrices.sparse
 from shared.ratings import numbered_ratings
 from unskew.errors import DataError, SettingError
+from unskew.recommend.matrices import sparse
 from unskew_studies.librec import LibRecItemKNN, LibRecSLIM, LibRecUserKNN
 
 
@@ -173,7 +173,7 @@ def test_a_large_penalty_leaves_zeros():
 
 
 def test_too_many_items_are_refused(monkeypatch):
-    monkeypatch.setattr(unskew.recommend.limits, "LARGEST", 25 * 25 * 8 - 1)
+    monkeypatch.setattr(sparse, "LARGEST", 25 * 25 * 8 - 1)
     train = some(1)
     with pytest.raises(DataError, match="librec-item-knn: its 25 x 25 similarities"):
         LibRecItemKNN().fit(train)

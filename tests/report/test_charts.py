@@ -356,7 +356,7 @@ def test_pictures_of_the_documentation_are_there_and_small():
     exec(compile((home / "figures.py").read_text(), "figures.py", "exec"), names)
     drawn = {name: figure.to_dict() for name, figure in names["figures"]().items()}
     studies = {path.stem for path in (home / "studies").glob("*20*.md")}
-    assert {path.stem for path in (home / "figures").iterdir()} == {*drawn, *studies, "cost"}
+    assert {path.stem for path in (home / "figures").iterdir()} == {*drawn, *studies}
     for name, spec in drawn.items():
         text = (home / "figures" / f"{name}.svg").read_text()
         assert len(text) < 60_000

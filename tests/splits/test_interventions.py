@@ -62,7 +62,7 @@ every = pytest.mark.parametrize("design", CASES, ids=repr)
 
 def worth(design, held_out, train, mar):
     held_out, train, mar = under_one_numbering(held_out, train, mar)
-    return design.aim(RatingCounts(held_out, train, mar, 0)).worth(held_out)
+    return design.aim(RatingCounts(held_out, train, mar, 0)).weights(held_out)
 
 
 # What every design promises

@@ -303,7 +303,7 @@ def test_interaction_is_welchs_test(monkeypatch):
     d, code = np.concatenate(groups)[:, None], np.repeat([0, 1, 2], [12, 20, 30])
     f, one, other = plain_welch(groups)
     with monkeypatch.context() as patch:
-        patch.setattr(module, "MOST_SHUFFLED", 10)
+        patch.setattr(module, "MOST_INTERACTION_SHUFFLES", 10)
         alone = interaction(d, code)
     assert alone.statistic[0] == pytest.approx(f)
     assert alone.p[0] == pytest.approx(stats.f.sf(f, one, other))
@@ -312,7 +312,7 @@ def test_interaction_is_welchs_test(monkeypatch):
     two = [groups[0], groups[1]]
     welch = stats.ttest_ind(*two, equal_var=False)
     with monkeypatch.context() as patch:
-        patch.setattr(module, "MOST_SHUFFLED", 10)
+        patch.setattr(module, "MOST_INTERACTION_SHUFFLES", 10)
         both = interaction(d[:32], code[:32])
     assert both.p[0] == pytest.approx(welch.pvalue)
 

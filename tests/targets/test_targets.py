@@ -711,7 +711,7 @@ def test_percentiles_with_all_items_tested_draw_as_before():
         for one in ("test", "all")
     )
     tested = np.bincount(split.test.item, minlength=len(split.test.items)) > 0
-    full = [s for s in range(3) if tested[all_items.source.pool.home == s].all()]
+    full = [s for s in range(3) if tested[all_items.source.pool.stratum == s].all()]
     assert full
     same = [one for one in everything(test) if one[2] in full]
     assert same

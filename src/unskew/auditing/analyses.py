@@ -78,7 +78,9 @@ class Analysis:
     def robust_metrics(self) -> tuple[str, ...]:
         """The metrics whose robustness is measured."""
         depth = self.depth
-        return tuple(one for one in ROBUST if depth is None or (parse(one).cutoff or 0) <= depth)
+        return tuple(
+            label for label in ROBUST if depth is None or (parse(label).cutoff or 0) <= depth
+        )
 
     @property
     def cutoff(self) -> int:
@@ -130,23 +132,23 @@ def analyse_scores(analysis: Analysis, scores: Mapping[str, tuple[Scores, ...]])
     analysis.progress("conclusions", 0, 3)
     comparison = attempt("significance", lambda: compare(parts, **settings))
     analysis.progress("conclusions", 1, 3)
-    several = {design: list(of_design) for design, of_design in scores.items()}
+    by_design = {design: list(of_design) for design, of_design in scores.items()}
     agreed = flips = choices = None
     if len(scores) > 1:
         agreed = attempt(
             "agreement",
             lambda: agreement(
-                several,
+                by_design,
                 metric,
                 bootstrap=analysis.level.bootstrap,
                 level=LEVEL,
                 seed=analysis.seed,
             ),
         )
-        flips = attempt("stability", lambda: _flips(metric, several))
+        flips = attempt("stability", lambda: _flips(metric, by_design))
         analysis.progress("conclusions", 2, 3)
         if all(name in parts[0].order for name in CROSSED):
-            choices = attempt("choices", lambda: stability(score_table(several, list(CROSSED))))
+            choices = attempt("choices", lambda: stability(score_table(by_design, list(CROSSED))))
     power = None
     if comparison is not None:
         power = attempt("discriminative power", lambda: discriminative_power(comparison))
@@ -229,20 +231,20 @@ def analyse_lists(analysis: Analysis, judged: Judged, random: Ratings | None) ->
     )
 
 
-def with_metrics(scores: Scores, wanted: Sequence[str]) -> Scores:
+def with_metrics(scores: Scores, metrics: Sequence[str]) -> Scores:
     """Return scores of some metrics only."""
-    labels = tuple(dict.fromkeys(wanted))
+    labels = tuple(dict.fromkeys(metrics))
     rows = [scores.labels.index(label) for label in labels]
 
     def part(system: System) -> System:
-        den = {at: system.den[row] for at, row in enumerate(rows) if row in system.den}
+        den = {index: system.den[row] for index, row in enumerate(rows) if row in system.den}
         return System(system.values[rows], den, system.depth)
 
     return replace(
         scores,
         labels=labels,
         order=labels,
-        systems={name: part(one) for name, one in scores.systems.items()},
+        systems={name: part(system) for name, system in scores.systems.items()},
         chance=None if scores.chance is None else part(scores.chance),
     )
 
@@ -251,9 +253,11 @@ def _margins(parts: Sequence[Scores], cutoff: int) -> Margins:
     """Split the margins of the mean precision over splits."""
     if len(parts) == 1:
         return margins(parts[0], cutoff)
-    each = [margins(part, cutoff).values for part in parts]
+    by_split = [margins(part, cutoff).values for part in parts]
     mean = {
-        system: tuple(float(np.mean([one[system][at] for one in each])) for at in (0, 1))
-        for system in each[0]
+        system: tuple(
+            float(np.mean([margin[system][index] for margin in by_split])) for index in (0, 1)
+        )
+        for system in by_split[0]
     }
     return replace(margins(mean), k=cutoff)  # type: ignore[arg-type]

@@ -307,14 +307,14 @@ class RatingsAudit(RatingsInputs):
         metric = check_ordering_metric(request.metric or next(iter(shared.metrics)))
         if metric not in shared.metrics:
             shared = replace(shared, metrics=(metric, *shared.metrics))
-        known = None
+        truth = None
         if isinstance(source, World) or training.random is not None or source.random is not None:
-            known = sources.source_of(source, training.random, None, None, "to-training", shared)
-            ratings = known.ratings
+            truth = sources.source_of(source, training.random, None, None, "to-training", shared)
+            ratings = truth.ratings
         return cls(
             source=source,
             ratings=ratings,
-            known=known,
+            true_source=truth,
             plan=shared,
             designs=tuple(chosen.designs),
             metric=metric,
@@ -328,7 +328,7 @@ class RatingsAudit(RatingsInputs):
             stated=request.stated,
             large=request.large.settled(ratings, shared.judged_users, chosen.level),
             tune=training.tune,
-            given=GivenData(
+            inputs=GivenData(
                 data=data,
                 algorithms=training.algorithms,
                 random=training.random,
@@ -343,7 +343,7 @@ class RatingsAudit(RatingsInputs):
         """Do everything."""
         self.progress("reading", 1, 1)
         core = self._core()
-        designs = [one for one in self.designs if one.name in core.designs]
+        designs = [design for design in self.designs if design.name in core.designs]
         analysis = Analysis(
             metric=self.metric,
             level=self.level,
@@ -353,7 +353,7 @@ class RatingsAudit(RatingsInputs):
             implicit=core.implicit,
         )
         scores = core.warm_scores
-        null = self._null([one for one in designs if self._may_be_null(one)], core)
+        null = self._null([design for design in designs if self._may_be_null(design)], core)
         self.executor.rest()
         of_scores = analyse_scores(analysis, scores)
         of_lists = analyse_lists(analysis, self._judged(core.lists[0]), self._random)
@@ -394,7 +394,7 @@ class RatingsAudit(RatingsInputs):
             executor=self.executor,
             progress=self.progress,
             attempts=self.attempts,
-            truth=self.known,
+            truth=self.true_source,
         )
 
     def _evidence(self, core: Core) -> Evidence:
@@ -413,7 +413,9 @@ class RatingsAudit(RatingsInputs):
     @property
     def _random(self) -> Ratings | None:
         """Ratings of randomly chosen items, where there are any."""
-        return self.known.random if isinstance(self.known, sources.SampledTruth) else None
+        return (
+            self.true_source.random if isinstance(self.true_source, sources.SampledTruth) else None
+        )
 
     def _dataset(self) -> Dataset:
         return Dataset(
@@ -480,18 +482,21 @@ class RatingsAudit(RatingsInputs):
             self.attempts.failures["null experiment"] = "no design without an intervention"
             return None
         plans = {
-            one.name: replace(
+            design.name: replace(
                 self.plan,
-                algorithms=core.first_systems(self.plan.systems, one.name),
-                split=one.split,
-                targets=one.view.targets,
-                judgments=one.view.judgments,
+                algorithms=core.first_systems(self.plan.systems, design.name),
+                split=design.split,
+                targets=design.view.targets,
+                judgments=design.view.judgments,
                 interventions=(),
             )
-            for one in designs
+            for design in designs
         }
-        parts = {one.name: core.scores[one.name] for one in designs}
-        real = {one.name: parts[one.name][: len(parts[one.name]) // one.repeats] for one in designs}
+        parts = {design.name: core.scores[design.name] for design in designs}
+        real = {
+            design.name: parts[design.name][: len(parts[design.name]) // design.repeats]
+            for design in designs
+        }
 
         def run(plans: Mapping[str, Plan]) -> NullExperiment:
             return null_experiment_by(
@@ -507,9 +512,9 @@ class RatingsAudit(RatingsInputs):
             )
 
         self.progress("null experiment", 0, 1)
-        whole = self.attempts.attempt("null experiment", lambda: run(plans))
-        if whole is not None or len(plans) == 1:
-            return whole
+        experiment = self.attempts.attempt("null experiment", lambda: run(plans))
+        if experiment is not None or len(plans) == 1:
+            return experiment
         # A redrawn test part can lack what a design needs: the common one is tried alone.
         first = designs[0].name
         alone = self.attempts.attempt("null experiment", lambda: run({first: plans[first]}))
@@ -537,9 +542,9 @@ class RatingsAudit(RatingsInputs):
         )
 
     def _truth(self, core: Core) -> Truth | None:
-        if self.known is None:
+        if self.true_source is None:
             return None
-        metrics = [one for one in (self.metric, *TRUE_METRICS) if one in self.plan.metrics]
+        metrics = [label for label in (self.metric, *TRUE_METRICS) if label in self.plan.metrics]
 
         def of_designs(scores: Mapping[str, tuple[Scores, ...]]) -> dict[str, tuple[Scores, ...]]:
             return {
@@ -548,7 +553,7 @@ class RatingsAudit(RatingsInputs):
             }
 
         return Truth(
-            self.known.name,
+            self.true_source.name,
             of_designs(core.warm_scores),
             of_designs(core.true),
             self.level.bootstrap,
@@ -568,7 +573,7 @@ class RatingsAudit(RatingsInputs):
     def _command(self, designs: Sequence[AuditDesign]) -> str:
         choices = Choices(
             level=self.level.name,
-            designs=[one.name for one in designs],
+            designs=[design.name for design in designs],
             metric=self.metric,
             relevance=self.plan.relevance,
             seed=self.plan.seed,
@@ -577,15 +582,15 @@ class RatingsAudit(RatingsInputs):
             repeats=self.level.given_repeats,
             large=self.large,
         )
-        systems, ratings, given = self.plan.systems, self.source.ratings, self.given
+        systems, ratings, inputs = self.plan.systems, self.source.ratings, self.inputs
         if self.is_user_plan:
-            return plan_code(given, self.plan, ratings, choices)
-        if given.needs_code:
-            return ratings_audit_code(given, systems, ratings, choices)
-        names = [one.name for one in systems.values()]
-        return ratings_command(choices, names, given.path, given.random_path)
+            return plan_code(inputs, self.plan, ratings, choices)
+        if inputs.needs_code:
+            return ratings_audit_code(inputs, systems, ratings, choices)
+        names = [system.name for system in systems.values()]
+        return ratings_command(choices, names, inputs.path, inputs.random_path)
 
     def _lights(self, designs: Sequence[AuditDesign]) -> SplitLights:
         """Look at the first split of each protocol."""
-        splitters = {one.split_key: one.split for one in designs}
+        splitters = {design.split_key: design.split for design in designs}
         return lights_of_splits(splitters.values(), self.ratings, self.plan.seed)

@@ -53,16 +53,16 @@ def _affordable(
 ) -> tuple[Plan, list[str]]:
     """Leave out systems that cost too much on data of this size; return what stands in for them."""
     level, _ = request.large.level(request.level, len(ratings))
-    kept, left_out = affordable(
+    systems, left_out = affordable(
         plan.systems,
         DataShape.of(ratings),
         level,
         memory=request.large.memory,
     )
     attempts.failures.update({f"system {name}": why for name, why in left_out.items()})
-    new = [name for name in kept if name not in plan.systems]
+    new = [name for name in systems if name not in plan.systems]
     notes = [f"{name} is run because {' and '.join(left_out)} cost too much here" for name in new]
-    return replace(plan, algorithms=kept) if left_out else plan, notes
+    return replace(plan, algorithms=systems) if left_out else plan, notes
 
 
 def _trainable(plan: Plan, ratings: Ratings, attempts: Attempts) -> Plan:
@@ -72,12 +72,12 @@ def _trainable(plan: Plan, ratings: Ratings, attempts: Attempts) -> Plan:
     """
     if ratings.value.min() >= 0:
         return plan
-    few = np.append(np.arange(TRIED), ratings.user[int(np.argmin(ratings.value))])
-    part = ratings.take(np.isin(ratings.user, few))
+    users = np.append(np.arange(TRIED), ratings.user[int(np.argmin(ratings.value))])
+    part = ratings.take(np.isin(ratings.user, users))
     systems = {}
-    for name, one in plan.systems.items():
-        if attempts.attempt(f"system {name}", partial(one.fit, part, plan.seed)) is not None:
-            systems[name] = one
+    for name, system in plan.systems.items():
+        if attempts.attempt(f"system {name}", partial(system.fit, part, plan.seed)) is not None:
+            systems[name] = system
     return replace(plan, algorithms=systems)
 
 
@@ -155,11 +155,11 @@ def _judging(
     plan: Plan, ratings: Ratings, request: Request, assumed: list[str]
 ) -> tuple[Plan, list[str]]:
     """Draw users where there are many; a plan may state how many itself."""
-    asked = request.large
+    large = request.large
     if plan.judged_users is not None:
-        check_absent({"users": asked.users}, "is in the plan already, as judged_users")
-        asked = replace(asked, users=plan.judged_users)
-    judged, notes = asked.judged_users(active_users(ratings))
+        check_absent({"users": large.users}, "is in the plan already, as judged_users")
+        large = replace(large, users=plan.judged_users)
+    judged, notes = large.judged_users(active_users(ratings))
     return replace(plan, judged_users=judged), [*assumed, *notes]
 
 
@@ -170,7 +170,7 @@ class RatingsInputs:
     source: World | Dataset
     """What the user gave, as a data set or world."""
     ratings: Ratings
-    known: sources.Source | None
+    true_source: sources.Source | None
     """Where the truth is known."""
     plan: Plan
     designs: tuple[AuditDesign, ...]
@@ -186,7 +186,7 @@ class RatingsInputs:
     large: LargeRequest
     """With what was done in the place of what was not stated."""
     tune: bool
-    given: GivenData
+    inputs: GivenData
     tuned: frozenset[str]
     """Systems whose settings are chosen on the training part of each split."""
     unfiltered: Ratings | None = None
@@ -208,17 +208,17 @@ def ratings_card(
             "fingerprint": audit.ratings.fingerprint,
             **({"steps": steps} if steps else {}),
         },
-        "truth": None if audit.known is None else audit.known.name,
+        "truth": None if audit.true_source is None else audit.true_source.name,
         "level": "plan" if audit.is_user_plan else audit.level.name,
         "designs": {
-            one.name: {
-                "split": one.split.describe(),
-                "splits": one.repeats,
-                **one.view.describe(),
+            design.name: {
+                "split": design.split.describe(),
+                "splits": design.repeats,
+                **design.view.describe(),
             }
-            for one in audit.designs
+            for design in audit.designs
         },
-        "algorithms": {name: one.describe() for name, one in audit.plan.systems.items()},
+        "algorithms": {name: system.describe() for name, system in audit.plan.systems.items()},
         "relevance": audit.plan.relevance.describe(),
         "metrics": list(audit.plan.metrics),
         "metric": audit.metric,

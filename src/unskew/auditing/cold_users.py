@@ -49,8 +49,8 @@ class ScoredWithFallback:
 
 def _orders(score: F64) -> bool:
     """Tell whether scores put some item above another."""
-    known = score[~np.isnan(score)]
-    return bool(known.size) and bool(known.min() < known.max())
+    values = score[~np.isnan(score)]
+    return bool(values.size) and bool(values.min() < values.max())
 
 
 def with_fallback(model: Model, train: Ratings) -> Model:
@@ -82,7 +82,7 @@ def of_lists(scores: Scores, keep: Mask) -> Scores:
 
     return replace(
         scores,
-        systems={name: part(one) for name, one in scores.systems.items()},
+        systems={name: part(system) for name, system in scores.systems.items()},
         lists=scores.lists.filter(pl.Series(keep)),
         order=tuple(label for label in scores.order if label in scores.labels),
         chance=None if scores.chance is None else part(scores.chance),
@@ -113,7 +113,7 @@ def cold_table(
             for keeps in (masks, [~mask for mask in masks])
         ]
         for system in parts[0].systems:
-            of_system = [one.get(system) for one in means]
+            of_system = [mean.get(system) for mean in means]
             rows.append((design, system, everyone, cold, cold / max(everyone, 1), *of_system))
     schema = {
         "design": pl.String,
@@ -139,8 +139,10 @@ def _users(part: Scores, keep: Mask) -> int:
 
 def _means(parts: Sequence[Scores], metric: str) -> dict[str, float]:
     """Return the mean over splits of each system's mean; nothing where no split has such users."""
-    each = [part.mean(metric) for part in parts if part.lists.height]
-    values = {system: [one[system] for one in each] for system in parts[0].systems} if each else {}
+    means = [part.mean(metric) for part in parts if part.lists.height]
+    values = (
+        {system: [mean[system] for mean in means] for system in parts[0].systems} if means else {}
+    )
     return {
         system: float(np.mean(of_system))
         for system, of_system in values.items()

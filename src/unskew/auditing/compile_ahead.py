@@ -51,7 +51,7 @@ def compile_evaluation() -> None:
     split = _split()
     lists = AllItems().lists(split, liked=4)
     runs = {name: rank(algorithm(name).fit(split.train), lists, 10) for name in BASELINES}
-    names = [f"{name}@10" for name, one in REGISTRY.items() if not one.is_user_code]
+    names = [f"{name}@10" for name, definition in REGISTRY.items() if not definition.is_user_code]
     scores = evaluate(judge(split.test, runs, train=split.train, liked=4), names)
     compare(scores, "P@10")
 
@@ -86,9 +86,9 @@ def _split() -> Split:
     from unskew.splits.random import Random
 
     user, item = np.divmod(np.arange(USERS * ITEMS), ITEMS)
-    some = (7 * user + 3 * item) % 5 < 3
+    rated = (7 * user + 3 * item) % 5 < 3
     rating = 1 + (user + item * item) % 5
-    ratings = read_ratings({"user": user[some], "item": item[some], "rating": rating[some]})
+    ratings = read_ratings({"user": user[rated], "item": item[rated], "rating": rating[rated]})
     return Random(test=0.2).split(ratings)[0]
 
 

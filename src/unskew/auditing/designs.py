@@ -77,7 +77,7 @@ class Level:
         if self.given_repeats is not None:
             return RepeatRule.fixed(self.given_repeats)
         return RepeatRule(
-            least=self.repeats, most=self.most_repeats, precision=self.precision, metric=metric
+            minimum=self.repeats, maximum=self.most_repeats, precision=self.precision, metric=metric
         )
 
 
@@ -172,13 +172,13 @@ def designs_of_level(level: Level, designs: Sequence[str] | None = None) -> list
     if designs is not None and not designs:
         raise SettingError(f"name at least one design: {', '.join(DESIGNS)}")
     random, uniform = Random(test=0.2), Uniform(test=0.2)
-    one = OneRelevant(OTHERS, shortage="shorten")
+    one_relevant = OneRelevant(OTHERS, shortage="shorten")
     bins = Percentiles(OTHERS, shortage="shorten")
     protocols = {
         "all-items": (random, PlanView("test", None, AllItems())),
         "test-items": (random, PlanView("test", None, TestItems())),
-        "1r": (random, PlanView("test", None, one)),
-        "u1r": (uniform, PlanView("test", None, one)),
+        "1r": (random, PlanView("test", None, one_relevant)),
+        "u1r": (uniform, PlanView("test", None, one_relevant)),
         "p1r": (random, PlanView("test", None, bins)),
         "test-targets": (random, PlanView("test", None, TestTargets("fill"))),
         "skew": (random, PlanView("test", Skew(), AllItems())),
@@ -217,61 +217,68 @@ def plans_of(designs: Iterable[AuditDesign], shared: Plan) -> dict[Plan, list[Au
         The plan whose systems, metrics, relevance and seed all take.
     """
     groups: dict[str, list[AuditDesign]] = {}
-    for one in designs:
-        changed = one.view.intervention is not None
-        key = {"split": one.split.describe(), "changed": changed, "by": one.view.judgments}
-        groups.setdefault(digest_of(key), []).append(one)
+    for design in designs:
+        changed = design.view.intervention is not None
+        key = {"split": design.split.describe(), "changed": changed, "by": design.view.judgments}
+        groups.setdefault(digest_of(key), []).append(design)
     plans = {}
     for members in groups.values():
-        changes = [one.view.intervention for one in members if one.view.intervention is not None]
+        changes = [
+            member.view.intervention for member in members if member.view.intervention is not None
+        ]
         plan = replace(
             shared,
             split=members[0].split,
             judgments=members[0].view.judgments,
             targets=tuple(
                 {
-                    digest_of(one.view.targets.describe()): one.view.targets for one in members
+                    digest_of(member.view.targets.describe()): member.view.targets
+                    for member in members
                 }.values()
             ),
-            interventions=tuple({digest_of(one.describe()): one for one in changes}.values()),
+            interventions=tuple(
+                {digest_of(change.describe()): change for change in changes}.values()
+            ),
         )
         plans[plan] = members
     return plans
 
 
 def named_systems(
-    given: Sequence[Algorithm | str] | Mapping[str, Algorithm] | None, level: Level, liked: float
+    algorithms: Sequence[Algorithm | str] | Mapping[str, Algorithm] | None,
+    level: Level,
+    liked: float,
 ) -> Sequence[Algorithm] | Mapping[str, Algorithm]:
     """Return the systems of a level, or those named; what needs a threshold takes that of likes."""
-    if isinstance(given, Mapping):
-        return given
-    several = level.algorithms if given is None else tuple(given)
-    names = [one for one in several if isinstance(one, str)]
-    if len(set(names)) == len(several):  # plain names label systems better than their settings
-        return {one: _with_threshold(one, liked) for one in names}
-    return [_with_threshold(one, liked) if isinstance(one, str) else one for one in several]
+    if isinstance(algorithms, Mapping):
+        return algorithms
+    entries = level.algorithms if algorithms is None else tuple(algorithms)
+    names = [entry for entry in entries if isinstance(entry, str)]
+    if len(set(names)) == len(entries):  # plain names label systems better than their settings
+        return {name: _with_threshold(name, liked) for name in names}
+    return [_with_threshold(entry, liked) if isinstance(entry, str) else entry for entry in entries]
 
 
 def tunable_systems(
     systems: Mapping[str, Algorithm],
-    given: Sequence[Algorithm | str] | Mapping[str, Algorithm] | None,
+    algorithms: Sequence[Algorithm | str] | Mapping[str, Algorithm] | None,
 ) -> frozenset[str]:
     """Return the systems whose settings nobody stated: by name, by level, or of a user's class.
 
     Parameters
     ----------
     systems
-        By label, in the order of `given`.
+        By label, in the order of `algorithms`.
     given
         What the user named; None = the systems of a level.
     """
-    if given is None:
+    if algorithms is None:
         return frozenset(systems)
-    several = given.values() if isinstance(given, Mapping) else given
+    entries = algorithms.values() if isinstance(algorithms, Mapping) else algorithms
     return frozenset(
         label
-        for label, one in zip(systems, several, strict=True)
-        if isinstance(one, str) or type(one) not in ALGORITHMS.values()
+        for label, entry in zip(systems, entries, strict=True)
+        if isinstance(entry, str) or type(entry) not in ALGORITHMS.values()
     )
 
 
@@ -339,7 +346,7 @@ def left_out_designs(
         if why is not None:
             left[name] = LeftOut(reason="degenerate", why=why, scores=parts)
             continue
-        twin = next((one for one in counted if _same(scores[one], parts, metric)), None)
+        twin = next((design for design in counted if _same(scores[design], parts, metric)), None)
         if twin is None:
             counted.append(name)
             continue
@@ -349,14 +356,14 @@ def left_out_designs(
         )
         left[name] = LeftOut(reason="identical", why=why, same_as=twin, scores=parts)
     common = next(iter(scores))
-    if common in left and not any(len(scores[one]) == len(scores[common]) for one in counted):
+    if common in left and not any(len(scores[design]) == len(scores[common]) for design in counted):
         del left[common]
     return left
 
 
-def _same(one: Sequence[Scores], other: Sequence[Scores], metric: str) -> bool:
+def _same(first: Sequence[Scores], second: Sequence[Scores], metric: str) -> bool:
     """Tell whether two designs give every list of every system the same value."""
-    if len(one) != len(other):
+    if len(first) != len(second):
         return False
     return all(
         a.lists["user"].equals(b.lists["user"])
@@ -364,7 +371,7 @@ def _same(one: Sequence[Scores], other: Sequence[Scores], metric: str) -> bool:
             np.array_equal(a.values(name, metric), b.values(name, metric), equal_nan=True)
             for name in a.systems
         )
-        for a, b in zip(one, other, strict=True)
+        for a, b in zip(first, second, strict=True)
     )
 
 

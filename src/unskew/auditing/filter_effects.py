@@ -95,7 +95,9 @@ class FilterEffect(Result):
         sizes = self.sizes.group_by("condition", maintain_order=True).agg(
             pl.col("train", "test", "users", "items").mean().round().cast(pl.Int64)
         )
-        changes = [one for one in self.orders.display_tables(digits) if "order change" in one.title]
+        changes = [
+            table for table in self.orders.display_tables(digits) if "order change" in table.title
+        ]
         return [
             Table("What is left (mean of the splits)", sizes),
             Table("Scores", self.table(), digits),
@@ -172,11 +174,11 @@ def filter_effect(
     if not isinstance(chosen, Filter) and not chosen:
         raise SettingError("no filter is given: name one, such as us.data.KCore(5, 5)")
     prepared = PlanData.of(_read(data), replace(plan, filters=()))
-    whole = _counted(prepared.data)
-    kept = apply_filters(prepared.data, chosen)
-    steps = kept.steps[len(prepared.data.steps) :]
-    _, left = under_one_numbering(whole, _counted(kept))
-    job = _Effect(prepared.plan, whole, left, progress)
+    full = _counted(prepared.data)
+    filtered = apply_filters(prepared.data, chosen)
+    steps = filtered.steps[len(prepared.data.steps) :]
+    _, left = under_one_numbering(full, _counted(filtered))
+    job = _Effect(prepared.plan, full, left, progress)
     scores, sizes = job.scores()
     orders = order_across_splits(scores, unit="condition", bootstrap=bootstrap, seed=plan.seed)
     return FilterEffect(steps, orders, pl.DataFrame(sizes), prepared.notes)
@@ -195,9 +197,9 @@ class _Effect:
     """The systems of a plan, trained and judged under each condition."""
 
     plan: Plan
-    whole: Ratings
+    full: Ratings
     left: Ratings
-    """What the filters leave, under the ids of `whole`."""
+    """What the filters leave, under the ids of `full`."""
     progress: Progress | None
     done: int = 0
 
@@ -206,14 +208,14 @@ class _Effect:
         scores: dict[str, list[Scores]] = {name: [] for name in CONDITIONS}
         sizes = []
         for split in self._splits():
-            for name, (one, size) in self._of_split(split).items():
-                scores[name].append(one)
+            for name, (result, size) in self._of_split(split).items():
+                scores[name].append(result)
                 sizes.append({"split": split.label, "condition": name, **size})
         return scores, sizes
 
     def _splits(self) -> Iterator[Split]:
         for splitter in self.plan.splits:
-            yield from splitter.each(self.whole, self.plan.seed)
+            yield from splitter.each(self.full, self.plan.seed)
 
     def _of_split(self, split: Split) -> dict[str, tuple[Scores, dict[str, int]]]:
         """Judge all systems on one split under the three conditions."""
@@ -242,9 +244,9 @@ class _Effect:
 
     def _fit(self, split: Split, train: Ratings) -> dict[str, Model]:
         models = {}
-        for label, one in self.plan.systems.items():
-            key = digest_of(one.draw_key)
-            models[label] = one.fit(train, generator(self.plan.seed, "filter", split.label, key))
+        for label, system in self.plan.systems.items():
+            key = digest_of(system.draw_key)
+            models[label] = system.fit(train, generator(self.plan.seed, "filter", split.label, key))
             self.done += 1
             if self.progress is not None:
                 self.progress(self.done, self._total)
@@ -252,7 +254,7 @@ class _Effect:
 
     @property
     def _total(self) -> int:
-        splits = sum(one.count(self.whole, self.plan.seed) for one in self.plan.splits)
+        splits = sum(split.count(self.full, self.plan.seed) for split in self.plan.splits)
         return 2 * splits * len(self.plan.systems)
 
     def _judge(

@@ -90,17 +90,17 @@ class LargeRequest:
         active
             How many users have ratings.
         """
-        asked = self.users
-        if asked is None:
-            asked = SAMPLE if active > MOST_USERS else EVERYONE
-        if isinstance(asked, str):
+        users = self.users
+        if users is None:
+            users = SAMPLE if active > MOST_USERS else EVERYONE
+        if isinstance(users, str):
             return None, []
-        if asked >= active:
+        if users >= active:
             return None, [
-                f"users={asked:,}: the data have {counted(active, 'user')} with ratings, and all "
+                f"users={users:,}: the data have {counted(active, 'user')} with ratings, and all "
                 "are judged"
             ]
-        return asked, [sample_sentence(asked, active, self.users is None)]
+        return users, [sample_sentence(users, active, self.users is None)]
 
     def level(self, level: Level, ratings: int) -> tuple[Level, list[str]]:
         """Return the level with the number of splits for so many ratings, and why."""
@@ -138,22 +138,22 @@ class LargeRequest:
 
     def check_memory(self, ratings: Ratings, workers: int) -> None:
         """Refuse data that do not fit into the memory that may be used."""
-        room = MEMORY if self.memory is None else self.memory
-        each = needed_bytes(ratings)
-        total = each * max(workers, 1) + WORKING
-        if total <= room:
+        limit = MEMORY if self.memory is None else self.memory
+        per_process = needed_bytes(ratings)
+        total = per_process * max(workers, 1) + WORKING
+        if total <= limit:
             return
-        alone = each + WORKING <= room
+        alone = per_process + WORKING <= limit
         remedy = (
-            f"take {counted(max(int((room - WORKING) // each), 1), 'worker')}"
+            f"take {counted(max(int((limit - WORKING) // per_process), 1), 'worker')}"
             if alone
             else "keep fewer ratings, such as those of a random part of the users"
         )
-        given = "memory is" if self.memory is not None else "an audit may use, unless stated,"
+        limit_text = "memory is" if self.memory is not None else "an audit may use, unless stated,"
         raise SettingError(
             f"{counted(len(ratings), 'rating')} and one split of them take about "
-            f"{in_bytes(each)} in each process, {in_bytes(total)} in all, and {given} "
-            f"{in_bytes(room)}: give ",
+            f"{in_bytes(per_process)} in each process, {in_bytes(total)} in all, and {limit_text} "
+            f"{in_bytes(limit)}: give ",
             Spelling(f"memory={_rounded(total)!r}", f"--memory {_rounded(total)}"),
             f" if there is so much, or {remedy}",
         )
@@ -260,12 +260,12 @@ def affordable(
         if reason
     }
     for name in left_out:
-        other = STAND_INS.get(name)
-        if other is None or other in reasons or other in run:
+        substitute = STAND_INS.get(name)
+        if substitute is None or substitute in reasons or substitute in run:
             continue
-        stand_in = algorithm(other)
+        stand_in = algorithm(substitute)
         if not beyond_limits(stand_in, shape, level, memory):
-            run[other] = stand_in
+            run[substitute] = stand_in
     return run, left_out
 
 
@@ -276,17 +276,17 @@ def beyond_limits(
     cost = fit_cost(system, shape)
     if cost is None:
         return ""
-    room = SHARE_OF_MEMORY * (MEMORY if memory is None else memory)
-    most = MOST_OPERATIONS.get(level.name, MOST_OPERATIONS["default"])
+    memory_limit = SHARE_OF_MEMORY * (MEMORY if memory is None else memory)
+    operation_limit = MOST_OPERATIONS.get(level.name, MOST_OPERATIONS["default"])
     data = f"{counted(shape.users, 'user')} and {counted(shape.items, 'item')}"
     text = f"a fit would take about {_in_billions(cost.operations)} and {in_bytes(cost.bytes)}"
     if not _can_run(system, shape):
         array = f"an array of {in_bytes(cost.largest_part)}"
         return f"{text} for {data}, with {array} where a model may have {in_bytes(LARGEST)}"
-    if cost.bytes > room:
-        return f"{text} for {data}, and it may take {in_bytes(room)}"
-    if cost.operations > most and system.name not in NEEDED:
-        return f"{text} for {data}, and this level allows {_in_billions(most)}"
+    if cost.bytes > memory_limit:
+        return f"{text} for {data}, and it may take {in_bytes(memory_limit)}"
+    if cost.operations > operation_limit and system.name not in NEEDED:
+        return f"{text} for {data}, and this level allows {_in_billions(operation_limit)}"
     return ""
 
 

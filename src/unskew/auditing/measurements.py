@@ -54,7 +54,7 @@ class DesignScores:
     """95 % t interval over users; NaN where a metric has no value per user, or there is one user
     only."""
     high: F64
-    place: I64
+    rank: I64
     """1 is best; systems without a mean come after all others."""
 
 
@@ -88,10 +88,13 @@ class DesignMeans:
     @cached_property
     def _means(self) -> dict[str, F64]:
         """By label: the mean of the splits' means, of each system."""
-        each = [part.averages() for part in self.parts]
+        averages = [part.averages() for part in self.parts]
         return {
             label: np.array(
-                [np.mean([one[system][label].value for one in each]) for system in self.systems]
+                [
+                    np.mean([average[system][label].value for average in averages])
+                    for system in self.systems
+                ]
             )
             for label in self.parts[0].order
         }
@@ -112,14 +115,14 @@ class DesignMeans:
     def chance(self, metric: str) -> float | None:
         """Return what a random order is expected to score; None where a split cannot tell."""
         label = self._paired.any_label(metric)
-        known = [one[label] for one in self._chance if label in one]
-        return float(np.mean(known)) if known and len(known) == len(self.parts) else None
+        values = [expected[label] for expected in self._chance if label in expected]
+        return float(np.mean(values)) if values and len(values) == len(self.parts) else None
 
     def values(self, metric: str) -> F64:
         """Return users x systems, without users that a system has no value for."""
-        both = self._paired
-        columns = [both.systems.index(system) for system in self.systems]
-        return both.complete(metric)[:, columns]
+        of_users = self._paired
+        columns = [of_users.systems.index(system) for system in self.systems]
+        return of_users.complete(metric)[:, columns]
 
     def means(self, metric: str, values: F64 | None = None) -> DesignScores:
         """Return the means of a metric.
@@ -137,8 +140,8 @@ class DesignMeans:
             # A row per system: the sum over users is the same, bit for bit, as of one system alone.
             spread = np.ascontiguousarray(values.T).std(axis=1, ddof=1) / len(values) ** 0.5
             half = student_t_quantile((1 + LEVEL) / 2, len(values) - 1) * spread
-        place = places(mean, parse(metric).better)
-        return DesignScores(value=mean, low=mean - half, high=mean + half, place=place)
+        rank = places(mean, parse(metric).better)
+        return DesignScores(value=mean, low=mean - half, high=mean + half, rank=rank)
 
     def differences(self, metric: str, values: F64, pairs: Pairs) -> DesignDifferences | None:
         """Return the differences of pairs of systems; None where no user has a value.
@@ -154,20 +157,20 @@ class DesignMeans:
         """
         if not len(values) or not np.isfinite(values).all():
             return None
-        columns, place = np.unique(np.concatenate((pairs.one, pairs.other)), return_inverse=True)
-        within = Pairs(*np.split(place.astype(np.int64), 2))
-        one = sample(values[:, columns], within, metric, threads=1)
+        columns, inverse = np.unique(np.concatenate((pairs.one, pairs.other)), return_inverse=True)
+        column_pairs = Pairs(*np.split(inverse.astype(np.int64), 2))
+        result = sample(values[:, columns], column_pairs, metric, threads=1)
         half = np.full(len(pairs), np.nan)
-        if one.users > 1:
-            half = student_t_quantile((1 + LEVEL) / 2, one.users - 1) * one.standard_error
-        each = self._user_means(metric, [self.systems[at] for at in columns])
+        if result.users > 1:
+            half = student_t_quantile((1 + LEVEL) / 2, result.users - 1) * result.standard_error
+        user_means = self._user_means(metric, [self.systems[column] for column in columns])
         sign = -1.0 if parse(metric).better == "lower" else 1.0
-        apart = sign * (each[within.one] - each[within.other])
+        apart = sign * (user_means[column_pairs.one] - user_means[column_pairs.other])
         better, worse = ((side > ROUNDING).sum(axis=1) for side in (apart, -apart))
         return DesignDifferences(
-            difference=one.difference,
-            low=one.difference - half,
-            high=one.difference + half,
+            difference=result.difference,
+            low=result.difference - half,
+            high=result.difference + half,
             better=better,
             worse=worse,
             same=apart.shape[1] - better - worse,
@@ -177,12 +180,12 @@ class DesignMeans:
         """Return systems x users: the mean over lists, then over splits that average the user."""
         users = len(self._paired)
         total, splits = np.zeros((len(systems), users)), np.zeros(users)
-        for part, place in zip(self.parts, self._paired.places, strict=True):
-            values = np.stack([part.values(one, metric)[place.keep] for one in systems])
-            known = ~np.isnan(values).any(axis=0) | (part.undefined != "skip")
-            values = np.where(np.isnan(values) | ~known, 0.0, values)
-            lists = np.bincount(place.owner[known], minlength=users)
-            sums = np.stack([np.bincount(place.owner, one, users) for one in values])
+        for part, unit in zip(self.parts, self._paired.places, strict=True):
+            values = np.stack([part.values(system, metric)[unit.keep] for system in systems])
+            is_defined = ~np.isnan(values).any(axis=0) | (part.undefined != "skip")
+            values = np.where(np.isnan(values) | ~is_defined, 0.0, values)
+            lists = np.bincount(unit.owner[is_defined], minlength=users)
+            sums = np.stack([np.bincount(unit.owner, value, users) for value in values])
             total += sums / np.maximum(lists, 1)
             splits += lists > 0
         return total[:, splits > 0] / splits[splits > 0]
@@ -247,7 +250,9 @@ class Measurements(Result, AuditFacts, ScoreAnalyses, ListAnalyses):
     def of(cls, facts: AuditFacts, of_scores: ScoreAnalyses, of_lists: ListAnalyses) -> Self:
         """Put the parts together, whose fields this class inherits."""
         parts = (facts, of_scores, of_lists)
-        return cls(**{one.name: getattr(part, one.name) for part in parts for one in fields(part)})
+        return cls(
+            **{field.name: getattr(part, field.name) for part in parts for field in fields(part)}
+        )
 
     @property
     def splits(self) -> Mapping[str, SplitCounts]:
@@ -292,9 +297,9 @@ class Measurements(Result, AuditFacts, ScoreAnalyses, ListAnalyses):
 
     def unstated_designs(self) -> dict[str, str]:
         """Return the designs that do not count and of which no statement speaks, and why."""
-        stated = {design for one in self.statements for design in one.designs}
+        stated = {design for statement in self.statements for design in statement.designs}
         left_out = self.left_out
-        return {name: one.why for name, one in left_out.items() if name not in stated}
+        return {name: design.why for name, design in left_out.items() if name not in stated}
 
     @cached_property
     def remarks(self) -> tuple[str, ...]:
@@ -303,12 +308,15 @@ class Measurements(Result, AuditFacts, ScoreAnalyses, ListAnalyses):
         Users without lists, training items in lists, cutoffs deeper than lists, … Each one
         stands once, with the systems and designs it is true of.
         """
-        known = {*self.notes, *self.assumed}
+        other_notes = {*self.notes, *self.assumed}
         return tuple(
             notes_of(
                 {
                     design: [
-                        replace(part, notes=tuple(note for note in part.notes if note not in known))
+                        replace(
+                            part,
+                            notes=tuple(note for note in part.notes if note not in other_notes),
+                        )
                         for part in parts
                     ]
                     for design, parts in self.scores.items()
@@ -324,12 +332,12 @@ class Measurements(Result, AuditFacts, ScoreAnalyses, ListAnalyses):
             means = of_design.means(self.metric, of_design.values(self.metric))
             random = of_design.chance(self.metric)
             rows += [
-                (design, system, value, *interval, random, place)
-                for system, value, interval, place in zip(
+                (design, system, value, *interval, random, rank)
+                for system, value, interval, rank in zip(
                     self.systems,
                     means.value.tolist(),
                     _intervals(means),
-                    means.place.tolist(),
+                    means.rank.tolist(),
                     strict=True,
                 )
             ]

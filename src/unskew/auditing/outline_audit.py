@@ -63,7 +63,7 @@ class AuditOutline(Result):
 
     def display_tables(self, digits: int | None = None) -> list[Table]:
         """Return the systems and the designs."""
-        shown = self.digits if digits is None else digits
+        decimals = self.digits if digits is None else digits
         rows = [
             [name, fits, settings, None if size is None else in_bytes(size), seconds]
             for name, fits, settings, size, seconds in self.systems.iter_rows()
@@ -72,7 +72,7 @@ class AuditOutline(Result):
         lists = [list(row) for row in self.designs.iter_rows()]
         names = ["design", "splits", "lists", "scores"]
         return [
-            Table.of_rows(header, rows, title="Systems", digits=shown),
+            Table.of_rows(header, rows, title="Systems", digits=decimals),
             Table.of_rows(names, lists, title="Designs, a system on a split", digits=0),
         ]
 
@@ -210,12 +210,12 @@ def _design(
     design: AuditDesign, ratings: Ratings, judged: int, liked: float
 ) -> dict[str, str | int]:
     """Count the lists of a design on one split, and the items in them."""
-    targets, each = design.view.targets, len(ratings) / active_users(ratings)
+    targets, per_user = design.view.targets, len(ratings) / active_users(ratings)
     has_one = targets.relevant == "one"
-    lists = judged * (liked * TEST * each if has_one else 1.0)
-    size = len(ratings.items) - (1 - TEST) * each
+    lists = judged * (liked * TEST * per_user if has_one else 1.0)
+    size = len(ratings.items) - (1 - TEST) * per_user
     if targets.drawn is not None:
-        size = min(size, targets.drawn + (1.0 if has_one else TEST * each))
+        size = min(size, targets.drawn + (1.0 if has_one else TEST * per_user))
     return {
         "design": design.name,
         "splits": design.repeats,

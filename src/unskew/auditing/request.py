@@ -54,9 +54,9 @@ class Rules:
         Where no rating is a dislike, all count alike unless the user states a gain.
         """
         if not self.has_threshold and usual is None and _are_events(ratings):
-            least = float(ratings.value.min())
+            lowest = float(ratings.value.min())
             assumed: list[str] = []
-            rule = Relevance(least, None, self.gain, self.loss)
+            rule = Relevance(lowest, None, self.gain, self.loss)
         else:
             rule, assumed = relevance_for(
                 ratings, self.liked, self.above, self.gain, self.loss, self.relevance, usual

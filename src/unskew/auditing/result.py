@@ -58,7 +58,7 @@ class Audit(Measurements):
 
     def footer(self) -> list[str]:
         """Return what was done, assumed, left out and counted, a line each: what is below."""
-        done = [one.text for one in self.statements if one.role == "procedure"]
+        done = [statement.text for statement in self.statements if statement.role == "procedure"]
         return [
             *done,
             *(f"assumed: {text}" for text in self.assumed),
@@ -72,7 +72,7 @@ class Audit(Measurements):
 
     def _view_tables(self) -> list[Table]:
         """Return the score of every system under every design, the best of each in bold."""
-        values: dict[str, dict[str, float]] = {one: {} for one in self.order()}
+        values: dict[str, dict[str, float]] = {system: {} for system in self.order()}
         chance: dict[str, float] = {}
         for row in self.table().iter_rows(named=True):
             values[row["system"]][row["design"]] = row["value"]

@@ -44,13 +44,13 @@ def lights_of_splits(splitters: Iterable[Splitter], ratings: Ratings, seed: int)
         Same seed, same splits.
     """
     kinds = list(splitters)
-    names = [one.name for one in kinds]
+    names = [kind.name for kind in kinds]
     counts, diagnoses, mixed = {}, {}, []
-    for number, one in enumerate(kinds):
-        name = one.name if names.count(one.name) == 1 else repr(one)
-        split = next(iter(one.each(ratings, seed)))
+    for number, kind in enumerate(kinds):
+        name = kind.name if names.count(kind.name) == 1 else repr(kind)
+        split = next(iter(kind.each(ratings, seed)))
         counts[name] = count_parts(split)
-        if number == 0 or isinstance(one, Temporal):
+        if number == 0 or isinstance(kind, Temporal):
             diagnoses[name] = diagnose(split, log=ratings)
         if _is_mixed(split):
             mixed.append(name)

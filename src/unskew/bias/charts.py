@@ -68,13 +68,13 @@ def positive_ratio(bins: pl.DataFrame) -> Figure:
     import altair as alt
 
     rows = bins.to_dicts()
-    whole = _rows().properties(width=520, height=260)
+    canvas = _rows().properties(width=520, height=260)
     x = alt.X("mean_rated:Q", title="mean ratings per item").scale(type="log", nice=False)
     y = alt.Y("ratio:Q", title="share of ratings that are liked").scale(zero=False)
-    lines = whole.mark_rule(strokeWidth=2, color=BLUE).encode(
+    lines = canvas.mark_rule(strokeWidth=2, color=BLUE).encode(
         x=x, y=alt.Y("low:Q", title="share of ratings that are liked"), y2="high:Q"
     )
-    points = whole.mark_point(filled=True, size=60, opacity=1, color=BLUE).encode(x=x, y=y)
+    points = canvas.mark_point(filled=True, size=60, opacity=1, color=BLUE).encode(x=x, y=y)
     notes = [f"{len(rows)} groups of items from the least to the most rated; 95 % intervals"]
     return as_figure(alt.layer(lines, points), "Liked ratings by popularity", notes, rows)
 
@@ -89,10 +89,10 @@ def optimal(all_items: ItemCounts, correlations: pl.DataFrame) -> Figure:
     names = ("popularity", "rating", "phi_P", "phi_antiP")
     rows = [dict(zip(names, column, strict=True)) for column in points.T.tolist()]
     titles = {"popularity": "p(train|i)", "rating": "p(rel|train,i)"}
-    whole = _rows().mark_circle(size=12, opacity=0.5)
+    circles = _rows().mark_circle(size=12, opacity=0.5)
 
     def panel(x: str, y: str, color: str) -> alt.Chart:
-        chart: alt.Chart = whole.encode(
+        chart: alt.Chart = circles.encode(
             x=alt.X(f"{x}:Q", title=titles[x]), y=alt.Y(f"{y}:Q", title=y), color=alt.value(color)
         ).properties(width=260, height=180)
         return chart
@@ -109,13 +109,13 @@ def optimal(all_items: ItemCounts, correlations: pl.DataFrame) -> Figure:
     return as_figure(alt.vconcat(*panels), "What the optimal rankings depend on", notes, rows)
 
 
-def _gathered(values: F64, most: int = MOST_ROWS) -> tuple[F64, int]:
+def _gathered(values: F64, limit: int = MOST_ROWS) -> tuple[F64, int]:
     """Return few enough points: means of items next to each other in the first two rows."""
     items = values.shape[1]
     ordered = values[:, np.lexsort((values[1], values[0]))]
-    if items <= most:
+    if items <= limit:
         return ordered, 1
-    edges = np.arange(most + 1) * items // most
+    edges = np.arange(limit + 1) * items // limit
     sizes = np.diff(edges)
     return np.add.reduceat(ordered, edges[:-1], axis=1) / sizes, int(sizes.max())
 
@@ -134,16 +134,16 @@ def dependence(p_train: F64, p_train_rel: F64, overall: float, notes: Sequence[s
     }
     rows += [
         {"line": name, "p_train": x, "p_train_rel": y}
-        for name, ends in lines.items()
-        for x, y in zip((0.0, top), ends, strict=True)
+        for name, levels in lines.items()
+        for x, y in zip((0.0, top), levels, strict=True)
     ]
-    whole = _rows()
+    canvas = _rows()
     x = alt.X("p_train:Q", title="p(train|i)")
     y = alt.Y("p_train_rel:Q", title="p(train|rel,i)")
-    items = whole.transform_filter("!isValid(datum.line)")
+    items = canvas.transform_filter("!isValid(datum.line)")
     dots = items.mark_circle(size=14, opacity=0.5, color=BLUE).encode(x=x, y=y)
     color = alt.Color("line:N").scale(domain=list(lines), range=[VERMILION, GREY])
-    ruled = whole.transform_filter("isValid(datum.line)").mark_line().encode(x=x, y=y, color=color)
+    ruled = canvas.transform_filter("isValid(datum.line)").mark_line().encode(x=x, y=y, color=color)
     chart = alt.layer(dots, ruled).properties(width=420, height=300)
     title = "Does being rated depend on being liked?"
     return as_figure(chart, title, [*notes, *_together(size)], rows)
@@ -214,8 +214,8 @@ def margins(parts: Sequence[tuple[str, float, float]], notes: Sequence[str]) -> 
         )
         .properties(width=420, height=alt.Step(18))
     )
-    drawn = [f"the first {BARS} of {len(parts):,} pairs"] if len(parts) > BARS else []
-    return as_figure(chart, "What margins are made of", [*notes, *drawn], rows)
+    remarks = [f"the first {BARS} of {len(parts):,} pairs"] if len(parts) > BARS else []
+    return as_figure(chart, "What margins are made of", [*notes, *remarks], rows)
 
 
 def staircases(
@@ -226,9 +226,9 @@ def staircases(
 
     best = np.argsort(-scores[-1], kind="stable")[:BARS].tolist()
     rows = [
-        {"system": systems[number], "rung": rung, "score": float(scores[place, number])}
+        {"system": systems[number], "rung": rung, "score": float(scores[row, number])}
         for number in best
-        for place, rung in enumerate(rungs)
+        for row, rung in enumerate(rungs)
     ]
     panel = (
         _rows()
@@ -241,5 +241,5 @@ def staircases(
     )
     order = [systems[number] for number in best]
     chart = panel.facet(facet=alt.Facet("system:N", title=None, sort=order), columns=4)
-    drawn = [f"the first {BARS} of {len(systems):,} systems"] if len(systems) > BARS else []
-    return as_figure(chart, "What scores are made of", [*notes, *drawn], rows)
+    remarks = [f"the first {BARS} of {len(systems):,} systems"] if len(systems) > BARS else []
+    return as_figure(chart, "What scores are made of", [*notes, *remarks], rows)

@@ -123,10 +123,10 @@ def dependence_of(counts: ItemCounts) -> Dependence:
     """
     if counts.asked is None or counts.asked_liked is None:
         raise DataError("give random judgments (random=…) to see what ratings depend on")
-    known = (counts.asked > 0) | (counts.rated == counts.users)
-    truth = counts.p_rel[known]
-    users, liked = counts.users[known], counts.liked[known]
-    disliked = counts.rated[known] - liked
+    identified = (counts.asked > 0) | (counts.rated == counts.users)
+    truth = counts.p_rel[identified]
+    users, liked = counts.users[identified], counts.liked[identified]
+    disliked = counts.rated[identified] - liked
     overall = _ratio(liked, truth * users)
     overall_nonrel = _ratio(disliked, (1 - truth) * users)
     rows = counts.identified
@@ -266,13 +266,13 @@ class BiasReport(Result):
         rows = [
             {
                 "ranking": ranking,
-                "with": other,
+                "with": rival,
                 "pearson": pearson(values, against),
                 "spearman": pearson(_average_ranks(values), _average_ranks(against)),
                 "kendall": turn * signs.tau(name, its),
             }
             for ranking, (values, name, turn) in rankings.items()
-            for other, (against, its) in others.items()
+            for rival, (against, its) in others.items()
         ]
         return pl.DataFrame(rows)
 
@@ -444,7 +444,7 @@ def pearson(a: F64, b: F64) -> float:
 
 def _average_ranks(values: F64) -> F64:
     """Return ranks from 1; equals share the mean of theirs."""
-    _, place, size = np.unique(values, return_inverse=True, return_counts=True)
-    ends = np.cumsum(size)
-    ranks: F64 = (ends - (size - 1) / 2)[place]
+    _, group, size = np.unique(values, return_inverse=True, return_counts=True)
+    last = np.cumsum(size)
+    ranks: F64 = (last - (size - 1) / 2)[group]
     return ranks

@@ -102,7 +102,9 @@ class Margin:
         up for it nor be made up for.
         """
         # In fractions, which do not round: equal precision must not look like more of it.
-        (p_a, n_a), (p_b, n_b) = ([Fraction(x) for x in both] for both in (self.of_a, self.of_b))
+        (p_a, n_a), (p_b, n_b) = (
+            [Fraction(x) for x in shares] for shares in (self.of_a, self.of_b)
+        )
         if p_a + n_a < p_b + n_b:
             (p_a, n_a), (p_b, n_b) = (p_b, n_b), (p_a, n_a)
         j_a, j_b = p_a + n_a, p_b + n_b
@@ -140,12 +142,12 @@ class Margins(Result):
         rows = [
             {
                 "system": name,
-                "P": both[0],
-                "anti-P": both[1],
-                "judged": sum(both),
-                "liked": finite(_liked(both)),
+                "P": shares[0],
+                "anti-P": shares[1],
+                "judged": sum(shares),
+                "liked": finite(_liked(shares)),
             }
-            for name, both in self.values.items()
+            for name, shares in self.values.items()
         ]
         schema = {
             "system": pl.String,
@@ -260,8 +262,8 @@ def margins(scores: Scores | Values, k: int | None = None) -> Margins:
         values = dict(scores)
     if len(values) < 2:
         raise DataError(f"margins need at least two systems, got {len(values)}")
-    for name, both in values.items():
-        _check_shares(name, both)
+    for name, shares in values.items():
+        _check_shares(name, shares)
     return Margins(values, k, notes)
 
 
@@ -274,9 +276,9 @@ def _from_scores(scores: Scores, k: int | None) -> tuple[dict[str, tuple[float, 
     if k is None and usable:
         k = usable[0]
     if k is None or k not in usable:
-        wanted = "k" if k is None else k
+        cutoff = "k" if k is None else k
         raise SettingError(
-            f"margins need P@{wanted} and anti-P@{wanted} (or Judged@{wanted}); the scores have "
+            f"margins need P@{cutoff} and anti-P@{cutoff} (or Judged@{cutoff}); the scores have "
             f"{_list(scores.order)}: evaluate with these metrics too"
         )
     means = scores.averages(undefined="zero", over="lists")
@@ -298,12 +300,13 @@ def _users(scores: Scores) -> str:
     return f"{' or '.join(f'{count:,}' for count in counts)} lists"
 
 
-def _check_shares(name: str, both: tuple[float, float]) -> None:
-    if len(both) != 2 or not all(math.isfinite(value) and value >= 0 for value in both):
-        raise DataError(f"{name}: precision and anti-precision must be at least 0, got {both}")
-    if sum(both) > 1 + 1e-9:
+def _check_shares(name: str, shares: tuple[float, float]) -> None:
+    if len(shares) != 2 or not all(math.isfinite(value) and value >= 0 for value in shares):
+        raise DataError(f"{name}: precision and anti-precision must be at least 0, got {shares}")
+    if sum(shares) > 1 + 1e-9:
         raise DataError(
-            f"{name}: precision {both[0]:g} and anti-precision {both[1]:g} add up to more than 1"
+            f"{name}: precision {shares[0]:g} and anti-precision {shares[1]:g} add up to more "
+            "than 1"
         )
 
 
@@ -311,9 +314,9 @@ def _list(names: Any) -> str:
     return ", ".join(str(name) for name in names) or "none"
 
 
-def _liked(both: tuple[float, ...]) -> float:
+def _liked(shares: tuple[float, ...]) -> float:
     """Return c, the share of judged items that are liked; NaN where none is judged."""
-    return both[0] / sum(both) if sum(both) > 0 else math.nan
+    return shares[0] / sum(shares) if sum(shares) > 0 else math.nan
 
 
 def _ratio(a: float, b: float) -> float:
@@ -363,17 +366,17 @@ class OptimalRankings(Result):
         n, r, unrated = counts.rated, counts.liked, counts.users - counts.rated
         ranks = {"P": _ranks(r, unrated), "anti-P": _ranks(n - r, unrated, falling=False)}
         if counts.asked is not None and counts.asked_liked is not None:
-            known = counts.asked > 0
+            identified = counts.asked > 0
             true = np.zeros(n.size, np.int64)
-            true[known] = _ranks(counts.asked_liked[known], counts.asked[known])
+            true[identified] = _ranks(counts.asked_liked[identified], counts.asked[identified])
             ranks["true"] = true
         return ranks
 
     def tau(self, a: str, b: str) -> float:
         """Return Kendall's τ_b of two of the orders, over the items that both rank."""
         first, second = self.ranks[a], self.ranks[b]
-        both = (first > 0) & (second > 0)
-        return kendall(-first[both], -second[both]) if both.sum() > 1 else math.nan
+        ranked = (first > 0) & (second > 0)
+        return kendall(-first[ranked], -second[ranked]) if ranked.sum() > 1 else math.nan
 
     def _explanation(self) -> list[str]:
         ranks = self.ranks

@@ -136,12 +136,12 @@ def without_truth(disagree: float, cases: Sequence[float], rated: float) -> Reli
     )
 
 
-def _steep(steeper: float, not_steeper: float, what: str, other: str) -> str:
+def _steep(steeper: float, not_steeper: float, what: str, sign: str) -> str:
     """Say how often the exception of Lemma 3 is met, as far as ratings show."""
-    both = steeper + not_steeper
-    if both == 0:
-        return f"No pair of items shows how often {other}-positive metrics would be right too."
+    total = steeper + not_steeper
+    if total == 0:
+        return f"No pair of items shows how often {sign}-positive metrics would be right too."
     return (
-        f"On {steeper / both:.1%} of such pairs popularity is steeper than {what}, as rated, and "
-        f"{other}-positive metrics are wrong there."
+        f"On {steeper / total:.1%} of such pairs popularity is steeper than {what}, as rated, and "
+        f"{sign}-positive metrics are wrong there."
     )

@@ -115,9 +115,9 @@ def given_options(*bundles: Any) -> list[str]:
     """
     return [
         name
-        for one in bundles
-        for slot in _slots_of(one.__class__)
-        for name in _given(slot, getattr(one, slot.name))
+        for bundle in bundles
+        for slot in _slots_of(bundle.__class__)
+        for name in _given(slot, getattr(bundle, slot.name))
     ]
 
 

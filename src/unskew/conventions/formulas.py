@@ -36,9 +36,9 @@ class Memory:
 
     def once(self, key: object, compute: Callable[[], T]) -> T:
         """Return what is kept under a key; compute it where it is not."""
-        known = self._kept.get(key)
-        if known is not None:
-            return cast("T", known[0])
+        value = self._kept.get(key)
+        if value is not None:
+            return cast("T", value[0])
         result = compute()
         size = bytes_of(result)
         with self._lock:
@@ -159,13 +159,13 @@ class Case:
         return int(self.hits.length.size)
 
     @cached_property
-    def room(self) -> F64:
+    def slots(self) -> F64:
         """Places up to the cutoff: k, or the length of the list where there is no cutoff."""
         k = self.convention.k
         return self.hits.length.astype(np.float64) if k is None else np.full(self.users, float(k))
 
     @cached_property
-    def shown(self) -> F64:
+    def listed(self) -> F64:
         """Items in the list up to where it is cut."""
         return np.minimum(self.hits.length, self.stop)
 
@@ -190,8 +190,8 @@ class Case:
     @cached_property
     def whole_count(self) -> F64:
         """Relevant items in the whole list."""
-        every = self.is_relevant[self.hits.judgment] * self.hits.weight
-        return add_up(self.hits.user, every, self.users)
+        relevant = self.is_relevant[self.hits.judgment] * self.hits.weight
+        return add_up(self.hits.user, relevant, self.users)
 
     @cached_property
     def without_relevant(self) -> Mask:
@@ -220,8 +220,8 @@ class Case:
         options: dict[str, Callable[[], F64]] = {
             "usual": lambda: usual,
             "list": lambda: of_list,
-            "min": lambda: np.minimum(liked, self.room),
-            "k": lambda: self.room,
+            "min": lambda: np.minimum(liked, self.slots),
+            "k": lambda: self.slots,
             "found": lambda: self.count,
             "found-uncut": lambda: self.whole_count,
             "all": lambda: liked,
@@ -232,18 +232,18 @@ class Case:
 def precision(case: Case) -> Fraction:
     """Relevant items of L by k, or by what `per` says."""
     undefined = case.without_relevant if case.convention.per in ("min", "all") else None
-    return case.fraction(case.count, case.divisor(case.room, case.shown), undefined)
+    return case.fraction(case.count, case.divisor(case.slots, case.listed), undefined)
 
 
 def recall(case: Case) -> Fraction:
     """Relevant items of L by R, or by what `per` says."""
-    bottom = case.divisor(case.relevant_judgments, case.shown)
+    bottom = case.divisor(case.relevant_judgments, case.listed)
     return case.fraction(case.count, bottom, case.without_relevant)
 
 
 def f1(case: Case) -> Fraction:
     """Harmonic mean of precision and recall: twice the relevant items of L by both divisors."""
-    bottom = case.divisor(case.room, case.shown) + case.relevant_judgments
+    bottom = case.divisor(case.slots, case.listed) + case.relevant_judgments
     return case.fraction(2 * case.count, bottom, case.without_relevant)
 
 
@@ -251,7 +251,7 @@ def average_precision(case: Case) -> Fraction:
     """Sum of precision at the rank of each relevant item of L."""
     sums = case.add(case.relevant * _relevant_up_to(case) / case.top.rank)
     liked = case.relevant_judgments
-    bottom = case.divisor(liked, np.minimum(case.shown, liked))
+    bottom = case.divisor(liked, np.minimum(case.listed, liked))
     return case.fraction(sums, bottom, case.without_relevant)
 
 
@@ -271,13 +271,13 @@ def _relevant_up_to(case: Case) -> F64:
 
 def mean_precision(case: Case) -> Fraction:
     """Mean of P@1 to P@k: a relevant item at rank r counts 1/r + 1/(r + 1) + … + 1/k."""
-    last = case.shown if case.convention.per == "list" else np.minimum(case.room, case.stop)
+    last = case.listed if case.convention.per == "list" else np.minimum(case.slots, case.stop)
     last = np.where(np.isinf(last), case.hits.length, last).astype(np.int64)
     deepest = int(max(last.max(initial=0), case.top.rank.max(initial=0)))
     harmonic = np.append(0.0, np.cumsum(1.0 / np.arange(1, deepest + 1)))
-    each = harmonic[last[case.top.user]] - harmonic[case.top.rank - 1]
-    sums = case.add(case.relevant * np.maximum(each, 0.0))
-    return case.fraction(sums, case.divisor(case.room, case.shown))
+    weight = harmonic[last[case.top.user]] - harmonic[case.top.rank - 1]
+    sums = case.add(case.relevant * np.maximum(weight, 0.0))
+    return case.fraction(sums, case.divisor(case.slots, case.listed))
 
 
 def _discounts(kind: str, rank: I64) -> F64:
@@ -289,12 +289,12 @@ def _discounts(kind: str, rank: I64) -> F64:
 @cache
 def _table(kind: str, size: int) -> F64:
     """Return the discounts of ranks below a number; that of rank 0 is never used."""
-    at = np.maximum(np.arange(size, dtype=np.float64), 1.0)
+    rank = np.maximum(np.arange(size, dtype=np.float64), 1.0)
     rules: dict[str, Callable[[], F64]] = {
-        "log": lambda: 1 / np.log2(at + 1),
-        "original": lambda: 1 / np.maximum(1.0, np.log2(at)),
-        "late": lambda: 1 / np.log2(at + 2),
-        "reciprocal": lambda: 1 / at,
+        "log": lambda: 1 / np.log2(rank + 1),
+        "original": lambda: 1 / np.maximum(1.0, np.log2(rank)),
+        "late": lambda: 1 / np.log2(rank + 2),
+        "reciprocal": lambda: 1 / rank,
     }
     return rules[kind]()
 
@@ -326,9 +326,9 @@ def ndcg(case: Case) -> Fraction:
 
 def _full(case: Case) -> F64:
     """Return the DCG of k items of gain 1."""
-    longest = int(case.room.max(initial=0))
+    longest = int(case.slots.max(initial=0))
     sums = np.cumsum(_discounts(case.convention.discount, np.arange(1, longest + 1)))
-    return np.append(0.0, sums)[case.room.astype(np.int64)]
+    return np.append(0.0, sums)[case.slots.astype(np.int64)]
 
 
 def _ideal(case: Case, kind: str) -> F64:
@@ -341,7 +341,7 @@ def _ideal(case: Case, kind: str) -> F64:
         return case.once(key, lambda: _best(case, limit))
     if kind == "list":
         of_list = ("list", case.judged_as, convention.discount, case.lists, case.stop)
-        return case.once(of_list, lambda: _best(case, case.shown))
+        return case.once(of_list, lambda: _best(case, case.listed))
     where = case.stop if kind == "found" else math.inf
     listed = case.once(
         ("found", case.judged_as, case.lists, where), lambda: _best_listed(case, kind)
@@ -368,18 +368,18 @@ def _best(case: Case, limit: F64) -> F64:
     deepest = SHALLOW if limit.max(initial=0) <= SHALLOW else math.inf
 
     def judged() -> Best:
-        user, place, rows = case.ideal.places(case.gain > 0)
-        kept = place <= deepest
-        return user[kept], place[kept], case.gain[rows[kept]]
+        user, position, rows = case.ideal.places(case.gain > 0)
+        mask = position <= deepest
+        return user[mask], position[mask], case.gain[rows[mask]]
 
     return _sum_of_best(case, case.once(("best", case.judged_as, deepest), judged), limit)
 
 
 def _sum_of_best(case: Case, best: Best, limit: F64) -> F64:
-    user, place, gain = best
-    kept = place <= limit[user]
-    worth = gain[kept] * _discounts(case.convention.discount, place[kept])
-    return add_up(user[kept], worth, case.users)
+    user, position, gain = best
+    mask = position <= limit[user]
+    gains = gain[mask] * _discounts(case.convention.discount, position[mask])
+    return add_up(user[mask], gains, case.users)
 
 
 def reciprocal_rank(case: Case) -> Fraction:
@@ -399,12 +399,12 @@ def reciprocal_hit_rate(case: Case) -> Fraction:
 def normalised_reciprocal_rank(case: Case) -> Fraction:
     """Sum of 1 by the rank of each relevant item of L, by the same sum of the ideal list."""
     kind, liked = case.convention.ideal, case.relevant_judgments
-    limit = case.room if case.convention.k is not None else np.full(case.users, np.inf)
+    limit = case.slots if case.convention.k is not None else np.full(case.users, np.inf)
     sizes = {
         "cut": np.minimum(liked, limit),
         "uncut": liked,
-        "list": np.minimum(liked, case.shown),
-        "full": case.room,
+        "list": np.minimum(liked, case.listed),
+        "full": case.slots,
         "found": case.count,
         "found-uncut": np.minimum(case.whole_count, limit),
     }

@@ -36,7 +36,7 @@ from unskew.ties import TIES, order_by_score
 class RankedLists:
     """The lists of one system, with duplicates, in the two orders that rows can give."""
 
-    given: Run
+    run: Run
     """Equal scores are ordered as everywhere else here."""
     as_input: Run
     """Equal scores are in the order of the rows."""
@@ -48,10 +48,10 @@ def read_lists(source: object, *, ties: str | None = None, **settings: Any) -> R
         return source
     if ties is not None:
         choose("ties", ties, TIES)
-    given = read_run(source, ties=ties, duplicates="keep", **settings)
-    if isinstance(source, Run) or not _has_ties(given):
-        return RankedLists(given, given)
-    return RankedLists(given, read_run(source, ties="input", duplicates="keep", **settings))
+    run = read_run(source, ties=ties, duplicates="keep", **settings)
+    if isinstance(source, Run) or not _has_ties(run):
+        return RankedLists(run, run)
+    return RankedLists(run, read_run(source, ties="input", duplicates="keep", **settings))
 
 
 def _is_new(start: I64, size: int) -> Mask:
@@ -133,9 +133,9 @@ class LaidHits:
 
     def up_to(self, rank: float) -> LaidHits:
         """Return the hits up to a rank."""
-        kept = self.rank <= rank
+        mask = self.rank <= rank
         fields = ("user", "rank", "judgment", "weight", "again", "once")
-        return replace(self, **{name: getattr(self, name)[kept] for name in fields})
+        return replace(self, **{name: getattr(self, name)[mask] for name in fields})
 
     def once_more(self, k: int | None) -> I64:
         """Return judgments whose item a list has once more up to k."""
@@ -159,16 +159,18 @@ class _Places:
     """Places whose item the list already has."""
     score: F64 | None
 
-    def keep(self, kept: Mask) -> _Places:
+    def keep(self, mask: Mask) -> _Places:
         """Keep some places; the rest moves up."""
-        total = np.cumsum(kept)
+        total = np.cumsum(mask)
         first = np.flatnonzero(self.rank == 1)
         before = np.append(0, total)[first]
         sizes = np.diff(np.append(first, self.rank.size))
-        rank = (total - np.repeat(before, sizes))[kept]
-        score = None if self.score is None else self.score[kept]
-        rest = ("user", "item", "judgment", "trained", "later")
-        return _Places(**{name: getattr(self, name)[kept] for name in rest}, rank=rank, score=score)
+        rank = (total - np.repeat(before, sizes))[mask]
+        score = None if self.score is None else self.score[mask]
+        names = ("user", "item", "judgment", "trained", "later")
+        return _Places(
+            **{name: getattr(self, name)[mask] for name in names}, rank=rank, score=score
+        )
 
 
 @dataclass(frozen=True, eq=False)
@@ -210,13 +212,13 @@ class Laid:
         return np.empty(0, np.int64) if train is None else self._keys(train.user, train.item)
 
     @cached_property
-    def known(self) -> Mask | None:
+    def catalogue(self) -> Mask | None:
         """The catalogue, where it was given."""
         if self.numbering.items is None:
             return None
-        known = np.zeros(len(self.judgments.items), np.bool_)
-        known[self.numbering.items] = True
-        return known
+        mask = np.zeros(len(self.judgments.items), np.bool_)
+        mask[self.numbering.items] = True
+        return mask
 
     def _keys(self, user: I32, item: I32) -> I64:
         return user.astype(np.int64) * len(self.judgments.items) + item
@@ -286,19 +288,21 @@ class Laid:
         listed, later = self._with_list(system), places.later[met]
         if places.score is not None and rule.ties in ("expected", "together"):
             spread = _expected if rule.ties == "expected" else _together
-            at, place, weight = spread(user, rank, met, places.score)
-            order = np.lexsort((place, user[at]))
-            at, place, weight = at[order], place[order], weight[order]
-            once = np.zeros(at.size, np.bool_)
-            once[np.unique(at, return_index=True)[1]] = True
-            again = places.later[at] & once
-            return LaidHits(user[at], place, judgment[at], weight, length, listed, again, once)
-        ones, every = np.ones(int(met.sum())), np.ones(int(met.sum()), np.bool_)
-        return LaidHits(user[met], rank[met], judgment[met], ones, length, listed, later, every)
+            slot, position, weight = spread(user, rank, met, places.score)
+            order = np.lexsort((position, user[slot]))
+            slot, position, weight = slot[order], position[order], weight[order]
+            once = np.zeros(slot.size, np.bool_)
+            once[np.unique(slot, return_index=True)[1]] = True
+            again = places.later[slot] & once
+            return LaidHits(
+                user[slot], position, judgment[slot], weight, length, listed, again, once
+            )
+        ones, all_hits = np.ones(int(met.sum())), np.ones(int(met.sum()), np.bool_)
+        return LaidHits(user[met], rank[met], judgment[met], ones, length, listed, later, all_hits)
 
     def _with_list(self, system: str) -> Mask:
         mask = np.zeros(len(self.users), np.bool_)
-        run = self.systems[system].given
+        run = self.systems[system].run
         mask[self.numbering.runs[system][0][run.depth > 0]] = True
         return mask
 
@@ -309,7 +313,7 @@ class Laid:
         if key in self._ordered:
             return self._ordered[key]
         lists = self.systems[system]
-        run = _ordered(lists.as_input if rule in ("input", "last") else lists.given, rule)
+        run = _ordered(lists.as_input if rule in ("input", "last") else lists.run, rule)
         user_table, item_table = self.numbering.runs[system]
         owner = np.repeat(user_table.astype(np.int64), run.depth)
         filled = run.item >= 0
@@ -328,8 +332,8 @@ class Laid:
         keep = np.ones(judgment.size, np.bool_)
         if rule.training == "remove":
             keep &= ~places.trained
-        if rule.catalogue == "remove" and self.known is not None:
-            keep &= self.known[places.item]
+        if rule.catalogue == "remove" and self.catalogue is not None:
+            keep &= self.catalogue[places.item]
         if rule.duplicates == "first":
             keep &= ~places.later
         elif rule.duplicates == "miss":
@@ -342,7 +346,7 @@ class Laid:
 
     def run(self, system: str, rule: ListRule) -> Run:
         """Return the lists prepared by a rule, under the common numbering."""
-        lists = self.systems[system].given
+        lists = self.systems[system].run
         if rule.ties in ("expected", "together") and count_ties(lists):
             raise SettingError("the order of equal scores is left open, so that there is no list")
         if rule.duplicates in ("multiple", "new") and lists.repeated:
@@ -360,12 +364,12 @@ class Laid:
 
     def count_unknown(self, system: str) -> int:
         """Count the places that hold items outside the catalogue."""
-        if self.known is None:
+        if self.catalogue is None:
             return 0
-        return int((~self.known[self._listed(system) % len(self.judgments.items)]).sum())
+        return int((~self.catalogue[self._listed(system) % len(self.judgments.items)]).sum())
 
     def _listed(self, system: str) -> I64:
-        run, (user_table, item_table) = self.systems[system].given, self.numbering.runs[system]
+        run, (user_table, item_table) = self.systems[system].run, self.numbering.runs[system]
         owner = np.repeat(user_table.astype(np.int64), run.depth)[run.item >= 0]
         return owner * len(self.judgments.items) + item_table[run.item[run.item >= 0]]
 
@@ -374,8 +378,8 @@ def look_up(sorted_keys: I64, keys: I64) -> I64:
     """Return the place of each key among sorted ones, -1 where it is missing."""
     if not sorted_keys.size:
         return np.full(keys.size, -1, np.int64)
-    at = np.minimum(np.searchsorted(sorted_keys, keys), sorted_keys.size - 1)
-    return np.where(sorted_keys[at] == keys, at, -1)
+    position = np.minimum(np.searchsorted(sorted_keys, keys), sorted_keys.size - 1)
+    return np.where(sorted_keys[position] == keys, position, -1)
 
 
 def _ordered(run: Run, ties: str) -> Run:
@@ -400,9 +404,9 @@ def _ordered(run: Run, ties: str) -> Run:
 
 def _place_as_text(ids: Ids) -> I64:
     """Return the place of each id when all are sorted as text."""
-    place = np.empty(len(ids), np.int64)
-    place[ids.values.cast(pl.String).arg_sort().to_numpy()] = np.arange(len(ids))
-    return place
+    position = np.empty(len(ids), np.int64)
+    position[ids.values.cast(pl.String).arg_sort().to_numpy()] = np.arange(len(ids))
+    return position
 
 
 def _is_later(run: Run) -> Mask:
@@ -432,18 +436,18 @@ def _together(user: I64, rank: I64, met: Mask, score: F64) -> Spread:
     """Put each item at the last place of its group of equal scores."""
     group, size, is_new = _groups(user, score)
     last = rank[is_new][group] + size[group] - 1
-    at = np.flatnonzero(met)
-    return at, last[at], np.ones(at.size)
+    slot = np.flatnonzero(met)
+    return slot, last[slot], np.ones(slot.size)
 
 
 def _expected(user: I64, rank: I64, met: Mask, score: F64) -> Spread:
     """Spread each judged item over the places of its group of equal scores."""
     group, size, is_new = _groups(user, score)
     hit = np.flatnonzero(met)
-    many = size[group[hit]]
-    offset = np.arange(int(many.sum())) - np.repeat(np.cumsum(many) - many, many)
-    at = np.repeat(hit, many)
-    return at, rank[is_new][group[at]] + offset, 1.0 / size[group[at]]
+    sizes = size[group[hit]]
+    offset = np.arange(int(sizes.sum())) - np.repeat(np.cumsum(sizes) - sizes, sizes)
+    slot = np.repeat(hit, sizes)
+    return slot, rank[is_new][group[slot]] + offset, 1.0 / size[group[slot]]
 
 
 def lay(
@@ -475,8 +479,8 @@ def lay(
     catalogue = None if items is None else read_items(items)
     rule, assumed = relevance_for(tests, liked, above, relevance=relevance)
     systems = _read_systems(runs, ties, seed, depth, (tests.users, tests.items))
-    given = {name: lists.given for name, lists in systems.items()}
-    numbering = Numbering.of(tests, training, given, catalogue)
+    lists_by_system = {name: lists.run for name, lists in systems.items()}
+    numbering = Numbering.of(tests, training, lists_by_system, catalogue)
     return Laid(numbering, rule, systems, (*assumed, *numbering.notes))
 
 

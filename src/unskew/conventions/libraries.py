@@ -367,13 +367,11 @@ class Missing:
     option: str = ""
     given: str = ""
 
-    def covers(self, name: str, k: int | None, option: str = "", given: str = "") -> bool:
+    def covers(self, name: str, k: int | None, option: str = "", form: str = "") -> bool:
         """Tell whether a value of the library is of this metric."""
         names = {self.name, self.name.replace("{k}", str(k))}
         return (
-            name in names
-            and self.option in ("", option)
-            and (not self.given or self.given == given)
+            name in names and self.option in ("", option) and (not self.given or self.given == form)
         )
 
 
@@ -421,11 +419,14 @@ class Library:
 @cache
 def all_libraries() -> dict[str, Library]:
     """Return every library by its key, in the order of their names."""
-    several = [
+    libraries = [
         _library(tomllib.loads(path.read_text(encoding="utf-8")), path.stem)
         for path in sorted(FOLDER.glob("*.toml"))
     ]
-    return {one.key: one for one in sorted(several, key=lambda one: one.name.lower())}
+    return {
+        library.key: library
+        for library in sorted(libraries, key=lambda library: library.name.lower())
+    }
 
 
 def _library(content: Mapping[str, Any], stem: str) -> Library:
@@ -478,19 +479,21 @@ def library(name: str) -> Library:
     >>> us.conventions.library("trec_eval").evidence
     'measured'
     """
-    wanted, _, version = name.partition("==")
-    known = all_libraries()
-    names = {_plain(text): one for one in known.values() for text in (one.key, one.name)}
-    result = names.get(_plain(wanted))
+    label, _, version = name.partition("==")
+    libraries = all_libraries()
+    names = {
+        _plain(text): entry for entry in libraries.values() for text in (entry.key, entry.name)
+    }
+    result = names.get(_plain(label))
     if result is None:
-        raise unknown_name("library", wanted, known)
+        raise unknown_name("library", label, libraries)
     if not version:
         return result
     known_versions = {text.split()[-1] for text in result.versions}
     known_versions |= {text for row in result.metrics for text in (row.since, row.until) if text}
     if version not in known_versions:
-        shown = ", ".join(sorted(known_versions, key=_numbers))
-        raise SettingError(f"{result.name} {version} is not known; versions that are: {shown}")
+        versions = ", ".join(sorted(known_versions, key=_numbers))
+        raise SettingError(f"{result.name} {version} is not known; versions that are: {versions}")
     return result.at(version)
 
 
@@ -515,13 +518,13 @@ def known_libraries() -> pl.DataFrame:
     return pl.DataFrame(
         [
             (
-                one.key,
-                one.name,
-                ", ".join(one.versions),
-                one.evidence,
-                len({row.name for row in one.metrics}),
+                library.key,
+                library.name,
+                ", ".join(library.versions),
+                library.evidence,
+                len({row.name for row in library.metrics}),
             )
-            for one in all_libraries().values()
+            for library in all_libraries().values()
         ],
         ("key", "name", "versions", "evidence", "metrics"),
         orient="row",

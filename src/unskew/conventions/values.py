@@ -57,7 +57,7 @@ class ConventionValues:
     def _alike(self) -> dict[str, dict[str, str]]:
         """For choices that make no difference on these data: the first option that is the same."""
         laid, system = self.laid, self.system
-        run = laid.systems[system].given
+        run = laid.systems[system].run
         same: dict[str, dict[str, str]] = {"relevant": first_alike(laid.relevance_masks)}
         if not run.repeated:
             same["duplicates"] = dict.fromkeys(AXES["duplicates"].options, "first")
@@ -73,10 +73,10 @@ class ConventionValues:
             same["gain"] = WHOLE_GAINS
         return same
 
-    def is_idle(self, axis: str, option: str, other: str) -> bool:
+    def is_idle(self, axis: str, option: str, default: str) -> bool:
         """Tell whether two options are the same on these data, whatever else is chosen."""
         same = self._alike.get(axis, {})
-        return same.get(option, option) == same.get(other, other)
+        return same.get(option, option) == same.get(default, default)
 
     def plain(self, convention: Convention) -> Convention:
         """Return the convention with the first option wherever several are the same here."""
@@ -110,13 +110,13 @@ class ConventionValues:
         if convention.average == "of-means":
             return self._f1_of_means(convention)
         values = self.of_users(convention)
-        kept = ~np.isnan(values)
+        mask = ~np.isnan(values)
         if convention.average == "pooled":
             fraction = self.fraction(convention)
-            bottom = float(fraction.bottom[kept].sum())
-            return float(fraction.top[kept].sum()) / bottom if bottom else 0.0
-        count = int(np.count_nonzero(kept))
-        return float(np.where(kept, values, 0.0).sum()) / count if count else math.nan
+            bottom = float(fraction.bottom[mask].sum())
+            return float(fraction.top[mask].sum()) / bottom if bottom else 0.0
+        count = int(np.count_nonzero(mask))
+        return float(np.where(mask, values, 0.0).sum()) / count if count else math.nan
 
     def _f1_of_means(self, convention: Convention) -> float:
         parts = [
@@ -233,8 +233,8 @@ class ConventionValues:
             "integer-liked": lambda: np.where(relevant, np.trunc(value), 0.0),
         }
         with np.errstate(over="ignore"):
-            worth = gains[convention.gain]()
-        return np.where(self.laid.pooled, 0.0, np.maximum(worth, 0.0))
+            gain = gains[convention.gain]()
+        return np.where(self.laid.pooled, 0.0, np.maximum(gain, 0.0))
 
     def averaged(self, convention: Convention, values: F64) -> Mask:
         """Tell which users are averaged; `values` has NaN for those who are left out."""

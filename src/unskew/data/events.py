@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field, fields, replace
 from functools import cached_property
 from typing import Any
 
@@ -16,7 +16,7 @@ from unskew.arrays import F64, I32, I64, Mask, frozen
 from unskew.checks import checked, choose
 from unskew.data import times
 from unskew.data.groups import grouped_order, sort_groups
-from unskew.data.ratings import FEEDBACK, Ids, Ratings, id_column, value_column
+from unskew.data.ratings import FEEDBACK, Ids, Ratings, id_column, take_rows, value_column
 from unskew.data.read import tables
 from unskew.data.read.rating_columns import (
     busy_users,
@@ -53,8 +53,8 @@ class UserItemPairs:
 
 def _first_of(values: NDArray[Any], number: int) -> NDArray[Any]:
     """Return the first of some values; few of many as a copy, because a view would keep all."""
-    some = values[:number]
-    return frozen(some.copy() if number < KEPT_WHOLE * values.size else some)
+    head = values[:number]
+    return frozen(head.copy() if number < KEPT_WHOLE * values.size else head)
 
 
 @dataclass(frozen=True, eq=False)
@@ -77,9 +77,9 @@ class PairOrder:
         start, _ = kernels.group_starts(user, users)
         order = grouped_order(user, start)
         item = frozen(item[order])
-        within, changed = sort_groups(frozen(start), item, frozen(np.zeros(0, np.int64)))
+        positions, changed = sort_groups(frozen(start), item, frozen(np.zeros(0, np.int64)))
         if changed:
-            order, item = order[within], frozen(item[within])
+            order, item = order[positions], frozen(item[positions])
         return cls(frozen(order), item, frozen(time[order]), frozen(start))
 
     def between(
@@ -108,21 +108,21 @@ class PairOrder:
             self.start, self.row, self.item, self.time, first, last, only_new, latest,
             row, head, user, item, time,
         )  # fmt: skip
-        user, item, time = (_first_of(one, pairs) for one in (user, item, time))
-        kept = int(head[pairs]) if rows else 0
-        return UserItemPairs(user, item, time, _first_of(head, pairs + 1), _first_of(row, kept))
+        user, item, time = (_first_of(column, pairs) for column in (user, item, time))
+        events = int(head[pairs]) if rows else 0
+        return UserItemPairs(user, item, time, _first_of(head, pairs + 1), _first_of(row, events))
 
     def outside(self, last: int, low: int, high: int) -> UserItemPairs:
         """Return the pairs with a row before `last` and none from `low` up to `high`."""
         from unskew.data import kernels
 
-        most = last - max(min(high, last) - low, 0)
-        user, item = np.empty(most, np.int32), np.empty(most, np.int32)
-        time = np.empty(most, np.int64)
+        size = last - max(min(high, last) - low, 0)
+        user, item = np.empty(size, np.int32), np.empty(size, np.int32)
+        time = np.empty(size, np.int64)
         pairs = kernels.pairs_outside(
             self.start, self.row, self.item, self.time, last, low, high, user, item, time
         )
-        user, item, time = (_first_of(one, pairs) for one in (user, item, time))
+        user, item, time = (_first_of(column, pairs) for column in (user, item, time))
         none = frozen(np.zeros(0, np.int64))
         return UserItemPairs(user, item, time, none, none)
 
@@ -207,18 +207,8 @@ class Events:
 
     def take(self, rows: slice | I64 | Mask) -> Events:
         """Return some rows, under the same ids: a slice, a mask, or row numbers in order."""
-        tags = self.tags
-        if tags:
-            index = pl.Series(np.arange(len(self))[rows])
-            tags = {name: column.gather(index) for name, column in tags.items()}
-        return replace(
-            self,
-            user=frozen(self.user[rows]),
-            item=frozen(self.item[rows]),
-            value=frozen(self.value[rows]),
-            time=frozen(self.time[rows]),
-            tags=tags,
-        )
+        result: Events = take_rows(self, rows)
+        return result
 
     def to_polars(self) -> pl.DataFrame:
         """Return the events with raw ids as a polars frame."""
@@ -247,17 +237,7 @@ class Events:
         choose("repeats", repeats, REPEATS)
         part = self if rows is None else self.take(rows)
         value = np.ones(len(part)) if repeats == "count" else part.value
-        several = Ratings(
-            users=self.users,
-            items=self.items,
-            user=part.user,
-            item=part.item,
-            value=frozen(value),
-            time=part.time,
-            implicit=self.implicit,
-            notes=self.notes,
-        )
-        merged = several.in_order("sum" if repeats == "count" else repeats)
+        merged = self._of_pairs(part, value).in_order("sum" if repeats == "count" else repeats)
         step = Step("repeats", {"repeats": repeats}, Size.of(part), Size.of(merged))
         return replace(merged, notes=self.notes, steps=(*self.steps, step))
 
@@ -303,7 +283,7 @@ class Events:
         pairs = self.pair_order.outside(last, low, high)
         return self._of_pairs(pairs, np.ones(pairs.user.size))
 
-    def _of_pairs(self, pairs: UserItemPairs, value: F64) -> Ratings:
+    def _of_pairs(self, pairs: UserItemPairs | Events, value: F64) -> Ratings:
         return Ratings(
             users=self.users,
             items=self.items,
@@ -322,8 +302,8 @@ class Events:
         if repeats == "count":
             return events.astype(np.float64)
         if repeats in ("first", "last"):
-            ends = pairs.first[1:] - 1 if repeats == "last" else pairs.first[:-1]
-            return self.value[pairs.row[ends]]
+            positions = pairs.first[1:] - 1 if repeats == "last" else pairs.first[:-1]
+            return self.value[pairs.row[positions]]
         value = frozen(self.value[pairs.row])
         merged = kernels.merged_values(frozen(pairs.first[:-1]), value, repeats == "max")
         return merged / events if repeats == "mean" else merged
@@ -391,32 +371,32 @@ def read_events(
         raise SettingError("give either weights of kinds of events or a rating column, not both")
     kind = find_event_column(table, event, {*names, *tags, *stated_columns(table, rating=rating)})
     log = choose_events(table, kind, (names[0], names[1]), events, weights)
-    table, value, worth = log.table, log.weights, None
+    table, value, value_name = log.table, log.weights, None
     further: tuple[str, ...] = ()
     if weights is None:
         used = {*names, kind, *tags}
         rated = find_rating_column(table, rating, used, feedback, is_log=log.is_log)
         if rated is not None:
-            worth = rated.name
-            value, further = rating_values(table, worth)
+            value_name = rated.name
+            value, further = rating_values(table, value_name)
     stamps, unit = times.time_column(table, names[2])
-    kept = list(dict.fromkeys([*tags, *([] if event is None else [str(kind)])]))
-    for tag in kept:
+    tag_names = list(dict.fromkeys([*tags, *([] if event is None else [str(kind)])]))
+    for tag in tag_names:
         if tag not in table.frame.columns:
             raise DataError(f"{table.source}: no column {tag!r} to keep as a tag")
     with tables.naming(table.source):
         users, items = (id_column(table.frame[name]) for name in names[:2])
         values = value_column(value, table.frame.height)
-    columns = dict(zip(("user", "item", "time", "rating"), (*names, worth), strict=True))
-    shown = {**columns, "time": f"{names[2]} ({unit})"}
-    assumed = ", ".join(f"{role} = {name}" for role, name in shown.items() if name is not None)
+    columns = dict(zip(("user", "item", "time", "rating"), (*names, value_name), strict=True))
+    labels = {**columns, "time": f"{names[2]} ({unit})"}
+    assumed = ", ".join(f"{role} = {name}" for role, name in labels.items() if name is not None)
     note = f"{table.source}: {table.format}, {table.frame.height:,} events; {assumed}"
     read = _in_order(
         users,
         items,
         values,
         stamps,
-        tags={tag: table.frame[tag] for tag in kept},
+        tags={tag: table.frame[tag] for tag in tag_names},
         notes=(
             *log.notes,
             note,
@@ -437,20 +417,8 @@ def _of_ratings(ratings: Ratings) -> Events:
             "an event log needs time stamps, and these ratings have none; name their column with ",
             tables.column_hint("time"),
         )
-    order = _time_order(ratings.user, ratings.item, ratings.value, ratings.time)
-    rough = Events(
-        users=ratings.users,
-        items=ratings.items,
-        user=ratings.user,
-        item=ratings.item,
-        value=ratings.value,
-        time=ratings.time,
-        tags=ratings.tags,
-        implicit=ratings.implicit,
-        notes=ratings.notes,
-        steps=ratings.steps,
-    )
-    return rough if order is None else rough.take(order)
+    columns = {field.name: getattr(ratings, field.name) for field in fields(ratings)}
+    return _in_time_order(Events(**columns))
 
 
 def _in_order(
@@ -467,18 +435,15 @@ def _in_order(
     work: list[Callable[[], Any]] = [lambda: Ids.number(user), lambda: Ids.number(item)]
     (users, u), (items, i) = map_blocks(lambda do: do(), work, size=len(user))
     rough = Events(
-        users,
-        items,
-        frozen(u),
-        frozen(i),
-        frozen(value),
-        frozen(time),
-        tags,
-        implicit,
-        notes,
+        users, items, frozen(u), frozen(i), frozen(value), frozen(time), tags, implicit, notes
     )
-    order = _time_order(rough.user, rough.item, rough.value, rough.time)
-    return rough if order is None else rough.take(order)
+    return _in_time_order(rough)
+
+
+def _in_time_order(events: Events) -> Events:
+    """Return the events by time, user, item and value."""
+    order = _time_order(events.user, events.item, events.value, events.time)
+    return events if order is None else events.take(order)
 
 
 def _time_order(user: I32, item: I32, value: F64, time: I64) -> I64 | None:
@@ -493,10 +458,10 @@ def _time_order(user: I32, item: I32, value: F64, time: I64) -> I64 | None:
     if start.size - 1 == time.size:
         return order
     pair = (user.astype(np.int64) << 32) | item
-    within, changed = sort_groups(start, frozen(pair), frozen(_sortable(value)))
+    positions, changed = sort_groups(start, frozen(pair), frozen(_sortable(value)))
     if not changed:
         return order
-    return within if order is None else order[within]
+    return positions if order is None else order[positions]
 
 
 def _sortable(value: F64) -> I64:
@@ -540,11 +505,13 @@ class Histories:
 
     def last(self, most: int = 1) -> Histories:
         """Return the last items of each, at most so many."""
-        kept = np.minimum(self.length, most)
-        start = np.append(0, np.cumsum(kept))
-        place = np.arange(start[-1]) + np.repeat(self.start[1:] - start[1:], kept)
+        lengths = np.minimum(self.length, most)
+        start = np.append(0, np.cumsum(lengths))
+        positions = np.arange(start[-1]) + np.repeat(self.start[1:] - start[1:], lengths)
         return Histories(
-            frozen(start.astype(np.int64)), frozen(self.item[place]), frozen(self.time[place])
+            frozen(start.astype(np.int64)),
+            frozen(self.item[positions]),
+            frozen(self.time[positions]),
         )
 
 

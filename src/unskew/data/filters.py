@@ -72,12 +72,12 @@ class Filter(DrawKeyed, ABC):
             raise DataError(
                 f"{self.name}: no row is left of {counted(int(mask.size), 'row')}; {self._hint}"
             )
-        kept = compacted(data.take(mask))
+        result = compacted(data.take(mask))
         settings = {key: value for key, value in self.describe().items() if key != "filter"}
         step = Step(
-            self.name, settings, Size.of(data), Size.of(kept), self.counts_rows, dict(facts)
+            self.name, settings, Size.of(data), Size.of(result), self.counts_rows, dict(facts)
         )
-        return replace(kept, steps=(*data.steps, step))
+        return replace(result, steps=(*data.steps, step))
 
     @property
     def _hint(self) -> str:
@@ -134,12 +134,12 @@ class MaxCounts(Filter):
         """Mark rows of users and items that have few enough."""
         mask = np.ones(len(data), np.bool_)
         facts = {}
-        for name, most, codes in (
+        for name, limit, codes in (
             ("users", self.users, data.user),
             ("items", self.items, data.item),
         ):
-            if most is not None:
-                above = np.bincount(codes) > most
+            if limit is not None:
+                above = np.bincount(codes) > limit
                 mask &= ~above[codes]
                 facts[f"{name}_above"] = int(np.count_nonzero(above))
         return mask, facts
@@ -193,8 +193,8 @@ class Between(Filter):
         if self.end is not None:
             mask &= data.time < moment(self.end, "end")
         if not mask.any():
-            ends = [written(int(one)) for one in (data.time.min(), data.time.max())]
-            raise DataError(f"between: no row is left; the data go from {ends[0]} to {ends[1]}")
+            bounds = [written(int(time)) for time in (data.time.min(), data.time.max())]
+            raise DataError(f"between: no row is left; the data go from {bounds[0]} to {bounds[1]}")
         return mask, {}
 
 
@@ -214,10 +214,10 @@ class Threshold(Filter):
 
     def apply(self, data: Data) -> Data:
         """Return the rows that stay; values of 1 where they are to be forgotten."""
-        kept = super().apply(data)
+        result = super().apply(data)
         if not self.binary:
-            return kept
-        return replace(kept, value=frozen(np.ones(len(kept))), implicit=True)
+            return result
+        return replace(result, value=frozen(np.ones(len(result))), implicit=True)
 
     @property
     def _hint(self) -> str:
@@ -254,8 +254,8 @@ class DropRepeats(Filter):
         order = _by_user(data) if self.which == "consecutive" else _by_pair(data)
         gap = -1 if self.within is None else round(self.within * 1_000_000)
         mask = kernels.without_repeats(frozen(order), data.user, data.item, data.time, gap)
-        kept = mask.view(np.bool_)
-        return kept, {"repeats": int(np.count_nonzero(~kept))}
+        is_new = mask.view(np.bool_)
+        return is_new, {"repeats": int(np.count_nonzero(~is_new))}
 
 
 def _by_user(events: Events) -> I64:
@@ -282,8 +282,8 @@ class SampleUsers(Filter):
     def keep(self, data: Any) -> tuple[Mask, Mapping[str, Any]]:
         """Mark the rows of the users drawn."""
         limit = np.uint64(int(self.share * 2**64))
-        drawn = draw(self.seed, "filter/sample-users", np.arange(len(data.users))) < limit
-        return drawn[data.user], {}
+        in_sample = draw(self.seed, "filter/sample-users", np.arange(len(data.users))) < limit
+        return in_sample[data.user], {}
 
 
 FILTERS: dict[str, type[Filter]] = {
@@ -303,14 +303,14 @@ def filter_of(name: str, **settings: Any) -> Filter:
     KCore(users=10, items=5, rounds=None)
     """
     kind = FILTERS[choose("filter", name, FILTERS)]
-    allowed = [one.name for one in fields(kind)]
+    allowed = [field.name for field in fields(kind)]
     for setting in settings:
         if setting not in allowed:
             raise SettingError(f"{name} has no setting {setting!r}; it has: {', '.join(allowed)}")
     try:
         return kind(**settings)
     except TypeError:
-        needed = [one.name for one in fields(kind) if one.default is MISSING]
+        needed = [field.name for field in fields(kind) if field.default is MISSING]
         raise SettingError(f"{name} needs {', '.join(needed)}") from None
 
 
@@ -344,10 +344,10 @@ def apply_filters(data: Any, filters: Filter | Sequence[Filter]) -> Any:
         raise SettingError(
             f"data must be ratings (read_ratings) or an event log (read_events), got {data!r}"
         )
-    kept: Any = data
-    for one in (filters,) if isinstance(filters, Filter) else filters:
-        kept = one.apply(kept)
-    return kept
+    result: Any = data
+    for rule in (filters,) if isinstance(filters, Filter) else filters:
+        result = rule.apply(result)
+    return result
 
 
 def steps_of(parts: Iterable[Ratings | Events | None]) -> list[dict[str, Any]]:
@@ -373,5 +373,5 @@ def _compact_ids(ids: Ids, codes: I32) -> tuple[Ids, I32]:
     if present.all():
         return ids, codes
     table = (np.cumsum(present) - 1).astype(np.int32)
-    kept = Ids(ids.values.filter(present))
-    return kept, frozen(recoded(codes, table))
+    present_ids = Ids(ids.values.filter(present))
+    return present_ids, frozen(recoded(codes, table))

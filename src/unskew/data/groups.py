@@ -51,8 +51,8 @@ def sort_groups(start: I64, key: NDArray[Any], tie: I64) -> tuple[I64, int]:
     if does_numpy_sort(key.size):
         group = np.repeat(np.arange(start.size - 1), np.diff(start))
         order = np.lexsort((tie, key, group) if tie.size else (key, group))
-        moved = group[order != np.arange(order.size)]
-        return order, np.unique(moved).size
+        changed = group[order != np.arange(order.size)]
+        return order, np.unique(changed).size
     from unskew.data import kernels
 
     groups = start.size - 1

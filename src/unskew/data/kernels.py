@@ -35,11 +35,11 @@ def number_by_hash(values: I64) -> tuple[I32, I64]:
     for i in range(values.size):
         value = values[i]
         h = np.uint64(value) * np.uint64(0x9E3779B97F4A7C15)
-        at = np.int64((h ^ (h >> np.uint64(32))) & np.uint64(capacity - 1))
-        while slots[at] >= 0 and distinct[slots[at]] != value:
-            at = (at + 1) & (capacity - 1)
-        if slots[at] < 0:
-            slots[at] = count
+        slot = np.int64((h ^ (h >> np.uint64(32))) & np.uint64(capacity - 1))
+        while slots[slot] >= 0 and distinct[slots[slot]] != value:
+            slot = (slot + 1) & (capacity - 1)
+        if slots[slot] < 0:
+            slots[slot] = count
             distinct[count] = value
             count += 1
             codes[i] = count - 1
@@ -52,12 +52,12 @@ def number_by_hash(values: I64) -> tuple[I32, I64]:
                 distinct = longer
                 for c in range(count):
                     h = np.uint64(distinct[c]) * np.uint64(0x9E3779B97F4A7C15)
-                    at = np.int64((h ^ (h >> np.uint64(32))) & np.uint64(capacity - 1))
-                    while slots[at] >= 0:
-                        at = (at + 1) & (capacity - 1)
-                    slots[at] = c
+                    slot = np.int64((h ^ (h >> np.uint64(32))) & np.uint64(capacity - 1))
+                    while slots[slot] >= 0:
+                        slot = (slot + 1) & (capacity - 1)
+                    slots[slot] = c
         else:
-            codes[i] = slots[at]
+            codes[i] = slots[slot]
     return codes, distinct[:count].copy()
 
 
@@ -115,11 +115,11 @@ def ascending_runs(values: I64, distinct: I64, start: I64) -> None:
 @kernel
 def group_order(group: I32, start: I64, order: I64) -> None:
     """Write the rows group by group, in their input order inside each (a counting sort)."""
-    at = start[:-1].copy()
+    position = start[:-1].copy()
     for i in range(group.size):
         g = group[i]
-        order[at[g]] = i
-        at[g] += 1
+        order[position[g]] = i
+        position[g] += 1
 
 
 @plain_kernel
@@ -230,9 +230,9 @@ def sort_items(
     each row stood. Groups are small as a rule, and then
     counting how many rows go before each one is quickest: it needs no branch.
     """
-    place = np.empty(FEW, np.int32)
+    rank = np.empty(FEW, np.int32)
     taken = np.empty(FEW, np.int32)
-    few = np.empty(FEW, np.int32)
+    buffer = np.empty(FEW, np.int32)
     packed = np.empty(2 * FEW, np.int64)
     repeats = 0
     for g in range(lo, hi):
@@ -241,18 +241,18 @@ def sort_items(
         rows = item[first:last]
         if size <= FEW:
             for j in range(FEW):
-                few[j] = rows[j] if j < size else LARGEST
-                place[j] = 0
+                buffer[j] = rows[j] if j < size else LARGEST
+                rank[j] = 0
                 taken[j] = 0
             eights = (size + 7) // 8 * 8  # whole vectors
             for i in range(size):
                 for j in range(eights):
-                    place[j] += np.int32(few[j] > few[i])
+                    rank[j] += np.int32(buffer[j] > buffer[i])
             for j in range(size):
-                to = first + place[j] + taken[place[j]]  # equal items in their order
-                repeats += taken[place[j]] > 0
-                taken[place[j]] += 1
-                items[to] = few[j]
+                to = first + rank[j] + taken[rank[j]]  # equal items in their order
+                repeats += taken[rank[j]] > 0
+                taken[rank[j]] += 1
+                items[to] = buffer[j]
                 values[to] = value[first + j]
                 if order.size:
                     order[to] = first + j
@@ -372,8 +372,8 @@ def merged_values(first: I64, value: F64, largest: bool) -> F64:
         merged[pair] = ordered[-1]
         if not largest:
             total = 0.0
-            for one in ordered:
-                total += one
+            for number in ordered:
+                total += number
             merged[pair] = total
     return merged
 
@@ -394,11 +394,11 @@ def run_starts(time: I64) -> I64:
     for i in range(1, time.size):
         runs += time[i] != time[i - 1]
     start = np.empty(runs + 1, np.int64)
-    at = 0
+    run = 0
     for i in range(time.size):
         if i == 0 or time[i] != time[i - 1]:
-            start[at] = i
-            at += 1
+            start[run] = i
+            run += 1
     start[runs] = time.size
     return start
 
@@ -428,13 +428,13 @@ def pairs_between(
     """
     rows, pairs = 0, 0
     for u in range(start.size - 1):
-        before, opened, wanted = -1, False, True
+        before, opened, is_included = -1, False, True
         for i in range(start[u], start[u + 1]):
             if item[i] != before:
                 before, opened = item[i], False
-                wanted = not only_new or row[i] >= first
+                is_included = not only_new or row[i] >= first
             r = row[i]
-            if not wanted or r < first or r >= last:
+            if not is_included or r < first or r >= last:
                 continue
             if not opened:
                 opened = True
@@ -496,13 +496,13 @@ def first_of_pair(start: I64, row: I64, item: I32) -> U8:
 
 @kernel
 def core_rows(
-    user: I32, item: I32, users: int, items: int, least: I64, rounds: int
+    user: I32, item: I32, users: int, items: int, minimum: I64, rounds: int
 ) -> tuple[U8, int]:
     """Mark the rows of users and items with enough marked rows; return the rounds it took.
 
-    `least` holds what a user and what an item needs; `rounds` is the most rounds, -1 for any.
+    `minimum` holds what a user and what an item needs; `rounds` is the most rounds, -1 for any.
     """
-    kept = np.ones(user.size, np.uint8)
+    mask = np.ones(user.size, np.uint8)
     of_user, of_item = np.zeros(users, np.int64), np.zeros(items, np.int64)
     for i in range(user.size):
         of_user[user[i]] += 1
@@ -512,15 +512,15 @@ def core_rows(
         before_user, before_item = of_user.copy(), of_item.copy()
         removed = 0
         for i in range(user.size):
-            if kept[i] and (before_user[user[i]] < least[0] or before_item[item[i]] < least[1]):
-                kept[i] = 0
+            if mask[i] and (before_user[user[i]] < minimum[0] or before_item[item[i]] < minimum[1]):
+                mask[i] = 0
                 of_user[user[i]] -= 1
                 of_item[item[i]] -= 1
                 removed += 1
         if removed == 0:
             break
         done += 1
-    return kept, done
+    return mask, done
 
 
 @kernel
@@ -529,13 +529,13 @@ def without_repeats(order: I64, user: I32, item: I32, time: I64, gap: int) -> U8
 
     With a gap of 0 and more only rows within it after the row before are repeats.
     """
-    kept = np.ones(user.size, np.uint8)
-    for at in range(1, order.size):
-        row, before = order[at], order[at - 1]
+    mask = np.ones(user.size, np.uint8)
+    for position in range(1, order.size):
+        row, before = order[position], order[position - 1]
         again = user[row] == user[before] and item[row] == item[before]
         if again and (gap < 0 or time[row] - time[before] <= gap):
-            kept[row] = 0
-    return kept
+            mask[row] = 0
+    return mask
 
 
 @kernel

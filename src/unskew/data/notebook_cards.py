@@ -61,8 +61,8 @@ def rating_facts(ratings: Any) -> Facts:
             values = "none: every rating counts 1" if low == high == 1 else f"counts, {values}"
         facts.append(("values", values))
         if ratings.time is not None:
-            ends = (ratings.time.min(), ratings.time.max())
-            days = [str(np.datetime64(int(end), "us").astype("datetime64[D]")) for end in ends]
+            bounds = (ratings.time.min(), ratings.time.max())
+            days = [str(np.datetime64(int(end), "us").astype("datetime64[D]")) for end in bounds]
             facts.append(("time", " to ".join(days)))
     if ratings.tags:
         facts.append(("tags", ", ".join(ratings.tags)))

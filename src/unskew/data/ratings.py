@@ -59,8 +59,8 @@ class Ids:
         """
         series = id_column(raw)
         if series.dtype == pl.String:
-            known = likely.values if likely is not None and likely.kind == "text" else None
-            return cls._number_text(series, known)
+            likely_values = likely.values if likely is not None and likely.kind == "text" else None
+            return cls._number_text(series, likely_values)
         return cls._number_integers(frozen(series.to_numpy()))
 
     @classmethod
@@ -111,20 +111,20 @@ class Ids:
         return cls(pl.Series(distinct, dtype=pl.Int64)), codes
 
     @classmethod
-    def _number_text(cls, series: pl.Series, known: pl.Series | None) -> tuple[Ids, I32]:
+    def _number_text(cls, series: pl.Series, likely: pl.Series | None) -> tuple[Ids, I32]:
         # Rows usually come in runs of one user: then only the first of each run needs a look-up.
         heads = _heads(series.head(1000))
         if 4 * int(heads.sum()) < heads.size:
             heads = _heads(series)
-            ids, codes = cls._number_text(series.filter(pl.Series(heads)), known)
+            ids, codes = cls._number_text(series.filter(pl.Series(heads)), likely)
             return ids, codes[np.cumsum(heads) - 1]
-        if known is None:
+        if likely is None:
             distinct = series.unique().sort()
         else:
-            guess = series.cast(pl.Enum(known), strict=False).to_physical()
-            used = np.zeros(len(known), np.bool_)
+            guess = series.cast(pl.Enum(likely), strict=False).to_physical()
+            used = np.zeros(len(likely), np.bool_)
             used[guess.drop_nulls().to_numpy()] = True
-            distinct = known.filter(pl.Series(used))
+            distinct = likely.filter(pl.Series(used))
             if not guess.null_count():
                 table = np.cumsum(used, dtype=np.int32) - np.int32(1)
                 return cls(distinct), table[guess.to_numpy()]
@@ -147,9 +147,9 @@ class Ids:
 
     def codes(self, raw: pl.Series | Sequence[object]) -> I32:
         """Return the numbers of raw ids, -1 for those that are not known."""
-        other, rows = Ids.number(raw if isinstance(raw, pl.Series) else pl.Series(raw))
-        both, (mine, there) = Ids.union(self, other)
-        back = np.full(len(both), -1, np.int32)
+        ids, rows = Ids.number(raw if isinstance(raw, pl.Series) else pl.Series(raw))
+        common, (mine, there) = Ids.union(self, ids)
+        back = np.full(len(common), -1, np.int32)
         back[mine] = np.arange(len(self), dtype=np.int32)
         result: I32 = back[there[rows]]
         return result
@@ -161,17 +161,17 @@ class Ids:
         )
 
     @staticmethod
-    def union(*several: Ids) -> tuple[Ids, list[I32]]:
+    def union(*numberings: Ids) -> tuple[Ids, list[I32]]:
         """Return the ids of all, and for each the table from its numbers to the common ones.
 
         Text that is a canonical decimal matches the integer, but only when *all* text ids are:
         otherwise all compare as text.
         """
-        values = _alike([ids.values for ids in several])
+        values = _alike([ids.values for ids in numberings])
         common = values[0]
-        for other in values[1:]:
-            if not other.equals(common):
-                common = pl.concat([common, other]).unique()
+        for column in values[1:]:
+            if not column.equals(common):
+                common = pl.concat([common, column]).unique()
         common = common if common.is_sorted() else common.sort()
         low = 0 if common.dtype == pl.String or not len(common) else int(common[0])
         solid = (
@@ -180,17 +180,17 @@ class Ids:
             and (int(common[-1]) - low + 1 == len(common))
         )
         tables = []
-        for one in values:
+        for value in values:
             if solid:  # consecutive integers number themselves
-                tables.append((one.to_numpy() - low).astype(np.int32))
-            elif one.equals(common):
-                tables.append(np.arange(len(one), dtype=np.int32))
+                tables.append((value.to_numpy() - low).astype(np.int32))
+            elif value.equals(common):
+                tables.append(np.arange(len(value), dtype=np.int32))
             elif common.dtype == pl.String:
-                physical = one.cast(pl.Enum(common)).to_physical().to_numpy()
+                physical = value.cast(pl.Enum(common)).to_physical().to_numpy()
                 tables.append(physical.astype(np.int32))
             else:
-                at = np.searchsorted(common.to_numpy(), one.to_numpy())
-                tables.append(at.astype(np.int32))
+                positions = np.searchsorted(common.to_numpy(), value.to_numpy())
+                tables.append(positions.astype(np.int32))
         return Ids(common), tables
 
 
@@ -228,9 +228,9 @@ def id_column(raw: pl.Series) -> pl.Series:
             f"the first in row {row + 1}; remove these rows or give them an id"
         )
     if raw.dtype.is_float():
-        whole = (raw == raw.round(0)) & (raw.abs() <= _WHOLE)
-        if not whole.all():
-            row = int((~whole).arg_true()[0])
+        is_whole = (raw == raw.round(0)) & (raw.abs() <= _WHOLE)
+        if not is_whole.all():
+            row = int((~is_whole).arg_true()[0])
             large = abs(raw[row]) > _WHOLE
             remedy = "give large ids as integers or text" if large else "is this the right column?"
             raise DataError(
@@ -381,9 +381,9 @@ class Ratings:
             return self
         u = self.user if same_users else recoded(self.user, user_table)
         i = self.item if same_items else recoded(self.item, item_table)
-        moved = replace(self, users=users, items=items, user=frozen(u), item=frozen(i))
+        result = replace(self, users=users, items=items, user=frozen(u), item=frozen(i))
         rising = np.all(np.diff(user_table) > 0) and np.all(np.diff(item_table) > 0)
-        return moved if rising else moved.in_order("first")
+        return result if rising else result.in_order("first")
 
     def to_polars(self) -> pl.DataFrame:
         """Return the ratings with raw ids as a polars frame."""
@@ -403,8 +403,8 @@ class Ratings:
             return frame
         if bool((self.value == 1).all()):
             return frame.drop("rating")
-        whole = bool((self.value == np.round(self.value)).all() and (self.value >= 1).all())
-        return frame.rename({"rating": COUNT if whole else WEIGHT})
+        are_counts = bool((self.value == np.round(self.value)).all() and (self.value >= 1).all())
+        return frame.rename({"rating": COUNT if are_counts else WEIGHT})
 
     def to_csv(self, path: str | os.PathLike[str]) -> None:
         """Write user, item, rating and what else there is as CSV; formulas as `Run.to_csv`."""
@@ -509,24 +509,14 @@ class Ratings:
             )
 
         repeats = map_blocks(sort, range(0, groups, GROUPS_PER_TASK), size=len(self))
-        moved = self.take(order) if more else self
-        sorted_ = replace(moved, user=self.user, item=frozen(item), value=frozen(value))
+        result = self.take(order) if more else self
+        sorted_ = replace(result, user=self.user, item=frozen(item), value=frozen(value))
         return sorted_, not any(repeats)
 
     def take(self, rows: I64 | Mask) -> Ratings:
         """Return some rows, under the same ids: a mask, or row numbers that keep the order."""
-        tags = self.tags
-        if tags:
-            index = pl.Series(rows if rows.dtype != np.bool_ else np.flatnonzero(rows))
-            tags = {name: column.gather(index) for name, column in tags.items()}
-        return replace(
-            self,
-            user=frozen(self.user[rows]),
-            item=frozen(self.item[rows]),
-            value=frozen(self.value[rows]),
-            time=None if self.time is None else frozen(self.time[rows]),
-            tags=tags,
-        )
+        result: Ratings = take_rows(self, rows)
+        return result
 
     def _merge(self, duplicates: str, count: int) -> Ratings:
         """Keep one row per user and item."""
@@ -542,6 +532,16 @@ class Ratings:
                 value = value / (last - first + 1)
             merged = replace(merged, value=frozen(value))
         return replace(merged, notes=(*self.notes, note))
+
+
+def take_rows(data: Any, rows: slice | I64 | Mask) -> Any:
+    """Return some rows of ratings or events, under the same ids."""
+    tags = data.tags
+    if tags:
+        index = pl.Series(np.arange(len(data))[rows])
+        tags = {name: column.gather(index) for name, column in tags.items()}
+    names = [name for name in ("user", "item", "value", "time") if getattr(data, name) is not None]
+    return replace(data, tags=tags, **{name: frozen(getattr(data, name)[rows]) for name in names})
 
 
 def under_one_numbering(*parts: Ratings) -> list[Ratings]:

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import math
+import tomllib
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
+from functools import cache
 from numbers import Real
+from pathlib import Path
 from typing import Any, TypeVar
 
 import numpy as np
@@ -344,11 +347,11 @@ def described(value: F64) -> str:
     kinds, counts = np.unique(value, return_counts=True)
     if kinds.size > _MOST_VALUES:
         return f"from {kinds[0]:g} to {kinds[-1]:g}"
-    shown = [
+    labels = [
         f"{kind:g} ({count:,} row{'s' * (count > 1)})"
         for kind, count in zip(kinds.tolist(), counts.tolist(), strict=True)
     ]
-    return " and ".join([", ".join(shown[:-1]), shown[-1]]) if len(shown) > 1 else shown[0]
+    return " and ".join([", ".join(labels[:-1]), labels[-1]]) if len(labels) > 1 else labels[0]
 
 
 def check_some_liked(value: F64, is_liked: F64 | np.ndarray, rule: str) -> None:
@@ -402,80 +405,16 @@ class Paper:
 
 OURS = Paper()
 """Where no paper is named."""
-PER_K, ALL_LIKED, CUT = "P(per=k)", "Recall(per=all)", "nDCG(ideal=cut)"
-_MENA = {"P": PER_K, "Recall": ALL_LIKED, "nDCG": CUT, "condensed-P": "condensed-P(per=list)"}
-_MENA_NOT_SET = (
-    "5 random folds (`splits.Random`, `splits.FamiliarTraining`); systems "
-    "(`unskew_studies.preset`), which learn from `data.levels`; nDCG and RR leave out users "
-    'without a list (evaluate them with `users="both"`), condensed P those without a rated item in '
-    "it"
-)
 
-CONVENTIONS: dict[str, Paper] = {
-    "bellogin2017": Paper(
-        relevance=PAPERS["bellogin2017"],
-        users="all",
-        targets="test-items",
-        metrics={
-            "P": PER_K,
-            "Recall": ALL_LIKED,
-            "AP": "AP(per=all)",
-            "nDCG": CUT,
-            "infAP": "infAP(pool=all)",
-            "SR": "SR(gamma=1,mean=users)",
-        },
-        not_set="5 random folds (`splits.Random`), test sets of equal size per item, rounded to "
-        'the nearest (`splits.Uniform(rounding="nearest")`); 1R and P1R '
-        "(`targets.OneRelevant`, `targets.Percentiles`); systems (`unskew_studies.preset`); the "
-        "order of equal scores, which the paper does not state",
-    ),
-    "valcarce2018": Paper(
-        relevance=PAPERS["valcarce2018"],
-        targets="test-items",
-        depth=100,
-        metrics={
-            "P": PER_K,
-            "Recall": ALL_LIKED,
-            "AP": "AP(per=all)",
-            "nDCG": CUT,
-            "infAP": "infAP(pool=all)",
-        },
-        not_set="a fifth of each user's ratings, rounded down (`splits.PerUser`); smaller test "
-        "sets, rounded half to even (`stats.robustness`); sums over ordered pairs, 10,000 "
-        "permutations (`stats.discriminative_power`); systems (`unskew_studies.preset`); the "
-        "order of equal scores: its values follow ascending ids, our default",
-    ),
-    "carraro2020": Paper(
-        relevance=PAPERS["carraro2020"],
-        users="with-relevant",
-        targets="all-items",
-        metrics={"P": PER_K, "Recall": ALL_LIKED, "AP": "AP(per=min)", "nDCG": CUT},
-        not_set="parts of the ratings, rounded down, smoothing of the weights (0 becomes 0.0001) "
-        "and systems (`auditing.intervention_study`); the order of equal scores, by internal "
-        "numbers of its library",
-    ),
-    "mena2021": Paper(
-        relevance=PAPERS["mena2021"],
-        targets="train-items",
-        metrics=_MENA,
-        not_set=f"{_MENA_NOT_SET}; the gains behind its printed nDCG, which a slip changed",
-    ),
-    "mena2021-cm100k": Paper(
-        relevance=PAPERS["mena2021-cm100k"],
-        targets="train-items",
-        metrics=_MENA,
-        not_set=_MENA_NOT_SET,
-    ),
-    "castells2018": Paper(
-        relevance=PAPERS["castells2018"],
-        users="all",
-        targets="all-items",
-        metrics={"P": PER_K, "Recall": ALL_LIKED},
-        not_set="splits, strata and training within them (`auditing.published_designs`); "
-        "smoothing of the average rating (`recommend.SmoothedAverage`); short lists are filled "
-        'at random (`targets.AllItems(shortfall="fill")`)',
-    ),
-}
+
+@cache
+def conventions() -> dict[str, Paper]:
+    """Return the conventions of every paper, by its name."""
+    text = Path(__file__).with_name("papers.toml").read_text(encoding="utf-8")
+    return {
+        name: Paper(relevance=PAPERS[name], **fields)
+        for name, fields in tomllib.loads(text).items()
+    }
 
 
 def paper_of(relevance: object) -> Paper:
@@ -489,7 +428,7 @@ def paper_of(relevance: object) -> Paper:
     """
     if not isinstance(relevance, str) or not relevance:
         return OURS
-    return CONVENTIONS[choose("paper", relevance, CONVENTIONS)]
+    return conventions()[choose("paper", relevance, PAPERS)]
 
 
 def paper_notes(name: str) -> tuple[str, ...]:

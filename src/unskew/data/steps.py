@@ -81,8 +81,8 @@ class Step:
     @property
     def title(self) -> str:
         """Its name and settings."""
-        given = {key: value for key, value in self.settings.items() if value is not None}
-        return f"{self.name}({', '.join(f'{key}={value}' for key, value in given.items())})"
+        settings = {key: value for key, value in self.settings.items() if value is not None}
+        return f"{self.name}({', '.join(f'{key}={value}' for key, value in settings.items())})"
 
     def __str__(self) -> str:
         facts = "".join(f"; {key.replace('_', ' ')}: {value}" for key, value in self.facts.items())

@@ -88,8 +88,8 @@ class Summary(Result):
 
     def table(self) -> pl.DataFrame:
         """Return a row per part."""
-        names = [one.name for one in fields(PartSummary)]
-        return pl.DataFrame([{name: getattr(one, name) for name in names} for one in self.parts])
+        names = [field.name for field in fields(PartSummary)]
+        return pl.DataFrame([{name: getattr(part, name) for name in names} for part in self.parts])
 
     def _content(self) -> dict[str, object]:
         return {
@@ -101,7 +101,7 @@ class Summary(Result):
         }
 
     def _summary(self) -> str:
-        ratings = sum(one.ratings for one in self.parts)
+        ratings = sum(part.ratings for part in self.parts)
         return f"{self.name}: {counted(ratings, 'rating')}"
 
     def figure(self) -> Figure:
@@ -111,13 +111,13 @@ class Summary(Result):
         from unskew.report.charts import as_figure
 
         rows = []
-        for one, counts in zip(self.parts, self.per_item, strict=True):
+        for part, counts in zip(self.parts, self.per_item, strict=True):
             falling = np.sort(counts[counts > 0])[::-1]
             # 200 places, evenly spread on the logarithmic axis, show a curve of any length.
             places = np.unique(np.geomspace(1, falling.size, 200).round().astype(np.int64))
             rows += [
-                {"part": one.part, "rank": int(at), "ratings": int(falling[at - 1])}
-                for at in places
+                {"part": part.part, "rank": int(rank), "ratings": int(falling[rank - 1])}
+                for rank in places
             ]
         chart = (
             alt.Chart(alt.NamedData("rows"))
@@ -129,21 +129,22 @@ class Summary(Result):
             )
             .properties(width=420, height=260)
         )
-        notes = [f"{one.part}: Gini {one.gini:.3f}" for one in self.parts]
+        notes = [f"{part.part}: Gini {part.gini:.3f}" for part in self.parts]
         return as_figure(chart, f"Ratings per item of {self.name}", notes, rows)
 
     def __str__(self) -> str:
         scale = "" if self.scale is None else f", scale {self.scale[0]:g} to {self.scale[1]:g}"
         liked = "" if self.threshold is None else f", liked from {self.threshold:g}"
         lines = [f"{self.name}{scale}{liked}"]
-        for one in self.parts:
-            share = "" if one.liked is None else f", liked {one.liked:.1%}"
+        for part in self.parts:
+            share = "" if part.liked is None else f", liked {part.liked:.1%}"
             lines += [
-                f"  {one.part}  {counted(one.ratings, 'rating')} of {counted(one.items, 'item')} "
-                f"by {counted(one.users, 'user')}, density {one.density:.3%}",
-                f"    values {one.lowest:g} to {one.highest:g}, mean {one.mean:.3f}{share}; Gini "
-                f"over items {one.gini:.3f}",
-                f"    time {'not known' if one.first is None else f'{one.first} to {one.last}'}",
+                f"  {part.part}  {counted(part.ratings, 'rating')} of "
+                f"{counted(part.items, 'item')} by {counted(part.users, 'user')}, "
+                f"density {part.density:.3%}",
+                f"    values {part.lowest:g} to {part.highest:g}, mean {part.mean:.3f}{share}; "
+                f"Gini over items {part.gini:.3f}",
+                f"    time {'not known' if part.first is None else f'{part.first} to {part.last}'}",
             ]
         return "\n".join([*lines, *(f"  note  {note}" for note in self.notes)])
 
@@ -168,29 +169,29 @@ def summary(data: Dataset | Ratings) -> Summary:
         time not known
       note  arrays: arrays, 3 rows; user = user, item = item, rating = rating
     """
-    whole = Dataset("ratings", data, notes=data.notes) if isinstance(data, Ratings) else data
-    given = {"observed": (whole.ratings, whole.liked)}
-    if whole.random is not None:
-        given[RANDOM] = whole.random, whole.liked
-    truth = whole.truth
+    dataset = Dataset("ratings", data, notes=data.notes) if isinstance(data, Ratings) else data
+    sources = {"observed": (dataset.ratings, dataset.liked)}
+    if dataset.random is not None:
+        sources[RANDOM] = dataset.random, dataset.liked
+    truth = dataset.truth
     if truth is not None:
-        if truth.ratings is whole.random:
-            del given[RANDOM]
-        given[truth.kind] = truth.ratings, whole.liked if truth.liked is None else truth.liked
-    parts = {name: one for name, one in given.items() if len(one[0])}
+        if truth.ratings is dataset.random:
+            del sources[RANDOM]
+        sources[truth.kind] = truth.ratings, dataset.liked if truth.liked is None else truth.liked
+    parts = {name: pair for name, pair in sources.items() if len(pair[0])}
     counts = tuple(item_counts(part) for part, _ in parts.values())
     summaries = tuple(
         _part(name, part, count, liked)
         for (name, (part, liked)), count in zip(parts.items(), counts, strict=True)
     )
-    return Summary(whole.name, whole.scale, whole.liked, summaries, whole.notes, counts)
+    return Summary(dataset.name, dataset.scale, dataset.liked, summaries, dataset.notes, counts)
 
 
 def _part(name: str, part: Ratings, per_item: I64, liked: float | None) -> PartSummary:
     users = int(np.count_nonzero(np.bincount(part.user)))
     rated = per_item[per_item > 0]
     times = [None, None] if part.time is None else [part.time.min(), part.time.max()]
-    first, last = (None if at is None else _moment(int(at)) for at in times)
+    first, last = (None if time is None else _moment(int(time)) for time in times)
     return PartSummary(
         part=name,
         ratings=len(part),

@@ -95,16 +95,19 @@ def _parsed(column: pl.Series) -> I64:
         unread = parsed.is_null() & column.cast(pl.Float64, strict=False).is_null()
         if not unread.any():
             first = (int(part.arg_true()[0]) for part in (parsed.is_null(), ~parsed.is_null()))
-            examples = (f"row {at + 1} has {column[at]!r}" for at in first)
+            examples = (f"row {row + 1} has {column[row]!r}" for row in first)
             raise DataError(
                 f"some time stamps are numbers and others ISO dates: {', '.join(examples)}; write "
                 "all in one way"
             )
         row = int(unread.arg_true()[0])
-        one, many = "is neither a number nor an ISO date", "are neither numbers nor ISO dates"
+        singular, plural = (
+            "is neither a number nor an ISO date",
+            "are neither numbers nor ISO dates",
+        )
         raise DataError(
-            f"{counted(int(unread.sum()), f'time stamp {one}', f'time stamps {many}')}, the first "
-            f"in row {row + 1}: {column[row]!r}"
+            f"{counted(int(unread.sum()), f'time stamp {singular}', f'time stamps {plural}')}, "
+            f"the first in row {row + 1}: {column[row]!r}"
         )
     return parsed.dt.timestamp("us").to_numpy()
 
@@ -125,12 +128,13 @@ def _unit_of(column: pl.Series, values: F64) -> tuple[str, float]:
     """Return the unit of time stamps and the microseconds in one; refuse several units at once."""
     size = np.abs(values)
     _refuse_distant(column, np.where(size < UNITS[-1][-1], 0.0, np.inf))
-    rows = {unit: np.flatnonzero((size >= low) & (size < high)) for unit, _, low, high in UNITS}
-    seen = {unit: at for unit, at in rows.items() if at.size}
+    of_unit = {unit: np.flatnonzero((size >= low) & (size < high)) for unit, _, low, high in UNITS}
+    seen = {unit: rows for unit, rows in of_unit.items() if rows.size}
     if len(seen) > 1:
         cases = [
-            f"{at.size:,} look like {unit} (the first is row {at[0] + 1:,}: {column[int(at[0])]})"
-            for unit, at in seen.items()
+            f"{rows.size:,} look like {unit} (the first is row {rows[0] + 1:,}: "
+            f"{column[int(rows[0])]})"
+            for unit, rows in seen.items()
         ]
         raise DataError(
             f"the time stamps are in several units: {' and '.join(cases)}; write all in one unit"
@@ -163,16 +167,16 @@ def written(micros: int) -> str:
     return str(np.datetime64(micros, "us")).removesuffix(".000000")
 
 
-def moment(at: str | datetime | float, name: str = "at") -> int:
+def moment(value: str | datetime | float, name: str = "at") -> int:
     """Return a moment as microseconds since 1970."""
-    if isinstance(at, str):
-        at = _read_moment(at, name)
-    if isinstance(at, datetime):
-        aware = at if at.tzinfo is not None else at.replace(tzinfo=UTC)
+    if isinstance(value, str):
+        value = _read_moment(value, name)
+    if isinstance(value, datetime):
+        aware = value if value.tzinfo is not None else value.replace(tzinfo=UTC)
         return (aware - _EPOCH) // timedelta(microseconds=1)
-    if not math.isfinite(at):
-        raise _no_moment(at, name)
-    return round(at * 1_000_000)
+    if not math.isfinite(value):
+        raise _no_moment(value, name)
+    return round(value * 1_000_000)
 
 
 def _read_moment(text: str, name: str) -> datetime | float:
@@ -184,10 +188,10 @@ def _read_moment(text: str, name: str) -> datetime | float:
     raise _no_moment(text, name)
 
 
-def _no_moment(given: object, name: str) -> SettingError:
+def _no_moment(value: object, name: str) -> SettingError:
     return SettingError(
         f"{name} must be an ISO date such as '2003-01-01' or '2003-01-01T12:00:00', a datetime or "
-        f"seconds since 1970; got {given!r}"
+        f"seconds since 1970; got {value!r}"
     )
 
 
@@ -217,9 +221,9 @@ def duration(value: str | float, name: str = "length", *, zero: bool = False) ->
     elif isinstance(value, int | float) and not isinstance(value, bool):
         micros = float(value) * 1e6
     if not abs(micros) < _LATEST or micros < 0 or (round(micros) == 0 and not zero):
-        least = "0 or more" if zero else "more than 0"
+        minimum = "0 or more" if zero else "more than 0"
         raise SettingError(
-            f"{name} must be a duration of {least}, such as '7d', '12h', '30min' or '1w' (units: "
+            f"{name} must be a duration of {minimum}, such as '7d', '12h', '30min' or '1w' (units: "
             f"{', '.join(_LENGTHS)}), or a number of seconds; got {value!r}"
         )
     return round(micros)

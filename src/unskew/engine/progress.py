@@ -201,12 +201,12 @@ class Remaining:
 
     def _left(self, now: float) -> float | None:
         current = self._stages[self._current]
-        measured = sum(one.weight * one.measured for one in self._stages.values())
+        measured = sum(stage.weight * stage.measured for stage in self._stages.values())
         todo = current.weight * (1 - current.share) + self._later()
         least = LEAST_SHARE * min(1.0, _LONG / max(now - self._begun, 1.0))
         if not current.total or not measured or measured < least * (measured + todo):
             return None
-        spent = sum(one.last - one.start for one in self._stages.values() if one.measured)
+        spent = sum(stage.last - stage.start for stage in self._stages.values() if stage.measured)
         pace = spent / measured
         left = pace * current.weight * (1 - current.share)
         by_pace = current.left_by_pace(now)

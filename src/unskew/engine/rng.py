@@ -93,10 +93,10 @@ class DrawKeyed(Settings):
         """Whether the card tells all that determines results, so that they may be stored."""
         if self.version is not None:
             return True
-        values = [getattr(self, one.name) for one in fields(self)]  # type: ignore[arg-type]
-        inner = all(one.storable for one in values if isinstance(one, DrawKeyed))
+        values = [getattr(self, field.name) for field in fields(self)]  # type: ignore[arg-type]
+        inner = all(value.storable for value in values if isinstance(value, DrawKeyed))
         ours = type(self).__module__.partition(".")[0] in PACKAGES
-        return ours and inner and not any(isinstance(one, FunctionType) for one in values)
+        return ours and inner and not any(isinstance(value, FunctionType) for value in values)
 
     @property
     def draw_key(self) -> dict[str, Any]:
@@ -104,13 +104,13 @@ class DrawKeyed(Settings):
         key: dict[str, Any] = {}
         if self.draw_entry is not None:
             key[self.draw_entry] = self.draw_name_of()
-        for one in fields(self):  # type: ignore[arg-type]
-            value = getattr(self, one.name)
-            if one.name in self.not_on_cards:
+        for field in fields(self):  # type: ignore[arg-type]
+            value = getattr(self, field.name)
+            if field.name in self.not_on_cards:
                 continue
-            if one.name in self.draw_omit_default and value == _default(one):
+            if field.name in self.draw_omit_default and value == _default(field):
                 continue
-            key[self.draw_settings.get(one.name, one.name)] = self.draw_value(one.name, value)
+            key[self.draw_settings.get(field.name, field.name)] = self.draw_value(field.name, value)
         return key
 
     def draw_value(self, setting: str, value: Any) -> Any:  # noqa: ARG002

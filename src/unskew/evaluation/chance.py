@@ -45,7 +45,7 @@ WHOLE_DRAWS = 2
 
 def chance_scores(
     lists: TargetLists,
-    wanted: Mapping[str, Metric],
+    metrics: Mapping[str, Metric],
     *,
     depth: int | None = None,
     draws: int = DRAWS,
@@ -74,12 +74,12 @@ def chance_scores(
     tuple
         The values, and for each simulated metric the number of random orders.
     """
-    rows = [label for label, metric in wanted.items() if metric.definition.of != "run"]
+    rows = [label for label, metric in metrics.items() if metric.definition.of != "run"]
     if depth is not None and depth >= int(lists.size.max(initial=0)):
         depth = None  # it cuts nothing
-    judged = prepare(Judged.of_lists(lists, {}, depth=depth), wanted).basis
+    judged = prepare(Judged.of_lists(lists, {}, depth=depth), metrics).basis
     if lists.exact:
-        return System(random_values(lists, wanted), {}, lists.size, {}), {}
+        return System(random_values(lists, metrics), {}, lists.size, {}), {}
     judged = replace(judged, longest=int(lists.size.max(initial=0)) + 1 + judged.longest)
     reachable = _reachable(lists)
     block = _block(lists, judged, reachable, depth)
@@ -87,21 +87,21 @@ def chance_scores(
     den: dict[int, F64] = {}
     open_: dict[str, Metric] = {}
     for row, label in enumerate(rows):
-        metric = wanted[label]
+        metric = metrics[label]
         if metric.definition.chance is None or (metric.condensed and depth is not None):
             open_[label] = metric
             continue
         values[row], bottom = _closed(block.derive(metric.anti, metric.condensed), metric)
         if bottom is not None:
             den[row] = bottom
-    whole = {label: metric for label, metric in wanted.items() if metric.definition.of == "run"}
-    whole |= {label: open_.pop(label) for label in list(open_) if _is_of_items(open_[label])}
+    of_runs = {label: metric for label, metric in metrics.items() if metric.definition.of == "run"}
+    of_runs |= {label: open_.pop(label) for label in list(open_) if _is_of_items(open_[label])}
     simulated, bottoms, aggregates = _simulate(
         lists,
         judged,
         reachable,
-        wanted=open_,
-        whole=whole,
+        metrics=open_,
+        of_runs=of_runs,
         depth=depth,
         draws=as_count("draws", draws),
         seed=seed,
@@ -112,7 +112,7 @@ def chance_scores(
     for label, bottom in bottoms.items():
         den[rows.index(label)] = bottom
     depths = lists.size if depth is None else np.minimum(lists.size, depth)
-    counts = {**dict.fromkeys(open_, draws), **dict.fromkeys(whole, min(draws, WHOLE_DRAWS))}
+    counts = {**dict.fromkeys(open_, draws), **dict.fromkeys(of_runs, min(draws, WHOLE_DRAWS))}
     return System(values, den, depths, aggregates), counts
 
 
@@ -181,7 +181,7 @@ def _reachable(lists: TargetLists) -> U8:
         judged.item,
         lists.user,
         lists.stratum,
-        lists.pool.home,
+        lists.pool.stratum,
         lists.barred.start,
         lists.barred.item,
     )
@@ -212,40 +212,40 @@ def _simulate(
     lists: TargetLists,
     judged: Basis,
     reachable: U8,
-    wanted: Mapping[str, Metric],
-    whole: Mapping[str, Metric],
+    metrics: Mapping[str, Metric],
+    of_runs: Mapping[str, Metric],
     depth: int | None,
     draws: int,
     seed: int,
     threads: int | None,
 ) -> tuple[dict[str, F64], dict[str, F64], dict[str, float]]:
     """Average the metrics without a closed form over random orders; give their denominators."""
-    items = [label for label, metric in whole.items() if _is_of_items(metric)]
-    total = {label: np.zeros(len(lists)) for label in (*wanted, *items)}
+    items = [label for label, metric in of_runs.items() if _is_of_items(metric)]
+    total = {label: np.zeros(len(lists)) for label in (*metrics, *items)}
     bottom: dict[str, F64] = {}
-    aggregate = {label: 0.0 for label in whole if label not in items}
-    for number in range(draws if wanted or whole else 0):
-        if wanted:
+    aggregate = {label: 0.0 for label in of_runs if label not in items}
+    for number in range(draws if metrics or of_runs else 0):
+        if metrics:
             ranks = _draw(lists, reachable, key_of(seed, "chance", number))
             over = Ranked.over(ranks, None, judged.lists, lists.ids, lists.tests.items, depth)
-            scored = score(judged, {"": over}, wanted, threads=1, budget=1 << 28)[""]
-            for row, label in enumerate(wanted):
+            scored = score(judged, {"": over}, metrics, threads=1, budget=1 << 28)[""]
+            for row, label in enumerate(metrics):
                 total[label] += scored.values[row]
                 if row in scored.den:  # all judgments of a list, in whatever order
                     bottom[label] = scored.den[row]
-        if whole and number < WHOLE_DRAWS:
+        if of_runs and number < WHOLE_DRAWS:
             model = Random().fit(lists.train, seed + number)
-            ranked = prepare(Judged.of_lists(lists, {"": model}, depth=depth), whole, threads)
-            scored = score(ranked.basis, ranked.matched, whole, threads=1, budget=1 << 28)[""]
+            ranked = prepare(Judged.of_lists(lists, {"": model}, depth=depth), of_runs, threads)
+            scored = score(ranked.basis, ranked.matched, of_runs, threads=1, budget=1 << 28)[""]
             for row, label in enumerate(items):
                 total[label] += scored.values[row]
             for label, value in scored.aggregates.items():
                 aggregate[label] += value
-    few = min(draws, WHOLE_DRAWS)
+    sampled = min(draws, WHOLE_DRAWS)
     return (
-        {label: value / (few if label in items else draws) for label, value in total.items()},
+        {label: value / (sampled if label in items else draws) for label, value in total.items()},
         bottom,
-        {label: value / few for label, value in aggregate.items()},
+        {label: value / sampled for label, value in aggregate.items()},
     )
 
 
@@ -337,17 +337,17 @@ def expected_precision(
         inverse = float(np.mean(1.0 / np.maximum(size, 1)))
         top = float(positives[order[:n]].sum())
         return sigma * float(presence.sum()) * inverse / (n * len(ratings.users)) * top
-    place = np.empty(counts.size, np.int64)
-    place[order] = np.arange(counts.size)
-    own = place[ratings.item]
-    by_place = np.lexsort((own, ratings.user))
+    rank = np.empty(counts.size, np.int64)
+    rank[order] = np.arange(counts.size)
+    ranks = rank[ratings.item]
+    by_place = np.lexsort((ranks, ratings.user))
     from unskew.evaluation import kernels
 
     hits = kernels.fixed_order_hits(
         frozen(order.astype(np.int32)),
         frozen(presence[order]),
         ratings.start,
-        frozen(own[by_place].astype(np.int32)),
+        frozen(ranks[by_place].astype(np.int32)),
         frozen(is_liked[by_place].astype(np.uint8)),
         sigma,
         n,
@@ -412,17 +412,17 @@ class Fairness:
     @property
     def spread(self) -> float:
         """Coefficient of variation over items: 0 is fair."""
-        known = self.factor[~np.isnan(self.factor)]
-        return float(known.std() / known.mean()) if known.size and known.mean() > 0 else np.nan
+        finite = self.factor[~np.isnan(self.factor)]
+        return float(finite.std() / finite.mean()) if finite.size and finite.mean() > 0 else np.nan
 
     @property
     def towards_popular(self) -> float:
         """Mean factor of the most popular tenth of the items over the mean of all: 1 is fair."""
-        known = np.flatnonzero(~np.isnan(self.factor))
-        if not known.size:
+        finite = np.flatnonzero(~np.isnan(self.factor))
+        if not finite.size:
             return np.nan
-        top = known[by_popularity(self.popularity[known])[: max(known.size // 10, 1)]]
-        mean = float(self.factor[known].mean())
+        top = finite[by_popularity(self.popularity[finite])[: max(finite.size // 10, 1)]]
+        mean = float(self.factor[finite].mean())
         return float(self.factor[top].mean()) / mean if mean else np.nan
 
     def __str__(self) -> str:

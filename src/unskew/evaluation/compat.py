@@ -61,8 +61,8 @@ class LibraryValues:
         if not row.ours:
             return self.values.mean(row.convention(k))
         values = self.of_users(row, k)
-        kept = values[~np.isnan(values)]
-        return float(kept.sum() / kept.size) if kept.size else float("nan")
+        finite = values[~np.isnan(values)]
+        return float(finite.sum() / finite.size) if finite.size else float("nan")
 
     def _fraction(self, row: LibraryMetric, k: int | None) -> Fraction:
         values = self._ours_values(row.convention(k), parse(row.family(k)))
@@ -86,9 +86,9 @@ class LibraryValues:
         judged = Judged.over(
             numbering, relevance, tests=tests, train=self.laid.numbering.train, systems=runs
         )
-        wanted = {str(metric): metric}
-        judged = prepare(judged, wanted)
-        result = score(judged.basis, judged.matched, wanted, threads=1, budget=MEMORY)
+        by_label = {str(metric): metric}
+        judged = prepare(judged, by_label)
+        result = score(judged.basis, judged.matched, by_label, threads=1, budget=MEMORY)
         values: F64 = result[self.system].values[0]
         return values
 
@@ -112,7 +112,9 @@ class LibraryValues:
         )
         liked = float(np.count_nonzero(kinds[:, 0] == 0))
         code_range = np.arange(len(kinds), dtype=np.float64).tolist()
-        gains, losses = (dict(zip(code_range, kinds[:, at].tolist(), strict=True)) for at in (1, 2))
+        gains, losses = (
+            dict(zip(code_range, kinds[:, column].tolist(), strict=True)) for column in (1, 2)
+        )
         return tests, Relevance(liked=liked, gain=gains, loss=losses)
 
 
@@ -128,9 +130,9 @@ USUAL = {"gain": DEFAULT_GAIN, "users": "with-test", "undefined": "zero"}
 """Options that a library decides about, where nothing is given for them; None for all others."""
 
 
-def check_free(compat: str, **given: object) -> None:
+def check_free(compat: str, **arguments: object) -> None:
     """Refuse options that the conventions of a library replace."""
-    for name, value in given.items():
+    for name, value in arguments.items():
         if value is not None and not (isinstance(value, str) and value == USUAL.get(name)):
             raise SettingError(
                 f"compat={compat!r} computes what that library does, which decides about {name} "
@@ -180,21 +182,21 @@ def _is_whole(row: LibraryMetric) -> bool:
 def _system(laid: Laid, name: str, chosen: Mapping[str, Chosen]) -> System:
     """Compute one system: values of users, and means that are no means of users."""
     engine = LibraryValues.of(laid, name)
-    whole = {label: engine.mean(*one) for label, one in chosen.items() if _is_whole(one[0])}
-    per_user = {label: one for label, one in chosen.items() if label not in whole}
+    aggregates = {label: engine.mean(*pair) for label, pair in chosen.items() if _is_whole(pair[0])}
+    per_user = {label: pair for label, pair in chosen.items() if label not in aggregates}
     values = np.empty((len(per_user), len(laid.users)))
     den: dict[int, F64] = {}
-    for at, (row, k) in enumerate(per_user.values()):
-        values[at] = engine.of_users(row, k)
+    for index, (row, k) in enumerate(per_user.values()):
+        values[index] = engine.of_users(row, k)
         if dict(row.options).get("average") == "pooled":
             fraction = engine.values.fraction(row.convention(k))
-            kept = ~np.isnan(values[at])
-            den[at] = np.where(kept, fraction.bottom, 0.0)
-            values[at] = np.where(kept, fraction.top, np.nan)
+            defined = ~np.isnan(values[index])
+            den[index] = np.where(defined, fraction.bottom, 0.0)
+            values[index] = np.where(defined, fraction.top, np.nan)
     depth = np.zeros(len(laid.users), np.int64)
-    run = laid.systems[name].given
+    run = laid.systems[name].run
     depth[laid.numbering.runs[name][0]] = run.depth
-    return System(values, den, depth, whole)
+    return System(values, den, depth, aggregates)
 
 
 def _lists(laid: Laid) -> pl.DataFrame:
@@ -241,10 +243,10 @@ def meaning(row: LibraryMetric, k: int | None) -> str:
 
 def choose_metrics(source: Library, metrics: object) -> list[Chosen]:
     """Return the library's metrics of some names, ours or its own."""
-    several = [metrics] if isinstance(metrics, str | Metric) else list(metrics)  # type: ignore[call-overload]
-    if not several:
+    names = [metrics] if isinstance(metrics, str | Metric) else list(metrics)  # type: ignore[call-overload]
+    if not names:
         raise SettingError("no metrics are named; give for example metrics=['P@10', 'nDCG@10']")
-    return [choose_metric(source, name) for name in several]
+    return [choose_metric(source, name) for name in names]
 
 
 def choose_metric(source: Library, name: str | Metric) -> Chosen:
@@ -271,8 +273,8 @@ def _by_name(source: Library, text: str) -> list[Chosen]:
     name, _, option = text.partition(" [")
     option = option.removesuffix("]")
     named = list(source.named(name))
-    asked = [(row, k) for row, k in named if row.option == option]
-    return sorted(asked if option else named, key=lambda one: _preference(one[0]))
+    matching = [(row, k) for row, k in named if row.option == option]
+    return sorted(matching if option else named, key=lambda pair: _preference(pair[0]))
 
 
 def _by_meaning(source: Library, text: str) -> list[Chosen]:
@@ -295,7 +297,7 @@ def _by_meaning(source: Library, text: str) -> list[Chosen]:
         for k in [metric.cutoff]
         if row.ours and _equals(row.family(k), metric)
     ]
-    return sorted(rows, key=lambda one: _preference(one[0]))
+    return sorted(rows, key=lambda pair: _preference(pair[0]))
 
 
 def _preference(row: LibraryMetric) -> tuple[bool, bool]:
@@ -314,15 +316,15 @@ def _equals(text: str, metric: Metric) -> bool:
 def _has_settings(row: LibraryMetric, metric: Metric) -> bool:
     """Tell whether a row has the settings that a metric of ours is named with."""
     options = row.convention(metric.cutoff).choices
-    wanted = {name: str(value) for name, value in metric.settings if name in SETTINGS}
-    is_same = all(options[name] == value for name, value in wanted.items())
+    settings = {name: str(value) for name, value in metric.settings if name in SETTINGS}
+    is_same = all(options[name] == value for name, value in settings.items())
     return is_same and metric.condensed == (options["unjudged"] == "remove")
 
 
 def _counterparts(source: Library) -> list[Chosen]:
     """Return what the library has of our usual metrics."""
     rows = [_by_meaning(source, name)[:1] for name in COUNTERPARTS]
-    chosen = [one for several in rows for one in several]
+    chosen = [pair for pairs in rows for pair in pairs]
     if not chosen:
         names = dict.fromkeys(row.name for row in source.metrics)
         raise SettingError(
@@ -342,7 +344,7 @@ def _notes(source: Library, chosen: Sequence[Chosen], laid: Laid) -> list[str]:
         notes.append(f"{source.name} is given: {'; '.join(handed)}")
     notes += [f"{row.label(k, full=True)}: {row.note}" for row, k in chosen if row.note]
     rules = {dict(row.options).get("ties", "given") for row, _ in chosen} - {"given"}
-    unsettled = [n for n, lists in laid.systems.items() if lists.given.score is None]
+    unsettled = [n for n, lists in laid.systems.items() if lists.run.score is None]
     if rules and unsettled:
         notes.append(
             f"{', '.join(unsettled)}: the lists have ranks and no scores, so that no rule about "
@@ -357,13 +359,13 @@ def differences(chosen: Sequence[Chosen]) -> str:
     shared = {
         name: option
         for name, option in (changed[0] if changed else {}).items()
-        if all(one.get(name) == option for one in changed)
+        if all(options.get(name) == option for options in changed)
     }
     parts = [in_words(shared)] if shared else []
     for (row, k), options in zip(chosen, changed, strict=True):
-        rest = {name: option for name, option in options.items() if name not in shared}
-        if rest:
-            parts.append(f"{row.label(k, full=True)}: {in_words(rest)}")
+        remainder = {name: option for name, option in options.items() if name not in shared}
+        if remainder:
+            parts.append(f"{row.label(k, full=True)}: {in_words(remainder)}")
     return "; ".join(parts) or "nothing"
 
 

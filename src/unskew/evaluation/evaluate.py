@@ -149,7 +149,7 @@ def evaluate(
         laid = lay(judgments, runs, seed=seed, **data)
         return evaluate_as(compat, laid, None if metrics == METRICS else metrics)
     paper = stated_paper(judgments, relevance)
-    wanted = labelled(metrics, paper)
+    by_label = labelled(metrics, paper)
     workers, budget = resolve(threads), memory_bytes(memory)
     judged = as_judged(
         judgments,
@@ -167,86 +167,89 @@ def evaluate(
     )
     if seed not in (0, judged.seed):
         raise SettingError("seed is part of the judged data already: give it to judge(…)")
-    wanted, left_out = without_dislikes(wanted, judged.tests.implicit)
+    by_label, left_out = without_dislikes(by_label, judged.tests.implicit)
     if not isinstance(judgments, Judged | TargetLists):  # a part of judged data may lack likes
         check_likes(judged.tests, judged.relevance)
-        check_dislikes(() if metrics == METRICS else wanted.values(), judged)
+        check_dislikes(() if metrics == METRICS else by_label.values(), judged)
     if metrics == METRICS:
-        wanted, more = with_dislikes(wanted, judged)
+        by_label, more = with_dislikes(by_label, judged)
         left_out += more
     if judged.targets is not None and judged.targets.shortfall == "forgive":
-        wanted = {label: forgiving(metric) for label, metric in wanted.items()}
-    judged = prepare(judged, wanted, workers)
+        by_label = {label: forgiving(metric) for label, metric in by_label.items()}
+    judged = prepare(judged, by_label, workers)
     users, undefined = users or paper.users, undefined or paper.undefined
-    notes = [*judged.read, *paper_notes(judged.paper), *left_out, *remarks(judged, wanted, users)]
+    notes = [*judged.read, *paper_notes(judged.paper), *left_out, *remarks(judged, by_label, users)]
     results = score(
-        judged.basis, judged.matched, wanted, threads=workers, budget=budget, progress=progress
+        judged.basis, judged.matched, by_label, threads=workers, budget=budget, progress=progress
     )
-    chance, simulated = _chance(judged, wanted, draws, workers)
-    scores = _scores(judged, wanted, results, tuple(notes))
+    chance, simulated = _chance(judged, by_label, draws, workers)
+    scores = _scores(judged, by_label, results, tuple(notes))
     scores = replace(scores, users=users, undefined=undefined, chance=chance, simulated=simulated)
     return replace(scores, notes=(*notes, *_undefined_condensed(scores)))
 
 
 def _scores(
-    judged: Judged, wanted: Mapping[str, Metric], results: dict[str, System], notes: tuple[str, ...]
+    judged: Judged,
+    metrics: Mapping[str, Metric],
+    results: dict[str, System],
+    notes: tuple[str, ...],
 ) -> Scores:
     """Put values of all systems together."""
     over = "strata" if judged.targets is not None and judged.targets.strata else "lists"
     return Scores(
-        tuple(label for label, metric in wanted.items() if metric.definition.of != "run"),
+        tuple(label for label, metric in metrics.items() if metric.definition.of != "run"),
         results,
         judged.users,
         list_columns(judged),
-        order=tuple(wanted),
-        make_card=_card(judged, wanted),
+        order=tuple(metrics),
+        make_card=_card(judged, metrics),
         notes=notes,
         relevance=str(judged.relevance),
-        meanings=_meanings(wanted) if judged.paper else {},
+        meanings=_meanings(metrics) if judged.paper else {},
         over=over if judged.occasions is None else "users",
     )
 
 
 def _undefined_condensed(scores: Scores) -> Iterator[str]:
     """Say how many lists leave condensed precision undefined, where that counts as 0."""
-    asked = scores.metrics.items()
-    labels = [label for label, one in asked if one.condensed and one.definition.condensed]
+    pairs = scores.metrics.items()
+    labels = [label for label, metric in pairs if metric.condensed and metric.definition.condensed]
     if not labels or scores.undefined == "skip":
         return
     for system, means in scores.averages().items():
         missing: dict[int, list[str]] = {}
         for label in labels:
             missing.setdefault(means[label].undefined, []).append(label)
-        for number, several in missing.items():
+        for number, names in missing.items():
             lists = counted(number, "averaged list has", "averaged lists have")
             if number:
                 yield (
-                    f"{system}: {lists} no value of {', '.join(several)}: 0 in the mean "
+                    f"{system}: {lists} no value of {', '.join(names)}: 0 in the mean "
                     "(undefined='skip' leaves them out)"
                 )
 
 
 def without_dislikes(
-    wanted: Mapping[str, Metric], implicit: bool
+    metrics: Mapping[str, Metric], implicit: bool
 ) -> tuple[dict[str, Metric], list[str]]:
     """Return the metrics that mean something, and what was left out of implicit feedback."""
-    lost = [label for label, metric in wanted.items() if implicit and metric.needs_dislikes]
+    lost = [label for label, metric in metrics.items() if implicit and metric.needs_dislikes]
     if not lost:
-        return dict(wanted), []
-    kept = {label: metric for label, metric in wanted.items() if label not in lost}
+        return dict(metrics), []
+    retained = {label: metric for label, metric in metrics.items() if label not in lost}
     reason = "these ratings are implicit feedback, which has no dislikes"
-    if not kept:
+    if not retained:
         raise SettingError(
             f"{reason}: {', '.join(lost)} cannot be computed; if a rating is an opinion, read the "
             "ratings with ",
             Spelling("feedback='explicit'", "--feedback explicit"),
         )
-    return kept, [f"{reason}: {', '.join(lost)} left out"]
+    return retained, [f"{reason}: {', '.join(lost)} left out"]
 
 
-def check_dislikes(wanted: Iterable[Metric], judged: Judged) -> None:
+def check_dislikes(metrics: Iterable[Metric], judged: Judged) -> None:
     """Refuse anti-metrics where every opinion is a like: all values would be 0, and look right."""
-    needing = [str(metric) for metric in wanted if metric.anti]
+    needing = [str(metric) for metric in metrics if metric.anti]
     reason = _no_dislikes(judged) if needing else ""
     if reason:
         raise DataError(
@@ -255,15 +258,15 @@ def check_dislikes(wanted: Iterable[Metric], judged: Judged) -> None:
 
 
 def with_dislikes(
-    wanted: Mapping[str, Metric], judged: Judged
+    metrics: Mapping[str, Metric], judged: Judged
 ) -> tuple[dict[str, Metric], list[str]]:
     """Leave out anti-metrics that nobody asked for where every opinion is a like."""
-    needing = [label for label, metric in wanted.items() if metric.anti]
+    needing = [label for label, metric in metrics.items() if metric.anti]
     reason = _no_dislikes(judged) if needing else ""
     if not reason:
-        return dict(wanted), []
-    kept = {label: metric for label, metric in wanted.items() if label not in needing}
-    return kept, [f"{reason}; {', '.join(needing)} left out"]
+        return dict(metrics), []
+    retained = {label: metric for label, metric in metrics.items() if label not in needing}
+    return retained, [f"{reason}; {', '.join(needing)} left out"]
 
 
 def _no_dislikes(judged: Judged) -> str:
@@ -290,7 +293,7 @@ def forgiving(metric: Metric) -> Metric:
 
 
 def _chance(
-    judged: Judged, wanted: Mapping[str, Metric], draws: int, threads: int
+    judged: Judged, metrics: Mapping[str, Metric], draws: int, threads: int
 ) -> tuple[System | None, dict[str, int]]:
     """Return what a random order of the targets is expected to score, where they are known."""
     if judged.targets is None:
@@ -302,21 +305,21 @@ def _chance(
         # Chance stops too at the end of the longest list of a ready-made run.
         depth = max(int(matched.depth.max(initial=1)) for matched in judged.matched.values())
     return chance_scores(
-        judged.targets, wanted, depth=depth, draws=draws, seed=judged.seed, threads=threads
+        judged.targets, metrics, depth=depth, draws=draws, seed=judged.seed, threads=threads
     )
 
 
-def _card(judged: Judged, wanted: Mapping[str, Metric]) -> Callable[[], dict[str, Any]]:
+def _card(judged: Judged, metrics: Mapping[str, Metric]) -> Callable[[], dict[str, Any]]:
     """Return what makes the card: everything from which the numbers can be derived again."""
     # Scores keep the card, so that it must not hold the lists of the systems.
     tests, train, lists = judged.tests, judged.train, judged.targets
-    several = {} if judged.occasions is None else {"lists": judged.occasions.settings}
+    occasions = {} if judged.occasions is None else {"lists": judged.occasions.settings}
     settings = {
-        **several,
+        **occasions,
         "relevance": judged.relevance.describe(),
         **({"paper": judged.paper} if judged.paper else {}),
-        "metrics": {label: str(metric) for label, metric in wanted.items()},
-        **_user_code(wanted),
+        "metrics": {label: str(metric) for label, metric in metrics.items()},
+        **_user_code(metrics),
         "systems": list(judged.systems),
         "ties": judged.ties or "trec for TREC files, else id",
         "seed": judged.seed,
@@ -338,10 +341,14 @@ def _card(judged: Judged, wanted: Mapping[str, Metric]) -> Callable[[], dict[str
     return card
 
 
-def _user_code(wanted: Mapping[str, Metric]) -> dict[str, dict[str, str]]:
+def _user_code(metrics: Mapping[str, Metric]) -> dict[str, dict[str, str]]:
     """Say which metrics are functions of a user's code, and where they are defined."""
-    definitions = {metric.name: metric.definition for metric in wanted.values()}
-    user = {name: one.origin for name, one in definitions.items() if one.is_user_code}
+    definitions = {metric.name: metric.definition for metric in metrics.values()}
+    user = {
+        name: definition.origin
+        for name, definition in definitions.items()
+        if definition.is_user_code
+    }
     return {"user_metrics": user} if user else {}
 
 
@@ -368,10 +375,10 @@ def labelled(
     metrics: str | Metric | Iterable[str | Metric], paper: Paper = OURS
 ) -> dict[str, Metric]:
     """Map each metric as it was written to what it means, in a paper where one is named."""
-    several = [metrics] if isinstance(metrics, str | Metric) else list(metrics)
-    if not several:
+    texts = [metrics] if isinstance(metrics, str | Metric) else list(metrics)
+    if not texts:
         raise SettingError("no metrics are named; give for example metrics=['P@10', 'nDCG@10']")
-    return {str(metric): _as_meant(metric, paper) for metric in several}
+    return {str(metric): _as_meant(metric, paper) for metric in texts}
 
 
 def _as_meant(name: str | Metric, paper: Paper) -> Metric:
@@ -383,9 +390,9 @@ def _as_meant(name: str | Metric, paper: Paper) -> Metric:
     return replace(metric, settings=parse(reading).settings)
 
 
-def _meanings(wanted: Mapping[str, Metric]) -> dict[str, str]:
+def _meanings(metrics: Mapping[str, Metric]) -> dict[str, str]:
     """Return what labels mean that mean something else than they say."""
-    return {label: str(metric) for label, metric in wanted.items() if parse(label) != metric}
+    return {label: str(metric) for label, metric in metrics.items() if parse(label) != metric}
 
 
 def memory_bytes(memory: int | str) -> int:

@@ -14,16 +14,22 @@ _32 = np.uint64(32)
 
 @kernel
 def reach(
-    start: I64, item: I32, user: I32, stratum: I32, home: I32, train_start: I64, train_item: I32
+    start: I64,
+    item: I32,
+    user: I32,
+    stratum: I32,
+    item_stratum: I32,
+    train_start: I64,
+    train_item: I32,
 ) -> U8:
     """Mark the judgments whose item is a target of their list: a candidate, not in training."""
     mark = np.zeros(item.size, np.uint8)
     for row in range(user.size):
         low, high = train_start[user[row]], train_start[user[row] + 1]
         for j in range(start[row], start[row + 1]):
-            at = first_from(train_item, low, high, item[j])
-            known = at < high and train_item[at] == item[j]
-            mark[j] = home[item[j]] == max(stratum[row], 0) and not known
+            index = first_from(train_item, low, high, item[j])
+            trained = index < high and train_item[index] == item[j]
+            mark[j] = item_stratum[item[j]] == max(stratum[row], 0) and not trained
     return mark
 
 
@@ -57,17 +63,17 @@ def random_ranks(
                 continue
             n = hit - begin
             if 2 * judged > t:  # a shuffle, as far as it is needed
-                other = n + int(((second(state, n) >> _32) * np.uint64(t - n)) >> _32)
-                order[n], order[other] = order[other], order[n]
-                place = order[n]
+                swap = n + int(((second(state, n) >> _32) * np.uint64(t - n)) >> _32)
+                order[n], order[swap] = order[swap], order[n]
+                position = order[n]
             else:
                 while True:
-                    place = int(((second(state, step) >> _32) * np.uint64(t)) >> _32)
+                    position = int(((second(state, step) >> _32) * np.uint64(t)) >> _32)
                     step += 1
-                    if taken[place] != row:
+                    if taken[position] != row:
                         break
-                taken[place] = row
-            rank[hit], judgment[hit] = place + 1, j
+                taken[position] = row
+            rank[hit], judgment[hit] = position + 1, j
             hit += 1
         sort_by(rank[begin:hit], judgment, begin, hit)
         hit_start[row + 1] = hit
@@ -76,13 +82,13 @@ def random_ranks(
 
 @kernel
 def fixed_order_hits(
-    order: I32, presence: F64, user_start: I64, place: I32, liked: U8, sigma: float, n: int
+    order: I32, presence: F64, user_start: I64, rank: I32, liked: U8, sigma: float, n: int
 ) -> F64:
     """Return the expected number of liked test items among each user's first n targets.
 
     A walk down a fixed order. An item that the user did not rate takes a place with the
     probability that it is a candidate (`presence`, in the order's places); a rated one when it
-    falls into the test part. `place` lists the places of each user's rated items, ascending.
+    falls into the test part. `rank` lists the places of each user's rated items, ascending.
     """
     users = user_start.size - 1
     hits = np.zeros(users)
@@ -90,10 +96,10 @@ def fixed_order_hits(
     for u in range(users):
         filled[:] = 0.0
         filled[0] = 1.0
-        at = user_start[u]
+        index = user_start[u]
         low = 0  # no fewer than this many places are filled
         for p in range(order.size):
-            rated = at < user_start[u + 1] and place[at] == p
+            rated = index < user_start[u + 1] and rank[index] == p
             chance = sigma if rated else presence[p]
             open_ = 0.0
             for s in range(low, n):
@@ -101,9 +107,9 @@ def fixed_order_hits(
             if open_ <= 0.0:
                 break
             if rated:
-                if liked[at]:
+                if liked[index]:
                     hits[u] += sigma * open_
-                at += 1
+                index += 1
             if chance >= 1.0:
                 for s in range(n, low, -1):
                     filled[s] = filled[s] + filled[s - 1] if s == n else filled[s - 1]
@@ -174,19 +180,19 @@ def rank_chances(ranks: I64, others: int, n: int, replacement: bool, out: F64) -
 
 
 @kernel
-def expectations(better: I64, others: I64, drawn: I64, values: F64, out: F64) -> None:
+def expectations(better: I64, others: I64, sizes: I64, values: F64, out: F64) -> None:
     """Write the expectation of the values of a sampled rank, a column per list.
 
-    `better` of the `others` stand above the relevant item, `drawn` of them are in its list; a
+    `better` of the `others` stand above the relevant item, `sizes` of them are in its list; a
     negative number is an item in no place, which counts 0. `values` has a row per metric and a
     column per sampled rank as far as any metric looks: what lies beyond counts 0.
     """
-    chance = np.empty(max(drawn.max(), 0) + 1)
+    chance = np.empty(max(sizes.max(), 0) + 1)
     for row in range(better.size):
         out[:, row] = 0.0
         if better[row] < 0:
             continue
-        first, last = spread(better[row], others[row], drawn[row], False, chance)
+        first, last = spread(better[row], others[row], sizes[row], False, chance)
         for metric in range(values.shape[0]):
             total = 0.0
             for x in range(first, min(last + 1, values.shape[1])):

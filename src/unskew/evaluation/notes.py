@@ -42,9 +42,9 @@ def notes_of(scores: Mapping[str, Sequence[Scores]]) -> list[str]:
                 counts.setdefault(key, []).append((design, pattern, numbers))
     systems: dict[str, list[str]] = {}
     for (_, system, _), seen in counts.items():
-        ranges = [_range(column) for column in zip(*(each for *_, each in seen), strict=True)]
+        ranges = [_range(column) for column in zip(*(numbers for *_, numbers in seen), strict=True)]
         # Of "1 user has" and "3 users have" the one with the larger count: "1 to 3 users have".
-        _, pattern, _ = max(seen, key=lambda one: sum(map(_number, one[2])))
+        _, pattern, _ = max(seen, key=lambda note: sum(map(_number, note[2])))
         words = _COUNT.split(pattern)
         text = "".join(chain(*zip_longest(words, ranges, fillvalue="")))
         where = _where([design for design, *_ in seen], scores)
@@ -98,5 +98,5 @@ def _range(counts: Iterable[str]) -> str:
 def _prefixed(text: str, systems: Sequence[str], everyone: set[str]) -> str:
     if "" in systems:
         return text
-    several = len(everyone) > 1 and everyone <= set(systems)
-    return f"{'every system' if several else ', '.join(systems)}: {text}"
+    is_everyone = len(everyone) > 1 and everyone <= set(systems)
+    return f"{'every system' if is_everyone else ', '.join(systems)}: {text}"

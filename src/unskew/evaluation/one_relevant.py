@@ -47,13 +47,13 @@ def value_at(metric: str | Metric, rank: ArrayLike, items: int) -> F64:
     >>> value_at("RR@10", [1, 4, 11], items=100).tolist()
     [1.0, 0.25, 0.0]
     """
-    wanted = of_rank(metric)
-    form = wanted.definition.at_rank
+    parsed = of_rank(metric)
+    form = parsed.definition.at_rank
     assert form is not None
     ranks = np.asarray(rank, np.float64)
-    values = form.value(ranks, wanted.params, wanted.whole_cutoff, int(items))
+    values = form.value(ranks, parsed.params, parsed.whole_cutoff, int(items))
     if not is_ours(form.value):
-        _check_ranks(wanted, ranks, values)
+        _check_ranks(parsed, ranks, values)
     return values
 
 
@@ -61,35 +61,35 @@ def _check_ranks(metric: Metric, ranks: F64, values: F64) -> None:
     """Refuse infinity among the values of a user's metric at some ranks."""
     infinite = np.isinf(values)
     if infinite.any():
-        at = np.unravel_index(np.argmax(infinite), values.shape)
-        where = f"a list whose relevant item is at rank {ranks[at]:g}"
-        raise infinite_value(metric, float(values[at]), where)
+        index = np.unravel_index(np.argmax(infinite), values.shape)
+        where = f"a list whose relevant item is at rank {ranks[index]:g}"
+        raise infinite_value(metric, float(values[index]), where)
 
 
 def of_rank(metric: str | Metric) -> Metric:
     """Return a metric that depends on the rank of the one relevant item alone, or refuse it."""
-    wanted = parse(metric)
-    form = wanted.definition.at_rank
+    parsed = parse(metric)
+    form = parsed.definition.at_rank
     if form is None:
-        raise missing(metric, wanted.name, "at_rank", "value for the rank of one relevant item")
+        raise missing(metric, parsed.name, "at_rank", "value for the rank of one relevant item")
     why = ""
-    if wanted.anti or wanted.condensed:
+    if parsed.anti or parsed.condensed:
         why = "looks at other judged items"
-    elif {key for key, _ in wanted.settings} - form.settings:
+    elif {key for key, _ in parsed.settings} - form.settings:
         why = "has settings that make no sense with one relevant item"
-    elif form.needs_cutoff and wanted.cutoff is None:
+    elif form.needs_cutoff and parsed.cutoff is None:
         why = "needs a cutoff here, as in @10"
     if why:
         raise SettingError(f"{metric} {why}")
-    return wanted
+    return parsed
 
 
 # Expectations
 
 
-def check_exact(lists: TargetLists, wanted: Mapping[str, Metric]) -> None:
+def check_exact(lists: TargetLists, metrics: Mapping[str, Metric]) -> None:
     """Refuse metrics whose expectation is not known from the rank of the relevant item."""
-    for label, metric in wanted.items():
+    for label, metric in metrics.items():
         form = of_rank(metric).definition.at_rank
         assert form is not None
         if form.draws_change_nothing:
@@ -108,12 +108,12 @@ def check_exact(lists: TargetLists, wanted: Mapping[str, Metric]) -> None:
 def _others_have_gain(lists: TargetLists) -> bool:
     if lists.design["fixed"] == "judged":
         return False
-    other = lists.tests.value[~lists.relevance.is_liked(lists.tests.value)]
-    return bool((lists.relevance.gains(np.unique(other)) > 0).any())
+    disliked = lists.tests.value[~lists.relevance.is_liked(lists.tests.value)]
+    return bool((lists.relevance.gains(np.unique(disliked)) > 0).any())
 
 
 def expected_values(
-    lists: TargetLists, wanted: Mapping[str, Metric], rank: F64, threads: int | None
+    lists: TargetLists, metrics: Mapping[str, Metric], rank: F64, threads: int | None
 ) -> F64:
     """Return metrics x lists: the expectation over all draws of each list's others.
 
@@ -131,39 +131,39 @@ def expected_values(
     """
     from unskew.evaluation import kernels
 
-    most = int(lists.size.max(initial=1))
-    deepest = max(min(metric.whole_cutoff, most) for metric in wanted.values())
+    longest = int(lists.size.max(initial=1))
+    deepest = max(min(metric.whole_cutoff, longest) for metric in metrics.values())
     places = np.arange(1, deepest + 1)
-    values = frozen(np.array([value_at(metric, places, most) for metric in wanted.values()]))
+    values = frozen(np.array([value_at(metric, places, longest) for metric in metrics.values()]))
     better = np.where(np.isnan(rank), 0, rank).astype(np.int64) - 1
-    drawn = lists.size - 1
-    out = np.empty((len(wanted), len(lists)))
+    sizes = lists.size - 1
+    out = np.empty((len(metrics), len(lists)))
 
     def fill(low: int) -> None:
         part = slice(low, low + STEP)
-        some = np.empty((len(wanted), better[part].size))
+        block = np.empty((len(metrics), better[part].size))
         kernels.expectations(
-            frozen(better[part]), frozen(lists.free[part]), frozen(drawn[part]), values, some
+            frozen(better[part]), frozen(lists.free[part]), frozen(sizes[part]), values, block
         )
-        out[:, part] = some
+        out[:, part] = block
 
-    map_blocks(fill, range(0, len(lists), STEP), threads, size=len(lists) * most)
-    return _with_gains(lists, wanted, out)
+    map_blocks(fill, range(0, len(lists), STEP), threads, size=len(lists) * longest)
+    return _with_gains(lists, metrics, out)
 
 
-def random_values(lists: TargetLists, wanted: Mapping[str, Metric]) -> F64:
+def random_values(lists: TargetLists, metrics: Mapping[str, Metric]) -> F64:
     """Return metrics x lists: what a random order is expected to score, every rank alike likely."""
-    most = int(lists.size.max(initial=1))
+    longest = int(lists.size.max(initial=1))
     means = [
-        np.cumsum(value_at(metric, np.arange(1, most + 1), most)) / np.arange(1, most + 1)
-        for metric in wanted.values()
+        np.cumsum(value_at(metric, np.arange(1, longest + 1), longest)) / np.arange(1, longest + 1)
+        for metric in metrics.values()
     ]
-    return _with_gains(lists, wanted, np.array(means)[:, lists.size - 1])
+    return _with_gains(lists, metrics, np.array(means)[:, lists.size - 1])
 
 
-def _with_gains(lists: TargetLists, wanted: Mapping[str, Metric], values: F64) -> F64:
+def _with_gains(lists: TargetLists, metrics: Mapping[str, Metric], values: F64) -> F64:
     """Multiply by the gain of the relevant item (DCG); leave undefined without any (nDCG)."""
-    forms = [metric.definition.at_rank for metric in wanted.values()]
+    forms = [metric.definition.at_rank for metric in metrics.values()]
     kinds = ["ignored" if form is None else form.gain for form in forms]
     if set(kinds) == {"ignored"}:
         return values

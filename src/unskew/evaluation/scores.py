@@ -162,10 +162,10 @@ class Scores(Result):
         if settings not in self._averages:
             size = sum(system.values.size for system in self.systems.values())
 
-            def one(name: str) -> dict[str, Mean]:
+            def of_system(name: str) -> dict[str, Mean]:
                 return self._means(self.systems[name], *settings)
 
-            rows = map_blocks(one, self.systems, size=size)
+            rows = map_blocks(of_system, self.systems, size=size)
             self._averages[settings] = dict(zip(self.systems, rows, strict=True))
         return {system: dict(row) for system, row in self._averages[settings].items()}
 
@@ -238,7 +238,7 @@ class Scores(Result):
 
         return replace(
             self,
-            systems={name: part(one) for name, one in self.systems.items()},
+            systems={name: part(system) for name, system in self.systems.items()},
             lists=self.lists.filter(pl.Series(keep)),
             order=tuple(label for label in self.order if label in self.labels),
             chance=None if self.chance is None else part(self.chance),
@@ -333,13 +333,13 @@ class Scores(Result):
         with replacing_folder(folder) as part:
             self._write(part)
 
-    def _write(self, home: Path) -> None:
+    def _write(self, folder: Path) -> None:
         names = {name: f"{number:04d}.parquet" for number, name in enumerate(self.systems)}
         digests = {}
 
         def write(frame: pl.DataFrame, file: str) -> None:
-            write_table(frame, home / file, "parquet")
-            digests[file] = digest_of_file(home / file)
+            write_table(frame, folder / file, "parquet")
+            digests[file] = digest_of_file(folder / file)
 
         for name, file in names.items():
             write(self._frame(name, self.systems[name]), file)
@@ -366,25 +366,25 @@ class Scores(Result):
             **({"library": self.library} if self.library else {}),
             **({"meanings": dict(self.meanings)} if self.meanings else {}),
         }
-        write_sealed(home / "card.json", content)
+        write_sealed(folder / "card.json", content)
 
     @classmethod
     def load(cls, folder: str | os.PathLike[str]) -> Scores:
         """Read what `save` wrote; DataError if any of it was changed since."""
-        home = Path(folder)
+        path = Path(folder)
         try:
-            number = json.loads(inner_path(home, "card.json").read_text("utf-8"))["format"]
+            number = json.loads(inner_path(path, "card.json").read_text("utf-8"))["format"]
         except (OSError, ValueError, KeyError, TypeError) as problem:
-            raise DataError(f"{home}: there are no saved scores here ({problem})") from None
+            raise DataError(f"{path}: there are no saved scores here ({problem})") from None
         if number != FORMAT:
-            raise DataError(f"{home}: saved in format {number}, this version reads {FORMAT}")
+            raise DataError(f"{path}: saved in format {number}, this version reads {FORMAT}")
         try:
-            content = read_sealed(home / "card.json")
+            content = read_sealed(path / "card.json")
         except ValueError as problem:
-            raise DataError(f"{home}: {problem}; evaluate and save again") from None
+            raise DataError(f"{path}: {problem}; evaluate and save again") from None
 
         def table(file: str) -> pl.DataFrame:
-            return _read(inner_path(home, file), content["digests"][file])
+            return _read(inner_path(path, file), content["digests"][file])
 
         keyed = table("lists.parquet")
         ids, codes = Ids.number(keyed["user"])
@@ -415,8 +415,8 @@ class Scores(Result):
         )
 
     def __getstate__(self) -> dict[str, Any]:
-        kept = {key: value for key, value in self.__dict__.items() if key != "_averages"}
-        return {**kept, "make_card": partial(dict, self.card)}
+        state = {key: value for key, value in self.__dict__.items() if key != "_averages"}
+        return {**state, "make_card": partial(dict, self.card)}
 
     def _summary(self) -> str:
         return (
@@ -444,7 +444,7 @@ class Scores(Result):
             lines.append(f"{RANDOM}: the expected score of a random order of the same targets")
         if self.simulated:
             for draws in sorted(set(self.simulated.values())):
-                names = ", ".join(name for name, own in self.simulated.items() if own == draws)
+                names = ", ".join(name for name, n in self.simulated.items() if n == draws)
                 lines.append(
                     f"{RANDOM} of {names}: simulated, mean of {counted(draws, 'random order')}"
                 )
@@ -470,14 +470,14 @@ class Scores(Result):
             "strata": self._over_strata,
         }[over]
         lists = int(np.count_nonzero(system.depth > 0))
-        whole = {label: Mean(value, lists) for label, value in system.aggregates.items()}
-        means = {**average(system, keep, undefined), **whole}
+        aggregates = {label: Mean(value, lists) for label, value in system.aggregates.items()}
+        means = {**average(system, keep, undefined), **aggregates}
         return {label: means[label] for label in self.order if label in means}
 
     def _over_lists(self, system: System, keep: Mask, undefined: str) -> dict[str, Mean]:
         sums = exact_sums(system.values, keep)
 
-        def one(row: int) -> Mean:
+        def of_row(row: int) -> Mean:
             total, added, missing = sums[row]
             if row in system.den:
                 bottom = exact_sums(system.den[row][None, :], keep)[0][0]
@@ -487,14 +487,14 @@ class Scores(Result):
             # An integer quotient is rounded once: the exact mean, in any order of blocks.
             return Mean(total / (count << 1074) + 0.0 if count else math.nan, count, missing)
 
-        return {label: one(row) for row, label in enumerate(self.labels)}
+        return {label: of_row(row) for row, label in enumerate(self.labels)}
 
     def _over_users(self, system: System, keep: Mask, undefined: str) -> dict[str, Mean]:
         """Average each user's lists, then users."""
         _, user = np.unique(self.lists["user"].to_numpy()[keep], return_inverse=True)
         people = int(user.max(initial=-1)) + 1
 
-        def one(row: int) -> Mean:
+        def of_row(row: int) -> Mean:
             values = system.values[row][keep]
             missing = np.isnan(values)
             top = np.bincount(user, np.where(missing, 0.0, values), people)
@@ -503,14 +503,14 @@ class Scores(Result):
                 weight = system.den[row][keep]
             bottom = np.bincount(user, weight, people)
             with np.errstate(invalid="ignore", divide="ignore"):
-                each = top / bottom
+                means = top / bottom
             if undefined == "zero":
-                each = np.where(bottom > 0, each, 0.0)
-            result = ~np.isnan(each)
-            mean = math.fsum(each[result]) / max(int(result.sum()), 1) if result.any() else math.nan
-            return Mean(mean, int(result.sum()), int(missing.sum()))
+                means = np.where(bottom > 0, means, 0.0)
+            valid = ~np.isnan(means)
+            mean = math.fsum(means[valid]) / int(valid.sum()) if valid.any() else math.nan
+            return Mean(mean, int(valid.sum()), int(missing.sum()))
 
-        return {label: one(row) for row, label in enumerate(self.labels)}
+        return {label: of_row(row) for row, label in enumerate(self.labels)}
 
     def _over_strata(self, system: System, keep: Mask, undefined: str) -> dict[str, Mean]:
         """Average each stratum's lists, then strata; a stratum without lists has no mean."""
@@ -520,19 +520,19 @@ class Scores(Result):
             for number in np.unique(stratum[keep])
         ]
 
-        def one(label: str) -> Mean:
+        def of_label(label: str) -> Mean:
             means = [part[label] for part in parts]
             values = [mean.value for mean in means if not math.isnan(mean.value)]
             average = math.fsum(values) / len(values) if values else math.nan
             return Mean(average, len(values), sum(mean.undefined for mean in means))
 
-        return {label: one(label) for label in self.labels}
+        return {label: of_label(label) for label in self.labels}
 
     def _label(self, metric: str) -> str:
         if metric in self.order:
             return metric
-        wanted = parse(metric)
-        result = [label for label in self.order if self.metrics[label] == wanted]
+        parsed = parse(metric)
+        result = [label for label in self.order if self.metrics[label] == parsed]
         if not result:
             raise unknown_name("metric of these scores", metric, self.order)
         return result[0]
@@ -582,19 +582,19 @@ def system_of(
         for row, label in enumerate(labels)
         if f"{label}/den" in table.columns
     }
-    whole = {label: math.nan if value is None else value for label, value in aggregates.items()}
-    return System(values.reshape(len(labels), table.height), den, table["depth"].to_numpy(), whole)
+    finite = {label: math.nan if value is None else value for label, value in aggregates.items()}
+    return System(values.reshape(len(labels), table.height), den, table["depth"].to_numpy(), finite)
 
 
 def exact_sums(values: F64, keep: Mask) -> list[tuple[int, int, int]]:
     """Add rows without rounding: (sum in units of 2**-1074, values defined, values NaN) of each."""
     from unskew.metrics.kernels import lists as kernels
 
-    kept = int(np.count_nonzero(keep))
-    chosen = np.ascontiguousarray(values if kept == keep.size else values[:, keep])
+    number = int(np.count_nonzero(keep))
+    chosen = np.ascontiguousarray(values if number == keep.size else values[:, keep])
     limbs, missing = kernels.exact_sums(chosen.view(np.int64))
     words = limbs.astype("<u4")  # the low 32 bits of each
     return [
-        (int.from_bytes(row.tobytes(), "little", signed=True), kept - undefined, undefined)
+        (int.from_bytes(row.tobytes(), "little", signed=True), number - undefined, undefined)
         for row, undefined in zip(words, missing.tolist(), strict=True)
     ]

@@ -28,30 +28,30 @@ from unskew.metrics.settings import Params
 from unskew.runs import Run
 
 
-def prepare(judged: Judged, wanted: Mapping[str, Metric], threads: int | None = None) -> Judged:
+def prepare(judged: Judged, metrics: Mapping[str, Metric], threads: int | None = None) -> Judged:
     """Return judged data ready for these metrics; refuse those that the data do not allow."""
-    if judged.train is None and _needs(wanted, "train"):
-        label = next(k for k, m in wanted.items() if "train" in m.definition.needs)
+    if judged.train is None and _needs(metrics, "train"):
+        label = next(k for k, m in metrics.items() if "train" in m.definition.needs)
         raise DataError(f"{label} needs the training ratings: give train=…")
     if judged.is_tied:
         systems = judged.systems.items()
-        model = next((name for name, one in systems if not isinstance(one, Run)), None)
-        check_tied(wanted, judged.depth, judged.unranked, model)
+        model = next((name for name, system in systems if not isinstance(system, Run)), None)
+        check_tied(metrics, judged.depth, judged.unranked, model)
     if judged.targets is not None and judged.targets.exact:
-        check_exact(judged.targets, wanted)
+        check_exact(judged.targets, metrics)
         return judged.prepare(Need(), threads)
     models = [name for name, system in judged.systems.items() if not isinstance(system, Run)]
-    catalogue = _needs(wanted, "catalogue") or judged.unranked == "last"
+    catalogue = _needs(metrics, "catalogue") or judged.unranked == "last"
     need = Need(
-        scan=_deepest_hit(wanted),
-        shown=_shown_depth(models[0], wanted) if models else 0,
+        scan=_deepest_hit(metrics),
+        top=_shown_depth(models[0], metrics) if models else 0,
         catalogue="known" if catalogue else "none",
     )
     return judged.prepare(need, threads)
 
 
 def check_tied(
-    wanted: Mapping[str, Metric], depth: int | None, unranked: str, model: str | None = None
+    metrics: Mapping[str, Metric], depth: int | None, unranked: str, model: str | None = None
 ) -> None:
     """Refuse what has no mean in closed form over all orders of equal scores.
 
@@ -70,7 +70,7 @@ def check_tied(
         Spelling("ties='random'", "--ties random"),
         ", with several seeds, and average",
     )
-    for label, metric in wanted.items():
+    for label, metric in metrics.items():
         kind = metric.definition.of
         if metric.definition.tied is None:
             raise SettingError(
@@ -98,16 +98,16 @@ def check_tied(
             )
 
 
-def remarks(judged: Judged, wanted: Mapping[str, Metric], users: str) -> list[str]:
+def remarks(judged: Judged, metrics: Mapping[str, Metric], users: str) -> list[str]:
     """Return what a reader of these metrics should know, and warn where it matters."""
-    notes = judged.remarks(users, attention(wanted))
+    notes = judged.remarks(users, attention(metrics))
     if judged.items is not None and judged.basis.catalogue is None:
-        known = judged.numbering.known_items(everything=False)
+        items = judged.numbering.known_items(everything=False)
         policy = "; such items take a place and are not liked"
-        notes += as_notes(outside_remarks(known, judged.matched, policy))
+        notes += as_notes(outside_remarks(items, judged.matched, policy))
     if not judged.basis.marks_pool:
         return notes
-    inferred = [label for label, metric in wanted.items() if metric.params.get("pool") == "auto"]
+    inferred = [label for label, metric in metrics.items() if metric.params.get("pool") == "auto"]
     if inferred:
         notes.append(
             f"{', '.join(inferred)}: the pool is what the judgments mark; items outside it count "
@@ -116,13 +116,13 @@ def remarks(judged: Judged, wanted: Mapping[str, Metric], users: str) -> list[st
     return notes
 
 
-def attention(wanted: Mapping[str, Metric]) -> Attention:
+def attention(metrics: Mapping[str, Metric]) -> Attention:
     """Return what remarks depend on."""
     return Attention(
-        cutoffs={k: metric.cutoff for k, metric in wanted.items() if metric.cutoff is not None},
-        condensed=any(metric.condensed for metric in wanted.values()),
+        cutoffs={k: metric.cutoff for k, metric in metrics.items() if metric.cutoff is not None},
+        condensed=any(metric.condensed for metric in metrics.values()),
         needs_disliked=tuple(
-            k for k, m in wanted.items() if m.definition.needs_disliked and not m.anti
+            k for k, m in metrics.items() if m.definition.needs_disliked and not m.anti
         ),
     )
 
@@ -130,7 +130,7 @@ def attention(wanted: Mapping[str, Metric]) -> Attention:
 def score(
     basis: Basis,
     systems: Mapping[str, Matched],
-    wanted: Mapping[str, Metric],
+    metrics: Mapping[str, Metric],
     *,
     threads: int,
     budget: int,
@@ -138,10 +138,10 @@ def score(
 ) -> dict[str, System]:
     """Compute all metrics of all systems, block by block of lists."""
     if any(isinstance(matched, Undrawn) for matched in systems.values()):
-        return _expect(systems, wanted, threads, progress)
-    rows = [label for label, metric in wanted.items() if metric.definition.of != "run"]
+        return _expect(systems, metrics, threads, progress)
+    rows = [label for label, metric in metrics.items() if metric.definition.of != "run"]
     total = len(basis.lists)
-    families = _families({label: wanted[label] for label in rows})
+    families = _families({label: metrics[label] for label in rows})
     # One array for all systems: large enough to be mapped in large pages.
     everything = np.empty((len(systems), len(rows), total))
     values = dict(zip(systems, everything, strict=True))
@@ -166,23 +166,23 @@ def score(
         if progress is not None:
             progress(done, len(blocks))
 
-    whole = {k: metric for k, metric in wanted.items() if metric.definition.of == "run"}
+    of_runs = {k: metric for k, metric in metrics.items() if metric.definition.of == "run"}
     map_blocks(fill, blocks, threads, size=total * len(rows) * len(systems))
     return {
         name: System(
-            values[name], den[name], matched.depth, _aggregates(basis, name, matched, whole)
+            values[name], den[name], matched.depth, _aggregates(basis, name, matched, of_runs)
         )
         for name, matched in systems.items()
     }
 
 
 def _aggregates(
-    basis: Basis, system: str, matched: Matched, wanted: Mapping[str, Metric]
+    basis: Basis, system: str, matched: Matched, metrics: Mapping[str, Metric]
 ) -> dict[str, float]:
     """Compute metrics of a whole run."""
     is_tied = isinstance(matched, TiedRun)
     results = {}
-    for label, metric in wanted.items():
+    for label, metric in metrics.items():
         value = _formula(metric, is_tied)(basis, matched, metric.params, metric.whole_cutoff)
         if math.isinf(value):
             raise infinite_value(label, value, f"the lists of {system or 'a random order'}")
@@ -198,7 +198,7 @@ def _formula(metric: Metric, is_tied: bool) -> Callable[..., Any]:
 
 def _expect(
     systems: Mapping[str, Matched],
-    wanted: Mapping[str, Metric],
+    metrics: Mapping[str, Metric],
     threads: int,
     progress: Progress | None,
 ) -> dict[str, System]:
@@ -206,7 +206,7 @@ def _expect(
     results = {}
     for done, (name, matched) in enumerate(systems.items(), start=1):
         assert isinstance(matched, Undrawn)
-        values = expected_values(matched.targets, wanted, matched.rank, threads)
+        values = expected_values(matched.targets, metrics, matched.rank, threads)
         results[name] = System(values, {}, matched.depth, {})
         if progress is not None:
             progress(done, len(systems))
@@ -268,7 +268,7 @@ class _Family:
         cutoffs = sorted({cutoff for cutoff, _ in members})
         places = [(cutoffs.index(cutoff), row) for cutoff, row in members]
         first = places[0][1]
-        straight = places == [(at, first + at) for at in range(len(cutoffs))]
+        straight = places == [(index, first + index) for index in range(len(cutoffs))]
         rows = slice(first, first + len(cutoffs)) if straight else None
         params = metric.params
         is_ratio = params.get("mean") == "ratio"
@@ -290,16 +290,16 @@ class _Family:
         if isinstance(result, tuple):
             result, bottom = result
             bottom = np.broadcast_to(bottom, result.shape)
-            for at, row in self.places:
-                den[row][block.lo : block.hi] = bottom[at]
-        for at, row in self.places:
-            values[row] = result[at]
+            for index, row in self.places:
+                den[row][block.lo : block.hi] = bottom[index]
+        for index, row in self.places:
+            values[row] = result[index]
 
 
-def _families(wanted: Mapping[str, Metric]) -> list[_Family]:
+def _families(metrics: Mapping[str, Metric]) -> list[_Family]:
     """Group metrics that differ in cutoff only."""
     groups: dict[object, tuple[Metric, list[tuple[int, int]]]] = {}
-    for row, metric in enumerate(wanted.values()):
+    for row, metric in enumerate(metrics.values()):
         family = (metric.name, metric.settings, metric.anti, metric.condensed)
         _, members = groups.setdefault(family, (metric, []))
         members.append((metric.whole_cutoff, row))
@@ -311,32 +311,32 @@ def _parts(families: Iterable[_Family]) -> dict[Walk, tuple[str, ...]]:
     parts: dict[Walk, set[str]] = {}
     for family in families:
         metric = family.metric
-        wanted = metric.definition.parts(family.params)
+        needed = metric.definition.parts(family.params)
         walk = (metric.anti, metric.condensed, family.cutoffs.tobytes())
-        parts.setdefault(walk, set()).update(wanted)
-    return {walk: tuple(sorted(wanted)) for walk, wanted in parts.items()}
+        parts.setdefault(walk, set()).update(needed)
+    return {walk: tuple(sorted(names)) for walk, names in parts.items()}
 
 
 def _block_size(total: int, columns: int, basis: Basis, threads: int, budget: int) -> int:
     """Choose lists per block: within the budget, and enough blocks to share among threads."""
     judgments = len(basis.judgments) / max(len(basis.judgments.users), 1)
-    each = 8 * 4 * max(columns, 1) + 24 * judgments + 64
-    most = max(int(budget / threads / each), 1)
-    return max(min(most, BLOCK, -(-total // threads)), 1)
+    user_bytes = 8 * 4 * max(columns, 1) + 24 * judgments + 64
+    limit = max(int(budget / threads / user_bytes), 1)
+    return max(min(limit, BLOCK, -(-total // threads)), 1)
 
 
-def _deepest_hit(wanted: Mapping[str, Metric]) -> int | None:
+def _deepest_hit(by_label: Mapping[str, Metric]) -> int | None:
     """Return the deepest rank at which a judged item can matter, None for the whole list."""
-    metrics = [metric for metric in wanted.values() if metric.definition.of == "judged"]
+    metrics = [metric for metric in by_label.values() if metric.definition.of == "judged"]
     if any(metric.condensed or metric.cutoff is None for metric in metrics):
         return None
     return max((metric.whole_cutoff for metric in metrics), default=0)
 
 
-def _shown_depth(name: str, wanted: Mapping[str, Metric]) -> int:
+def _shown_depth(name: str, metrics: Mapping[str, Metric]) -> int:
     """Return how deep the lists of a model must be kept for metrics of their items."""
     deepest = 0
-    for label, metric in wanted.items():
+    for label, metric in metrics.items():
         if metric.definition.of == "judged":
             continue
         if metric.cutoff is None:
@@ -347,5 +347,5 @@ def _shown_depth(name: str, wanted: Mapping[str, Metric]) -> int:
     return deepest
 
 
-def _needs(wanted: Mapping[str, Metric], what: str) -> bool:
-    return any(what in metric.definition.needs for metric in wanted.values())
+def _needs(metrics: Mapping[str, Metric], what: str) -> bool:
+    return any(what in metric.definition.needs for metric in metrics.values())

@@ -91,33 +91,33 @@ def evaluate_steps(
     """
     choose("over", over, OVER)
     choose("ties", ties, MODEL_TIES)
-    wanted = labelled(metrics)
-    for label, metric in wanted.items():
+    by_label = labelled(metrics)
+    for label, metric in by_label.items():
         if metric.definition.of != "judged":
             raise SettingError(f"{label} is no metric of the rank of one relevant item")
         of_rank(metric)
     # Without a cutoff every rank matters.
-    cutoffs = [metric.cutoff for metric in wanted.values()]
-    deepest = None if None in cutoffs else max(one for one in cutoffs if one is not None)
+    cutoffs = [metric.cutoff for metric in by_label.values()]
+    deepest = None if None in cutoffs else max(cutoff for cutoff in cutoffs if cutoff is not None)
     named, workers = name_systems(systems), resolve(threads)
     count = Steps(len(named), progress)
     results, notes = {}, list(steps.notes)
     for name, system in named.items():
         ranks = _ranks(name, system, steps, deepest, ties, seed, workers)
         notes += [*ranks.notes, *_missing(name, ranks)]
-        results[name] = System(_values(wanted, ranks, steps), {}, ranks.depth, {})
+        results[name] = System(_values(by_label, ranks, steps), {}, ranks.depth, {})
         count.advance()
     return Scores(
-        tuple(wanted),
+        tuple(by_label),
         results,
         steps.users,
         _columns(steps),
-        order=tuple(wanted),
-        make_card=_card(steps, wanted, list(named), ties, seed),
+        order=tuple(by_label),
+        make_card=_card(steps, by_label, list(named), ties, seed),
         notes=tuple(dict.fromkeys(notes)),
         relevance=f"one relevant item per step, the next one; met items: {steps.seen}",
         over=over,
-        chance=System(_chance(wanted, steps), {}, steps.size, {}),
+        chance=System(_chance(by_label, steps), {}, steps.size, {}),
     )
 
 
@@ -159,33 +159,33 @@ def _missing(name: str, ranks: StepRanks) -> list[str]:
     return lines
 
 
-def _values(wanted: Mapping[str, Metric], ranks: StepRanks, steps: StepLists) -> F64:
+def _values(metrics: Mapping[str, Metric], ranks: StepRanks, steps: StepLists) -> F64:
     """Return metrics x steps; 0 where the target is in no place."""
-    values = np.zeros((len(wanted), ranks.rank.size))
+    values = np.zeros((len(metrics), ranks.rank.size))
     hit = ranks.rank > 0
     places = ranks.rank[hit].astype(np.float64)
-    for row, metric in enumerate(wanted.values()):
+    for row, metric in enumerate(metrics.values()):
         form = metric.definition.at_rank
         assert form is not None
         cutoff = metric.whole_cutoff
         values[row, hit] = form.value(places, metric.params, cutoff, ranks.depth[hit])
         if not is_ours(form.value) and np.isinf(values[row]).any():
-            at = int(np.argmax(np.isinf(values[row])))
-            user = steps.users.values[int(steps.user[at])]
-            anchor = steps.items.values[int(steps.item[at])]
+            step = int(np.argmax(np.isinf(values[row])))
+            user = steps.users.values[int(steps.user[step])]
+            anchor = steps.items.values[int(steps.item[step])]
             where = f"the step of user {user!r}, anchor {anchor!r}"
-            raise infinite_value(metric, float(values[row, at]), where)
+            raise infinite_value(metric, float(values[row, step]), where)
     return values
 
 
-def _chance(wanted: Mapping[str, Metric], steps: StepLists) -> F64:
+def _chance(metrics: Mapping[str, Metric], steps: StepLists) -> F64:
     """Return what a random order of the candidates is expected to score at each step."""
-    sizes, place = np.unique(steps.size, return_inverse=True)
-    most = int(sizes.max(initial=1))
-    out = np.zeros((len(wanted), len(steps)))
-    found = steps.candidates[steps.item]
-    ranks = np.arange(1, most + 1, dtype=np.float64)
-    for row, metric in enumerate(wanted.values()):
+    sizes, index = np.unique(steps.size, return_inverse=True)
+    longest = int(sizes.max(initial=1))
+    out = np.zeros((len(metrics), len(steps)))
+    is_candidate = steps.candidates[steps.item]
+    ranks = np.arange(1, longest + 1, dtype=np.float64)
+    for row, metric in enumerate(metrics.values()):
         form = metric.definition.at_rank
         assert form is not None
         if form.draws_change_nothing:  # it depends on the number of items: one size at a time
@@ -196,9 +196,9 @@ def _chance(wanted: Mapping[str, Metric], steps: StepLists) -> F64:
                 ]
             )
         else:
-            value = form.value(ranks, metric.params, metric.whole_cutoff, most)
+            value = form.value(ranks, metric.params, metric.whole_cutoff, longest)
             means = (np.cumsum(value) / ranks)[np.maximum(sizes, 1) - 1]
-        out[row] = np.where(found, means[place], 0.0)
+        out[row] = np.where(is_candidate, means[index], 0.0)
     return out
 
 
@@ -221,7 +221,7 @@ def _columns(steps: StepLists) -> pl.DataFrame:
 
 
 def _card(
-    steps: StepLists, wanted: Mapping[str, Metric], systems: list[str], ties: str, seed: int
+    steps: StepLists, metrics: Mapping[str, Metric], systems: list[str], ties: str, seed: int
 ) -> Callable[[], dict[str, Any]]:
     """Return what makes the card: everything from which the numbers can be derived again."""
 
@@ -234,7 +234,7 @@ def _card(
             "train": {"fingerprint": steps.train.fingerprint, "rows": len(steps.train)},
             "steps": dict(steps.design),
             "facts": dict(steps.facts),
-            "metrics": {label: str(metric) for label, metric in wanted.items()},
+            "metrics": {label: str(metric) for label, metric in metrics.items()},
             "systems": systems,
             "ties": ties,
             "seed": seed,

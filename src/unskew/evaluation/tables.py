@@ -84,17 +84,17 @@ def warmth_table(scores: ScoredLists, chance: str, **settings: Any) -> pl.DataFr
     """
     warm = warm_lists(scores)
     groups = [scores.of_lists(warm), scores.of_lists(~warm), scores]
-    means = [_means(one, chance, settings) for one in groups]
+    means = [_means(group, chance, settings) for group in groups]
     users = {
         system: tuple(_users(scores, system, settings.get("users"), keep) for keep in (None, ~warm))
         for system in scores.systems
     }
-    most = max(users.values(), default=(0, 0))
+    total = max(users.values(), default=(0, 0))
     rows = [
-        (metric, system, *users.get(system, most), *(one.get((metric, system)) for one in means))
+        (metric, system, *users.get(system, total), *(mean.get((metric, system)) for mean in means))
         for metric in scores.labels
         for system in (*scores.systems, chance)
-        if system in scores.systems or any((metric, system) in one for one in means)
+        if system in scores.systems or any((metric, system) in mean for mean in means)
     ]
     return pl.DataFrame(rows, schema=SCHEMA, orient="row")
 
@@ -125,17 +125,17 @@ def table_lines(
     cold, users = (int(of_systems[name].max() or 0) for name in ("cold", "users"))  # type: ignore[arg-type]
     if not cold:
         return []
-    several = f", summed over {splits} splits," if splits > 1 else ""
+    summed = f", summed over {splits} splits," if splits > 1 else ""
     verb = "has" if cold == 1 else "have"
-    line = f"{cold:,} of {counted(users, 'user')}{several} {verb} no training rating (cold)"
+    line = f"{cold:,} of {counted(users, 'user')}{summed} {verb} no training rating (cold)"
     if len(systems) > SHOWN:
         return [f"{line}: {APART}"]
     metric = of_systems["metric"][0]
-    shown = [
+    means = [
         f"{row['system']} {_text(row['on_warm'], digits)} and {_text(row['on_cold'], digits)}"
         for row in of_systems.filter(metric=metric).iter_rows(named=True)
     ]
-    return [f"{line}: {metric} on warm and on cold users: {'; '.join(shown)}"]
+    return [f"{line}: {metric} on warm and on cold users: {'; '.join(means)}"]
 
 
 def _text(value: float | None, digits: int) -> str:
@@ -217,7 +217,7 @@ def means_table(
 def _best(means: Mapping[str, float], better: str) -> set[str]:
     """Return the systems with the best mean."""
     systems = list(means)
-    return {systems[place] for place in best_places([means[one] for one in systems], better)}
+    return {systems[index] for index in best_places([means[system] for system in systems], better)}
 
 
 def best_places(values: Sequence[float | None], better: str) -> list[int]:
@@ -229,12 +229,12 @@ def best_places(values: Sequence[float | None], better: str) -> list[int]:
     >>> best_places([0.1, 0.3, None, 0.3], "higher")
     [1, 3]
     """
-    known = {
-        place: value
-        for place, value in enumerate(values)
+    finite = {
+        index: value
+        for index, value in enumerate(values)
         if value is not None and not math.isnan(value)
     }
-    if better == "neither" or len(set(known.values())) < 2:
+    if better == "neither" or len(set(finite.values())) < 2:
         return []
-    top = max(known.values()) if better == "higher" else min(known.values())
-    return [place for place, value in known.items() if value == top]
+    top = max(finite.values()) if better == "higher" else min(finite.values())
+    return [index for index, value in finite.items() if value == top]

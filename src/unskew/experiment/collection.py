@@ -36,16 +36,16 @@ class PlanData:
     @classmethod
     def of(cls, data: Ratings | Events, plan: Plan) -> PlanData:
         """Apply the filters of a plan; leave metrics out that its data cannot give."""
-        kept: Ratings | Events = apply_filters(data, plan.filter_steps)
-        if kept.implicit and not plan.relevance.is_liked(kept.value).any():
+        filtered: Ratings | Events = apply_filters(data, plan.filter_steps)
+        if filtered.implicit and not plan.relevance.is_liked(filtered.value).any():
             raise SettingError(
                 f"these data are implicit feedback, of which {plan.relevance} likes no pair: give ",
                 Spelling("relevance=us.Relevance(liked=1)", "[relevance] with liked = 1"),
             )
-        wanted, left_out = without_dislikes(plan.labelled_metrics, kept.implicit)
-        changed = plan if not left_out else replace(plan, metrics=wanted)
-        steps = [str(step) for step in kept.steps]
-        return cls(changed, kept, (*steps, *left_out))
+        metrics, left_out = without_dislikes(plan.labelled_metrics, filtered.implicit)
+        changed = plan if not left_out else replace(plan, metrics=metrics)
+        steps = [str(step) for step in filtered.steps]
+        return cls(changed, filtered, (*steps, *left_out))
 
 
 Stored = tuple[pl.DataFrame, dict[str, Any]]
@@ -82,7 +82,7 @@ class StoredResults:
     def collect(self, failures: Mapping[str, str]) -> Results:
         """Return all results; StoreError where one is gone."""
         plan, parts = self.plan, []
-        kinds = [one.kind for one in plan.interventions]
+        kinds = [intervention.kind for intervention in plan.interventions]
         for split, fold in plan.folds(self.ratings):
             name = protocol_label(plan, split)
             for view in plan.views():
@@ -104,8 +104,8 @@ class StoredResults:
     def _get(self, split: int, fold: int, view: PlanView, system: str | None) -> Stored | None:
         """Return a stored table and its card; None where its task failed."""
         plan = self.plan
-        kept = self.scratch is None or system in plan.storable
-        where = self.store if kept or self.scratch is None else self.scratch
+        storable = self.scratch is None or system in plan.storable
+        where = self.store if storable or self.scratch is None else self.scratch
         key = result_key(plan, self.data, split, fold, view, system)
         try:
             return where.get(key)
@@ -127,7 +127,7 @@ class StoredResults:
         """Put the scores of one design together, of all systems whose tasks did not fail."""
         plan = self.plan
         results = {name: self._get(split, fold, view, name) for name in plan.systems}
-        systems = {name: one for name, one in results.items() if one is not None}
+        systems = {name: result for name, result in results.items() if result is not None}
         if not systems:
             return None
         content = {
@@ -169,8 +169,8 @@ def scores_of(
         The card.
     """
     shared, card = lists
-    wanted = wanted_metrics(plan, view)
-    labels = tuple(label for label, metric in wanted.items() if metric.definition.of != "run")
+    metrics = wanted_metrics(plan, view)
+    labels = tuple(label for label, metric in metrics.items() if metric.definition.of != "run")
     notes = list(card["notes"])
     for name, (_, about) in systems.items():
         # A store of an older version knows no notes on warm users: those on all tested users do.
@@ -186,7 +186,7 @@ def scores_of(
         lists=_lists(shared, ratings, strata=bool(card["strata"])),
         users=plan.users,
         undefined=plan.undefined,
-        order=tuple(wanted),
+        order=tuple(metrics),
         make_card=partial(dict, content),
         notes=tuple(dict.fromkeys(notes)),
         relevance=str(plan.relevance),

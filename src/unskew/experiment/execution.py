@@ -91,9 +91,9 @@ def run_plan(
     Results(designs x splits: 1, 1 system)
     """
     ratings = data if isinstance(data, Ratings | Events) else read_ratings(data)
-    with executor(workers, cluster) as one:
+    with executor(workers, cluster) as pool:
         return run_plan_by(
-            one,
+            pool,
             ratings,
             plan,
             store=store,
@@ -117,7 +117,7 @@ def run_plan_by(
     prepared = PlanData.of(ratings, plan)
     plan = prepared.plan
     with ExitStack() as stack:
-        kept = store is not None
+        is_stored = store is not None
         opened = Store.open(stack.enter_context(temporary_folder()) if store is None else store)
         scratch = None
         if not plan.storable >= {None, *plan.systems}:
@@ -131,7 +131,7 @@ def run_plan_by(
             store=opened,
             scratch=scratch,
             keep_going=keep_going,
-            retry_failed=retry_failed and kept,
+            retry_failed=retry_failed and is_stored,
         )
         return run.carry_out(executor, progress)
 
@@ -140,20 +140,20 @@ def check_picklable(plan: Plan) -> None:
     """Raise an error for functions that other processes cannot import."""
     remedy = "define it at the top of a module that can be imported, or use one worker"
     functions: dict[str, tuple[object, object]] = {
-        label: (one, one.function if isinstance(one, Custom) else type(one))
-        for label, one in plan.systems.items()
+        label: (algorithm, algorithm.function if isinstance(algorithm, Custom) else type(algorithm))
+        for label, algorithm in plan.systems.items()
     }
     for definition in plan.user_metrics:
         function = getattr(definition.compute, "function", definition.compute)
         functions[f"metric {definition.name}"] = (definition, function)
-    for label, (one, function) in functions.items():
-        home = getattr(function, "__module__", None)
+    for label, (algorithm, function) in functions.items():
+        module = getattr(function, "__module__", None)
         main = sys.modules["__main__"]
-        if home == "__main__" and not getattr(main, "__file__", None):
+        if module == "__main__" and not getattr(main, "__file__", None):
             kind = "class" if isinstance(function, type) else "function"
             raise SettingError(f"{label}: its {kind} exists only in this session; {remedy}")
         try:
-            pickle.dumps(one)
+            pickle.dumps(algorithm)
         except Exception as problem:
             raise SettingError(
                 f"{label}: several workers cannot share its function ({problem}); {remedy}"

@@ -143,19 +143,19 @@ def tune_systems(
     """
     as_count("seed", seed, 0)
     as_count("budget", budget, 2)
-    wanted = parse(metric)
-    if wanted.definition.of == "run":
+    parsed = parse(metric)
+    if parsed.definition.of == "run":
         raise SettingError(
             f"metric={metric!r} has no value per user; tune by a metric that has one"
         )
-    grids = {name: candidates(one, budget) for name, one in systems.items() if one.tuning}
+    grids = {name: candidates(system, budget) for name, system in systems.items() if system.tuning}
     with quietly():
         rounds = _laid.of(train, relevance, seed)
         if isinstance(rounds, str):
             return {name: _kept(systems[name], grid, rounds) for name, grid in grids.items()}
         steps = Steps(sum(_trials(len(grid), len(rounds)) for grid in grids.values()), progress)
         return {
-            name: _HalvingSearch(systems[name], grid, wanted, seed, steps).result(name, rounds)
+            name: _HalvingSearch(systems[name], grid, parsed, seed, steps).result(name, rounds)
             for name, grid in grids.items()
         }
 
@@ -217,9 +217,9 @@ def _rounds(train: Ratings, relevance: Relevance, seed: int) -> list[_Round] | s
         chosen = _drawn_users(len(data.users), sizes[-1], seed)
         data = data.take(chosen[data.user])
         data = _renumbered(data, chosen, _rated(data.item, data.items))
-    held = draws.coin(data, VALIDATION, seed, "tune/validation")
-    warm = _rated(data.user[~held], data.users)
-    held_warm = held & warm[data.user]
+    validation = draws.coin(data, VALIDATION, seed, "tune/validation")
+    warm = _rated(data.user[~validation], data.users)
+    held_warm = validation & warm[data.user]
     if not held_warm.any():
         return "the training ratings are too few for a validation part"
     if not relevance.is_liked(data.value[held_warm]).any():
@@ -230,7 +230,8 @@ def _rounds(train: Ratings, relevance: Relevance, seed: int) -> list[_Round] | s
         chosen = _drawn_users(len(data.users), users, seed)
         rows = chosen[data.user]
         fit, valid = (
-            _renumbered(data.take(rows & part), chosen, every_item) for part in (~held, held_warm)
+            _renumbered(data.take(rows & part), chosen, every_item)
+            for part in (~validation, held_warm)
         )
         split = Split(fit, valid)
         lists = AllItems().lists(split, relevance, seed=seed)
@@ -268,12 +269,12 @@ def _renumbered(ratings: Ratings, users: Mask, items: Mask) -> Ratings:
     return replace(ratings, users=user, items=item, user=user_code, item=item_code)
 
 
-def _subset(ids: Ids, code: I32, kept: Mask) -> tuple[Ids, I32]:
+def _subset(ids: Ids, code: I32, mask: Mask) -> tuple[Ids, I32]:
     """Return the marked ids, and the codes of rows that have no others."""
-    if kept.all():
+    if mask.all():
         return ids, code
-    table = np.cumsum(kept, dtype=np.int32) - np.int32(1)
-    return Ids(ids.values.filter(pl.Series(kept))), frozen(table[code])
+    table = np.cumsum(mask, dtype=np.int32) - np.int32(1)
+    return Ids(ids.values.filter(pl.Series(mask))), frozen(table[code])
 
 
 # The search
@@ -306,8 +307,8 @@ class _Trial:
 def _table(trials: Sequence[_Trial]) -> pl.DataFrame:
     types = {"round": pl.Int64, "users": pl.Int64, "value": pl.Float64}
     return pl.DataFrame(
-        [asdict(one) for one in trials],
-        schema={one.name: types.get(one.name, pl.String) for one in fields(_Trial)},
+        [asdict(trial) for trial in trials],
+        schema={field.name: types.get(field.name, pl.String) for field in fields(_Trial)},
     )
 
 
@@ -326,13 +327,13 @@ class _HalvingSearch:
         trials: list[_Trial] = []
         left = list(range(len(self.grid)))
         values: dict[int, float] = {}
-        for each in rounds:
-            done = self._round(left, each)
+        for round_ in rounds:
+            done = self._round(left, round_)
             trials += done
             values = {
-                number: one.value
-                for number, one in zip(left, done, strict=True)
-                if one.value is not None
+                number: trial.value
+                for number, trial in zip(left, done, strict=True)
+                if trial.value is not None
             }
             if not values:
                 raise DataError(
@@ -361,7 +362,7 @@ class _HalvingSearch:
         """Return the best settings of a round, as far as they come close to the best of all."""
         order = sorted(values, key=lambda number: self._place(number, values))
         best = values[order[0]]
-        close = [one for one in order if abs(values[one] - best) <= CLOSE * abs(best)]
+        close = [number for number in order if abs(values[number] - best) <= CLOSE * abs(best)]
         return sorted(close[: _going_on(tried)])
 
     def _place(self, number: int, values: Mapping[int, float]) -> tuple[float, int]:
@@ -369,7 +370,7 @@ class _HalvingSearch:
         sign = 1.0 if self.metric.better == "lower" else -1.0
         return sign * values[number], number
 
-    def _round(self, left: Sequence[int], each: _Round) -> list[_Trial]:
+    def _round(self, left: Sequence[int], round_: _Round) -> list[_Trial]:
         """Try some settings on the users of a round; what their training shares is done once."""
         built: dict[int, Algorithm] = {}
         reasons: dict[int, str] = {}
@@ -378,39 +379,41 @@ class _HalvingSearch:
                 built[number] = replace(self.system, **self.grid[number])
             except (DataError, SettingError) as problem:
                 reasons[number] = str(problem)
-        several = list(built.values())
-        rngs = [generator(self.seed, "tune", digest_of(one.draw_key)) for one in several]
-        models = type(self.system).fit_several(several, each.lists.train, rngs)
+        algorithms = list(built.values())
+        rngs = [
+            generator(self.seed, "tune", digest_of(algorithm.draw_key)) for algorithm in algorithms
+        ]
+        models = type(self.system).fit_several(algorithms, round_.lists.train, rngs)
         trials = []
         for number in left:
             value = None
             if number in built:
                 try:
-                    value = self._value(next(models), each)
+                    value = self._value(next(models), round_)
                 except (DataError, SettingError) as problem:
                     reasons[number] = str(problem)
             self.steps.advance()
             text, reason = settings_text(self.grid[number]), reasons.get(number, "")
-            trials.append(_Trial(text, each.number, each.users, value, reason))
+            trials.append(_Trial(text, round_.number, round_.users, value, reason))
         return trials
 
-    def _value(self, model: Model, each: _Round) -> float:
+    def _value(self, model: Model, round_: _Round) -> float:
         """Rank and judge; return the mean over users, undefined values counting as 0."""
         label = str(self.metric)
-        wanted = {label: self.metric}
+        metrics = {label: self.metric}
         system: Run | Model = model
         if self.metric.cutoff is not None and not self.metric.condensed:
             # Nothing below the cutoff matters: no need to know where every judged item stands.
-            system = rank(model, each.lists, self.metric.cutoff, seed=self.seed)
-        judged = prepare(each.judged.with_models({"": system}), wanted)
-        result = score(judged.basis, judged.matched, wanted, threads=resolve(None), budget=MEMORY)[
+            system = rank(model, round_.lists, self.metric.cutoff, seed=self.seed)
+        judged = prepare(round_.judged.with_models({"": system}), metrics)
+        result = score(judged.basis, judged.matched, metrics, threads=resolve(None), budget=MEMORY)[
             ""
         ]
-        total = math.fsum(np.nan_to_num(result.values[0][each.counted]))
+        total = math.fsum(np.nan_to_num(result.values[0][round_.counted]))
         if 0 in result.den:
-            bottom = math.fsum(np.nan_to_num(result.den[0][each.counted]))
+            bottom = math.fsum(np.nan_to_num(result.den[0][round_.counted]))
             return total / bottom if bottom else 0.0
-        return total / each.users
+        return total / round_.users
 
 
 def _kept(system: Algorithm, grid: Sequence[Candidate], reason: str) -> TunedSystem:

@@ -86,9 +86,9 @@ class Timeline(Result):
         ]
 
     def _display_spans(self) -> Table:
-        shown = ("train", "test", "users", "cold")
+        columns = ("train", "test", "users", "cold")
         rows = [
-            [row["window"], row["end"], *(f"{row[key]:,}" for key in shown)]
+            [row["window"], row["end"], *(f"{row[key]:,}" for key in columns)]
             for row in self.spans.iter_rows(named=True)
         ]
         header = ["window from", "to", "training", "test", "users", "cold users"]
@@ -126,8 +126,8 @@ class Timeline(Result):
         for row in self.spans.iter_rows(named=True):
             counts = [f"{row['train']:,}", f"{row['users'] - row['cold']:,}", f"{row['cold']:,}"]
             values = [means.get((row["window"], name)) for name in self.order.systems]
-            shown = ["–" if one is None else number(one, self.digits) for one in values]
-            rows.append([row["window"], row["end"], *counts, *shown])
+            cells = ["–" if value is None else number(value, self.digits) for value in values]
+            rows.append([row["window"], row["end"], *counts, *cells])
         header = ["window from", "to", "training", "users", "cold", *self.order.systems]
         better = f"{self.order.better[label]} is better"
         return Table.of_rows(header, rows, left=(0, 1), title=f"{label} ({better}) by window")
@@ -170,13 +170,13 @@ class Timeline(Result):
 
     def document(self) -> Document:
         """Return the report: what follows first, then windows, order and ages."""
-        lead = tuple(Words(text) for text in self._conclusion())
+        conclusion = tuple(Words(text) for text in self._conclusion())
         sections = [self._windows_section(), self._order_section()]
         if self.decay is not None:
             sections.append(_ages_section(self.decay))
         return Document(
             "How systems do over time",
-            lead,
+            conclusion,
             tuple(sections),
             card=self.plan.describe(),
             systems=self.order.systems,
@@ -198,7 +198,7 @@ class Timeline(Result):
         order = self.order
         charts = [Picture(order.figure("curves", label)) for label in order.metrics]
         pairs = order.changes(order.metrics[0]).select("a", "b").rows()
-        each = [
+        differences = [
             Picture(order.figure("differences", label, (a, b)))
             for label in order.metrics
             for a, b in pairs
@@ -211,7 +211,7 @@ class Timeline(Result):
                 *charts,
                 *order.display_tables(),
                 *map(Words, order._explanation()),
-                Fold("Each difference, with intervals that hold at once", tuple(each)),
+                Fold("Each difference, with intervals that hold at once", tuple(differences)),
                 *(Picture(order.figure("tau", label)) for label in order.metrics),
             ),
         )
@@ -319,7 +319,7 @@ def timeline(
     order = order_over_time(named, list(plan.metrics), **settings)
     decay = None
     if older is not None:
-        of_age = {age: _warm(one) for age, one in results.by_fold(split=older.name).items()}
+        of_age = {age: _warm(scores) for age, scores in results.by_fold(split=older.name).items()}
         decay = model_decay(of_age, list(plan.metrics), level=level, seed=seed)
     notes = tuple(dict.fromkeys((*ratings.notes, *assumed, *order.notes)))
     aged = () if decay is None else decay.notes
@@ -382,8 +382,8 @@ def _spans(cut: Windows, ratings: Ratings | Events, seed: int) -> pl.DataFrame:
 def _by_start(results: Results, protocol: str, spans: pl.DataFrame) -> dict[str, Any]:
     """Return the scores of windows by when they begin."""
     names = dict(spans.select("fold", "window").iter_rows())
-    every = results.by_fold(split=protocol)
-    return {names[fold]: _warm(scores) for fold, scores in every.items()}
+    by_fold = results.by_fold(split=protocol)
+    return {names[fold]: _warm(scores) for fold, scores in by_fold.items()}
 
 
 def _warm(scores: Scores) -> Scores:

@@ -140,30 +140,30 @@ class Plan:
     filters: Filter | Sequence[Filter] = ()
 
     def __post_init__(self) -> None:
-        def several(name: str, kind: Any, example: str) -> None:
+        def check(name: str, kind: Any, example: str) -> None:
             value = getattr(self, name)
             parts = (value,) if isinstance(value, kind) else value
             if isinstance(parts, str | Mapping) or not isinstance(parts, Iterable):
                 raise SettingError(f"plan: {name} cannot be {value!r}; give {example}")
-            parts = tuple(str(one) if isinstance(one, Metric) else one for one in parts)
+            parts = tuple(str(part) if isinstance(part, Metric) else part for part in parts)
             descriptions = []
             for part in parts:
                 if not isinstance(part, kind):
                     raise SettingError(f"plan: {name} cannot hold {part!r}; give {example}")
                 descriptions.append(part if isinstance(part, str) else part.describe())
-            for place, one in enumerate(descriptions):
-                if one in descriptions[:place]:
-                    raise SettingError(f"plan: {name} holds {parts[place]!r} twice")
+            for index, description in enumerate(descriptions):
+                if description in descriptions[:index]:
+                    raise SettingError(f"plan: {name} holds {parts[index]!r} twice")
             object.__setattr__(self, name, parts)
 
         object.__setattr__(self, "split", _as_splitters(self.split))
-        several("split", Splitter, "splits, such as us.splits.Random(folds=5)")
-        several("targets", Targets, "designs, such as us.targets.TestItems()")
+        check("split", Splitter, "splits, such as us.splits.Random(folds=5)")
+        check("targets", Targets, "designs, such as us.targets.TestItems()")
         if not _is_labelled(self.metrics):
-            several("metrics", Metric | str, "names, such as nDCG@10")
-        several("interventions", Design, "interventions, such as us.splits.Skew()")
-        several("judgments", str, "names, such as test")
-        several("filters", Filter, "filters, such as us.data.KCore(5, 5)")
+            check("metrics", Metric | str, "names, such as nDCG@10")
+        check("interventions", Design, "interventions, such as us.splits.Skew()")
+        check("judgments", str, "names, such as test")
+        check("filters", Filter, "filters, such as us.data.KCore(5, 5)")
         object.__setattr__(self, "algorithms", tuple(_labelled(self.algorithms).items()))
         for name in ("split", "targets", "algorithms", "metrics", "judgments"):
             if not getattr(self, name):
@@ -182,7 +182,7 @@ class Plan:
         choose("ties", self.ties, ("id", "random", EXPECTED))
         if self.ties == EXPECTED:
             check_tied(self.labelled_metrics, None, "out", next(iter(self.systems), None))
-            if any(getattr(one, "exact", False) for one in self.designs):
+            if any(getattr(design, "exact", False) for design in self.designs):
                 raise SettingError(
                     "plan: exact=True ranks all candidates in one order: leave ties='expected' out"
                 )
@@ -200,17 +200,17 @@ class Plan:
         from unskew.report.notebook_view import card
 
         facts: list[tuple[str, object]] = [
-            *(("split", repr(one)) for one in self.splits),
-            *(("targets", repr(one)) for one in self.designs),
-            *(("intervention", repr(one)) for one in self.interventions),
-            *(("system", f"{label}: {one!r}") for label, one in self.systems.items()),
+            *(("split", repr(split)) for split in self.splits),
+            *(("targets", repr(design)) for design in self.designs),
+            *(("intervention", repr(intervention)) for intervention in self.interventions),
+            *(("system", f"{label}: {system!r}") for label, system in self.systems.items()),
             ("relevance", str(self.relevance)),
             ("metrics", ", ".join(self.metrics)),
             ("judgments", ", ".join(self.judgments)),
             ("users", self.users),
             ("undefined values", "count as 0" if self.undefined == "zero" else "are left out"),
             ("judged users", self.judged_users),
-            *(("filter", repr(one)) for one in self.filter_steps),
+            *(("filter", repr(step)) for step in self.filter_steps),
             ("seed", self.seed),
         ]
         return card(
@@ -252,7 +252,7 @@ class Plan:
     def user_metrics(self) -> list[Definition]:
         """The metrics that a user's code registered."""
         definitions = [metric.definition for metric in self.labelled_metrics.values()]
-        return [one for one in definitions if one.is_user_code]
+        return [definition for definition in definitions if definition.is_user_code]
 
     @cached_property
     def storable(self) -> frozenset[str | None]:
@@ -266,7 +266,9 @@ class Plan:
             return frozenset()
         if not all(part.storable for part in shared):
             return frozenset()
-        return frozenset([None, *(name for name, one in self.systems.items() if one.storable)])
+        return frozenset(
+            [None, *(name for name, system in self.systems.items() if system.storable)]
+        )
 
     def __getstate__(self) -> dict[str, Any]:
         # Another process reads the plan: it has to know the user's metrics.
@@ -314,12 +316,12 @@ class Plan:
     def describe(self) -> dict[str, Any]:
         """Return the plan as plain values, for a card."""
         return {
-            "split": [one.describe() for one in self.splits],
-            "targets": [one.describe() for one in self.designs],
-            "algorithms": {label: one.describe() for label, one in self.systems.items()},
+            "split": [split.describe() for split in self.splits],
+            "targets": [design.describe() for design in self.designs],
+            "algorithms": {label: system.describe() for label, system in self.systems.items()},
             "relevance": self.relevance.describe(),
             "metrics": list(self.metrics),
-            "interventions": [one.describe() for one in self.interventions],
+            "interventions": [intervention.describe() for intervention in self.interventions],
             "judgments": list(self.judgments),
             "users": self.users,
             "undefined": self.undefined,
@@ -328,7 +330,9 @@ class Plan:
             "seed": self.seed,
             # Only where it is set: results that were stored before it was there keep their key.
             **({} if self.judged_users is None else {"judged_users": self.judged_users}),
-            **({"filters": [one.describe() for one in self.filter_steps]} if self.filters else {}),
+            **(
+                {"filters": [step.describe() for step in self.filter_steps]} if self.filters else {}
+            ),
         }
 
 
@@ -363,18 +367,18 @@ def _labelled(
 ) -> dict[str, Algorithm]:
     """Name every system; refuse two of one name."""
     if isinstance(systems, Mapping):
-        pairs = [(str(label), _algorithm(one)) for label, one in systems.items()]
+        pairs = [(str(label), _algorithm(system)) for label, system in systems.items()]
     elif isinstance(systems, tuple) and systems and isinstance(systems[0], tuple):
         pairs = list(systems)  # named already
     else:
         single = isinstance(systems, str) or not isinstance(systems, Iterable)
-        algorithms = [_algorithm(one) for one in ([systems] if single else systems)]
-        pairs = [(label_of(one), one) for one in algorithms]
+        algorithms = [_algorithm(system) for system in ([systems] if single else systems)]
+        pairs = [(label_of(algorithm), algorithm) for algorithm in algorithms]
     labels: dict[str, Algorithm] = {}
-    for label, one in pairs:
+    for label, named in pairs:
         if label in labels:
             raise SettingError(f"two systems are called {label!r}: name them in a mapping")
-        labels[label] = one
+        labels[label] = named
     return labels
 
 
@@ -385,39 +389,39 @@ def _is_labelled(metrics: object) -> bool:
     )
 
 
-def _as_splitters(given: Any) -> Any:
+def _as_splitters(value: Any) -> Any:
     """Wrap functions that split."""
-    if isinstance(given, FunctionType):
-        return CustomSplit(given.__name__, given)
-    if isinstance(given, list | tuple):
-        return tuple(_as_splitters(one) for one in given)
-    return given
+    if isinstance(value, FunctionType):
+        return CustomSplit(value.__name__, value)
+    if isinstance(value, list | tuple):
+        return tuple(_as_splitters(part) for part in value)
+    return value
 
 
-def _algorithm(one: object) -> Algorithm:
-    if isinstance(one, Algorithm):
-        return one
-    if isinstance(one, FunctionType):
-        return Custom(one.__name__, one)
-    if isinstance(one, PublishedSystem):
-        return _algorithm(one.algorithm)
+def _algorithm(value: object) -> Algorithm:
+    if isinstance(value, Algorithm):
+        return value
+    if isinstance(value, FunctionType):
+        return Custom(value.__name__, value)
+    if isinstance(value, PublishedSystem):
+        return _algorithm(value.algorithm)
     raise SettingError(
-        f"a plan holds algorithms, such as us.recommend.Popularity(); got {one!r} (a "
+        f"a plan holds algorithms, such as us.recommend.Popularity(); got {value!r} (a "
         f"function of your own can be one, best in us.experiment.Custom)"
     )
 
 
-def label_of(one: Algorithm) -> str:
+def label_of(algorithm: Algorithm) -> str:
     """Return the name of an algorithm and the settings that differ from their defaults."""
-    if isinstance(one, Custom):
-        return one.label
-    values = {key: getattr(one, key) for key in settings_of(type(one))}
-    shown = [
+    if isinstance(algorithm, Custom):
+        return algorithm.label
+    values = {key: getattr(algorithm, key) for key in settings_of(type(algorithm))}
+    settings = [
         f"{key}={_setting_text(value)}"
         for key, value in values.items()
-        if not isinstance(value, Ratings) and value != settings_of(type(one))[key]
+        if not isinstance(value, Ratings) and value != settings_of(type(algorithm))[key]
     ]
-    return " ".join([one.name, *shown])
+    return " ".join([algorithm.name, *settings])
 
 
 def _setting_text(value: object) -> object:

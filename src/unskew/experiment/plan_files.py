@@ -41,7 +41,7 @@ from unskew.splits.saved import PROTOCOLS, protocol
 from unskew.splits.split import Splitter
 from unskew.targets.designs import BY_NAME, NAMED, Targets
 
-TARGETS = {**{name: one.build for name, one in NAMED.items()}, "targets": Targets}
+TARGETS = {**{name: design.build for name, design in NAMED.items()}, "targets": Targets}
 """Every design by its name in a plan file."""
 
 
@@ -126,15 +126,15 @@ def plan_of(content: Mapping[str, Any]) -> tuple[Plan, dict[str, Any]]:
         settings |= _of_paper(content["relevance"], settings)
         settings["relevance"] = _relevance(content["relevance"])
     if "split" in content:
-        settings["split"] = [_split(one) for one in _tables(content, "split")]
+        settings["split"] = [_split(table) for table in _tables(content, "split")]
     if "targets" in content:
-        settings["targets"] = [_targets(one) for one in _tables(content, "targets")]
+        settings["targets"] = [_targets(table) for table in _tables(content, "targets")]
     if "intervention" in content:
-        settings["interventions"] = [_design(one) for one in _tables(content, "intervention")]
+        settings["interventions"] = [_design(table) for table in _tables(content, "intervention")]
     if "filter" in content:
-        settings["filters"] = [_filter(one) for one in _tables(content, "filter")]
+        settings["filters"] = [_filter(table) for table in _tables(content, "filter")]
     settings["algorithms"] = tuple(
-        pair for one in _tables(content, "algorithm") for pair in _systems(one)
+        pair for table in _tables(content, "algorithm") for pair in _systems(table)
     )
     return Plan(**settings), data
 
@@ -151,43 +151,48 @@ def plan_from_card(card: Mapping[str, Any], ratings: Iterable[Ratings] = ()) -> 
         `us.splits.Given`.
     """
     content = card.get("plan", card)
-    known = {one.fingerprint: one for one in ratings}
+    by_fingerprint = {rating.fingerprint: rating for rating in ratings}
 
-    def given(fingerprint: str) -> Ratings:
-        if fingerprint not in known:
+    def lookup(fingerprint: str) -> Ratings:
+        if fingerprint not in by_fingerprint:
             raise SettingError(
                 f"the card needs further ratings, with the fingerprint {fingerprint}: give them "
                 f"with ratings=[…]"
             )
-        return known[fingerprint]
+        return by_fingerprint[fingerprint]
 
-    def whole(value: Any) -> Any:
+    def restored(value: Any) -> Any:
         if not isinstance(value, Mapping):
             return value
         if set(value) != {"ratings", "fingerprint"}:
-            return {key: whole(one) for key, one in value.items()}
-        return given(value["fingerprint"])
+            return {key: restored(part) for key, part in value.items()}
+        return lookup(value["fingerprint"])
 
-    def system(label: str, one: Mapping[str, Any]) -> Algorithm:
-        settings = dict(one)
+    def system(label: str, description: Mapping[str, Any]) -> Algorithm:
+        settings = dict(description)
         name = settings.pop("algorithm")
         if name not in (*ALGORITHMS, *IN_STUDIES):
             raise SettingError(
                 f"{label} is code outside this library: a card holds only its name and settings"
             )
         if settings.get("truth") is not None:
-            settings["truth"] = given(settings["truth"])
+            settings["truth"] = lookup(settings["truth"])
         return algorithm(name, **settings)
 
     # Lists are the same for all systems: their card names none.
-    systems = {label: system(label, one) for label, one in content["algorithms"].items()}
+    systems = {
+        label: system(label, description) for label, description in content["algorithms"].items()
+    }
     return Plan(
-        split=[_split(whole(one)) for one in content["split"]],
-        targets=[Targets(**one) for one in content["targets"]],
+        split=[_split(restored(description)) for description in content["split"]],
+        targets=[Targets(**description) for description in content["targets"]],
         algorithms=systems or {"random": algorithm("random")},
         relevance=_relevance(content["relevance"]),
-        interventions=[_design(dict(one)) for one in content["interventions"]],
-        filters=[_filter({**one, "kind": one["filter"]}) for one in content.get("filters", [])],
+        interventions=[_design(dict(description)) for description in content["interventions"]],
+        filters=[
+            _filter({**description, "kind": description["filter"]})
+            for description in content.get("filters", [])
+        ],
         **{key: content[key] for key in _PLAIN if key in content},
     )
 
@@ -205,7 +210,7 @@ def _of_paper(relevance: object, stated: Mapping[str, Any]) -> dict[str, Any]:
     }
     metrics = settings.get("metrics", METRICS)
     if isinstance(metrics, str | list | tuple):  # a plan refuses all else
-        settings["metrics"] = [str(one) for one in labelled(metrics, paper).values()]
+        settings["metrics"] = [str(metric) for metric in labelled(metrics, paper).values()]
     return settings
 
 
@@ -219,9 +224,9 @@ def _table(content: Mapping[str, Any], key: str) -> dict[str, Any]:
 def _tables(content: Mapping[str, Any], key: str) -> list[dict[str, Any]]:
     value = content.get(key, [])
     tables = [value] if isinstance(value, Mapping) else value
-    if not isinstance(tables, list) or not all(isinstance(one, Mapping) for one in tables):
+    if not isinstance(tables, list) or not all(isinstance(table, Mapping) for table in tables):
         raise SettingError(f"[[{key}]] must be tables, got {value!r}")
-    return [dict(one) for one in tables]
+    return [dict(table) for table in tables]
 
 
 def _relevance(value: object) -> Relevance:
@@ -246,9 +251,9 @@ def _relevance(value: object) -> Relevance:
     return Relevance(**rules)
 
 
-def _check_settings(what: str, given: Iterable[str], allowed: Iterable[str]) -> None:
+def _check_settings(what: str, keys: Iterable[str], allowed: Iterable[str]) -> None:
     names = tuple(allowed)
-    for key in given:
+    for key in keys:
         choose(f"setting of {what}", key, names)
 
 
@@ -273,7 +278,7 @@ def _split(table: dict[str, Any]) -> Splitter:
     }
     name = _named(settings, "protocol", "split", PROTOCOLS)
     kind = PROTOCOLS[choose("protocol", name, PROTOCOLS)]
-    _check_settings(name, settings, [one.name for one in fields(kind)])
+    _check_settings(name, settings, [field.name for field in fields(kind)])
     for key, value in settings.items():
         if isinstance(value, Mapping):
             settings[key] = _split(dict(value))
@@ -285,7 +290,7 @@ def _split(table: dict[str, Any]) -> Splitter:
 
 def _targets(table: dict[str, Any]) -> Targets:
     name = choose("design", _named(table, "design", "targets", TARGETS), TARGETS)
-    _check_settings(name, table, [one.name for one in fields(Targets)])
+    _check_settings(name, table, [field.name for field in fields(Targets)])
     what = f'[[targets]] {name} (design = "targets" takes every setting)'
     targets: Targets = _build(what, TARGETS[name], table)
     return targets
@@ -293,7 +298,7 @@ def _targets(table: dict[str, Any]) -> Targets:
 
 def _design(table: dict[str, Any]) -> Design:
     name = choose("kind", _named(table, "kind", "intervention", DESIGNS), DESIGNS)
-    _check_settings(name, table, [one.name for one in fields(DESIGNS[name])])
+    _check_settings(name, table, [field.name for field in fields(DESIGNS[name])])
     design: Design = _build(f"[[intervention]] {name}", DESIGNS[name], table)
     return design
 
@@ -305,18 +310,18 @@ def _filter(table: Mapping[str, Any]) -> Filter:
         if key != "filter"
     }
     name = choose("kind", _named(settings, "kind", "filter", FILTERS), FILTERS)
-    one: Filter = _build(f"[[filter]] {name}", partial(filter_of, name), settings)
-    return one
+    filter_: Filter = _build(f"[[filter]] {name}", partial(filter_of, name), settings)
+    return filter_
 
 
 def _systems(table: dict[str, Any]) -> list[tuple[str, Algorithm]]:
     """Build the systems of one table: a list as a setting makes a grid."""
     name = _named(table, "name", "algorithm", ALGORITHMS)
-    known = settings_of(algorithm_class(name))
+    allowed = settings_of(algorithm_class(name))
     label = table.pop("label", None)
     if label is not None and not isinstance(label, str):
         raise SettingError(f"[[algorithm]] label must be text, got {label!r}")
-    _check_settings(name, table, [*known, "label"])
+    _check_settings(name, table, [*allowed, "label"])
     grid = {key: value if isinstance(value, list) else [value] for key, value in table.items()}
     for key, values in grid.items():
         if not values:
@@ -324,10 +329,10 @@ def _systems(table: dict[str, Any]) -> list[tuple[str, Algorithm]]:
     systems = []
     for point in itertools.product(*grid.values()):
         settings = dict(zip(grid, point, strict=True))
-        one = _build(f"[[algorithm]] {name}", partial(algorithm, name), settings)
+        system = _build(f"[[algorithm]] {name}", partial(algorithm, name), settings)
         varied = " ".join(f"{k}={v}" for k, v in settings.items() if len(grid[k]) > 1)
-        shown = label_of(one) if label is None else f"{label} {varied}".strip()
-        systems.append((shown, one))
+        title = label_of(system) if label is None else f"{label} {varied}".strip()
+        systems.append((title, system))
     return systems
 
 
@@ -358,12 +363,14 @@ class Outline:
     def __str__(self) -> str:
         lines = [
             f"data     {self.ratings}",
-            *(f"split    {one}" for one in self.splits),
-            *(f"design   {one}" for one in self.designs),
+            *(f"split    {split}" for split in self.splits),
+            *(f"design   {design}" for design in self.designs),
         ]
-        for one in self.systems:
-            cost = f"   about {self.seconds[one]:.1f} s a split" if one in self.seconds else ""
-            lines.append(f"system   {one}{cost}")
+        for system in self.systems:
+            cost = (
+                f"   about {self.seconds[system]:.1f} s a split" if system in self.seconds else ""
+            )
+            lines.append(f"system   {system}{cost}")
         lines.append(f"metrics  {self.metrics}")
         lines.append(
             f"{counted(self.tasks, 'task')}, {self.done} of them done; "
@@ -401,7 +408,7 @@ def outline(
     prepared = PlanData.of(ratings, plan)
     plan, ratings = prepared.plan, prepared.data
     counts = [splitter.count(ratings, plan.seed) for splitter in plan.splits]
-    splits = [f"{one!r}: {count}" for one, count in zip(plan.splits, counts, strict=True)]
+    splits = [f"{split!r}: {count}" for split, count in zip(plan.splits, counts, strict=True)]
     views = plan.views()
     tasks, done = sum(counts) * (len(plan.systems) + 1), 0
     if store is not None and Path(store).exists():  # to look at it must not make one

@@ -101,17 +101,17 @@ class Results(Result):
         )
         return {part.fold: part.scores for part in chosen}
 
-    def _of_design(self, **wanted: str | None) -> list[ScoredSplit]:
+    def _of_design(self, **design: str | None) -> list[ScoredSplit]:
         """Return the splits of the one design that is meant; refuse none and several."""
         chosen = [
             part
             for part in self.parts
-            if all(value is None or _names(part)[name] == value for name, value in wanted.items())
+            if all(value is None or _names(part)[name] == value for name, value in design.items())
         ]
         designs = {tuple(_names(part).values()) for part in chosen}
         if len(designs) != 1:
             there = sorted({tuple(_names(part).values()) for part in self.parts})
-            listed = "\n  ".join(" | ".join(one) for one in there)
+            listed = "\n  ".join(" | ".join(names) for names in there)
             raise SettingError(
                 f"{counted(len(designs), 'design fits', 'designs fit')}; choose one with "
                 "targets=…, split=…, judgments=…, intervention=…. There are (targets | split | "
@@ -199,11 +199,11 @@ class Results(Result):
         design = ["targets", "split", "judgments", "intervention"]
         long = self.table()
         chance = long.with_columns(system=pl.lit(RANDOM), mean="random").unique(maintain_order=True)
-        both = pl.concat([long, chance]).with_columns(
+        rows = pl.concat([long, chance]).with_columns(
             place=pl.concat_str(pl.col(design), separator="\x1f").rank("dense")
         )
-        first = {name: n for n, name in enumerate(dict.fromkeys(both["place"].to_list()))}
-        means = both.group_by([*design, "place", "system", "metric"], maintain_order=True).agg(
+        first = {name: n for n, name in enumerate(dict.fromkeys(rows["place"].to_list()))}
+        means = rows.group_by([*design, "place", "system", "metric"], maintain_order=True).agg(
             pl.col("mean").mean()
         )
         wide = means.pivot(
@@ -227,11 +227,11 @@ class Results(Result):
         """What was counted on the way, each note once, with the systems and designs it is of."""
         names = [_names(part) for part in self.parts]
         differing = (
-            [key for key in names[0] if len({one[key] for one in names}) > 1] if names else []
+            [key for key in names[0] if len({name[key] for name in names}) > 1] if names else []
         )
         designs: dict[str, list[Scores]] = {}
-        for part, one in zip(self.parts, names, strict=True):
-            design = ", ".join(one[key] for key in differing if one[key])
+        for part, name in zip(self.parts, names, strict=True):
+            design = ", ".join(name[key] for key in differing if name[key])
             designs.setdefault(design, []).append(part.scores)
         return (*self.data_notes, *notes_of(designs))
 
@@ -260,10 +260,10 @@ class Results(Result):
         numbered = table.with_row_index("row").filter(pl.col("system") != RANDOM)
         designs = numbered.partition_by(keys, maintain_order=True) if keys else [numbered]
         return frozenset(
-            (part["row"].to_list()[place], table.columns.index(name))
+            (part["row"].to_list()[index], table.columns.index(name))
             for part in designs
             for name in names
-            for place in best_places(part[name].to_list(), parse(name).better)
+            for index in best_places(part[name].to_list(), parse(name).better)
         )
 
     def _summary(self) -> str:
@@ -281,5 +281,5 @@ def _names(part: ScoredSplit) -> dict[str, str]:
 
 def _range(counts: list[int]) -> str:
     """Return the least and the greatest of some counts."""
-    least, most = min(counts), max(counts)
-    return f"{least:,}" if least == most else f"{least:,} to {most:,}"
+    low, high = min(counts), max(counts)
+    return f"{low:,}" if low == high else f"{low:,} to {high:,}"

@@ -107,7 +107,7 @@ class Task:
 def protocol_label(plan: Plan, split: int) -> str:
     """Return the name of a protocol; with its settings where the plan has several of that name."""
     splitter = plan.splits[split]
-    alone = sum(one.title == splitter.title for one in plan.splits) == 1
+    alone = sum(split.title == splitter.title for split in plan.splits) == 1
     return splitter.title if alone else repr(splitter)
 
 
@@ -147,8 +147,8 @@ def card_of(
     The same for every plan that holds the result, whatever else is in it and however it calls the
     system: who writes a key again writes the same bytes.
     """
-    one = None if system is None else plan.systems[system]
-    systems = {} if one is None else {label_of(one): one.describe()}
+    algorithm = None if system is None else plan.systems[system]
+    systems = {} if algorithm is None else {label_of(algorithm): algorithm.describe()}
     change = [] if view.intervention is None else [view.intervention.describe()]
     return {
         "plan": {
@@ -161,7 +161,7 @@ def card_of(
             "judgments": [view.judgments],
             "seed": plan.seed,
             **({} if plan.judged_users is None else {"judged_users": plan.judged_users}),
-            **({"draws": plan.draws} if one is None else {"ties": plan.ties}),
+            **({"draws": plan.draws} if algorithm is None else {"ties": plan.ties}),
         },
         "data": data,
         "fold": fold,
@@ -178,10 +178,12 @@ def perform(task: Task) -> list[str]:
         views = task.plan.views()
         model = None
         if task.system is not None:
-            one = task.plan.systems[task.system]
+            algorithm = task.plan.systems[task.system]
             split_key = digest_of({"split": task.plan.splits[task.split].draw_key})
-            rng = generator(task.plan.seed, "fit", split_key, task.fold, digest_of(one.draw_key))
-            model = one.fit(split.train, rng)
+            rng = generator(
+                task.plan.seed, "fit", split_key, task.fold, digest_of(algorithm.draw_key)
+            )
+            model = algorithm.fit(split.train, rng)
         designs = (
             (
                 _lists(task.store, task.data, task.plan, task.split, task.fold, number),
@@ -235,8 +237,8 @@ def _lists(store: Store, data: str, plan: Plan, split: int, fold: int, number: i
 
 def forget() -> None:
     """Give back what this process keeps from task to task."""
-    for kept in (_ratings, _split, _lists):
-        kept.cache_clear()
+    for cache in (_ratings, _split, _lists):
+        cache.cache_clear()
 
 
 def system_results(
@@ -269,44 +271,44 @@ def system_results(
         By design: values list by list, and what is noted of them. And what else was ranked.
     """
     system: Any = {"": model}
-    several = [
-        prepare(Judged.of_lists(lists, system, ties=ties, seed=seed), wanted)
-        for lists, wanted in designs
+    prepared = [
+        prepare(Judged.of_lists(lists, system, ties=ties, seed=seed), metrics)
+        for lists, metrics in designs
     ]
-    jobs = [judged.job for judged in several]
+    jobs = [judged.job for judged in prepared]
     rankings = rank_designs(model, [*jobs, *more], ties=ties, seed=seed)
     results = [
-        _system_result(judged.ranked_by("", ranking), wanted, averaged)
-        for judged, ranking, (_, wanted) in zip(several, rankings, designs, strict=False)
+        _system_result(judged.ranked_by("", ranking), metrics, averaged)
+        for judged, ranking, (_, metrics) in zip(prepared, rankings, designs, strict=False)
     ]
     return results, rankings[len(jobs) :]
 
 
 def _system_result(
-    judged: Judged, wanted: Mapping[str, Metric], averaged: Sequence[str]
+    judged: Judged, metrics: Mapping[str, Metric], averaged: Sequence[str]
 ) -> tuple[pl.DataFrame, Card]:
     """Return the values of a system list by list, and what is noted of them."""
-    scored = score(judged.basis, judged.matched, wanted, threads=resolve(None), budget=MEMORY)[""]
+    scored = score(judged.basis, judged.matched, metrics, threads=resolve(None), budget=MEMORY)[""]
     notes = {
-        users: [note.removeprefix(": ") for note in remarks(judged, wanted, users)]
+        users: [note.removeprefix(": ") for note in remarks(judged, metrics, users)]
         for users in averaged
     }
-    return _table(scored, wanted), {"aggregates": finite(scored.aggregates), "notes": notes}
+    return _table(scored, metrics), {"aggregates": finite(scored.aggregates), "notes": notes}
 
 
 def lists_result(
-    lists: TargetLists, wanted: Mapping[str, Metric], *, draws: int, seed: int
+    lists: TargetLists, metrics: Mapping[str, Metric], *, draws: int, seed: int
 ) -> tuple[pl.DataFrame, Card]:
     """Return what all systems share: the lists, and what chance scores on them."""
-    chance, simulated = chance_scores(lists, wanted, draws=draws, seed=seed)
-    known = list_columns(Judged.of_lists(lists, {})).select("liked", "disliked", "test", "train")
+    chance, simulated = chance_scores(lists, metrics, draws=draws, seed=seed)
+    columns = list_columns(Judged.of_lists(lists, {})).select("liked", "disliked", "test", "train")
     facts = pl.DataFrame(
         {
             "user": lists.user,
             "anchor": lists.anchor,
             "stratum": lists.stratum,
             "targets": lists.size,
-            **known.to_dict(),
+            **columns.to_dict(),
         }
     ).rename(lambda name: f"list {name}")
     card = {
@@ -316,11 +318,11 @@ def lists_result(
         "facts": dict(lists.facts),
         "strata": lists.strata,
     }
-    return pl.concat([facts, _table(chance, wanted)], how="horizontal"), card
+    return pl.concat([facts, _table(chance, metrics)], how="horizontal"), card
 
 
-def _table(system: System, wanted: Mapping[str, Metric]) -> pl.DataFrame:
-    labels = [label for label, metric in wanted.items() if metric.definition.of != "run"]
+def _table(system: System, metrics: Mapping[str, Metric]) -> pl.DataFrame:
+    labels = [label for label, metric in metrics.items() if metric.definition.of != "run"]
     columns: dict[str, Any] = {"depth": np.asarray(system.depth)}
     for row, label in enumerate(labels):
         columns[label] = system.values[row]
@@ -440,17 +442,17 @@ class InPlace:
 
     path: str
     token: str
-    home: str
+    folder: str
 
     def __call__(self, task: StoredTask) -> tuple[Sequence[str], Any]:
         """Do a task; return the keys that it stored, and what it has to say beside."""
         if _read(self.path) != self.token:
             raise ClusterError(
-                f"worker {worker_address()} does not see the store {self.home}, which the "
+                f"worker {worker_address()} does not see the store {self.folder}, which the "
                 "others share; finished work is kept: run again when this worker sees the "
                 "store, or without this worker"
             )
-        done = task.moved(Store(Path(self.home))).perform()
+        done = task.moved(Store(Path(self.folder))).perform()
         return done.keys, done.result
 
     def forget(self) -> None:

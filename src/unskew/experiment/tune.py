@@ -43,25 +43,25 @@ def combinations(grid: Mapping[str, Sequence[Any]]) -> list[Candidate]:
 
 def check_grid(algorithm: Algorithm, grid: Grid) -> None:
     """Refuse a grid that names unknown settings or has no values for one."""
-    known = [one.name for one in fields(algorithm)]
+    names = [field.name for field in fields(algorithm)]
     if not isinstance(grid, Mapping | Sequence) or isinstance(grid, str):
         raise SettingError(
             f"{algorithm.name}: a grid holds values by setting, such as {{'k': (5, 20, 80)}}, or "
             f"is a list of settings to try; got {grid!r}"
         )
-    if not isinstance(grid, Mapping) and not all(isinstance(one, Mapping) for one in grid):
+    if not isinstance(grid, Mapping) and not all(isinstance(part, Mapping) for part in grid):
         raise SettingError(f"{algorithm.name}: a list of settings to try holds mappings; {grid!r}")
     for name in _names(grid):
-        if name not in known:
+        if name not in names:
             raise SettingError(
-                f"{algorithm.name} has no setting {name!r}; it has: {', '.join(known)}"
+                f"{algorithm.name} has no setting {name!r}; it has: {', '.join(names)}"
             )
     for name, values in grid.items() if isinstance(grid, Mapping) else ():
         if isinstance(values, str) or not hasattr(values, "__len__") or not len(values):
             raise SettingError(f"grid: give a list of values for {name}, got {values!r}")
 
 
-def candidates(algorithm: Algorithm, most: int | None = None) -> list[Candidate]:
+def candidates(algorithm: Algorithm, limit: int | None = None) -> list[Candidate]:
     """Return the settings to try: those that the algorithm has, then others of its grid.
 
     Parameters
@@ -82,16 +82,18 @@ def candidates(algorithm: Algorithm, most: int | None = None) -> list[Candidate]
     grid = algorithm.tuning
     check_grid(algorithm, grid)
     default = {name: getattr(algorithm, name) for name in _names(grid)}
-    several = combinations(grid) if isinstance(grid, Mapping) else grid
+    combined = combinations(grid) if isinstance(grid, Mapping) else grid
     others: list[Candidate] = []
-    for one in several:
-        full = {**default, **one}
+    for settings in combined:
+        full = {**default, **settings}
         if full != default and full not in others:
             others.append(full)
-    if most is not None and len(others) > most - 1:
-        many = most - 1
+    if limit is not None and len(others) > limit - 1:
+        number = limit - 1
         spread = isinstance(grid, Mapping)
-        others = [others[at] for at in _spread(len(others), many)] if spread else others[:many]
+        others = (
+            [others[index] for index in _spread(len(others), number)] if spread else others[:number]
+        )
     return [default, *others]
 
 
@@ -107,7 +109,7 @@ def edges(algorithm: Algorithm, chosen: Candidate, tried: Sequence[Candidate]) -
 def _is_edge(
     algorithm: Algorithm, name: str, chosen: Candidate, tried: Sequence[Candidate]
 ) -> bool:
-    values = [one[name] for one in tried]
+    values = [settings[name] for settings in tried]
     if any(isinstance(value, bool | str) for value in values):
         return False  # words have no order
     size = [math.inf if value is None else float(value) for value in values]
@@ -138,15 +140,15 @@ def _names(grid: Grid) -> list[str]:
 
 
 def _every_name(grid: Grid) -> Iterator[str]:
-    for one in [grid] if isinstance(grid, Mapping) else grid:
-        yield from one
+    for part in [grid] if isinstance(grid, Mapping) else grid:
+        yield from part
 
 
-def _spread(count: int, wanted: int) -> list[int]:
+def _spread(count: int, number: int) -> list[int]:
     """Return so many places of a row, the first and the last among them."""
-    if wanted < 2:
-        return [0] * wanted
-    return [round(place * (count - 1) / (wanted - 1)) for place in range(wanted)]
+    if number < 2:
+        return [0] * number
+    return [round(index * (count - 1) / (number - 1)) for index in range(number)]
 
 
 @dataclass(frozen=True, eq=False)
@@ -248,7 +250,7 @@ def tune(
         split = Given(test=validation, overlap="to-training")
     else:
         split = validation or PerUser(test=0.2)
-    systems = {f"trial {number}": one for number, (_, one) in enumerate(tried)}
+    systems = {f"trial {number}": system for number, (_, system) in enumerate(tried)}
     plan = Plan(split, targets or TestItems(), systems, relevance, [metric], users=users, seed=seed)
     results = run_plan(
         train, plan, store=store, workers=workers, cluster=cluster, progress=progress
@@ -285,11 +287,13 @@ def _combinations(
     check_grid(algorithm, grid)
     if not grid:
         raise SettingError("grid: name at least one setting to search")
-    every = combinations(grid)
+    settings_list = combinations(grid)
     if trials is not None:
         if trials < 1:
             raise SettingError(f"trials must be at least 1, got {trials}")
         rng = generator(seed, "tune", algorithm.draw_name_of())
-        chosen = sorted(rng.choice(len(every), min(trials, len(every)), replace=False).tolist())
-        every = [every[number] for number in chosen]
-    return [(settings, replace(algorithm, **settings)) for settings in every]
+        chosen = sorted(
+            rng.choice(len(settings_list), min(trials, len(settings_list)), replace=False).tolist()
+        )
+        settings_list = [settings_list[number] for number in chosen]
+    return [(settings, replace(algorithm, **settings)) for settings in settings_list]

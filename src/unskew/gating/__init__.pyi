@@ -1,3 +1,2 @@
-from .gate import gate as gate
 from .result import Gate as Gate
 from .settings import GateSettings as GateSettings

@@ -141,10 +141,10 @@ def verdict_of(checks: Checks, data: Sequence[GateCheck] = ()) -> str:
     Promote: check 1 and every rail pass, and neither check 2 nor the data hold it back.
     """
     harms = (checks.better, *checks.rails, *checks.segments)
-    if any(one.outcome == FAIL for one in harms):
+    if any(harm.outcome == FAIL for harm in harms):
         return HOLD
     must = (checks.better, checks.popularity, *checks.rails, *data)
-    return PROMOTE if all(one.outcome in (PASS, INFORM) for one in must) else NOT_SETTLED
+    return PROMOTE if all(check.outcome in (PASS, INFORM) for check in must) else NOT_SETTLED
 
 
 # Check 1
@@ -215,27 +215,27 @@ def popularity_check(values: GateValues, settings: GateSettings, alpha: float) -
     margin, "higher" is "not lower by more than the same share".
     """
     base = _mean(values.metric.production)
-    room = 0.0
+    tolerance = 0.0
     if settings.margin is not None and base > 0:
-        room = settings.margin.of(base) / base
+        tolerance = settings.margin.of(base) / base
     shares = Pair(*map(liked_share, values.liked, values.judged))
     more_popular = bounds_of(values.popularity.candidate - values.popularity.production, alpha)
     if values.has_dislikes:
         tested, more = shares, _mean(values.judged.candidate) > _mean(values.judged.production)
-        enough = min(float(one.sum()) for one in values.judged) >= FEWEST
+        enough = min(float(counts.sum()) for counts in values.judged) >= FEWEST
     else:
         tested, more, enough = values.levelled, more_popular.low > 0, True
-    slack = bounds_of(tested.candidate - (1 - room) * tested.production, alpha)
+    slack = bounds_of(tested.candidate - (1 - tolerance) * tested.production, alpha)
     outcome, reason = _popularity_outcome(
-        values.has_dislikes, more, is_clear=enough and slack.low > 0, room=room
+        values.has_dislikes, more, is_clear=enough and slack.low > 0, tolerance=tolerance
     )
-    limit = -room * _mean(tested.production)
+    limit = -tolerance * _mean(tested.production)
     levelled = bounds_of(values.levelled.candidate - values.levelled.production, alpha)
     unit = _mean(values.levelled.production) or None
     return PopularityCheck(
         key="popularity",
         title="not only popular",
-        rule=_popularity_rule(values.has_dislikes, room),
+        rule=_popularity_rule(values.has_dislikes, tolerance),
         outcome=outcome if settings.popularity == "check" or outcome == PASS else INFORM,
         candidate=_mean(tested.candidate),
         production=_mean(tested.production),
@@ -255,14 +255,14 @@ def popularity_check(values: GateValues, settings: GateSettings, alpha: float) -
     )
 
 
-def _popularity_rule(has_dislikes: bool, room: float) -> str:
+def _popularity_rule(has_dislikes: bool, tolerance: float) -> str:
     if has_dislikes:
-        than = "be liked more often" if not room else f"not be liked less by {room:.2%}"
+        than = "be liked more often" if not tolerance else f"not be liked less by {tolerance:.2%}"
         return (
             "if the candidate's items are judged more often than production's, the judged ones "
             f"must clearly {than}"
         )
-    than = "remain" if not room else f"not fall below minus {room:.2%}"
+    than = "remain" if not tolerance else f"not fall below minus {tolerance:.2%}"
     return (
         "if the candidate's items are clearly more popular than production's, its lead must "
         f"clearly {than} when each liked item counts 1 / popularity"
@@ -270,17 +270,17 @@ def _popularity_rule(has_dislikes: bool, room: float) -> str:
 
 
 def _popularity_outcome(
-    has_dislikes: bool, is_more: bool, *, is_clear: bool, room: float
+    has_dislikes: bool, is_more: bool, *, is_clear: bool, tolerance: float
 ) -> tuple[str, str]:
     if not is_more:
         more = "judged more often" if has_dislikes else "clearly more popular"
         return PASS, f"its items are not {more} than production's"
     if is_clear:
-        held = "liked more often" if has_dislikes else "ahead when popularity is levelled out"
-        also = f"its items are also clearly {held}"
-        return PASS, also if not room else "liking holds up within the margin"
+        text = "liked more often" if has_dislikes else "ahead when popularity is levelled out"
+        also = f"its items are also clearly {text}"
+        return PASS, also if not tolerance else "liking holds up within the margin"
     if has_dislikes:
-        liked = "liked more" if not room else "liked as much, within the margin"
+        liked = "liked more" if not tolerance else "liked as much, within the margin"
         return OPEN, (
             f"its items are rated more often, and the rated ones are not clearly {liked}: a lead "
             "may come from that alone"
@@ -320,8 +320,8 @@ def _anti_slack(values: GateValues, margin: MarginRule) -> tuple[Pair, F64]:
     assert values.anti is not None
     # Per unit of the metric: a system that is judged more often has more of both.
     pair = Pair(*map(_per_unit, values.anti, values.metric))
-    room = margin.amount * pair.production if margin.relative else margin.amount
-    return pair, pair.production + room - pair.candidate
+    allowance = margin.amount * pair.production if margin.relative else margin.amount
+    return pair, pair.production + allowance - pair.candidate
 
 
 def _coverage_slack(values: GateValues, margin: MarginRule) -> tuple[Pair, F64]:
@@ -329,20 +329,20 @@ def _coverage_slack(values: GateValues, margin: MarginRule) -> tuple[Pair, F64]:
 
 
 def _gini_slack(values: GateValues, margin: MarginRule) -> tuple[Pair, F64]:
-    return values.gini, _kept(Pair(*(1 - one for one in values.gini)), margin)
+    return values.gini, _kept(Pair(*(1 - gini for gini in values.gini)), margin)
 
 
 def _popularity_slack(values: GateValues, margin: MarginRule) -> tuple[Pair, F64]:
     candidate, production = values.popularity
-    room = margin.amount * production if margin.relative else margin.amount
-    return values.popularity, production + room - candidate
+    allowance = margin.amount * production if margin.relative else margin.amount
+    return values.popularity, production + allowance - candidate
 
 
 def _kept(pair: Pair, margin: MarginRule) -> F64:
     """Return what the candidate keeps above what it may fall to."""
-    room = margin.amount * pair.production if margin.relative else margin.amount
-    kept: F64 = pair.candidate - pair.production + room
-    return kept
+    allowance = margin.amount * pair.production if margin.relative else margin.amount
+    slack: F64 = pair.candidate - pair.production + allowance
+    return slack
 
 
 RULES = {
@@ -382,29 +382,29 @@ def _rails(values: GateValues, settings: GateSettings, alpha: float) -> list[Rai
 
 
 def _rail(name: str, values: GateValues, margin: MarginRule, alpha: float) -> Rail:
-    one = RULES[name]
+    guard = RULES[name]
     of = " of production's value" if margin.relative else ""
-    rule = f"{one.rule.format(margin=margin, of=of)}: its bound must lie within"
+    rule = f"{guard.rule.format(margin=margin, of=of)}: its bound must lie within"
     bare = Rail(
         key=f"rail {name}",
-        title=one.title,
+        title=guard.title,
         rule=rule,
         outcome=INFORM,
         margin=str(margin),
-        is_loss=one.is_loss,
+        is_loss=guard.is_loss,
     )
     if name == "anti" and values.anti is None:
         return replace(bare, reason="nothing is disliked, or the metric has no anti-metric")
-    if name == "anti" and not all(one.any() for one in values.metric):
+    if name == "anti" and not all(column.any() for column in values.metric):
         return replace(bare, outcome=OPEN, reason="a system lists no liked item")
-    pair, room = one.slack(values, margin)
-    if not room.size:
+    pair, distance = guard.slack(values, margin)
+    if not distance.size:
         return replace(bare, outcome=OPEN, reason="no user has a list of both systems")
-    slack = bounds_of(room, alpha)
+    slack = bounds_of(distance, alpha)
     candidate, production = _mean(pair.candidate), _mean(pair.production)
     change = candidate - production
     # The bounds of the change are those of the slack, seen from the limit.
-    if one.is_loss:
+    if guard.is_loss:
         limit = change - slack.value
         low, high = limit + slack.low, limit + slack.high
     else:
@@ -436,7 +436,7 @@ def _segments(values: GateValues, settings: GateSettings, alpha: float) -> list[
             if (members := chosen.tobytes()) in seen:  # such as cold users: tested once
                 continue
             seen.add(members)
-            pair = Pair(*(one[chosen] for one in values.metric))
+            pair = Pair(*(column[chosen] for column in values.metric))
             checks.append(_segment(by, name, pair, settings.segment_margin, values, alpha))
     return checks
 
@@ -475,24 +475,24 @@ def _with_alarms(
     rails: list[Rail], segments: list[SegmentCheck], alpha: float
 ) -> tuple[list[Rail], list[SegmentCheck]]:
     """Mark the rails and segments that are beyond their margin, corrected together (Holm)."""
-    every: list[Rail | SegmentCheck] = [*rails, *segments]
-    p = np.array([math.nan if one.p_beyond is None else one.p_beyond for one in every])
+    checks: list[Rail | SegmentCheck] = [*rails, *segments]
+    p = np.array([math.nan if check.p_beyond is None else check.p_beyond for check in checks])
     corrected = correct(p, "holm")
     marked: list[Rail | SegmentCheck] = []
-    for one, p_value in zip(every, corrected.tolist(), strict=True):
-        outcome, reason = one.outcome, one.reason
+    for check, p_value in zip(checks, corrected.tolist(), strict=True):
+        outcome, reason = check.outcome, check.reason
         if p_value <= alpha:  # never of NaN
             outcome, reason = FAIL, "clearly beyond its margin"
         elif outcome == OPEN and not reason:
             reason = "not shown to stay within its margin"
-        if isinstance(one, SegmentCheck):
-            known = None if math.isnan(p_value) else p_value
-            marked.append(replace(one, outcome=outcome, reason=reason, p_corrected=known))
+        if isinstance(check, SegmentCheck):
+            p_corrected = None if math.isnan(p_value) else p_value
+            marked.append(replace(check, outcome=outcome, reason=reason, p_corrected=p_corrected))
         else:
-            marked.append(replace(one, outcome=outcome, reason=reason))
+            marked.append(replace(check, outcome=outcome, reason=reason))
     return (
-        [one for one in marked if isinstance(one, Rail)],
-        [one for one in marked if isinstance(one, SegmentCheck)],
+        [check for check in marked if isinstance(check, Rail)],
+        [check for check in marked if isinstance(check, SegmentCheck)],
     )
 
 

@@ -71,7 +71,7 @@ def _missing(laid: LaidPair, limits: DataLimits) -> DataCheck:
 
 
 def _shorter(laid: LaidPair, limits: DataLimits) -> DataCheck:
-    users: Mask = laid.tested & laid.both
+    users: Mask = laid.tested & laid.in_both
 
     def empty(slots: ListSlots) -> float:
         filled = np.bincount(slots.owner, minlength=slots.users)[users].sum()
@@ -115,7 +115,7 @@ def _trained(laid: LaidPair, limits: DataLimits) -> DataCheck:
 def _outside(laid: LaidPair, limits: DataLimits) -> DataCheck:
 
     def share(slots: ListSlots) -> float:
-        return float(np.count_nonzero(~laid.known[slots.item])) / max(slots.item.size, 1)
+        return float(np.count_nonzero(~laid.catalogue[slots.item])) / max(slots.item.size, 1)
 
     shares = share(laid.slots[0]), share(laid.slots[1])
     rule = "listed items outside of the catalogue"
@@ -147,8 +147,8 @@ def _share_ahead(train: Ratings, test: Ratings) -> float:
     np.minimum.at(first, test.user, test.time)
     last = np.full(users, np.iinfo(np.int64).min)
     np.maximum.at(last, train.user, train.time)
-    both = (np.diff(test.start) > 0) & (np.bincount(train.user, minlength=users) > 0)
-    return float(np.mean(last[both] > first[both])) if both.any() else 0.0
+    mask = (np.diff(test.start) > 0) & (np.bincount(train.user, minlength=users) > 0)
+    return float(np.mean(last[mask] > first[mask])) if mask.any() else 0.0
 
 
 def _unknown(key: str, title: str, rule: str, reason: str) -> DataCheck:
@@ -156,7 +156,9 @@ def _unknown(key: str, title: str, rule: str, reason: str) -> DataCheck:
 
 
 def _unjudged(values: GateValues) -> DataCheck:
-    shares = [1 - float(one.mean()) / values.k if one.size else 1.0 for one in values.judged]
+    shares = [
+        1 - float(counts.mean()) / values.k if counts.size else 1.0 for counts in values.judged
+    ]
     return DataCheck(
         key="data unjudged",
         title="unjudged places",
@@ -185,13 +187,13 @@ def liked_alike_check(values: GateValues, settings: GateSettings, alpha: float) 
     )
     if not values.has_dislikes:
         return replace(bare, reason="nothing is disliked: the liked share is not known")
-    if min(float(one.sum()) for one in values.judged) < FEWEST:
+    if min(float(counts.sum()) for counts in values.judged) < FEWEST:
         return replace(bare, reason=f"a system lists fewer than {FEWEST} judged items")
     shares = [liked_share(*pair) for pair in zip(values.liked, values.judged, strict=True)]
     margin = settings.margin
     share = margin.amount if margin is not None and margin.relative else 0.0
     slack = bounds_of(shares[0] - (1 - share) * shares[1], alpha)
-    candidate, production = (float(one.mean()) for one in shares)
+    candidate, production = (float(share.mean()) for share in shares)
     limit = -share * production
     worse = slack.high < 0
     return replace(

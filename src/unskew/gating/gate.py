@@ -103,7 +103,7 @@ def gate(
     Gate(promote, new for old)
     """
     settings = _settings(config, metric, margin, alpha, rails, by)
-    wanted = metric_of(settings.metric)
+    measure = metric_of(settings.metric)
     # A gate chooses users and metrics itself: of a paper it takes the rule alone.
     judged = replace(as_judged(judgments, runs, seed=seed, may_repeat=True, **data), paper="")
     check_likes(judged.tests, judged.relevance)
@@ -112,7 +112,7 @@ def gate(
     if log is not None:
         read_log(log)  # a log that cannot be used is known before any work
         digests = digests_of(judged, (candidate, production), settings.to_dict())
-    laid = lay(judged, candidate, production, wanted)
+    laid = lay(judged, candidate, production, measure)
     if not laid.tested.any():
         raise DataError("there are no test ratings: nothing can be decided")
     values = values_of(laid, threads)
@@ -187,12 +187,12 @@ def _segments(
     segments = {}
     for by in settings.segments:
         try:
-            one = segments_of(laid.people, by, judged=laid.judged)
+            division = segments_of(laid.people, by, judged=laid.judged)
         except DataError as problem:
             notes.append(f"no groups by {by}: {problem}")
             continue
-        segments[by] = (one.names, one.code)
-        notes += one.notes
+        segments[by] = (division.names, division.code)
+        notes += division.notes
     return segments
 
 
@@ -218,32 +218,32 @@ def _ladder(judged: Judged, candidate: str, production: str, k: int) -> dict[str
 def _references(
     judged: Judged,
     metric: str,
-    wanted: bool | None,
+    references: bool | None,
     seed: int,
     notes: list[str],
 ) -> dict[str, float]:
     """Train reference systems and score them, where that is asked for or cheap."""
-    if wanted and judged.train is None:
+    if references and judged.train is None:
         raise SettingError("references=True needs the training ratings: give train=…")
     if judged.occasions is not None:
-        if wanted:
+        if references:
             raise SettingError(
                 "references=True is for one list per user: reference systems have no dates"
             )
         return {}
-    if judged.train is None or wanted is False or not (wanted or _is_small(judged)):
+    if judged.train is None or references is False or not (references or _is_small(judged)):
         return {}
     from unskew.auditing.analyses import Attempts
     from unskew.auditing.lists.given_lists import reference_lists
     from unskew.auditing.lists.list_inputs import with_common_numbers
     from unskew.evaluation.evaluate import evaluate
 
-    whole = with_common_numbers(judged)
+    common = with_common_numbers(judged)
     implicit = not bool((judged.view.label == DISLIKED).any())
     attempts = Attempts()
-    more = reference_lists(whole, metric, implicit, seed, attempts)
+    more = reference_lists(common, metric, implicit, seed, attempts)
     notes += [f"{name}: {reason}" for name, reason in attempts.failures.items()]
     if not more.runs:
         return {}
-    lists = replace(whole, systems={}).with_systems(more.runs)
+    lists = replace(common, systems={}).with_systems(more.runs)
     return evaluate(lists, metric).mean(metric)

@@ -96,7 +96,7 @@ def look_at(path: str | os.PathLike[str] | None, digests: tuple[str, str], alpha
     if path is None:
         return Look(0, alpha, "", "")
     test, inputs = digests
-    before = {one["inputs"]: one["look"] for one in read_log(path) if one["test"] == test}
+    before = {entry["inputs"]: entry["look"] for entry in read_log(path) if entry["test"] == test}
     # Their count too: up to 0.2.0 gates that ran at the same time shared a number.
     number = before.get(inputs) or 1 + max(len(before), *before.values(), 0)
     return Look(number, spent(alpha, number), test, inputs)
@@ -106,9 +106,9 @@ def record(path: str | os.PathLike[str], look: Look, facts: dict[str, Any]) -> N
     """Add a look to the log, unless it is there."""
     entries = read_log(path)
     entry = {"test": look.test, "inputs": look.inputs, "look": look.number, "alpha": look.alpha}
-    if any(one["test"] == look.test and one["inputs"] == look.inputs for one in entries):
+    if any(entry["test"] == look.test and entry["inputs"] == look.inputs for entry in entries):
         return
-    lines = [json.dumps(one) for one in [*entries, {**entry, **facts}]]
+    lines = [json.dumps(row) for row in [*entries, {**entry, **facts}]]
     with replacing(path) as part:
         part.write_text("\n".join(lines) + "\n", encoding="utf-8")
 

@@ -82,8 +82,8 @@ class GateFacts:
 
 def as_junit(gate: GateFacts) -> str:
     """Return a test suite: the verdict, and a test case per check."""
-    failed = [one for one in gate.checks if one.outcome in (FAIL, OPEN)]
-    skipped = [one for one in gate.checks if one.outcome == INFORM]
+    failed = [check for check in gate.checks if check.outcome in (FAIL, OPEN)]
+    skipped = [check for check in gate.checks if check.outcome == INFORM]
     suite = ET.Element(
         "testsuite",
         name="unskew gate",
@@ -98,44 +98,44 @@ def as_junit(gate: GateFacts) -> str:
         failure = ET.SubElement(case, "failure", message=gate.verdict, type=gate.verdict)
         failure.text = text
     ET.SubElement(case, "system-out").text = text
-    for one in gate.checks:
-        _add(suite, one)
+    for check in gate.checks:
+        _add(suite, check)
     ET.indent(suite)
     return '<?xml version="1.0" encoding="UTF-8"?>\n' + ET.tostring(suite, encoding="unicode")
 
 
-def _add(suite: ET.Element, one: GateCheck) -> None:
-    case = ET.SubElement(suite, "testcase", classname="gate", name=visible(one.key))
-    reason = visible(one.reason)
-    if one.outcome in (FAIL, OPEN):
-        kind = "hold" if one.outcome == FAIL else "not settled"
-        ET.SubElement(case, "failure", message=reason, type=kind).text = visible(one.rule)
-    elif one.outcome == INFORM:
+def _add(suite: ET.Element, check: GateCheck) -> None:
+    case = ET.SubElement(suite, "testcase", classname="gate", name=visible(check.key))
+    reason = visible(check.reason)
+    if check.outcome in (FAIL, OPEN):
+        kind = "hold" if check.outcome == FAIL else "not settled"
+        ET.SubElement(case, "failure", message=reason, type=kind).text = visible(check.rule)
+    elif check.outcome == INFORM:
         ET.SubElement(case, "skipped", message=reason or "reported, not tested")
-    if one.change is not None:
-        bounds = "" if one.low is None else f", bounds {one.low:.6g} to {one.high:.6g}"
-        limit = "" if one.limit is None else f", limit {one.limit:.6g}"
-        ET.SubElement(case, "system-out").text = f"change {one.change:.6g}{bounds}{limit}"
+    if check.change is not None:
+        bounds = "" if check.low is None else f", bounds {check.low:.6g} to {check.high:.6g}"
+        limit = "" if check.limit is None else f", limit {check.limit:.6g}"
+        ET.SubElement(case, "system-out").text = f"change {check.change:.6g}{bounds}{limit}"
 
 
 def lead_sentences(gate: GateFacts) -> list[str]:
     """Return what check 2 saw, and what the ladder says where training is known."""
-    one = gate.popularity
+    check = gate.popularity
     parts = []
-    if one.judged is not None:
-        parts.append(f"are judged {one.judged:.2f} times as often")
-    if one.liked is not None:
-        parts.append(f"where judged, are liked {one.liked:.2f} times as often")
-    if one.popularity is not None:
-        parts.append(f"have {one.popularity:.2f} times as many ratings")
+    if check.judged is not None:
+        parts.append(f"are judged {check.judged:.2f} times as often")
+    if check.liked is not None:
+        parts.append(f"where judged, are liked {check.liked:.2f} times as often")
+    if check.popularity is not None:
+        parts.append(f"have {check.popularity:.2f} times as many ratings")
     texts = []
     if parts:
         texts.append(f"Against production, the candidate's items {', '.join(parts)}.")
-    if one.levelled is not None and one.levelled_low is not None:
-        ends = f"{one.levelled_low:+.1%} to {one.levelled_high:+.1%}"
+    if check.levelled is not None and check.levelled_low is not None:
+        interval = f"{check.levelled_low:+.1%} to {check.levelled_high:+.1%}"
         texts.append(
             "If each liked item counts 1 / popularity, the candidate lists "
-            f"{one.levelled:+.1%} liked items ({ends})."
+            f"{check.levelled:+.1%} liked items ({interval})."
         )
     if gate.ladder:
         steps = ", ".join(f"{name} {value:+.4f}" for name, value in gate.ladder.items())
@@ -165,9 +165,11 @@ def gate_chart(gate: GateFacts) -> Figure:
     """Draw the change of every check in per cent of production's value, and its limit."""
     import altair as alt
 
-    segments = sorted(gate.segments, key=lambda one: 2.0 if one.p_beyond is None else one.p_beyond)
+    segments = sorted(
+        gate.segments, key=lambda segment: 2.0 if segment.p_beyond is None else segment.p_beyond
+    )
     checks = (gate.better, gate.popularity, *gate.rails, *segments[:MOST])
-    rows = [row for one in checks if (row := _chart_row(one, gate.settings.metric)) is not None]
+    rows = [row for check in checks if (row := _chart_row(check, gate.settings.metric)) is not None]
     order = [row["check"] for row in rows]
     base = alt.Chart(alt.NamedData(name="rows")).properties(width=520, height=alt.Step(22))
     y = alt.Y("check:N", title=None).sort(order).axis(labelLimit=260)
@@ -175,8 +177,8 @@ def gate_chart(gate: GateFacts) -> Figure:
         domain=list(_COLOURS), range=list(_COLOURS.values())
     )
     title = "candidate less production, in per cent of production"
-    ends = [float(row[name]) for row in rows for name in ("low", "high", "limit") if row[name]]
-    domain = [max(min(ends, default=-1.0), -EDGE), min(max(ends, default=1.0), EDGE)]
+    bounds = [float(row[name]) for row in rows for name in ("low", "high", "limit") if row[name]]
+    domain = [max(min(bounds, default=-1.0), -EDGE), min(max(bounds, default=1.0), EDGE)]
     x = alt.X("low:Q", title=title).scale(domain=domain, clamp=True)
     bars = base.mark_rule(strokeWidth=2).encode(y=y, x=x, x2="high:Q", color=colour)
     points = base.mark_point(filled=True, size=60).encode(y=y, x="change:Q", color=colour)
@@ -185,40 +187,40 @@ def gate_chart(gate: GateFacts) -> Figure:
         f"bars: {100 * (1 - 2 * gate.look.alpha):.3g} % intervals; black ticks: limits",
         gate.first_lines()[0],
     ]
-    if max(map(abs, ends), default=0) > EDGE:
+    if max(map(abs, bounds), default=0) > EDGE:
         notes.insert(1, f"changes beyond {EDGE:g} % are drawn at the edge")
     chart = alt.layer(bars, points, limits)
     return as_figure(chart, f"{gate.candidate} against {gate.production}", notes, rows)
 
 
-def _chart_row(one: GateCheck, metric: str) -> dict[str, Any] | None:
-    if one.change is None or one.low is None or one.high is None or not one.production:
+def _chart_row(check: GateCheck, metric: str) -> dict[str, Any] | None:
+    if check.change is None or check.low is None or check.high is None or not check.production:
         return None
-    scale = 100 / abs(one.production)
-    title = f"{one.by}: {one.title}" if isinstance(one, SegmentCheck) else one.title
-    if one.key == "rail gini":  # its limit is a share of 1 - Gini
-        scale, title = -100 / max(1 - one.production, 1e-9), "even exposure"
-    is_tested = one.limit is not None and not isinstance(one, PopularityCheck)
-    if one.key == "better":
+    scale = 100 / abs(check.production)
+    title = f"{check.by}: {check.title}" if isinstance(check, SegmentCheck) else check.title
+    if check.key == "rail gini":  # its limit is a share of 1 - Gini
+        scale, title = -100 / max(1 - check.production, 1e-9), "even exposure"
+    is_tested = check.limit is not None and not isinstance(check, PopularityCheck)
+    if check.key == "better":
         title = metric
     return {
-        "check": f"{title} (less is better)" if _is_rise(one) else title,
-        "change": scale * one.change,
-        "low": scale * one.low,
-        "high": scale * one.high,
-        "limit": scale * one.limit if is_tested and one.limit is not None else None,
-        "result": "no alarm" if is_quiet(one) else _WORDS[one.outcome],
+        "check": f"{title} (less is better)" if _is_rise(check) else title,
+        "change": scale * check.change,
+        "low": scale * check.low,
+        "high": scale * check.high,
+        "limit": scale * check.limit if is_tested and check.limit is not None else None,
+        "result": "no alarm" if is_quiet(check) else _WORDS[check.outcome],
     }
 
 
-def is_quiet(one: GateCheck) -> bool:
+def is_quiet(check: GateCheck) -> bool:
     """Tell whether a segment raises no alarm, which does not show that it is safe."""
-    return isinstance(one, SegmentCheck) and one.outcome == PASS
+    return isinstance(check, SegmentCheck) and check.outcome == PASS
 
 
-def _is_rise(one: GateCheck) -> bool:
+def _is_rise(check: GateCheck) -> bool:
     """Tell whether a rise is guarded against: its bar must stay on the left of its limit."""
-    return isinstance(one, Rail) and not one.is_loss and one.key != "rail gini"
+    return isinstance(check, Rail) and not check.is_loss and check.key != "rail gini"
 
 
 EXIT_CODES = {PROMOTE: 0, HOLD: 1, NOT_SETTLED: 3}
@@ -251,8 +253,8 @@ class Gate(Result, GateFacts):
         """Return a row per check: both values, the change, its bounds, its limit, the outcome."""
         names = ("key", "title", "candidate", "production", "change", "low", "high", "limit")
         rows = [
-            {name: getattr(one, name) for name in (*names, "outcome", "reason", "rule")}
-            for one in self.checks
+            {name: getattr(check, name) for name in (*names, "outcome", "reason", "rule")}
+            for check in self.checks
         ]
         numbers = dict.fromkeys(names[2:], pl.Float64)
         return pl.DataFrame(rows, schema_overrides=numbers, infer_schema_length=None)
@@ -264,7 +266,7 @@ class Gate(Result, GateFacts):
     def display_tables(self, digits: int | None = None) -> list[Table]:
         """Return the checks as people read them; of each segmentation the worst segment."""
         digits = self.digits if digits is None else digits
-        rows = [_row(one, digits, title) for one, title in self._shown()]
+        rows = [_row(check, digits, title) for check, title in self._shown()]
         level = f"{100 * (1 - 2 * self.look.alpha):.3g} % interval"
         names = ("check", "production", "change", level, "must be", "result")
         return [Table.of_rows(names, rows, left=(0, 5), digits=digits)]
@@ -272,22 +274,24 @@ class Gate(Result, GateFacts):
     def _shown(self) -> list[tuple[GateCheck, str]]:
         metric = self.settings.metric
         popularity = self.popularity
-        shown: list[tuple[GateCheck, str]] = [
+        rows: list[tuple[GateCheck, str]] = [
             (self.better, metric),
             (popularity, popularity.measure),
         ]
-        shown += [(one, one.title) for one in self.rails]
-        for by in dict.fromkeys(one.by for one in self.segments):
-            mine = [one for one in self.segments if one.by == by]
-            worst = min(mine, key=lambda one: 2.0 if one.p_beyond is None else one.p_beyond)
-            shown.append((worst, f"worst {by}"))
-        return shown
+        rows += [(rail, rail.title) for rail in self.rails]
+        for by in dict.fromkeys(segment.by for segment in self.segments):
+            mine = [segment for segment in self.segments if segment.by == by]
+            worst = min(
+                mine, key=lambda segment: 2.0 if segment.p_beyond is None else segment.p_beyond
+            )
+            rows.append((worst, f"worst {by}"))
+        return rows
 
     def _explanation(self) -> list[str]:
         lines = [self._data_line()]
-        worst = [one for one, title in self._shown() if isinstance(one, SegmentCheck)]
+        worst = [check for check, title in self._shown() if isinstance(check, SegmentCheck)]
         if worst:
-            texts = [f"{one.by} {one.title}" for one in worst]
+            texts = [f"{segment.by} {segment.title}" for segment in worst]
             lines.append(f"worst: {'; '.join(texts)} (of {counted(len(self.segments), 'group')})")
         users = counted(self.better.users, "user")
         lines.append(f"{users}; one-sided tests at {self.look.alpha:.3g}{self._look_text()}")
@@ -303,10 +307,10 @@ class Gate(Result, GateFacts):
         return f", look {self.look.number} at this test log"
 
     def _data_line(self) -> str:
-        bad = [one.reason for one in self.data if one.outcome == OPEN]
+        bad = [check.reason for check in self.data if check.outcome == OPEN]
         if bad:
             return f"data: {'; '.join(bad)}"
-        count = sum(one.outcome == PASS for one in self.data)
+        count = sum(check.outcome == PASS for check in self.data)
         return f"data: {counted(count, 'check')} passed"
 
     def brief(self) -> str:
@@ -333,9 +337,9 @@ class Gate(Result, GateFacts):
             "sure": sure,
             "better": asdict(self.better),
             "popularity": asdict(self.popularity),
-            "rails": [asdict(one) for one in self.rails],
-            "segments": [asdict(one) for one in self.segments],
-            "data": [asdict(one) for one in self.data],
+            "rails": [asdict(rail) for rail in self.rails],
+            "segments": [asdict(segment) for segment in self.segments],
+            "data": [asdict(check) for check in self.data],
             "references": dict(self.references),
             "ladder": dict(self.ladder),
             "look": asdict(self.look),
@@ -437,10 +441,10 @@ class Gate(Result, GateFacts):
         return [Words(text) for text in texts]
 
 
-def _result(one: GateCheck) -> str:
+def _result(check: GateCheck) -> str:
     """Return the outcome in a word; a segment that raises no alarm is not shown to be safe."""
-    is_quiet = isinstance(one, SegmentCheck) and one.outcome == PASS
-    return "no alarm" if is_quiet else _SHOWN[one.outcome]
+    is_quiet = isinstance(check, SegmentCheck) and check.outcome == PASS
+    return "no alarm" if is_quiet else _SHOWN[check.outcome]
 
 
 def short_line(line: str) -> str:
@@ -448,34 +452,34 @@ def short_line(line: str) -> str:
     return line if len(line) <= WIDTH else f"{line[: WIDTH - 1]}…"
 
 
-def _row(one: GateCheck, digits: int, title: str) -> list[str]:
+def _row(check: GateCheck, digits: int, title: str) -> list[str]:
     short = title if len(title) <= _WIDEST else f"{title[: _WIDEST - 1]}…"
-    if one.change is None or one.low is None or one.high is None:
-        return [short, "–", "–", "–", "–", _result(one)]
-    show = _writer(one, digits)
-    ends = f"[{show(one.low, True)}, {show(one.high, True)}]"
+    if check.change is None or check.low is None or check.high is None:
+        return [short, "–", "–", "–", "–", _result(check)]
+    show = _writer(check, digits)
+    interval = f"[{show(check.low, True)}, {show(check.high, True)}]"
     return [
         short,
-        show(one.production or 0.0, False),
-        show(one.change, True),
-        ends,
-        _needed(one, show),
-        _result(one),
+        show(check.production or 0.0, False),
+        show(check.change, True),
+        interval,
+        _needed(check, show),
+        _result(check),
     ]
 
 
-def _needed(one: GateCheck, show: Any) -> str:
-    if one.limit is None:
+def _needed(check: GateCheck, show: Any) -> str:
+    if check.limit is None:
         return "–"
-    if isinstance(one, PopularityCheck) and not one.is_needed:
+    if isinstance(check, PopularityCheck) and not check.is_needed:
         return "–"
-    sign = "<" if isinstance(one, Rail) and not one.is_loss else ">"
-    return f"{sign} {show(one.limit, True) if one.limit else '0'}"
+    sign = "<" if isinstance(check, Rail) and not check.is_loss else ">"
+    return f"{sign} {show(check.limit, True) if check.limit else '0'}"
 
 
-def _writer(one: GateCheck, digits: int) -> Any:
+def _writer(check: GateCheck, digits: int) -> Any:
     """Return a function that writes numbers of a check, large ones with fewer decimals."""
-    size = max(abs(value or 0.0) for value in (one.production, one.candidate, one.change))
+    size = max(abs(value or 0.0) for value in (check.production, check.candidate, check.change))
     places = digits if size < 10 else 1 if size < 1_000 else 0
 
     def show(value: float, signed: bool) -> str:
@@ -488,9 +492,16 @@ def _writer(one: GateCheck, digits: int) -> Any:
 def _full_table(checks: tuple[GateCheck, ...]) -> Table:
     names = ("check", "production", "candidate", "change", "low", "high", "limit", "result", "rule")
     rows = []
-    for one in checks:
-        title = f"{one.by}: {one.title}" if isinstance(one, SegmentCheck) else one.title
-        values = (one.production, one.candidate, one.change, one.low, one.high, one.limit)
-        result = _result(one) + (f": {one.reason}" if one.reason else "")
-        rows.append([title, *values, result, one.rule])
+    for check in checks:
+        title = f"{check.by}: {check.title}" if isinstance(check, SegmentCheck) else check.title
+        values = (
+            check.production,
+            check.candidate,
+            check.change,
+            check.low,
+            check.high,
+            check.limit,
+        )
+        result = _result(check) + (f": {check.reason}" if check.reason else "")
+        rows.append([title, *values, result, check.rule])
     return Table.of_rows(names, rows, left=(0, 7, 8))

@@ -30,9 +30,9 @@ class MarginRule:
 
     Examples
     --------
-    >>> from unskew.gating.settings import Margin
-    >>> Margin.read("margin", "0.5%"), str(Margin.read("margin", 0.01))
-    (Margin(amount=0.005, relative=True), '0.01')
+    >>> from unskew.gating.settings import MarginRule
+    >>> MarginRule.read("margin", "0.5%"), str(MarginRule.read("margin", 0.01))
+    (MarginRule(amount=0.005, relative=True), '0.01')
     """
 
     amount: float
@@ -147,8 +147,8 @@ class GateSettings:
 
     @classmethod
     def _of_mapping(cls, content: Mapping[str, Any], where: str) -> GateSettings:
-        known = ("metric", "margin", "alpha", "popularity", "rails", "segments", "data")
-        _check_names(where, content, known)
+        names = ("metric", "margin", "alpha", "popularity", "rails", "segments", "data")
+        _check_names(where, content, names)
         plain = {
             name: content[name] for name in ("metric", "alpha", "popularity") if name in content
         }
@@ -172,16 +172,16 @@ class GateSettings:
     def with_rails(self, rails: Mapping[str, Any]) -> GateSettings:
         """Return the settings with other margins of guard rails; `off` or None switches one off."""
         _check_names("rails", rails, RAILS)
-        given = {
+        margins = {
             name: None if value is None or _is_off(value) else MarginRule.read(name, value)
             for name, value in rails.items()
         }
-        return replace(self, rails={**self.rails, **given})
+        return replace(self, rails={**self.rails, **margins})
 
     def _with_segments(self, part: Mapping[str, Any]) -> GateSettings:
         _check_names("segments", part, ("by", "margin"))
         by = part.get("by", self.segments)
-        if not isinstance(by, list | tuple) or not all(isinstance(one, str) for one in by):
+        if not isinstance(by, list | tuple) or not all(isinstance(name, str) for name in by):
             raise SettingError(f'by must be a list such as ["activity"], got {shown(by)}')
         margin = part.get("margin", self.segment_margin)
         if not isinstance(margin, MarginRule):
@@ -189,7 +189,7 @@ class GateSettings:
         return replace(self, segments=tuple(by), segment_margin=margin)
 
     def _with_data(self, part: Mapping[str, Any]) -> GateSettings:
-        _check_names("data", part, [one.name for one in fields(DataLimits)])
+        _check_names("data", part, [field.name for field in fields(DataLimits)])
         shares = {name: _share(name, value) for name, value in part.items()}
         return replace(self, data=replace(self.data, **shares))
 
@@ -202,7 +202,7 @@ class GateSettings:
             "popularity": self.popularity,
             "rails": {k: "off" if v is None else str(v) for k, v in self.rails.items()},
             "segments": {"by": list(self.segments), "margin": str(self.segment_margin)},
-            "data": {one.name: getattr(self.data, one.name) for one in fields(DataLimits)},
+            "data": {field.name: getattr(self.data, field.name) for field in fields(DataLimits)},
         }
 
 
@@ -219,10 +219,10 @@ def _parsed(path: Path) -> dict[str, Any]:
         raise DataError(f"{path}: this is no TOML file ({problem})") from None
 
 
-def _check_names(where: str, content: Mapping[str, Any], known: Any) -> None:
+def _check_names(where: str, content: Mapping[str, Any], names: Any) -> None:
     for name in content:
-        if name not in known:
-            raise unknown_name(f"setting of {where}", name, known)
+        if name not in names:
+            raise unknown_name(f"setting of {where}", name, names)
 
 
 @contextmanager

@@ -48,9 +48,9 @@ class MarginBounds:
         """The smallest true mean above 0 that the test finds with a power of 80 %."""
         if self.users < 2:
             return math.inf
-        free = self.users - 1
-        both = student_t_quantile(1 - self.alpha, free) + student_t_quantile(POWER, free)
-        return both * self.se
+        degrees = self.users - 1
+        quantiles = student_t_quantile(1 - self.alpha, degrees) + student_t_quantile(POWER, degrees)
+        return quantiles * self.se
 
 
 def bounds_of(values: F64, alpha: float) -> MarginBounds:
@@ -69,13 +69,13 @@ def bounds_of(values: F64, alpha: float) -> MarginBounds:
         mean = float(values[0]) if n else math.nan
         return MarginBounds(mean, math.nan, -math.inf, math.inf, 0.0, n, alpha, 1.0)
     mean = math.fsum(values.tolist()) / n if n <= _EXACT else float(values.mean())
-    rest = values - mean
-    square = float(np.dot(rest, rest))
+    deviation = values - mean
+    square = float(np.dot(deviation, deviation))
     scale = float(np.abs(values).max())
     if square <= n * (1e-12 * scale) ** 2:  # the same for every user, but for rounding
         return MarginBounds(mean, 0.0, mean, mean, 0.0, n, alpha, 0.0 if mean < 0 else 1.0)
     variance = square / n
-    skewness = float(np.dot(rest * rest, rest)) / n / variance**1.5
+    skewness = float(np.dot(deviation * deviation, deviation)) / n / variance**1.5
     se = math.sqrt(square / (n - 1) / n)
     t = student_t_quantile(1 - alpha, n - 1)
     a = skewness / math.sqrt(n)
@@ -88,10 +88,10 @@ _EXACT = 1 << 12
 """Up to so many values, sums are exactly rounded; above, numpy's pairwise sum."""
 
 
-def _p_below(t: float, a: float, free: int) -> float:
+def _p_below(t: float, a: float, degrees: int) -> float:
     """Return the larger p-value of t and of Hall's transformed t."""
-    turned = t + a * t * t / 3 + a * a * t**3 / 27 + a / 6
-    return float(student_t_sf(-max(t, turned), free))
+    transformed = t + a * t * t / 3 + a * a * t**3 / 27 + a / 6
+    return float(student_t_sf(-max(t, transformed), degrees))
 
 
 def _turned_back(y: float, a: float) -> float:
@@ -127,8 +127,8 @@ def coverage_values(slots: ListSlots, catalogue: Mask) -> F64:
     Examples
     --------
     >>> import numpy as np
-    >>> from unskew.gating.values import Slots, coverage_values
-    >>> slots = Slots(3, np.array([0, 0, 1, 2]), np.array([0, 1, 1, 1]))
+    >>> from unskew.gating.values import ListSlots, coverage_values
+    >>> slots = ListSlots(3, np.array([0, 0, 1, 2]), np.array([0, 1, 1, 1]))
     >>> coverage_values(slots, np.ones(4, np.bool_)).tolist()
     [1.0, 0.25, 0.25]
     """
@@ -158,9 +158,9 @@ def gini_values(slots: ListSlots, catalogue: Mask) -> F64:
     weight[catalogue] = 2.0 * (lowest + 1) - size - 1
     lost = _by_user(slots, weight)
     mine = _by_user(slots, catalogue.astype(np.float64))
-    rest = np.maximum(total - mine, 1.0)
+    remainder = np.maximum(total - mine, 1.0)
     value = top / (size * total)
-    return _centred(value, value - (top - lost) / (size * rest), slots.users)
+    return _centred(value, value - (top - lost) / (size * remainder), slots.users)
 
 
 def popularity_values(slots: ListSlots, popularity: F64) -> F64:
@@ -226,14 +226,14 @@ class LaidPair:
     judged: Judged
     tested: Mask
     """Which lists have test ratings; a list is a user, unless users have several."""
-    both: Mask
+    in_both: Mask
     """Which lists both systems gave."""
     candidate: Matched
     production: Matched
     k: int
     metric: Metric
     anti: Metric | None
-    known: Mask
+    catalogue: Mask
     """The catalogue: given items, else those of training, and judged ones."""
     popularity: F64
     """Ratings of each item in training, in test where training is not known."""
@@ -259,10 +259,10 @@ class LaidPair:
 
     def shown(self, slots: ListSlots) -> ListSlots:
         """Return the places of lists that both systems gave, by user."""
-        of_lists = slots.of_users(self.both)
+        of_lists = slots.of_users(self.in_both)
         if not self.are_several:
             return of_lists
-        users, number = np.unique(self.judged.owner[self.both], return_inverse=True)
+        users, number = np.unique(self.judged.owner[self.in_both], return_inverse=True)
         owner = number.astype(np.int32)[of_lists.owner]
         return ListSlots(users.size, owner, of_lists.item)
 
@@ -278,8 +278,8 @@ def lay(judged: Judged, candidate: str, production: str, metric: Metric) -> Laid
     pair = replace(judged, systems=systems)
     has_dislikes = bool((judged.view.label == DISLIKED).any())
     anti = replace(metric, anti=True) if _has_anti(metric) and has_dislikes else None
-    wanted = {str(one): one for one in (metric, anti) if one is not None}
-    ready = prepare(pair, wanted)
+    metrics = {str(entry): entry for entry in (metric, anti) if entry is not None}
+    ready = prepare(pair, metrics)
     matched = ready.matched
     first, second = matched[candidate], matched[production]
     tests = judged.judgments if judged.occasions is None else judged.occasions.tests
@@ -287,13 +287,13 @@ def lay(judged: Judged, candidate: str, production: str, metric: Metric) -> Laid
     return LaidPair(
         judged=ready,
         tested=np.diff(judged.judgments.start) > 0,
-        both=(first.depth > 0) & (second.depth > 0),
+        in_both=(first.depth > 0) & (second.depth > 0),
         candidate=first,
         production=second,
         k=metric.cutoff or 10,
         metric=metric,
         anti=anti,
-        known=judged.numbering.known_items(everything=False),
+        catalogue=judged.numbering.known_items(everything=False),
         popularity=np.bincount(source.item, minlength=len(judged.judgments.items)).astype(float),
     )
 
@@ -304,26 +304,26 @@ def _has_anti(metric: Metric) -> bool:
 
 def values_of(laid: LaidPair, threads: int | None = None) -> GateValues:
     """Measure both systems."""
-    wanted = {str(one): one for one in (laid.metric, laid.anti) if one is not None}
+    metrics = {str(metric): metric for metric in (laid.metric, laid.anti) if metric is not None}
     systems = {"candidate": laid.candidate, "production": laid.production}
     scores = score(
-        laid.judged.basis, systems, wanted, threads=resolve(threads), budget=MEMORY, progress=None
+        laid.judged.basis, systems, metrics, threads=resolve(threads), budget=MEMORY, progress=None
     )
     rows = [
         Pair(*(laid.by_user(np.nan_to_num(scores[name].values[row], nan=0.0)) for name in systems))
-        for row in range(len(wanted))
+        for row in range(len(metrics))
     ]
     hits = [_hits(laid, matched, threads) for matched in systems.values()]
-    slots = [laid.shown(one) for one in laid.slots]
+    slots = [laid.shown(slot) for slot in laid.slots]
     return GateValues(
         metric=rows[0],
         anti=rows[1] if laid.anti is not None else None,
         liked=Pair(hits[0][0], hits[1][0]),
         judged=Pair(hits[0][1], hits[1][1]),
         levelled=Pair(hits[0][2], hits[1][2]),
-        coverage=Pair(*(coverage_values(one, laid.known) for one in slots)),
-        gini=Pair(*(gini_values(one, laid.known) for one in slots)),
-        popularity=Pair(*(popularity_values(one, laid.popularity) for one in slots)),
+        coverage=Pair(*(coverage_values(slot, laid.catalogue) for slot in slots)),
+        gini=Pair(*(gini_values(slot, laid.catalogue) for slot in slots)),
+        popularity=Pair(*(popularity_values(slot, laid.popularity) for slot in slots)),
         k=laid.k,
         has_dislikes=bool((laid.judged.view.label == DISLIKED).any()),
         is_lower_better=laid.metric.better == "lower",
@@ -356,9 +356,9 @@ def _hits(laid: LaidPair, matched: Matched, threads: int | None) -> tuple[F64, F
         high = min(low + BLOCK, total)
         hits = shallow.hits(judgments, low, high, Scratch())
         owner = np.repeat(np.arange(high - low), np.diff(hits.start))
-        at = hits.judgment
-        judged = (liked[at] | (label[at] == DISLIKED)).astype(np.float64)
-        parts = (liked[at].astype(np.float64), judged, weight[at])
+        rows = hits.judgment
+        judged = (liked[rows] | (label[rows] == DISLIKED)).astype(np.float64)
+        parts = (liked[rows].astype(np.float64), judged, weight[rows])
         return np.stack([np.bincount(owner, part, high - low) for part in parts])
 
     blocks = map_blocks(count, range(0, total, BLOCK), threads, size=total * laid.k)
@@ -370,9 +370,9 @@ def slots_of(matched: Matched, k: int) -> ListSlots:
     """Return the filled places of the first k of all lists."""
     depth = np.minimum(matched.depth, k)
     owner = np.repeat(np.arange(depth.size, dtype=np.int32), depth)
-    place = np.repeat(matched.start - np.append(0, np.cumsum(depth)[:-1]), depth)
-    place += np.arange(owner.size)
-    item = matched.run.item[place]
+    slot = np.repeat(matched.start - np.append(0, np.cumsum(depth)[:-1]), depth)
+    slot += np.arange(owner.size)
+    item = matched.run.item[slot]
     filled = item >= 0
     if not filled.all():
         owner, item = owner[filled], item[filled]

@@ -63,25 +63,25 @@ def first_lines(
     assert isinstance(better, Better)
     if verdict == PROMOTE:
         gain = _gain(better, margin)
-        guarded = any(isinstance(one, Rail) and one.outcome == PASS for one in checks)
-        rest = "; what you guard stays in bounds" if guarded else ""
+        guarded = any(isinstance(check, Rail) and check.outcome == PASS for check in checks)
+        ending = "; what you guard stays in bounds" if guarded else ""
         return (
             f"PROMOTE: {candidate} may replace {production}.",
-            f"Why: {gain}{rest}.",
+            f"Why: {gain}{ending}.",
             f"How sure: of 100 rankers that do not deserve it, about {_of_100(alpha)} or fewer "
             "would pass.",
         )
     if verdict == HOLD:
         return (
             f"HOLD: keep {production}; do not replace it by {candidate}.",
-            f"Why: {_joined([_harm(one, better) for one in checks if one.outcome == FAIL])}.",
+            f"Why: {_joined([_harm(check, better) for check in checks if check.outcome == FAIL])}.",
             # The test of the score and the alarms each err at alpha.
             "How sure: of 100 rankers without such harm, about "
             f"{_of_100(2 * alpha)} or fewer would look so.",
         )
     # Where a gain may come from is a question only where there is one.
-    asked = [one for one in checks if better.outcome == PASS or one.key != "popularity"]
-    reasons = [_open(one, better, margin) for one in asked if one.outcome == OPEN]
+    relevant = [check for check in checks if better.outcome == PASS or check.key != "popularity"]
+    reasons = [_open(check, better, margin) for check in relevant if check.outcome == OPEN]
     return (
         f"NOT SETTLED: keep {production} for now; the data do not show that {candidate} may "
         "replace it.",
@@ -118,22 +118,22 @@ def _allowed(margin: MarginRule) -> str:
     return f"{100 * margin.amount:g} %" if margin.relative else f"{margin.amount:g}"
 
 
-def _harm(one: GateCheck, better: Better) -> str:
-    if one is better:
+def _harm(check: GateCheck, better: Better) -> str:
+    if check is better:
         return f"it serves users worse (score {percent(better)})"
-    if isinstance(one, SegmentCheck):
-        return f"some users would be worse off ({one.by}: {one.title})"
-    return _RAIL_HARM[one.key]
+    if isinstance(check, SegmentCheck):
+        return f"some users would be worse off ({check.by}: {check.title})"
+    return _RAIL_HARM[check.key]
 
 
-def _open(one: GateCheck, better: Better, margin: MarginRule | None) -> str:
-    if one is better:
+def _open(check: GateCheck, better: Better, margin: MarginRule | None) -> str:
+    if check is better:
         if margin is None:
             return f"no clear gain for users (score {percent(better)})"
         return f"a loss of more than {_allowed(margin)} is not ruled out (score {percent(better)})"
-    if one.key == "popularity":
+    if check.key == "popularity":
         return "the score may come from items that are rated more, not liked more"
-    return _RAIL_OPEN.get(one.key, one.reason)
+    return _RAIL_OPEN.get(check.key, check.reason)
 
 
 def _power(better: Better, margin: MarginRule | None) -> str:
@@ -145,13 +145,13 @@ def _power(better: Better, margin: MarginRule | None) -> str:
         users = counted(better.differing, "user gets", "users get")
         return f"{users} another score, of {better.users:,}; it takes at least {FEWEST}"
     what = "gain" if margin is None else "change"
-    least = percent(better, better.detectable)
-    return f"with these users, a true {what} of {least} would show in 8 of 10 tests"
+    smallest = percent(better, better.detectable)
+    return f"with these users, a true {what} of {smallest} would show in 8 of 10 tests"
 
 
 def _joined(reasons: Sequence[str]) -> str:
     """Join the first reasons; say how many more there are."""
-    shown = list(dict.fromkeys(reasons))
-    if len(shown) <= 2:
-        return "; ".join(shown)
-    return f"{'; '.join(shown[:2])}; and {len(shown) - 2} more (below)"
+    texts = list(dict.fromkeys(reasons))
+    if len(texts) <= 2:
+        return "; ".join(texts)
+    return f"{'; '.join(texts[:2])}; and {len(texts) - 2} more (below)"

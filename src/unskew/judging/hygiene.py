@@ -58,8 +58,8 @@ def as_judged(
 def _judged(
     judgments: object, runs: object, seed: int, may_tie: bool, options: dict[str, Any]
 ) -> Judged:
-    given = judgments.ties if isinstance(judgments, Judged) else options.get("ties")
-    if given == EXPECTED and not may_tie:
+    ties = judgments.ties if isinstance(judgments, Judged) else options.get("ties")
+    if ties == EXPECTED and not may_tie:
         raise refuse_order()
     if not isinstance(judgments, Judged):
         if runs is None:
@@ -122,15 +122,15 @@ class Hygiene(Result):
         """
         rows = [
             {
-                "system": one.system,
-                "check": one.check,
-                "count": one.count,
-                "of": one.total,
-                "share": one.count / one.total if one.total else None,
-                "lists": one.lists,
-                "policy": POLICIES[one.check],
+                "system": finding.system,
+                "check": finding.check,
+                "count": finding.count,
+                "of": finding.total,
+                "share": finding.count / finding.total if finding.total else None,
+                "lists": finding.lists,
+                "policy": POLICIES[finding.check],
             }
-            for one in self.findings
+            for finding in self.findings
         ]
         integers = dict.fromkeys(("count", "of", "lists"), pl.Int64)
         texts = dict.fromkeys(("system", "check", "policy"), pl.String)
@@ -146,14 +146,14 @@ class Hygiene(Result):
         clean = [
             name
             for name in self.systems
-            if not any(one.count for one in self.findings if one.system == name)
+            if not any(finding.count for finding in self.findings if finding.system == name)
         ]
         lines = [f"nothing is wrong with the lists of {', '.join(clean)}"] if clean else []
         against = "the longest list of the system" if self.k is None else f"{self.k} items"
         return [*lines, f"a list is short if it is shorter than {against}"]
 
     def _summary(self) -> str:
-        seen = sum(one.count > 0 for one in self.findings)
+        seen = sum(finding.count > 0 for finding in self.findings)
         return f"{counted(len(self.systems), 'system')}, {counted(seen, 'finding')}"
 
 
@@ -205,7 +205,7 @@ def hygiene(
         }
     judged = as_judged(judgments, runs, seed=seed, may_tie=True, **data)
     judged = judged.prepare(Need(catalogue="known"))
-    models = [name for name, one in judged.systems.items() if not isinstance(one, Run)]
+    models = [name for name, system in judged.systems.items() if not isinstance(system, Run)]
     if models:
         raise SettingError(
             f"{', '.join(models)}: a model ranks the targets that it is asked for; hygiene is for "
@@ -224,19 +224,19 @@ def _findings(name: str, matched: Matched, judged: Judged, k: int | None) -> Ite
     run, counts = matched.run, matched.run.counts
     places, lists = int((matched.stop - matched.start).sum()), int(np.count_nonzero(run.depth))
 
-    def find(check: str, each: I64, total: int) -> Finding:
-        return Finding(name, check, int(each.sum()), total, int(np.count_nonzero(each)))
+    def find(check: str, counts: I64, total: int) -> Finding:
+        return Finding(name, check, int(counts.sum()), total, int(np.count_nonzero(counts)))
 
-    given = int(run.start[-1]) + counts.duplicates + counts.without_score
-    yield Finding(name, "duplicate items", counts.duplicates, given, counts.duplicate_lists)
+    places_read = int(run.start[-1]) + counts.duplicates + counts.without_score
+    yield Finding(name, "duplicate items", counts.duplicates, places_read, counts.duplicate_lists)
     if counts.was_scored:
-        yield Finding(name, "items without a score", counts.without_score, given, None)
-    empty, outside, known = _slots(matched, judged)
+        yield Finding(name, "items without a score", counts.without_score, places_read, None)
+    empty, outside, trained = _slots(matched, judged)
     yield find("empty places", empty, places)
     if judged.items is not None or judged.train is not None:
         yield find("items outside the catalogue", outside, places)
     if judged.train is not None:
-        yield find("training items", known, places)
+        yield find("training items", trained, places)
     ties = run.tie_counts or counts.ties
     if ties is not None:
         yield Finding(name, "tied items", ties.tied, int(run.start[-1]), None)

@@ -55,7 +55,7 @@ class Need:
 
     scan: int | None = None
     """The deepest rank at which a judged item can matter; None for the whole list."""
-    shown: int = 0
+    top: int = 0
     """How many items of each list of a model are kept."""
     catalogue: str = "none"
     """`none`; `known`: the given items, or those of training and test; `all`: also listed ones."""
@@ -243,14 +243,14 @@ class Judged(Result):
     @property
     def owner(self) -> I32:
         """The user of each list."""
-        several = self.occasions or self.targets
-        return self._lists.user if several is None else several.user
+        lists = self.occasions or self.targets
+        return self._lists.user if lists is None else lists.user
 
     @property
     def users(self) -> Ids:
         """The ids that `owner` numbers."""
-        several = self.occasions or self.targets
-        return self.judgments.users if several is None else several.tests.users
+        lists = self.occasions or self.targets
+        return self.judgments.users if lists is None else lists.tests.users
 
     @cached_property
     def _lists(self) -> Lists:
@@ -273,7 +273,8 @@ class Judged(Result):
     @cached_property
     def basis(self) -> Basis:
         """What all systems are judged by."""
-        lengths = [np.diff(self.judgments.start), *(one.depth for one in self.matched.values())]
+        depths = [matched.depth for matched in self.matched.values()]
+        lengths = [np.diff(self.judgments.start), *depths]
         return Basis(
             self.judgments,
             self._lists,
@@ -282,7 +283,7 @@ class Judged(Result):
             self.disliked,
             train=self.numbering.train,
             catalogue=self._known,
-            longest=max(int(one.max(initial=0)) for one in lengths) + 1,
+            longest=max(int(length.max(initial=0)) for length in lengths) + 1,
             owner=self.owner,
             tests=None if self.occasions is None else self.occasions.tests,
         )
@@ -332,7 +333,7 @@ class Judged(Result):
         from unskew.judging.rank import job_on
 
         assert self.targets is not None
-        return job_on(self.targets, self.need.shown, self.need.scan, self.depth)
+        return job_on(self.targets, self.need.top, self.need.scan, self.depth)
 
     def ranked_by(self, name: str, ranking: Ranking) -> Judged:
         """Take what a model gave on these lists: see `rank_designs`."""
@@ -362,10 +363,10 @@ class Judged(Result):
     @cached_property
     def with_list(self) -> Mask:
         """Which lists any system gave."""
-        some = np.zeros(len(self._lists), np.bool_)
+        with_list = np.zeros(len(self._lists), np.bool_)
         for matched in self.matched.values():
-            some |= matched.depth > 0
-        return some
+            with_list |= matched.depth > 0
+        return with_list
 
     @property
     def notes(self) -> tuple[str, ...]:
@@ -521,9 +522,9 @@ def judge(
     """
     if depth is not None:
         as_count("depth", depth)
-    rest = check_ties(ties, unranked)
+    unranked_rule = check_ties(ties, unranked)
     if isinstance(judgments, TargetLists):
-        given = {
+        settings = {
             "liked": liked,
             "above": above,
             "relevance": relevance,
@@ -532,14 +533,14 @@ def judge(
             "targets": targets,
             "lists": lists,
         }
-        for name, value in given.items():
+        for name, value in settings.items():
             if value is not None:
                 raise SettingError(f"target lists already contain their {name}: leave {name}=… out")
-        return _judge_lists(judgments, runs, ties, seed, depth, rest)
+        return _judge_lists(judgments, runs, ties, seed, depth, unranked_rule)
     tests, training, log, systems = read_tests(
         judgments, runs, train, lists, ties, seed, events=events, weights=weights
     )
-    if log is not None and (targets is not None or rest == "last"):
+    if log is not None and (targets is not None or unranked_rule == "last"):
         name = "unranked='last'" if targets is None else "targets=…"
         raise SettingError(f"{name} is for one list per user: leave it out, or lists=…")
     catalogue = None if items is None else read_items(items)
@@ -550,11 +551,13 @@ def judge(
     if targets is not None:
         if catalogue is not None:
             raise SettingError("target lists already contain their items: leave items=… out")
-        asked = lists_of_design(targets, tests, training, rule, seed)
-        return replace(_judge_lists(asked, runs, ties, seed, depth, rest, read), paper=paper)
+        target_lists = lists_of_design(targets, tests, training, rule, seed)
+        return replace(
+            _judge_lists(target_lists, runs, ties, seed, depth, unranked_rule, read), paper=paper
+        )
     systems = systems or read_runs(runs, ties, seed, (tests.users, tests.items))
     numbering, occasions = lay(log or tests, training, systems, catalogue)
-    several = () if occasions is None else occasions.notes
+    list_notes = () if occasions is None else occasions.notes
     return Judged.over(
         numbering,
         rule,
@@ -566,9 +569,9 @@ def judge(
         ties=ties,
         seed=seed,
         depth=depth,
-        unranked=rest,
+        unranked=unranked_rule,
         paper=paper,
-        read=replace(read, runs=(*run_notes(systems), *several)),
+        read=replace(read, runs=(*run_notes(systems), *list_notes)),
     )
 
 

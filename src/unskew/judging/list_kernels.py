@@ -60,16 +60,16 @@ def condense(start: I64, judgment: I32, label: I8) -> tuple[I64, I32, I32]:
     """Keep the hits that are liked (1) or disliked (2) and number their ranks anew."""
     new_start = np.zeros(start.size, np.int64)
     rank = np.empty(judgment.size, np.int32)
-    kept = np.empty(judgment.size, np.int32)
+    new_judgment = np.empty(judgment.size, np.int32)
     hit = 0
     for row in range(start.size - 1):
         for h in range(start[row], start[row + 1]):
             if label[judgment[h]] == 1 or label[judgment[h]] == 2:
-                kept[hit] = judgment[h]
+                new_judgment[hit] = judgment[h]
                 rank[hit] = hit - new_start[row] + 1
                 hit += 1
         new_start[row + 1] = hit
-    return new_start, rank[:hit], kept[:hit]
+    return new_start, rank[:hit], new_judgment[:hit]
 
 
 @plain_kernel
@@ -78,11 +78,11 @@ def count_labels(user: I32, judged_start: I64, label: I8) -> tuple[I32, I32]:
     liked = np.zeros(user.size, np.int32)
     disliked = np.zeros(user.size, np.int32)
     for row in range(user.size):
-        good, bad = 0, 0
+        likes, bad = 0, 0
         for j in range(judged_start[user[row]], judged_start[user[row] + 1]):
-            good += label[j] == 1
+            likes += label[j] == 1
             bad += label[j] == 2
-        liked[row], disliked[row] = good, bad
+        liked[row], disliked[row] = likes, bad
     return liked, disliked
 
 
@@ -102,9 +102,9 @@ def first_stranger(
         low, high = target_start[row - lo], target_start[row - lo + 1]
         for slot in range(list_start[row], list_stop[row]):
             if list_item[slot] >= 0:
-                wanted = from_run[list_item[slot]]
-                at = first_from(target, low, high, wanted)
-                if at == high or target[at] != wanted:
+                item = from_run[list_item[slot]]
+                position = first_from(target, low, high, item)
+                if position == high or target[position] != item:
                     return row
     return -1
 
@@ -153,19 +153,19 @@ def top_of_order(
     item: I32,
 ) -> None:
     """Walk down an order without the user's training items: lists lo..hi, k places, -1 = empty."""
-    known = np.full(items, -1, np.int32)
+    mark = np.full(items, -1, np.int32)
     for r in range(lo, hi):
         u = user[r]
         for j in range(train_start[u], train_start[u + 1]):
-            known[train_item[j]] = u
-        at, end = (r - lo) * k, (r - lo + 1) * k
+            mark[train_item[j]] = u
+        slot, end = (r - lo) * k, (r - lo + 1) * k
         for i in order:
-            if at == end:
+            if slot == end:
                 break
-            if known[i] != u:
-                item[at] = i
-                at += 1
-        for empty in range(at, end):
+            if mark[i] != u:
+                item[slot] = i
+                slot += 1
+        for empty in range(slot, end):
             item[empty] = -1
 
 
@@ -188,13 +188,13 @@ def count_missing(
 def places_of_list(
     u: int,
     r: int,
-    place: I32,
+    position: I32,
     train_start: I64,
     train_item: I32,
     judged_start: I64,
     judged_item: I32,
     is_known: I32,
-    known: I32,
+    trained: I32,
     where: I32,
     row: I32,
 ) -> tuple[int, int]:
@@ -206,22 +206,22 @@ def places_of_list(
     for j in range(train_start[u], train_start[u + 1]):
         i = train_item[j]
         is_known[i] = u
-        if place[i] >= 0:
-            known[size] = place[i]
+        if position[i] >= 0:
+            trained[size] = position[i]
             size += 1
     for j in range(judged_start[r], judged_start[r + 1]):
         i = judged_item[j]
-        if place[i] >= 0 and is_known[i] != u:
-            where[n], row[n] = place[i], j
+        if position[i] >= 0 and is_known[i] != u:
+            where[n], row[n] = position[i], j
             n += 1
-    sort_rising(known, 0, size)
+    sort_rising(trained, 0, size)
     sort_by(where, row, 0, n)
     return size, n
 
 
 @kernel
 def ranks_in_order(
-    place: I32,
+    position: I32,
     user: I32,
     lo: int,
     hi: int,
@@ -236,27 +236,27 @@ def ranks_in_order(
 ) -> int:
     """Rank the judged items of lists lo..hi: their place less the training items above them.
 
-    `place` is where each item stands in the order, from 0 on; -1 if it is no candidate or has no
+    `position` is where each item stands in the order, from 0 on; -1 if it is no candidate or has no
     score. Ranks beyond `limit` are left out.
     """
-    most, widest = 0, 0
+    longest, widest = 0, 0
     for r in range(lo, hi):
-        most = max(most, judged_start[r + 1] - judged_start[r])
+        longest = max(longest, judged_start[r + 1] - judged_start[r])
         widest = max(widest, train_start[user[r] + 1] - train_start[user[r]])
-    known, where = np.empty(widest, np.int32), np.empty(most, np.int32)
-    row = np.empty(most, np.int32)
-    is_known = np.full(place.size, -1, np.int32)
+    trained, where = np.empty(widest, np.int32), np.empty(longest, np.int32)
+    row = np.empty(longest, np.int32)
+    is_known = np.full(position.size, -1, np.int32)
     hit = 0
     start[0] = 0
     for r in range(lo, hi):
         u = user[r]
         size, n = places_of_list(
-            u, r, place, train_start, train_item, judged_start, judged_item, is_known, known,
+            u, r, position, train_start, train_item, judged_start, judged_item, is_known, trained,
             where, row,
         )  # fmt: skip
         above = 0
         for c in range(n):
-            while above < size and known[above] < where[c]:
+            while above < size and trained[above] < where[c]:
                 above += 1
             if where[c] + 1 - above > limit:
                 break
@@ -267,20 +267,20 @@ def ranks_in_order(
 
 
 @kernel
-def _add(tree: I64, place: int) -> None:
+def _add(tree: I64, position: int) -> None:
     """Count one more entry at a place (from 1) of Fenwick's tree."""
-    while place < tree.size:
-        tree[place] += 1
-        place += place & -place
+    while position < tree.size:
+        tree[position] += 1
+        position += position & -position
 
 
 @kernel
-def _up_to(tree: I64, place: int) -> int:
+def _up_to(tree: I64, position: int) -> int:
     """Return how many entries stand at this place or before it."""
     total = 0
-    while place > 0:
-        total += tree[place]
-        place -= place & -place
+    while position > 0:
+        total += tree[position]
+        position -= position & -position
     return total
 
 
@@ -309,25 +309,25 @@ def ranks_without_met(
         size = 0
         for e in range(start[user], start[user + 1]):
             size += pair[e] >= 0 and pair_rank[pair[e]] > 0
-        known = np.empty(size, np.int64)
-        at = 0
+        ranks = np.empty(size, np.int64)
+        count = 0
         for e in range(start[user], start[user + 1]):
             if pair[e] >= 0 and pair_rank[pair[e]] > 0:
-                known[at] = pair_rank[pair[e]]
-                at += 1
-        known = np.sort(known)
+                ranks[count] = pair_rank[pair[e]]
+                count += 1
+        ranks = np.sort(ranks)
         tree = np.zeros(size + 1, np.int64)
         met = 0
         for e in range(start[user], start[user + 1]):
             if pair[e] < 0:
                 continue
             r = pair_rank[pair[e]]
-            place = np.searchsorted(known, r) + 1 if r > 0 else 0
+            position = np.searchsorted(ranks, r) + 1 if r > 0 else 0
             if step_of[e] >= 0:
-                rank[step_of[e]] = r - _up_to(tree, place) if r > 0 else 0
+                rank[step_of[e]] = r - _up_to(tree, position) if r > 0 else 0
                 depth[step_of[e]] = max(scored[user] - met, rank[step_of[e]])
             if r > 0:
-                _add(tree, place)
+                _add(tree, position)
             met += counted[pair[e]]
 
 
@@ -338,7 +338,7 @@ def ranks_of_next(
     hi: int,
     user: I32,
     target: I32,
-    at: I64,
+    step_start: I64,
     log_start: I64,
     log_item: I32,
     train_start: I64,
@@ -364,7 +364,7 @@ def ranks_of_next(
         if drops:
             for e in range(train_start[u], train_start[u + 1]):
                 met[train_item[e]] = step
-            for e in range(log_start[u], at[step]):
+            for e in range(log_start[u], step_start[step]):
                 met[log_item[e]] = step
         state = first(tie_key, user_key[u]) if item_key.size else none
         value = scores[j]

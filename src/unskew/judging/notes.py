@@ -104,19 +104,19 @@ class SystemFacts:
             effect = "left out of the means" if left_out else "they score 0"
             lack = f"{_users_with_test(without_list)} no list"
             if self.are_several:
-                one = "list with test data is missing"
-                lack = counted(without_list, one, "lists with test data are missing")
+                singular = "list with test data is missing"
+                lack = counted(without_list, singular, "lists with test data are missing")
             yield f"{name}: {lack}; {effect}", False
         if self.without_test and not self.is_full:
             averaged = users in ("all", "with-list")
             whose = ("", "") if self.are_several else (" of a user", " of users")
-            one = f"list{whose[0]} without test data " + (
+            singular = f"list{whose[0]} without test data " + (
                 "scores 0" if averaged else "is not averaged"
             )
-            many = f"lists{whose[1]} without test data " + (
+            plural = f"lists{whose[1]} without test data " + (
                 "score 0" if averaged else "are not averaged"
             )
-            yield f"{name}: {counted(self.without_test, one, many)}", False
+            yield f"{name}: {counted(self.without_test, singular, plural)}", False
         if self.constant:
             lists = counted(self.constant, "list has", "lists have")
             yield f"{name}: {lists} equal scores only", False
@@ -191,22 +191,22 @@ def judgment_remarks(
 
 def catalogue_remarks(basis: Basis, systems: Mapping[str, Matched]) -> Iterator[Remark]:
     """Yield the size of the catalogue, where it is counted, and what lies outside of it."""
-    known = basis.catalogue
-    if known is None:
+    catalogue = basis.catalogue
+    if catalogue is None:
         return
-    yield f"catalogue: {counted(int(known.sum()), 'item')}", False
-    yield from outside_remarks(known, systems)
+    yield f"catalogue: {counted(int(catalogue.sum()), 'item')}", False
+    yield from outside_remarks(catalogue, systems)
 
 
 def outside_remarks(
-    known: Mask, systems: Mapping[str, Matched], advice: str = ": give items=…"
+    catalogue: Mask, systems: Mapping[str, Matched], advice: str = ": give items=…"
 ) -> Iterator[Remark]:
     """Yield how many recommended items lie outside the catalogue; `advice` ends the sentence."""
-    shown = np.zeros(known.size, np.bool_)
+    recommended = np.zeros(catalogue.size, np.bool_)
     for matched in systems.values():
         item = matched.run.item
-        shown[matched.from_run[item[item >= 0]]] = True
-    outside = int(np.count_nonzero(shown & ~known))
+        recommended[matched.from_run[item[item >= 0]]] = True
+    outside = int(np.count_nonzero(recommended & ~catalogue))
     if outside:
         items = counted(outside, "recommended item is", "recommended items are")
         yield f"{items} outside the catalogue{advice}", True

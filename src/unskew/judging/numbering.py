@@ -159,22 +159,22 @@ class Numbering:
 
         What systems recommend counts as everything too.
         """
-        known = np.zeros(len(self.judgments.items), np.bool_)
+        catalogue = np.zeros(len(self.judgments.items), np.bool_)
         if self.items is not None:
-            known[self.items] = True
+            catalogue[self.items] = True
         elif everything:
-            known[:] = True
+            catalogue[:] = True
         elif self.train is not None:
-            known[self.train.item] = True
-        known[self.judgments.item] = True
-        return known
+            catalogue[self.train.item] = True
+        catalogue[self.judgments.item] = True
+        return catalogue
 
-    def count_targets(self, known: Mask) -> I64:
+    def count_targets(self, catalogue: Mask) -> I64:
         """Count the items that could be recommended to each user: the catalogue less training."""
-        targets = np.full(len(self.judgments.users), int(known.sum()), np.int64)
+        targets = np.full(len(self.judgments.users), int(catalogue.sum()), np.int64)
         if self.train is not None:
             users = len(self.train.users)
-            trained = np.bincount(self.train.user[known[self.train.item]], minlength=users)
+            trained = np.bincount(self.train.user[catalogue[self.train.item]], minlength=users)
             targets -= trained if self.owner is None else trained[self.owner]
         return targets
 
@@ -207,10 +207,10 @@ def _meet(
     """
     users, items = _marked(user_tables), _marked(item_tables)
     notes: list[str] = []
-    for place, (name, run) in enumerate(runs.items(), start=offset):
-        if not users[user_tables[place]].any():
+    for index, (name, run) in enumerate(runs.items(), start=offset):
+        if not users[user_tables[index]].any():
             raise DataError(f"{name}: {strangers('users', run.users, tests.users)}")
-        if not items[item_tables[place]].any():
+        if not items[item_tables[index]].any():
             notes.append(warn(f"{name}: {strangers('items', run.items, tests.items)}"))
     return tuple(notes)
 
@@ -220,11 +220,11 @@ def _check_order(
 ) -> None:
     """Refuse test ratings and lists that stand in each other's place."""
     systems = item_tables[offset : offset + len(runs)]
-    rest = [*item_tables[:offset], *item_tables[offset + len(runs) :]]
-    known = np.zeros(1 + max(int(table.max(initial=-1)) for table in item_tables), np.bool_)
-    for table in rest:
-        known[table] = True
-    unknown = {name: ~known[table] for name, table in zip(runs, systems, strict=True)}
+    other_tables = [*item_tables[:offset], *item_tables[offset + len(runs) :]]
+    outside_runs = np.zeros(1 + max(int(table.max(initial=-1)) for table in item_tables), np.bool_)
+    for table in other_tables:
+        outside_runs[table] = True
+    unknown = {name: ~outside_runs[table] for name, table in zip(runs, systems, strict=True)}
     check_not_swapped(tests, runs, unknown)
 
 
@@ -236,17 +236,17 @@ def _marked(tables: Sequence[I32]) -> Mask:
 
 
 def match_targets(
-    name: str, run: Run, lists: TargetLists, asked: Lists, depth: int | None, scan: int | None
+    name: str, run: Run, lists: TargetLists, all_lists: Lists, depth: int | None, scan: int | None
 ) -> Matched:
     """Lay a ready-made run over target lists; refuse items that its list did not ask for."""
     judgments = lists.judgments
     users, (theirs, mine) = Ids.union(judgments.users, run.users)
     if len(users) > len(judgments.users):
-        known = np.zeros(len(users), np.bool_)
-        known[theirs] = True
-        stranger = run.users.values[int(np.argmin(known[mine]))]
+        is_target = np.zeros(len(users), np.bool_)
+        is_target[theirs] = True
+        stranger = run.users.values[int(np.argmin(is_target[mine]))]
         raise DataError(
-            f"{name}: {np.count_nonzero(~known[mine]):,} of its lists were not asked for, the "
+            f"{name}: {np.count_nonzero(~is_target[mine]):,} of its lists were not asked for, the "
             f"first: {stranger!r}; lists are named as in the column `list` of the targets"
         )
     items, (ours, listed) = Ids.union(judgments.items, run.items)
@@ -254,11 +254,11 @@ def match_targets(
         raise DataError(f"{name}: recommends items that are in no target list")
     # Numbers against text: common ids may stand in another order than those of the judgments.
     user_table, item_table = (
-        _inverse(whole, whole.size)[part] for whole, part in ((theirs, mine), (ours, listed))
+        _inverse(table, table.size)[part] for table, part in ((theirs, mine), (ours, listed))
     )
     matched = Matched.of(
         run,
-        asked,
+        all_lists,
         judgments.users,
         user_table,
         judgments.items,
@@ -288,9 +288,9 @@ def _check_targets(name: str, matched: Matched, lists: TargetLists) -> None:
         )
         if row >= 0:
             slot = matched.run.item[matched.start[row] : matched.stop[row]]
-            shown = matched.from_run[slot[slot >= 0]]
-            inside = np.isin(shown, item[start[row - lo] : start[row - lo + 1]])
-            raw = lists.tests.items.values[int(shown[int(np.argmin(inside))])]
+            listed = matched.from_run[slot[slot >= 0]]
+            inside = np.isin(listed, item[start[row - lo] : start[row - lo + 1]])
+            raw = lists.tests.items.values[int(listed[int(np.argmin(inside))])]
             raise DataError(
                 f"{name}: list {lists.ids.values[row]!r} holds item {raw!r}, which is not among "
                 f"its targets; rank only the items of the column `item` of the targets"
@@ -310,6 +310,6 @@ def judged_part(run: Run, tests: Ratings, of_user: bool) -> Run:
         owner = np.repeat(np.arange(len(run), dtype=np.int32), run.depth)
         judged += len(items) * test_users[tests.user].astype(np.int64)
         listed += len(items) * run_users[owner].astype(np.int64)
-    kept = (run.item >= 0) & np.isin(listed, judged)
-    start = np.append(0, np.cumsum(kept))[run.start]
-    return Run(run.users, run.items, frozen(start), frozen(run.item[kept]))
+    retained = (run.item >= 0) & np.isin(listed, judged)
+    start = np.append(0, np.cumsum(retained))[run.start]
+    return Run(run.users, run.items, frozen(start), frozen(run.item[retained]))

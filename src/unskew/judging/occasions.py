@@ -51,8 +51,8 @@ class RatingLog:
             return source
         if isinstance(source, Events):
             return cls.of_events(source, keys)
-        held = getattr(source, "ratings", source)  # of a Dataset or a World
-        if isinstance(held, Ratings):
+        ratings = getattr(source, "ratings", source)  # of a Dataset or a World
+        if isinstance(ratings, Ratings):
             return cls.of_ratings(read_ratings(source, **log_options), keys)
         return cls.of_file(source, keys, **log_options)
 
@@ -171,9 +171,9 @@ def _refuse_shared(rows: Ratings, user: I32, users: Ids) -> None:
         row = int(np.argmax(shared))
         session = rows.users.values[int(rows.user[row])]
         pair = (users.values[int(code)] for code in (first[rows.user[row]], user[row]))
-        many = counted(int(np.unique(rows.user[shared]).size), "session has", "sessions have")
+        sessions = counted(int(np.unique(rows.user[shared]).size), "session has", "sessions have")
         raise DataError(
-            f"{many} test ratings of several users, the first: session {session!r} of users "
+            f"{sessions} test ratings of several users, the first: session {session!r} of users "
             f"{' and '.join(map(repr, pair))}; give every session an id of its own, in ",
             Spelling("judgments and runs", "the files of judgments and lists"),
         )
@@ -229,18 +229,18 @@ class Occasions:
             assert self.session is not None
             column = self.sessions.raw(np.maximum(self.session, 0)).alias("session")
         frame = pl.DataFrame({"kept": column, "missing": missing})
-        shown = pl.when(~pl.col("missing")).then(pl.col("kept"))
-        return {column.name: frame.select(shown.alias(column.name)).to_series()}
+        present = pl.when(~pl.col("missing")).then(pl.col("kept"))
+        return {column.name: frame.select(present.alias(column.name)).to_series()}
 
     @cached_property
     def words(self) -> str:
         """How many lists there are, of whom, and what they are evaluated with."""
-        given = self.user[~self.is_absent]
-        users = int(np.unique(given).size)
+        owner = self.user[~self.is_absent]
+        users = int(np.unique(owner).size)
         kind = "session" if self.time is None else "date"
         return (
-            f"{counted(given.size, 'list')} of {counted(users, 'user')}, one per user and {kind} "
-            f"(column {self.column!r}, {given.size / max(users, 1):.1f} per user)"
+            f"{counted(owner.size, 'list')} of {counted(users, 'user')}, one per user and {kind} "
+            f"(column {self.column!r}, {owner.size / max(users, 1):.1f} per user)"
         )
 
 
@@ -325,13 +325,13 @@ def _lay_occasions(
     for users in owner.values():
         with_list[users] = True
     absent = np.flatnonzero((np.diff(base.judgments.start) > 0) & ~with_list)
-    many = np.int64(moments.size + 1)  # code 0 is that of lists that no system gave
-    pairs = {name: owner[name] * many + codes[name] for name in runs}
-    whole = np.unique(np.concatenate([*pairs.values(), absent * many]))
-    user, code = (part.astype(np.int32) for part in np.divmod(whole, many))
+    factor = np.int64(moments.size + 1)  # code 0 is that of lists that no system gave
+    pairs = {name: owner[name] * factor + codes[name] for name in runs}
+    keys = np.unique(np.concatenate([*pairs.values(), absent * factor]))
+    user, code = (part.astype(np.int32) for part in np.divmod(keys, factor))
     judgments, notes = _judgments(log, base, moments, user, code)
     tables = {
-        name: (np.searchsorted(whole, pairs[name]).astype(np.int32), base.runs[name][1])
+        name: (np.searchsorted(keys, pairs[name]).astype(np.int32), base.runs[name][1])
         for name in runs
     }
     occasions = moments.occasions(column, base.judgments, user, code, notes)
@@ -373,14 +373,22 @@ def _moments(log: RatingLog, runs: Mapping[str, Run]) -> _Moments:
     if log.time is None:
         assert log.sessions is not None
         assert log.session is not None
-        ids = {name: one.sessions for name, one in keys.items() if one.sessions is not None}
-        common, (own, *tables) = Ids.union(log.sessions, *ids.values())
+        ids = {
+            name: list_keys.sessions
+            for name, list_keys in keys.items()
+            if list_keys.sessions is not None
+        }
+        common, (log_table, *tables) = Ids.union(log.sessions, *ids.values())
         codes = {}
-        for table, (name, one) in zip(tables, keys.items(), strict=True):
-            assert one.session is not None
-            codes[name] = table[one.session].astype(np.int64)
-        return _Moments(len(common), codes, own[log.session].astype(np.int64), sessions=common)
-    stamps = {name: one.time for name, one in keys.items() if one.time is not None}
+        for table, (name, list_keys) in zip(tables, keys.items(), strict=True):
+            assert list_keys.session is not None
+            codes[name] = table[list_keys.session].astype(np.int64)
+        return _Moments(
+            len(common), codes, log_table[log.session].astype(np.int64), sessions=common
+        )
+    stamps = {
+        name: list_keys.time for name, list_keys in keys.items() if list_keys.time is not None
+    }
     _check_units(stamps, log.time)
     notes: tuple[str, ...] = ()
     latest = log.time
@@ -388,7 +396,7 @@ def _moments(log: RatingLog, runs: Mapping[str, Run]) -> _Moments:
         latest = log.time + (DAY - 1)
         notes = ("the test ratings have no time of day: those of the day of a list follow it",)
     time = np.unique(np.concatenate(list(stamps.values())))
-    codes = {name: np.searchsorted(time, one) for name, one in stamps.items()}
+    codes = {name: np.searchsorted(time, stamp) for name, stamp in stamps.items()}
     after = np.searchsorted(time, latest, side="right")
     return _Moments(time.size, codes, after, time=frozen(time), notes=notes)
 
@@ -399,10 +407,10 @@ def _check_units(stamps: Mapping[str, I64], tests: I64) -> None:
         if not time.size or not tests.size:
             continue
         if (int(time.max()) < _EARLY) != (int(tests.max()) < _EARLY):
-            ends = [written(int(one.max())) for one in (time, tests)]
+            latest = [written(int(stamp.max())) for stamp in (time, tests)]
             raise DataError(
-                f"{name}: the dates of its lists end at {ends[0]}, those of the test ratings at "
-                f"{ends[1]}: their units differ; write both as dates such as 2024-05-31"
+                f"{name}: the dates of its lists end at {latest[0]}, those of the test ratings at "
+                f"{latest[1]}: their units differ; write both as dates such as 2024-05-31"
             )
 
 
@@ -411,16 +419,18 @@ def _judgments(
 ) -> tuple[Ratings, list[str]]:
     """Return the test ratings that each list is evaluated with, under the numbers of lists."""
     user_table, item_table = base.tests
-    many = np.int64(moments.size + 1)
+    factor = np.int64(moments.size + 1)
     # A row follows the lists of its user up to its code: those of the same or an earlier date.
     stamp = moments.log if log.time is not None else moments.log + 1
-    key = user_table[log.user] * many + stamp
+    key = user_table[log.user] * factor + stamp
     order = np.argsort(key, kind="stable")  # a log is in order of time
     ordered = key[order]
-    first = np.searchsorted(ordered, user * many + code)
-    last = np.searchsorted(ordered, (user + np.int64(1)) * many)
+    first = np.searchsorted(ordered, user * factor + code)
+    last = np.searchsorted(ordered, (user + np.int64(1)) * factor)
     if log.time is None:
-        last = np.where(code == 0, last, np.searchsorted(ordered, user * many + code, side="right"))
+        last = np.where(
+            code == 0, last, np.searchsorted(ordered, user * factor + code, side="right")
+        )
     count = last - first
     total = int(count.sum())
     if total > _MOST:
@@ -451,9 +461,9 @@ def _notes(log: RatingLog, used: Mask, count: I64, code: I32) -> list[str]:
     if log.time is None:
         after, outside = "in that session", "in a session without a list"
     followed = count[code > 0]
-    each = float(followed.mean()) if followed.size else 0.0
+    mean = float(followed.mean()) if followed.size else 0.0
     notes = [
-        f"; each is evaluated with what its user rated {after}: {each:.1f} test ratings per list"
+        f"; each is evaluated with what its user rated {after}: {mean:.1f} test ratings per list"
     ]
     empty, unused = int(np.count_nonzero(followed == 0)), int(np.count_nonzero(~used))
     if empty:

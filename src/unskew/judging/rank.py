@@ -123,15 +123,15 @@ class Ranking:
         items = np.concatenate([np.zeros(shape, np.int32), *(block.item for block in blocks)])
         scores = np.concatenate([np.zeros(shape), *(block.score for block in blocks)])
         filled = items >= 0
-        held = np.count_nonzero(filled, axis=1)
+        lengths = np.count_nonzero(filled, axis=1)
         unscored = int(sum(int(block.unscored.sum()) for block in blocks))
-        whole = int(held.sum()) == items.size  # short lists leave empty places
+        is_filled = int(lengths.sum()) == items.size  # short lists leave empty places
         return Run(
             lists.ids,
             lists.tests.items,
-            frozen(np.append(0, np.cumsum(held))),
-            frozen(items.reshape(-1) if whole else items[filled]),
-            frozen(scores.reshape(-1) if whole else scores[filled]),
+            frozen(np.append(0, np.cumsum(lengths))),
+            frozen(items.reshape(-1) if is_filled else items[filled]),
+            frozen(scores.reshape(-1) if is_filled else scores[filled]),
             say_unscored(lists, unscored),
             lists,
         )
@@ -204,20 +204,20 @@ def rank_designs(
     common = scorer.item_score if isinstance(scorer, SameForAll) else None
     work = group(designs, _ties(designs[0].lists, ties, seed), common)
 
-    def one(some: I32) -> list[tuple[int, TileBlock]]:
-        tile = _scores(scorer, some, items)
+    def rank_tile(members: I32) -> list[tuple[int, TileBlock]]:
+        tile = _scores(scorer, members, items)
         return [block for part in work for block in part.blocks(tile)]
 
     for job in designs:
         _ = job.lists.judgments if job.judged else None  # once, before threads ask for it
     tiles = list(_tiles(designs, users, items))
-    cells = sum(some.size for some in tiles) * items
+    cells = sum(tile.size for tile in tiles) * items
     with one_blas_thread():
-        done = map_blocks(one, tiles, threads, size=cells)
+        done = map_blocks(rank_tile, tiles, threads, size=cells)
     blocks: list[list[TileBlock]] = [[] for _ in designs]
     for number, block in (pair for pairs in done for pair in pairs):
         blocks[number].append(block)
-    return [Ranking(job, several) for job, several in zip(designs, blocks, strict=True)]
+    return [Ranking(job, parts) for job, parts in zip(designs, blocks, strict=True)]
 
 
 def say_unscored(lists: TargetLists, unscored: int) -> tuple[str, ...]:
@@ -250,22 +250,22 @@ def _tiles(designs: Sequence[RankJob], users: int, items: int) -> Iterator[I32]:
     for job in designs:
         listed[job.lists.user] = True
     everyone = np.arange(users, dtype=np.int32)
-    few = FEW_LISTED * np.count_nonzero(listed) < users
-    asked = everyone[listed] if few else everyone
+    is_sparse = FEW_LISTED * np.count_nonzero(listed) < users
+    scored_users = everyone[listed] if is_sparse else everyone
     step = tile_users(items)
-    for low in range(0, asked.size, step):
-        some = asked[low : low + step]
-        if listed[some].any():
-            yield frozen(some)
+    for low in range(0, scored_users.size, step):
+        tile = scored_users[low : low + step]
+        if listed[tile].any():
+            yield frozen(tile)
 
 
 def _scores(model: Model, users: I32, items: int) -> ScoredTile:
     """Score a tile of users."""
-    some = users[:1] if isinstance(model, SameForAll) else users
-    table = as_matrix(f"{type(model).__name__}.score", model.score(some), "NaN")
-    if table.shape != (some.size, items):
+    rows = users[:1] if isinstance(model, SameForAll) else users
+    table = as_matrix(f"{type(model).__name__}.score", model.score(rows), "NaN")
+    if table.shape != (rows.size, items):
         raise DataError(
-            f"{type(model).__name__}.score gave an array of shape {table.shape} for {some.size} "
+            f"{type(model).__name__}.score gave an array of shape {table.shape} for {rows.size} "
             f"users and {items} items; expected a row per user and a column per item"
         )
     if table.dtype not in (np.float32, np.float64):
@@ -282,13 +282,13 @@ def _ties(lists: TargetLists, ties: str, seed: int) -> Ties:
     return Ties(key_of(seed, "ties"), frozen(users), frozen(items))
 
 
-def job_on(lists: TargetLists, shown: int, scan: int | None, depth: int | None) -> RankJob:
+def job_on(lists: TargetLists, length: int, scan: int | None, depth: int | None) -> RankJob:
     """Return what a model is asked for on target lists, down to a depth."""
     if lists.exact:
         return full_job(lists)
     if depth is not None:
-        shown, scan = min(shown, depth), min(depth, scan or depth)
-    return RankJob(lists, shown, limit=scan)
+        length, scan = min(length, depth), min(depth, scan or depth)
+    return RankJob(lists, length, limit=scan)
 
 
 def full_job(lists: TargetLists) -> RankJob:
@@ -303,8 +303,8 @@ def full_job(lists: TargetLists) -> RankJob:
         size = frozen(lists.free + 1)
         return RankJob(replace(lists, source=replace(source, n=None), size=size, design=card))
     design = Targets(**{**settings, "relevant": "all", "others": "all"})
-    known = {} if lists.known is None else {"test": lists.known}
-    split = Split(lists.train, lists.tests, known=known)
+    tags = {} if lists.known is None else {"test": lists.known}
+    split = Split(lists.train, lists.tests, known=tags)
     return RankJob(design.lists(split, lists.relevance, seed=lists.seed))
 
 
@@ -322,20 +322,20 @@ def anchors_of(lists: TargetLists, ranking: Ranking) -> tuple[F64, I64]:
     ranking
         What the model gave on the lists of `full_job`.
     """
-    whole, ranks = ranking.job.lists, ranking.ranks
+    full_lists, ranks = ranking.job.lists, ranking.ranks
     if lists.strata:
-        return anchor_ranks(whole, ranks), ranks.scored
+        return anchor_ranks(full_lists, ranks), ranks.scored
     tests = lists.tests
     fixed = np.ones(len(tests), np.bool_)
-    if whole.design["fixed"] == "liked":
+    if full_lists.design["fixed"] == "liked":
         fixed = lists.relevance.is_liked(tests.value)
     before: I64 = np.append(0, np.cumsum(fixed[ranks.judgment]))
     above = before[:-1] - np.repeat(before[ranks.start[:-1]], np.diff(ranks.start))
     rank = np.full(len(tests), np.nan)
     rank[ranks.judgment] = ranks.rank - above
-    many = np.int64(len(tests.items))
-    rows = np.searchsorted(tests.user * many + tests.item, lists.user * many + lists.anchor)
-    return rank[rows], ranks.scored[np.searchsorted(whole.user, lists.user)]
+    factor = np.int64(len(tests.items))
+    rows = np.searchsorted(tests.user * factor + tests.item, lists.user * factor + lists.anchor)
+    return rank[rows], ranks.scored[np.searchsorted(full_lists.user, lists.user)]
 
 
 def full_ranks(

@@ -26,7 +26,7 @@ FEW = 16
 
 @kernel
 def radix_falling(
-    score: F64, name: I32, n: int, more: F64, names: I32, key: U32, place: I32, work: I32
+    score: F64, name: I32, n: int, more: F64, names: I32, key: U32, index: I32, work: I32
 ) -> None:
     """Sort the first n entries by falling score, stable: by the leading 32 bits, then exactly.
 
@@ -42,10 +42,10 @@ def radix_falling(
         rising = ~high if high >> np.uint32(31) else high | np.uint32(0x80000000)
         falling = ~rising
         key[i] = falling
-        place[i] = i
+        index[i] = i
         for d in range(4):
             count[d, (falling >> np.uint32(8 * d)) & np.uint32(255)] += 1
-    a, b = place, work
+    a, b = index, work
     for d in range(4):
         shift = np.uint32(8 * d)
         if count[d, (key[0] >> shift) & np.uint32(255)] == n:
@@ -72,7 +72,7 @@ def radix_falling(
 
 @kernel
 def likely_limit(
-    scores: Tile, cand: I32, low: int, n: int, k: int, known: I32, user: int, space: F64
+    scores: Tile, cand: I32, low: int, n: int, k: int, mark: I32, user: int, space: F64
 ) -> float:
     """Return a score that about k of n candidates, and a few more, are likely to exceed.
 
@@ -80,14 +80,14 @@ def likely_limit(
     sort. Numbers are halved by their bits, which makes the spread of the scores irrelevant.
     """
     share = SAMPLE * k / n
-    place = int(share + 2.5 * np.sqrt(share)) + 2
-    if 2 * place > SAMPLE or n < 2 * SAMPLE:
+    rank = int(share + 2.5 * np.sqrt(share)) + 2
+    if 2 * rank > SAMPLE or n < 2 * SAMPLE:
         return -np.inf
     sample, ordered = space[:SAMPLE], space[:SAMPLE].view(np.int64)
     step = n / SAMPLE
     for s in range(SAMPLE):
         i = np.uintp(cand[np.uintp(low + s * step)])
-        sample[s] = scores[i] if known[i] != user and scores[i] > LOWEST else LOWEST
+        sample[s] = scores[i] if mark[i] != user and scores[i] > LOWEST else LOWEST
     for s in range(SAMPLE):  # as integers, the bits of a negative number fall as it rises
         ordered[s] ^= (ordered[s] >> 63) & HIGHEST
     bottom, top = ordered[0], ordered[0]
@@ -100,9 +100,9 @@ def likely_limit(
         exceed = 0
         for s in range(SAMPLE):
             exceed += ordered[s] > middle
-        if exceed < place:
+        if exceed < rank:
             top = middle
-        elif exceed > place + (place >> 1):
+        elif exceed > rank + (rank >> 1):
             bottom = middle
         else:
             top = middle
@@ -113,7 +113,7 @@ def likely_limit(
 
 @kernel
 def above_limit(
-    scores: Tile, cand: I32, low: int, n: int, limit: float, known: I32, user: int, name: I32
+    scores: Tile, cand: I32, low: int, n: int, limit: float, mark: I32, user: int, name: I32
 ) -> int:
     """Write the candidates with a higher score that the user does not know; return how many.
 
@@ -130,12 +130,12 @@ def above_limit(
             i = np.uintp(cand[c])
             name[above] = i
             above += np.uintp(scores[i] > limit)
-    kept = 0
+    count = 0
     for c in range(above):
         i = name[c]
-        name[kept] = i
-        kept += known[i] != user
-    return kept
+        name[count] = i
+        count += mark[i] != user
+    return count
 
 
 @kernel
@@ -145,7 +145,7 @@ def best(
     low: int,
     n: int,
     k: int,
-    known: I32,
+    mark: I32,
     user: int,
     tied: bool,
     score: F64,
@@ -153,7 +153,7 @@ def best(
     more: F64,
     names: I32,
     key: U32,
-    place: I32,
+    index: I32,
     work: I32,
 ) -> int:
     """Write the k best of n candidates that the user does not know, in order; return how many.
@@ -162,28 +162,28 @@ def best(
     the first come first, unless ties are to be broken otherwise (`tied`): then all that equal the
     last one are written, and more than k may be returned.
     """
-    limit = likely_limit(scores, cand, low, n, k, known, user, more)
+    limit = likely_limit(scores, cand, low, n, k, mark, user, more)
     while True:
-        found = above_limit(scores, cand, low, n, limit, known, user, name)
-        if found < k:
+        count = above_limit(scores, cand, low, n, limit, mark, user, name)
+        if count < k:
             for c in range(low, low + n):
                 i = cand[c]
-                if scores[i] == limit and known[i] != user:
-                    name[found] = i
-                    found += 1
-                    if found == k and not tied:
+                if scores[i] == limit and mark[i] != user:
+                    name[count] = i
+                    count += 1
+                    if count == k and not tied:
                         break
-        if found >= k or limit == -np.inf:
+        if count >= k or limit == -np.inf:
             break
         limit = -np.inf
-    for c in range(found):
+    for c in range(count):
         score[c] = scores[name[c]] + 0.0  # -0 equals 0
-    if found > 2 * RUN:
-        radix_falling(score, name, found, more, names, key, place, work)
+    if count > 2 * RUN:
+        radix_falling(score, name, count, more, names, key, index, work)
     else:
-        sort_falling(score, name, found, more, names)
-    last = min(found, k)
-    while tied and 0 < last < found and score[last] == score[last - 1]:
+        sort_falling(score, name, count, more, names)
+    last = min(count, k)
+    while tied and 0 < last < count and score[last] == score[last - 1]:
         last += 1
     return last
 
@@ -197,10 +197,10 @@ def is_unscored(score: float) -> bool:
 @kernel
 def count_unscored(scores: Tile, cand: I32, low: int, n: int) -> int:
     """Count the candidates without a score of their own."""
-    some = 0
+    suspects = 0
     for i in range(scores.size):  # in one go: the usual answer is none
-        some += not scores[i] > FILLED
-    if some == 0:
+        suspects += not scores[i] > FILLED
+    if suspects == 0:
         return 0
     without = 0
     for c in range(low, low + n):
@@ -243,7 +243,7 @@ def top_of_tile(
     hi: int,
     cand: I32,
     cand_start: I64,
-    home: I32,
+    stratum_of: I32,
     train_start: I64,
     train_item: I32,
     k: int,
@@ -263,8 +263,8 @@ def top_of_tile(
         size = max(size, cand_start[s + 1] - cand_start[s])
     value, more = np.empty(size), np.empty(max(size, SAMPLE))
     name, names = np.empty(size + 1, np.int32), np.empty(size + 1, np.int32)
-    key, place, work = np.empty(size, np.uint32), np.empty_like(name), np.empty_like(name)
-    known = np.full(home.size, -1, np.int32)
+    key, index, work = np.empty(size, np.uint32), np.empty_like(name), np.empty_like(name)
+    mark = np.full(stratum_of.size, -1, np.int32)
     tied = item_key.size > 0
     for r in range(lo, hi):
         u = user[r]
@@ -274,19 +274,19 @@ def top_of_tile(
         without = count_unscored(scores, cand, low, n)
         for j in range(train_start[u], train_start[u + 1]):
             i = train_item[j]
-            known[i] = u
-            if without and home[i] == s:
+            mark[i] = u
+            if without and stratum_of[i] == s:
                 without -= is_unscored(scores[i])
         unscored[r - lo] = without
-        found = 0
+        count = 0
         if n:
-            found = best(
+            count = best(
                 scores,
                 cand,
                 low,
                 n,
                 min(k, n),
-                known,
+                mark,
                 u,
                 tied,
                 value,
@@ -294,17 +294,17 @@ def top_of_tile(
                 more,
                 names,
                 key,
-                place,
+                index,
                 work,
             )
         if tied:
-            break_ties(value, name, found, first(tie_key, user_key[u]), item_key)
-        found = min(found, k)
-        at = (r - lo) * k
-        for c in range(found):
-            item[at + c], score[at + c] = name[c], value[c]
-        for c in range(found, k):
-            item[at + c], score[at + c] = -1, np.nan
+            break_ties(value, name, count, first(tie_key, user_key[u]), item_key)
+        count = min(count, k)
+        offset = (r - lo) * k
+        for c in range(count):
+            item[offset + c], score[offset + c] = name[c], value[c]
+        for c in range(count, k):
+            item[offset + c], score[offset + c] = -1, np.nan
 
 
 @kernel
@@ -343,7 +343,7 @@ def ranks_in_tile(
     hi: int,
     cand: I32,
     cand_start: I64,
-    home: I32,
+    stratum_of: I32,
     train_start: I64,
     train_item: I32,
     judged_start: I64,
@@ -361,14 +361,14 @@ def ranks_in_tile(
     Each target is counted at the first judged item that it stands above; sums of these counts
     are the ranks, exact at any depth.
     """
-    known = np.full(home.size, -1, np.int32)
-    most = 0
+    mark = np.full(stratum_of.size, -1, np.int32)
+    longest = 0
     for r in range(lo, hi):
-        most = max(most, judged_start[r + 1] - judged_start[r])
-    value, more = np.empty(most), np.empty(most)
-    row, rows = np.empty(most, np.int32), np.empty(most, np.int32)
-    name = np.empty(most, np.int32)
-    above = np.empty(most + 1, np.int64)
+        longest = max(longest, judged_start[r + 1] - judged_start[r])
+    value, more = np.empty(longest), np.empty(longest)
+    row, rows = np.empty(longest, np.int32), np.empty(longest, np.int32)
+    name = np.empty(longest, np.int32)
+    above = np.empty(longest + 1, np.int64)
     hit = 0
     start[0] = 0
     for r in range(lo, hi):
@@ -377,11 +377,11 @@ def ranks_in_tile(
         scores = tile[tile_row[r - lo]]
         state = first(tie_key, user_key[u]) if item_key.size else tie_key
         for j in range(train_start[u], train_start[u + 1]):
-            known[train_item[j]] = u
+            mark[train_item[j]] = u
         n = 0
         for j in range(judged_start[r], judged_start[r + 1]):
             i = judged_item[j]
-            if home[i] == s and known[i] != u and not np.isnan(scores[i]):
+            if stratum_of[i] == s and mark[i] != u and not np.isnan(scores[i]):
                 value[n], row[n] = scores[i], j
                 n += 1
         sort_falling(value, row, n, more, rows)
@@ -394,15 +394,17 @@ def ranks_in_tile(
         for c in range(cand_start[s], cand_start[s + 1]):
             i = cand[c]
             x = np.float64(scores[i])
-            if known[i] == u or np.isnan(x):
+            if mark[i] == u or np.isnan(x):
                 continue
             total += 1
-            at = count_above(value, n, x)
+            position = count_above(value, n, x)
             while (
-                at < n and value[at] == x and not comes_before(x, i, x, name[at], state, item_key)
+                position < n
+                and value[position] == x
+                and not comes_before(x, i, x, name[position], state, item_key)
             ):
-                at += 1
-            above[at] += 1
+                position += 1
+            above[position] += 1
         better = 0
         for c in range(n):
             better += above[c]
@@ -434,17 +436,17 @@ def filled_up(x: float, state: np.uint64, i: int) -> float:
 
 
 @kernel
-def place_of(value: F64, name: I32, n: int, at: int, state: np.uint64, item_key: I64) -> int:
-    """Return the rank of entry `at` among n; numbers ascend."""
-    x = value[at]
+def place_of(value: F64, name: I32, n: int, entry: int, state: np.uint64, item_key: I64) -> int:
+    """Return the rank of entry `entry` among n; numbers ascend."""
+    x = value[entry]
     better, equal = 0, 0
     for c in range(np.uintp(n)):  # at once, as a rule without ties
         better += value[c] > x
         equal += value[c] == x
     if equal > 1:
         for c in range(n):
-            if c != at and value[c] == x:
-                better += comes_before(x, name[c], x, name[at], state, item_key)
+            if c != entry and value[c] == x:
+                better += comes_before(x, name[c], x, name[entry], state, item_key)
     return better + 1
 
 
@@ -469,17 +471,17 @@ def place_few(
     """
     begin = hit
     for j in range(low, high):
-        at = first_from(name, 0, n, judged_item[j])
-        if at == n or name[at] != judged_item[j]:
+        entry = first_from(name, 0, n, judged_item[j])
+        if entry == n or name[entry] != judged_item[j]:
             continue
-        place = place_of(value, name, n, at, state, item_key)
-        if place > limit:
+        position = place_of(value, name, n, entry, state, item_key)
+        if position > limit:
             continue
         c = hit
-        while c > begin and rank[c - 1] > place:
+        while c > begin and rank[c - 1] > position:
             rank[c], judgment[c] = rank[c - 1], judgment[c - 1]
             c -= 1
-        rank[c], judgment[c] = place, j
+        rank[c], judgment[c] = position, j
         hit += 1
     return hit
 
@@ -561,11 +563,11 @@ def rank_lists(
         sort_falling(value, name, n, more, names)
         if item_key.size:
             break_ties(value, name, n, state, item_key)
-        at = (r - lo) * k
+        offset = (r - lo) * k
         for c in range(min(n, k)):
-            item[at + c], score[at + c] = name[c], value[c]
+            item[offset + c], score[offset + c] = name[c], value[c]
         for c in range(min(n, k), k):
-            item[at + c], score[at + c] = -1, np.nan
+            item[offset + c], score[offset + c] = -1, np.nan
         if low < high:
             for c in range(min(n, limit)):
                 j = first_from(judged_item, low, high, name[c])

@@ -62,10 +62,10 @@ class RankJob:
         """The limit as a number."""
         return NO_LIMIT if self.limit is None else min(self.limit, NO_LIMIT)
 
-    def covers(self, other: RankJob) -> bool:
+    def covers(self, job: RankJob) -> bool:
         """Tell whether this one, on the same lists, gives all that another one asks for."""
-        enough = self.judged and self.deepest >= other.deepest
-        return self.depth >= other.depth and (enough or not other.judged)
+        enough = self.judged and self.deepest >= job.deepest
+        return self.depth >= job.depth and (enough or not job.judged)
 
 
 @dataclass(frozen=True, eq=False)
@@ -88,13 +88,13 @@ class TileBlock:
     def of(cls, job: RankJob, lo: int, hi: int) -> TileBlock:
         """Make room for what lists lo..hi give."""
         size, k = hi - lo, job.places
-        most = int(job.judged_start[hi] - job.judged_start[lo])
+        judgments = int(job.judged_start[hi] - job.judged_start[lo])
         return cls(
             np.full((size, k), -1, np.int32),
             np.full((size, k), np.nan),
             np.zeros(size + 1, np.int64),
-            np.empty(most, np.int32),
-            np.empty(most, np.int32),
+            np.empty(judgments, np.int32),
+            np.empty(judgments, np.int32),
             np.zeros(size, np.int64),
             np.zeros(size, np.int64),
         )
@@ -105,7 +105,7 @@ class TileBlock:
         rank, judgment = self.rank[:hits].copy(), self.judgment[:hits].copy()
         return replace(self, rank=rank, judgment=judgment, tied=tied)
 
-    def within(self, limit: int) -> TileBlock:
+    def shallower(self, limit: int) -> TileBlock:
         """Return the block without ranks beyond a limit."""
         keep = self.rank <= limit
         start = np.append(0, np.cumsum(keep))[self.start]
@@ -190,7 +190,7 @@ class ItemOrder:
     """Candidates by falling score, for models that score alike for all users."""
 
     order: I32
-    place: I32
+    position: I32
     """Where each item stands, -1 if it is no candidate or has no score."""
     missing: U8
     """Marks the candidates without a score."""
@@ -208,14 +208,14 @@ class ItemOrder:
     @classmethod
     def of(cls, score: F64, cand: I32) -> ItemOrder:
         """Sort candidates; equal scores by number."""
-        whole = score + 0.0  # -0 equals 0
-        known = cand[~np.isnan(whole[cand])]
-        order = known[np.argsort(-whole[known], kind="stable")]
-        place = np.full(score.size, -1, np.int32)
-        place[order] = np.arange(order.size, dtype=np.int32)
+        scores = score + 0.0  # -0 equals 0
+        candidates = cand[~np.isnan(scores[cand])]
+        order = candidates[np.argsort(-scores[candidates], kind="stable")]
+        position = np.full(score.size, -1, np.int32)
+        position[order] = np.arange(order.size, dtype=np.int32)
         missing = np.zeros(score.size, np.uint8)
-        missing[cand[np.isnan(whole[cand])]] = 1
-        return cls(frozen(order), frozen(place), frozen(missing), frozen(whole))
+        missing[cand[np.isnan(scores[cand])]] = 1
+        return cls(frozen(order), frozen(position), frozen(missing), frozen(scores))
 
 
 @dataclass(frozen=True, eq=False)
@@ -314,8 +314,8 @@ class WholeLists:
         """Bring jobs together; `common` are the scores of a model that scores alike for all."""
         lists = [job.lists for _, job in members]
         user, stratum = lists[0].user, lists[0].stratum
-        if any(not np.array_equal(one.user, user) for one in lists[1:]):
-            user = frozen(np.unique(np.concatenate([one.user for one in lists])))
+        if any(not np.array_equal(target_lists.user, user) for target_lists in lists[1:]):
+            user = frozen(np.unique(np.concatenate([target_lists.user for target_lists in lists])))
             stratum = frozen(np.full(user.size, -1, np.int32))
         order, pool = None, lists[0].pool
         as_given = lists[0].shortfall != "fill" or common is None or not is_open(common)
@@ -334,9 +334,11 @@ class WholeLists:
         """Numbers of the jobs of which the best items show all ranks that matter."""
         if self.ties.shared and self.common is not None:  # the order itself shows them
             return frozenset()
-        most = int(np.diff(self.lists.pool.cand_start).max(initial=0))
+        candidates = int(np.diff(self.lists.pool.cand_start).max(initial=0))
         return frozenset(
-            number for number, job in self.members if job.judged and SHARE * job.deepest <= most
+            number
+            for number, job in self.members
+            if job.judged and SHARE * job.deepest <= candidates
         )
 
     @cached_property
@@ -375,7 +377,7 @@ class WholeLists:
         item = best.item.reshape(-1)
         if self.common is not None:
             list_kernels.count_missing(self.common.missing, *whose, best.unscored)
-            items = self.common.place.size
+            items = self.common.position.size
             list_kernels.top_of_order(self.common.order, items, *whose, k, item)
             best.score[:] = np.where(best.item >= 0, self.common.score[best.item], np.nan)
         elif k:
@@ -392,7 +394,7 @@ class WholeLists:
     def _where(self, tile: ScoredTile, user: I32, stratum: I32, lo: int, hi: int) -> Where:
         """Return lists, their scores, candidates and training items as kernels take them."""
         pool, train, rows = self.lists.pool, self.lists.barred, tile.rows(user[lo:hi])
-        candidates = pool.cand, pool.cand_start, pool.home
+        candidates = pool.cand, pool.cand_start, pool.stratum
         return tile.table, rows, user, stratum, lo, hi, *candidates, train.start, train.item
 
     def _block(self, tile: ScoredTile, number: int, lo: int, hi: int, best: Best) -> TileBlock:
@@ -427,11 +429,11 @@ class WholeLists:
         from unskew.judging import list_kernels
 
         size, k, items = hi - lo, item.shape[1], len(job.lists.tests.items)
-        ends = np.arange(size + 1, dtype=np.int64) * k
+        bounds = np.arange(size + 1, dtype=np.int64) * k
         hits = list_kernels.meet(
             frozen(np.arange(lo, hi, dtype=np.int32)),
-            frozen(ends[:-1]),
-            frozen(ends[1:]),
+            frozen(bounds[:-1]),
+            frozen(bounds[1:]),
             frozen(item.reshape(-1)),
             job.judged_start,
             job.judged_item,
@@ -471,10 +473,12 @@ class WholeLists:
             tied = np.empty_like(out.rank)
             ranks = out.start, out.rank, tied, out.judgment
             low, high = common.groups
-            hits = tie_kernels.tied_in_order(common.place, low, high, *where, job.deepest, *ranks)
+            hits = tie_kernels.tied_in_order(
+                common.position, low, high, *where, job.deepest, *ranks
+            )
             return replace(out, tied=tied).up_to(hits)
         hits = list_kernels.ranks_in_order(
-            common.place, *where, job.deepest, out.start, out.rank, out.judgment
+            common.position, *where, job.deepest, out.start, out.rank, out.judgment
         )
         return out.up_to(hits)
 
@@ -504,7 +508,7 @@ class WholeLists:
             out.scored,
         )
         out.unscored[:] = job.lists.size[lo:hi] - out.scored
-        return out.up_to(hits).within(job.deepest)
+        return out.up_to(hits).shallower(job.deepest)
 
 
 @dataclass(frozen=True, eq=False)
@@ -530,30 +534,30 @@ def group(jobs: Sequence[RankJob], ties: Ties, common: F64 | None) -> list[Whole
     common
         The scores of a model that scores alike for all users.
     """
-    drawn: list[WholeLists | DrawnLists] = []
-    whole: list[list[tuple[int, RankJob]]] = []
+    sampled: list[WholeLists | DrawnLists] = []
+    full: list[list[tuple[int, RankJob]]] = []
     for number, job in enumerate(jobs):
         if not job.lists.whole:
-            drawn.append(DrawnLists(number, job, ties))
+            sampled.append(DrawnLists(number, job, ties))
             continue
-        for members in whole:
+        for members in full:
             if _is_alike(members[0][1].lists, job.lists):
                 members.append((number, job))
                 break
         else:
-            whole.append([(number, job)])
-    return [*(WholeLists.of(members, ties, common) for members in whole), *drawn]
+            full.append([(number, job)])
+    return [*(WholeLists.of(members, ties, common) for members in full), *sampled]
 
 
-def _is_alike(one: TargetLists, other: TargetLists) -> bool:
+def _is_alike(first: TargetLists, second: TargetLists) -> bool:
     """Tell whether a user is asked to be given the same ranking."""
     return (
-        one.strata == other.strata == 0
-        and one.train is other.train
-        and one.known is other.known
-        and (one.shortfall == "fill") == (other.shortfall == "fill")
-        and (one.shortfall != "fill" or one.seed == other.seed)
-        and np.array_equal(one.pool.home, other.pool.home)
+        first.strata == second.strata == 0
+        and first.train is second.train
+        and first.known is second.known
+        and (first.shortfall == "fill") == (second.shortfall == "fill")
+        and (first.shortfall != "fill" or first.seed == second.seed)
+        and np.array_equal(first.pool.stratum, second.pool.stratum)
     )
 
 

@@ -88,8 +88,10 @@ def relevance_for(
     """
     stated = stated_relevance(liked, above, gain, loss, relevance)
     if tests.implicit and relevance is None:
-        least = float(tests.value.min(initial=1))
-        rule, notes = _of_implicit(stated or Relevance(least, None, gain, loss), stated is not None)
+        lowest = float(tests.value.min(initial=1))
+        rule, notes = _of_implicit(
+            stated or Relevance(lowest, None, gain, loss), stated is not None
+        )
         return rule, notes
     if stated is not None:
         return stated, []
@@ -148,8 +150,8 @@ def name_systems(runs: object) -> dict[str, object]:
 
 def have_keys(runs: object) -> bool:
     """Tell whether one of the runs was read with several lists per user."""
-    several = runs.values() if isinstance(runs, Mapping) else [runs]
-    return any(isinstance(run, Run) and run.keys is not None for run in several)
+    sources = runs.values() if isinstance(runs, Mapping) else [runs]
+    return any(isinstance(run, Run) and run.keys is not None for run in sources)
 
 
 def read_runs(

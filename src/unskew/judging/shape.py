@@ -67,10 +67,10 @@ class View:
         apply = getattr(self.relevance, rule)
         if not self.label.size or (self.label.min() > MASKED and self.label.max() < POOLED):
             return frozen(apply(self.value))
-        hidden = (self.label == MASKED) | (self.label == POOLED)
-        worth = np.zeros(self.value.size)
-        worth[~hidden] = apply(self.value[~hidden])
-        return frozen(worth)
+        unjudged = (self.label == MASKED) | (self.label == POOLED)
+        amount = np.zeros(self.value.size)
+        amount[~unjudged] = apply(self.value[~unjudged])
+        return frozen(amount)
 
     @cached_property
     def anti(self) -> View:
@@ -96,7 +96,7 @@ class Lists:
     user: I32
     targets: I64 | None = None
     """Number of target items of each list, where known."""
-    asked: TargetLists | None = None
+    source: TargetLists | None = None
     """The target lists, where lists are not those of users."""
 
     def __len__(self) -> int:
@@ -176,10 +176,10 @@ class Matched:
         """
         list_of = np.full(len(users), -1, np.int64)
         list_of[user_table] = np.arange(len(run), dtype=np.int64)
-        at = list_of[lists.user]
+        row = list_of[lists.user]
         bounds = np.append(run.start, 0)  # -1 picks an empty list
-        start = np.where(at >= 0, bounds[at], 0)
-        stop = np.where(at >= 0, bounds[at + 1], 0)
+        start = np.where(row >= 0, bounds[row], 0)
+        stop = np.where(row >= 0, bounds[row + 1], 0)
         if depth is not None:
             stop = np.minimum(stop, start + depth)
         scan = stop if limit is None else np.minimum(stop, start + limit)
@@ -213,14 +213,14 @@ class Matched:
     def _meet(self, judgments: Ratings, lo: int, hi: int, scratch: Scratch | None) -> Hits:
         from unskew.judging import list_kernels
 
-        room = scratch or Scratch()
+        memory = scratch or Scratch()
         user, depth = self.lists.user[lo:hi], self.depth[lo:hi]
         judged = judgments.start[user + 1] - judgments.start[user]
-        most = int(np.minimum(judged, self.scan[lo:hi] - self.start[lo:hi]).sum())
-        start = room.array("start", (hi - lo + 1,), np.int64)
-        rank = room.array("rank", (most,), np.int32)
-        judgment = room.array("judgment", (most,), np.int32)
-        mark = room.array("mark", (len(self.run.items) + 1,), np.int32)
+        capacity = int(np.minimum(judged, self.scan[lo:hi] - self.start[lo:hi]).sum())
+        start = memory.array("start", (hi - lo + 1,), np.int64)
+        rank = memory.array("rank", (capacity,), np.int32)
+        judgment = memory.array("judgment", (capacity,), np.int32)
+        mark = memory.array("mark", (len(self.run.items) + 1,), np.int32)
         count = list_kernels.meet(
             self.lists.user,
             self.start,
@@ -244,10 +244,10 @@ class Matched:
         `owner` is the user of each list by the numbers of the ratings, where these are not by list.
         """
         lists = self.lists if owner is None else Lists(owner)
-        whole = replace(self, scan=self.stop, lists=lists)
+        unlimited = replace(self, scan=self.stop, lists=lists)
         scratch, total = Scratch(), len(lists)
         bounds = [(low, min(low + BLOCK, total)) for low in range(0, total, BLOCK)]
-        return sum(int(whole._meet(ratings, *block, scratch).rank.size) for block in bounds)
+        return sum(int(unlimited._meet(ratings, *block, scratch).rank.size) for block in bounds)
 
 
 @dataclass(frozen=True, eq=False)
@@ -273,8 +273,10 @@ class Ranked(Matched):
         if run is None:
             start = frozen(np.zeros(len(lists) + 1, np.int64))
             run = Run(users, items, start, frozen(np.zeros(0, np.int32)))
-        own = frozen(run.start[:-1]), frozen(run.start[1:])
-        return cls(run, lists, *own, own[1], frozen(table), frozen(table), ranks=ranks, limit=limit)
+        bounds = frozen(run.start[:-1]), frozen(run.start[1:])
+        return cls(
+            run, lists, *bounds, bounds[1], frozen(table), frozen(table), ranks=ranks, limit=limit
+        )
 
     @property
     def is_full(self) -> bool:
@@ -395,7 +397,7 @@ class Basis:
         """Return what messages call a list: its user, and anchor and stratum where it has them."""
         if self.are_several:
             return f"list {number + 1:,}"
-        lists = self.lists.asked
+        lists = self.lists.source
         if lists is None:
             return f"the list of user {self.judgments.users.values[int(self.lists.user[number])]!r}"
         words = f"the list of user {lists.tests.users.values[int(lists.user[number])]!r}"

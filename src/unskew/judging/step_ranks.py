@@ -117,12 +117,12 @@ def _by_user(
     from unskew.judging import list_kernels
 
     scorer, pairs = as_model(model, steps.train), steps.pairs
-    known, further = steps.train, steps.known
+    train, further = steps.train, steps.known
     if not steps.drops:
-        known, further = steps.train.take(np.zeros(len(steps.train), np.bool_)), None
+        train, further = steps.train.take(np.zeros(len(steps.train), np.bool_)), None
     design = Targets(candidates=lambda split: steps.candidates)  # noqa: ARG005
     before = {} if further is None else {"test": further}
-    lists = design.lists(Split(known, pairs, known=before), Relevance(liked=1))
+    lists = design.lists(Split(train, pairs, known=before), Relevance(liked=1))
     limit = deepest
     if deepest is not None and steps.drops:  # items that were met in between may stand above
         limit = deepest + int(np.diff(pairs.start).max(initial=0))
@@ -130,9 +130,9 @@ def _by_user(
     ranking = rank_designs(scorer, [job], ties=ties, seed=seed, threads=threads)[0]
     ranks = ranking.ranks
     owner = np.repeat(lists.user, np.diff(ranks.start)).astype(np.int64)
-    place = _pair_numbers(pairs, owner, lists.judgments.item[ranks.judgment])
+    pair_rows = _pair_numbers(pairs, owner, lists.judgments.item[ranks.judgment])
     pair_rank = np.zeros(len(pairs), np.int64)
-    pair_rank[place] = ranks.rank
+    pair_rank[pair_rows] = ranks.rank
     scored = np.zeros(len(steps.users), np.int64)
     scored[lists.user] = ranks.scored
     missing = int(ranks.unscored.sum()), int(lists.size.sum())
@@ -146,11 +146,11 @@ def _by_user(
     rank, depth = np.zeros((2, len(steps)), np.int64)
     candidate = steps.candidates[pairs.item] if deepest is not None else pair_rank > 0
     counted = frozen(candidate.astype(np.uint8))
-    given = frozen(pair), frozen(pair_rank), counted, frozen(step_of), frozen(scored)
+    arguments = frozen(pair), frozen(pair_rank), counted, frozen(step_of), frozen(scored)
 
     def count(low: int) -> None:
         high = min(low + USERS, len(steps.users))
-        list_kernels.ranks_without_met(steps.log.start, low, high, *given, rank, depth)
+        list_kernels.ranks_without_met(steps.log.start, low, high, *arguments, rank, depth)
 
     map_blocks(count, range(0, len(steps.users), USERS), threads, size=pair.size)
     return StepRanks(frozen(rank), frozen(depth), *missing)
@@ -158,9 +158,9 @@ def _by_user(
 
 def _pair_numbers(pairs: Ratings, user: I64, item: np.ndarray) -> I64:
     """Return the rows of pairs, which are in the order of users and items."""
-    many = np.int64(len(pairs.items))
-    keys = pairs.user.astype(np.int64) * many + pairs.item
-    result: I64 = np.searchsorted(keys, user * many + item)
+    factor = np.int64(len(pairs.items))
+    keys = pairs.user.astype(np.int64) * factor + pairs.item
+    result: I64 = np.searchsorted(keys, user * factor + item)
     return result
 
 
@@ -182,7 +182,7 @@ def _by_history(
     tiles = range(0, len(steps), size)
     count = Steps(len(tiles), progress)
 
-    def one(low: int) -> None:
+    def rank_tile(low: int) -> None:
         high = min(low + size, len(steps))
         list_kernels.ranks_of_next(
             _scores(model, steps, low, high, items),
@@ -204,14 +204,14 @@ def _by_history(
         count.advance()
 
     with one_blas_thread():
-        map_blocks(one, tiles, threads, size=len(steps) * items)
-    asked = int(steps.size.sum())
-    return StepRanks(frozen(rank), frozen(depth), asked - int(depth.sum()), asked)
+        map_blocks(rank_tile, tiles, threads, size=len(steps) * items)
+    scores = int(steps.size.sum())
+    return StepRanks(frozen(rank), frozen(depth), scores - int(depth.sum()), scores)
 
 
 def _scores(model: NextModel, steps: StepLists, low: int, high: int, items: int) -> np.ndarray:
-    given = model.score_next(steps.histories(low, high))
-    table = as_matrix(f"{type(model).__name__}.score_next", given, "NaN")
+    scores = model.score_next(steps.histories(low, high))
+    table = as_matrix(f"{type(model).__name__}.score_next", scores, "NaN")
     if table.shape != (high - low, items):
         raise DataError(
             f"{type(model).__name__}.score_next gave an array of shape {table.shape} for "
@@ -257,10 +257,10 @@ def read_step_ranks(source: object, steps: StepLists, name: str) -> StepRanks:
     step, unmatched = _step_numbers(table, steps, user)
     rank = _ranks(table, step, item, (user, item))
     code = steps.items.codes(frame[item]).astype(np.int64)
-    known = step >= 0
-    depth = np.bincount(step[known], minlength=len(steps)).astype(np.int64)
-    _check_once(table, step, frame[item], known)
-    hit = known & (code == np.where(known, steps.item[step], -2))
+    matched = step >= 0
+    depth = np.bincount(step[matched], minlength=len(steps)).astype(np.int64)
+    _check_once(table, step, frame[item], matched)
+    hit = matched & (code == np.where(matched, steps.item[step], -2))
     ranks = np.zeros(len(steps), np.int64)
     ranks[step[hit]] = rank[hit]
     notes = [f"{name}: {note}" for note in table.notes]
@@ -269,7 +269,7 @@ def read_step_ranks(source: object, steps: StepLists, name: str) -> StepRanks:
     empty = int(np.count_nonzero(depth == 0))
     if empty:
         notes.append(f"{name}: {counted(empty, 'step has', 'steps have')} no list, which counts 0")
-    met = _met(steps, step[known], code[known])
+    met = _met(steps, step[matched], code[matched])
     if met:
         notes.append(
             f"{name}: {counted(met, 'place holds', 'places hold')} an item that the user had met, "
@@ -281,16 +281,16 @@ def read_step_ranks(source: object, steps: StepLists, name: str) -> StepRanks:
 def _step_numbers(table: tables.DataTable, steps: StepLists, user: str) -> tuple[I64, int]:
     """Return the step of each row, -1 for none, and how many have none."""
     frame = table.frame
-    place = table.pick("step", STEP, None)
+    step_column = table.pick("step", STEP, None)
     keys: dict[str, pl.Series] = {"user": pl.Series(steps.users.codes(frame[user]))}
-    asked: dict[str, pl.Series] = {"user": pl.Series(steps.user)}
-    if place is not None:
-        keys["step"] = _whole(table, place)
-        asked["step"] = pl.Series(steps.step).cast(pl.Int64)
+    step_keys: dict[str, pl.Series] = {"user": pl.Series(steps.user)}
+    if step_column is not None:
+        keys["step"] = _whole(table, step_column)
+        step_keys["step"] = pl.Series(steps.step).cast(pl.Int64)
         if steps.session.size:
             session = table.need("session", SESSION, None)
             keys["session"] = _whole(table, session)
-            asked["session"] = pl.Series(steps.session).cast(pl.Int64)
+            step_keys["session"] = pl.Series(steps.session).cast(pl.Int64)
     else:
         time = table.pick("time", tables.TIME, None)
         if time is None:
@@ -299,14 +299,16 @@ def _step_numbers(table: tables.DataTable, steps: StepLists, user: str) -> tuple
                 "steps.to_polars()) or time; there are: " + ", ".join(frame.columns)
             )
         keys["time"] = pl.Series(times.time_column(table, time)[0])
-        asked["time"] = pl.Series(steps.time)
-    given = pl.DataFrame(keys).with_columns(pl.col("user").cast(pl.Int64))
-    known = pl.DataFrame(asked).with_columns(pl.col("user").cast(pl.Int64)).with_row_index("_step")
-    if known.select(list(asked)).is_duplicated().any():
+        step_keys["time"] = pl.Series(steps.time)
+    rows = pl.DataFrame(keys).with_columns(pl.col("user").cast(pl.Int64))
+    numbers = (
+        pl.DataFrame(step_keys).with_columns(pl.col("user").cast(pl.Int64)).with_row_index("_step")
+    )
+    if numbers.select(list(step_keys)).is_duplicated().any():
         raise DataError(
             "several steps of a user have the same time: name them by step in place of time"
         )
-    joined = given.join(known, on=list(keys), how="left", maintain_order="left")
+    joined = rows.join(numbers, on=list(keys), how="left", maintain_order="left")
     step: I64 = joined["_step"].cast(pl.Int64).fill_null(-1).to_numpy()
     return step, int(np.count_nonzero(step < 0))
 
@@ -314,15 +316,15 @@ def _step_numbers(table: tables.DataTable, steps: StepLists, user: str) -> tuple
 def _whole(table: tables.DataTable, name: str) -> pl.Series:
     """Return a column of whole numbers."""
     column = tables.number_column(table, name, "numbers")
-    whole = column.cast(pl.Int64, strict=False)
-    bad = whole.is_null() | (whole.cast(pl.Float64) != column.cast(pl.Float64, strict=False))
+    integers = column.cast(pl.Int64, strict=False)
+    bad = integers.is_null() | (integers.cast(pl.Float64) != column.cast(pl.Float64, strict=False))
     if bad.any():
         row = int(bad.fill_null(value=True).arg_true()[0])
         raise DataError(
             f"{table.source}: column {name!r} must hold whole numbers, got {column[row]!r} in row "
             f"{row + 1}"
         )
-    return whole
+    return integers
 
 
 def _ranks(table: tables.DataTable, step: I64, item: str, taken: tuple[str, ...]) -> I64:
@@ -350,15 +352,15 @@ def _ranks(table: tables.DataTable, step: I64, item: str, taken: tuple[str, ...]
     return rank
 
 
-def _check_once(table: tables.DataTable, step: I64, item: pl.Series, known: np.ndarray) -> None:
+def _check_once(table: tables.DataTable, step: I64, item: pl.Series, matched: np.ndarray) -> None:
     """Refuse an item that a list has twice."""
-    pairs = pl.DataFrame({"step": step, "item": item}).filter(pl.Series(known))
+    pairs = pl.DataFrame({"step": step, "item": item}).filter(pl.Series(matched))
     again = pairs.is_duplicated()
     if again.any():
-        place = int(np.flatnonzero(known)[int(again.arg_true()[0])])
+        row = int(np.flatnonzero(matched)[int(again.arg_true()[0])])
         raise DataError(
-            f"{table.source}: an item is in a list twice, as in row {place + 1}: "
-            f"{item[place]!r}; a list has an item once"
+            f"{table.source}: an item is in a list twice, as in row {row + 1}: "
+            f"{item[row]!r}; a list has an item once"
         )
 
 
@@ -366,11 +368,11 @@ def _met(steps: StepLists, step: I64, code: I64) -> int:
     """Count the places that hold an item which its user met before the step."""
     if not steps.drops:
         return 0
-    many = np.int64(len(steps.items))
-    pair = steps.log_user * many + steps.log.item
+    factor = np.int64(len(steps.items))
+    pair = steps.log_user * factor + steps.log.item
     distinct, first = np.unique(pair, return_index=True)
-    asked = steps.user[step] * many + code
-    place = np.searchsorted(distinct, asked)
-    place[place == distinct.size] = 0
-    there = (distinct[place] == asked) & (code >= 0)
-    return int(np.count_nonzero(there & (first[place] < steps.at[step])))
+    listed = steps.user[step] * factor + code
+    position = np.searchsorted(distinct, listed)
+    position[position == distinct.size] = 0
+    there = (distinct[position] == listed) & (code >= 0)
+    return int(np.count_nonzero(there & (first[position] < steps.at[step])))

@@ -25,7 +25,7 @@ def meet_tied(
     judged_start: I64,
     judged_item: I32,
     to_list: I32,
-    rest: I64,
+    unranked: I64,
     is_target: U8,
     lo: int,
     hi: int,
@@ -37,9 +37,10 @@ def meet_tied(
 ) -> int:
     """Find the judged items of lists lo..hi and the groups of equal scores they belong to.
 
-    As `kernels.meet`. A group that begins above `list_scan` is looked at as a whole. Where `rest`
-    is not empty, so many targets follow each list in random order: a judged target that the list
-    does not hold (`is_target`) belongs to that last group. Returns the number of hits.
+    As `kernels.meet`. A group that begins above `list_scan` is looked at as a whole. Where
+    `unranked` is not empty, so many targets follow each list in random order: a judged target
+    that the list does not hold (`is_target`) belongs to that last group. Returns the number of
+    hits.
     """
     mark[:] = -1
     start[0] = 0
@@ -62,11 +63,11 @@ def meet_tied(
                     hit += 1
                     mark[list_item[s]] = -1
             slot = stop
-        if rest.size and slot >= end:
+        if unranked.size and slot >= end:
             for j in range(first, last):
-                at = to_list[judged_item[j]]
-                if is_target[j] and (at < 0 or mark[at] == j):
-                    rank[hit], tied[hit], judgment[hit] = end - begin + 1, rest[row], j
+                item = to_list[judged_item[j]]
+                if is_target[j] and (item < 0 or mark[item] == j):
+                    rank[hit], tied[hit], judgment[hit] = end - begin + 1, unranked[row], j
                     hit += 1
         start[row - lo + 1] = hit
     return hit
@@ -77,7 +78,7 @@ def condense(start: I64, rank: I32, judgment: I32, label: I8) -> tuple[I64, I32,
     """Keep the hits that are liked (1) or disliked (2); groups hold judged items only."""
     new_start = np.zeros(start.size, np.int64)
     new_rank = np.empty(judgment.size, np.int32)
-    kept = np.empty(judgment.size, np.int32)
+    new_judgment = np.empty(judgment.size, np.int32)
     tied = np.empty(judgment.size, np.int32)
     hit = 0
     for row in range(start.size - 1):
@@ -86,14 +87,14 @@ def condense(start: I64, rank: I32, judgment: I32, label: I8) -> tuple[I64, I32,
             begin, shared = hit, rank[h]
             while h < start[row + 1] and rank[h] == shared:
                 if label[judgment[h]] == 1 or label[judgment[h]] == 2:
-                    kept[hit] = judgment[h]
+                    new_judgment[hit] = judgment[h]
                     new_rank[hit] = begin - new_start[row] + 1
                     hit += 1
                 h += 1
             for c in range(begin, hit):
                 tied[c] = hit - begin
         new_start[row + 1] = hit
-    return new_start, new_rank[:hit], kept[:hit], tied[:hit]
+    return new_start, new_rank[:hit], new_judgment[:hit], tied[:hit]
 
 
 @kernel
@@ -103,13 +104,13 @@ def listed_targets(
     list_end: I64,
     list_item: I32,
     from_run: I32,
-    known: Mask,
+    catalogue: Mask,
     train_start: I64,
     train_item: I32,
 ) -> I64:
     """Count the slots of each list that hold a target: in the catalogue and not in training."""
     count = np.zeros(list_start.size, np.int64)
-    mark = np.full(known.size, -1, np.int32)
+    mark = np.full(catalogue.size, -1, np.int32)
     for row in range(list_start.size):
         u = user[row]
         if train_start.size:
@@ -118,7 +119,7 @@ def listed_targets(
         for slot in range(list_start[row], list_end[row]):
             if list_item[slot] >= 0:
                 i = from_run[list_item[slot]]
-                count[row] += known[i] and mark[i] != u
+                count[row] += catalogue[i] and mark[i] != u
     return count
 
 
@@ -145,8 +146,8 @@ def mark_targets(
     for r in range(lo, hi):
         low, high = start[r - lo], start[r - lo + 1]
         for j in range(judged_start[r], judged_start[r + 1]):
-            at = first_from(target, low, high, judged_item[j])
-            is_target[j] = at < high and target[at] == judged_item[j]
+            position = first_from(target, low, high, judged_item[j])
+            is_target[j] = position < high and target[position] == judged_item[j]
 
 
 @kernel
@@ -183,7 +184,7 @@ def tied_in_tile(
     hi: int,
     cand: I32,
     cand_start: I64,
-    home: I32,
+    stratum_of: I32,
     train_start: I64,
     train_item: I32,
     judged_start: I64,
@@ -199,13 +200,13 @@ def tied_in_tile(
 
     As `rank_kernels.ranks_in_tile`.
     """
-    known = np.full(home.size, -1, np.int32)
-    most = 0
+    mark = np.full(stratum_of.size, -1, np.int32)
+    longest = 0
     for r in range(lo, hi):
-        most = max(most, judged_start[r + 1] - judged_start[r])
-    value, more = np.empty(most), np.empty(most)
-    row, rows = np.empty(most, np.int32), np.empty(most, np.int32)
-    above, equal = np.empty(most + 1, np.int64), np.empty(most + 1, np.int64)
+        longest = max(longest, judged_start[r + 1] - judged_start[r])
+    value, more = np.empty(longest), np.empty(longest)
+    row, rows = np.empty(longest, np.int32), np.empty(longest, np.int32)
+    above, equal = np.empty(longest + 1, np.int64), np.empty(longest + 1, np.int64)
     hit = 0
     start[0] = 0
     for r in range(lo, hi):
@@ -213,29 +214,29 @@ def tied_in_tile(
         s = max(stratum[r], 0)
         scores = tile[tile_row[r - lo]]
         for j in range(train_start[u], train_start[u + 1]):
-            known[train_item[j]] = u
+            mark[train_item[j]] = u
         n = 0
         for j in range(judged_start[r], judged_start[r + 1]):
             i = judged_item[j]
-            if home[i] == s and known[i] != u and not np.isnan(scores[i]):
+            if stratum_of[i] == s and mark[i] != u and not np.isnan(scores[i]):
                 value[n], row[n] = scores[i], j
                 n += 1
         sort_falling(value, row, n, more, rows)
         above[: n + 1], equal[: n + 1] = 0, 0
-        least = value[n - 1] if n else np.inf
+        lowest = value[n - 1] if n else np.inf
         total = 0
         for c in range(cand_start[s], cand_start[s + 1]):
             i = cand[c]
             x = np.float64(scores[i])
-            if known[i] == u or np.isnan(x):
+            if mark[i] == u or np.isnan(x):
                 continue
             total += 1
-            if n and x >= least:
-                at = count_above(value, n, x)
-                if value[at] == x:
-                    equal[at] += 1
+            if n and x >= lowest:
+                position = count_above(value, n, x)
+                if value[position] == x:
+                    equal[position] += 1
                 else:
-                    above[at] += 1
+                    above[position] += 1
         hit = write_groups(value, row, n, above, equal, limit, hit, rank, tied, judgment)
         start[r - lo + 1] = hit
         scored[r - lo] = total
@@ -252,7 +253,7 @@ def tied_in_best(
     hi: int,
     cand: I32,
     cand_start: I64,
-    home: I32,
+    stratum_of: I32,
     train_start: I64,
     train_item: I32,
     best: F64,
@@ -267,12 +268,12 @@ def tied_in_best(
 
     Only the group of the last of these can go on below them: its items are counted.
     """
-    known = np.full(home.size, -1, np.int32)
-    most = 0
+    mark = np.full(stratum_of.size, -1, np.int32)
+    longest = 0
     for r in range(lo, hi):
-        most = max(most, judged_start[r + 1] - judged_start[r])
-    value, more = np.empty(most), np.empty(most)
-    row, rows = np.empty(most, np.int32), np.empty(most, np.int32)
+        longest = max(longest, judged_start[r + 1] - judged_start[r])
+    value, more = np.empty(longest), np.empty(longest)
+    row, rows = np.empty(longest, np.int32), np.empty(longest, np.int32)
     hit = 0
     start[0] = 0
     for r in range(lo, hi):
@@ -283,26 +284,26 @@ def tied_in_best(
         size = top.size
         while size and np.isnan(top[size - 1]):
             size -= 1
-        least = top[size - 1] if size else np.inf
+        lowest = top[size - 1] if size else np.inf
         for j in range(train_start[u], train_start[u + 1]):
-            known[train_item[j]] = u
+            mark[train_item[j]] = u
         n = 0
         for j in range(judged_start[r], judged_start[r + 1]):
             i = judged_item[j]
-            if size and home[i] == s and known[i] != u and scores[i] >= least:
+            if size and stratum_of[i] == s and mark[i] != u and scores[i] >= lowest:
                 value[n], row[n] = scores[i], j
                 n += 1
         sort_falling(value, row, n, more, rows)
         last = 0  # of the group at the end
-        if n and value[n - 1] == least:
-            last = count_equal(scores, cand, low, high, least)
+        if n and value[n - 1] == lowest:
+            last = count_equal(scores, cand, low, high, lowest)
             for j in range(train_start[u], train_start[u + 1]):
                 i = train_item[j]
-                last -= home[i] == s and scores[i] == least
+                last -= stratum_of[i] == s and scores[i] == lowest
         for c in range(n):
             above = count_above(top, size, value[c])
             equal = last
-            if value[c] != least:
+            if value[c] != lowest:
                 equal = above
                 while top[equal] == value[c]:
                     equal += 1
@@ -348,12 +349,12 @@ def tied_in_lists(
 
     With `fill`, what could not be scored is the last group.
     """
-    most = 0
+    longest = 0
     for r in range(lo, hi):
-        most = max(most, judged_start[r + 1] - judged_start[r])
-    value, more = np.empty(most), np.empty(most)
-    row, rows = np.empty(most, np.int32), np.empty(most, np.int32)
-    above, equal = np.empty(most + 1, np.int64), np.empty(most + 1, np.int64)
+        longest = max(longest, judged_start[r + 1] - judged_start[r])
+    value, more = np.empty(longest), np.empty(longest)
+    row, rows = np.empty(longest, np.int32), np.empty(longest, np.int32)
+    above, equal = np.empty(longest + 1, np.int64), np.empty(longest + 1, np.int64)
     hit = 0
     start[0] = 0
     for r in range(lo, hi):
@@ -362,8 +363,8 @@ def tied_in_lists(
         n = 0
         for j in range(judged_start[r], judged_start[r + 1]):
             i = judged_item[j]
-            at = first_from(target, low, high, i)
-            if at < high and target[at] == i:
+            position = first_from(target, low, high, i)
+            if position < high and target[position] == i:
                 x = as_score(np.float64(scores[i]), fill)
                 if not np.isnan(x):
                     value[n], row[n] = x, j
@@ -376,11 +377,11 @@ def tied_in_lists(
             if np.isnan(x):
                 continue
             total += 1
-            at = count_above(value, n, x)
-            if at < n and value[at] == x:
-                equal[at] += 1
+            position = count_above(value, n, x)
+            if position < n and value[position] == x:
+                equal[position] += 1
             else:
-                above[at] += 1
+                above[position] += 1
         hit = write_groups(value, row, n, above, equal, limit, hit, rank, tied, judgment)
         start[r - lo + 1] = hit
         scored[r - lo] = total
@@ -397,7 +398,7 @@ def as_score(x: float, fill: bool) -> float:
 
 @kernel
 def tied_in_order(
-    place: I32,
+    position: I32,
     low: I32,
     high: I32,
     user: I32,
@@ -418,28 +419,28 @@ def tied_in_order(
     As `order_kernels.ranks_in_order`; `low` and `high` are the first place of each place's group,
     and the one after its last.
     """
-    most, widest = 0, 0
+    longest, widest = 0, 0
     for r in range(lo, hi):
-        most = max(most, judged_start[r + 1] - judged_start[r])
+        longest = max(longest, judged_start[r + 1] - judged_start[r])
         widest = max(widest, train_start[user[r] + 1] - train_start[user[r]])
-    known, where = np.empty(widest, np.int32), np.empty(most, np.int32)
-    row = np.empty(most, np.int32)
-    is_known = np.full(place.size, -1, np.int32)
+    trained, where = np.empty(widest, np.int32), np.empty(longest, np.int32)
+    row = np.empty(longest, np.int32)
+    is_known = np.full(position.size, -1, np.int32)
     hit = 0
     start[0] = 0
     for r in range(lo, hi):
         u = user[r]
         size, n = places_of_list(
-            u, r, place, train_start, train_item, judged_start, judged_item, is_known, known,
+            u, r, position, train_start, train_item, judged_start, judged_item, is_known, trained,
             where, row,
         )  # fmt: skip
         before, inside = 0, 0
         for c in range(n):
             begin, end = low[where[c]], high[where[c]]
-            while before < size and known[before] < begin:
+            while before < size and trained[before] < begin:
                 before += 1
             inside = max(inside, before)
-            while inside < size and known[inside] < end:
+            while inside < size and trained[inside] < end:
                 inside += 1
             if begin - before >= limit:
                 break

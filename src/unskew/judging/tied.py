@@ -31,14 +31,14 @@ def check_ties(ties: str | None, unranked: str | None) -> str:
     """Return what becomes of items that a list does not hold; refuse what does not go together."""
     if ties is not None:
         choose("ties", ties, (*TIES, EXPECTED))
-    rest = choose("unranked", unranked or "out", UNRANKED)
-    if rest == "last" and ties != EXPECTED:
+    choice = choose("unranked", unranked or "out", UNRANKED)
+    if choice == "last" and ties != EXPECTED:
         raise SettingError(
             "unranked='last' puts the items that a list does not hold in random order: give ",
             Spelling("ties='expected'", "--ties expected"),
             ", which averages over these orders",
         )
-    return rest
+    return choice
 
 
 def refuse_order() -> SettingError:
@@ -57,7 +57,7 @@ class TiedRun(Matched):
 
     end: I64 = field(kw_only=True)
     """Where each list ends, whatever the depth at which it is cut."""
-    rest: I64 = field(kw_only=True)
+    unranked: I64 = field(kw_only=True)
     """How many targets follow each list in random order; empty where they are in no place."""
     is_target: U8 = field(kw_only=True)
     """Of each judgment: whether it can be among these; empty where there are none."""
@@ -67,22 +67,22 @@ class TiedRun(Matched):
     @cached_property
     def scores(self) -> F64:
         """The scores of the run; without any, no two places are equal."""
-        given = self.run.score
-        return frozen(np.full(self.run.item.size, np.nan) if given is None else given)
+        score = self.run.score
+        return frozen(np.full(self.run.item.size, np.nan) if score is None else score)
 
     @property
     def is_full(self) -> bool:
         """Whether lists go to the last target."""
-        return self.rest.size > 0 and self.limit is None
+        return self.unranked.size > 0 and self.limit is None
 
     @cached_property
     def depth(self) -> I64:
         """How many items of each list are ranked, with those that follow in random order."""
-        if not self.rest.size:
+        if not self.unranked.size:
             lengths: I64 = self.stop - self.start
             return lengths
-        whole = self.end - self.start + self.rest
-        return whole if self.limit is None else np.minimum(whole, self.limit)
+        full = self.end - self.start + self.unranked
+        return full if self.limit is None else np.minimum(full, self.limit)
 
     def hits(self, judgments: Ratings, lo: int, hi: int, scratch: Scratch | None = None) -> Hits:  # noqa: ARG002
         """Refuse: equal scores have no order."""
@@ -93,10 +93,10 @@ class TiedRun(Matched):
         from unskew.judging import tie_kernels
 
         user = self.lists.user[lo:hi]
-        most = int((judgments.start[user + 1] - judgments.start[user]).sum())
+        capacity = int((judgments.start[user + 1] - judgments.start[user]).sum())
         start = scratch.array("start", (hi - lo + 1,), np.int64)
         rank, tied, judgment = (
-            scratch.array(name, (most,), np.int32) for name in ("rank", "tied", "judgment")
+            scratch.array(name, (capacity,), np.int32) for name in ("rank", "tied", "judgment")
         )
         count = tie_kernels.meet_tied(
             self.lists.user,
@@ -108,7 +108,7 @@ class TiedRun(Matched):
             judgments.start,
             judgments.item,
             self.to_run,
-            self.rest,
+            self.unranked,
             self.is_target,
             lo,
             hi,
@@ -179,15 +179,15 @@ def tie(name: str, matched: Matched, limit: int | None, targets: TargetItems | N
             scan=frozen(np.minimum(scan, start + limit)),
         )
     nothing = frozen(np.zeros(0, np.int64)), frozen(np.zeros(0, np.uint8))
-    rest, is_target = nothing
+    unranked, is_target = nothing
     if targets is not None:
         # A list that is not there stays so: no ranking was given that could be filled up.
         left = np.where(end > start, targets.count - targets.listed(matched, end), 0)
-        rest, is_target = frozen(left), targets.is_target
+        unranked, is_target = frozen(left), targets.is_target
     return TiedRun(
         **{key: getattr(matched, key) for key in Matched.__dataclass_fields__},
         end=end,
-        rest=rest,
+        unranked=unranked,
         is_target=is_target,
         limit=limit,
     )
@@ -216,13 +216,13 @@ class TargetItems:
     """How many, of each list."""
     is_target: U8
     """Of each judgment."""
-    known: Mask | None = None
+    catalogue: Mask | None = None
     """The catalogue; None where lists hold targets only."""
     train: Ratings | None = None
 
     @classmethod
     def of_catalogue(
-        cls, judgments: Ratings, count: I64, known: Mask, train: Ratings | None
+        cls, judgments: Ratings, count: I64, catalogue: Mask, train: Ratings | None
     ) -> TargetItems:
         """Take the catalogue without each user's training items; all judged items are in it."""
         from unskew.judging import tie_kernels
@@ -230,9 +230,9 @@ class TargetItems:
         is_target = np.ones(len(judgments), np.uint8)
         if train is not None:
             is_target = tie_kernels.untrained(
-                judgments.start, judgments.item, train.start, train.item, known.size
+                judgments.start, judgments.item, train.start, train.item, catalogue.size
             )
-        return cls(count, frozen(is_target), frozen(known), train)
+        return cls(count, frozen(is_target), frozen(catalogue), train)
 
     @classmethod
     def of_lists(cls, lists: TargetLists) -> TargetItems:
@@ -254,7 +254,7 @@ class TargetItems:
 
         none: I64 = frozen(np.zeros(0, np.int64))
         item: I32 = frozen(np.zeros(0, np.int32))
-        known = np.ones(matched.from_run.max(initial=0) + 1, np.bool_)
+        everything = np.ones(matched.from_run.max(initial=0) + 1, np.bool_)
         bought = (none, item) if self.train is None else (self.train.start, self.train.item)
         return tie_kernels.listed_targets(
             matched.lists.user,
@@ -262,6 +262,6 @@ class TargetItems:
             end,
             matched.run.item,
             matched.from_run,
-            frozen(known) if self.known is None else self.known,
+            frozen(everything) if self.catalogue is None else self.catalogue,
             *bought,
         )

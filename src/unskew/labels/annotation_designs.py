@@ -42,7 +42,7 @@ class Wave:
 
 
 def allocate(
-    sizes: I64, scores: F64, budget: int, least: int = LEAST, used: I64 | None = None
+    sizes: I64, scores: F64, budget: int, minimum: int = LEAST, used: I64 | None = None
 ) -> I64:
     r"""Spread a budget over strata so that the variance of the total is least.
 
@@ -70,7 +70,7 @@ def allocate(
     >>> allocate(np.array([1000, 1000]), np.array([300.0, 100.0]), 100).tolist()
     [75, 25]
     """
-    start = np.minimum(sizes, least)
+    start = np.minimum(sizes, minimum)
     counts = start if used is None else np.maximum(start, used)
     if not int(counts.sum()) <= budget <= int(sizes.sum()):
         raise SettingError(
@@ -112,15 +112,15 @@ def spreads(coefficient: F64, value: F64, stratum: I32, strata: int) -> F64:
     common spread, and none counts as less spread than a quarter of it: labels of a model that
     agree with each other may all be wrong.
     """
-    known = ~np.isnan(value)
-    groups, added = stratum[known], coefficient[:, known] * value[known]
+    valid = ~np.isnan(value)
+    groups, added = stratum[valid], coefficient[:, valid] * value[valid]
     count = np.bincount(groups, minlength=strata)
-    within = np.zeros(strata)
+    squares = np.zeros(strata)
     for row in added:
         mean = np.bincount(groups, row, strata) / np.maximum(count, 1)
-        within += np.bincount(groups, (row - mean[groups]) ** 2, strata)
-    common = float(within.sum()) / max(int(np.maximum(count - 1, 0).sum()), 1)
-    variance = (within + 2 * common) / (np.maximum(count - 1, 0) + 2)
+        squares += np.bincount(groups, (row - mean[groups]) ** 2, strata)
+    common = float(squares.sum()) / max(int(np.maximum(count - 1, 0).sum()), 1)
+    variance = (squares + 2 * common) / (np.maximum(count - 1, 0) + 2)
     result: F64 = np.sqrt(np.maximum(variance, _FLOOR**2 * common))
     return result if common > 0 else np.ones(strata)
 
@@ -150,22 +150,22 @@ def strata_of(
     """
     code, names = np.zeros(rows.size, np.int64), [""]
     for name in by:
-        one = _sides(pairs) if two and name == "disagreement" else pairs.strata(name)
-        code = code * len(one.names) + one.code[rows]
-        names = [", ".join(filter(None, (old, new))) for old in names for new in one.names]
+        division = _sides(pairs) if two and name == "disagreement" else pairs.strata(name)
+        code = code * len(division.names) + division.code[rows]
+        names = [", ".join(filter(None, (old, new))) for old in names for new in division.names]
     present, code = np.unique(code, return_inverse=True)
     groups = [[names[number]] for number in present]
     sizes = np.bincount(code).tolist()
-    place = np.arange(len(groups))
+    target = np.arange(len(groups))
     while len(groups) > 1 and min(sizes) * budget < LABELS_PER_STRATUM * rows.size:
         k = sizes.index(min(sizes))
-        other = min((n for n in (k - 1, k + 1) if 0 <= n < len(groups)), key=lambda n: sizes[n])
-        first, second = sorted((k, other))
+        neighbour = min((n for n in (k - 1, k + 1) if 0 <= n < len(groups)), key=lambda n: sizes[n])
+        first, second = sorted((k, neighbour))
         groups[first] += groups.pop(second)
         sizes[first] += sizes.pop(second)
-        place = np.where(place >= second, place - 1, place)
+        target = np.where(target >= second, target - 1, target)
     joined = tuple(map(_joined_name, groups))
-    return PairStrata(joined, frozen(place[code].astype(np.int32))), len(present)
+    return PairStrata(joined, frozen(target[code].astype(np.int32))), len(present)
 
 
 def check_strata(by: Sequence[str]) -> tuple[str, ...]:
@@ -188,16 +188,16 @@ def next_rows(
     """
     user, item = (Ids.number(column)[1] for column in ids)
     key = draw(seed, "annotate/pair", user, item)
-    free = np.flatnonzero(~taken)
-    free = free[np.argsort(key[free], kind="stable")]
+    candidates = np.flatnonzero(~taken)
+    candidates = candidates[np.argsort(key[candidates], kind="stable")]
     if wave.slots is None:
-        return free[: wave.size]
+        return candidates[: wave.size]
     order = generator(seed, "annotate/slots", number).permutation(
         np.repeat(np.arange(len(wave.slots)), wave.slots)
     )
     rows = np.empty(order.size, np.int64)
     for k, slots in enumerate(wave.slots):
-        rows[order == k] = free[stratum[free] == k][:slots]
+        rows[order == k] = candidates[stratum[candidates] == k][:slots]
     return rows
 
 

@@ -35,7 +35,7 @@ ROW, LABEL = "row", "label"
 
 def write_plan(
     folder: str | os.PathLike[str],
-    asked: pl.DataFrame,
+    unlabelled: pl.DataFrame,
     titles: object,
     pairs: pl.DataFrame,
     card: Mapping[str, Any],
@@ -59,17 +59,17 @@ def write_plan(
     force
         Write into a folder that is not empty.
     """
-    home = check_folder(folder, force)
-    _check_unfilled(inner_path(home, TO_JUDGE))
-    sheet = _sheet(asked, titles)
-    with replacing_folder(home) as part:
+    path = check_folder(folder, force)
+    _check_unfilled(inner_path(path, TO_JUDGE))
+    sheet = _sheet(unlabelled, titles)
+    with replacing_folder(path) as part:
         write_table(sheet, part / TO_JUDGE, "csv")
         write_table(pairs, part / PAIRS, "parquet")
         files = {PAIRS: digest_of_file(part / PAIRS)}
         content = {"format": FORMAT, **card, "files": files, "versions": versions()}
         (part / CARD).write_bytes(sealed(content))
         (part / GUIDE).write_text(_guide(*card["scale"]), encoding="utf-8")
-    return home
+    return path
 
 
 def _check_unfilled(path: Path) -> None:
@@ -83,9 +83,9 @@ def _check_unfilled(path: Path) -> None:
     raise SettingError(f"{path} holds labels, and is not overwritten: give another folder")
 
 
-def _sheet(asked: pl.DataFrame, titles: object) -> pl.DataFrame:
+def _sheet(unlabelled: pl.DataFrame, titles: object) -> pl.DataFrame:
     """Return what people see: the pairs in their order, and nothing that tells why."""
-    frame = asked.with_row_index(ROW, offset=1)
+    frame = unlabelled.with_row_index(ROW, offset=1)
     if titles is not None:
         frame = pl.concat([frame, _titles(titles, frame["item"])], how="horizontal")
     return frame.with_columns(pl.lit(None, pl.String).alias(LABEL))
@@ -109,8 +109,8 @@ def _titles(titles: object, items: pl.Series) -> pl.DataFrame:
         )
     row = np.full(len(ids) + 1, -1, np.int64)
     row[codes] = np.arange(codes.size)
-    at = row[ids.codes(items)]
-    index = pl.Series(at).replace(-1, None).cast(pl.UInt32)
+    position = row[ids.codes(items)]
+    index = pl.Series(position).replace(-1, None).cast(pl.UInt32)
     seen = table.frame.select(more).select(pl.all().gather(index))
     # Control characters of a title would drive the terminal that shows it.
     safe = pl.col(pl.String).map_elements(visible, return_dtype=pl.String)
@@ -222,8 +222,8 @@ class AnnotationPlan(Result):
     def worth_range(self) -> tuple[float, float]:
         """The least and the most that a label is worth."""
         levels = np.arange(self.scale[0], self.scale[1] + 1, dtype=np.float64)
-        worth = self.worth(levels)
-        return float(worth.min()), float(worth.max())
+        values = self.worth(levels)
+        return float(values.min()), float(values.max())
 
     def worth(self, label: F64) -> F64:
         """Return what labels add at a place that counts 1; NaN stays NaN."""
@@ -235,9 +235,9 @@ class AnnotationPlan(Result):
 
     def draws(self, contrast: int) -> Draws:
         """Return the pairs in the order in which they are judged, for a confidence sequence."""
-        rest = np.ones(self.user.len(), np.bool_)
-        rest[self.order] = False
-        rows = np.concatenate([self.order, np.flatnonzero(rest)])
+        is_left = np.ones(self.user.len(), np.bool_)
+        is_left[self.order] = False
+        rows = np.concatenate([self.order, np.flatnonzero(is_left)])
         none = (-1,) * len(self.strata)
         slots = [none if wave.slots is None else wave.slots for wave in self.waves]
         hint = np.zeros(rows.size) if self.hint is None else self.hint[rows]
@@ -247,7 +247,7 @@ class AnnotationPlan(Result):
             hint=frozen(hint),
             stratum=frozen(self.stratum[rows]),
             slots=frozen(np.array(slots, np.float64)),
-            ends=frozen(np.cumsum([wave.size for wave in self.waves])),
+            stops=frozen(np.cumsum([wave.size for wave in self.waves])),
             low=low,
             high=high,
         )
@@ -269,14 +269,14 @@ class AnnotationPlan(Result):
         """
         starts = np.cumsum([0, *(wave.size for wave in self.waves)])
         begun = [pair for pair in zip(starts, self.waves, strict=False) if pair[0] < count]
-        fixed = max((int(at) for at, wave in begun if wave.uses_labels), default=0)
+        fixed = max((int(start) for start, wave in begun if wave.uses_labels), default=0)
         rows = self.order[:count]
         if all(wave.slots is None for _, wave in begun):
             return np.full(count, count / self.user.len()), None
         group = self.stratum[rows].copy()
         left = self.sizes() - np.bincount(group[:fixed], minlength=len(self.strata))
-        drawn = np.bincount(group[fixed:], minlength=len(self.strata))
-        chance = drawn[group] / np.maximum(left[group], 1)
+        counts = np.bincount(group[fixed:], minlength=len(self.strata))
+        chance = counts[group] / np.maximum(left[group], 1)
         chance[:fixed], group[:fixed] = 1.0, -1
         return chance, group
 
@@ -345,21 +345,21 @@ class AnnotationPlan(Result):
             Write into a folder that is not empty. A file that holds labels is never overwritten.
         """
         rows = self.order[~self.labels.judged]
-        asked = pl.DataFrame({"user": self.user.gather(rows), "item": self.item.gather(rows)})
-        return write_plan(folder, asked, titles, self._every_pair(), self.card(), force=force)
+        unlabelled = pl.DataFrame({"user": self.user.gather(rows), "item": self.item.gather(rows)})
+        return write_plan(folder, unlabelled, titles, self._every_pair(), self.card(), force=force)
 
     def _every_pair(self) -> pl.DataFrame:
         """Return all pairs that count, with everything that the plan knows of them."""
         size = self.user.len()
-        place = np.zeros(size, np.int64)
-        place[self.order] = np.arange(1, self.order.size + 1)
+        rank = np.zeros(size, np.int64)
+        rank[self.order] = np.arange(1, self.order.size + 1)
         label, unclear = np.full(size, np.nan), np.zeros(size, np.bool_)
         label[self.order], unclear[self.order] = self.labels.value, self.labels.unclear
         columns: dict[str, Any] = {
             "user": self.user,
             "item": self.item,
             "stratum": self.stratum,
-            "place": pl.Series(place).replace(0, None),
+            "place": pl.Series(rank).replace(0, None),
             "label": pl.Series(label).fill_nan(None),
             "unclear": unclear,
         }
@@ -373,15 +373,15 @@ class AnnotationPlan(Result):
         """Return the plan with so many further pairs behind those that it has."""
         taken = np.zeros(self.user.len(), np.bool_)
         taken[self.order] = True
-        free = int((~taken).sum())
-        if budget > free:
+        left = int((~taken).sum())
+        if budget > left:
             raise SettingError(
-                f"budget={budget}: only {counted(free, 'pair is', 'pairs are')} left"
+                f"budget={budget}: only {counted(left, 'pair is', 'pairs are')} left"
             )
         used = np.bincount(self.stratum[self.order], minlength=len(self.strata))
         value = np.full(taken.size, np.nan)
-        known = self.order[: labels.value.size]
-        value[known] = self.worth(labels.value)
+        planned = self.order[: labels.value.size]
+        value[planned] = self.worth(labels.value)
         if design == "neyman":
             check_pilot(self, value)
             wave = neyman_wave(self, self._unexplained(value), budget, used, uses_labels=True)
@@ -396,12 +396,12 @@ class AnnotationPlan(Result):
 
     def _unexplained(self, value: F64) -> F64:
         """Return what the labels of a model leave unexplained of values, by a straight line."""
-        known = ~np.isnan(value)
-        if self.hint is None or known.sum() < 3 or np.ptp(self.hint[known]) == 0:
+        valid = ~np.isnan(value)
+        if self.hint is None or valid.sum() < 3 or np.ptp(self.hint[valid]) == 0:
             return value
-        slope, level = np.polyfit(self.hint[known], value[known], 1)
-        rest: F64 = value - (level + slope * self.hint)
-        return rest
+        slope, level = np.polyfit(self.hint[valid], value[valid], 1)
+        residual: F64 = value - (level + slope * self.hint)
+        return residual
 
     def _explanation(self) -> list[str]:
         low, high = self.scale
@@ -431,16 +431,16 @@ class AnnotationPlan(Result):
         return {**self.card(), "budget": self.budget, "pairs": self.pairs()}
 
 
-def worth_of(one: PlaceSum, rule: Relevance, label: F64) -> F64:
+def worth_of(metric: PlaceSum, rule: Relevance, label: F64) -> F64:
     """Return what labels add at a place that counts 1; NaN stays NaN."""
-    known = ~np.isnan(label)
-    worth = np.full(label.size, np.nan)
-    given = label[known]
-    if one.counts_gain:
-        worth[known] = rule.losses(given) if one.metric.anti else rule.gains(given)
+    valid = ~np.isnan(label)
+    result = np.full(label.size, np.nan)
+    values = label[valid]
+    if metric.counts_gain:
+        result[valid] = rule.losses(values) if metric.metric.anti else rule.gains(values)
     else:
-        worth[known] = rule.is_liked(given) != one.metric.anti
-    return worth
+        result[valid] = rule.is_liked(values) != metric.metric.anti
+    return result
 
 
 def plain_wave(design: str, sizes: I64, budget: int, used: I64) -> Wave:
@@ -463,11 +463,11 @@ def neyman_wave(
 
 def check_pilot(plan: AnnotationPlan, value: F64) -> None:
     """Refuse to learn the spread from a handful of labels."""
-    known = int((~np.isnan(value)).sum())
-    least = 2 * len(plan.strata)
-    if known < least:
+    count = int((~np.isnan(value)).sum())
+    minimum = 2 * len(plan.strata)
+    if count < minimum:
         raise DataError(
             f"design='neyman' takes the spread of each stratum from labels, and "
-            f"{counted(known, 'pair has', 'pairs have')} one: judge at least {least}, or extend by "
-            f"design='stratified'"
+            f"{counted(count, 'pair has', 'pairs have')} one: judge at least {minimum}, or extend "
+            f"by design='stratified'"
         )

@@ -55,8 +55,8 @@ class AnnotationStatus(Result):
     def table(self) -> pl.DataFrame:
         """Return a row per contrast: low, estimate, high."""
         rows = [
-            (name, one.low, one.estimate, one.high)
-            for name, one in zip(self.plan.contrasts, self.intervals, strict=True)
+            (name, interval.low, interval.estimate, interval.high)
+            for name, interval in zip(self.plan.contrasts, self.intervals, strict=True)
         ]
         what = "difference" if self.plan.estimand == "difference" else "system"
         return pl.DataFrame(rows, [what, "low", "estimate", "high"], orient="row").fill_nan(None)
@@ -83,21 +83,21 @@ class AnnotationStatus(Result):
 
         is_difference = self.plan.estimand == "difference"
         rows = [{**row, "zero": 0.0} for row in self.path().to_dicts()]
-        whole = alt.Chart(alt.NamedData(name="rows"), width=520, height=260)
-        band = whole.mark_area(opacity=0.35, interpolate="step-after").encode(
+        base = alt.Chart(alt.NamedData(name="rows"), width=520, height=260)
+        band = base.mark_area(opacity=0.35, interpolate="step-after").encode(
             x=alt.X("labels:Q", title="labels"),
             y=alt.Y("low:Q", title="difference" if is_difference else self.plan.metric),
             y2="high:Q",
             color=alt.Color("contrast:N"),
         )
-        none = whole.mark_line(strokeDash=[4, 3], color=GREY).encode(x="labels:Q", y="zero:Q")
+        none = base.mark_line(strokeDash=[4, 3], color=GREY).encode(x="labels:Q", y="zero:Q")
         chart = alt.layer(band, none) if is_difference else band
         lines = [*self._explanation(), *self._conclusion()]
         return as_figure(chart, f"{self.plan.metric}: what labels say", lines, rows)
 
     def _explanation(self) -> list[str]:
-        many = len(self.intervals)
-        together = f" (all {many} together)" if many > 1 else ""
+        count = len(self.intervals)
+        together = f" (all {count} together)" if count > 1 else ""
         return [
             f"{self.plan.metric}: {counted(self.judged, 'label')} of {self.plan.budget:,} planned, "
             f"{self.plan.user.len():,} pairs in all; {self.plan.design} design",
@@ -164,27 +164,27 @@ def status_of(
             f"smallest difference {smallest:g}: the plan stated {plan.smallest:g} before anything "
             f"was judged"
         )
-    wanted = plan.smallest if smallest is None else smallest
-    each = _level_of_each(plan, level)
+    threshold = plan.smallest if smallest is None else smallest
+    contrast_level = _level_of_each(plan, level)
     value = _worth(plan, labels)
     populations = [plan.draws(number_) for number_ in range(len(plan.contrasts))]
-    intervals = tuple(total_interval(draws, value, each) for draws in populations)
-    distance = wanted if plan.estimand == "difference" and wanted is not None else None
+    intervals = tuple(total_interval(draws, value, contrast_level) for draws in populations)
+    distance = threshold if plan.estimand == "difference" and threshold is not None else None
     if distance is None and width is not None:
         distance = width / 2
     expected = None
     if distance is not None:
         expected = max(
-            expected_draws(draws, one.spread, distance, each)
-            for draws, one in zip(populations, intervals, strict=True)
+            expected_draws(draws, interval.spread, distance, contrast_level)
+            for draws, interval in zip(populations, intervals, strict=True)
         )
-    decision, reason = _decide(plan, intervals, wanted, width, labels.prefix)
+    decision, reason = _decide(plan, intervals, threshold, width, labels.prefix)
     return AnnotationStatus(
         plan=plan,
         labels=labels,
         intervals=intervals,
         level=level,
-        smallest=wanted,
+        smallest=threshold,
         width=width,
         decision=decision,
         reason=reason,
@@ -211,27 +211,27 @@ def _decide(
     count: int,
 ) -> tuple[str, str]:
     """Return whether to stop, and why."""
-    if any(one.low > one.high for one in intervals):
+    if any(interval.low > interval.high for interval in intervals):
         return STOP, (
             "no value is compatible with all labels. By chance this happens rarely (at most 1 - "
             "level); more often pairs were judged in another order, or labels were changed"
         )
-    one = intervals[0]
+    first = intervals[0]
     if plan.estimand == "difference":
         a, b = plan.systems
-        if one.low > 0 or one.high < 0:
-            higher = one.low > 0
+        if first.low > 0 or first.high < 0:
+            higher = first.low > 0
             if plan.place_sum.metric.better == "lower":
                 higher = not higher
             better, worse = (a, b) if higher else (b, a)
             return STOP, f"{better} is better than {worse} on these lists"
-        if smallest is not None and max(-one.low, one.high) < smallest:
+        if smallest is not None and max(-first.low, first.high) < smallest:
             return STOP, f"{a} and {b} differ by less than {smallest:g} on these lists"
     if count == plan.user.len():
-        exact = all(one.low == one.high for one in intervals)
-        rest = "; an interval remains where nobody could tell" * (not exact)
-        return STOP, f"all pairs are judged{rest}"
-    if width is not None and all(one.high - one.low <= width for one in intervals):
+        exact = all(interval.low == interval.high for interval in intervals)
+        ending = "; an interval remains where nobody could tell" * (not exact)
+        return STOP, f"all pairs are judged{ending}"
+    if width is not None and all(interval.high - interval.low <= width for interval in intervals):
         return STOP, f"every interval is at most {width:g} wide"
     if plan.estimand == "difference":
         return GO_ON, "it is not settled which system is better"

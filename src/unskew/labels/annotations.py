@@ -37,23 +37,23 @@ from unskew.unbiased.weighted_averages import LEVEL
 
 def load_plan(folder: str | os.PathLike[str]) -> AnnotationPlan:
     """Read what `AnnotationPlan.save` wrote; refuse changed files and other formats."""
-    home = Path(folder)
-    if not (home / CARD).is_file():
-        raise DataError(f"{home}: no plan of an annotation here ({CARD} is missing)")
-    with reading(home / CARD):
+    path = Path(folder)
+    if not (path / CARD).is_file():
+        raise DataError(f"{path}: no plan of an annotation here ({CARD} is missing)")
+    with reading(path / CARD):
         try:
-            card = read_sealed(inner_path(home, CARD))
+            card = read_sealed(inner_path(path, CARD))
         except ValueError as problem:
-            raise DataError(f"{home / CARD}: {problem}; take the file that was written") from None
+            raise DataError(f"{path / CARD}: {problem}; take the file that was written") from None
     if card.get("format") != FORMAT:
         raise DataError(
-            f"{home / CARD}: format {card.get('format')!r}, and this version of unskew reads "
+            f"{path / CARD}: format {card.get('format')!r}, and this version of unskew reads "
             f"format {FORMAT}"
         )
-    with reading(home / PAIRS):
-        if digest_of_file(inner_path(home, PAIRS)) != card["files"][PAIRS]:
-            raise DataError(f"{home / PAIRS}: the file was changed; take the one that was written")
-        frame = pl.read_parquet(local_path(home / PAIRS), glob=False)
+    with reading(path / PAIRS):
+        if digest_of_file(inner_path(path, PAIRS)) != card["files"][PAIRS]:
+            raise DataError(f"{path / PAIRS}: the file was changed; take the one that was written")
+        frame = pl.read_parquet(local_path(path / PAIRS), glob=False)
     return _plan_of(card, frame)
 
 
@@ -68,27 +68,27 @@ def read_labels(plan: AnnotationPlan, source: object) -> tuple[Labels, list[str]
             (LABEL, (LABEL, *column_names()["opinions"])),
         )
     )
-    place = _places(plan, table, user, item)
+    position = _places(plan, table, user, item)
     value, unclear = _parsed(plan, table, label)
-    given = ~np.isnan(value) | unclear
-    _check_repeated(table, place, value, unclear, given)
-    known, cannot = plan.labels.value.copy(), plan.labels.unclear.copy()
-    fresh = given & ~(plan.labels.judged)[place]
-    changed = given & plan.labels.judged[place]
-    changed &= ~((value == known[place]) | (unclear & cannot[place]))
+    has_label = ~np.isnan(value) | unclear
+    _check_repeated(table, position, value, unclear, has_label)
+    combined, cannot = plan.labels.value.copy(), plan.labels.unclear.copy()
+    fresh = has_label & ~(plan.labels.judged)[position]
+    changed = has_label & plan.labels.judged[position]
+    changed &= ~((value == combined[position]) | (unclear & cannot[position]))
     if changed.any():
         row = int(np.argmax(changed))
         raise DataError(
             f"{table.source}: row {row + 1} has another label for user {table.frame[user][row]!r}, "
             f"item {table.frame[item][row]!r} than the first batch, which the plan holds"
         )
-    known[place[fresh]], cannot[place[fresh]] = value[fresh], unclear[fresh]
+    combined[position[fresh]], cannot[position[fresh]] = value[fresh], unclear[fresh]
     notes = []
-    absent = plan.labels.judged.size - np.union1d(place, np.flatnonzero(plan.labels.judged)).size
+    absent = plan.labels.judged.size - np.union1d(position, np.flatnonzero(plan.labels.judged)).size
     if absent:
         is_are = counted(absent, "planned pair is", "planned pairs are")
         notes.append(f"{is_are} not in {table.source}: not judged yet")
-    return Labels(frozen(known), frozen(cannot)), notes
+    return Labels(frozen(combined), frozen(cannot)), notes
 
 
 def _column(table: DataTable, what: str, names: Sequence[str]) -> str:
@@ -105,8 +105,8 @@ def _column(table: DataTable, what: str, names: Sequence[str]) -> str:
 def _places(plan: AnnotationPlan, table: DataTable, user: str, item: str) -> I64:
     """Return the place in the order of each row of a table; refuse pairs that are not planned."""
     columns, numbers = [], []
-    for known, name in ((plan.user, user), (plan.item, item)):
-        ids, codes = Ids.number(known)
+    for column, name in ((plan.user, user), (plan.item, item)):
+        ids, codes = Ids.number(column)
         empty = table.frame[name].is_null()
         if empty.any():
             raise DataError(f"{table.source}: row {empty.arg_true()[0] + 1} has no {name}")
@@ -114,11 +114,11 @@ def _places(plan: AnnotationPlan, table: DataTable, user: str, item: str) -> I64
         numbers.append((codes.astype(np.int64), len(ids)))
     (planned_user, _), (planned_item, width) = numbers
     planned = planned_user[plan.order] * width + planned_item[plan.order]
-    asked = np.where((columns[0] < 0) | (columns[1] < 0), -1, columns[0] * width + columns[1])
+    keys = np.where((columns[0] < 0) | (columns[1] < 0), -1, columns[0] * width + columns[1])
     by_number = np.argsort(planned)
-    at = np.minimum(np.searchsorted(planned[by_number], asked), planned.size - 1)
-    place = by_number[at]
-    wrong = planned[place] != asked
+    index = np.minimum(np.searchsorted(planned[by_number], keys), planned.size - 1)
+    position = by_number[index]
+    wrong = planned[position] != keys
     if wrong.any():
         row = int(np.argmax(wrong))
         more = int(wrong.sum()) - 1
@@ -129,7 +129,7 @@ def _places(plan: AnnotationPlan, table: DataTable, user: str, item: str) -> I64
             + "; spreadsheet programs change long numbers and leading zeros of ids: copy the "
             f"labels into {TO_JUDGE} as it was written"
         )
-    return place
+    return position
 
 
 def _parsed(plan: AnnotationPlan, table: DataTable, name: str) -> tuple[F64, Mask]:
@@ -153,18 +153,20 @@ def _parsed(plan: AnnotationPlan, table: DataTable, name: str) -> tuple[F64, Mas
     return np.where(unclear.to_numpy(), np.nan, values), unclear.to_numpy()
 
 
-def _check_repeated(table: DataTable, place: I64, value: F64, unclear: Mask, given: Mask) -> None:
+def _check_repeated(
+    table: DataTable, position: I64, value: F64, unclear: Mask, has_label: Mask
+) -> None:
     """Refuse a pair that stands twice with different labels; the same label twice is one."""
-    rows = np.flatnonzero(given)
-    order = rows[np.argsort(place[rows], kind="stable")]
-    same = place[order[1:]] == place[order[:-1]]
-    one, other = order[:-1][same], order[1:][same]
-    differ = (value[one] != value[other]) & ~(unclear[one] & unclear[other])
+    rows = np.flatnonzero(has_label)
+    order = rows[np.argsort(position[rows], kind="stable")]
+    same = position[order[1:]] == position[order[:-1]]
+    earlier, later = order[:-1][same], order[1:][same]
+    differ = (value[earlier] != value[later]) & ~(unclear[earlier] & unclear[later])
     if differ.any():
         first = int(np.argmax(differ))
         raise DataError(
-            f"{table.source}: rows {one[first] + 1} and {other[first] + 1} are the same pair with "
-            f"different labels: keep one of them"
+            f"{table.source}: rows {earlier[first] + 1} and {later[first] + 1} are the same pair "
+            f"with different labels: keep one of them"
         )
 
 
@@ -174,14 +176,15 @@ def _plan_of(card: dict[str, Any], frame: pl.DataFrame) -> AnnotationPlan:
         if isinstance(rule[what], dict):
             keys = {key: float(key) for key in rule[what]}
             rule[what] = {
-                int(one) if one.is_integer() else one: rule[what][key] for key, one in keys.items()
+                int(number) if number.is_integer() else number: rule[what][key]
+                for key, number in keys.items()
             }
-    place = frame["place"].fill_null(0).to_numpy()
-    order = np.argsort(place, kind="stable")[int((place == 0).sum()) :]
+    rank = frame["place"].fill_null(0).to_numpy()
+    order = np.argsort(rank, kind="stable")[int((rank == 0).sum()) :]
     names = [name for name in frame.columns if name.startswith("coefficient_")]
     waves = [
-        Wave(**{**one, "slots": None if one["slots"] is None else tuple(one["slots"])})
-        for one in card["waves"]
+        Wave(**{**wave, "slots": None if wave["slots"] is None else tuple(wave["slots"])})
+        for wave in card["waves"]
     ]
     label = frame["label"].cast(pl.Float64).fill_null(np.nan).to_numpy()[order]
     return AnnotationPlan(
@@ -246,9 +249,9 @@ class Annotation(Result):
             "label": pl.Series(self.labels.value[:count][clear]).cast(pl.Int64),
         }
         code = np.zeros(count, np.int64) if group is None else group.astype(np.int64) + 1
-        said, asked = np.bincount(code[clear], minlength=1), np.bincount(code, minlength=1)
-        share = np.ones(asked.size)
-        share[: said.size] = said / np.maximum(asked[: said.size], 1)
+        answers, questions = np.bincount(code[clear], minlength=1), np.bincount(code, minlength=1)
+        share = np.ones(questions.size)
+        share[: answers.size] = answers / np.maximum(questions[: answers.size], 1)
         columns["probability"] = pl.Series((chance * share[code])[clear])
         if group is not None:
             columns["stratum"] = pl.Series([CERTAIN, *plan.strata]).gather(code[clear])
@@ -266,8 +269,8 @@ class Annotation(Result):
         """What was held back, left out or assumed."""
         lines = list(self.file_notes)
         if self.held:
-            one = int(np.argmin(self.labels.judged))
-            row = self.plan.order[one]
+            gap = int(np.argmin(self.labels.judged))
+            row = self.plan.order[gap]
             lines.append(
                 f"{counted(self.held, 'label is', 'labels are')} held back, as pairs before them "
                 f"have none: only the first pairs of the order without a gap are a random sample. "
@@ -280,11 +283,11 @@ class Annotation(Result):
             lines.append(
                 f"of {pairs} nobody could tell: intervals allow for the least and the largest label"
             )
-        drawn = np.bincount(
+        counts = np.bincount(
             self.plan.stratum[self.plan.order[: self.used]], minlength=len(self.plan.strata)
         )
         _, group = self.plan.probabilities(self.used)
-        empty = [name for name, n in zip(self.plan.strata, drawn, strict=True) if not n]
+        empty = [name for name, n in zip(self.plan.strata, counts, strict=True) if not n]
         if group is not None and empty and self.used:
             lines.append(f"no pair is judged yet in: {'; '.join(empty)}")
         return tuple(lines)

@@ -154,9 +154,9 @@ def assisted(
         if probability is not None:
             raise SettingError("give either strata or probability, not both")
     runs, metrics = second_argument(labels, runs, metrics, "P@10")
-    wanted = place_sums(metrics)
+    sums = place_sums(metrics)
     judged = as_judged(labels, runs, seed=seed, **data)
-    deepest = max(one.metric.whole_cutoff for one in wanted.values())
+    deepest = max(place_sum.metric.whole_cutoff for place_sum in sums.values())
     pairs = RecommendedPairs.of_judged(judged, deepest)
     people = read_people(human, probability)
     sample = human_sample(people, pairs, probability, strata)
@@ -164,32 +164,32 @@ def assisted(
         judged=judged,
         pairs=pairs,
         sample=sample,
-        frame=sample_frame(pairs, sample, wanted),
+        frame=sample_frame(pairs, sample, sums),
         rule=_human_rule(judged, people, human_liked),
         population=population,
         mean=mean,
         unlabelled=unlabelled,
     )
     return _result(
-        study, wanted, level, _LabelDraws(interval == "bootstrap", resamples, seed, threads)
+        study, sums, level, _LabelDraws(interval == "bootstrap", resamples, seed, threads)
     )
 
 
 def _result(
-    study: _LabelStudy, wanted: Mapping[str, PlaceSum], level: float, draws: _LabelDraws
+    study: _LabelStudy, sums: Mapping[str, PlaceSum], level: float, draws: _LabelDraws
 ) -> Assisted:
     """Estimate all contrasts, check the sample and compare the annotator with people."""
     pairs, sample = study.pairs, study.sample
-    first = next(iter(wanted.values()))
+    first = next(iter(sums.values()))
     frame = None if study.frame is None else study.frame.row
     check = check_sample(pairs, sample, study.labels(first)[0], frame)
-    contrasts = study.contrasts(wanted, level, draws)
+    contrasts = study.contrasts(sums, level, draws)
     if not check.random:  # then no system is called better
-        contrasts = {key: replace(one, better=None) for key, one in contrasts.items()}
+        contrasts = {key: replace(contrast, better=None) for key, contrast in contrasts.items()}
     liked = sample.view(study.rule).liked > 0
     named = study.annotator_likes()
     return Assisted(
-        metrics=tuple(wanted),
+        metrics=tuple(sums),
         systems=pairs.systems,
         contrasts=contrasts,
         agreement=agreements(pairs, sample, liked, named[sample.row], level),
@@ -199,12 +199,12 @@ def _result(
             "population": study.population,
             "mean": study.mean,
             "unlabelled": study.unlabelled,
-            "interval": "bootstrap" if draws.wanted else "score",
+            "interval": "bootstrap" if draws.is_asked else "score",
             "level": level,
             "relevance": str(study.judged.relevance),
             "human_relevance": str(study.rule),
         },
-        better={label: one.metric.better for label, one in wanted.items()},
+        better={label: place_sum.metric.better for label, place_sum in sums.items()},
         counts={
             "users": pairs.number_of_users,
             "pairs": len(pairs),
@@ -227,7 +227,7 @@ def _human_rule(judged: Judged, people: Ratings, liked: float | None) -> Relevan
             same = False
         if not same:
             spans = [
-                f"{one.value.min():g} to {one.value.max():g}" for one in (judged.tests, people)
+                f"{part.value.min():g} to {part.value.max():g}" for part in (judged.tests, people)
             ]
             raise SettingError(
                 f"what counts as liked? Labels of the annotator go from {spans[0]}, those of "
@@ -241,7 +241,7 @@ def _human_rule(judged: Judged, people: Ratings, liked: float | None) -> Relevan
 class _LabelDraws:
     """How bootstrap intervals are drawn, where they are asked for."""
 
-    wanted: bool
+    is_asked: bool
     resamples: int
     seed: int
     threads: int | None
@@ -279,72 +279,77 @@ class _LabelStudy:
             )
         if self.population == USERS and users < 2:
             raise DataError("population='users' needs lists of at least 2 users, there is 1")
-        known = self._known
-        missing = int(np.count_nonzero(~known))
-        if missing == known.size:
+        has_label = self._known
+        missing = int(np.count_nonzero(~has_label))
+        if missing == has_label.size:
             raise DataError(
                 "the annotator labelled no recommended pair: are ids written as in the runs?"
             )
         if missing and self.unlabelled == "error":
-            row = int(np.argmin(known))
+            row = int(np.argmin(has_label))
             user = self.pairs.users.values[int(self.pairs.user[row])]
             item = self.pairs.items.values[int(self.pairs.item[row])]
             raise DataError(
-                f"{missing:,} of {counted(known.size, 'recommended pair')} have no label of the "
-                f"annotator, the first: user {user!r}, item {item!r}; label them, or choose what "
-                f"they count as: unlabelled='disliked' (fits clicks) or unlabelled='mean'"
+                f"{missing:,} of {counted(has_label.size, 'recommended pair')} have no label of "
+                f"the annotator, the first: user {user!r}, item {item!r}; label them, or choose "
+                f"what they count as: unlabelled='disliked' (fits clicks) or unlabelled='mean'"
             )
 
     @property
     def _known(self) -> Mask:
         """Which recommended pairs the annotator labelled."""
-        at = self.pairs.judgment
-        labelled: Mask = self.judged.view.label[np.maximum(at, 0)] != POOLED
-        return labelled & (at >= 0)
+        rows = self.pairs.judgment
+        labelled: Mask = self.judged.view.label[np.maximum(rows, 0)] != POOLED
+        return labelled & (rows >= 0)
 
     def annotator_likes(self) -> Mask:
         """Tell which recommended pairs the annotator likes; what is not labelled counts as not."""
         liked: Mask = self.judged.view.liked[np.maximum(self.pairs.judgment, 0)] > 0
         return liked & self._known
 
-    def labels(self, one: PlaceSum) -> tuple[F64, F64, float]:
+    def labels(self, place_sum: PlaceSum) -> tuple[F64, F64, float]:
         """Return the annotator's and people's labels from 0 to 1, and what 1 stands for."""
-        known = self._known
-        label = one.worth(self.judged.view)[np.maximum(self.pairs.judgment, 0)]
-        if not known.all():
-            label = np.where(known, label, self._for_unlabelled(one, label[known]))
-        y = one.worth(self.sample.view(self.rule))
+        has_label = self._known
+        label = place_sum.worth(self.judged.view)[np.maximum(self.pairs.judgment, 0)]
+        if not has_label.all():
+            label = np.where(has_label, label, self._for_unlabelled(place_sum, label[has_label]))
+        y = place_sum.worth(self.sample.view(self.rule))
         scale = max(float(label.max(initial=0.0)), float(y.max(initial=0.0))) or 1.0
         return label / scale, y / scale, scale
 
-    def _for_unlabelled(self, one: PlaceSum, known: F64) -> float:
+    def _for_unlabelled(self, place_sum: PlaceSum, values: F64) -> float:
         if self.unlabelled == "mean":
-            return float(known.mean())
-        if one.metric.anti and one.counts_gain:
+            return float(values.mean())
+        if place_sum.metric.anti and place_sum.counts_gain:
             raise SettingError(
-                f"{one.label}: unlabelled='disliked' does not say which loss a pair has; take "
-                f"unlabelled='mean'"
+                f"{place_sum.label}: unlabelled='disliked' does not say which loss a pair has; "
+                f"take unlabelled='mean'"
             )
-        return float(one.metric.anti)
+        return float(place_sum.metric.anti)
 
     def contrasts(
-        self, wanted: Mapping[str, PlaceSum], level: float, draws: _LabelDraws
+        self, sums: Mapping[str, PlaceSum], level: float, draws: _LabelDraws
     ) -> dict[tuple[str, str, str | None], AssistedContrast]:
         """Estimate every system and every difference, by every metric."""
         systems = self.pairs.systems
         couples = list(combinations(systems, 2))
-        together = 1.0 - (1.0 - level) / max(len(couples) * len(wanted), 1)
+        together = 1.0 - (1.0 - level) / max(len(couples) * len(sums), 1)
         result: dict[tuple[str, str, str | None], AssistedContrast] = {}
-        for label, one in wanted.items():
-            asked: list[tuple[str, str | None]] = [*((name, None) for name in systems), *couples]
-            work = _LabelWork(one, *self._data(one), self.pairs.coefficients(one, self.mean))
+        for label, place_sum in sums.items():
+            subjects: list[tuple[str, str | None]] = [*((name, None) for name in systems), *couples]
+            work = _LabelWork(
+                place_sum, *self._data(place_sum), self.pairs.coefficients(place_sum, self.mean)
+            )
             estimate = partial(self._contrast, work, (level, together), draws)
-            several = map_blocks(estimate, asked, draws.threads)
-            result |= {(label, a, b): made for (a, b), made in zip(asked, several, strict=True)}
+            estimates = map_blocks(estimate, subjects, draws.threads)
+            result |= {
+                (label, a, b): contrast
+                for (a, b), contrast in zip(subjects, estimates, strict=True)
+            }
         return result
 
-    def _data(self, one: PlaceSum) -> tuple[LabelledPairs, float]:
-        label, y, scale = self.labels(one)
+    def _data(self, place_sum: PlaceSum) -> tuple[LabelledPairs, float]:
+        label, y, scale = self.labels(place_sum)
         number = np.cumsum(self.pairs.listed_users) - 1
         data = LabelledPairs(
             label=label,
@@ -408,13 +413,13 @@ class _LabelStudy:
         """Say what was assumed, left out and filled in."""
         yield from self.judged.notes
         yield from self.sample.notes
-        known = self._known
-        missing = int(np.count_nonzero(~known))
+        has_label = self._known
+        missing = int(np.count_nonzero(~has_label))
         if missing:
             what = "not liked" if self.unlabelled == "disliked" else "the mean of all labels"
             pairs = counted(missing, "recommended pair has", "recommended pairs have")
             yield f"{pairs} no label of the annotator: taken as {what}"
-        unused = len(self.judged.judgments) - int(known.sum())
+        unused = len(self.judged.judgments) - int(has_label.sum())
         if unused > 0:
             labels = counted(unused, "label of the annotator is", "labels of the annotator are")
             yield f"{labels} of pairs that no system recommends down to the cutoff, and not used"
@@ -437,21 +442,23 @@ def _estimated(
     empty = contrast.without_labels
     if empty is not None:
         whose = bare.a if empty.sign > 0 else bare.b
-        other = bare.b if empty.sign > 0 else bare.a
-        more = "" if bare.b is None else f" and {other} does not, or further down"
+        rival = bare.b if empty.sign > 0 else bare.a
+        more = "" if bare.b is None else f" and {rival} does not, or further down"
         return replace(bare, reason=f"people labelled no pair that {whose} recommends{more}")
-    ends = _ends(contrast, levels, draws)
+    intervals = _ends(contrast, levels, draws)
     values = {
         name: AssistedValue(
-            value=scale * one.value,
-            se=scale * one.variance**0.5,
-            low=scale * ends[name][0][0],
-            high=scale * ends[name][0][1],
-            method="bootstrap" if draws.wanted and one.method == "score" else one.method,
+            value=scale * estimate.value,
+            se=scale * estimate.variance**0.5,
+            low=scale * intervals[name][0][0],
+            high=scale * intervals[name][0][1],
+            method="bootstrap"
+            if draws.is_asked and estimate.method == "score"
+            else estimate.method,
         )
-        for name, one in contrast.estimates.items()
+        for name, estimate in contrast.estimates.items()
     }
-    low, high = ends[TUNED][1]
+    low, high = intervals[TUNED][1]
     winner = None
     if bare.b is not None and (low > 0 or high < 0):
         first = (low > 0) == (better == "higher")
@@ -471,17 +478,24 @@ def _ends(
     contrast: LabelContrast, levels: Sequence[float], draws: _LabelDraws
 ) -> dict[str, list[tuple[float, float]]]:
     """Return the interval by each estimator at each level."""
-    several: list[ContrastEstimate] = [contrast.estimates[name] for name in ESTIMATORS]
-    if not draws.wanted:
-        return {one.estimator: [one.ends(level) for level in levels] for one in several}
+    estimates: list[ContrastEstimate] = [contrast.estimates[name] for name in ESTIMATORS]
+    if not draws.is_asked:
+        return {
+            estimate.estimator: [estimate.interval(level) for level in levels]
+            for estimate in estimates
+        }
     stratum = contrast.data.sample.stratum
     if contrast.data.population == USERS:
         stratum = np.zeros(contrast.data.users, np.int64)
-    drawn = bootstrap_ends(several, stratum, levels, draws.resamples, draws.seed, draws.threads)
-    return {one.estimator: ends for one, ends in zip(several, drawn, strict=True)}
+    intervals = bootstrap_ends(
+        estimates, stratum, levels, draws.resamples, draws.seed, draws.threads
+    )
+    return {
+        estimate.estimator: bounds for estimate, bounds in zip(estimates, intervals, strict=True)
+    }
 
 
 def _warnings(check: SampleCheck) -> Iterator[str]:
     """Warn where the sample does not look random."""
-    for one in check.rejected:
-        yield warn(f"the labels of people do not look like a random sample: {one.sentence}")
+    for test in check.rejected:
+        yield warn(f"the labels of people do not look like a random sample: {test.sentence}")

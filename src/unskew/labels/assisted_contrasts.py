@@ -55,13 +55,13 @@ class ContrastEstimate:
     @property
     def plain_value(self) -> float:
         """The estimate as it is: corrections by labels can carry it out of its range."""
-        return math.fsum(one.side.sign * one.side.total * one.share for one in self.sides)
+        return math.fsum(side.side.sign * side.side.total * side.share for side in self.sides)
 
     @property
     def range(self) -> tuple[float, float]:
         """The least and the largest value that the contrast can have."""
-        totals = [one.side.sign * one.side.total for one in self.sides]
-        return sum(min(one, 0.0) for one in totals), sum(max(one, 0.0) for one in totals)
+        totals = [side.side.sign * side.side.total for side in self.sides]
+        return sum(min(total, 0.0) for total in totals), sum(max(total, 0.0) for total in totals)
 
     @property
     def variance(self) -> float:
@@ -71,41 +71,41 @@ class ContrastEstimate:
     @property
     def method(self) -> str:
         """How the interval is made: `all judged`, `score` or `exact` (where a side has few)."""
-        kinds = {one.kind for one in self.sides}
+        kinds = {side.kind for side in self.sides}
         if kinds == {"all judged"}:
             return "all judged"
-        ends = {one.other.kind if one.kind == "human" and one.other else one.kind
-                for one in self.sides}  # fmt: skip
-        return "exact" if "exact" in ends else "score"
+        methods = {side.human.kind if side.kind == "human" and side.human else side.kind
+                for side in self.sides}  # fmt: skip
+        return "exact" if "exact" in methods else "score"
 
-    def ends(self, level: float) -> tuple[float, float]:
+    def interval(self, level: float) -> tuple[float, float]:
         """Return the interval."""
-        weight = [one.side.sign * one.side.total for one in self.sides]
-        low, high = zip(*(one.ends(level) for one in self.sides), strict=True)
-        share = [one.share for one in self.sides]
-        value, least, most = sum_interval(weight, share, low, high, self.correlation)
+        weight = [side.side.sign * side.side.total for side in self.sides]
+        low, high = zip(*(side.interval(level) for side in self.sides), strict=True)
+        share = [side.share for side in self.sides]
+        value, lowest, highest = sum_interval(weight, share, low, high, self.correlation)
         extra = self._spread_of_users(level)
         bottom, top = self.range
         return (
-            max(value - math.hypot(value - least, extra), bottom),
-            min(value + math.hypot(most - value, extra), top),
+            max(value - math.hypot(value - lowest, extra), bottom),
+            min(value + math.hypot(highest - value, extra), top),
         )
 
     @property
     def correlation(self) -> float:
         """Of the two sides, with their signs; 0 where the interval of one is exact."""
-        if len(self.sides) < 2 or any(one.kind != "score" for one in self.sides):
+        if len(self.sides) < 2 or any(side.kind != "score" for side in self.sides):
             return 0.0
-        both = math.sqrt(float(self.covariance[0, 0]) * float(self.covariance[1, 1]))
-        return float(self.covariance[0, 1]) / both if both > 0 else 0.0
+        product = math.sqrt(float(self.covariance[0, 0]) * float(self.covariance[1, 1]))
+        return float(self.covariance[0, 1]) / product if product > 0 else 0.0
 
     def _spread_of_users(self, level: float) -> float:
         """Return what new users add to exact intervals, which know the draw of pairs alone."""
-        exact = [one for one in self.sides if one.kind in ("exact", "human")]
+        exact = [side for side in self.sides if side.kind in ("exact", "human")]
         data = self.sides[0].side.data
         if data.population == LISTS or not exact:
             return 0.0
-        added = np.sum([one.by_user for one in exact], axis=0)
+        added = np.sum([side.by_user for side in exact], axis=0)
         centred = added - added.mean()
         variance = float((centred**2).sum()) * data.users / (data.users - 1)
         return student_t_quantile((1 + level) / 2, data.users - 1) * math.sqrt(variance)
@@ -137,13 +137,13 @@ class LabelContrast:
         """
         sides, drifts = [], []
         left: F64 | None = None
-        for sign, one in zip((1.0, -1.0), drift, strict=True):
+        for sign, part in zip((1.0, -1.0), drift, strict=True):
             mine = np.flatnonzero(add > 0 if sign > 0 else add < 0)
             if mine.size:
                 sides.append(Side.of(data, row[mine], sign * add[mine], sign))
-                drifts.append(one)
+                drifts.append(part)
             else:
-                left = one
+                left = part
         if len(sides) == 1 and left is not None:  # it varies all the same
             drifts[0] = left if drifts[0] is None else drifts[0] + left
         return cls(data=data, sides=tuple(sides), drift=tuple(drifts))
@@ -172,32 +172,32 @@ class LabelContrast:
     def estimates(self) -> dict[str, ContrastEstimate]:
         """By estimator; there must be a label of people on each side."""
         human = self._estimate(HUMAN, None)
-        rest = [self._estimate(name, human) for name in ESTIMATORS if name != HUMAN]
-        return {one.estimator: one for one in (human, *rest)}
+        others = [self._estimate(name, human) for name in ESTIMATORS if name != HUMAN]
+        return {estimate.estimator: estimate for estimate in (human, *others)}
 
     def _estimate(self, estimator: str, human: ContrastEstimate | None) -> ContrastEstimate:
         bare = [SideEstimate.of(side, estimator) for side in self.sides]
         sampling = sampling_covariance(self.data, bare)
-        covariance, moves, units = sampling, [one.moves for one in bare], self.number
+        covariance, moves, units = sampling, [estimate.moves for estimate in bare], self.number
         if self.data.population == USERS:
             covariance, moves = by_user_covariance(self.data, bare, sampling, self.drift)
             units = self.data.users
         net: F64 = np.sum(moves, axis=0)
         # Without an error of the annotator, rounding leaves a little of what should be 0.
-        nothing = 1e-20 * sum(float(((one.scale * one.weight) ** 2).sum()) for one in self.sides)
+        nothing = 1e-20 * sum(float(((side.scale * side.weight) ** 2).sum()) for side in self.sides)
         carriers = effective_number(net**2) if float((net**2).sum()) > nothing else 0.0
         regime = self._regime(estimator, carriers)
-        free = [min(side.free, _degrees_of_freedom(carriers, units)) for side in self.sides]
+        degrees = [min(side.degrees, _degrees_of_freedom(carriers, units)) for side in self.sides]
         others = [None] * len(bare) if human is None else human.sides
         sides = tuple(
             replace(
-                one,
-                variance=max(float(covariance[at, at]), 0.0) / one.side.total**2,
-                free=free[at],
+                estimate,
+                variance=max(float(covariance[index, index]), 0.0) / estimate.side.total**2,
+                degrees=degrees[index],
                 regime=regime,
-                other=others[at],
+                human=others[index],
             )
-            for at, one in enumerate(bare)
+            for index, estimate in enumerate(bare)
         )
         return ContrastEstimate(
             estimator=estimator,
@@ -213,7 +213,7 @@ class LabelContrast:
             return "score"
         if estimator == HUMAN:
             return "exact"
-        liked, disliked, errors = (float(one.sum()) for one in self._amounts)
+        liked, disliked, errors = (float(amount.sum()) for amount in self._amounts)
         return "exact" if errors <= FEW_ERRORS * min(liked, disliked) else "human"
 
     @property
@@ -233,7 +233,7 @@ class LabelContrast:
         for side in self.sides:
             weight, y = side.scale * side.weight, side.y
             parts.append((weight * y, weight * (1.0 - y), weight * np.abs(y - side.label)))
-        liked, disliked, errors = (np.concatenate(one) for one in zip(*parts, strict=True))
+        liked, disliked, errors = (np.concatenate(columns) for columns in zip(*parts, strict=True))
         return liked, disliked, errors
 
     def _by_unit(self, amount: F64) -> F64:
@@ -252,30 +252,30 @@ class LabelContrast:
         human, tuned = (self.estimates[name].sampling for name in (HUMAN, TUNED))
         if tuned <= 0:
             return math.nan
-        whole = float(sampling_covariance(self.data, self.estimates[HUMAN].sides, False).sum())
-        return whole / (tuned + max(whole - human, 0.0))
+        total = float(sampling_covariance(self.data, self.estimates[HUMAN].sides, False).sum())
+        return total / (tuned + max(total - human, 0.0))
 
     @property
     def correlation(self) -> float:
         """Of people's and the annotator's labels, as they count for the contrast."""
         y, f = [], []
-        for one in self.estimates[HUMAN].sides:
-            side = one.side
+        for estimate in self.estimates[HUMAN].sides:
+            side = estimate.side
             scale = side.sign * side.total / float(side.weight.sum()) * side.weight
-            y.append(scale * (side.y - one.share))
+            y.append(scale * (side.y - estimate.share))
             mean = float((side.weight * side.label).sum()) / float(side.weight.sum())
             f.append(scale * (side.label - mean))
         a, b = np.concatenate(y), np.concatenate(f)
-        both = math.sqrt(float((a**2).sum()) * float((b**2).sum()))
-        return float((a * b).sum()) / both if both > 0 else math.nan
+        product = math.sqrt(float((a**2).sum()) * float((b**2).sum()))
+        return float((a * b).sum()) / product if product > 0 else math.nan
 
 
 def _degrees_of_freedom(carriers: float, units: int) -> int:
     """Return those of a variance that so many of the units carry (Satterthwaite)."""
     if carriers <= 0 or units < 2:
         return 1
-    rest = max(1.0 / carriers - 1.0 / units, 1e-9)
-    return min(max(math.floor(2.0 / rest), 1), units - 1)
+    spread = max(1.0 / carriers - 1.0 / units, 1e-9)
+    return min(max(math.floor(2.0 / spread), 1), units - 1)
 
 
 _CELLS = 1 << 22  # resamples x units at a time, 32 MiB
@@ -304,10 +304,12 @@ def bootstrap_ends(
     result = []
     for low in range(0, len(estimates), _ESTIMATES):
         part = estimates[low : low + _ESTIMATES]
-        moves = np.column_stack([_centred(one.moves, stratum) for one in part])
-        drawn = _draws(moves, stratum, resamples, seed, threads)
-        for at, one in enumerate(part):
-            result.append([_ends(one, moves[:, at], drawn[:, at], level) for level in levels])
+        moves = np.column_stack([_centred(estimate.moves, stratum) for estimate in part])
+        draws = _draws(moves, stratum, resamples, seed, threads)
+        for index, estimate in enumerate(part):
+            result.append(
+                [_ends(estimate, moves[:, index], draws[:, index], level) for level in levels]
+            )
     return result
 
 
@@ -325,7 +327,7 @@ def _draws(moves: F64, stratum: I64, resamples: int, seed: int, threads: int | N
     block = int(min(max(_CELLS // max(stratum.size, 1), 1), 512))
     out = np.zeros((resamples, moves.shape[1]))
 
-    def one(start: int) -> None:
+    def add_block(start: int) -> None:
         rows = min(block, resamples - start)
         for number, group in enumerate(groups):
             times = np.empty((rows, group.size))
@@ -334,25 +336,25 @@ def _draws(moves: F64, stratum: I64, resamples: int, seed: int, threads: int | N
             out[start : start + rows] += times @ moves[group]
 
     with one_blas_thread():
-        map_blocks(one, range(0, resamples, block), threads, resamples * stratum.size)
+        map_blocks(add_block, range(0, resamples, block), threads, resamples * stratum.size)
     return out
 
 
-def _ends(one: ContrastEstimate, moves: F64, drawn: F64, level: float) -> tuple[float, float]:
+def _ends(estimate: ContrastEstimate, moves: F64, draws: F64, level: float) -> tuple[float, float]:
     """Return the bias-corrected and accelerated ends, within what the contrast can be."""
-    if one.method != "score":
-        return one.ends(level)
+    if estimate.method != "score":
+        return estimate.interval(level)
     squares = float((moves**2).sum())
-    scale = math.sqrt(one.variance / squares) if squares > 0 else 0.0
-    ascending = np.sort(drawn) * scale
+    scale = math.sqrt(estimate.variance / squares) if squares > 0 else 0.0
+    ascending = np.sort(draws) * scale
     below = float(np.mean(ascending < 0) + np.mean(ascending <= 0)) / 2
     edge = 0.5 / ascending.size
     bias = NormalDist().inv_cdf(min(max(below, edge), 1 - edge))
     acceleration = float((moves**3).sum()) / (6 * squares**1.5)
-    ends = []
+    bounds = []
     for tail in ((1 - level) / 2, (1 + level) / 2):
-        moved = bias + NormalDist().inv_cdf(tail)
-        share = NormalDist().cdf(bias + moved / (1 - acceleration * moved))
-        ends.append(one.plain_value + float(np.quantile(ascending, share)))
-    bottom, top = one.range
-    return max(ends[0], bottom), min(ends[1], top)
+        shift = bias + NormalDist().inv_cdf(tail)
+        share = NormalDist().cdf(bias + shift / (1 - acceleration * shift))
+        bounds.append(estimate.plain_value + float(np.quantile(ascending, share)))
+    bottom, top = estimate.range
+    return max(bounds[0], bottom), min(bounds[1], top)

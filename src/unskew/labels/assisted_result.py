@@ -75,8 +75,8 @@ class AssistedContrast:
     @property
     def clearness(self) -> float:
         """The estimate of PPI++ in standard errors, whatever its sign."""
-        one = self.values.get(TUNED)
-        return 0.0 if one is None or not one.se else abs(one.value) / one.se
+        tuned = self.values.get(TUNED)
+        return 0.0 if tuned is None or not tuned.se else abs(tuned.value) / tuned.se
 
     @property
     def saving(self) -> float:
@@ -126,23 +126,23 @@ class Assisted(Result):
         `PPI`, `PPI++`, `annotator`: its labels alone), value, se, low, high, interval (how it was
         made), labels and pairs (of people, and recommended, that count), rho, gain, better, reason.
         """
-        rows = [row for one in self.contrasts.values() for row in _rows(one)]
+        rows = [row for contrast in self.contrasts.values() for row in _rows(contrast)]
         return pl.DataFrame(rows, _SCHEMA).with_columns(pl.col(pl.Float64).fill_nan(None))
 
     def display_tables(self, digits: int | None = None) -> list[Table]:
         """Return a table of systems, one of differences, and one of agreement."""
         decimals = self.digits if digits is None else digits
-        levels = [one for one in self.contrasts.values() if one.b is None]
+        levels = [contrast for contrast in self.contrasts.values() if contrast.b is None]
         only = self.metrics[0] if len(self.metrics) == 1 else ""
         tables = [Table(only, _shown(levels, "system", decimals), decimals)]
         pairs, note = self.differences, ""
         if len(pairs) > MOST_ROWS:
             note = f"the {MOST_ROWS} clearest of {len(pairs):,} differences; table() has all"
-            pairs = sorted(pairs, key=lambda one: -one.clearness)[:MOST_ROWS]
+            pairs = sorted(pairs, key=lambda contrast: -contrast.clearness)[:MOST_ROWS]
         if pairs:
-            shown = _shown(pairs, "difference", decimals)
+            rows = _shown(pairs, "difference", decimals)
             title = f"{only}: differences" if only else "Differences"
-            tables.append(Table(title, shown, decimals, note))
+            tables.append(Table(title, rows, decimals, note))
         frame = agreement_table(self.agreement).select(
             group="group",
             labels="labels",
@@ -176,30 +176,40 @@ class Assisted(Result):
         ]
 
     def _methods(self) -> set[str]:
-        return {value.method for one in self.contrasts.values() for value in one.values.values()}
+        return {
+            value.method
+            for contrast in self.contrasts.values()
+            for value in contrast.values.values()
+        }
 
     def _conclusion(self) -> list[str]:
-        several = self.differences
-        missing = _missing([one for one in self.contrasts.values() if one.reason])
-        if not several:
+        differences = self.differences
+        missing = _missing([contrast for contrast in self.contrasts.values() if contrast.reason])
+        if not differences:
             return missing
         if not self.check.random:
             return [*missing, "no system is called better, as the sample does not look random"]
         level = f"{100 * self.settings['level']:g} %"
-        together = f"; all {len(several):,} differences together at {level}" * (len(several) > 1)
-        lines = [f"{_sentence(one)}{together})" for one in several if one.better is not None]
+        together = f"; all {len(differences):,} differences together at {level}" * (
+            len(differences) > 1
+        )
+        lines = [
+            f"{_sentence(contrast)}{together})"
+            for contrast in differences
+            if contrast.better is not None
+        ]
         if len(lines) > MOST_SENTENCES:
             more = counted(len(lines) - MOST_SENTENCES, "more pair", "more pairs")
             lines = [*lines[:MOST_SENTENCES], f"{more} in the column `better` of table()"]
         if not lines:
-            held = f" (all {len(several):,} differences together)" * (len(several) > 1)
-            lines = [f"no difference is settled at {level}{held}"]
+            suffix = f" (all {len(differences):,} differences together)" * (len(differences) > 1)
+            lines = [f"no difference is settled at {level}{suffix}"]
         return [*missing, *lines]
 
     @property
     def differences(self) -> list[AssistedContrast]:
         """The estimates of all differences."""
-        return [one for one in self.contrasts.values() if one.b is not None]
+        return [contrast for contrast in self.contrasts.values() if contrast.b is not None]
 
     def figure(self, metric: str | None = None) -> Figure:
         """Draw the value of each system by each estimator, with its interval.
@@ -215,19 +225,19 @@ class Assisted(Result):
         rows = [row for name in self.systems for row in _points(self.level(name, label))]
         if not rows:
             raise DataError(f"{label}: there is no estimate, so there is nothing to draw")
-        whole = alt.Chart(alt.NamedData(name="rows"), width=420, height=alt.Step(14))
+        base = alt.Chart(alt.NamedData(name="rows"), width=420, height=alt.Step(14))
         names = [_WORDS[name] for name in (*ESTIMATORS, ANNOTATOR)]
         y = alt.Y("system:N", title=None).scale(domain=list(self.systems))
         offset = alt.YOffset("estimator:N").scale(domain=names)
         color = alt.Color("estimator:N").scale(domain=names, range=list(_COLOURS.values()))
-        lines = whole.mark_rule(strokeWidth=2).encode(
+        lines = base.mark_rule(strokeWidth=2).encode(
             x=alt.X("low:Q", title=label).scale(zero=False),
             x2="high:Q",
             y=y,
             yOffset=offset,
             color=color,
         )
-        marks = whole.mark_point(filled=True, size=50, opacity=1).encode(
+        marks = base.mark_point(filled=True, size=50, opacity=1).encode(
             x=alt.X("value:Q", title=label).scale(zero=False), y=y, yOffset=offset, color=color
         )
         notes = self._explanation()[:2]
@@ -268,36 +278,40 @@ _SCHEMA: dict[str, Any] = {
 }
 
 
-def _rows(one: AssistedContrast) -> Iterator[dict[str, Any]]:
+def _rows(contrast: AssistedContrast) -> Iterator[dict[str, Any]]:
     common = {
-        "metric": one.metric,
-        "a": one.a,
-        "b": one.b,
-        "labels": one.labels,
-        "pairs": one.pairs,
-        "rho": one.rho,
-        "gain": one.gain,
-        "better": one.better,
-        "reason": one.reason or None,
+        "metric": contrast.metric,
+        "a": contrast.a,
+        "b": contrast.b,
+        "labels": contrast.labels,
+        "pairs": contrast.pairs,
+        "rho": contrast.rho,
+        "gain": contrast.gain,
+        "better": contrast.better,
+        "reason": contrast.reason or None,
     }
     for name in ESTIMATORS:
-        if name in one.values:
-            value = one.values[name]
-            shown = {"value": value.value, "se": value.se, "low": value.low, "high": value.high}
-            yield {**common, "estimator": name, **shown, "interval": value.method}
+        if name in contrast.values:
+            value = contrast.values[name]
+            numbers = {"value": value.value, "se": value.se, "low": value.low, "high": value.high}
+            yield {**common, "estimator": name, **numbers, "interval": value.method}
     nothing = dict.fromkeys(("se", "low", "high", "interval"))
-    yield {**common, "estimator": ANNOTATOR, "value": one.labels_alone, **nothing}
+    yield {**common, "estimator": ANNOTATOR, "value": contrast.labels_alone, **nothing}
 
 
-def _name(one: AssistedContrast) -> str:
-    return f"{one.metric} of {one.a}" if one.b is None else f"{one.metric} of {one.a} − {one.b}"
+def _name(contrast: AssistedContrast) -> str:
+    return (
+        f"{contrast.metric} of {contrast.a}"
+        if contrast.b is None
+        else f"{contrast.metric} of {contrast.a} − {contrast.b}"
+    )
 
 
-def _missing(several: Sequence[AssistedContrast]) -> list[str]:
+def _missing(contrasts: Sequence[AssistedContrast]) -> list[str]:
     """Say why there are no estimates: each reason once."""
     names: dict[str, list[str]] = {}
-    for one in several:
-        names.setdefault(one.reason, []).append(_name(one))
+    for contrast in contrasts:
+        names.setdefault(contrast.reason, []).append(_name(contrast))
     lines = []
     for reason, which in names.items():
         more = f" and {len(which) - MOST_NAMES:,} more" * (len(which) > MOST_NAMES)
@@ -305,20 +319,20 @@ def _missing(several: Sequence[AssistedContrast]) -> list[str]:
     return lines
 
 
-def _shown(several: Sequence[AssistedContrast], what: str, digits: int) -> pl.DataFrame:
+def _shown(contrasts: Sequence[AssistedContrast], what: str, digits: int) -> pl.DataFrame:
     """Return the table that people read: estimates with intervals, and what they rest on."""
     rows = []
-    for one in several:
-        row: dict[str, Any] = {"metric": one.metric}
-        row[what] = one.a if one.b is None else f"{one.a} − {one.b}"
-        row["labels"] = one.labels
-        row[HUMAN] = _text(one.values.get(HUMAN), digits)
-        row[TUNED] = _text(one.values.get(TUNED), digits)
-        row[PPI] = one.values[PPI].value if PPI in one.values else None
-        row[ANNOTATOR] = one.labels_alone
-        row["gain"] = None if math.isnan(one.gain) else f"{one.gain:.2f}"
+    for contrast in contrasts:
+        row: dict[str, Any] = {"metric": contrast.metric}
+        row[what] = contrast.a if contrast.b is None else f"{contrast.a} − {contrast.b}"
+        row["labels"] = contrast.labels
+        row[HUMAN] = _text(contrast.values.get(HUMAN), digits)
+        row[TUNED] = _text(contrast.values.get(TUNED), digits)
+        row[PPI] = contrast.values[PPI].value if PPI in contrast.values else None
+        row[ANNOTATOR] = contrast.labels_alone
+        row["gain"] = None if math.isnan(contrast.gain) else f"{contrast.gain:.2f}"
         rows.append(row)
-    if len({one.metric for one in several}) == 1:  # the title names it
+    if len({contrast.metric for contrast in contrasts}) == 1:  # the title names it
         rows = [{key: value for key, value in row.items() if key != "metric"} for row in rows]
     columns: dict[str, Any] = {"labels": pl.Int64, PPI: pl.Float64, ANNOTATOR: pl.Float64}
     return pl.DataFrame(rows, {name: columns.get(name, pl.String) for name in rows[0]})
@@ -327,19 +341,19 @@ def _shown(several: Sequence[AssistedContrast], what: str, digits: int) -> pl.Da
 def _text(value: AssistedValue | None, digits: int) -> str | None:
     if value is None:
         return None
-    shown = number(value.value, digits)
+    text = number(value.value, digits)
     if value.method == "all judged":
-        return shown
-    return f"{shown} [{number(value.low, digits)}, {number(value.high, digits)}]"
+        return text
+    return f"{text} [{number(value.low, digits)}, {number(value.high, digits)}]"
 
 
-def _points(one: AssistedContrast) -> Iterator[dict[str, Any]]:
-    for name, value in one.values.items():
-        ends = {"low": value.low, "high": value.high}
-        yield {"system": one.a, "estimator": _WORDS[name], "value": value.value, **ends}
-    alone = one.labels_alone
+def _points(contrast: AssistedContrast) -> Iterator[dict[str, Any]]:
+    for name, value in contrast.values.items():
+        bounds = {"low": value.low, "high": value.high}
+        yield {"system": contrast.a, "estimator": _WORDS[name], "value": value.value, **bounds}
+    alone = contrast.labels_alone
     yield {
-        "system": one.a,
+        "system": contrast.a,
         "estimator": _WORDS[ANNOTATOR],
         "value": alone,
         "low": alone,
@@ -347,14 +361,14 @@ def _points(one: AssistedContrast) -> Iterator[dict[str, Any]]:
     }
 
 
-def _sentence(one: AssistedContrast) -> str:
+def _sentence(contrast: AssistedContrast) -> str:
     """Name the better system, by how much, and the interval; a bracket is left open."""
-    value, (low, high) = one.values[TUNED].value, one.together
-    other = one.b
-    if one.better != one.a:
-        other = one.a
-    ends = sorted((abs(low), abs(high)))
+    value, (low, high) = contrast.values[TUNED].value, contrast.together
+    rival = contrast.b
+    if contrast.better != contrast.a:
+        rival = contrast.a
+    sizes = sorted((abs(low), abs(high)))
     return (
-        f"{one.metric}, as people label: {one.better} is better than {other} by {abs(value):.3g} "
-        f"({ends[0]:.3g} to {ends[1]:.3g}"
+        f"{contrast.metric}, as people label: {contrast.better} is better than {rival} "
+        f"by {abs(value):.3g} ({sizes[0]:.3g} to {sizes[1]:.3g}"
     )

@@ -56,7 +56,7 @@ class Draws:
     slots: F64
     """Waves x strata: how many draws fall on each stratum, in random order. A row of -1: the draws
     of the wave are simple random ones."""
-    ends: I64
+    stops: I64
     """After how many draws each wave ends."""
     low: float = 0.0
     high: float = 1.0
@@ -79,7 +79,7 @@ class Draws:
             hint=frozen(np.zeros(size) if hint is None else hint.astype(np.float64)),
             stratum=frozen(groups),
             slots=frozen(np.full((1, int(groups.max(initial=0)) + 1), -1.0)),
-            ends=frozen(np.array([size], np.int64)),
+            stops=frozen(np.array([size], np.int64)),
             low=low,
             high=high,
         )
@@ -101,10 +101,10 @@ class Draws:
 
     def possible(self, value: F64) -> tuple[float, float]:
         """Return the least and the largest total that the values drawn so far leave possible."""
-        drawn, rest = self.coefficient[: value.size], self.coefficient[value.size :]
+        past, future = self.coefficient[: value.size], self.coefficient[value.size :]
         low, high = (
-            math.fsum(drawn * self.filled(value, sign))
-            + math.fsum(np.where(rest * sign > 0, self.low, self.high) * rest)
+            math.fsum(past * self.filled(value, sign))
+            + math.fsum(np.where(future * sign > 0, self.low, self.high) * future)
             for sign in (1, -1)
         )
         return low, high
@@ -167,16 +167,16 @@ def total_interval(draws: Draws, value: F64, level: float = 0.95) -> TotalInterv
     low, high = draws.possible(value)
     up = steps_of(draws, draws.filled(value, 1))
     down = steps_of(draws, draws.filled(value, -1)) if np.isnan(value).any() else up
-    ends = [
+    bounds = [
         _end(draws, step, level, sign, low, high, value.size)
         for sign, step in ((1, up), (-1, down))
     ]
     estimate = (_estimate(up, low) + _estimate(down, high)) / 2 if value.size else math.nan
     if value.size == draws.size:
         estimate = (low + high) / 2
-    if ends[0] <= ends[1]:
-        estimate = min(max(estimate, ends[0]), ends[1])
-    return TotalInterval(ends[0], ends[1], estimate, spread_of(draws, up))
+    if bounds[0] <= bounds[1]:
+        estimate = min(max(estimate, bounds[0]), bounds[1])
+    return TotalInterval(bounds[0], bounds[1], estimate, spread_of(draws, up))
 
 
 def interval_path(draws: Draws, value: F64, level: float, marks: I64) -> tuple[F64, F64]:
@@ -184,10 +184,10 @@ def interval_path(draws: Draws, value: F64, level: float, marks: I64) -> tuple[F
 
     They are rounded outwards.
     """
-    least, most = draws.possible(value[:0])
-    totals, c = np.linspace(least, most, 401), draws.coefficient[: value.size]
-    ends = []
-    for sign, edge in ((1, least), (-1, most)):
+    lowest, highest = draws.possible(value[:0])
+    totals, c = np.linspace(lowest, highest, 401), draws.coefficient[: value.size]
+    bounds = []
+    for sign, edge in ((1, lowest), (-1, highest)):
         filled = draws.filled(value, sign)
         step = steps_of(draws, filled)
         rejected = best_capital(draws, step, level, sign, totals, marks) >= limit(level)
@@ -199,8 +199,8 @@ def interval_path(draws: Draws, value: F64, level: float, marks: I64) -> tuple[F
         worst = np.where(c * sign > 0, draws.low, draws.high)
         possible = edge + np.cumsum(c * (filled - worst))[marks - 1]
         tighter = np.maximum if sign > 0 else np.minimum
-        ends.append(tighter(totals[last], possible))
-    return ends[0], ends[1]
+        bounds.append(tighter(totals[last], possible))
+    return bounds[0], bounds[1]
 
 
 def expected_draws(draws: Draws, spread: F64, distance: float, level: float = 0.95) -> int:
@@ -221,11 +221,11 @@ def expected_draws(draws: Draws, spread: F64, distance: float, level: float = 0.
     level
         Of the interval.
     """
-    wanted = math.log(limit(level)) + _SURPLUS
+    target = math.log(limit(level)) + _SURPLUS
     left = np.bincount(draws.stratum, minlength=spread.size).astype(np.float64)
-    drawn, grown, leap = 0.0, 0.0, max(1.0, draws.size / 1_000)
-    while drawn < draws.size:
-        wave = min(int(np.searchsorted(draws.ends, drawn, side="right")), len(draws.ends) - 1)
+    count, grown, leap = 0.0, 0.0, max(1.0, draws.size / 1_000)
+    while count < draws.size:
+        wave = min(int(np.searchsorted(draws.stops, count, side="right")), len(draws.stops) - 1)
         planned = draws.slots[wave]
         share = np.where(left > 0, left if planned[0] < 0 else planned, 0.0)
         if not share.any():
@@ -233,17 +233,17 @@ def expected_draws(draws: Draws, spread: F64, distance: float, level: float = 0.
         share = share / share.sum()
         useful = (share > 0) & (spread > 0)
         variance = float((left[useful] ** 2 * spread[useful] / share[useful]).sum())
-        leap = min(leap, draws.size - drawn)
+        leap = min(leap, draws.size - count)
         if variance <= 0:
             break
         gain = leap * distance**2 / (2 * variance)
-        if grown + gain >= wanted:
-            drawn += leap * (wanted - grown) / gain
+        if grown + gain >= target:
+            count += leap * (target - grown) / gain
             break
         grown += gain
-        drawn += leap
+        count += leap
         left = np.maximum(left - leap * share, 0.0)
-    return min(math.ceil(drawn), draws.size)
+    return min(math.ceil(count), draws.size)
 
 
 def steps_of(draws: Draws, value: F64) -> F64:
@@ -258,7 +258,7 @@ def steps_of(draws: Draws, value: F64) -> F64:
             draws.hint,
             draws.stratum,
             draws.slots,
-            draws.ends,
+            draws.stops,
             draws.low,
             draws.high,
             out,

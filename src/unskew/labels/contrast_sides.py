@@ -29,7 +29,7 @@ from unskew.stats.special import student_t_quantile
 _NOTHING = 1e-12
 
 
-def leave_one_out_slopes(weight: F64, y: F64, label: F64, stratum: I64, room: F64) -> F64:
+def leave_one_out_slopes(weight: F64, y: F64, label: F64, stratum: I64, unsampled: F64) -> F64:
     r"""Return for each sampled pair the slope of y on the annotator's label among all others.
 
     It minimises the variance within strata of :math:`\sum w (y - \bar y - \lambda (f - \bar f))`,
@@ -54,11 +54,11 @@ def leave_one_out_slopes(weight: F64, y: F64, label: F64, stratum: I64, room: F6
     >>> import numpy as np
     >>> from unskew.labels.contrast_sides import leave_one_out_slopes
     >>> y, label = np.array([1.0, 1, 0, 0, 1]), np.array([0.5, 0.5, -0.5, -0.5, -0.5])
-    >>> one = np.zeros(5, np.int64)
-    >>> leave_one_out_slopes(np.ones(5), y, label, one, np.ones(1)).round(3).tolist()
+    >>> stratum = np.zeros(5, np.int64)
+    >>> leave_one_out_slopes(np.ones(5), y, label, stratum, np.ones(1)).round(3).tolist()
     [0.667, 0.667, 0.5, 0.5, 1.0]
     """
-    sums = _TuningSums(stratum, room)
+    sums = _TuningSums(stratum, unsampled)
     columns = {"y": weight * y, "f": weight * label, "w": weight}
     total = sums.without(weight)
     with np.errstate(invalid="ignore", divide="ignore"):
@@ -79,29 +79,31 @@ def leave_one_out_slopes(weight: F64, y: F64, label: F64, stratum: I64, room: F6
 class _TuningSums:
     """Sums over all pairs but one, for each in turn."""
 
-    def __init__(self, stratum: I64, room: F64) -> None:
-        self.stratum, self.room = stratum, room
-        self.number = np.bincount(stratum, minlength=room.size).astype(np.float64)
+    def __init__(self, stratum: I64, unsampled: F64) -> None:
+        self.stratum, self.unsampled = stratum, unsampled
+        self.number = np.bincount(stratum, minlength=unsampled.size).astype(np.float64)
 
     def without(self, column: F64) -> F64:
         """Return the sum without each pair."""
         return float(column.sum()) - column
 
-    def products(self, one: F64, other: F64) -> F64:
-        """Return Σ room (one - mean) (other - mean) within strata, without each pair."""
+    def products(self, first: F64, second: F64) -> F64:
+        """Return Σ unsampled (first - mean) (second - mean) within strata, without each pair."""
         h = self.stratum
-        a, b, both = (self._by_stratum(column) for column in (one, other, one * other))
-        whole = self.room * _inside(self.number, a, b, both)
-        rest = _inside(self.number[h] - 1.0, a[h] - one, b[h] - other, both[h] - one * other)
-        return float(whole.sum()) - whole[h] + self.room[h] * rest
+        a, b, cross = (self._by_stratum(column) for column in (first, second, first * second))
+        total = self.unsampled * _inside(self.number, a, b, cross)
+        others = _inside(
+            self.number[h] - 1.0, a[h] - first, b[h] - second, cross[h] - first * second
+        )
+        return float(total.sum()) - total[h] + self.unsampled[h] * others
 
     def _by_stratum(self, column: F64) -> F64:
-        return np.bincount(self.stratum, column, self.room.size).astype(np.float64)
+        return np.bincount(self.stratum, column, self.unsampled.size).astype(np.float64)
 
 
-def _inside(number: F64, a: F64, b: F64, both: F64) -> F64:
+def _inside(number: F64, a: F64, b: F64, product: F64) -> F64:
     """Return Σ (a - mean) (b - mean) from the sums of a, of b and of both."""
-    return np.where(number > 0, both - a * b / np.maximum(number, 1.0), 0.0)
+    return np.where(number > 0, product - a * b / np.maximum(number, 1.0), 0.0)
 
 
 HUMAN, PPI, TUNED = "human", "PPI", "PPI++"
@@ -168,9 +170,9 @@ class Side:
     def of(cls, data: LabelledPairs, row: I64, add: F64, sign: float) -> Side:
         """Find the sampled pairs among those of a side."""
         sampled = data.sample.row
-        at = np.minimum(np.searchsorted(row, sampled), max(row.size - 1, 0))
-        inside = row[at] == sampled if row.size else np.zeros(sampled.size, np.bool_)
-        weight = add[at[inside]] / data.sample.probability[inside]
+        index = np.minimum(np.searchsorted(row, sampled), max(row.size - 1, 0))
+        inside = row[index] == sampled if row.size else np.zeros(sampled.size, np.bool_)
+        weight = add[index[inside]] / data.sample.probability[inside]
         return cls(data=data, sign=sign, row=row, add=add, inside=inside, weight=weight)
 
     @property
@@ -216,8 +218,8 @@ class Side:
     @cached_property
     def is_equal(self) -> bool:
         """Whether all pairs add the same."""
-        least, most = float(self.add.min()), float(self.add.max())
-        return most - least <= 1e-9 * most
+        lowest, highest = float(self.add.min()), float(self.add.max())
+        return highest - lowest <= 1e-9 * highest
 
     @property
     def is_whole(self) -> bool:
@@ -225,7 +227,7 @@ class Side:
         return self.number == self.row.size
 
     @cached_property
-    def free(self) -> int:
+    def degrees(self) -> int:
         """Degrees of freedom of the variance: sampled pairs less strata."""
         return max(self.number - int(np.unique(self.stratum).size), 1)
 
@@ -234,8 +236,8 @@ class Side:
         if estimator != TUNED:
             return np.full(self.number, 1.0 if estimator == PPI else 0.0)
         centred = self.label - self.label_mean
-        room = self.data.sample.room
-        return leave_one_out_slopes(self.weight, self.y, centred, self.stratum, room)
+        unsampled = self.data.sample.unsampled
+        return leave_one_out_slopes(self.weight, self.y, centred, self.stratum, unsampled)
 
     @cached_property
     def scale(self) -> float:
@@ -256,10 +258,10 @@ class SideEstimate:
     """By sampled pair, 0 outside the side: how far it moves the contrast, with its sign."""
     variance: float = math.nan
     """Of the share."""
-    free: int = 1
+    degrees: int = 1
     regime: str = "exact"
     """How intervals of the contrast are made: `score`, `exact`, or `human`: as of these alone."""
-    other: SideEstimate | None = None
+    human: SideEstimate | None = None
     """That of human labels alone, whose interval stands in where labels would not narrow it."""
 
     @classmethod
@@ -291,16 +293,16 @@ class SideEstimate:
             return "exact" if self.estimator == HUMAN else "human"
         return self.regime
 
-    def ends(self, level: float) -> tuple[float, float]:
+    def interval(self, level: float) -> tuple[float, float]:
         """Return the interval of the share; it holds the share itself."""
         if self.kind == "all judged":
             return self.share, self.share
         if self.kind == "score":
-            t = student_t_quantile((1 + level) / 2, self.free)
+            t = student_t_quantile((1 + level) / 2, self.degrees)
             return score_interval(self.share, self.variance, t)
         if self.kind == "human":
-            assert self.other is not None
-            low, high = self.other.ends(level)
+            assert self.human is not None
+            low, high = self.human.interval(level)
         else:
             low, high = self._exact(level)
         return min(low, self.share), max(high, self.share)
@@ -311,11 +313,11 @@ class SideEstimate:
         Of a class without a label of people nothing is known: it widens the sum by all it can be.
         """
         side, classes = self.side, self._classes()
-        parts = [_cells(side, mask, whole, level) for mask, whole in classes if mask.any()]
-        weight, share, low, high = (np.concatenate(one) for one in zip(*parts, strict=True))
-        _, least, most = sum_interval(weight, share, low, high)
-        unknown = sum(float(side.add[whole].sum()) for mask, whole in classes if not mask.any())
-        return max(least, 0.0), min(most + unknown / side.total, 1.0)
+        parts = [_cells(side, mask, members, level) for mask, members in classes if mask.any()]
+        weight, share, low, high = (np.concatenate(columns) for columns in zip(*parts, strict=True))
+        _, lowest, highest = sum_interval(weight, share, low, high)
+        unknown = sum(float(side.add[members].sum()) for mask, members in classes if not mask.any())
+        return max(lowest, 0.0), min(highest + unknown / side.total, 1.0)
 
     def _classes(self) -> list[tuple[Mask, Mask]]:
         """Return which sampled pairs, and which of all pairs, are in each class of labels."""
@@ -323,27 +325,27 @@ class SideEstimate:
         if self.estimator == HUMAN:
             return [(np.ones(side.number, np.bool_), np.ones(side.row.size, np.bool_))]
         mine, everyone = side.label > side.label_mean, side.labels > side.label_mean
-        both = [(mine, everyone), (~mine, ~everyone)]
-        return [(some, whole) for some, whole in both if whole.any()]
+        classes = [(mine, everyone), (~mine, ~everyone)]
+        return [(sampled, members) for sampled, members in classes if members.any()]
 
 
-def _cells(side: Side, mask: Mask, whole: Mask, level: float) -> tuple[F64, F64, F64, F64]:
+def _cells(side: Side, mask: Mask, members: Mask, level: float) -> tuple[F64, F64, F64, F64]:
     """Return weight, share, low and high of the cells of a class of labels."""
-    part = float(side.add[whole].sum()) / side.total
+    part = float(side.add[members].sum()) / side.total
     weight, y = side.weight[mask], side.y[mask]
     data = side.data
     is_simple = data.population == LISTS and data.sample.kind == SIMPLE
     if is_simple and side.is_equal and data.is_binary:
-        least, most = hypergeometric(int(y.sum()), y.size, int(whole.sum()), level)
-        return np.array([part]), np.array([y.mean()]), np.array([least]), np.array([most])
+        lowest, highest = hypergeometric(int(y.sum()), y.size, int(members.sum()), level)
+        return np.array([part]), np.array([y.mean()]), np.array([lowest]), np.array([highest])
     bucket = np.floor(np.log(weight / weight.max()) / math.log(BUCKET) + 1e-9).astype(np.int64)
     cell = np.unique(bucket, return_inverse=True)[1]
     sums, liked = np.bincount(cell, weight), np.bincount(cell, weight * y)
     squares = np.bincount(cell, weight**2)
     if data.population == USERS:
-        one = np.unique(np.stack([cell, side.owner[mask]]), axis=1, return_inverse=True)
-        amount = np.bincount(one[1].ravel(), weight)
-        squares = np.bincount(one[0][0], amount**2)
+        groups = np.unique(np.stack([cell, side.owner[mask]]), axis=1, return_inverse=True)
+        amount = np.bincount(groups[1].ravel(), weight)
+        squares = np.bincount(groups[0][0], amount**2)
     number, share = sums**2 / squares, liked / sums
     low, high = clopper_pearson(share * number, number, level)
     return part * sums / sums.sum(), share, low, high
@@ -365,34 +367,34 @@ def sampling_covariance(
         False: as if there were as many pairs again and again of what is not sampled as a whole.
     """
     sample = data.sample
-    number = np.array([one.side.number for one in estimates], np.float64)
+    number = np.array([estimate.side.number for estimate in estimates], np.float64)
     inflation = np.sqrt(number / np.maximum(number - 1, 1))
-    moves = [one.moves for one in estimates]
+    moves = [estimate.moves for estimate in estimates]
     result = np.zeros((len(moves), len(moves)))
     if sample.kind == SIMPLE:
         for i, estimate in enumerate(estimates):
-            room = 1.0 - estimate.side.number / estimate.side.row.size
-            room = room if finite else float(room > 0)
-            result[i, i] = room * float((estimate.moves**2).sum())
+            fraction = 1.0 - estimate.side.number / estimate.side.row.size
+            fraction = fraction if finite else float(fraction > 0)
+            result[i, i] = fraction * float((estimate.moves**2).sum())
     else:
-        for i, one in enumerate(moves):
-            for j, other in enumerate(moves[: i + 1]):
-                result[i, j] = result[j, i] = _product(sample, one, other, finite)
+        for i, first in enumerate(moves):
+            for j, second in enumerate(moves[: i + 1]):
+                result[i, j] = result[j, i] = _product(sample, first, second, finite)
     covariance: F64 = result * inflation[:, None] * inflation[None, :]
     return covariance
 
 
-def _product(sample: HumanSample, one: F64, other: F64, finite: bool) -> float:
-    """Return Σ over strata of room x n / (n - 1) x Σ (one - mean) (other - mean)."""
-    room = 1.0 - sample.probability if sample.kind == UNEQUAL else sample.room
-    room = room if finite else (room > 0).astype(np.float64)
+def _product(sample: HumanSample, first: F64, second: F64, finite: bool) -> float:
+    """Return Σ over strata of unsampled x n / (n - 1) x Σ (first - mean) (second - mean)."""
+    unsampled = 1.0 - sample.probability if sample.kind == UNEQUAL else sample.unsampled
+    unsampled = unsampled if finite else (unsampled > 0).astype(np.float64)
     if sample.kind == UNEQUAL:
-        return float((room * one * other).sum())
+        return float((unsampled * first * second).sum())
     size = len(sample.names)
-    a, b, both = (np.bincount(sample.stratum, x, size) for x in (one, other, one * other))
+    a, b, cross = (np.bincount(sample.stratum, x, size) for x in (first, second, first * second))
     number = np.maximum(sample.number, 1.0)
-    spread = (both - a * b / number) * number / np.maximum(number - 1.0, 1.0)
-    return float((room * spread).sum())
+    spread = (cross - a * b / number) * number / np.maximum(number - 1.0, 1.0)
+    return float((unsampled * spread).sum())
 
 
 def by_user_covariance(
@@ -417,15 +419,15 @@ def by_user_covariance(
     """
     owner, users = data.sampled_user, data.users
     parts = []
-    for one, drift in zip(estimates, drifts, strict=True):
-        part = one.by_user + np.bincount(owner, one.moves, users)
+    for estimate, drift in zip(estimates, drifts, strict=True):
+        part = estimate.by_user + np.bincount(owner, estimate.moves, users)
         part = part if drift is None else part - drift
         parts.append(part - part.mean())
     result = sampling.copy()
     keep = 1.0 - data.sample.probability
-    for i, one in enumerate(estimates):
-        for j, other in enumerate(estimates):
-            alone = float((keep * one.moves * other.moves).sum())
+    for i, estimate in enumerate(estimates):
+        for j, second in enumerate(estimates):
+            alone = float((keep * estimate.moves * second.moves).sum())
             result[i, j] += float((parts[i] * parts[j]).sum()) * users / (users - 1) - alone
     return result, parts
 

@@ -62,10 +62,10 @@ class HumanSample:
         return np.bincount(self.stratum, minlength=len(self.names)).astype(np.float64)
 
     @cached_property
-    def room(self) -> F64:
+    def unsampled(self) -> F64:
         """By stratum: the share of its pairs that is not in the sample."""
-        drawn = np.bincount(self.stratum, self.probability, len(self.names))
-        return np.maximum(1.0 - drawn / np.maximum(self.number, 1.0), 0.0)
+        expected = np.bincount(self.stratum, self.probability, len(self.names))
+        return np.maximum(1.0 - expected / np.maximum(self.number, 1.0), 0.0)
 
     def view(self, relevance: Relevance) -> View:
         """Take the labels by a relevance rule."""
@@ -127,18 +127,18 @@ def human_sample(
     notes, everything = [*people.notes], len(people)
     people, rows = _recommended(people, rows_of_ratings(pairs, people), notes)
     if strata is not None:
-        drawn = _known_strata(rows, pairs, choose("strata", strata, STRATA))
+        design = _known_strata(rows, pairs, choose("strata", strata, STRATA))
     else:
-        drawn = _as_drawn(people, len(pairs), probability or PROBABILITY, notes)
-    names, stratum = _joined(drawn.names, drawn.stratum, drawn.probability, notes)
+        design = _as_drawn(people, len(pairs), probability or PROBABILITY, notes)
+    names, stratum = _joined(design.names, design.stratum, design.probability, notes)
     order = np.argsort(rows, kind="stable")
     return HumanSample(
         row=frozen(rows[order]),
         value=frozen(people.value[order]),
-        probability=frozen(drawn.probability[order]),
+        probability=frozen(design.probability[order]),
         stratum=frozen(stratum[order]),
         names=names,
-        kind=drawn.kind,
+        kind=design.kind,
         outside=everything - len(people),
         notes=tuple(notes),
     )
@@ -159,7 +159,7 @@ def _recommended(ratings: Ratings, rows: I64, notes: list[str]) -> tuple[Ratings
     inside = rows >= 0
     if not inside.any():
         user, item = (
-            [repr(one) for one in ids.values.head(1).to_list()]
+            [repr(value) for value in ids.values.head(1).to_list()]
             for ids in (ratings.users, ratings.items)
         )
         raise DataError(
@@ -179,7 +179,7 @@ def _recommended(ratings: Ratings, rows: I64, notes: list[str]) -> tuple[Ratings
 def _as_drawn(ratings: Ratings, population: int, column: str, notes: list[str]) -> _DrawnPairs:
     """Take probabilities and strata from the columns of the sample."""
     number = len(ratings)
-    one = ("all",), np.zeros(number, np.int64)
+    single = ("all",), np.zeros(number, np.int64)
     has_strata = STRATUM in ratings.tags
     if column not in ratings.tags:
         if has_strata:
@@ -188,32 +188,33 @@ def _as_drawn(ratings: Ratings, population: int, column: str, notes: list[str]) 
                 "'probability' (labelled pairs of the stratum / all its pairs), or leave the "
                 "column out if all pairs were as likely to be drawn"
             )
-        return _DrawnPairs(SIMPLE, np.full(number, number / population), *one)
+        return _DrawnPairs(SIMPLE, np.full(number, number / population), *single)
     probability = _probabilities(ratings, column)
-    names, stratum = _codes(ratings.tags[STRATUM]) if has_strata else one
+    names, stratum = _codes(ratings.tags[STRATUM]) if has_strata else single
     if not _is_even(probability, stratum):
         if has_strata:
             notes.append(
                 "probabilities differ within strata: pairs are taken as drawn one by one with these"
             )
-        return _DrawnPairs(UNEQUAL, probability, *one)
+        return _DrawnPairs(UNEQUAL, probability, *single)
     return _DrawnPairs(STRATIFIED if len(names) > 1 else SIMPLE, probability, names, stratum)
 
 
 def _known_strata(rows: I64, pairs: RecommendedPairs, by: str) -> _DrawnPairs:
     """Take the sample as drawn at random within strata of the recommended pairs."""
-    known = pairs.strata(by)
-    stratum = known.code[rows].astype(np.int64)
-    drawn = np.bincount(stratum, minlength=len(known.names))
-    empty = [name for name, number in zip(known.names, drawn, strict=True) if not number]
+    strata = pairs.strata(by)
+    stratum = strata.code[rows].astype(np.int64)
+    counts = np.bincount(stratum, minlength=len(strata.names))
+    empty = [name for name, number in zip(strata.names, counts, strict=True) if not number]
     if empty:
         raise DataError(
             f"strata={by!r}: people labelled no pair of {empty[0]!r} (of "
-            f"{counted(len(known.names), 'stratum', 'strata')}: {', '.join(known.names)}), so that "
-            f"stratum cannot be estimated; leave strata=… out if pairs were drawn from all alike"
+            f"{counted(len(strata.names), 'stratum', 'strata')}: {', '.join(strata.names)}), so "
+            f"that stratum cannot be estimated; leave strata=… out if pairs were drawn from all "
+            f"alike"
         )
-    kind = STRATIFIED if len(known.names) > 1 else SIMPLE
-    return _DrawnPairs(kind, (drawn / known.sizes)[stratum], known.names, stratum)
+    kind = STRATIFIED if len(strata.names) > 1 else SIMPLE
+    return _DrawnPairs(kind, (counts / strata.sizes)[stratum], strata.names, stratum)
 
 
 def _probabilities(ratings: Ratings, column: str) -> F64:
@@ -221,11 +222,11 @@ def _probabilities(ratings: Ratings, column: str) -> F64:
     raw = ratings.tags[column]
     # A column of a text file that is kept as a tag is text.
     value = raw.cast(pl.Float64, strict=False).fill_null(float("nan")).to_numpy()
-    good = (value > 0) & (value <= 1)
-    if not good.all():
-        row = int(np.argmin(good))
+    valid = (value > 0) & (value <= 1)
+    if not valid.all():
+        row = int(np.argmin(valid))
         frame = ratings.take(np.array([row])).to_polars()
-        number = counted(int(np.count_nonzero(~good)), "row is", "rows are")
+        number = counted(int(np.count_nonzero(~valid)), "row is", "rows are")
         raise DataError(
             f"column {column!r}: probabilities must be above 0 and at most 1, but {number} not, "
             f"the first: user {frame['user'][0]!r}, item {frame['item'][0]!r} with {raw[row]!r}"
@@ -252,9 +253,9 @@ def _joined(
     mean = np.bincount(stratum, probability, len(names)) / np.maximum(number, 1)
     target = np.arange(len(names))
     others = np.flatnonzero(number > 1)
-    for one in single:
-        near = others if others.size else single[single != one]
-        target[one] = near[int(np.argmin(np.abs(np.log(mean[near] / mean[one]))))]
+    for index in single:
+        near = others if others.size else single[single != index]
+        target[index] = near[int(np.argmin(np.abs(np.log(mean[near] / mean[index]))))]
     if not others.size:
         target[:] = single[0]
     notes.append(
@@ -262,7 +263,7 @@ def _joined(
         f"variance: joined to the stratum with the nearest probability"
     )
     present, code = np.unique(target[stratum], return_inverse=True)
-    return tuple(names[one] for one in present), code.astype(np.int64)
+    return tuple(names[index] for index in present), code.astype(np.int64)
 
 
 def _is_even(probability: F64, stratum: I64) -> bool:
@@ -300,7 +301,7 @@ class SampleFrame:
 
 
 def sample_frame(
-    pairs: RecommendedPairs, sample: HumanSample, wanted: Mapping[str, PlaceSum]
+    pairs: RecommendedPairs, sample: HumanSample, sums: Mapping[str, PlaceSum]
 ) -> SampleFrame | None:
     """Return the pairs that a sample was drawn from; None for all, and where it is not known.
 
@@ -316,18 +317,18 @@ def sample_frame(
     """
     if sample.kind == UNEQUAL or _fits(sample, len(pairs)):
         return None
-    for a, b, row in _differences(pairs, wanted):
+    for a, b, row in _differences(pairs, sums):
         if _fits(sample, row.size) and np.isin(sample.row, row, assume_unique=True).all():
             return SampleFrame(a, b, row)
     return None
 
 
 def _differences(
-    pairs: RecommendedPairs, wanted: Mapping[str, PlaceSum]
+    pairs: RecommendedPairs, sums: Mapping[str, PlaceSum]
 ) -> Iterator[tuple[str, str, I64]]:
-    metrics = [*wanted.values(), *place_sums("DCG").values()]
-    for one in metrics:
-        coefficients = pairs.coefficients(one)
+    metrics = [*sums.values(), *place_sums("DCG").values()]
+    for metric in metrics:
+        coefficients = pairs.coefficients(metric)
         for a, b in combinations(pairs.systems, 2):
             yield a, b, coefficients.contrast(a, b)[0]
 
@@ -335,7 +336,9 @@ def _differences(
 def _fits(sample: HumanSample, size: int) -> bool:
     """Tell whether the probabilities stand for about so many pairs."""
     weight = 1.0 / sample.probability
-    room = max(0.5, CLOSE * size)
+    tolerance = max(0.5, CLOSE * size)
     if sample.outside:  # how many of the pairs drawn are recommended is up to chance
-        room = max(room, 3.0 * math.sqrt(float(((1.0 - sample.probability) * weight**2).sum())))
-    return abs(float(weight.sum()) - size) <= room
+        tolerance = max(
+            tolerance, 3.0 * math.sqrt(float(((1.0 - sample.probability) * weight**2).sum()))
+        )
+    return abs(float(weight.sum()) - size) <= tolerance

@@ -36,19 +36,19 @@ def _fit(
     level = (of_value + _MEAN * unit * centre[0]) / (total + _MEAN * unit)
     slope = 0.0
     if centre[2] > 0.0:
-        both, square = 0.0, 0.0
+        cross, square = 0.0, 0.0
         for i in range(t):
-            away = hint[i] - of_hint / total
-            both += weight[i] * away * (value[i] - of_value / total)
-            square += weight[i] * away * away
-        slope = both / (square + _SLOPE * unit * centre[2])
+            deviation = hint[i] - of_hint / total
+            cross += weight[i] * deviation * (value[i] - of_value / total)
+            square += weight[i] * deviation * deviation
+        slope = cross / (square + _SLOPE * unit * centre[2])
         level -= slope * (of_hint / total - centre[1])
     if offset.size > 1:
         seen = np.zeros(offset.size)
         for i in range(t):
             seen[stratum[i]] += weight[i]
-            rest = value[i] - level - slope * (hint[i] - centre[1])
-            offset[stratum[i]] += weight[i] * rest
+            residual = value[i] - level - slope * (hint[i] - centre[1])
+            offset[stratum[i]] += weight[i] * residual
         for k in range(offset.size):
             offset[k] /= seen[k] + _STRATUM * unit
     return level, slope
@@ -80,9 +80,9 @@ def _forecast(
         guess = min(max(level + slope * (hint[i] - mean_hint) + offset[k], low), high)
         out[i] = guess
         total += coefficient[i] * guess
-        one, other = coefficient[i] * (low - guess), coefficient[i] * (high - guess)
-        bounds[0, k] = min(bounds[0, k], one, other)
-        bounds[1, k] = max(bounds[1, k], one, other)
+        first, second = coefficient[i] * (low - guess), coefficient[i] * (high - guess)
+        bounds[0, k] = min(bounds[0, k], first, second)
+        bounds[1, k] = max(bounds[1, k], first, second)
     return total
 
 
@@ -138,7 +138,7 @@ def steps(
     hint: F64,
     stratum: I32,
     slots: F64,
-    ends: I64,
+    stops: I64,
     low: float,
     high: float,
     out: F64,
@@ -146,7 +146,7 @@ def steps(
     """Work out what each draw without replacement says of Σ coefficient x value.
 
     Units stand in the order in which they are drawn, those that are not drawn yet behind; a value
-    for each that was drawn. Draw t belongs to the wave in whose `ends` it falls; in a wave of S
+    for each that was drawn. Draw t belongs to the wave in whose `stops` it falls; in a wave of S
     slots, s of them of a stratum, the next unit is one of the r that are left of that stratum with
     probability s / (S r) each. A row of `slots` that starts below 0 stands for simple random draws.
 
@@ -166,9 +166,9 @@ def steps(
     forecast, offset, bounds = np.zeros(hint.size), np.zeros(strata), np.zeros((2, strata))
     # One value in the middle between the ends is assumed: half the range off.
     squares, count = ((high - low) / 2.0) ** 2, 1.0
-    wave, refit, known, guessed = -1, 0, 0.0, 0.0
+    wave, refit, total, guessed = -1, 0, 0.0, 0.0
     for t in range(value.size):
-        while wave < 0 or t >= ends[wave]:
+        while wave < 0 or t >= stops[wave]:
             wave += 1
             state[_OPEN] = state[_LEFT] if slots[wave, 0] < 0.0 else slots[wave]
         if t >= refit:
@@ -181,12 +181,12 @@ def steps(
         _outlook(state, bounds, squares / count, out[t])
         k = stratum[t]
         miss = coefficient[t] * (value[t] - forecast[t])
-        out[t, 0], out[t, 5] = known + guessed, miss
+        out[t, 0], out[t, 5] = total + guessed, miss
         out[t, 1] = state[_LEFT, k] * state[_OPEN].sum() / state[_OPEN, k] * miss
         if coefficient[t] != 0.0:
             squares += (value[t] - forecast[t]) ** 2
             count += 1.0
-        known += coefficient[t] * value[t]
+        total += coefficient[t] * value[t]
         guessed -= coefficient[t] * forecast[t]
         state[_MISSED, k] += miss * miss
         state[_DRAWN, k] += 1.0
@@ -224,21 +224,21 @@ def best_capital(
         if variance > 0.0:
             unit = 1.0 / ((size - t) * math.sqrt(variance))
             draw = step[t, 1] * sign
-            least = step[t, 2] if sign > 0.0 else -step[t, 3]
+            lowest = step[t, 2] if sign > 0.0 else -step[t, 3]
             for q in range(count):
                 mean = (totals[q] - step[t, 0]) * sign
-                room = mean - least
-                if room < -slack:
+                distance = mean - lowest
+                if distance < -slack:
                     best[q] = np.inf
-                elif room > slack and best[q] < np.inf:
-                    whole = 0.0
+                elif distance > slack and best[q] < np.inf:
+                    wealth = 0.0
                     for j in range(kinds):
-                        bet = min(unit * bets[j], cap / room)
+                        bet = min(unit * bets[j], cap / distance)
                         capital[q, j] *= 1.0 + bet * (draw - mean)
                         if capital[q, j] < _RUIN:
                             capital[q, j] = 0.0
-                        whole += capital[q, j]
-                    best[q] = max(best[q], whole) if whole < _RICHES else np.inf
+                        wealth += capital[q, j]
+                    best[q] = max(best[q], wealth) if wealth < _RICHES else np.inf
         while mark < marks.size and marks[mark] <= t + 1:
             out[mark, :] = best
             mark += 1

@@ -104,13 +104,13 @@ def plan_annotation(
     as_count("budget", budget)
     as_count("seed", seed, 0, MOST_SEED)
     choose("design", design, DESIGNS)
-    one = next(iter(place_sums(metric).values()))
+    place_sum = next(iter(place_sums(metric).values()))
     by = check_strata(strata)
     stated = stated_relevance(liked, above, gain, loss, relevance)
     rule, notes = _relevance(_scale(scale), stated, gain, loss)
-    systems, pairs = _pairs(runs, one, None if train is None else read_ratings(train))
+    systems, pairs = _pairs(runs, place_sum, None if train is None else read_ratings(train))
     estimand = _estimand(estimand, systems)
-    rows, coefficient, counted_out = _coefficients(pairs, one, estimand)
+    rows, coefficient, counted_out = _coefficients(pairs, place_sum, estimand)
     notes = [*counted_out, *_without_lists(pairs), *notes]
     if budget > rows.size:
         raise SettingError(
@@ -197,7 +197,7 @@ def _relevance(
 
 
 def _pairs(
-    runs: object, one: PlaceSum, train: Ratings | None
+    runs: object, place_sum: PlaceSum, train: Ratings | None
 ) -> tuple[tuple[str, ...], RecommendedPairs]:
     """Read the lists and lay them over one numbering."""
     ready: dict[str, Run] = {}
@@ -206,26 +206,26 @@ def _pairs(
             ready[name] = read_run(source, keep_scores=False)
         except DataError as problem:
             raise DataError(f"{name}: ", *problem.args) from None
-    return tuple(ready), RecommendedPairs.of_runs(ready, one.metric.whole_cutoff, train)
+    return tuple(ready), RecommendedPairs.of_runs(ready, place_sum.metric.whole_cutoff, train)
 
 
-def _estimand(given: str | None, systems: Sequence[str]) -> str:
-    if given is None:
+def _estimand(estimand: str | None, systems: Sequence[str]) -> str:
+    if estimand is None:
         return "difference" if len(systems) == 2 else "levels"
-    if choose("estimand", given, ESTIMANDS) == "difference" and len(systems) != 2:
+    if choose("estimand", estimand, ESTIMANDS) == "difference" and len(systems) != 2:
         raise SettingError(
             f"estimand='difference' takes two systems, got {len(systems)}: {', '.join(systems)}"
         )
-    return given
+    return estimand
 
 
 def _coefficients(
-    pairs: RecommendedPairs, one: PlaceSum, estimand: str
+    pairs: RecommendedPairs, place_sum: PlaceSum, estimand: str
 ) -> tuple[I64, F64, list[str]]:
     """Return the rows that count, contrasts x rows what they add, and how many do not count."""
     if estimand == "difference":
         a, b = pairs.systems
-        rows, add = pairs.contrast(one, a, b)
+        rows, add = pairs.contrast(place_sum, a, b)
         if not rows.size:
             raise DataError(
                 f"{a} and {b} recommend the same: their difference is 0, whatever it is"
@@ -236,12 +236,12 @@ def _coefficients(
             f"never drawn (probability 0)"
         )
         return rows, add[None, :], [note] * (out > 0)
-    whole = np.zeros((len(pairs.systems), len(pairs)))
-    for line, name in zip(whole, pairs.systems, strict=True):
-        row, add = pairs.contrast(one, name)
+    table = np.zeros((len(pairs.systems), len(pairs)))
+    for line, name in zip(table, pairs.systems, strict=True):
+        row, add = pairs.contrast(place_sum, name)
         line[row] = add
-    rows = np.flatnonzero(whole.any(axis=0))
-    return rows, np.ascontiguousarray(whole[:, rows]), []
+    rows = np.flatnonzero(table.any(axis=0))
+    return rows, np.ascontiguousarray(table[:, rows]), []
 
 
 def _without_lists(pairs: RecommendedPairs) -> list[str]:
@@ -262,23 +262,23 @@ def _with_hints(
     plan: AnnotationPlan, pairs: RecommendedPairs, rows: I64, labels: Ratings
 ) -> AnnotationPlan:
     """Add the labels of a model, brought to the range of what labels are worth."""
-    at = rows_of_ratings(pairs, labels)
+    position = rows_of_ratings(pairs, labels)
     value = np.full(len(pairs), np.nan)
-    value[at[at >= 0]] = labels.value[at >= 0]
+    value[position[position >= 0]] = labels.value[position >= 0]
     value = value[rows]
-    known = ~np.isnan(value)
-    if not known.any():
+    valid = ~np.isnan(value)
+    if not valid.any():
         raise DataError("labels: none of them is of a pair that is to be judged; are ids the same?")
-    low, high = float(value[known].min()), float(value[known].max())
-    least, most = plan.worth_range
-    unit = (value - low) / (high - low) if high > low else np.where(known, 0.5, np.nan)
-    hint = least + (most - least) * unit
-    missing = int((~known).sum())
-    hint = np.where(known, hint, hint[known].mean())
+    low, high = float(value[valid].min()), float(value[valid].max())
+    lowest, highest = plan.worth_range
+    unit = (value - low) / (high - low) if high > low else np.where(valid, 0.5, np.nan)
+    hint = lowest + (highest - lowest) * unit
+    missing = int((~valid).sum())
+    hint = np.where(valid, hint, hint[valid].mean())
     notes = [*plan.notes]
     if missing:
         notes.append(
-            f"{missing:,} of {known.size:,} pairs have no label of the model: they count as its "
+            f"{missing:,} of {valid.size:,} pairs have no label of the model: they count as its "
             f"mean"
         )
     if high == low:

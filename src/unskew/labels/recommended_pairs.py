@@ -80,11 +80,11 @@ def place_sums(metrics: str | Metric | Iterable[str | Metric]) -> dict[str, Plac
 it is divided by all liked items of a user, also those that no system recommends; take one of P, \
 DCG, RBP or an anti-twin
     """
-    several = [metrics] if isinstance(metrics, str | Metric) else list(metrics)
-    if not several:
+    names = [metrics] if isinstance(metrics, str | Metric) else list(metrics)
+    if not names:
         raise SettingError("no metrics are named; give for example metrics=['P@10', 'DCG@10']")
     result = {}
-    for text in several:
+    for text in names:
         metric = parse(text)
         why = _refusal(metric)
         if why:
@@ -172,8 +172,8 @@ class Coefficients:
         Pairs that two systems have at places that count alike add nothing, and are not among them.
         """
         if b is None:
-            kept = self.add[a] > 0
-            return self.pair[a][kept], self.add[a][kept]
+            mask = self.add[a] > 0
+            return self.pair[a][mask], self.add[a][mask]
         net = np.zeros(self.pairs)
         net[self.pair[a]] = self.add[a]
         net[self.pair[b]] -= self.add[b]
@@ -214,16 +214,16 @@ class RecommendedPairs:
         if targets is not None and cutoff == WHOLE:
             raise SettingError("give a metric with a cutoff, such as P@10: models rank all items")
         scan = None if cutoff == WHOLE else cutoff
-        ready = judged.prepare(Need(scan=scan, shown=0 if scan is None else scan), judged.threads)
+        ready = judged.prepare(Need(scan=scan, top=0 if scan is None else scan), judged.threads)
         judgments = ready.judgments
         width = len(judgments.items)
         parts = {}
         for name, matched in ready.matched.items():
             length = matched.stop - matched.start
             parts[name] = _places(matched.start, length, matched.run.item, matched.from_run, cutoff)
-        known = judgments.user.astype(np.int64) * width + judgments.item
+        keys = judgments.user.astype(np.int64) * width + judgments.item
         return cls._of_places(
-            parts, (judgments.users, judgments.items), cutoff, known, ready.numbering.train
+            parts, (judgments.users, judgments.items), cutoff, keys, ready.numbering.train
         )
 
     @classmethod
@@ -251,10 +251,10 @@ class RecommendedPairs:
         parts: Mapping[str, tuple[I64, I64, I64, I64]],
         ids: tuple[Ids, Ids],
         cutoff: int,
-        known: I64,
+        judged_keys: I64,
         train: Ratings | None,
     ) -> RecommendedPairs:
-        """Number the pairs of all systems; `known` are the numbers of judged pairs, ascending."""
+        """Number the pairs of all systems; `judged_keys` number judged pairs, ascending."""
         width = max(len(ids[1]), 1)
         keys, ranks = {}, {}
         for name, (owner, item, rank, _) in parts.items():
@@ -271,9 +271,9 @@ class RecommendedPairs:
             for name, (_, _, _, depth) in parts.items()
         }
         judgment = np.full(union.size, -1, np.int64)
-        if known.size:
-            at = np.minimum(np.searchsorted(known, union), known.size - 1)
-            judgment = np.where(known[at] == union, at, -1)
+        if judged_keys.size:
+            index = np.minimum(np.searchsorted(judged_keys, union), judged_keys.size - 1)
+            judgment = np.where(judged_keys[index] == union, index, -1)
         return cls(
             users=ids[0],
             items=ids[1],
@@ -296,10 +296,10 @@ class RecommendedPairs:
     @cached_property
     def listed_users(self) -> Mask:
         """By user: whether any system gave a list. Means are over these users."""
-        some = np.zeros(len(self.users), np.bool_)
+        mask = np.zeros(len(self.users), np.bool_)
         for listed in self.lists.values():
-            some |= listed.depth > 0
-        return some
+            mask |= listed.depth > 0
+        return mask
 
     @cached_property
     def number_of_users(self) -> int:
@@ -339,12 +339,12 @@ class RecommendedPairs:
         """
         width = max(len(self.items), 1)
         mine = self.user.astype(np.int64) * width + self.item
-        asked = user.astype(np.int64) * width + item
-        at = np.minimum(np.searchsorted(mine, asked), mine.size - 1)
-        inside = (mine[at] == asked) & (user >= 0) & (item >= 0)
-        return np.where(inside, at, -1)
+        keys = user.astype(np.int64) * width + item
+        index = np.minimum(np.searchsorted(mine, keys), mine.size - 1)
+        inside = (mine[index] == keys) & (user >= 0) & (item >= 0)
+        return np.where(inside, index, -1)
 
-    def coefficients(self, one: PlaceSum, mean: str = "users") -> Coefficients:
+    def coefficients(self, place_sum: PlaceSum, mean: str = "users") -> Coefficients:
         """Return what y = 1 of each pair adds to the value of each system.
 
         Parameters
@@ -359,17 +359,19 @@ class RecommendedPairs:
         choose("mean", mean, MEANS)
         add = {}
         for name, listed in self.lists.items():
-            worth = one.discounts(listed.rank)
+            discount = place_sum.discounts(listed.rank)
             if mean == "ratio":
-                total = float(worth.sum())
-                add[name] = frozen(worth / total if total else worth)
+                total = float(discount.sum())
+                add[name] = frozen(discount / total if total else discount)
             else:
-                divisor = one.divisors(listed.depth) * self.number_of_users
-                add[name] = frozen(worth / divisor[self.user[listed.pair]])
-        return Coefficients({name: one.pair for name, one in self.lists.items()}, add, len(self))
+                divisor = place_sum.divisors(listed.depth) * self.number_of_users
+                add[name] = frozen(discount / divisor[self.user[listed.pair]])
+        return Coefficients(
+            {name: listed.pair for name, listed in self.lists.items()}, add, len(self)
+        )
 
     def contrast(
-        self, one: PlaceSum, a: str, b: str | None = None, mean: str = "users"
+        self, place_sum: PlaceSum, a: str, b: str | None = None, mean: str = "users"
     ) -> tuple[I64, F64]:
         """Return the pairs that count for a, or for a less b, and what y = 1 of each adds.
 
@@ -377,7 +379,7 @@ class RecommendedPairs:
         """
         for name in (a,) if b is None else (a, b):
             choose("system", name, self.systems)
-        return self.coefficients(one, mean).contrast(a, b)
+        return self.coefficients(place_sum, mean).contrast(a, b)
 
     def strata(self, by: str) -> PairStrata:
         """Part the pairs.
@@ -425,10 +427,10 @@ def _places(
     """Return owner, item and rank of each filled place, and the length of each list."""
     depth = np.minimum(length, cutoff)
     owner = np.repeat(np.arange(depth.size), depth)
-    place = np.arange(owner.size) - np.repeat(np.cumsum(depth) - depth, depth)
-    listed = item[start[owner] + place]
+    offset = np.arange(owner.size) - np.repeat(np.cumsum(depth) - depth, depth)
+    listed = item[start[owner] + offset]
     filled = listed >= 0
-    return owner[filled], table[listed[filled]].astype(np.int64), place[filled] + 1, length
+    return owner[filled], table[listed[filled]].astype(np.int64), offset[filled] + 1, length
 
 
 def _distinct(ascending: Sequence[I64]) -> I64:
@@ -448,13 +450,15 @@ def _octave(n: int) -> str:
 def _named(group: I64 | I32, names: Mapping[int, str]) -> PairStrata:
     """Number the groups that occur, in ascending order."""
     present, code = np.unique(group, return_inverse=True)
-    return PairStrata(tuple(names[int(one)] for one in present), frozen(code.astype(np.int32)))
+    return PairStrata(
+        tuple(names[int(number)] for number in present), frozen(code.astype(np.int32))
+    )
 
 
 def rows_of_ratings(pairs: RecommendedPairs, ratings: Ratings) -> I64:
     """Return which recommended pair each rating is of, -1 for none."""
     tables: Sequence[I32] = [
-        known.codes(other.values)
-        for known, other in ((pairs.users, ratings.users), (pairs.items, ratings.items))
+        ids.codes(source.values)
+        for ids, source in ((pairs.users, ratings.users), (pairs.items, ratings.items))
     ]
     return pairs.rows_of(tables[0][ratings.user], tables[1][ratings.item])

@@ -48,11 +48,11 @@ class SampleCheck(Result):
     @property
     def rejected(self) -> tuple[SampleTest, ...]:
         """The tests that reject."""
-        return tuple(one for one in self.tests if one.p < self.level / len(self.tests))
+        return tuple(test for test in self.tests if test.p < self.level / len(self.tests))
 
     def table(self) -> pl.DataFrame:
         """Return a row per test: of, p."""
-        rows = [{"of": one.of, "p": one.p} for one in self.tests]
+        rows = [{"of": test.of, "p": test.p} for test in self.tests]
         return pl.DataFrame(rows, {"of": pl.String, "p": pl.Float64})
 
     def _summary(self) -> str:
@@ -60,7 +60,7 @@ class SampleCheck(Result):
         return f"{verdict} (level {self.level:g}, {len(self.tests)} tests)"
 
     def _explanation(self) -> list[str]:
-        return [self._summary(), *(one.sentence for one in self.rejected)]
+        return [self._summary(), *(test.sentence for test in self.rejected)]
 
     def _content(self) -> dict[str, object]:
         return {"random": self.random, "level": self.level, "tests": self.table()}
@@ -87,7 +87,9 @@ def check_sample(
     """
     rows = np.arange(len(pairs)) if frame is None else frame
     inside = replace(sample, row=np.searchsorted(rows, sample.row))
-    tests = [_mean_test(of, one[rows], inside, words) for of, one, words in _columns(pairs, label)]
+    tests = [
+        _mean_test(of, column[rows], inside, words) for of, column, words in _columns(pairs, label)
+    ]
     if sample.kind == SIMPLE:
         for of, code in (("users", pairs.user), ("items", pairs.item)):
             tests += _alike(of, code[rows], inside.row)
@@ -98,9 +100,9 @@ def check_sample(
 
 def _columns(pairs: RecommendedPairs, label: F64) -> Iterator[tuple[str, F64, tuple[str, str]]]:
     """Give what pairs are compared by, and how they are said to differ: upwards and downwards."""
-    place = np.log2(pairs.best_rank.astype(np.float64))
+    rank = np.log2(pairs.best_rank.astype(np.float64))
     words = ("stand lower in the lists", "stand higher in the lists")
-    yield "rank", place, words
+    yield "rank", rank, words
     order = _middle_ranks(pairs.popularity)
     words = ("are of more popular items", "are of less popular items")
     yield "popularity", order, words
@@ -116,13 +118,13 @@ def _columns(pairs: RecommendedPairs, label: F64) -> Iterator[tuple[str, F64, tu
 def _mean_test(of: str, column: F64, sample: HumanSample, words: tuple[str, str]) -> SampleTest:
     """Compare the weighted mean over the sample with that over all pairs."""
     centred = column - column.mean()
-    drawn = centred[sample.row]
-    n, whole = drawn.size, centred.size
+    values = centred[sample.row]
+    n, size = values.size, centred.size
     if sample.kind == SIMPLE:
-        spread = float((centred**2).sum()) / max(whole - 1, 1)
-        value, variance = float(drawn.mean()), (1 - n / whole) * spread / n
+        spread = float((centred**2).sum()) / max(size - 1, 1)
+        value, variance = float(values.mean()), (1 - n / size) * spread / n
     else:
-        added = drawn / sample.probability
+        added = values / sample.probability
         value = float(added.sum())
         variance = _spread(sample, added)
     z = value / math.sqrt(variance) if variance > 1e-15 * max(value * value, 1e-300) else 0.0
@@ -140,7 +142,7 @@ def _spread(sample: HumanSample, added: F64) -> float:
     squares = np.bincount(sample.stratum, added**2, size)
     number = np.maximum(sample.number, 1.0)
     inside = (squares - sums**2 / number) * number / np.maximum(number - 1.0, 1.0)
-    return float((sample.room * inside).sum())
+    return float((sample.unsampled * inside).sum())
 
 
 def _middle_ranks(values: I64) -> F64:
@@ -172,29 +174,29 @@ def _alike(of: str, code: I32, row: I64) -> Iterator[SampleTest]:
     distribution, whose tail is a little longer than that of so few counts.
     """
     size = np.bincount(code).astype(np.float64)
-    whole, n = float(code.size), float(row.size)
+    total, n = float(code.size), float(row.size)
     couples = float((size * (size - 1)).sum()) / 2
     if couples == 0 or n < 2:
         return
     threes = float((size * (size - 1) * (size - 2)).sum()) / 2
-    two, three, four = (_falling(n, whole, count) for count in (2, 3, 4))
+    two, three, four = (_falling(n, total, count) for count in (2, 3, 4))
     mean = couples * two
     variance = mean + 2 * threes * three + (couples**2 - couples - 2 * threes) * four - mean**2
     if variance <= 1e-9 * mean:
         return
-    drawn = np.bincount(code[row]).astype(np.float64)
-    value = float((drawn * (drawn - 1)).sum()) / 2
+    counts = np.bincount(code[row]).astype(np.float64)
+    value = float((counts * (counts - 1)).sum()) / 2
     shape, scale = mean**2 / variance, variance / mean
     p = chi_square_tail(2 * max(value - 0.5, 0.0) / scale, 2 * shape)
     sentence = f"sampled pairs share their {of} more often than chance would give (p = {p:.2g})"
     yield SampleTest(of=of, p=p, sentence=sentence)
 
 
-def _falling(n: float, whole: float, count: int) -> float:
+def _falling(n: float, total: float, count: int) -> float:
     """Return the probability that `count` given pairs are all drawn."""
     result = 1.0
-    for one in range(count):
-        result *= max(n - one, 0.0) / max(whole - one, 1.0)
+    for step in range(count):
+        result *= max(n - step, 0.0) / max(total - step, 1.0)
     return result
 
 
@@ -262,9 +264,9 @@ def _groups(
         yield "stratum", sample.names, sample.stratum
         return
     for of in ("rank", "popularity"):
-        known: PairStrata = pairs.strata(of)
-        if len(known.names) > 1:
-            yield of, known.names, known.code[sample.row].astype(np.int64)
+        strata: PairStrata = pairs.strata(of)
+        if len(strata.names) > 1:
+            yield of, strata.names, strata.code[sample.row].astype(np.int64)
 
 
 def _agreement(
@@ -279,7 +281,7 @@ def _agreement(
     weight = 1.0 / sample.probability[inside]
     total = float(weight.sum())
     y, f = people[inside].astype(np.float64), annotator[inside].astype(np.float64)
-    p, q = (float((weight * one).sum()) / total for one in (y, f))
+    p, q = (float((weight * column).sum()) / total for column in (y, f))
     apart = np.abs(y - f)
     errors = float((weight * apart).sum()) / total
     chance = p * (1 - q) + q * (1 - p)
@@ -320,10 +322,10 @@ def _interval(
     """
     number = effective_number(weight)
     errors = float((weight * apart).sum()) / float(weight.sum())
-    few = min(errors, 1 - errors) * number < CARRIERS
-    if few or weight.size < 3:
-        least, most = clopper_pearson(errors * number, number, level)
-        return max(1.0 - float(most) / chance, -1.0), min(1.0 - float(least) / chance, 1.0)
+    is_sparse = min(errors, 1 - errors) * number < CARRIERS
+    if is_sparse or weight.size < 3:
+        lowest, highest = clopper_pearson(errors * number, number, level)
+        return max(1.0 - float(highest) / chance, -1.0), min(1.0 - float(lowest) / chance, 1.0)
     keep = 1.0 - sample.probability[inside]
     if sample.kind == SIMPLE:
         keep = np.full(weight.size, 1.0 - float(sample.probability.mean()))
@@ -335,6 +337,6 @@ def _interval(
 
 def agreement_table(rows: tuple[AnnotatorAgreement, ...]) -> pl.DataFrame:
     """Return a row per group."""
-    return pl.DataFrame([vars(one) for one in rows], _SCHEMA).with_columns(
+    return pl.DataFrame([vars(row) for row in rows], _SCHEMA).with_columns(
         pl.col(pl.Float64).fill_nan(None)
     )

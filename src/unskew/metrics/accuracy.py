@@ -132,8 +132,8 @@ def _per_liked(block: Block, params: Params, cutoffs: I64, top: F64) -> Fraction
     liked = block.liked[None, :]
     if params["per"] == "all":
         return top, liked
-    room = block.shown(cutoffs) if params["per"] == "list" else block.slots(cutoffs)
-    fits = room if params["per"] == "k" else np.minimum(liked, room)
+    slots = block.shown(cutoffs) if params["per"] == "list" else block.slots(cutoffs)
+    fits = slots if params["per"] == "k" else np.minimum(liked, slots)
     return top, np.where(liked == 0, 0, np.maximum(fits, 1))  # an empty list scores 0
 
 
@@ -166,8 +166,8 @@ def f1(block: Block, params: Params, cutoffs: I64) -> F64:
     """
     p = np.nan_to_num(ratio(*precision(block, {**params, "bound": "none"}, cutoffs)))
     r = ratio(*recall(block, {"per": "all"}, cutoffs))
-    both = p + r
-    return np.where(both == 0, 0.0, ratio(2 * p * r, both))
+    total = p + r
+    return np.where(total == 0, 0.0, ratio(2 * p * r, total))
 
 
 @metric(

@@ -68,9 +68,9 @@ def sum_of_discounts(cutoff: int, kind: str = "log") -> float:
     def slope(x: int) -> float:
         return -1.0 / (x * math.log(x) ** 2)
 
-    rest = _log_integral(high) - _log_integral(low)
-    rest += (value(high) - value(low)) / 2 + (slope(high) - slope(low)) / 12
-    return total + math.log(2) * rest
+    tail = _log_integral(high) - _log_integral(low)
+    tail += (value(high) - value(low)) / 2 + (slope(high) - slope(low)) / 12
+    return total + math.log(2) * tail
 
 
 _ADDED = 1 << 16
@@ -224,16 +224,24 @@ class Block:
         """Return a part of what one walk down the lists gives; one of `PARTS`."""
         key = cutoffs.tobytes()
         if key not in self._walks:
-            wanted = self.parts.get((self.is_anti, self.is_condensed, key), PARTS)
-            at = np.array([wanted.index(p) if p in wanted else -1 for p in PARTS], np.int64)
+            parts = self.parts.get((self.is_anti, self.is_condensed, key), PARTS)
+            index = np.array([parts.index(p) if p in parts else -1 for p in PARTS], np.int64)
             name = f"walk{len(self._walks)}{self.is_anti}{self.is_condensed}"
-            out = self.room(name, len(wanted), cutoffs.size)
-            gain = self.view.gain if "gains" in wanted else self.view.value
+            out = self.room(name, len(parts), cutoffs.size)
+            gain = self.view.gain if "gains" in parts else self.view.value
             discount = log_discount(self.judged.longest)
             self.run_kernel(
-                "walk", self.view.label, gain, discount, self.liked, self.disliked, cutoffs, at, out
+                "walk",
+                self.view.label,
+                gain,
+                discount,
+                self.liked,
+                self.disliked,
+                cutoffs,
+                index,
+                out,
             )
-            self._walks[key] = {p: out[place] for place, p in enumerate(wanted)}
+            self._walks[key] = {p: out[row] for row, p in enumerate(parts)}
         return self._walks[key][part]
 
     def run_kernel(self, name: str, *arguments: object) -> None:
@@ -287,10 +295,10 @@ class Block:
     def item_mean(self, weight: F64, cutoffs: I64) -> F64:
         """Mean of a weight of the recommended items above each cutoff; NaN without any."""
         run = self.matched
-        own = frozen(weight[run.from_run])
+        weights = frozen(weight[run.from_run])
         args = (run.start, run.stop, run.run.item)
-        total = self.kernels.item_sum(*args, own, cutoffs, self.lo, self.hi)
-        ones = frozen(np.ones(own.size))
+        total = self.kernels.item_sum(*args, weights, cutoffs, self.lo, self.hi)
+        ones = frozen(np.ones(weights.size))
         filled = self.kernels.item_sum(*args, ones, cutoffs, self.lo, self.hi)
         return ratio(total, filled)
 

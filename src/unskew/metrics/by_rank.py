@@ -136,8 +136,8 @@ def ndcg(block: Block, params: Params, cutoffs: I64) -> Fraction:
         bottom = block.ideal(f"best-{name}", signed, view.gain, discount, cutoffs)
         return np.where(bottom == 0, 0.0, top), bottom
     if kind == "uncut":
-        whole = np.array([WHOLE])
-        return top, block.ideal(f"gain-{name}", view.gain, view.gain, discount, whole)
+        full = np.array([WHOLE])
+        return top, block.ideal(f"gain-{name}", view.gain, view.gain, discount, full)
     return top, block.ideal(f"gain-{name}", view.gain, view.gain, discount, cutoffs)
 
 

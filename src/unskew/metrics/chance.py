@@ -53,41 +53,41 @@ class ChanceBlock(Block):
 
     def walk(self, part: str, cutoffs: I64) -> F64:
         """Return what a part of the walk is expected to be."""
-        shown, size = self.shown(cutoffs), np.maximum(self.size, 1)
+        places, size = self.shown(cutoffs), np.maximum(self.size, 1)
         liked = self._sum(self.view.liked)
         share: F64 = liked / size
         if part == "liked":
-            return share * shown
+            return share * places
         if part == "disliked":
             disliked: F64 = self._sum(self.view.judged - self.view.liked) / size
-            return disliked * shown
+            return disliked * places
         if part == "gains":
             return self._discounted(
-                self._sum(self.view.gain), log_discount(self.judged.longest), shown
+                self._sum(self.view.gain), log_discount(self.judged.longest), places
             )
         if part == "first":
             return self.first(cutoffs)[0]
         if part == "precisions":
             # E = sum over places i of P(liked at i) x (1 + (i-1) P(liked | liked)) / i
-            harmonic = np.append(0.0, np.cumsum(1.0 / np.arange(1, int(shown.max(initial=0)) + 1)))
-            own: F64 = harmonic[shown.astype(np.int64)]
+            harmonic = np.append(0.0, np.cumsum(1.0 / np.arange(1, int(places.max(initial=0)) + 1)))
+            sums: F64 = harmonic[places.astype(np.int64)]
             again: F64 = np.maximum(liked - 1, 0) / np.maximum(self.size - 1, 1)
-            return share * (own + again * (shown - own))
+            return share * (sums + again * (places - sums))
         raise AssertionError(part)
 
     def first(self, cutoffs: I64) -> tuple[F64, F64]:
         """Return the expected reciprocal rank of the first liked item, and the chance of any."""
         from unskew.metrics.kernels import lists as chance_kernels
 
-        shown = self.shown(cutoffs)
-        reciprocal, hit = np.empty_like(shown), np.empty_like(shown)
+        places = self.shown(cutoffs)
+        reciprocal, hit = np.empty_like(places), np.empty_like(places)
         chance_kernels.first_liked(
-            self._sum(self.view.liked), self.size, np.ascontiguousarray(shown), reciprocal, hit
+            self._sum(self.view.liked), self.size, np.ascontiguousarray(places), reciprocal, hit
         )
         return reciprocal, hit
 
-    def _discounted(self, total: F64, discount: F64, shown: F64) -> F64:
-        places = np.minimum(shown.astype(np.int64), discount.size - 1)
+    def _discounted(self, total: F64, discount: F64, depth: F64) -> F64:
+        places = np.minimum(depth.astype(np.int64), discount.size - 1)
         sums = np.append(0.0, np.cumsum(discount[1:]))  # a table is indexed by rank, from 1
         expected: F64 = total / np.maximum(self.size, 1) * sums[places]
         return expected

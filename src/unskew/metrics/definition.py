@@ -133,7 +133,9 @@ WHEN_CHANGED: list[Callable[[], None]] = []
 
 def missing(label: object, name: str, field_name: str, what: str) -> SettingError:
     """Return an error for a metric whose definition lacks a field that a feature needs."""
-    can = [key for key, one in REGISTRY.items() if getattr(one, field_name) is not None]
+    can = [
+        key for key, definition in REGISTRY.items() if getattr(definition, field_name) is not None
+    ]
     return SettingError(
         f"{label}: {name} has no {what} ({field_name}=… of its definition); "
         f"take one of {', '.join(can)}"

@@ -181,9 +181,11 @@ def _exposure(judged: Basis, matched: Matched, cutoff: int) -> I64:
 
     assert judged.catalogue is not None
     run = matched.run
-    own = lists.exposure(matched.start, matched.stop, run.item, max(len(run.items), 1), cutoff)
+    counts_in_run = lists.exposure(
+        matched.start, matched.stop, run.item, max(len(run.items), 1), cutoff
+    )
     counts = np.zeros(len(judged.judgments.items), np.int64)
-    counts[matched.from_run] = own[: len(run.items)]
+    counts[matched.from_run] = counts_in_run[: len(run.items)]
     return counts[judged.catalogue]
 
 

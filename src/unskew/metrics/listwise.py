@@ -142,10 +142,10 @@ def metric(name: str, *, replace: bool = False, **facts: Any) -> Callable[[F], F
     def decorate(function: F) -> F:
         if "compute" in facts or "name" in facts:
             raise SettingError(f"metric {name!r}: the name and the function are already given")
-        known = set(Definition.__dataclass_fields__)
+        fields = set(Definition.__dataclass_fields__)
         for key in facts:
-            if key not in known:
-                raise unknown_name("fact of a metric", key, sorted(known))
+            if key not in fields:
+                raise unknown_name("fact of a metric", key, sorted(fields))
         parameters = _parameters(name, function)
         if parameters[:1] in (["block"], ["judged"]):  # a function of many lists, or of a run
             register(Definition(name, function, **facts), replace=replace)
@@ -171,10 +171,10 @@ def _check_name(name: object) -> None:
             f"{name!r} cannot name a metric: take letters, digits, - and _, a letter first; no "
             f"anti-, condensed- or @, and no _10 at the end, which reads as a cutoff"
         )
-    for key, one in REGISTRY.items():
-        others = [key, *one.aliases]
-        taken = [other for other in others if other.lower() == name.lower() and other != name]
-        taken += [alias for alias in one.aliases if alias == name]
+    for key, definition in REGISTRY.items():
+        others = [key, *definition.aliases]
+        taken = [label for label in others if label.lower() == name.lower() and label != name]
+        taken += [alias for alias in definition.aliases if alias == name]
         if taken:
             raise SettingError(
                 f"{name!r} is taken: {taken[0]} is a metric already (upper and lower case count "
@@ -207,11 +207,11 @@ class OneList:
         """Return a row per cutoff, a column per list."""
         lists = [_List.of(block, row, self.parameters) for row in range(block.hi - block.lo)]
         values = np.empty((cutoffs.size, len(lists)))
-        for at, cutoff in enumerate(cutoffs.tolist()):
-            for row, one in enumerate(lists):
-                facts = one.cut(cutoff)
+        for index, cutoff in enumerate(cutoffs.tolist()):
+            for row, ranked_list in enumerate(lists):
+                facts = ranked_list.cut(cutoff)
                 arguments = [facts[p] if p in facts else params[p] for p in self.parameters]
-                values[at, row] = self._checked(self.function(*arguments), block, row)
+                values[index, row] = self._checked(self.function(*arguments), block, row)
         return values
 
     def _checked(self, value: object, block: Block, row: int) -> float:
@@ -228,12 +228,12 @@ class _List:
     """One list as a function of a user sees it, before it is cut."""
 
     def __init__(
-        self, places: Mapping[str, Mask | F64], whole: Mapping[str, Any], depth: int
+        self, places: Mapping[str, Mask | F64], totals: Mapping[str, Any], depth: int
     ) -> None:
-        self.places, self.whole, self.depth = places, whole, depth
+        self.places, self.whole, self.depth = places, totals, depth
 
     @classmethod
-    def of(cls, block: Block, row: int, wanted: tuple[str, ...]) -> _List:
+    def of(cls, block: Block, row: int, parameters: tuple[str, ...]) -> _List:
         hits, view = block.hits, block.view
         here = slice(int(hits.start[row]), int(hits.start[row + 1]))
         rank, judgment = hits.rank[here] - 1, hits.judgment[here]
@@ -247,19 +247,19 @@ class _List:
         }
         places: dict[str, Mask | F64] = {}
         for name, (dtype, values) in kinds.items():
-            if name in wanted:
+            if name in parameters:
                 places[name] = np.zeros(depth, dtype)
                 places[name][rank] = values()
-        whole: dict[str, Any] = {
+        totals: dict[str, Any] = {
             "n_liked": int(block.liked[row]),
             "n_disliked": int(block.disliked[row]),
         }
-        if "all_gains" in wanted:
+        if "all_gains" in parameters:
             judged = block.judged
             user = int(judged.lists.user[block.lo + row])
             start = judged.judgments.start
-            whole["all_gains"] = -np.sort(-view.gain[start[user] : start[user + 1]])
-        return cls(places, whole, depth)
+            totals["all_gains"] = -np.sort(-view.gain[start[user] : start[user + 1]])
+        return cls(places, totals, depth)
 
     def cut(self, cutoff: int) -> dict[str, Any]:
         """Return what the function sees above a cutoff."""

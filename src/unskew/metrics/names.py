@@ -140,11 +140,11 @@ class Metric:
 
         definition = self.definition
         low, high = definition.low, definition.high
-        whole = "the whole list" if definition.of != "run" else "the whole run"
+        everything = "the whole list" if definition.of != "run" else "the whole run"
         facts = [
             ("better", self.better),
             ("range", f"{low:g} to {high:g}"),
-            ("cutoff", whole if self.cutoff is None else self.cutoff),
+            ("cutoff", everything if self.cutoff is None else self.cutoff),
             *((f"setting {name}", str(value)) for name, value in self.params.items()),
             ("needs", ", ".join(sorted(definition.needs))),
             ("reads", _READS[definition.of]),
@@ -219,21 +219,21 @@ def _cutoff(digits: str, text: str) -> int:
     # Python itself refuses to read thousands of digits.
     cutoff = int(digits) if len(digits) <= 30 else DEEPEST + 1
     if not 1 <= cutoff <= DEEPEST:
-        shown = text if len(text) <= 60 else f"{text[:60]}…"
-        raise SettingError(f"metric {shown!r}: a cutoff must be a whole number from 1 to 10^18")
+        label = text if len(text) <= 60 else f"{text[:60]}…"
+        raise SettingError(f"metric {label!r}: a cutoff must be a whole number from 1 to 10^18")
     return cutoff
 
 
 def _resolve(name: str) -> Metric:
     """Find a name or an alias, whatever its case."""
-    known = {entry.lower(): Metric(entry) for entry in REGISTRY}
-    if name.lower() in known:
-        return known[name.lower()]
-    other = aliases()
-    lower = {alias.lower(): target for alias, target in other.items()}
+    metrics = {entry.lower(): Metric(entry) for entry in REGISTRY}
+    if name.lower() in metrics:
+        return metrics[name.lower()]
+    targets = aliases()
+    lower = {alias.lower(): target for alias, target in targets.items()}
     if name.lower() in lower:
         return parse(lower[name.lower()])
-    raise unknown_name("metric", name, [*REGISTRY, *other])
+    raise unknown_name("metric", name, [*REGISTRY, *targets])
 
 
 def aliases() -> dict[str, str]:
@@ -258,10 +258,10 @@ def _with_settings(metric: Metric, inner: str, text: str) -> Metric:
             raise unknown_name(f"setting of {metric.name}", key, allowed)
         try:
             settings[key] = allowed[key].read(value)
-        except ValueError as wanted:
-            raise SettingError(f"metric {text!r}: {key} must be {wanted}, got {value!r}") from None
-    kept = tuple((key, settings[key]) for key in allowed if key in settings)
-    return replace(metric, settings=kept)
+        except ValueError as rule:
+            raise SettingError(f"metric {text!r}: {key} must be {rule}, got {value!r}") from None
+    ordered = tuple((key, settings[key]) for key in allowed if key in settings)
+    return replace(metric, settings=ordered)
 
 
 def _checked(metric: Metric, text: str) -> Metric:

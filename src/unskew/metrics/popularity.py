@@ -57,9 +57,9 @@ def popularity_lift(block: Block, params: Params, cutoffs: I64) -> Fraction:  # 
     """
     judged = block.judged
     level = judged.once("profile popularity", lambda: profile_means(judged, judged.popularity))
-    own = level[block.lo : block.hi]
-    top = block.item_mean(judged.popularity, cutoffs) - own
-    return top, np.where(np.isnan(top), 0.0, own)
+    levels = level[block.lo : block.hi]
+    top = block.item_mean(judged.popularity, cutoffs) - levels
+    return top, np.where(np.isnan(top), 0.0, levels)
 
 
 @metric(
@@ -176,11 +176,11 @@ def chance_of_deviation(block: Block, params: Params, cutoffs: I64) -> F64:
     classes, profile = _classes(block.judged, params)
     once = frozen(np.ones(1, np.int64))
     shares = [
-        block.item_mean((classes == one).astype(np.float64), once)[0] for one in range(CLASSES)
+        block.item_mean((classes == level).astype(np.float64), once)[0] for level in range(CLASSES)
     ]
     targets = np.rint(np.nan_to_num(np.stack(shares, axis=1)) * block.size[:, None])
-    shown = np.ascontiguousarray(block.shown(cutoffs))
-    return popularity.chance_divergences(profile, targets, shown)
+    places = np.ascontiguousarray(block.shown(cutoffs))
+    return popularity.chance_divergences(profile, targets, places)
 
 
 @metric(
@@ -282,8 +282,8 @@ def free_items(judged: Basis, head: float) -> F64:
     def count() -> F64:
         tail = _tail(judged, head)
         part = np.where(catalogue, tail, -1).astype(np.int8)
-        whole = np.bincount(tail[catalogue].astype(np.int64), minlength=2)
-        return np.asarray(whole - profile_classes(judged, part, 2))
+        sizes = np.bincount(tail[catalogue].astype(np.int64), minlength=2)
+        return np.asarray(sizes - profile_classes(judged, part, 2))
 
     return judged.once(("free items", head), count)
 

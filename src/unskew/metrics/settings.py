@@ -60,7 +60,7 @@ class AtRank:
 
 
 def within_cutoff(
-    worth: Callable[[F64, Params, int], F64],
+    formula: Callable[[F64, Params, int], F64],
     *,
     needs_cutoff: bool = False,
     settings: frozenset[str] = frozenset(),
@@ -69,7 +69,7 @@ def within_cutoff(
     """Return a metric that has `worth(ranks, settings, cutoff)` down to the cutoff, then 0."""
 
     def value(rank: F64, params: Params, cutoff: int, items: int | I64) -> F64:  # noqa: ARG001
-        return np.where(rank <= cutoff, worth(rank, params, cutoff), 0.0)
+        return np.where(rank <= cutoff, formula(rank, params, cutoff), 0.0)
 
     return AtRank(value, needs_cutoff, settings, gain)
 

@@ -44,12 +44,12 @@ class Portion:
         hits = self.whole.hits
         owner = np.repeat(np.arange(self.size), np.diff(hits.start))
         label = self.whole.view.label[hits.judgment]
-        good = np.flatnonzero((label == LIKED) & (hits.rank <= self.cutoff))
-        return owner[good], good
+        hit = np.flatnonzero((label == LIKED) & (hits.rank <= self.cutoff))
+        return owner[hit], hit
 
-    def is_inside(self, at: I64) -> Mask:
+    def is_inside(self, hit: I64) -> Mask:
         """Tell which hits are liked and belong to the stratum."""
-        inside: Mask = self.view.label[self.whole.hits.judgment[at]] == LIKED
+        inside: Mask = self.view.label[self.whole.hits.judgment[hit]] == LIKED
         return inside
 
     @property
@@ -83,16 +83,16 @@ def over_hits(portion: Portion) -> F64:
     return ratio(top, bottom)
 
 
-def to_first(worth: Callable[[I32], F64]) -> Callable[[Portion], F64]:
+def to_first(formula: Callable[[I32], F64]) -> Callable[[Portion], F64]:
     """Give the value of a list, a function of the rank, to the stratum of its first liked item."""
 
     def part(portion: Portion) -> F64:
-        owner, at = portion.liked_hits()
+        owner, hit = portion.liked_hits()
         rows, first = np.unique(owner, return_index=True)
-        at = at[first]
+        hit = hit[first]
         values = np.zeros(portion.size)
-        rank = portion.whole.hits.rank[at]
-        values[rows] = np.where(portion.is_inside(at), worth(rank), 0.0)
+        rank = portion.whole.hits.rank[hit]
+        values[rows] = np.where(portion.is_inside(hit), formula(rank), 0.0)
         return values
 
     return part
@@ -101,20 +101,20 @@ def to_first(worth: Callable[[I32], F64]) -> Callable[[Portion], F64]:
 def by_count(portion: Portion) -> F64:
     """Split a value in proportion to the liked hits."""
     value = portion.value(portion.whole)[0]
-    owner, at = portion.liked_hits()
-    inside = portion.is_inside(at)
+    owner, hit = portion.liked_hits()
+    inside = portion.is_inside(hit)
     hits = np.bincount(owner, minlength=portion.size).astype(np.float64)
-    own = np.bincount(owner[inside], minlength=portion.size).astype(np.float64)
-    return np.where(hits > 0, value * own / np.maximum(hits, 1), value)
+    inside_hits = np.bincount(owner[inside], minlength=portion.size).astype(np.float64)
+    return np.where(hits > 0, value * inside_hits / np.maximum(hits, 1), value)
 
 
 def by_precision(portion: Portion) -> F64:
     """Sum the precision at each liked hit of the stratum: all liked items above it count."""
     bottom = portion.value(portion.whole)[1]
     assert bottom is not None
-    owner, at = portion.liked_hits()
+    owner, hit = portion.liked_hits()
     before = np.append(0, np.cumsum(np.bincount(owner, minlength=portion.size)))[owner]
-    precision = (np.arange(1, at.size + 1) - before) / portion.whole.hits.rank[at]
-    inside = portion.is_inside(at)
+    precision = (np.arange(1, hit.size + 1) - before) / portion.whole.hits.rank[hit]
+    inside = portion.is_inside(hit)
     total = np.bincount(owner[inside], precision[inside], portion.size).astype(np.float64)
     return ratio(total, bottom)

@@ -86,8 +86,8 @@ def popularity_column(params: Params) -> tuple[str, float]:
 
 def largest_dcg(view: View, depth: int, params: Params) -> float:
     """Return the DCG of a list that holds nothing but the largest gain."""
-    most = float(view.gain.max()) if view.gain.size else 0.0
-    return most * float(log_table(params, depth).sum())
+    largest = float(view.gain.max()) if view.gain.size else 0.0
+    return largest * float(log_table(params, depth).sum())
 
 
 def largest_ndcg(view: View, depth: int, params: Params) -> float:  # noqa: ARG001
@@ -124,10 +124,10 @@ class Columns:
             "SR": lambda: view.liked * self._popular(power),
             "HLU": lambda: view.liked * view.gain * self._popular(power),
         }
-        worth = kinds[what]()
+        column = kinds[what]()
         if self.weight is None:
-            return worth
-        result: F64 = worth * (self.weight**2 if what == "squares" else self.weight)
+            return column
+        result: F64 = column * (self.weight**2 if what == "squares" else self.weight)
         return result
 
     def _popular(self, power: float) -> F64:
@@ -236,8 +236,8 @@ def _ranks(judged: Basis) -> F64:
 def precision(seen: Seen, params: Params, cutoffs: I64) -> Fraction:
     """Liked items over places."""
     block = seen.block
-    room = block.shown(cutoffs) if params["per"] == "list" else block.slots(cutoffs)
-    return seen.liked(cutoffs) / np.maximum(room, 1), None
+    slots = block.shown(cutoffs) if params["per"] == "list" else block.slots(cutoffs)
+    return seen.liked(cutoffs) / np.maximum(slots, 1), None
 
 
 def _fits(seen: Seen, params: Params, cutoffs: I64) -> F64:
@@ -245,10 +245,10 @@ def _fits(seen: Seen, params: Params, cutoffs: I64) -> F64:
     block, liked = seen.block, seen.all()[None, :]
     if params["per"] == "all":
         return liked
-    room = block.shown(cutoffs) if params["per"] == "list" else block.slots(cutoffs)
-    fits = room if params["per"] == "k" else np.minimum(liked, room)
-    least = np.minimum(liked, 1.0) if params["per"] != "k" else 1.0
-    return np.where(liked == 0, 0.0, np.maximum(fits, least))
+    slots = block.shown(cutoffs) if params["per"] == "list" else block.slots(cutoffs)
+    fits = slots if params["per"] == "k" else np.minimum(liked, slots)
+    smallest = np.minimum(liked, 1.0) if params["per"] != "k" else 1.0
+    return np.where(liked == 0, 0.0, np.maximum(fits, smallest))
 
 
 def recall(seen: Seen, params: Params, cutoffs: I64) -> Fraction:
@@ -259,8 +259,8 @@ def recall(seen: Seen, params: Params, cutoffs: I64) -> Fraction:
 def f1(seen: Seen, params: Params, cutoffs: I64) -> Fraction:
     """2 P Recall / (P + Recall) = 2 hits / (k + all)."""
     block, liked = seen.block, seen.all()[None, :]
-    room = block.shown(cutoffs) if params["per"] == "list" else block.slots(cutoffs)
-    return 2 * seen.liked(cutoffs), np.where(liked == 0, 0.0, np.maximum(room, 1) + liked)
+    slots = block.shown(cutoffs) if params["per"] == "list" else block.slots(cutoffs)
+    return 2 * seen.liked(cutoffs), np.where(liked == 0, 0.0, np.maximum(slots, 1) + liked)
 
 
 def _dcg(seen: Seen, params: Params, cutoffs: I64) -> F64:
@@ -337,8 +337,8 @@ def _beyond(seen: Seen, cutoffs: I64) -> tuple[F64, F64]:
     targets, liked = seen.targets[None, :], seen.all()[None, :]
     hits = seen.liked(cutoffs)
     ranks = seen.weighted_hits("liked", _ranks(seen.block.judged), "rank", cutoffs)
-    rest = np.maximum(targets - seen.block.shown(cutoffs) - 1, 0.0) / 2
-    return (targets - rest) * hits - ranks + liked * rest, liked
+    mean_rank = np.maximum(targets - seen.block.shown(cutoffs) - 1, 0.0) / 2
+    return (targets - mean_rank) * hits - ranks + liked * mean_rank, liked
 
 
 def auc(seen: Seen, params: Params, cutoffs: I64) -> Fraction:  # noqa: ARG001

@@ -108,26 +108,26 @@ def _by_t(difference: F64, error: F64, df: F64) -> PairEffects:
 
 
 def pair_table(
-    shown: TopLists, effects: PairEffects, level: float, correction: str | None
+    lists: TopLists, effects: PairEffects, level: float, correction: str | None
 ) -> pl.DataFrame:
     """Return a row per pair: the difference in the test, and the true one."""
-    true, names, rows = shown.true(), shown.systems, []
+    true, names, rows = lists.true(), lists.systems, []
     low, high = effects.interval(level)
     # A test of six systems makes 15 comparisons: without correction a third of such tests of equal
     # systems would name a winner.
     corrected = effects.p if correction is None else correct(effects.p, correction)
-    for at, (a, b) in enumerate(pairs_of(len(names))):
-        difference = float(effects.difference[at])
-        clear = bool(corrected[at] < 1 - level)
+    for index, (a, b) in enumerate(pairs_of(len(names))):
+        difference = float(effects.difference[index])
+        clear = bool(corrected[index] < 1 - level)
         rows.append(
             {
                 "a": names[a],
                 "b": names[b],
                 "difference": difference,
-                "low": float(low[at]),
-                "high": float(high[at]),
-                "p": float(effects.p[at]),
-                "p_corrected": float(corrected[at]),
+                "low": float(low[index]),
+                "high": float(high[index]),
+                "p": float(effects.p[index]),
+                "p_corrected": float(corrected[index]),
                 "winner": (names[a] if difference > 0 else names[b]) if clear else None,
                 "true": float(true[a] - true[b]),
                 "better": None if true[a] == true[b] else names[a if true[a] > true[b] else b],
@@ -227,13 +227,17 @@ class ABTest(Result):
         )
 
     def _explanation(self) -> list[str]:
-        shown = (
+        design = (
             "every user was shown the list of every system"
             if self.census
             else (f"{int(self.counts[:, 0].sum()):,} impressions, each of a random user and system")
         )
         winners = winner_rule(len(self.lists.systems), self.level, self.correction)
-        return [f"{shown}; {self.feedback}; {self.level:.0%} intervals", winners, *self.lists.notes]
+        return [
+            f"{design}; {self.feedback}; {self.level:.0%} intervals",
+            winners,
+            *self.lists.notes,
+        ]
 
     def _content(self) -> dict[str, object]:
         return {
@@ -313,35 +317,35 @@ def ab_test(
     )
 
 
-def ab_counts(shown: TopLists, behaviour: Behaviour, seed: int, lo: int, hi: int) -> I64:
+def ab_counts(lists: TopLists, behaviour: Behaviour, seed: int, lo: int, hi: int) -> I64:
     """Return lists, clicks and squared clicks of each system in impressions lo to hi."""
     from unskew.online import kernels
 
-    key = np.uint64(key_of(seed, "online/ab", *shown.draw_names))
+    key = np.uint64(key_of(seed, "online/ab", *lists.draw_names))
 
-    def one(bounds: tuple[int, int]) -> I64:
-        out = np.zeros((len(shown.systems), 3), np.int64)
+    def block(bounds: tuple[int, int]) -> I64:
+        out = np.zeros((len(lists.systems), 3), np.int64)
         first, last = bounds
-        kernels.ab_block(first, last, key, shown.item, shown.liked, behaviour.arguments(), out)
+        kernels.ab_block(first, last, key, lists.item, lists.liked, behaviour.arguments(), out)
         return out
 
-    return sum_blocks(one, lo, hi, shown.k)
+    return sum_blocks(block, lo, hi, lists.k)
 
 
-def log_of(shown: TopLists, behaviour: Behaviour, seed: int, impressions: int | None) -> U8:
+def log_of(lists: TopLists, behaviour: Behaviour, seed: int, impressions: int | None) -> U8:
     """Return what an A/B test showed, systems x users x k: 0 never, 1 shown, 2 and clicked."""
     from unskew.online import kernels
 
-    key = np.uint64(key_of(seed, "online/ab", *shown.draw_names))
-    mark = np.zeros(shown.item.shape, np.uint8)
+    key = np.uint64(key_of(seed, "online/ab", *lists.draw_names))
+    mark = np.zeros(lists.item.shape, np.uint8)
     census = impressions is None
-    count = shown.item.shape[0] * shown.item.shape[1] if impressions is None else impressions
-    kernels.log_block(count, key, census, shown.item, shown.liked, behaviour.arguments(), mark)
+    count = lists.item.shape[0] * lists.item.shape[1] if impressions is None else impressions
+    kernels.log_block(count, key, census, lists.item, lists.liked, behaviour.arguments(), mark)
     return mark
 
 
-def sum_blocks(one: Callable[[tuple[int, int]], I64], lo: int, hi: int, k: int) -> I64:
+def sum_blocks(function: Callable[[tuple[int, int]], I64], lo: int, hi: int, k: int) -> I64:
     """Add up the counts of blocks of impressions."""
-    blocks = [(at, min(at + _BLOCK, hi)) for at in range(lo, hi, _BLOCK)]
-    total: I64 = np.sum(map_blocks(one, blocks, size=(hi - lo) * k), axis=0)
+    blocks = [(start, min(start + _BLOCK, hi)) for start in range(lo, hi, _BLOCK)]
+    total: I64 = np.sum(map_blocks(function, blocks, size=(hi - lo) * k), axis=0)
     return total

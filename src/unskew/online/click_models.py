@@ -25,7 +25,7 @@ class Behaviour:
     Made by `Clicks.behaviour`.
     """
 
-    place: F64
+    examination: F64
     """By position: p(looked at)."""
     if_liked: float
     if_not: float
@@ -37,7 +37,7 @@ class Behaviour:
 
     def arguments(self) -> tuple[F64, float, float, F64, float, I32]:
         """Return all as kernels take it."""
-        return self.place, self.if_liked, self.if_not, self.engage, self.keep, self.group
+        return self.examination, self.if_liked, self.if_not, self.engage, self.keep, self.group
 
 
 @dataclass(frozen=True)
@@ -93,24 +93,24 @@ class Clicks:
             choose("trend", self.trend, TRENDS)
         else:
             object.__setattr__(
-                self, "trend", tuple(as_number("trend", one, 0.0, 1.0) for one in self.trend)
+                self, "trend", tuple(as_number("trend", value, 0.0, 1.0) for value in self.trend)
             )
         if self.groups is None:
             return
         if isinstance(self.groups, Sequence | np.ndarray):
             object.__setattr__(
-                self, "groups", tuple(as_count("groups", one, 0) for one in self.groups)
+                self, "groups", tuple(as_count("groups", group, 0) for group in self.groups)
             )
         else:
             as_count("groups", self.groups)
 
     def __str__(self) -> str:
-        shown = []
-        for one in fields(self):
-            value = getattr(self, one.name)
-            if value != one.default:
-                shown.append(f"{one.name}={'given' if isinstance(value, tuple) else value}")
-        return f"free clicks ({', '.join(shown)})" if shown else "free clicks"
+        settings = []
+        for field in fields(self):
+            value = getattr(self, field.name)
+            if value != field.default:
+                settings.append(f"{field.name}={'given' if isinstance(value, tuple) else value}")
+        return f"free clicks ({', '.join(settings)})" if settings else "free clicks"
 
     def places(self, k: int) -> F64:
         """Return p(looked at) of each position."""
@@ -153,7 +153,7 @@ class Clicks:
         if self.groups is not None:
             dealt = uniform(world.seed, "online/groups", np.arange(items), 0)
             return (dealt * self.groups).astype(np.int32)
-        part = next((one for one in world.parts if isinstance(one, Clustered)), None)
+        part = next((part for part in world.parts if isinstance(part, Clustered)), None)
         if part is None:
             raise SettingError(
                 f"groups: the world {world.name} has no groups of items; give their number, such "

@@ -63,7 +63,7 @@ class Interleaving(Result):
         table = self.table()
         names = ("p", "p_corrected")
         return table.with_columns(
-            pl.Series(name, [p_value(one) for one in table[name]]) for name in names
+            pl.Series(name, [p_value(value) for value in table[name]]) for name in names
         )
 
     def pairs(self) -> pl.DataFrame:
@@ -153,7 +153,7 @@ def interleave(
     choose("method", method, INTERLEAVING)
     _check(level, impressions)
     lists = top_lists(world, systems, k=k, train=train, seed=seed)
-    check_systems(lists, 2, most=2)
+    check_systems(lists, 2, maximum=2)
     return _merged(world, lists, impressions, feedback, method, level=level, seed=seed)
 
 
@@ -228,18 +228,18 @@ def _merged(
     )
 
 
-def wins_of(shown: TopLists, behaviour: Behaviour, method: str, seed: int, lo: int, hi: int) -> I64:
+def wins_of(lists: TopLists, behaviour: Behaviour, method: str, seed: int, lo: int, hi: int) -> I64:
     """Return in how many of impressions lo to hi each system beats each other."""
     from unskew.online import kernels
 
-    key = np.uint64(key_of(seed, f"online/{method}", *shown.draw_names))
+    key = np.uint64(key_of(seed, f"online/{method}", *lists.draw_names))
     balanced = method == "balanced"
     kernel = kernels.balanced_block if balanced else kernels.team_block
 
-    def one(bounds: tuple[int, int]) -> I64:
-        wins = np.zeros((len(shown.systems), len(shown.systems)), np.int64)
+    def block(bounds: tuple[int, int]) -> I64:
+        wins = np.zeros((len(lists.systems), len(lists.systems)), np.int64)
         first, last = bounds
-        kernel(first, last, key, shown.item, shown.liked, behaviour.arguments(), wins)
+        kernel(first, last, key, lists.item, lists.liked, behaviour.arguments(), wins)
         return wins
 
-    return sum_blocks(one, lo, hi, shown.k)
+    return sum_blocks(block, lo, hi, lists.k)

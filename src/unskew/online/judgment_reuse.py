@@ -63,7 +63,7 @@ class Reuse(Result):
         return pl.DataFrame(
             {
                 "system": list(self.lists.systems),
-                "took_part": [at < self.took_part for at in range(len(self.values))],
+                "took_part": [index < self.took_part for index in range(len(self.values))],
                 "judged": self.judged,
                 "estimate": self.values.mean(axis=1),
                 "true": self.truth.mean(axis=1),
@@ -166,24 +166,26 @@ def reuse_judgments(
     """
     check_share("level", level)
     check_correction(correction)
-    every = top_lists(world, systems, k=k, train=train, seed=seed)
+    everything = top_lists(world, systems, k=k, train=train, seed=seed)
     names = list(dict.fromkeys(took_part))
     if not names or isinstance(took_part, str):
         raise SettingError(f"took_part: give a list of names of systems, got {took_part!r}")
     if impressions is not None:
         as_count("impressions", impressions)
-    part = every.only(names)
-    behaviour = behaviour_of(feedback, world, every.k)
+    part = everything.only(names)
+    behaviour = behaviour_of(feedback, world, everything.k)
     mark = log_of(part, behaviour, seed, impressions)
-    ordered = every.only([*names, *(one for one in every.systems if one not in names)])
+    ordered = everything.only(
+        [*names, *(system for system in everything.systems if system not in names)]
+    )
     return replace(_judged_again(ordered, part, mark, feedback), level=level, correction=correction)
 
 
-def _judged_again(every: TopLists, part: TopLists, mark: U8, feedback: Feedback) -> Reuse:
+def _judged_again(lists: TopLists, part: TopLists, mark: U8, feedback: Feedback) -> Reuse:
     from unskew.online import kernels
 
-    seen = np.zeros(every.item.shape, np.uint8)
-    kernels.look_up(part.item, frozen(mark), every.item, seen)
+    seen = np.zeros(lists.item.shape, np.uint8)
+    kernels.look_up(part.item, frozen(mark), lists.item, seen)
     came = np.flatnonzero(mark.any(axis=(0, 2)))
     if not came.size:
         raise DataError("the log is empty: no user was shown anything")
@@ -193,12 +195,12 @@ def _judged_again(every: TopLists, part: TopLists, mark: U8, feedback: Feedback)
     with np.errstate(invalid="ignore"):
         share = clicked / judged
     return Reuse(
-        lists=every,
+        lists=lists,
         took_part=len(part.systems),
         feedback=feedback,
         users=int(came.size),
         judged=judged / seen[0].size,
-        values=np.count_nonzero(seen == 2, axis=2) / every.k,
-        truth=every.per_user()[:, came],
+        values=np.count_nonzero(seen == 2, axis=2) / lists.k,
+        truth=lists.per_user()[:, came],
         liked_share=share,
     )

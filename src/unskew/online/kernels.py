@@ -41,7 +41,7 @@ def click(
     clicked: U8,
 ) -> Any:
     """Let a user go through a list; mark what is clicked, and return how much that is."""
-    place, if_liked, if_not, engage, keep, group = behaviour
+    examination, if_liked, if_not, engage, keep, group = behaviour
     count = 0
     for r in range(size):
         clicked[r] = 0
@@ -49,7 +49,7 @@ def click(
         if i < 0:
             continue
         chance = if_liked if liked[r] else if_not
-        chance = place[r] * (engage[i] + (1.0 - engage[i]) * chance)
+        chance = examination[r] * (engage[i] + (1.0 - engage[i]) * chance)
         if count and keep < 1.0:
             for q in range(r):
                 if clicked[q] and group[item[q]] == group[i]:
@@ -126,24 +126,24 @@ def team_draft(state: np.uint64, item: I32, u: int, mixed: I32, team: I32, sourc
     returns its length.
     """
     systems, _, k = item.shape
-    at, order = np.zeros(systems, np.int32), np.empty(systems, np.int32)
-    size, drawn = 0, 1
+    position, order = np.zeros(systems, np.int32), np.empty(systems, np.int32)
+    size, number = 0, 1
     while size < k:
         for turn in range(systems):
             order[turn] = turn
         for turn in range(systems - 1, 0, -1):
-            other = below(second(state, drawn), turn + 1)
-            drawn += 1
-            order[turn], order[other] = order[other], order[turn]
+            swap = below(second(state, number), turn + 1)
+            number += 1
+            order[turn], order[swap] = order[swap], order[turn]
         before = size
         for turn in range(systems):
             s = order[turn]
-            while at[s] < k and (
-                item[s, u, at[s]] < 0 or seen(mixed, size, item[s, u, at[s]]) >= 0
+            while position[s] < k and (
+                item[s, u, position[s]] < 0 or seen(mixed, size, item[s, u, position[s]]) >= 0
             ):
-                at[s] += 1
-            if at[s] < k and size < k:
-                mixed[size], team[size], source[size] = item[s, u, at[s]], s, at[s]
+                position[s] += 1
+            if position[s] < k and size < k:
+                mixed[size], team[size], source[size] = item[s, u, position[s]], s, position[s]
                 size += 1
         if size == before:
             break
@@ -246,8 +246,8 @@ def balanced_block(
         a, b = item[0, u], item[1, u]
         size = balance(below(second(state, 1), 2), a, b, mixed)
         for r in range(size):
-            at = seen(a, k, mixed[r])
-            truth[r] = liked[0, u, at] if at >= 0 else liked[1, u, seen(b, k, mixed[r])]
+            rank = seen(a, k, mixed[r])
+            truth[r] = liked[0, u, rank] if rank >= 0 else liked[1, u, seen(b, k, mixed[r])]
         count = click(state, size, mixed, truth, behaviour, clicked)
         if count:
             for_a, for_b = balanced_credit(size, mixed, clicked, a, b)
@@ -256,16 +256,16 @@ def balanced_block(
 
 
 @kernel
-def look_up(shown: I32, mark: U8, item: I32, out: U8) -> None:
+def look_up(lists: I32, mark: U8, item: I32, out: U8) -> None:
     """Write for the lists of other systems how each item was marked where it was shown."""
-    systems, users, k = shown.shape
+    systems, users, k = lists.shape
     for t in range(item.shape[0]):
         for u in range(users):
             for r in range(k):
                 best = 0
                 if item[t, u, r] >= 0:
                     for s in range(systems):
-                        at = seen(shown[s, u], k, item[t, u, r])
-                        if at >= 0:
-                            best = max(best, mark[s, u, at])
+                        rank = seen(lists[s, u], k, item[t, u, r])
+                        if rank >= 0:
+                            best = max(best, mark[s, u, rank])
                 out[t, u, r] = best

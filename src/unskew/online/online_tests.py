@@ -116,8 +116,8 @@ class OnlineTests(Result):
             for name, column in (("impressions", "right"), ("surely", "right_low")):
                 enough = part[column].to_numpy() >= share
                 lasting = np.logical_and.accumulate(enough[::-1])[::-1]
-                at = int(np.argmax(lasting))
-                row[name] = int(part["impressions"][at]) if lasting.any() else None
+                index = int(np.argmax(lasting))
+                row[name] = int(part["impressions"][index]) if lasting.any() else None
             rows.append(row)
         schema = dict(zip(KEYS[:3], [pl.String] * 3, strict=True))
         return pl.DataFrame(rows, schema={**schema, "impressions": pl.Int64, "surely": pl.Int64})
@@ -167,8 +167,8 @@ class OnlineTests(Result):
                     np.arange(all_) < wrong
                     for wrong, all_ in zip(means[name].to_list(), means[of].to_list(), strict=True)
                 ]
-                at = np.repeat(np.arange(len(marks)), [one.size for one in marks])
-                row |= _named(name, share_interval(np.concatenate(marks), at, self.level))
+                group = np.repeat(np.arange(len(marks)), [mark.size for mark in marks])
+                row |= _named(name, share_interval(np.concatenate(marks), group, self.level))
             rows.append(row)
         return pl.DataFrame(rows, infer_schema_length=None)
 
@@ -196,26 +196,28 @@ class OnlineTests(Result):
         import altair as alt
 
         table = self.table()
-        most = table["impressions"].drop_nulls()
-        ends = (int(most.min()), int(most.max())) if most.len() else (1, 10)  # type: ignore[arg-type]
+        impressions = table["impressions"].drop_nulls()
+        limits = (int(impressions.min()), int(impressions.max())) if impressions.len() else (1, 10)  # type: ignore[arg-type]
         columns = ("test", "right", "right_low", "right_high")
         worlds = table["world"].unique(maintain_order=True).to_list()
         rows = []
         for world in worlds:
             of_world = table.filter(pl.col("world") == world)
             panels = [
-                one for one in of_world["feedback"].unique(maintain_order=True) if one != OFFLINE
+                feedback
+                for feedback in of_world["feedback"].unique(maintain_order=True)
+                if feedback != OFFLINE
             ]
             for panel in panels or [OFFLINE]:
                 title = f"{world}, {panel}" if len(worlds) > 1 else panel
                 for row in of_world.filter(pl.col("feedback").is_in([panel, OFFLINE])).to_dicts():
                     offline = row["impressions"] is None
-                    for at in ends if offline else (row["impressions"],):
+                    for number in limits if offline else (row["impressions"],):
                         rows.append(
                             {
                                 **{name: row[name] for name in columns},
                                 "panel": title,
-                                "impressions": at,
+                                "impressions": number,
                                 "kind": "offline" if offline else "online",
                             }
                         )
@@ -265,8 +267,8 @@ class OnlineTests(Result):
 
 
 def _mean(values: pl.Series) -> float | None:
-    known = values.drop_nulls()
-    return math.fsum(known) / known.len() if known.len() else None
+    values_known = values.drop_nulls()
+    return math.fsum(values_known) / values_known.len() if values_known.len() else None
 
 
 def _named(name: str, interval: Interval) -> dict[str, float | None]:
@@ -350,10 +352,10 @@ def online_tests(
     there = _worlds(worlds)
     named = _algorithms(systems)
     sizes = _sizes(impressions)
-    chosen = [choose("method", one, METHODS) for one in dict.fromkeys(methods)]
+    chosen = [choose("method", fromkey, METHODS) for fromkey in dict.fromkeys(methods)]
     ways = _designs(designs)
     users = dict(feedback) if isinstance(feedback, Mapping) else {"clicks": feedback}
-    if not users or not all(isinstance(one, Clicks) for one in users.values()):
+    if not users or not all(isinstance(user, Clicks) for user in users.values()):
         raise SettingError(f"feedback: give Clicks(…), or several by name; got {feedback!r}")
     for name in ("forced", OFFLINE):
         if name in users:
@@ -369,8 +371,8 @@ def online_tests(
     for number in range(steps.total):
         label, repeat = list(there)[number // repeats], number % repeats
         drawn_seed = key_of(there[label].seed, "online", seed, repeat) % (1 << 31)
-        drawn = replace(there[label], seed=drawn_seed)
-        trial = _OnlineTrial(drawn, named, k, drawn_seed, systems)
+        fresh = replace(there[label], seed=drawn_seed)
+        trial = _OnlineTrial(fresh, named, k, drawn_seed, systems)
         key = {"world": label, "repeat": repeat}
         for test in (trial.online(users, chosen, sizes), trial.offline(ways)):
             rows += [{**key, **row} for row in test]
@@ -404,13 +406,13 @@ class _OnlineTrial:
     ) -> list[dict[str, Any]]:
         """Do every kind of online test; the impressions of a longer one begin with a shorter's."""
         rows = []
-        every: dict[str, tuple[Feedback, list[str]]] = {
-            name: (one, [method for method in methods if method != "forced-ab"])
-            for name, one in users.items()
+        kinds: dict[str, tuple[Feedback, list[str]]] = {
+            name: (feedback, [method for method in methods if method != "forced-ab"])
+            for name, feedback in users.items()
         }
         if "forced-ab" in methods:
-            every["forced"] = ForcedExposure(), ["forced-ab"]
-        for name, (feedback, chosen) in every.items():
+            kinds["forced"] = ForcedExposure(), ["forced-ab"]
+        for name, (feedback, chosen) in kinds.items():
             behaviour = behaviour_of(feedback, self.world, self.k)
             for method in chosen:
                 for size, pairs in self._growing(method, behaviour, sizes):
@@ -430,17 +432,17 @@ class _OnlineTrial:
                 (self.lists.only([names[a], names[b]]), [(a, b)]) for a, b in pairs_of(len(names))
             ]
         rows: list[tuple[int, list[dict[str, Any]]]] = [(size, []) for size in sizes]
-        for shown, pairs in parts:
+        for lists, pairs in parts:
             ab = method in ("ab", "forced-ab")
-            total = np.zeros((len(shown.systems), 3 if ab else len(shown.systems)), np.int64)
-            for at, (lo, hi) in enumerate(pairwise([0, *sizes])):
+            total = np.zeros((len(lists.systems), 3 if ab else len(lists.systems)), np.int64)
+            for index, (lo, hi) in enumerate(pairwise([0, *sizes])):
                 if ab:
-                    total = total + ab_counts(shown, behaviour, self.seed, lo, hi)
+                    total = total + ab_counts(lists, behaviour, self.seed, lo, hi)
                     effects = effects_of_counts(total, self.k)
                 else:
-                    total = total + wins_of(shown, behaviour, method, self.seed, lo, hi)
+                    total = total + wins_of(lists, behaviour, method, self.seed, lo, hi)
                     effects = effects_of_wins(total, hi)
-                rows[at][1].extend(self._rows(pairs, effects))
+                rows[index][1].extend(self._rows(pairs, effects))
         return rows
 
     def _rows(self, pairs: Sequence[tuple[int, int]], effects: PairEffects) -> list[dict[str, Any]]:
@@ -452,10 +454,10 @@ class _OnlineTrial:
                 "b": names[b],
                 "true": float(true[a] - true[b]),
                 "true_half": float(half[a] - half[b]),
-                "difference": float(effects.difference[at]),
-                "p": float(effects.p[at]),
+                "difference": float(effects.difference[index]),
+                "p": float(effects.p[index]),
             }
-            for at, (a, b) in enumerate(pairs)
+            for index, (a, b) in enumerate(pairs)
         ]
 
     def offline(self, designs: Designs) -> list[dict[str, Any]]:
@@ -475,7 +477,9 @@ class _OnlineTrial:
 
     def _scores(self, split: Split, targets: Targets, fold: int) -> Scores:
         seed = key_of(self.seed, "online/offline", fold) % (1 << 31)
-        models = {name: one.fit(split.train, seed) for name, one in self.systems.items()}
+        models = {
+            name: algorithm.fit(split.train, seed) for name, algorithm in self.systems.items()
+        }
         lists = targets.lists(split, liked=self.world.liked, seed=self.seed)
         with quietly():
             return evaluate(lists, models, f"P@{self.k}", users="all", seed=self.seed)
@@ -485,7 +489,7 @@ class _OnlineTrial:
         rows = []
         for name, feedback in users.items():
             for left_out in self.lists.systems:
-                others = [one for one in self.lists.systems if one != left_out]
+                others = [system for system in self.lists.systems if system != left_out]
                 result = reuse_judgments(
                     self.world, self.lists, others, None, feedback, seed=self.seed
                 )
@@ -515,19 +519,19 @@ class _OnlineTrial:
 def _worlds(worlds: object) -> dict[str, World]:
     if isinstance(worlds, World):
         return {worlds.name: worlds}
-    several = worlds if isinstance(worlds, Mapping) else {}
-    if several and all(isinstance(one, World) for one in several.values()):
-        return {str(name): one for name, one in several.items()}
+    named = worlds if isinstance(worlds, Mapping) else {}
+    if named and all(isinstance(world, World) for world in named.values()):
+        return {str(name): world for name, world in named.items()}
     raise SettingError(f"worlds: give a world, or worlds by name; got {worlds!r}")
 
 
 def _algorithms(systems: object) -> dict[str, Algorithm]:
     named = named_systems(systems)
-    algorithms = {name: one for name, one in named.items() if isinstance(one, Algorithm)}
+    algorithms = {name: system for name, system in named.items() if isinstance(system, Algorithm)}
     if len(algorithms) < len(named):
-        other = next(name for name in named if name not in algorithms)
+        wrong = next(name for name in named if name not in algorithms)
         raise SettingError(
-            f"{other} is not an algorithm: each repeat draws new worlds and trains every system "
+            f"{wrong} is not an algorithm: each repeat draws new worlds and trains every system "
             "on them; for a fitted model use ab_test or interleave"
         )
     if len(algorithms) < 2:
@@ -536,8 +540,8 @@ def _algorithms(systems: object) -> dict[str, Algorithm]:
 
 
 def _sizes(impressions: object) -> list[int]:
-    several = impressions if isinstance(impressions, Sequence) else [impressions]
-    sizes = [as_count("impressions", one) for one in several]
+    counts = impressions if isinstance(impressions, Sequence) else [impressions]
+    sizes = [as_count("impressions", count) for count in counts]
     if not sizes or sizes != sorted(set(sizes)):
         raise SettingError(f"impressions must rise from number to number, got {impressions!r}")
     return sizes

@@ -131,24 +131,26 @@ def top_lists(
     k = as_count("k", K if k is None else k)
     if k > len(world.items):
         raise SettingError(f"k={k}: the world has only {counted(len(world.items), 'item')}")
-    known = world.ratings if train is None else train
-    if not known.users.equals(world.users) or not known.items.equals(world.items):
+    ratings = world.ratings if train is None else train
+    if not ratings.users.equals(world.users) or not ratings.items.equals(world.items):
         raise DataError("train has other users or items than the world: keep the world's ids")
     named = named_systems(systems)
-    nothing = known.take(np.zeros(len(known), np.bool_))
-    lists = AllItems().lists(Split(known, nothing), liked=world.liked)
+    nothing = ratings.take(np.zeros(len(ratings), np.bool_))
+    lists = AllItems().lists(Split(ratings, nothing), liked=world.liked)
     item = np.full((len(named), len(world.users), k), -1, np.int32)
     notes = []
-    for at, (name, one) in enumerate(named.items()):
-        model = one
-        if isinstance(one, Algorithm):
-            model = one.fit(known, generator(seed, "fit", *sorted(map(str, one.draw_key.items()))))
+    for index, (name, system) in enumerate(named.items()):
+        model = system
+        if isinstance(system, Algorithm):
+            model = system.fit(
+                ratings, generator(seed, "fit", *sorted(map(str, system.draw_key.items())))
+            )
         run = rank(model, lists, depth=k)
-        place = np.arange(run.item.size) - np.repeat(run.start[:-1], run.depth)
-        item[at, np.repeat(np.arange(len(run)), run.depth), place] = run.item
-        empty = int(np.count_nonzero(item[at] < 0))
+        position = np.arange(run.item.size) - np.repeat(run.start[:-1], run.depth)
+        item[index, np.repeat(np.arange(len(run)), run.depth), position] = run.item
+        empty = int(np.count_nonzero(item[index] < 0))
         if empty:
-            notes.append(f"{name}: {empty:,} of {item[at].size:,} places are empty")
+            notes.append(f"{name}: {empty:,} of {item[index].size:,} places are empty")
     liked, unknown = _truth_of(world, item)
     if unknown:
         notes.append(f"{unknown:,} shown items of unknown relevance count as not liked")
@@ -156,8 +158,8 @@ def top_lists(
     return TopLists(tuple(named), frozen(item), frozen(liked), tuple(notes), tuple(drawn_as))
 
 
-def _draw_name(one: object) -> str:
-    return one.draw_name_of() if isinstance(one, Algorithm) else str(one)
+def _draw_name(system: object) -> str:
+    return system.draw_name_of() if isinstance(system, Algorithm) else str(system)
 
 
 def _truth_of(world: World, item: I32) -> tuple[U8, int]:
@@ -176,13 +178,15 @@ def _truth_of(world: World, item: I32) -> tuple[U8, int]:
 def named_systems(systems: object) -> dict[str, object]:
     """Return systems by name; refuse two of one name, and none."""
     if isinstance(systems, Mapping):
-        named = {str(name): one for name, one in systems.items()}
-    elif isinstance(systems, Sequence) and all(isinstance(one, Algorithm) for one in systems):
+        named = {str(name): system for name, system in systems.items()}
+    elif isinstance(systems, Sequence) and all(isinstance(system, Algorithm) for system in systems):
         named = {}
-        for one in systems:
-            if one.name in named:
-                raise SettingError(f"two systems are called {one.name!r}: name them in a mapping")
-            named[one.name] = one
+        for system in systems:
+            if system.name in named:
+                raise SettingError(
+                    f"two systems are called {system.name!r}: name them in a mapping"
+                )
+            named[system.name] = system
     else:
         raise SettingError(
             f"systems: give a mapping from names to systems, or a list of algorithms such as "
@@ -193,9 +197,11 @@ def named_systems(systems: object) -> dict[str, object]:
     return named
 
 
-def check_systems(shown: TopLists, least: int, most: int | None = None) -> None:
+def check_systems(lists: TopLists, minimum: int, maximum: int | None = None) -> None:
     """Raise an error for too few or too many systems."""
-    count = len(shown.systems)
-    if count < least or (most is not None and count > most):
-        wanted = f"exactly {least}" if least == most else f"at least {least}"
-        raise SettingError(f"this takes {wanted} systems, got {count}: {', '.join(shown.systems)}")
+    count = len(lists.systems)
+    if count < minimum or (maximum is not None and count > maximum):
+        requirement = f"exactly {minimum}" if minimum == maximum else f"at least {minimum}"
+        raise SettingError(
+            f"this takes {requirement} systems, got {count}: {', '.join(lists.systems)}"
+        )

@@ -58,7 +58,7 @@ class PureSVD(Algorithm):
     @classmethod
     def share_work(cls, settings: Sequence[PureSVD], train: Ratings) -> _Vectors:
         """Return the vectors of the largest setting: the first of them are those of the others."""
-        return _Vectors(user_rows(train), max(one.factors for one in settings))
+        return _Vectors(user_rows(train), max(setting.factors for setting in settings))
 
     def learn_shared(self, shared: _Vectors, train: Ratings, rng: np.random.Generator) -> Model:
         """Take the first vectors."""
@@ -104,8 +104,8 @@ def right_singular_vectors(
     cannot hide from it. The largest entry of each vector is positive.
     """
     Rt, items = R.transposed(), R.columns
-    wanted = min(factors, items)
-    width = min(wanted + 8, items)
+    size = min(factors, items)
+    width = min(size + 8, items)
     longest = max(3 * width, min(10 * width, MOST_BASIS // items))
     V = np.empty((items, 0))
     T = np.empty((0, 0))
@@ -119,7 +119,7 @@ def right_singular_vectors(
         square, S = np.linalg.eigh((T + T.T) / 2)
         square, S = square[::-1], S[:, ::-1]
         following, remainder = np.linalg.qr(after)
-        residual = np.linalg.norm(remainder @ S[-block.shape[1] :, :wanted], axis=0)
+        residual = np.linalg.norm(remainder @ S[-block.shape[1] :, :size], axis=0)
         top = max(square[0], np.finfo(float).tiny)
         fresh = np.abs(np.diag(remainder)) > NOTHING * top
         if np.all(residual <= RESIDUAL * top) or not fresh.any():
@@ -128,13 +128,13 @@ def right_singular_vectors(
         block -= V @ (V.T @ block)  # once more: the first time leaves what was rounded off
         block = np.linalg.qr(block)[0]
         if V.shape[1] + width > longest:
-            best = min(wanted + width // 2, V.shape[1])
+            best = min(size + width // 2, V.shape[1])
             V, T = V @ S[:, :best], np.diag(square[:best])
-    kept = square[:wanted] > NOTHING * top
-    kept[0] = True  # where all ratings are 0, so that scores are 0
-    Q = V @ S[:, :wanted][:, kept]
+    usable = square[:size] > NOTHING * top
+    usable[0] = True  # where all ratings are 0, so that scores are 0
+    Q = V @ S[:, :size][:, usable]
     Q *= np.sign(Q[np.abs(Q).argmax(axis=0), np.arange(Q.shape[1])])
-    return np.sqrt(np.maximum(square[:wanted][kept], 0.0)), Q
+    return np.sqrt(np.maximum(square[:size][usable], 0.0)), Q
 
 
 def _bordered(T: F64, last: F64) -> F64:
@@ -210,8 +210,8 @@ class WRMF(Algorithm):
 
     def learn(self, train: Ratings, rng: np.random.Generator) -> Model:
         extra, p = self._extra(train.value), train.value
-        wanted = 1.0 + extra if self.target == "one" else (1.0 + extra) * p
-        users, more = user_rows(train, extra), user_rows(train, wanted)
+        target = 1.0 + extra if self.target == "one" else (1.0 + extra) * p
+        users, more = user_rows(train, extra), user_rows(train, target)
         items, more_items = users.transposed(), more.transposed()
         Y = rng.standard_normal((users.columns, self.factors)) / (10.0 * np.sqrt(self.factors))
         X = np.zeros((len(users), self.factors))
@@ -237,7 +237,7 @@ class WRMF(Algorithm):
             return self.alpha * rating
         return self.alpha * np.log1p(rating / self.epsilon)
 
-    def _solved(self, rows: SparseRows, wanted: F64, X: F64, Y: F64) -> F64:
+    def _solved(self, rows: SparseRows, target: F64, X: F64, Y: F64) -> F64:
         """Return the best factors of all rows, given those of the columns; X are the last."""
         from unskew.recommend.kernels import factors as factor_kernels
 
@@ -246,11 +246,11 @@ class WRMF(Algorithm):
         X = X.copy()
 
         def solve(low: int) -> None:
-            given = *rows.arrays, wanted, others, gram
+            arguments = *rows.arrays, target, others, gram
             if self.solver == "exact":
-                factor_kernels.least_squares(*given, low, X[low : low + ROWS])
+                factor_kernels.least_squares(*arguments, low, X[low : low + ROWS])
             else:
-                factor_kernels.conjugate_gradient(*given, STEPS, low, X[low : low + ROWS])
+                factor_kernels.conjugate_gradient(*arguments, STEPS, low, X[low : low + ROWS])
 
         map_blocks(solve, range(0, len(rows), ROWS), size=rows.value.size * self.factors)
         return X
@@ -269,9 +269,9 @@ class Coordinates:
         self, train: Ratings, weight: F64, target: F64, missing: F64, penalty: float
     ) -> None:
         self.users = user_rows(train, weight - missing[train.item])
-        wanted = user_rows(train, weight * target)
+        products = user_rows(train, weight * target)
         self.items = self.users.transposed()
-        self.of_users, self.of_items = wanted.value, wanted.transposed().value
+        self.of_users, self.of_items = products.value, products.transposed().value
         self.missing = frozen(missing)
         self.penalty = penalty
 
@@ -284,25 +284,25 @@ class Coordinates:
         """Return the items' factors after each coordinate was set once, in order."""
         return self._swept(self.items, self.of_items, Y, X, _product(X.T, X), self.missing)
 
-    def _swept(self, rows: SparseRows, wanted: F64, X: F64, Y: F64, gram: F64, missing: F64) -> F64:
+    def _swept(self, rows: SparseRows, target: F64, X: F64, Y: F64, gram: F64, missing: F64) -> F64:
         from unskew.recommend.kernels import factors as factor_kernels
 
-        moved, others, gram, missing = X.copy(), frozen(Y), frozen(gram), frozen(missing)
+        result, others, gram, missing = X.copy(), frozen(Y), frozen(gram), frozen(missing)
 
         def sweep(low: int) -> None:
             factor_kernels.coordinate_descent(
                 *rows.arrays,
-                wanted,
+                target,
                 others,
                 gram,
                 missing,
                 self.penalty,
                 low,
-                moved[low : low + ROWS],
+                result[low : low + ROWS],
             )
 
         map_blocks(sweep, range(0, len(rows), ROWS), size=rows.value.size * Y.shape[1])
-        return moved
+        return result
 
 
 def _product(A: F64, B: F64) -> F64:
@@ -391,9 +391,9 @@ class PZT(Algorithm):
         target = train.value if self.target == "rating" else np.ones(len(train))
         weight = weights(self.name, train.value, self.alpha)
         loss = Coordinates(train, weight, target, np.ones(len(train.items)), self.regularisation)
-        most = self.factors**-0.5
-        X = rng.uniform(0.0, most, (len(train.users), self.factors)) * rated_users(train)[:, None]
-        Y = rng.uniform(0.0, most, (len(train.items), self.factors)) * rated_items(train)[:, None]
+        bound = self.factors**-0.5
+        X = rng.uniform(0.0, bound, (len(train.users), self.factors)) * rated_users(train)[:, None]
+        Y = rng.uniform(0.0, bound, (len(train.items), self.factors)) * rated_items(train)[:, None]
         for _ in range(self.iterations):
             Y = loss.sweep_items(X, Y)
             X = loss.sweep_users(X, Y)

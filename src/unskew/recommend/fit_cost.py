@@ -133,8 +133,8 @@ def timed_trial(algorithm: Algorithm, ratings: Ratings) -> TrialTimes:
 
 def _sample(ratings: Ratings) -> Ratings:
     """Return the ratings of some users, and of some of their items."""
-    few = ratings.take(_some_of(ratings.user, TRIAL_USERS))
-    return afresh(few.take(_some_of(few.item, TRIAL_ITEMS)))
+    sample = ratings.take(_some_of(ratings.user, TRIAL_USERS))
+    return afresh(sample.take(_some_of(sample.item, TRIAL_ITEMS)))
 
 
 def _some_of(ids: np.ndarray[Any, Any], count: int) -> Mask:

@@ -45,10 +45,10 @@ def profiles(train: Ratings) -> SparseRows:
             f"ratings serve as counts here and must not be below 0, but row {row + 1} has "
             f"{train.value[row]:g}; shift the ratings first"
         )
-    some = train.value > 0
-    start = np.append(0, np.cumsum(some))[train.start]
+    positive = train.value > 0
+    start = np.append(0, np.cumsum(positive))[train.start]
     return SparseRows(
-        frozen(start), frozen(train.item[some]), frozen(train.value[some]), len(train.items)
+        frozen(start), frozen(train.item[positive]), frozen(train.value[positive]), len(train.items)
     )
 
 
@@ -90,9 +90,9 @@ class RelevanceModel:
         model = kernels.relevance_model_1 if self.version == 1 else kernels.relevance_model_2
         score = np.empty((users.size, seen.columns))
 
-        def fill(some: I32, rows: slice) -> None:
+        def fill(part: I32, rows: slice) -> None:
             model(
-                some,
+                part,
                 near.start,
                 near.column,
                 *seen.arrays,
@@ -145,13 +145,13 @@ def smoothed(texts: SparseRows, smoothing: str, parameter: float) -> tuple[F64, 
     """
     length = texts.sums()
     length[length == 0] = 1.0  # an empty profile is nobody's neighbour
-    own = length[texts.row]
+    lengths = length[texts.row]
     if smoothing == "jelinek-mercer":
-        return (1 - parameter) * texts.value / own, np.full(length.size, parameter)
+        return (1 - parameter) * texts.value / lengths, np.full(length.size, parameter)
     if smoothing == "dirichlet":
-        return texts.value / (own + parameter), parameter / (length + parameter)
-    kept = np.maximum(texts.value - parameter, 0.0)
-    return kept / own, texts.with_values(texts.value - kept).sums() / length
+        return texts.value / (lengths + parameter), parameter / (length + parameter)
+    remainder = np.maximum(texts.value - parameter, 0.0)
+    return remainder / lengths, texts.with_values(texts.value - remainder).sums() / length
 
 
 @dataclass(frozen=True)
@@ -385,9 +385,9 @@ class Walk:
         out, back = self.forward, self.backward
         score = np.empty((users.size, len(back)))
 
-        def fill(some: I32, rows: slice) -> None:
+        def fill(part: I32, rows: slice) -> None:
             topics.hits(
-                some,
+                part,
                 *out.arrays,
                 *back.arrays,
                 self.steps,

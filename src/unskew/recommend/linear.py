@@ -178,13 +178,13 @@ class _Products:
     name: str
     """Of the algorithm, for errors."""
     R: SparseRows
-    known: dict[str, F64] = field(default_factory=dict)
+    grams: dict[str, F64] = field(default_factory=dict)
 
     def items(self) -> F64:
         """Return RᵀR."""
-        if "items" not in self.known:
-            self.known["items"] = frozen(item_gram(self.R, self.name))
-        return self.known["items"]
+        if "items" not in self.grams:
+            self.grams["items"] = frozen(item_gram(self.R, self.name))
+        return self.grams["items"]
 
     def by_users(self, l2: float) -> bool:
         """Tell whether there are fewer users than items, and nothing is lost by their inverse."""
@@ -196,9 +196,9 @@ class _Products:
         from unskew.recommend.kernels import factors
 
         columns = self.R.transposed()
-        if "users" not in self.known:
-            self.known["users"] = frozen(item_gram(columns, self.name))
-        M = self.known["users"].copy()
+        if "users" not in self.grams:
+            self.grams["users"] = frozen(item_gram(columns, self.name))
+        M = self.grams["users"].copy()
         diagonal = np.arange(len(self.R))
         M[diagonal, diagonal] += l2
         inverse(M)
@@ -214,7 +214,10 @@ class _Products:
 
 
 def _products(settings: Sequence[SLIM] | Sequence[EASE], train: Ratings) -> dict[str, _Products]:
-    return {one.values: _Products(one.name, _matrix(train, one.values)) for one in settings}
+    return {
+        setting.values: _Products(setting.name, _matrix(train, setting.values))
+        for setting in settings
+    }
 
 
 def _matrix(train: Ratings, values: str) -> SparseRows:

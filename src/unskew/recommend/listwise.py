@@ -106,7 +106,7 @@ class RatedLists:
         from unskew.recommend.kernels import pairwise as kernels
 
         train = self.train
-        each, squashed = np.empty(len(P)), np.empty(len(train))
+        losses, squashed = np.empty(len(P)), np.empty(len(train))
 
         def fill(low: int) -> None:
             high = min(low + BLOCK, len(P))
@@ -118,12 +118,12 @@ class RatedLists:
                 P=P,
                 Q=Q,
                 squashed=squashed[train.start[low] : train.start[high]],
-                loss=each[low:high],
+                loss=losses[low:high],
             )
 
         map_blocks(fill, range(0, len(P), BLOCK), size=len(train))
         squares = float((P * P).sum() + (Q * Q).sum())
-        return float(each.sum()) + 0.5 * self.penalty * squares, squashed
+        return float(losses.sum()) + 0.5 * self.penalty * squares, squashed
 
     def gradient(self, P: F64, Q: F64, squashed: F64) -> tuple[F64, F64]:
         """Return the gradient where `loss` gave σ(p_u·q_i)."""

@@ -190,23 +190,23 @@ class _Fits:
         return self
 
     def __next__(self) -> Model:
-        one, rng = next(self.left)
+        algorithm, rng = next(self.left)
         if not self.is_shared:
-            return one.fit(self.train, rng)
-        source = one._source(self.train, rng)
+            return algorithm.fit(self.train, rng)
+        source = algorithm._source(self.train, rng)
         with one_blas_thread():
             if not self.is_begun:
                 self.shared = self.kind.share_work(self.settings, self.train)
                 self.is_begun = True
-            return as_model(one.learn_shared(self.shared, self.train, source), self.train)
+            return as_model(algorithm.learn_shared(self.shared, self.train, source), self.train)
 
 
 def _shares(kind: type[Algorithm]) -> bool:
     """Tell whether a class shares work: not where a class below it learns in another way."""
-    for one in kind.__mro__:
-        if "learn_shared" in vars(one):
-            return one is not Algorithm
-        if "learn" in vars(one):
+    for base in kind.__mro__:
+        if "learn_shared" in vars(base):
+            return base is not Algorithm
+        if "learn" in vars(base):
             return False
     return False
 
@@ -330,10 +330,10 @@ def _by_factors(thing: Any, train: Ratings) -> ByFactors:
         for part in (thing.user_factors, thing.item_factors)
     ]
     rows = [part.shape[0] for part in factors]
-    wanted = [len(train.users), len(train.items)]
-    if rows != wanted:
+    shape = [len(train.users), len(train.items)]
+    if rows != shape:
         raise DataError(
             f"{type(thing).__name__} has factors of {rows[0]} users and {rows[1]} items, the "
-            f"training ratings have {wanted[0]} and {wanted[1]}: fit it to train.to_csr()"
+            f"training ratings have {shape[0]} and {shape[1]}: fit it to train.to_csr()"
         )
     return ByFactors(frozen(factors[0]), frozen(factors[1]), np.diff(train.start) > 0)

@@ -75,9 +75,9 @@ class AllVotes:
 def _most_neighbours(settings: Sequence[UserKNN] | Sequence[ItemKNN]) -> dict[float, int]:
     """Return the largest k of each asymmetry; all neighbours are a matter of their own."""
     largest: dict[float, int] = {}
-    for one in settings:
-        if one.k is not None:
-            largest[one.asymmetry] = max(one.k, largest.get(one.asymmetry, 0))
+    for setting in settings:
+        if setting.k is not None:
+            largest[setting.asymmetry] = max(setting.k, largest.get(setting.asymmetry, 0))
     return largest
 
 
@@ -215,8 +215,8 @@ class ItemKNN(Algorithm):
     def share_work(cls, settings: Sequence[ItemKNN], train: Ratings) -> Nearest:
         """Return the neighbours of the largest k, of which the first are those of smaller ones."""
         rows = user_rows(train)
-        several = len(settings) > 1
-        return Nearest(rows.transposed(), rows, _most_neighbours(settings), is_trial=several)
+        is_shared = len(settings) > 1
+        return Nearest(rows.transposed(), rows, _most_neighbours(settings), is_trial=is_shared)
 
     def learn_shared(self, shared: Nearest, train: Ratings, rng: np.random.Generator) -> Model:
         """Take the first neighbours."""
@@ -264,8 +264,8 @@ def biases(train: Ratings, user_shrink: float, item_shrink: float) -> tuple[floa
     """
     mean = float(train.value.mean())
     item_bias = _shrunk_mean(train.item, train.value - mean, len(train.items), item_shrink)
-    rest = train.value - mean - item_bias[train.item]
-    return mean, _shrunk_mean(train.user, rest, len(train.users), user_shrink), item_bias
+    residual = train.value - mean - item_bias[train.item]
+    return mean, _shrunk_mean(train.user, residual, len(train.users), user_shrink), item_bias
 
 
 def _shrunk_mean(group: I32, value: F64, groups: int, shrink: float) -> F64:

@@ -48,11 +48,11 @@ def ranked_popularity(train: Ratings) -> tuple[I32, I32, F64]:
 
     count = popularity(train)
     ranked = np.argsort(-count, kind="stable")
-    place = np.empty_like(ranked)
-    place[ranked] = np.arange(ranked.size)
+    rank = np.empty_like(ranked)
+    rank[ranked] = np.arange(ranked.size)
     weight = np.zeros(-(-ranked.size // BLOCK) * BLOCK)
     weight[: ranked.size] = count[ranked]
-    return frozen(ranked.astype(np.int32)), frozen(place[train.item].astype(np.int32)), weight
+    return frozen(ranked.astype(np.int32)), frozen(rank[train.item].astype(np.int32)), weight
 
 
 def segments(users: int) -> I32:
@@ -132,14 +132,14 @@ class WBPR(Algorithm):
         last = self.epochs * self.draws * active.size
         if self.drifting:
             c = rng.uniform(0.0, 0.01, len(train.items)).astype(np.float32)
-            ranked, place, weight = ranked_popularity(train)
+            ranked, rank, weight = ranked_popularity(train)
             kernels.drifting_draws(
                 np.uint64(rng.integers(1 << 62)),
                 last,
                 train.start,
                 train.item,
                 active,
-                place,
+                rank,
                 ranked,
                 segments(len(train.users)),
                 SEGMENT,
@@ -209,9 +209,9 @@ class GBPR(Algorithm):
             padded(part.astype(np.float32)) for part in starting_factors(train, self.factors, rng)
         )
         c = np.zeros(len(train.items), np.float32)
-        drawn = _Groups(self, train, np.uint64(rng.integers(1 << 62)))
+        groups = _Groups(self, train, np.uint64(rng.integers(1 << 62)))
         for epoch in range(self.epochs):
-            drawn.epoch(epoch, P, Q, c)
+            groups.epoch(epoch, P, Q, c)
         return learned(train, P, Q, 0.0, c, self.factors)
 
 
@@ -232,42 +232,46 @@ class _Groups:
 
     def epoch(self, number: int, P: F32, Q: F32, c: F32) -> None:
         """Ascend with the biases at every draw, and with the factors after all of them."""
-        one = self.settings
+        settings = self.settings
         gradients = np.zeros_like(P), np.zeros_like(Q)
         times = np.zeros(len(P), np.float32), np.zeros(len(Q), np.float32)
-        for low in range(0, one.draws, ROUND):
-            each = min(ROUND, one.draws - low)
-            first = (number * one.draws + low) * self.active.size
-            self._round(first, each, (P, Q), c, gradients, times)
+        for low in range(0, settings.draws, ROUND):
+            draws = min(ROUND, settings.draws - low)
+            first = (number * settings.draws + low) * self.active.size
+            self._round(first, draws, (P, Q), c, gradients, times)
         for factors, gradient, often, penalty in zip(
-            (P, Q), gradients, times, (one.regularisation, one.regularisation_item), strict=True
+            (P, Q),
+            gradients,
+            times,
+            (settings.regularisation, settings.regularisation_item),
+            strict=True,
         ):
             pull = np.float32(penalty) * often[:, np.newaxis]
-            factors += np.float32(one.learning_rate) * (gradient - pull * factors)
+            factors += np.float32(settings.learning_rate) * (gradient - pull * factors)
 
     def _round(
         self,
         first: int,
-        each: int,
+        draws: int,
         factors: tuple[F32, F32],
         c: F32,
         gradients: tuple[F32, F32],
         times: tuple[F32, F32],
     ) -> None:
-        """Make `each` draws for every user, the first of all having the number `first`."""
+        """Make `draws` draws for every user, the first of all having the number `first`."""
         from unskew.recommend.kernels import pairwise as kernels
 
-        train, one, rho = self.train, self.settings, np.float32(self.settings.rho)
-        size = each * self.active.size
+        train, settings, rho = self.train, self.settings, np.float32(self.settings.rho)
+        size = draws * self.active.size
         pair, margin = np.empty((size, 2), np.int32), np.zeros(size, np.float32)
-        group = np.empty((size, one.group), np.int32)
+        group = np.empty((size, settings.group), np.int32)
 
         def draw(low: int) -> None:
-            part = slice(low * each, (low + PART) * each)
+            part = slice(low * draws, (low + PART) * draws)
             kernels.draw_groups(
                 self.seed,
-                first + low * each,
-                each,
+                first + low * draws,
+                draws,
                 self.active[low : low + PART],
                 train.start,
                 train.item,
@@ -284,7 +288,11 @@ class _Groups:
 
         map_blocks(draw, range(0, self.active.size, PART), size=size)
         kernels.bias_steps(
-            pair, margin, c, np.float32(one.learning_rate), np.float32(one.regularisation_bias)
+            pair,
+            margin,
+            c,
+            np.float32(settings.learning_rate),
+            np.float32(settings.regularisation_bias),
         )
 
         def add(side: int) -> None:
@@ -424,7 +432,7 @@ class BPRMF(Algorithm):
         P, Q = padded(P), padded(Q)
         c = np.zeros(items, np.float32)
         active = frozen(np.flatnonzero(rated_users(train)).astype(np.int32))
-        known = frozen(np.flatnonzero(rated_items(train)).astype(np.int32))
+        pool = frozen(np.flatnonzero(rated_items(train)).astype(np.int32))
         single = np.float32
         sgd.pairwise_draws(
             seed=np.uint64(rng.integers(1 << 62)),
@@ -436,7 +444,7 @@ class BPRMF(Algorithm):
             item=train.item,
             marks=rated_marks(train),
             active=active,
-            known=known,
+            pool=pool,
             P=P,
             Q=Q,
             b=c,

@@ -150,7 +150,9 @@ def _nested(value: Any) -> Any:
 
 def settings_of(kind: type[Algorithm]) -> dict[str, Any]:
     """Return the settings of an algorithm and their defaults."""
-    return {one.name: None if one.default is MISSING else one.default for one in fields(kind)}
+    return {
+        field.name: None if field.default is MISSING else field.default for field in fields(kind)
+    }
 
 
 def read_setting(text: str) -> tuple[str, Any]:

@@ -57,10 +57,10 @@ def check_model(model: object, users: int, items: int) -> None:
             if isinstance(value, np.ndarray | SparseRows):
                 raise ValueError(f"{name} has axes that this model does not know")
             continue
-        known = axes[name]
-        if len(known) != len(shape) and not isinstance(value, SparseRows):
-            raise ValueError(f"{name} has {len(shape)} axes, not {len(known)}")
-        for axis, length in zip(known, shape, strict=False):
+        expected = axes[name]
+        if len(expected) != len(shape) and not isinstance(value, SparseRows):
+            raise ValueError(f"{name} has {len(shape)} axes, not {len(expected)}")
+        for axis, length in zip(expected, shape, strict=False):
             if lengths.setdefault(axis, length) != length:
                 raise ValueError(f"{name} has {length:,} {axis}, not {lengths[axis]:,}")
     if hasattr(model, "check"):
@@ -70,24 +70,24 @@ def check_model(model: object, users: int, items: int) -> None:
 def _parts(model: Any, name: str = "") -> Iterator[tuple[str, Any]]:
     """Yield what a model holds by its dotted name, each of the type that it should have."""
     hints = get_type_hints(type(model))
-    for one in fields(model):
-        value, place = getattr(model, one.name), f"{name}{one.name}"
-        if not _is(value, hints[one.name]):
-            raise ValueError(f"{place} is no {one.type}")
+    for field in fields(model):
+        value, path = getattr(model, field.name), f"{name}{field.name}"
+        if not _is(value, hints[field.name]):
+            raise ValueError(f"{path} is no {field.type}")
         if isinstance(value, SparseRows):
-            _check_rows(place, value)
-            yield place, value
+            _check_rows(path, value)
+            yield path, value
         elif is_dataclass(value):
-            yield from _parts(value, f"{place}.")
+            yield from _parts(value, f"{path}.")
         else:
-            yield place, value
+            yield path, value
 
 
 def _is(value: object, hint: Any) -> bool:
     """Tell whether a value is what an annotation says."""
     origin = get_origin(hint)
     if origin in (Union, types.UnionType):
-        return any(_is(value, one) for one in get_args(hint))
+        return any(_is(value, option) for option in get_args(hint))
     if origin is np.ndarray:
         kind = np.dtype(get_args(get_args(hint)[1])[0])
         return (
@@ -119,8 +119,8 @@ def _check_rows(name: str, rows: SparseRows) -> None:
         raise ValueError(f"{name} has {column.size:,} columns and {rows.value.size:,} values")
     if column.size and not 0 <= int(column.min()) <= int(column.max()) < rows.columns:
         raise ValueError(f"{name}.column leads beyond the {rows.columns:,} columns")
-    place = rows.row.astype(np.int64) * rows.columns + column
-    if np.any(np.diff(place) <= 0) and np.unique(place).size < place.size:
+    cell = rows.row.astype(np.int64) * rows.columns + column
+    if np.any(np.diff(cell) <= 0) and np.unique(cell).size < cell.size:
         raise ValueError(f"{name} has a column twice in a row")
 
 
@@ -247,14 +247,18 @@ def _take_apart(value: object, name: str, arrays: dict[str, NDArray[Any]]) -> An
     if isinstance(value, float):
         return {"float": value.hex()}  # also infinity and NaN, to the bit
     if isinstance(value, tuple):
-        return {"tuple": [_take_apart(one, f"{name}.{at}", arrays) for at, one in enumerate(value)]}
+        return {
+            "tuple": [
+                _take_apart(part, f"{name}.{index}", arrays) for index, part in enumerate(value)
+            ]
+        }
     kind = type(value)
     if is_dataclass(value) and kind.__module__ in _modules():
         return {
             "class": f"{kind.__module__}:{kind.__qualname__}",
             "fields": {
-                one.name: _take_apart(getattr(value, one.name), f"{name}.{one.name}", arrays)
-                for one in fields(value)
+                field.name: _take_apart(getattr(value, field.name), f"{name}.{field.name}", arrays)
+                for field in fields(value)
             },
         }
     raise DataError(
@@ -272,7 +276,7 @@ def _put_together(part: Any, array: Callable[[str], NDArray[Any]]) -> Any:
     if "float" in part:
         return float.fromhex(part["float"])
     if "tuple" in part:
-        return tuple(_put_together(one, array) for one in part["tuple"])
+        return tuple(_put_together(element, array) for element in part["tuple"])
     module, _, name = part["class"].partition(":")
     # Only our own classes, and only those that hold data: a file may name anything.
     kind = getattr(_module(module), name) if module in _modules() else None
@@ -283,13 +287,13 @@ def _put_together(part: Any, array: Callable[[str], NDArray[Any]]) -> Any:
         and not issubclass(kind, Algorithm)
     ):
         raise DataError(f"this version of unskew knows no model {part['class']!r}")
-    return kind(**{key: _put_together(one, array) for key, one in part["fields"].items()})
+    return kind(**{key: _put_together(element, array) for key, element in part["fields"].items()})
 
 
 def _modules() -> set[str]:
     """Return the modules whose models can be saved."""
-    names = {f"{recommend.__name__}.{one.name}" for one in pkgutil.iter_modules(recommend.__path__)}
-    return names | {f"{STUDIES}.librec"}
+    modules = pkgutil.walk_packages(recommend.__path__, f"{recommend.__name__}.")
+    return {module.name for module in modules} | {f"{STUDIES}.librec"}
 
 
 def _module(name: str) -> ModuleType:

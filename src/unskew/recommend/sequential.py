@@ -59,28 +59,28 @@ class Transitions:
     def score_next(self, histories: Histories) -> F64:
         """Return the probabilities after the last item of each history."""
         item = np.full(len(histories), -1, np.int32)
-        known = histories.length > 0
-        item[known] = histories.item[histories.start[1:][known] - 1]
+        nonempty = histories.length > 0
+        item[nonempty] = histories.item[histories.start[1:][nonempty] - 1]
         return self._after(item)
 
     def _after(self, item: I32) -> F64:
-        known = item >= 0
+        valid = item >= 0
         tile = np.full((item.size, self.popularity.size), np.nan)
-        last = item[known]
+        last = item[valid]
         part = self.rest[last][:, None] * self.popularity
-        rows, place = _entries(self.following, last)
-        part[rows, self.following.column[place]] += self.following.value[place]
-        tile[known] = part
+        rows, entries = _entries(self.following, last)
+        part[rows, self.following.column[entries]] += self.following.value[entries]
+        tile[valid] = part
         return tile
 
 
 def _entries(rows: SparseRows, which: I32) -> tuple[I64, I64]:
     """Return the entries of some rows: the number of the row among these, and their places."""
     sizes = (rows.start[which + 1] - rows.start[which]).astype(np.int64)
-    ends = np.cumsum(sizes)
-    place = np.arange(int(ends[-1]) if ends.size else 0)
-    place = place + np.repeat(rows.start[which] - (ends - sizes), sizes)
-    return np.repeat(np.arange(which.size), sizes), place
+    stops = np.cumsum(sizes)
+    entries = np.arange(int(stops[-1]) if stops.size else 0)
+    entries = entries + np.repeat(rows.start[which] - (stops - sizes), sizes)
+    return np.repeat(np.arange(which.size), sizes), entries
 
 
 @dataclass(frozen=True)
@@ -111,8 +111,8 @@ class MarkovChain(Algorithm):
         items = len(train.items)
         first = np.ones(history.item.size, np.bool_)
         first[history.start[:-1][history.length > 0]] = False  # nothing comes before
-        place = np.flatnonzero(first)
-        before, after = history.item[place - 1], history.item[place]
+        entries = np.flatnonzero(first)
+        before, after = history.item[entries - 1], history.item[entries]
         pair, times = np.unique(before.astype(np.int64) * items + after, return_counts=True)
         row, column = pair // items, (pair % items).astype(np.int32)
         total = np.bincount(row, times, items)
@@ -121,8 +121,8 @@ class MarkovChain(Algorithm):
         counts = np.bincount(train.item, minlength=items).astype(np.float64)
         popularity = np.where(counts > 0, counts / counts.sum(), np.nan)
         latest = np.full(len(train.users), -1, np.int32)
-        known = history.length > 0
-        latest[known] = history.item[history.start[1:][known] - 1]
+        nonempty = history.length > 0
+        latest[nonempty] = history.item[history.start[1:][nonempty] - 1]
         return Transitions(
             SparseRows(frozen(start), frozen(column), frozen(share), items),
             frozen(self.smoothing / (total + self.smoothing)),

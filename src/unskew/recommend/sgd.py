@@ -222,6 +222,6 @@ class SVDpp(Algorithm):
                 of_bias=float(self.regularisation_bias),
                 of_implicit=float(self.regularisation_implicit),
             )
-        whole = np.empty_like(P)
-        kernels.implicit_users(train.start, train.item, P, Y, whole)
-        return learned(train, whole, Q, mean + b, c, self.factors)
+        user_factors = np.empty_like(P)
+        kernels.implicit_users(train.start, train.item, P, Y, user_factors)
+        return learned(train, user_factors, Q, mean + b, c, self.factors)

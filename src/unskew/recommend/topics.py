@@ -182,16 +182,16 @@ class LDA(Algorithm):
     def learn(self, train: Ratings, rng: np.random.Generator) -> Model:
         users, items, K = len(train.users), len(train.items), self.topics
         shares = Shares(self.name, train)
-        known = rated_items(train)[:, None]
+        rated = rated_items(train)[:, None]
         gamma = padded(rng.gamma(100.0, 0.01, (users, K)))
-        lamda = padded(rng.gamma(100.0, 0.01, (items, K)) * known)
+        lamda = padded(rng.gamma(100.0, 0.01, (items, K)) * rated)
         theta, phi = np.zeros_like(gamma), np.zeros_like(lamda)
         for _ in range(self.iterations):
             self._expected_logs(shares, gamma, np.ones(K), theta)
             self._expected_logs(shares, lamda, lamda.sum(axis=0), phi)
             shares.count(theta, phi, gamma, lamda, wants_likelihood=False)
             gamma[:, :K] += self.alpha
-            lamda[:, :K] += self.beta * known
+            lamda[:, :K] += self.beta * rated
         theta, phi = normalised(gamma[:, :K], axis=1), normalised(lamda[:, :K], axis=0)
         return factor_model(train, theta, phi)
 
@@ -274,15 +274,15 @@ class GaussianPLSA(Algorithm):
         square = np.bincount(train.item, value**2, items) + self.prior
         mu = centre[:, None] + rng.normal(0.0, 0.1, (items, K))
         variance = np.repeat((square / count - centre**2)[:, None], K, axis=1)
-        turned = user_rows(train).by_column()
+        by_item = user_rows(train).by_column()
         for _ in range(self.iterations):
-            theta, mu, variance = self._improved(train, turned, value, theta, mu, variance)
+            theta, mu, variance = self._improved(train, by_item, value, theta, mu, variance)
         return factor_model(train, deviation[:, None] * theta, mu, mean)
 
     def _improved(
         self,
         train: Ratings,
-        turned: tuple[I64, I32, I64],
+        by_item: tuple[I64, I32, I64],
         value: F64,
         theta: F64,
         mu: F64,
@@ -314,7 +314,7 @@ class GaussianPLSA(Algorithm):
             topic_kernels.gaussian_items(
                 first,
                 last,
-                *turned,
+                *by_item,
                 value,
                 *model,
                 self.tempering,
@@ -337,11 +337,11 @@ def standardised(train: Ratings, smoothing: float) -> tuple[F64, F64, F64]:
     users, r = len(train.users), train.value
     centre, spread = float(r.mean()), float(r.var())
     count = np.bincount(train.user, minlength=users) + smoothing
-    some = count > 0
+    rated = count > 0
     mean = np.full(users, centre)
-    np.divide(np.bincount(train.user, r, users) + smoothing * centre, count, mean, where=some)
+    np.divide(np.bincount(train.user, r, users) + smoothing * centre, count, mean, where=rated)
     square = np.bincount(train.user, (r - mean[train.user]) ** 2, users) + smoothing * spread
-    deviation = np.sqrt(np.divide(square, count, np.zeros(users), where=some))
+    deviation = np.sqrt(np.divide(square, count, np.zeros(users), where=rated))
     # What equal ratings leave of rounding is not a deviation.
     deviation[deviation <= 1e-12 * np.abs(mean)] = 1.0
     return mean, deviation, frozen((r - mean[train.user]) / deviation[train.user])
@@ -463,11 +463,11 @@ class HPF(Algorithm):
 
     def learn(self, train: Ratings, rng: np.random.Generator) -> Model:
         shares = Shares(self.name, train)
-        known = rated_users(train), rated_items(train)
-        cells = float(known[0].sum()) * float(known[1].sum())
+        rated = rated_users(train), rated_items(train)
+        cells = float(rated[0].sum()) * float(rated[1].sum())
         mean = max(float(train.value.sum()) / cells, np.finfo(float).tiny)
         level = np.sqrt(mean / self.factors)
-        users, items = (Gammas(self, rng, who, level) for who in known)
+        users, items = (Gammas(self, rng, who, level) for who in rated)
         by_user, by_item = np.empty_like(users.shape), np.empty_like(items.shape)
         for _ in range(self.iterations):
             theta, beta = users.expected_logs(shares.size), items.expected_logs(shares.size)
@@ -492,12 +492,12 @@ class Gammas:
         What the factors are to be at first, about.
     """
 
-    def __init__(self, prior: HPF, rng: np.random.Generator, known: Mask, level: float) -> None:
+    def __init__(self, prior: HPF, rng: np.random.Generator, rated: Mask, level: float) -> None:
         self.prior = prior
-        self.known = known[:, None]
-        draws = rng.gamma(100.0, 0.01, (known.size, prior.factors))
+        self.known = rated[:, None]
+        draws = rng.gamma(100.0, 0.01, (rated.size, prior.factors))
         self.shape = padded(prior.shape * draws * self.known)
-        self.rate = np.full((known.size, prior.factors), prior.shape / level)
+        self.rate = np.full((rated.size, prior.factors), prior.shape / level)
         self.activity = self._activity()
 
     def mean(self) -> F64:

@@ -19,7 +19,6 @@ from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import polars as pl
 from numpy.typing import ArrayLike
 
 from unskew.arrays import I64
@@ -31,6 +30,7 @@ from unskew.report.text import visible
 
 if TYPE_CHECKING:
     import altair as alt
+    import polars as pl
 
 
 MOST_ROWS = 5_000
@@ -580,7 +580,9 @@ def curves(rows: pl.DataFrame, unit: str, label: str, notes: Sequence[str]) -> F
     # Beside each other, or the bars of systems would hide each other.
     shift = alt.XOffset("system:N").scale(domain=systems)
     colours = system_colours(systems)
-    color = alt.Color("system:N").scale(domain=systems, range=[colours[one] for one in systems])
+    color = alt.Color("system:N").scale(
+        domain=systems, range=[colours[system] for system in systems]
+    )
     lines = whole.mark_line(strokeWidth=1.5, opacity=0.7).encode(
         x=x, y=alt.Y("mean:Q", title=label).scale(zero=False), color=color, xOffset=shift
     )

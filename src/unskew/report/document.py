@@ -281,7 +281,7 @@ def _plain(block: Block) -> dict[str, Any]:
     if isinstance(block, Code):
         return {"code": block.title, "text": block.text}
     if isinstance(block, Fold):
-        return {"fold": block.title, "blocks": [_plain(one) for one in block.blocks]}
+        return {"fold": block.title, "blocks": [_plain(block) for block in block.blocks]}
     return {"figure": block.figure.title, "note": block.note}
 
 

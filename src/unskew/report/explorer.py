@@ -137,7 +137,7 @@ def _encoded(explorer: Explorer) -> dict[str, Any]:
         "better": {one: explorer.better.get(one, "higher") for one in _unique(scores["metric"])},
         "pairs": [[place[a], place[b]] for a, b in listed],
         "groups": groups,
-        "columns": [json.loads(one) for one in columns],
+        "columns": [json.loads(column) for column in columns],
         "start": dict(explorer.start),
     }
 
@@ -165,11 +165,11 @@ def _scores(part: pl.DataFrame, systems: Sequence[str], better: str) -> dict[str
 
 def _places(values: Sequence[int | None], better: str) -> Iterator[int | None]:
     sign = -1 if better == "lower" else 1
-    ordered = sorted((sign * one for one in values if one is not None), reverse=True)
+    ordered = sorted((sign * value for value in values if value is not None), reverse=True)
     first: dict[int, int] = {}
     for at, value in enumerate(ordered, start=1):
         first.setdefault(value, at)
-    yield from (None if one is None else first[sign * one] for one in values)
+    yield from (None if value is None else first[sign * value] for value in values)
 
 
 def _pairs(part: pl.DataFrame, listed: Sequence[tuple[str, str]]) -> dict[str, Any]:
@@ -199,7 +199,9 @@ def _is_number(value: object) -> bool:
 
 def _decimals(values: Iterable[float | None]) -> int:
     """Return the decimals with which the greatest number has `DIGITS` digits."""
-    greatest = max((abs(one) for one in values if one is not None and _is_number(one)), default=0.0)
+    greatest = max(
+        (abs(value) for value in values if value is not None and _is_number(value)), default=0.0
+    )
     if not greatest:
         return DIGITS
     return DIGITS - 1 - math.floor(math.log10(greatest))
@@ -207,7 +209,9 @@ def _decimals(values: Iterable[float | None]) -> int:
 
 def _whole(values: Iterable[float | None], decimals: int) -> list[int | None]:
     unit = 10.0**decimals
-    return [round(one * unit) if one is not None and _is_number(one) else None for one in values]
+    return [
+        round(value * unit) if value is not None and _is_number(value) else None for value in values
+    ]
 
 
 # Pages of a bearable size

@@ -130,13 +130,13 @@ def settings_card(kind: str, summary: str, settings: Any) -> str:
     from unskew.report.tables import Table
 
     rows = []
-    for one in dataclasses.fields(settings):
-        stated = [part.meaning for part in one.metadata.values() if isinstance(part, Setting)]
+    for field in dataclasses.fields(settings):
+        stated = [part.meaning for part in field.metadata.values() if isinstance(part, Setting)]
         meaning = " ".join(" ".join(stated).replace("`", "").split())
-        value = getattr(settings, one.name)
+        value = getattr(settings, field.name)
         # Of ratings, functions and the like the first words of what they print are enough.
         plain = isinstance(value, bool | int | float | str) or value is None
-        rows.append((one.name, cell(value) if plain else repr(value), meaning))
+        rows.append((field.name, cell(value) if plain else repr(value), meaning))
     tables = [Table.of_rows(["setting", "value", "meaning"], rows, left=(0, 1, 2))] if rows else []
     return view(kind, summary, tables=tables)
 

@@ -65,7 +65,7 @@ class Writer:
             is_long_text = _only_words(row[0]) and _length(row[0]) > 2 * FEW
             return f'<div class="text">{cells[0]}</div>' if is_long_text else cells[0]
         kind = "beside words" if _only_words(row[0]) else "beside"
-        return f'<div class="{kind}">{"".join(f"<div>{one}</div>" for one in cells)}</div>'
+        return f'<div class="{kind}">{"".join(f"<div>{cell}</div>" for cell in cells)}</div>'
 
     def block(self, block: Block, key: str) -> str:
         """Return a block; `key` names its chart or caption."""
@@ -211,14 +211,14 @@ def rows_of(blocks: Iterable[Numbered]) -> Iterator[tuple[tuple[Numbered, ...], 
 def _cells(blocks: Iterable[Numbered]) -> Iterator[tuple[Numbered, ...]]:
     """Yield words together, and with the figure or table that follows if they are few."""
     words: tuple[Numbered, ...] = ()
-    for one in blocks:
-        if isinstance(one[1], Words):
-            words += (one,)
+    for block in blocks:
+        if isinstance(block[1], Words):
+            words += (block,)
             continue
-        if words and _length(words) > FEW and is_half(one[1]):
+        if words and _length(words) > FEW and is_half(block[1]):
             yield words
             words = ()
-        yield (*words, one)
+        yield (*words, block)
         words = ()
     if words:
         yield words

@@ -65,7 +65,7 @@ class SplitCounts(Result):
 
     def describe(self) -> dict[str, Any]:
         """Return all facts as plain values, for a card."""
-        names = [one.name for one in fields(self) if one.name != "per_item"]
+        names = [field.name for field in fields(self) if field.name != "per_item"]
         return {name: getattr(self, name) for name in names}
 
     def figure(self, scale: str = "linear", bins: int = 500) -> Figure:
@@ -130,7 +130,7 @@ def count_parts(split: Split) -> SplitCounts:
     train, test = split.train, split.test
     popularity, tested = item_counts(train), item_counts(test)
     users = np.diff(train.start), np.diff(test.start)
-    own, anyone = _earlier(split)
+    same_user, any_user = _earlier(split)
     return SplitCounts(
         split.label,
         len(train),
@@ -142,8 +142,8 @@ def count_parts(split: Split) -> SplitCounts:
         test_popularity=_mean(popularity, tested),
         train_gini=gini(popularity),
         test_gini=gini(tested),
-        before_user_train=own,
-        before_any_train=anyone,
+        before_user_train=same_user,
+        before_any_train=any_user,
         per_item=(frozen(popularity), frozen(tested)),
     )
 
@@ -168,6 +168,6 @@ def _earlier(split: Split) -> tuple[float | None, float | None]:
     train, test = split.train, split.test
     if train.time is None or test.time is None or not len(train) or not len(test):
         return None, None
-    own = kernels.precede(test.start, frozen(test.time), train.start, frozen(train.time))
-    anyone = int(np.count_nonzero(test.time < train.time.max()))
-    return own / len(test), anyone / len(test)
+    same_user = kernels.precede(test.start, frozen(test.time), train.start, frozen(train.time))
+    any_user = int(np.count_nonzero(test.time < train.time.max()))
+    return same_user / len(test), any_user / len(test)

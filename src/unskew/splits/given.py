@@ -84,8 +84,8 @@ class Given(Splitter):
         elif {"train", "test"} <= words:
             parts = {word: ratings.take((column == word).to_numpy()) for word in sorted(words)}
             train, test = parts.pop("train"), parts.pop("test")
-            rest = sum(map(len, parts.values()))
-            yield assemble(self, train, test, hint=hint, left_out=rest, judgments=parts)
+            left_out = sum(map(len, parts.values()))
+            yield assemble(self, train, test, hint=hint, left_out=left_out, judgments=parts)
         else:
             yield from self._folds(ratings, column, hint)
 
@@ -96,11 +96,11 @@ class Given(Splitter):
                 f"column {self.column!r} has {len(values):,} different values; it must say true "
                 f"and false, train and test, or number 2 to 100 folds"
             )
-        whole = column.dtype.is_integer()
-        for place, value in enumerate(values, 1):
+        is_integer = column.dtype.is_integer()
+        for fold, value in enumerate(values, 1):
             test = (column == value).to_numpy()
-            label = f"fold{value if whole else place}"
-            facts = {"fold": value if whole else str(value)}
+            label = f"fold{value if is_integer else fold}"
+            facts = {"fold": value if is_integer else str(value)}
             yield by_mask(self, ratings, test, label, hint=hint, facts=facts)
 
 
@@ -132,10 +132,10 @@ def _two_parts(protocol: Splitter, train: Ratings, test: Ratings, overlap: str) 
     """Bring training and test ratings of two sources under one numbering."""
     train, test = under_one_numbering(train, test)
     total = len(train) + len(test)
-    train, test, both = without_overlap(train, test, overlap)
+    train, test, shared = without_overlap(train, test, overlap)
     hint = "all its pairs are in the other part too; choose another overlap"
     left_out = total - len(train) - len(test)
-    return assemble(protocol, train, test, hint=hint, left_out=left_out, facts={"overlap": both})
+    return assemble(protocol, train, test, hint=hint, left_out=left_out, facts={"overlap": shared})
 
 
 @dataclass(frozen=True)
@@ -247,9 +247,9 @@ class FamiliarTraining(Splitter):
             yield self._one(ratings, familiar, familiar, ~familiar, None, seed)
             return
         fold = draws.fold_of(ratings, self.folds, seed, "split/familiar")
-        for place in range(self.folds):
-            inside = fold == place
-            yield self._one(ratings, familiar, familiar & ~inside, inside, f"fold{place + 1}", seed)
+        for index in range(self.folds):
+            inside = fold == index
+            yield self._one(ratings, familiar, familiar & ~inside, inside, f"fold{index + 1}", seed)
 
     def _familiar(self, ratings: Ratings) -> Mask:
         """Return the tag as a mask."""
@@ -284,31 +284,31 @@ class FamiliarTraining(Splitter):
         if self.folds is not None:
             judgments["observed"] = ratings.take(test & familiar)
         rated = item_counts(ratings)
-        known = np.bincount(ratings.item, familiar, minlength=rated.size)
-        rate = np.divide(known, rated, out=np.zeros(rated.size), where=rated > 0)
+        familiar_counts = np.bincount(ratings.item, familiar, minlength=rated.size)
+        rate = np.divide(familiar_counts, rated, out=np.zeros(rated.size), where=rated > 0)
         facts = self._residual(rate[rated > 0], _density(ratings))
         if self.fair:
             chance, more = self._chance(ratings, familiar)
             facts |= more
             liked = true.value >= float(self.liked or 0)
             lucky = draws.uniforms(true, seed, "split/familiar/fair") < chance[true.item]
-            kept = true.take(liked & lucky)
+            sample = true.take(liked & lucky)
             facts |= {
                 "disliked_left_out": int(np.count_nonzero(~liked)),
                 "thinned_out": int(np.count_nonzero(liked & ~lucky)),
-                "kept_share": len(kept) / max(int(np.count_nonzero(liked)), 1),
+                "kept_share": len(sample) / max(int(np.count_nonzero(liked)), 1),
             }
             hint = f"T = {facts['T']:.4f}: raise smoothing, or bound T with cap"
-            true = kept
-        made = ratings.take(train)
+            true = sample
+        train_ratings = ratings.take(train)
         return assemble(
             self,
-            made,
+            train_ratings,
             true,
             label,
             hint=hint,
             judgments=judgments,
-            left_out=len(ratings) - len(made) - len(true),
+            left_out=len(ratings) - len(train_ratings) - len(true),
             facts=facts,
         )
 
@@ -342,14 +342,16 @@ class FamiliarTraining(Splitter):
         """Return the probability with which each item's liked judgments stay in the test."""
         liked = ratings.value >= float(self.liked or 0)
         judged = np.bincount(ratings.item[liked], minlength=len(ratings.items))
-        known = np.bincount(ratings.item[liked & familiar], minlength=judged.size)
+        familiar_counts = np.bincount(ratings.item[liked & familiar], minlength=judged.size)
         total = int(judged.sum())
         if not total:
             raise DataError(f"no judgment is liked: the largest is {ratings.value.max():g}")
         there = judged > 0
         extra = total / int(there.sum()) if self.smoothing is None else self.smoothing
         rate = np.zeros(judged.size)
-        rate[there] = (known[there] + extra * known.sum() / total) / (judged[there] + extra)
+        rate[there] = (familiar_counts[there] + extra * familiar_counts.sum() / total) / (
+            judged[there] + extra
+        )
         training = self._training_share() * rate
         factor = self._factor(training, _density(ratings))
         below = there & ~np.isnan(factor) & (training <= (self.cap or 1))

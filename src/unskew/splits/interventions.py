@@ -128,7 +128,7 @@ class Aim:
     to_item: F64 | None = None
     facts: Mapping[str, Any] = field(default_factory=dict)
 
-    def worth(self, ratings: Ratings) -> F64:
+    def weights(self, ratings: Ratings) -> F64:
         """Return what the draw of each rating is proportional to."""
         product: F64 = self.user[ratings.user] * self.item[ratings.item]
         return product
@@ -184,9 +184,9 @@ class Design(DrawKeyed, ABC):
                 f"larger size, such as 1"
             )
         aim = self.aim(evidence)
-        drawn = held_out.take(draws.weighted(held_out, aim.worth(held_out), number, seed))
-        facts = {**aim.facts, **_distances(held_out, drawn.user, drawn.item)}
-        return Intervened(drawn, None, facts, {**self.describe(), "seed": int(seed)})
+        sample = held_out.take(draws.weighted(held_out, aim.weights(held_out), number, seed))
+        facts = {**aim.facts, **_distances(held_out, sample.user, sample.item)}
+        return Intervened(sample, None, facts, {**self.describe(), "seed": int(seed)})
 
     def weigh(
         self,
@@ -218,9 +218,9 @@ class Design(DrawKeyed, ABC):
             weight, more = _rake(held_out, aim.to_user, aim.to_item)
             facts |= more
         elif method == "inclusion":
-            weight = _inclusion(aim.worth(held_out), self.size * len(held_out))
+            weight = _inclusion(aim.weights(held_out), self.size * len(held_out))
         else:
-            weight = aim.worth(held_out)
+            weight = aim.weights(held_out)
         weight = weight / weight.mean()
         facts |= _distances(held_out, held_out.user, held_out.item, weight)
         facts["effective_size"] = float(weight.sum() ** 2 / (weight @ weight))
@@ -229,20 +229,23 @@ class Design(DrawKeyed, ABC):
 
     def describe(self) -> dict[str, Any]:
         """Return the settings as plain values, for a card."""
-        return {"kind": self.kind, **{one.name: getattr(self, one.name) for one in fields(self)}}
+        return {
+            "kind": self.kind,
+            **{field.name: getattr(self, field.name) for field in fields(self)},
+        }
 
     def _evidence(
         self, held_out: Ratings, train: Ratings | None, mar: Ratings | None, seed: int
     ) -> RatingCounts:
         """Check that there is what the design needs, and bring it under one numbering."""
-        given = {"train": train, "mar": mar}
+        sources = {"train": train, "mar": mar}
         for name in self.needs:
-            if not given[name]:
+            if not sources[name]:
                 raise SettingError(f"{self.kind} needs {name}: {_WHY[name]}")
         if not len(held_out):
             raise DataError(f"{self.kind}: there are no held-out ratings")
         nothing = held_out.take(np.zeros(0, np.int64))
-        parts = [nothing if rows is None else rows for rows in given.values()]
+        parts = [nothing if rows is None else rows for rows in sources.values()]
         held_out, train, mar = under_one_numbering(held_out, *parts)
         return RatingCounts(held_out, train, mar, seed)
 
@@ -377,7 +380,7 @@ class WtdH(Wtd):
         return _alike(evidence.users), _alike(evidence.items), {}
 
 
-DESIGNS: dict[str, type[Design]] = {one.kind: one for one in (Full, Reg, Skew, Wtd, WtdH)}
+DESIGNS: dict[str, type[Design]] = {design.kind: design for design in (Full, Reg, Skew, Wtd, WtdH)}
 
 
 def _alike(size: int) -> F64:
@@ -386,8 +389,8 @@ def _alike(size: int) -> F64:
 
 def _unseen(evidence: RatingCounts) -> dict[str, Any]:
     """Count the held-out items that training does not know, and their ratings."""
-    known = np.bincount(evidence.train.item, minlength=evidence.items) > 0
-    unseen = ~known[evidence.held_out.item]
+    trained = np.bincount(evidence.train.item, minlength=evidence.items) > 0
+    unseen = ~trained[evidence.held_out.item]
     return {
         "items_unseen": int(np.unique(evidence.held_out.item[unseen]).size),
         "ratings_of_unseen_items": int(np.count_nonzero(unseen)),
@@ -395,10 +398,7 @@ def _unseen(evidence: RatingCounts) -> dict[str, Any]:
 
 
 def _distances(
-    held_out: Ratings,
-    user: I32,
-    item: I32,
-    weight: F64 | None = None,
+    held_out: Ratings, user: I32, item: I32, weight: F64 | None = None
 ) -> dict[str, Any]:
     """Return how far users and items are from uniform before and after, over all ids."""
     facts: dict[str, Any] = {"held_out": len(held_out), "kept": int(user.size)}
@@ -407,10 +407,7 @@ def _distances(
         ("items", held_out.item, item, len(held_out.items)),
     )
     for of, before, after, size in sides:
-        amounts = {
-            "before": _amounts(before, None, size),
-            "after": _amounts(after, weight, size),
-        }
+        amounts = {"before": _amounts(before, None, size), "after": _amounts(after, weight, size)}
         for when, amount in amounts.items():
             facts[f"{of}_kl_{when}"] = divergence(amount)
             facts[f"{of}_gini_{when}"] = gini(amount)
@@ -422,14 +419,14 @@ def _amounts(codes: I32, weight: F64 | None, size: int) -> F64:
     return np.bincount(codes, weight, minlength=size).astype(np.float64)
 
 
-def _inclusion(worth: F64, size: float) -> F64:
+def _inclusion(weight: F64, size: float) -> F64:
     """Return 1 - exp(-t w) with t such that these probabilities add up to `size`.
 
     Newton's steps from the left on a concave function: each ends left of the root.
     """
-    if size >= worth.size:
-        return np.ones(worth.size)
-    speed = worth / worth.sum()
+    if size >= weight.size:
+        return np.ones(weight.size)
+    speed = weight / weight.sum()
     t = float(size)
     for _ in range(200):
         alive = np.exp(-t * speed)

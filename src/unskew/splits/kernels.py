@@ -19,24 +19,24 @@ def mark_first(start: I64, order: I64, size: I64, mark: U8) -> None:
 @kernel
 def count_below(group: I32, key: I64, limit: I64) -> I64:
     """Count the keys of each group that are not above its limit."""
-    found = np.zeros(limit.size, np.int64)
+    counts = np.zeros(limit.size, np.int64)
     for i in range(group.size):
-        found[group[i]] += key[i] <= limit[group[i]]
-    return found
+        counts[group[i]] += key[i] <= limit[group[i]]
+    return counts
 
 
 @kernel
 def rows_below(group: I32, key: I64, limit: I64, start: I64) -> tuple[I64, I64]:
     """Return the rows that `count_below` counts, and their keys, group by group."""
-    at = start[:-1].copy()
+    position = start[:-1].copy()
     row = np.empty(start[-1], np.int64)
     below = np.empty(start[-1], np.int64)
     for i in range(group.size):
         g = group[i]
         if key[i] <= limit[g]:
-            row[at[g]] = i
-            below[at[g]] = key[i]
-            at[g] += 1
+            row[position[g]] = i
+            below[position[g]] = key[i]
+            position[g] += 1
     return row, below
 
 

@@ -45,14 +45,14 @@ class LooksRandom(Result):
     @property
     def random(self) -> bool:
         """Whether no test rejects at the level, shared by the three (Bonferroni)."""
-        return all(not one.p < self.level / 3 for one in (self.items, self.users, self.pairs))
+        return all(not test.p < self.level / 3 for test in (self.items, self.users, self.pairs))
 
     def table(self) -> pl.DataFrame:
         """Return a row per test: statistic, degrees of freedom, p."""
         return pl.DataFrame(
             [
-                {"of": of, "chi2": one.statistic, "df": one.df, "p": one.p}
-                for of, one in (
+                {"of": of, "chi2": test.statistic, "df": test.df, "p": test.p}
+                for of, test in (
                     ("items", self.items),
                     ("users", self.users),
                     ("pairs", self.pairs),
@@ -114,36 +114,36 @@ def cochran(counts: I64, others: I64) -> ChiSquare:
     """Return Cochran's Q, which asks whether counts are equal given those of the other side."""
     size, total = counts.size, int(counts.sum())
     spread = size * int(counts @ counts) - total * total  # size^2 times the variance
-    room = size * total - int(others @ others)
-    if size < 2 or room <= 0:
+    scale = size * total - int(others @ others)
+    if size < 2 or scale <= 0:
         return ChiSquare(math.nan, max(size - 1, 0), math.nan)
-    statistic = (size - 1) * spread / room
+    statistic = (size - 1) * spread / scale
     return ChiSquare(statistic, size - 1, chi_square_tail(statistic, size - 1))
 
 
 def _independence(ratings: Ratings, per_user: I64, per_item: I64) -> ChiSquare:
     """Test user groups x item groups; a pair is rated once at most, which lessens the variance."""
-    most = min(_GROUPS, math.isqrt(len(ratings) // _PER_CELL))
-    users, n = _groups(per_user, most)
-    items, m = _groups(per_item, most)
-    free = 1 - len(ratings) / (per_user.size * per_item.size)
-    if n < 2 or m < 2 or free <= 0:
+    limit = min(_GROUPS, math.isqrt(len(ratings) // _PER_CELL))
+    users, n = _groups(per_user, limit)
+    items, m = _groups(per_item, limit)
+    unrated_share = 1 - len(ratings) / (per_user.size * per_item.size)
+    if n < 2 or m < 2 or unrated_share <= 0:
         return ChiSquare(math.nan, max((n - 1) * (m - 1), 0), math.nan)
     cell = users[ratings.user] * m + items[ratings.item]
     table = np.bincount(cell, minlength=n * m).reshape(n, m).astype(np.float64)
     expected = np.outer(table.sum(1), table.sum(0)) / table.sum()
-    statistic = float(np.sum((table - expected) ** 2 / expected)) / free
+    statistic = float(np.sum((table - expected) ** 2 / expected)) / unrated_share
     df = (n - 1) * (m - 1)
     return ChiSquare(statistic, df, chi_square_tail(statistic, df))
 
 
-def _groups(counts: I64, most: int) -> tuple[I64, int]:
+def _groups(counts: I64, limit: int) -> tuple[I64, int]:
     """Part users or items by falling count into groups of about equal numbers of ratings."""
     order = np.argsort(-counts, kind="stable")
     falling = counts[order]
     middle = 2 * np.cumsum(falling) - falling
     group = np.empty(counts.size, np.int64)
-    group[order] = middle * most // max(2 * int(counts.sum()), 1)
+    group[order] = middle * limit // max(2 * int(counts.sum()), 1)
     rated = np.unique(group[counts > 0])
     return np.searchsorted(rated, group), int(rated.size)
 

@@ -46,8 +46,7 @@ class Uniform(Splitter):
         `test_share`.""",
     )
     epsilon: float = share(
-        0.2,
-        "ε: the smallest share of its ratings that an item of T keeps for training.",
+        0.2, "ε: the smallest share of its ratings that an item of T keeps for training."
     )
     rounding: str = choice(
         "floor",
@@ -73,38 +72,37 @@ class Uniform(Splitter):
         counts = item_counts(ratings)
         order = by_popularity(counts)
         zeta = self._zeta(counts[order], len(ratings))
-        least = int(counts[order[zeta - 1]])
-        kept = 1 - as_share("epsilon", self.epsilon)
+        lowest = int(counts[order[zeta - 1]])
+        test_limit = 1 - as_share("epsilon", self.epsilon)
         need = as_share("test", self.test) * len(ratings) / zeta
-        per_item = min(int(portion(np.array([least]), kept, self.rounding)[0]), math.ceil(need))
+        per_item = min(
+            int(portion(np.array([lowest]), test_limit, self.rounding)[0]), math.ceil(need)
+        )
         size = np.zeros(len(ratings.items), np.int64)
         size[order[:zeta]] = per_item
         hint = (
-            f"{counted(zeta, 'item has', 'items have')} {least} or more ratings, and "
-            f"{1 - self.epsilon:g} of {least} is {per_item} ({self.rounding}); a larger test "
+            f"{counted(zeta, 'item has', 'items have')} {lowest} or more ratings, and "
+            f"{1 - self.epsilon:g} of {lowest} is {per_item} ({self.rounding}); a larger test "
             "share takes fewer, more popular items"
         )
-        facts = {
-            "items": zeta,
-            "per_item": per_item,
-            "zeta": zeta,
-            "zeta_ratings": least,
-        }
+        facts = {"items": zeta, "per_item": per_item, "zeta": zeta, "zeta_ratings": lowest}
         for number, label in _labels(self.repetitions):
             test = draws.of_each_item(ratings, size, seed, f"split/uniform/{number}")
             yield by_mask(self, ratings, test, label, hint=hint, facts=facts)
 
     def _zeta(self, falling: I64, total: int) -> int:
         """Return the largest k that still allows the test share, in whole-number arithmetic."""
-        kept, wanted = 1 - as_share("epsilon", self.epsilon), as_share("test", self.test)
+        limit, share = 1 - as_share("epsilon", self.epsilon), as_share("test", self.test)
         area = falling * np.arange(1, falling.size + 1)
-        need = wanted * total / kept
+        need = share * total / limit
         enough = np.flatnonzero(area >= math.ceil(need))
         if enough.size:
             return int(enough[-1]) + 1
         best = int(np.argmax(area)) if area.size else 0
-        most = kept * (int(area[best]) if area.size else 0) / max(total, 1)
-        rounded = math.floor(most * 10_000) / 10_000  # down, so that it can be typed as it stands
+        highest = limit * (int(area[best]) if area.size else 0) / max(total, 1)
+        rounded = (
+            math.floor(highest * 10_000) / 10_000
+        )  # down, so that it can be typed as it stands
         raise DataError(
             f"uniform: test={self.test:g} is not possible with epsilon={self.epsilon:g}: the most "
             f"is {rounded:g}, with the {best + 1:,} most rated items; lower test or epsilon"
@@ -120,8 +118,7 @@ class Flat(Splitter):
 
     t: int | None = count(None, "Test ratings per item: 10 unless given.")
     test: float | None = share(
-        None,
-        "Instead of t: the smallest t that makes the test part at least this share.",
+        None, "Instead of t: the smallest t that makes the test part at least this share."
     )
     min_ratings: int | None = count(
         None,
@@ -147,18 +144,20 @@ class Flat(Splitter):
         """Make the split, or one per repetition."""
         counts = item_counts(ratings)
         t = self._smallest(counts) if self.test is not None else self.t or 10
-        least = t + 1 if self.min_ratings is None else self.min_ratings
-        tested = counts >= least
+        minimum = t + 1 if self.min_ratings is None else self.min_ratings
+        tested = counts >= minimum
         size = np.where(tested, np.minimum(counts, t), 0)
-        most = int(counts.max(initial=0))
+        highest = int(counts.max(initial=0))
         if tested.any():
-            hint = f"t={t} takes every rating; the most rated item has {most}: take a smaller t"
+            hint = f"t={t} takes every rating; the most rated item has {highest}: take a smaller t"
         else:
-            hint = f"no item has {least} ratings, the most is {most}: take min_ratings={most}"
+            hint = (
+                f"no item has {minimum} ratings, the most is {highest}: take min_ratings={highest}"
+            )
         facts = {
             "items": int(np.count_nonzero(tested)),
             "per_item": t,
-            "min_ratings": least,
+            "min_ratings": minimum,
             "items_below": int(np.count_nonzero((counts > 0) & ~tested)),
             "items_short": int(np.count_nonzero(tested & (counts < t))),
         }
@@ -169,15 +168,15 @@ class Flat(Splitter):
     def _smallest(self, counts: I64) -> int:
         """Return the smallest t for the test share, or say which share is possible."""
         rising = np.sort(counts)
-        held = np.append(0, np.cumsum(rising))
+        sums = np.append(0, np.cumsum(rising))
         t = np.arange(1, max(int(rising[-1]), 1) + 1)
         first = np.searchsorted(rising, t + 1 if self.min_ratings is None else self.min_ratings)
         full = np.maximum(np.searchsorted(rising, t), first)  # from here on, items give t
-        area = held[full] - held[first] + t * (rising.size - full)
-        enough = np.flatnonzero(area >= math.ceil(as_share("test", self.test) * int(held[-1])))
+        area = sums[full] - sums[first] + t * (rising.size - full)
+        enough = np.flatnonzero(area >= math.ceil(as_share("test", self.test) * int(sums[-1])))
         if enough.size:
             return int(t[enough[0]])
-        best = math.floor(10_000 * int(area.max()) / int(held[-1])) / 10_000
+        best = math.floor(10_000 * int(area.max()) / int(sums[-1])) / 10_000
         raise DataError(
             f"flat: test={self.test:g} is not possible: the most is {best:g}, with "
             f"t={int(t[np.argmax(area)])}; lower test or min_ratings"
@@ -283,8 +282,8 @@ def head(counts: I64, part: Fraction, by: str = "items") -> Mask:
         size = int(portion(np.array([rated]), part, "nearest")[0])
     else:
         need = part * int(counts.sum())
-        held = np.cumsum(counts[order])
-        size = int(np.searchsorted(held, math.ceil(need))) + 1
+        sums = np.cumsum(counts[order])
+        size = int(np.searchsorted(sums, math.ceil(need))) + 1
     mask = np.zeros(counts.size, np.bool_)
     mask[order[:size]] = True
     return mask

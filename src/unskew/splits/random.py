@@ -36,8 +36,7 @@ class Random(Splitter):
     """
 
     test: float | None = share(
-        None,
-        "The probability of the test part: 0.2 unless given, 1 / folds with folds.",
+        None, "The probability of the test part: 0.2 unless given, 1 / folds with folds."
     )
     folds: int | None = count(
         None,
@@ -102,10 +101,7 @@ class PerUser(Splitter):
     ratings, drawn at random. Users for whom that is 0 have no test ratings (counted).
     """
 
-    test: float | None = share(
-        None,
-        "The share of each user's ratings: 0.2 unless given.",
-    )
+    test: float | None = share(None, "The share of each user's ratings: 0.2 unless given.")
     rounding: str = choice(
         "floor",
         "`floor` or `half-even` (to the nearest whole number, half to the even one).",
@@ -209,15 +205,18 @@ def _in_time(ratings: Ratings, size: I64, pick: str, seed: int, protocol: str) -
 
 def hint_share(rated: I64) -> str:
     """Say which share would move at least one rating."""
-    most = int(rated.max(initial=0))
-    if most < 2:
+    highest = int(rated.max(initial=0))
+    if highest < 2:
         return "no user has more than one rating: split across users, with splits.Random"
-    least = math.ceil(10_000 / most) / 10_000  # rounded up, so that it can be typed as it stands
-    return f"the user with the most ratings has {most}: one of them is moved from test={least:g} up"
+    lowest = math.ceil(10_000 / highest) / 10_000  # rounded up: it can be typed as it stands
+    return (
+        f"the user with the most ratings has {highest}: one of them is moved from test={lowest:g} "
+        "up"
+    )
 
 
 def _hint_number(rated: I64) -> str:
-    most = int(rated.max(initial=0))
-    if most < 2:
+    highest = int(rated.max(initial=0))
+    if highest < 2:
         return "no user has more than one rating: split across users, with splits.Random"
-    return f"the user with the most ratings has {most}, so at most {most - 1} can be left out"
+    return f"the user with the most ratings has {highest}, so at most {highest - 1} can be left out"

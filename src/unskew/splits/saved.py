@@ -80,7 +80,7 @@ def protocol(name: str, **settings: Any) -> Splitter:
     PerUser(test=0.5, rounding='floor', number=None, pick='random')
     """
     kind = PROTOCOLS[choose("protocol", name, PROTOCOLS)]
-    allowed = [one.name for one in fields(kind)]
+    allowed = [field.name for field in fields(kind)]
     for setting in settings:
         if setting not in allowed:
             raise SettingError(f"{name} has no setting {setting!r}; it has: {', '.join(allowed)}")
@@ -142,17 +142,17 @@ def save_splits(
     more
         Further entries for the card, such as how the data was read.
     """
-    home = check_folder(folder, force)
-    with replacing_folder(home) as part:
+    path = check_folder(folder, force)
+    with replacing_folder(path) as part:
         card = _write_splits(splitter, ratings, part, seed, liked, more or {})
-        _clear(home)  # now that everything is written
+        _clear(path)  # now that everything is written
     return card
 
 
 def _write_splits(
     splitter: Splitter,
     ratings: Ratings | Events,
-    home: Path,
+    folder: Path,
     seed: int,
     liked: float | None,
     more: Mapping[str, Any],
@@ -160,28 +160,28 @@ def _write_splits(
     entries: list[dict[str, Any]] = []
     digests: dict[str, str] = {}
 
-    def write(frame: pl.DataFrame, place: str, name: str) -> None:
-        file = home / place / f"{name}.parquet"
+    def write(frame: pl.DataFrame, subfolder: str, name: str) -> None:
+        file = folder / subfolder / f"{name}.parquet"
         write_table(frame, file, "parquet")
-        digests[file.relative_to(home).as_posix()] = digest_of_file(file)
+        digests[file.relative_to(folder).as_posix()] = digest_of_file(file)
 
     for split in splitter.each(ratings, seed):
-        place = "." if split.label == splitter.title else split.label
+        subfolder = "." if split.label == splitter.title else split.label
         parts = {"train": split.train, "test": split.test, **split.judgments}
         more_files = _further_frames(split)
         for name, rows in parts.items():
             if not re.fullmatch(r"[\w-]+", name) or name.startswith((KNOWN, LOG, JUDGED)):
                 raise DataError(f"{name!r} cannot name a file: rename it, such as valid")
-            write(rows.to_file_table(), place, name)
+            write(rows.to_file_table(), subfolder, name)
         for name, frame in more_files.items():
-            write(frame, place, name)
+            write(frame, subfolder, name)
         facts = dict(split.facts)
         if liked is not None:
             facts |= _count_liked(parts, liked)
         entries.append(
             {
                 "label": split.label,
-                "folder": place,
+                "folder": subfolder,
                 "files": {f"{name}.parquet": len(rows) for name, rows in parts.items()},
                 **_further_entry(more_files),
                 "facts": facts,
@@ -202,29 +202,29 @@ def _write_splits(
         "digests": digests,
         "versions": versions(),
     }
-    _write_card(card, home)
+    _write_card(card, folder)
     return card
 
 
 @checked
 def load_splits(folder: str | os.PathLike[str]) -> list[Split]:
     """Read what `save_splits` wrote; DataError if any of it was changed since."""
-    home = Path(folder)
-    if not (home / CARD).is_file():
-        raise DataError(f"{home}: holds no {CARD}, so it is not a folder of a saved split")
-    card = read_card(inner_path(home, CARD))
+    path = Path(folder)
+    if not (path / CARD).is_file():
+        raise DataError(f"{path}: holds no {CARD}, so it is not a folder of a saved split")
+    card = read_card(inner_path(path, CARD))
     for file, digest in card.get("digests", {}).items():
-        with reading(home / file):
-            if digest_of_file(inner_path(home, file)) != digest:
-                raise DataError(f"{home / file}: changed since it was written; split again")
-    return list(_loaded(home, card))
+        with reading(path / file):
+            if digest_of_file(inner_path(path, file)) != digest:
+                raise DataError(f"{path / file}: changed since it was written; split again")
+    return list(_loaded(path, card))
 
 
-def _loaded(home: Path, card: Mapping[str, Any]) -> Iterator[Split]:
+def _loaded(path: Path, card: Mapping[str, Any]) -> Iterator[Split]:
     design = {"protocol": card["protocol"], **card["settings"], "seed": card["seed"]}
-    steps = tuple(Step.from_card(one) for one in card["data"].get("steps", ()))
+    steps = tuple(Step.from_card(step) for step in card["data"].get("steps", ()))
     for entry in card["splits"]:
-        folder, further = inner_path(home, entry["folder"]), list(entry.get(FURTHER, ()))
+        folder, further = inner_path(path, entry["folder"]), list(entry.get(FURTHER, ()))
         files = [*entry["files"], *(file for file in further if file.startswith(KNOWN))]
         log_files = [file for file in further if file.startswith(LOG)]
         # What was done before the split is known to all parts, as it was when they were made.
@@ -297,18 +297,20 @@ def _under_one_numbering(
 ) -> tuple[list[Ratings], list[Events]]:
     """Return ratings and event logs under common ids."""
     parts: list[Ratings | Events] = [*ratings, *logs]
-    users, user_tables = Ids.union(*(one.users for one in parts))
-    items, item_tables = Ids.union(*(one.items for one in parts))
+    users, user_tables = Ids.union(*(part.users for part in parts))
+    items, item_tables = Ids.union(*(part.items for part in parts))
     tables = list(zip(user_tables, item_tables, strict=True))
-    return [one.recode(users, u, items, i) for one, (u, i) in zip(ratings, tables, strict=False)], [
+    return [
+        rating.recode(users, u, items, i) for rating, (u, i) in zip(ratings, tables, strict=False)
+    ], [
         replace(
-            one,
+            log,
             users=users,
             items=items,
-            user=frozen(recoded(one.user, u)),
-            item=frozen(recoded(one.item, i)),
+            user=frozen(recoded(log.user, u)),
+            item=frozen(recoded(log.item, i)),
         )
-        for one, (u, i) in zip(logs, tables[len(ratings) :], strict=True)
+        for log, (u, i) in zip(logs, tables[len(ratings) :], strict=True)
     ]
 
 
@@ -334,9 +336,7 @@ def read_card(path: str | os.PathLike[str]) -> dict[str, Any]:
 
 
 def from_card(
-    card: Mapping[str, Any],
-    ratings: Ratings | Events,
-    test_ratings: Ratings | None = None,
+    card: Mapping[str, Any], ratings: Ratings | Events, test_ratings: Ratings | None = None
 ) -> Splitter:
     """Return the way to split that a card describes, for the same ratings.
 
@@ -380,7 +380,7 @@ def save_intervened(
     force
         Write into a folder that is not empty.
     """
-    home = check_folder(folder, force)
+    path = check_folder(folder, force)
     frame = done.to_polars()
     card = {
         "format": FORMAT,
@@ -390,33 +390,33 @@ def save_intervened(
         "files": {"test.parquet": frame.height},
         "versions": versions(),
     }
-    with replacing_folder(home) as part:
+    with replacing_folder(path) as part:
         write_table(frame, part / "test.parquet", "parquet")
         _write_card(card, part)
-        _clear(home)  # now that everything is written
+        _clear(path)  # now that everything is written
     return card
 
 
 def check_folder(folder: str | os.PathLike[str], force: bool) -> Path:
     """Return the folder if it can be written to: new, empty, or `force`."""
-    home = Path(folder)
-    if home.exists() and not home.is_dir():
-        raise SettingError(f"{home}: is a file; give a folder")
-    if not force and home.exists() and any(home.iterdir()):
-        raise SettingError(f"{home}: is not empty; give a new folder, or use --force (force=True)")
-    return home
+    path = Path(folder)
+    if path.exists() and not path.is_dir():
+        raise SettingError(f"{path}: is a file; give a folder")
+    if not force and path.exists() and any(path.iterdir()):
+        raise SettingError(f"{path}: is not empty; give a new folder, or use --force (force=True)")
+    return path
 
 
-def _clear(home: Path) -> None:
+def _clear(folder: Path) -> None:
     """Take away what an older card lists, the card first; nothing else is touched."""
-    old = home / CARD
+    old = folder / CARD
     if not old.is_file():
         return
     try:
         card = json.loads(old.read_text(encoding="utf-8"))
         entries = card.get("splits", [{"folder": ".", "files": card.get("files", {})}])
         files = [
-            home / entry["folder"] / file
+            folder / entry["folder"] / file
             for entry in entries
             for file in (*entry["files"], *entry.get(FURTHER, ()))
         ]
@@ -424,9 +424,9 @@ def _clear(home: Path) -> None:
         files = []  # not one of ours
     old.unlink()
     for file in files:
-        if file.resolve().is_relative_to(home.resolve()) and file.suffix == ".parquet":
+        if file.resolve().is_relative_to(folder.resolve()) and file.suffix == ".parquet":
             file.unlink(missing_ok=True)
-            if file.parent != home and file.parent.is_dir() and not any(file.parent.iterdir()):
+            if file.parent != folder and file.parent.is_dir() and not any(file.parent.iterdir()):
                 file.parent.rmdir()
 
 
@@ -444,8 +444,8 @@ def _read(path: Path) -> Ratings:
     return replace(read, implicit="rating" not in values)
 
 
-def _write_card(card: Mapping[str, Any], home: Path) -> None:
-    (home / CARD).write_bytes(sealed(dict(card)))
+def _write_card(card: Mapping[str, Any], folder: Path) -> None:
+    (folder / CARD).write_bytes(sealed(dict(card)))
 
 
 def _data_of(data: Ratings | Events) -> dict[str, Any]:
@@ -472,10 +472,11 @@ def _steps(data: Ratings | Events) -> dict[str, Any]:
     return {"steps": [step.describe() for step in data.steps]} if data.steps else {}
 
 
-def _check_same(what: str, wanted: str, fingerprint: str) -> None:
-    if wanted != fingerprint:
+def _check_same(what: str, expected: str, fingerprint: str) -> None:
+    if expected != fingerprint:
         raise DataError(
-            f"{what} are not those of the card (fingerprint {fingerprint}, the card says {wanted})"
+            f"{what} are not those of the card (fingerprint {fingerprint}, the card says "
+            f"{expected})"
         )
 
 
@@ -485,7 +486,7 @@ def _common(facts: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
     return {
         key: value
         for key, value in first.items()
-        if all(key in other and other[key] == value for other in others)
+        if all(key in entry and entry[key] == value for entry in others)
     }
 
 

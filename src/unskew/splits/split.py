@@ -87,8 +87,8 @@ class Split:
         if judgments == "test":
             return self
         test = self.judgments[choose("judgments", judgments, self.judgments)]
-        known = {"test": self.known[judgments]} if judgments in self.known else {}
-        return replace(self, test=test, known=known, logs={})
+        earlier = {"test": self.known[judgments]} if judgments in self.known else {}
+        return replace(self, test=test, known=earlier, logs={})
 
     def with_validation_in_train(self) -> Split:
         """Return the split for the final judgment: training and validation ratings train.
@@ -112,16 +112,16 @@ class Split:
                 f"{self.label}: there is no validation part; make one with "
                 "splits.Temporal(validation=0.1)"
             )
-        rest = {name: part for name, part in self.judgments.items() if name != VALIDATION}
+        judgments = {name: part for name, part in self.judgments.items() if name != VALIDATION}
         train = union(self.train, self.judgments[VALIDATION])
         left_out = self.facts.get("left_out", 0) - (len(train) - len(self.train))
         facts = {**self.facts, **_sizes(train, self.test, left_out), "validation_in_train": True}
-        known = {
+        earlier = {
             name: part.take(~shared_rows(part, train))
             for name, part in self.known.items()
             if name != VALIDATION
         }
-        return replace(self, train=train, judgments=rest, facts=facts, known=known)
+        return replace(self, train=train, judgments=judgments, facts=facts, known=earlier)
 
     def __repr__(self) -> str:
         more = "".join(f", {name} {len(part):,}" for name, part in self.judgments.items())
@@ -130,11 +130,11 @@ class Split:
     def _repr_html_(self) -> str:
         from unskew.report.notebook_view import card
 
-        whole = len(self.train) + len(self.test)
+        total = len(self.train) + len(self.test)
         facts = [
             ("training ratings", len(self.train)),
             ("test ratings", len(self.test)),
-            ("test share", f"{len(self.test) / whole:.1%}" if whole else None),
+            ("test share", f"{len(self.test) / total:.1%}" if total else None),
             ("users", len(self.train.users)),
             ("judged users", None if self.judged is None else int(self.judged.sum())),
             ("items", len(self.train.items)),
@@ -151,9 +151,9 @@ def _check_judged(judged: Mask, users: int) -> None:
     """Refuse what marks no users."""
     is_mask = isinstance(judged, np.ndarray) and judged.dtype == np.bool_
     if not is_mask or judged.shape != (users,):
-        shown = f"{judged.dtype} of shape {judged.shape}" if is_mask else f"{judged!r}"
+        text = f"{judged.dtype} of shape {judged.shape}" if is_mask else f"{judged!r}"
         raise SettingError(
-            f"judged must be a mask with True or False for each of the {users:,} users, got {shown}"
+            f"judged must be a mask with True or False for each of the {users:,} users, got {text}"
         )
     if not judged.any():
         raise SettingError("judged marks no user: mark at least one, or leave it out to judge all")
@@ -227,8 +227,8 @@ class Splitter(DrawKeyed, ABC):
         """Make the splits one by one; each says how it was made and what was left out."""
         ratings = self._accepted(ratings)
         result = self.make_splits(ratings, seed)
-        several = result if isinstance(result, Iterable) else [result]
-        for number, split in enumerate(several):
+        splits = result if isinstance(result, Iterable) else [result]
+        for number, split in enumerate(splits):
             yield self._stated(split, ratings, number, seed)
 
     def nth(self, ratings: Any, number: int, seed: int = 0) -> Split:
@@ -245,9 +245,9 @@ class Splitter(DrawKeyed, ABC):
         split = self.make_one(accepted, as_count("number", number, 0), seed)
         if split is not None:
             return self._stated(split, accepted, number, seed)
-        for place, one in enumerate(self.each(accepted, seed)):
-            if place == number:
-                return one
+        for index, candidate in enumerate(self.each(accepted, seed)):
+            if index == number:
+                return candidate
         raise SettingError(f"{self!r} does not make a split number {number + 1}")
 
     def _accepted(self, ratings: Any) -> Any:
@@ -263,8 +263,8 @@ class Splitter(DrawKeyed, ABC):
             label = f"split{number + 1}" if number else self.title
         facts = split.facts
         if not facts.keys() >= set(SIZES):
-            rest = len(ratings) - len(split.train) - len(split.test)
-            facts = {**_sizes(split.train, split.test, rest), **facts}
+            left_out = len(ratings) - len(split.train) - len(split.test)
+            facts = {**_sizes(split.train, split.test, left_out), **facts}
         design = {**self.describe(), "seed": int(seed)}
         return replace(split, label=label, facts=facts, design=design)
 
@@ -282,8 +282,8 @@ class Splitter(DrawKeyed, ABC):
 
     def count(self, ratings: Any, seed: int = 0) -> int:
         """Return how many splits there are; makes them unless the settings tell."""
-        known = self.known_count()
-        return sum(1 for _ in self.each(ratings, seed)) if known is None else known
+        number = self.known_count()
+        return sum(1 for _ in self.each(ratings, seed)) if number is None else number
 
     @property
     def title(self) -> str:
@@ -365,27 +365,27 @@ def empty(protocol: Splitter, part: str, hint: str) -> DataError:
     return DataError(f"{protocol.name}: the {part} part is empty; {hint}")
 
 
-def union(one: Ratings, other: Ratings) -> Ratings:
+def union(ratings: Ratings, additions: Ratings) -> Ratings:
     """Return the ratings of both, under the same ids; of a pair in both, that of the first."""
-    more = other.take(~shared_rows(other, one))
-    times = [part.time for part in (one, more) if part.time is not None]
-    names = [name for name in one.tags if name in more.tags]
-    both = replace(
-        one,
-        user=frozen(np.concatenate([one.user, more.user])),
-        item=frozen(np.concatenate([one.item, more.item])),
-        value=frozen(np.concatenate([one.value, more.value])),
+    more = additions.take(~shared_rows(additions, ratings))
+    times = [part.time for part in (ratings, more) if part.time is not None]
+    names = [name for name in ratings.tags if name in more.tags]
+    result = replace(
+        ratings,
+        user=frozen(np.concatenate([ratings.user, more.user])),
+        item=frozen(np.concatenate([ratings.item, more.item])),
+        value=frozen(np.concatenate([ratings.value, more.value])),
         time=frozen(np.concatenate(times)) if len(times) == 2 else None,
-        tags={name: pl.concat([one.tags[name], more.tags[name]]) for name in names},
+        tags={name: pl.concat([ratings.tags[name], more.tags[name]]) for name in names},
     )
-    return both.in_order("error")
+    return result.in_order("error")
 
 
-def shared_rows(ratings: Ratings, other: Ratings) -> Mask:
-    """Tell which rows have their user and item in `other` too; both under the same ids."""
+def shared_rows(ratings: Ratings, others: Ratings) -> Mask:
+    """Tell which rows have their user and item in `others` too; both under the same ids."""
     from unskew.splits import kernels
 
-    mark = kernels.shared(ratings.start, ratings.item, other.start, other.item)
+    mark = kernels.shared(ratings.start, ratings.item, others.start, others.item)
     return mark.view(np.bool_)
 
 

@@ -68,9 +68,9 @@ def popularity_percentiles(ratings: Ratings, m: int = 10) -> Strata:
 def percentiles(counts: I64, m: int) -> Strata:
     """Part items into m strata of equal numbers of items, by falling counts."""
     _check(m, counts.size)
-    place = np.empty(counts.size, np.int64)
-    place[by_popularity(counts)] = np.arange(counts.size)
-    return _strata(place * m // counts.size, m, counts, "items")
+    rank = np.empty(counts.size, np.int64)
+    rank[by_popularity(counts)] = np.arange(counts.size)
+    return _strata(rank * m // counts.size, m, counts, "items")
 
 
 @checked

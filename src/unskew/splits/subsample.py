@@ -39,11 +39,11 @@ def sparsity_sample(test: Ratings, share: float, seed: int = 0, *, per: str = "u
     part = as_share("share", share, one=True)
     if choose("per", per, PER) == "user":
         size = portion(np.diff(test.start), part, "half-even")
-        kept = draws.of_each_user(test, size, seed, "sample/user")
+        mask = draws.of_each_user(test, size, seed, "sample/user")
     else:
         number = int(portion(np.array([len(test)]), part, "half-even")[0])
-        kept = draws.of_all(test, number, seed, "sample/all")
-    return _noted(test, test.take(kept), f"sparsity sample of {share:g} per {per}, seed {seed}")
+        mask = draws.of_all(test, number, seed, "sample/all")
+    return _noted(test, test.take(mask), f"sparsity sample of {share:g} per {per}, seed {seed}")
 
 
 @checked
@@ -60,8 +60,8 @@ def popularity_cut(train: Ratings, test: Ratings, keep: float = 0.9) -> Ratings:
     """
     part = as_share("keep", keep, one=True)
     gone = head(item_counts(train), 1 - part)
-    kept = test.take(~gone[test.item])
-    return _noted(test, kept, f"popularity cut: {int(gone.sum()):,} most rated items removed")
+    tail = test.take(~gone[test.item])
+    return _noted(test, tail, f"popularity cut: {int(gone.sum()):,} most rated items removed")
 
 
 def random_parts(ratings: Ratings, shares: Sequence[float], seed: int = 0) -> list[Ratings]:
@@ -69,17 +69,17 @@ def random_parts(ratings: Ratings, shares: Sequence[float], seed: int = 0) -> li
 
     Where the shares add up to 1, the last part takes what rounding leaves over.
     """
-    parts = [as_share("shares", one) for one in shares]
+    parts = [as_share("shares", share) for share in shares]
     if not parts or sum(parts, Fraction(0)) > 1:
         raise SettingError(f"shares must add up to at most 1, got {list(shares)}")
     sizes = [int(portion(np.array([len(ratings)]), part)[0]) for part in parts]
     if sum(parts, Fraction(0)) == 1:
         sizes[-1] = len(ratings) - sum(sizes[:-1])
     order = np.argsort(draws.keys(ratings, seed, "parts"), kind="stable")
-    ends = np.cumsum(sizes)
+    stops = np.cumsum(sizes)
     return [
         ratings.take(np.sort(order[end - size : end]))
-        for end, size in zip(ends.tolist(), sizes, strict=True)
+        for end, size in zip(stops.tolist(), sizes, strict=True)
     ]
 
 

@@ -78,14 +78,14 @@ def share_ends(
     number = min(inner * (1 - inner) / variance, effective) if variance > 0 else effective
     middle = share + t * t / (2 * number)
     half = t * math.sqrt(share * (1 - share) / number + t * t / (4 * number * number))
-    whole = 1 + t * t / number
-    return max((middle - half) / whole, 0.0), min((middle + half) / whole, 1.0)
+    denominator = 1 + t * t / number
+    return max((middle - half) / denominator, 0.0), min((middle + half) / denominator, 1.0)
 
 
 def aligned_users(parts: Sequence[I32 | I64]) -> tuple[I64, list[I64]]:
     """Return all users of several splits, and where those of each split stand among them."""
     everyone = np.unique(np.concatenate(parts).astype(np.int64))
-    return everyone, [np.searchsorted(everyone, one) for one in parts]
+    return everyone, [np.searchsorted(everyone, part) for part in parts]
 
 
 class Ends(TypedDict):

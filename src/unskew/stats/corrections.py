@@ -40,15 +40,15 @@ def correct(p: ArrayLike, method: str = "holm") -> F64:
     [0.022, 0.022, 0.022]
     """
     choose("correction", method, CORRECTIONS)
-    given = as_numbers("p", p)
-    if bool(((given < 0) | (given > 1)).any()):
-        raise DataError(f"p-values are between 0 and 1, got {given.min()} to {given.max()}")
-    known = ~np.isnan(given)
-    m = int(known.sum())
+    values = as_numbers("p", p)
+    if bool(((values < 0) | (values > 1)).any()):
+        raise DataError(f"p-values are between 0 and 1, got {values.min()} to {values.max()}")
+    is_known = ~np.isnan(values)
+    m = int(is_known.sum())
     if not m:
-        return given.copy()
-    order = np.argsort(given[known], kind="stable")
-    ascending, i = given[known][order], np.arange(1, m + 1)
+        return values.copy()
+    order = np.argsort(values[is_known], kind="stable")
+    ascending, i = values[is_known][order], np.arange(1, m + 1)
     if method == "bonferroni":
         corrected = ascending * m
     elif method == "holm":
@@ -57,8 +57,8 @@ def correct(p: ArrayLike, method: str = "holm") -> F64:
         # statsmodels divides by i/m; so do we, to the last bit.
         share = i / m if method == "bh" else i / m / float((1.0 / i).sum())
         corrected = np.minimum.accumulate((ascending / share)[::-1])[::-1]
-    result = np.full(given.shape, np.nan)
+    result = np.full(values.shape, np.nan)
     back = np.empty(m)
     back[order] = np.minimum(corrected, 1.0)
-    result[known] = back
+    result[is_known] = back
     return result

@@ -190,8 +190,8 @@ def swaps(a: Mapping[str, float], b: Mapping[str, float]) -> list[tuple[str, str
     names = sorted(a, key=lambda name: -a[name])
     return [
         (x, y)
-        for place, x in enumerate(names)
-        for y in names[place + 1 :]
+        for index, x in enumerate(names)
+        for y in names[index + 1 :]
         if a[x] > a[y] and b[y] > b[x]
     ]
 
@@ -231,7 +231,7 @@ def _aligned(a: Values, b: Values) -> tuple[F64, F64]:
         if set(a) != set(b):
             odd = sorted(set(a) ^ set(b), key=str)
             raise DataError(f"the orders are not of the same systems; only in one: {odd[0]!r}")
-        sides: Sequence[F64] = [_as_values([one[name] for name in a]) for one in (a, b)]
+        sides: Sequence[F64] = [_as_values([side[name] for name in a]) for side in (a, b)]
     else:
         sides = [_as_values(a), _as_values(b)]
     first, second = sides

@@ -56,14 +56,14 @@ def gini(values: F64, level: float = 0.95) -> Inequality:
         return Inequality(math.nan)
     x = np.sort(values)
     # The sum of |x - x'| over all x', of each x.
-    away = (2 * np.arange(1, n + 1) - n) * x - 2 * np.cumsum(x) + total
-    pairs = max(float(away.sum()) / 2, 0.0)
-    whole = pairs / ((n - 1) * total)
+    deviations = (2 * np.arange(1, n + 1) - n) * x - 2 * np.cumsum(x) + total
+    pairs = max(float(deviations.sum()) / 2, 0.0)
+    value = pairs / ((n - 1) * total)
     if not _has_interval(values):
-        return Inequality(whole)
+        return Inequality(value)
     with np.errstate(invalid="ignore", divide="ignore"):
-        without = (pairs - away) / ((n - 2) * (total - x))
-    return _jackknife(whole, without, level)
+        without = (pairs - deviations) / ((n - 2) * (total - x))
+    return _jackknife(value, without, level)
 
 
 def atkinson(values: F64, epsilon: float = 0.5, level: float = 0.95) -> Inequality:
@@ -88,28 +88,30 @@ def atkinson(values: F64, epsilon: float = 0.5, level: float = 0.95) -> Inequali
             return 1 - (powers / count) ** (1 / (1 - epsilon)) / (totals / count)
 
     powers, total = power.sum(), values.sum()
-    whole = max(float(index(powers, total, n)), 0.0)
+    value = max(float(index(powers, total, n)), 0.0)
     if not _has_interval(values):
-        return Inequality(whole)
-    return _jackknife(whole, index(powers - power, total - values, n - 1), level)
+        return Inequality(value)
+    return _jackknife(value, index(powers - power, total - values, n - 1), level)
 
 
 def _has_interval(values: F64) -> bool:
     return values.size >= LEAST_USERS and others(values) >= LEAST_OTHERS
 
 
-def _jackknife(whole: float, without: F64, level: float) -> Inequality:
+def _jackknife(estimate: float, without: F64, level: float) -> Inequality:
     """Return the index and its interval from the index without each user."""
-    inside = 0 < whole < 1 and bool(((without > 0) & (without < 1)).all())
+    inside = 0 < estimate < 1 and bool(((without > 0) & (without < 1)).all())
     if not inside:
-        return Inequality(whole)
+        return Inequality(estimate)
     n = without.size
-    each = np.log(without / (1 - without))
-    mean = float(each.mean())
-    value = n * math.log(whole / (1 - whole)) - (n - 1) * mean
-    error = math.sqrt((n - 1) / n * float(((each - mean) ** 2).sum()))
+    logits = np.log(without / (1 - without))
+    mean = float(logits.mean())
+    value = n * math.log(estimate / (1 - estimate)) - (n - 1) * mean
+    error = math.sqrt((n - 1) / n * float(((logits - mean) ** 2).sum()))
     half = student_t_quantile((1 + level) / 2, n - 1) * error
-    low, middle, high = (1 / (1 + math.exp(-one)) for one in (value - half, value, value + half))
+    low, middle, high = (
+        1 / (1 + math.exp(-logit)) for logit in (value - half, value, value + half)
+    )
     return Inequality(middle, low, high)
 
 
@@ -120,9 +122,9 @@ def group_gini(means: F64, sizes: F64) -> F64:
     """
     total = sizes.sum()
     weight = np.outer(sizes, sizes) / total**2
-    away = np.abs(means[..., :, None] - means[..., None, :])
+    distance = np.abs(means[..., :, None] - means[..., None, :])
     with np.errstate(invalid="ignore", divide="ignore"):
-        result: F64 = (away * weight).sum(axis=(-2, -1)) / (2 * (means @ (sizes / total)))
+        result: F64 = (distance * weight).sum(axis=(-2, -1)) / (2 * (means @ (sizes / total)))
     return result
 
 

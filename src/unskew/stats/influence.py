@@ -54,10 +54,10 @@ def split_influence(
     weight = list_weights(part, keep, defined)
     user = users.codes(part.user_ids.values)[part.lists["user"].to_numpy()[keep]]
     weighted = values * weight[:, None]
-    rest = weighted - weight[:, None] * _centres(part, keep, weighted, weight)
+    residual = weighted - weight[:, None] * _centres(part, keep, weighted, weight)
     influence = np.zeros((len(users), len(systems)))
     for column in range(len(systems)):
-        influence[:, column] = np.bincount(user, rest[:, column], len(users))
+        influence[:, column] = np.bincount(user, residual[:, column], len(users))
     counted = np.bincount(user, defined, len(users)) > 0
     return SplitInfluence(means=weighted.sum(axis=0), influence=influence, counted=counted)
 
@@ -84,17 +84,17 @@ def averaged_lists(part: Scores, systems: Sequence[str], chosen: Any, where: str
             f"users must mark the {len(part.user_ids):,} users of the scores of {where} by True "
             f"and False, got an array of {mask.dtype} with shape {mask.shape}"
         )
-    kept: Mask = keep & mask[part.lists["user"].to_numpy()]
-    return kept
+    averaged: Mask = keep & mask[part.lists["user"].to_numpy()]
+    return averaged
 
 
-def common_users(parts: Sequence[Scores], kept: Sequence[Mask]) -> Ids:
+def common_users(parts: Sequence[Scores], masks: Sequence[Mask]) -> Ids:
     """Number the users that are averaged in some split of some design."""
     raw = [
         part.user_ids.raw(np.unique(part.lists["user"].to_numpy()[keep]))
-        for part, keep in zip(parts, kept, strict=True)
+        for part, keep in zip(parts, masks, strict=True)
     ]
-    kinds = {one.dtype for one in raw}
+    kinds = {series.dtype for series in raw}
     if len(kinds) > 1:
         raise DataError("users are numbers in some scores and text in others: give one kind of ids")
     return Ids.number(pl.concat(raw).unique())[0]
@@ -102,11 +102,11 @@ def common_users(parts: Sequence[Scores], kept: Sequence[Mask]) -> Ids:
 
 def distinct_splits(splits: Sequence[SplitInfluence]) -> list[SplitInfluence]:
     """Return the splits without those that repeat an earlier one value for value."""
-    kept: list[SplitInfluence] = []
-    for one in splits:
-        if not any(one.same_values(other) for other in kept):
-            kept.append(one)
-    return kept
+    distinct: list[SplitInfluence] = []
+    for split in splits:
+        if not any(split.same_values(earlier) for earlier in distinct):
+            distinct.append(split)
+    return distinct
 
 
 RETRAINED = "retrained"
@@ -158,22 +158,22 @@ def pair_errors(
     level
         Of the single intervals: sets Student's quantile.
     """
-    one, other = pairs.one, pairs.other
+    first, second = pairs.one, pairs.other
     count = len(splits)
     means = np.stack([split.means for split in splits])
-    by_split = means[:, one] - means[:, other]
+    by_split = means[:, first] - means[:, second]
     difference = by_split.mean(axis=0)
-    size = np.maximum(np.abs(means[:, one]), np.abs(means[:, other])).max(axis=0)
-    influence, squares, within = _influences(splits, pairs, blocks)
+    size = np.maximum(np.abs(means[:, first]), np.abs(means[:, second])).max(axis=0)
+    influence, squares, within_splits = _influences(splits, pairs, blocks)
     users = int(np.logical_or.reduce([split.counted for split in splits]).sum())
-    few = users / (users - 1)
-    over_users = few * squares
+    correction = users / (users - 1)
+    over_users = correction * squares
     trained = common = np.zeros_like(over_users)
     if target == RETRAINED and count == 1:
         trained = ONE_SPLIT_SHARE * over_users
     if target == RETRAINED and count > 1:
-        trained = TRAINING_SHARE * np.maximum(over_users - few * within / count, 0.0)
-        spread = np.maximum(by_split.var(axis=0, ddof=1) - within, 0.0)
+        trained = TRAINING_SHARE * np.maximum(over_users - correction * within_splits / count, 0.0)
+        spread = np.maximum(by_split.var(axis=0, ddof=1) - within_splits, 0.0)
         common = (COMMON_SHARE + 1 / count) * spread
     variance = over_users + trained + common
     # A difference that is the same for every user leaves rounding errors, which are no variance.
@@ -193,31 +193,32 @@ def _influences(
     """
     count, users = len(splits), splits[0].influence.shape[0]
     influence = np.zeros((int(blocks.max(initial=-1)) + 1, len(pairs)))
-    squares, within = np.zeros(len(pairs)), np.zeros(len(pairs))
+    squares, within_splits = np.zeros(len(pairs)), np.zeros(len(pairs))
     for low in range(0, users, _USERS_AT_ONCE):
         part = slice(low, low + _USERS_AT_ONCE)
-        each = [
+        by_split = [
             split.influence[part][:, pairs.one] - split.influence[part][:, pairs.other]
             for split in splits
         ]
-        mean = sum(each[1:], start=each[0]) / count
+        mean = sum(by_split[1:], start=by_split[0]) / count
         squares += (mean**2).sum(axis=0)
         np.add.at(influence, blocks[part], mean)
         if count > 1:
-            for values in each:
-                within += ((values - mean) ** 2).sum(axis=0) / (count - 1)
-    return influence, squares, within
+            for values in by_split:
+                within_splits += ((values - mean) ** 2).sum(axis=0) / (count - 1)
+    return influence, squares, within_splits
 
 
 def _student_factor(variance: F64, common: F64, users: int, splits: int, level: float) -> F64:
     """Return Student's quantile by the normal one, with Satterthwaite's degrees of freedom."""
-    rest = variance - common
+    remainder = variance - common
     with np.errstate(divide="ignore", invalid="ignore"):
-        df = variance**2 / (rest**2 / (users - 1) + common**2 / max(splits - 1, 1))
-    whole = np.floor(np.where(variance > 0, df, users - 1) + 1e-9)
+        df = variance**2 / (remainder**2 / (users - 1) + common**2 / max(splits - 1, 1))
+    freedom = np.floor(np.where(variance > 0, df, users - 1) + 1e-9)
     normal = NormalDist().inv_cdf((1 + level) / 2)
     factors = [
-        student_t_quantile((1 + level) / 2, max(one, 1.0)) / normal for one in whole.tolist()
+        student_t_quantile((1 + level) / 2, max(degrees, 1.0)) / normal
+        for degrees in freedom.tolist()
     ]
     return np.array(factors)
 
@@ -247,8 +248,8 @@ def user_blocks(users: int, seed: int) -> I64:
     """Return the block of each user: each its own one, or `MOST_BLOCKS` random ones."""
     if users <= MOST_BLOCKS:
         return np.arange(users, dtype=np.int64)
-    drawn = draw(seed, "contrast blocks", np.arange(users)) % np.uint64(MOST_BLOCKS)
-    return drawn.astype(np.int64)
+    blocks = draw(seed, "contrast blocks", np.arange(users)) % np.uint64(MOST_BLOCKS)
+    return blocks.astype(np.int64)
 
 
 def critical_value(largest: F64, level: float) -> float:
@@ -305,7 +306,7 @@ class Tail:
 
 def adjusted_p(t: F64, largest: F64, tail: Tail) -> tuple[F64, F64]:
     """Return the single and the adjusted two-sided p-values of t."""
-    single = np.array([2 * NormalDist().cdf(-abs(one)) for one in t.tolist()])
+    single = np.array([2 * NormalDist().cdf(-abs(statistic)) for statistic in t.tolist()])
     reached = largest.size - np.searchsorted(largest, tail.narrowed(t), side="left")
     adjusted = (1 + reached) / (largest.size + 1)
     return single, np.minimum(np.maximum(adjusted, single), 1.0)

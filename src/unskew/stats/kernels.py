@@ -88,12 +88,12 @@ def add_flipped(signs: U8, values: Whole, user: int, sums: Whole) -> None:
 
 
 @kernel
-def rounding(fine: F64, coarse: I32, unit: F64, one: I64, other: I64, out: F64) -> None:
+def rounding(fine: F64, coarse: I32, unit: F64, first: I64, second: I64, out: F64) -> None:
     """Write, for each pair, the sum of squares by which rounding has changed its differences."""
     for u in range(fine.shape[0]):
         exact, rounded = fine[u], coarse[u]
-        for h in range(one.size):
-            i, j = one[h], other[h]
+        for h in range(first.size):
+            i, j = first[h], second[h]
             lost = exact[i] - exact[j] - unit[h] * (rounded[i] - rounded[j])
             out[h] += lost * lost
 
@@ -111,8 +111,8 @@ def by_column(sums: Whole, out: Whole) -> None:
 @kernel
 def count_extreme(
     sums: Whole,
-    one: I64,
-    other: I64,
+    first: I64,
+    second: I64,
     centre: F64 | I64,
     side: I8,
     threshold: F64 | I64,
@@ -124,8 +124,8 @@ def count_extreme(
     itself (1) or its negative (-1).
     """
     block = sums.shape[1]
-    for h in range(one.size):
-        a, b, middle, limit, extreme = sums[one[h]], sums[other[h]], centre[h], threshold[h], 0
+    for h in range(first.size):
+        a, b, middle, limit, extreme = sums[first[h]], sums[second[h]], centre[h], threshold[h], 0
         if side[h] == 0:
             for p in range(block):
                 extreme += np.abs(a[p] - b[p] - middle) >= limit
@@ -140,7 +140,14 @@ def count_extreme(
 
 @kernel
 def count_step_down(
-    sums: Whole, one: I64, other: I64, side: I8, scale: F64, threshold: F64, top: F64, counts: I64
+    sums: Whole,
+    first: I64,
+    second: I64,
+    side: I8,
+    scale: F64,
+    threshold: F64,
+    top: F64,
+    counts: I64,
 ) -> None:
     """Count, for each hypothesis, where the largest of it and all after it reaches what it was.
 
@@ -148,8 +155,8 @@ def count_step_down(
     """
     block = sums.shape[1]
     top[:] = -np.inf
-    for h in range(one.size - 1, -1, -1):
-        a, b, factor, limit, extreme = sums[one[h]], sums[other[h]], scale[h], threshold[h], 0
+    for h in range(first.size - 1, -1, -1):
+        a, b, factor, limit, extreme = sums[first[h]], sums[second[h]], scale[h], threshold[h], 0
         if side[h] == 0:
             for p in range(block):
                 top[p] = max(top[p], np.abs(a[p] - b[p]) * factor)
@@ -173,14 +180,14 @@ def ranges_of_shuffled(key: np.uint64, start: int, values: F64, systems: int, ra
     """
     users, columns = values.shape
     metrics = columns // systems
-    place = np.empty(systems, np.int64)
+    column = np.empty(systems, np.int64)
     sums = np.empty(columns)
     for p in range(ranges.shape[0]):
         state = first(key, start + p)
         sums[:] = 0.0
         for u in range(users):
             for s in range(systems):
-                place[s] = s
+                column[s] = s
             mine = second(state, u)
             bits = mine
             for left in range(systems, 1, -1):  # Fisher and Yates
@@ -190,10 +197,10 @@ def ranges_of_shuffled(key: np.uint64, start: int, values: F64, systems: int, ra
                 else:
                     part = bits & _LOW
                 chosen = np.int64((part * np.uint64(left)) >> _32)
-                place[left - 1], place[chosen] = place[chosen], place[left - 1]
+                column[left - 1], column[chosen] = column[chosen], column[left - 1]
             for m in range(metrics):
                 for s in range(systems):
-                    sums[m * systems + s] += values[u, m * systems + place[s]]
+                    sums[m * systems + s] += values[u, m * systems + column[s]]
         for m in range(metrics):
             mine_of = sums[m * systems : (m + 1) * systems]
             ranges[p, m] = mine_of.max() - mine_of.min()
@@ -203,27 +210,27 @@ def ranges_of_shuffled(key: np.uint64, start: int, values: F64, systems: int, ra
 def resample(key: np.uint64, start: int, counts: F64) -> None:
     """Draw as many users as there are, with replacement: how often each, a row per resample."""
     rows, users = counts.shape
-    many = np.uint64(users)
+    total = np.uint64(users)
     for r in range(rows):
         state = first(key, start + r)
         row = counts[r]
         row[:] = 0.0
         for draw in range(0, users, 2):
             bits = second(state, draw)
-            row[((bits >> _32) * many) >> _32] += 1.0
+            row[((bits >> _32) * total) >> _32] += 1.0
             if draw + 1 < users:
-                row[((bits & _LOW) * many) >> _32] += 1.0
+                row[((bits & _LOW) * total) >> _32] += 1.0
 
 
 @kernel
-def means_of(values: F64, kept: U8, out: F64) -> None:
+def means_of(values: F64, mask: U8, out: F64) -> None:
     """Write the mean of each column over kept rows; Neumaier's sum loses nothing on the way."""
     rows, columns = values.shape
     lost = np.zeros(columns)
     out[:] = 0.0
     number = 0
     for u in range(rows):
-        if kept[u]:
+        if mask[u]:
             number += 1
             for c in range(columns):
                 value, before = values[u, c], out[c]
@@ -236,7 +243,9 @@ def means_of(values: F64, kept: U8, out: F64) -> None:
 
 
 @kernel
-def moments(values: F64, kept: U8, one: I64, other: I64, mean: F64, equal: float, out: F64) -> None:
+def moments(
+    values: F64, mask: U8, first: I64, second: I64, mean: F64, equal: float, out: F64
+) -> None:
     """Write what is known of each pair's differences d over kept users, a row per number.
 
     0 the sum of (d - mean)², 1 of (d - mean)³, 2 the smallest, 3 the largest d, 4 how many d are
@@ -245,13 +254,13 @@ def moments(values: F64, kept: U8, one: I64, other: I64, mean: F64, equal: float
     out[2, :] = np.inf
     out[3, :] = -np.inf
     for u in range(values.shape[0]):
-        if kept[u]:
+        if mask[u]:
             row = values[u]
-            for h in range(one.size):
-                d = row[one[h]] - row[other[h]]
-                away = d - mean[h]
-                out[0, h] += away * away
-                out[1, h] += away * away * away
+            for h in range(first.size):
+                d = row[first[h]] - row[second[h]]
+                deviation = d - mean[h]
+                out[0, h] += deviation * deviation
+                out[1, h] += deviation * deviation * deviation
                 out[2, h] = min(out[2, h], d)
                 out[3, h] = max(out[3, h], d)
                 out[4, h] += d > equal
@@ -395,10 +404,10 @@ def draw_keys(user: I32, item: I32, key: np.uint64, out: I64) -> None:
 @kernel
 def places(start: I64, user: I32, item: I32, key: np.uint64, out: I32) -> None:
     """Give each judgment its place among its user's, by random key: a sample keeps the first."""
-    most = 0
+    longest = 0
     for row in range(start.size - 1):
-        most = max(most, start[row + 1] - start[row])
-    keys, order = np.empty(most, np.int64), np.empty(most, np.int32)
+        longest = max(longest, start[row + 1] - start[row])
+    keys, order = np.empty(longest, np.int64), np.empty(longest, np.int32)
     for row in range(start.size - 1):
         begin, size = start[row], start[row + 1] - start[row]
         for i in range(size):
@@ -414,16 +423,16 @@ def places(start: I64, user: I32, item: I32, key: np.uint64, out: I32) -> None:
             for i in range(size):
                 order[i] = i
             sort_by(keys, order, 0, size)
-            for place in range(size):
-                out[begin + order[place]] = place
+            for rank in range(size):
+                out[begin + order[rank]] = rank
 
 
 @kernel
-def keep_first(start: I64, place: I32, size: I64, keep: U8) -> None:
+def keep_first(start: I64, rank: I32, size: I64, keep: U8) -> None:
     """Keep the judgments whose place among their user's is below `size`."""
     for row in range(start.size - 1):
         for j in range(start[row], start[row + 1]):
-            keep[j] = place[j] < size[row]
+            keep[j] = rank[j] < size[row]
 
 
 @kernel
@@ -436,22 +445,22 @@ def relabel(
     new_gain: F64,
     liked: F64,
     disliked: F64,
-    kept: I32,
+    judged: I32,
 ) -> None:
     """Mask what is not kept, and count what each user has left."""
     for row in range(start.size - 1):
-        good, bad, left = 0, 0, 0
+        positive, bad, left = 0, 0, 0
         for j in range(start[row], start[row + 1]):
             if keep[j]:
                 new_label[j] = label[j]
                 new_gain[j] = gain[j]
-                good += label[j] == LIKED
+                positive += label[j] == LIKED
                 bad += label[j] == DISLIKED
                 left += 1
             else:
                 new_label[j] = 0
                 new_gain[j] = 0.0
-        liked[row], disliked[row], kept[row] = good, bad, left
+        liked[row], disliked[row], judged[row] = positive, bad, left
 
 
 @kernel
@@ -487,48 +496,48 @@ def add_lists(
     for row in range(start.size - 1):
         if weight[row] == 0.0 or start[row] == start[row + 1]:
             continue
-        each = 1.0 / liked[row] if liked[row] > 0 else 0.0
+        per_liked = 1.0 / liked[row] if liked[row] > 0 else 0.0
         fewer = min(liked[row], disliked[row])
-        good, bad, pooled = 0.0, 0.0, 0.0
+        hits, bad, pooled = 0.0, 0.0, 0.0
         met = columns  # the column of the first judged hit
         for h in range(start[row], start[row + 1]):
             j = judgment[h]
             if label[j] == 0:
                 continue
-            place = rank[h]
-            c = bucket[place]
+            position = rank[h]
+            c = bucket[position]
             if c == columns:
                 break
-            worth = gain[j] * discount[place]
+            discounted = gain[j] * discount[position]
             if met == columns:
                 met = c
             if want[7]:
-                out[7, c] += worth
-            gained[c] += worth
+                out[7, c] += discounted
+            gained[c] += discounted
             if label[j] == LIKED:
                 hits_here[c] += 1.0
                 out[0, c] += 1.0
-                out[1, c] += each
+                out[1, c] += per_liked
                 if want[2]:
-                    out[2, c] += (good + 1.0) / place * each
-                if good == 0.0:
-                    out[3, c] += 1.0 / place
+                    out[2, c] += (hits + 1.0) / position * per_liked
+                if hits == 0.0:
+                    out[3, c] += 1.0 / position
                     out[8, c] += 1.0
                 if want[4]:
                     term = 1.0 if bad == 0.0 else 1.0 - min(bad, liked[row]) / fewer
-                    out[4, c] += term * each
+                    out[4, c] += term * per_liked
                 if want[5] or want[6]:
-                    above = place - 1.0
+                    above = position - 1.0
                     if above == 0.0:
-                        out[5, c] += each
-                        out[6, c] += each
+                        out[5, c] += per_liked
+                        out[6, c] += per_liked
                     else:
-                        share = (good + EPSILON) / (good + bad + 2 * EPSILON)
-                        known = (good + bad + pooled) / above
-                        step = above / place * share
-                        out[5, c] += (1.0 / place + step * known) * each
-                        out[6, c] += (1.0 / place + step) * each
-                good += 1.0
+                        share = (hits + EPSILON) / (hits + bad + 2 * EPSILON)
+                        judged_share = (hits + bad + pooled) / above
+                        step = above / position * share
+                        out[5, c] += (1.0 / position + step * judged_share) * per_liked
+                        out[6, c] += (1.0 / position + step) * per_liked
+                hits += 1.0
             elif label[j] == DISLIKED:
                 bad += 1.0
             else:

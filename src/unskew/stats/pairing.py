@@ -63,8 +63,8 @@ class Paired:
         label = self.label(metric)
         total = np.zeros((len(self.users), len(self.systems)))
         skipped = np.zeros(len(self.users), np.bool_)
-        for part, place in zip(self.parts, self.places, strict=True):
-            values, missing = _contributions(part, label, self.systems, place, len(self.users))
+        for part, owners in zip(self.parts, self.places, strict=True):
+            values, missing = _contributions(part, label, self.systems, owners, len(self.users))
             total += values
             skipped |= missing
         total /= len(self.parts)
@@ -74,16 +74,16 @@ class Paired:
     def complete(self, metric: str) -> F64:
         """Return `matrix` without the users that are left out."""
         values = self.matrix(metric)
-        kept = values[~np.isnan(values).any(axis=1)]
+        rows = values[~np.isnan(values).any(axis=1)]
         # Means over fewer users: what was scaled to all of them is scaled to these.
-        return kept * (len(kept) / len(values)) if len(kept) < len(values) else kept
+        return rows * (len(rows) / len(values)) if len(rows) < len(values) else rows
 
     @property
     def rules(self) -> list[str]:
         """What counts as liked, and what an undefined value counts, where the scores know it."""
         undefined = {"zero": "count as 0", "skip": "leave their user out"}
-        lines = [one.relevance for one in self.parts if one.relevance]
-        lines += [f"undefined values {undefined[one.undefined]}" for one in self.parts]
+        lines = [part.relevance for part in self.parts if part.relevance]
+        lines += [f"undefined values {undefined[part.undefined]}" for part in self.parts]
         return list(dict.fromkeys(lines))
 
     @cached_property
@@ -140,9 +140,9 @@ class PairedValues(Paired):
         """Return the label of a metric: its name as given, or another way to write it."""
         if metric in self.metrics:
             return metric
-        wanted = known_metric(metric)
+        parsed = known_metric(metric)
         label = next(
-            (name for name in self.metrics if wanted and known_metric(name) == wanted), None
+            (name for name in self.metrics if parsed and known_metric(name) == parsed), None
         )
         if label is None and self.metrics == (UNNAMED,):
             raise SettingError(
@@ -234,7 +234,7 @@ def is_evaluated(scores: object) -> bool:
     """Return whether these are scores, scores of several folds, or paired values."""
     if isinstance(scores, Scores | Paired):
         return True
-    return isinstance(scores, Sequence) and all(isinstance(one, Scores) for one in scores)
+    return isinstance(scores, Sequence) and all(isinstance(score, Scores) for score in scores)
 
 
 def as_table(source: object) -> DataTable:
@@ -242,7 +242,7 @@ def as_table(source: object) -> DataTable:
     if isinstance(source, DataTable):
         return source
     if isinstance(source, Sequence) and not isinstance(source, str):
-        odd = next(one for one in source if not isinstance(one, Scores))
+        odd = next(part for part in source if not isinstance(part, Scores))
         raise DataError(
             f"a list is taken as the scores of several folds, and {type(odd).__name__} is none: "
             f"give what evaluate gave, or one table of values per user"
@@ -251,8 +251,8 @@ def as_table(source: object) -> DataTable:
 
 
 def _from_values(table: DataTable, metric: str | None, better: str | None) -> PairedValues:
-    given = read_values(table)
-    of = dict(given.of)
+    table_values = read_values(table)
+    of = dict(table_values.of)
     if metric is not None:
         if list(of) != [UNNAMED]:
             raise SettingError(
@@ -263,12 +263,12 @@ def _from_values(table: DataTable, metric: str | None, better: str | None) -> Pa
         choose("better", better, BETTER)
     sides = {name: better or _side(name) for name in of}
     return PairedValues(
-        systems=given.systems,
+        systems=table_values.systems,
         metrics=tuple(of),
         better=sides,
-        users=given.users,
+        users=table_values.users,
         parts=(),
-        notes=given.notes,
+        notes=table_values.notes,
         values=of,
     )
 
@@ -295,9 +295,9 @@ def label_of(metric: str | None, labels: Sequence[str], what: str) -> str:
     """
     if metric is None:
         return labels[0]
-    wanted = known_metric(metric)
+    parsed = known_metric(metric)
     for label in labels:
-        if label == metric or (wanted is not None and known_metric(label) == wanted):
+        if label == metric or (parsed is not None and known_metric(label) == parsed):
             return label
     raise unknown_name(what, metric, labels)
 
@@ -331,10 +331,10 @@ def _owners(part: Scores, users: Ids) -> ListOwners:
 
 
 def _contributions(
-    part: Scores, label: str, systems: tuple[str, ...], place: ListOwners, users: int
+    part: Scores, label: str, systems: tuple[str, ...], owners: ListOwners, users: int
 ) -> tuple[F64, Mask]:
     """Return what each user adds to each system's mean, times the number of users."""
-    keep, owner = place.keep, place.owner
+    keep, owner = owners.keep, owners.owner
     row = part.labels.index(label)
     values = np.stack([part.systems[name].values[row][keep] for name in systems])
     undefined = np.isnan(values)
@@ -346,14 +346,14 @@ def _contributions(
         missing[:] = False
     values *= list_weights(part, keep, ~missing)
     total = np.zeros((users, len(systems)))
-    if place.is_single:
+    if owners.is_single:
         total[owner] = values.T
     else:
         for column, of_system in enumerate(values):
             total[:, column] = np.bincount(owner, of_system, users)
     without = np.bincount(owner, ~missing, users) == 0
-    known = np.bincount(owner, minlength=users) > 0
-    return total * users, without & known
+    has_lists = np.bincount(owner, minlength=users) > 0
+    return total * users, without & has_lists
 
 
 def list_weights(part: Scores, keep: Mask, defined: Mask) -> F64:
@@ -363,9 +363,9 @@ def list_weights(part: Scores, keep: Mask, defined: Mask) -> F64:
         total = max(float(count.sum()), 1.0)
         return count / total
     group = part.lists["user" if part.over == "users" else "stratum"].to_numpy()[keep]
-    each: F64 = np.bincount(group, count).astype(np.float64)
-    of_list: F64 = np.maximum(each[group], 1)
-    return count / of_list / max(int(np.count_nonzero(each)), 1)
+    group_sizes: F64 = np.bincount(group, count).astype(np.float64)
+    of_list: F64 = np.maximum(group_sizes[group], 1)
+    return count / of_list / max(int(np.count_nonzero(group_sizes)), 1)
 
 
 def paired_values(
@@ -376,11 +376,11 @@ def paired_values(
     if judged is not None:
         scores = evaluate(judged, METRICS if metric is None else metric, threads=threads)
     pairing = paired(scores)
-    several = not all(place.is_single for place in pairing.places)
-    other = next((part.over for part in pairing.parts if part.over != "users"), None)
-    if several and other is not None:
+    has_several = not all(owners.is_single for owners in pairing.places)
+    unit = next((part.over for part in pairing.parts if part.over != "users"), None)
+    if has_several and unit is not None:
         raise SettingError(
-            f"some users have several lists, and these scores average over {other}: groups of "
+            f"some users have several lists, and these scores average over {unit}: groups of "
             "users need a value per user; evaluate with over='users'"
         )
     return pairing, judged
@@ -398,19 +398,23 @@ def values_of_users(pairing: Paired, label: str) -> F64:
     for part in pairing.parts:
         alone = paired(part)
         values = _whole(alone, label)[:, [alone.systems.index(name) for name in pairing.systems]]
-        at = pairing.users.codes(alone.users.values)
-        known = (at >= 0) & ~np.isnan(values).any(axis=1)
-        total[at[known]] += values[known]
-        count[at[known]] += 1
+        codes = pairing.users.codes(alone.users.values)
+        is_known = (codes >= 0) & ~np.isnan(values).any(axis=1)
+        total[codes[is_known]] += values[is_known]
+        count[codes[is_known]] += 1
     with np.errstate(invalid="ignore", divide="ignore"):
         return np.where(count[:, None] > 0, total / count[:, None], np.nan)
 
 
 def _whole(pairing: Paired, label: str) -> F64:
     values = pairing.matrix(label)
-    kept = ~np.isnan(values).any(axis=1)
+    is_complete = ~np.isnan(values).any(axis=1)
     # What was scaled to the mean over all users is the user's value again (`Paired.complete`).
-    return values * (int(kept.sum()) / len(values)) if kept.any() and not kept.all() else values
+    return (
+        values * (int(is_complete.sum()) / len(values))
+        if is_complete.any() and not is_complete.all()
+        else values
+    )
 
 
 @dataclass(frozen=True, eq=False)
@@ -426,14 +430,14 @@ class Pairs:
 
 def all_pairs(systems: int) -> Pairs:
     """Return every pair once, in the order of the systems."""
-    one, other = np.triu_indices(systems, 1)
-    return Pairs(one.astype(np.int64), other.astype(np.int64))
+    first, second = np.triu_indices(systems, 1)
+    return Pairs(first.astype(np.int64), second.astype(np.int64))
 
 
 def against(reference: int, systems: int) -> Pairs:
     """Return every other system, compared with the reference."""
-    one = np.delete(np.arange(systems, dtype=np.int64), reference)
-    return Pairs(one, np.full(one.size, reference, np.int64))
+    first = np.delete(np.arange(systems, dtype=np.int64), reference)
+    return Pairs(first, np.full(first.size, reference, np.int64))
 
 
 @dataclass(frozen=True, eq=False)
@@ -485,8 +489,8 @@ class PairedSample:
 
     def differences(self, pair: int) -> F64:
         """Return the kept users' differences of a pair, in units."""
-        one, other = int(self.pairs.one[pair]), int(self.pairs.other[pair])
-        result: F64 = self.values[self.kept, one] - self.values[self.kept, other]
+        first, second = int(self.pairs.one[pair]), int(self.pairs.other[pair])
+        result: F64 = self.values[self.kept, first] - self.values[self.kept, second]
         return result
 
     def complete(self) -> F64:
@@ -504,14 +508,14 @@ def sample(
     from unskew.stats import kernels
 
     matrix = np.ascontiguousarray(matrix, np.float64)
-    kept: Mask = np.logical_not(np.isnan(matrix).any(axis=1))
-    users = int(kept.sum())
+    is_complete: Mask = np.logical_not(np.isnan(matrix).any(axis=1))
+    users = int(is_complete.sum())
     if not users:
         raise DataError(f"{label}: no user has a value of every system")
-    matrix[~kept] = 0.0
+    matrix[~is_complete] = 0.0
     if not np.isfinite(matrix).all():
         raise DataError(f"{label}: infinite values cannot be compared")
-    flags = kept.astype(np.uint8)
+    flags = is_complete.astype(np.uint8)
     means = np.empty(matrix.shape[1])
     kernels.means_of(matrix, flags, means)
     difference = means[pairs.one] - means[pairs.other]
@@ -519,22 +523,22 @@ def sample(
     none = 0.5 * grid.unit  # a difference below half a step of the grid is none
     step = max(1, min(256, -(-len(pairs) // resolve(threads))))
 
-    def some(start: int) -> F64:
+    def moments_from(start: int) -> F64:
         part = slice(start, start + step)
-        one, other = pairs.one[part], pairs.other[part]
-        numbers = np.zeros((6, one.size))
-        kernels.moments(matrix, flags, one, other, difference[part], none, numbers)
+        first, second = pairs.one[part], pairs.other[part]
+        numbers = np.zeros((6, first.size))
+        kernels.moments(matrix, flags, first, second, difference[part], none, numbers)
         return numbers
 
     size = len(pairs) * matrix.shape[0]
-    parts = map_blocks(some, range(0, len(pairs), step), threads, size)
+    parts = map_blocks(moments_from, range(0, len(pairs), step), threads, size)
     squares, cubes, lowest, highest, better, worse = np.concatenate(parts, axis=1)
     return PairedSample(
         label=label,
         values=grid.place(matrix),
         unit=grid.unit,
         tolerance=grid.tolerance(users),
-        kept=kept,
+        kept=is_complete,
         users=users,
         means=means,
         pairs=pairs,

@@ -83,8 +83,8 @@ def shifted_p(
     def count(weights: F64, values: F64) -> I64:
         extreme = np.zeros(len(sample.pairs), np.int64)
         sums = np.ascontiguousarray((weights @ values).T)
-        one, other = sample.pairs.one, sample.pairs.other
-        kernels.count_extreme(sums, one, other, observed, sides, limit, extreme)
+        first, second = sample.pairs.one, sample.pairs.other
+        kernels.count_extreme(sums, first, second, observed, sides, limit, extreme)
         return extreme
 
     return draws.share(sample, count, plus_one)
@@ -112,14 +112,14 @@ def studentised_p(
         for start in range(0, len(pairs), _PAIRS):
             part = slice(start, start + _PAIRS)
             d = values[:, pairs.one[part]] - values[:, pairs.other[part]] - mean[part]
-            away = weights @ d / n
+            centre = weights @ d / n
             np.square(d, out=d)
-            variance = np.maximum(weights @ d - n * away**2, 0.0) / (n - 1)
-            still = variance * n <= 1e-12 * (away**2 * n + 1)
+            variance = np.maximum(weights @ d - n * centre**2, 0.0) / (n - 1)
+            is_constant = variance * n <= 1e-12 * (centre**2 * n + 1)
             with np.errstate(divide="ignore", invalid="ignore"):
-                ratio = away / np.sqrt(variance / n)
-            same = np.abs(away) <= 1e-9
-            ratio = np.where(still, np.where(same, 0.0, np.copysign(np.inf, away)), ratio)
+                ratio = centre / np.sqrt(variance / n)
+            same = np.abs(centre) <= 1e-9
+            ratio = np.where(is_constant, np.where(same, 0.0, np.copysign(np.inf, centre)), ratio)
             reached = (np.abs(ratio) if side == 0 else side * ratio) >= limit[part]
             extreme[part] = np.count_nonzero(reached, axis=0)
         return extreme
@@ -147,25 +147,25 @@ def bca_intervals(
         difference = float(sample.difference[pair])
         if sample.constant[pair]:
             return difference, difference
-        drawn = np.sort(sums[:, pairs.one[pair]] - sums[:, pairs.other[pair]])
+        differences = np.sort(sums[:, pairs.one[pair]] - sums[:, pairs.other[pair]])
         below, at_most = (
-            np.searchsorted(drawn, observed[pair], "left"),
-            np.searchsorted(drawn, observed[pair], "right"),
+            np.searchsorted(differences, observed[pair], "left"),
+            np.searchsorted(differences, observed[pair], "right"),
         )
         share = float(below + at_most) / 2 / resamples
         share = min(max(share, 0.5 / resamples), 1 - 0.5 / resamples)
         bias = NormalDist().inv_cdf(share)
         acceleration = float(sample.cubes[pair]) / (6 * float(sample.squares[pair]) ** 1.5)
-        ends = []
+        limits = []
         for tail in tails:
-            moved = bias + tail
-            level = NormalDist().cdf(bias + moved / (1 - acceleration * moved))
-            ends.append(float(np.quantile(drawn, level)) * to_mean)
-        return ends[0], ends[1]
+            shifted = bias + tail
+            level = NormalDist().cdf(bias + shifted / (1 - acceleration * shifted))
+            limits.append(float(np.quantile(differences, level)) * to_mean)
+        return limits[0], limits[1]
 
     size = len(pairs) * resamples
-    ends = np.array(map_blocks(one, range(len(pairs)), draws.threads, size)).reshape(-1, 2)
-    return ends[:, 0].copy(), ends[:, 1].copy()
+    limits = np.array(map_blocks(one, range(len(pairs)), draws.threads, size)).reshape(-1, 2)
+    return limits[:, 0].copy(), limits[:, 1].copy()
 
 
 ROWS = 16
@@ -198,15 +198,15 @@ def reweighted(
 
     with one_blas_thread():
         for number, part in enumerate(parts):
-            held = [_defined(paired.matrix(metric)) for metric in part]
+            matrices = [_defined(paired.matrix(metric)) for metric in part]
 
-            def fill(low: int, number: int = number, held: list[Held] = held) -> None:
+            def fill(low: int, number: int = number, matrices: list[Held] = matrices) -> None:
                 weights = np.empty((min(ROWS, draws - low), users))
                 weigh(low, weights)
-                for at, (values, known) in enumerate(held, start=number * group):
-                    total = weights.sum(axis=1) if known is None else weights @ known
+                for column, (values, is_known) in enumerate(matrices, start=number * group):
+                    total = weights.sum(axis=1) if is_known is None else weights @ is_known
                     with np.errstate(invalid="ignore", divide="ignore"):
-                        out[low : low + len(weights), at] = weights @ values / total[:, None]
+                        out[low : low + len(weights), column] = weights @ values / total[:, None]
                 steps.advance()
 
             map_blocks(fill, starts, threads, size=draws * users)
@@ -221,8 +221,8 @@ def _defined(values: F64) -> Held:
     missing = np.logical_or.reduce(np.isnan(values), axis=1)
     if not missing.any():
         return values, None
-    kept = float((~missing).mean())  # means over fewer users, as in `Paired.complete`
-    return np.where(missing[:, None], 0.0, values * kept), (~missing).astype(np.float64)
+    share = float((~missing).mean())  # means over fewer users, as in `Paired.complete`
+    return np.where(missing[:, None], 0.0, values * share), (~missing).astype(np.float64)
 
 
 def chosen_metrics(paired: Paired, metrics: str | Sequence[str] | None) -> list[str]:
@@ -231,10 +231,10 @@ def chosen_metrics(paired: Paired, metrics: str | Sequence[str] | None) -> list[
         if not paired.metrics:
             raise SettingError("these scores have no metric with a value per user")
         return list(paired.metrics)
-    several = [metrics] if isinstance(metrics, str) else list(metrics)
-    if not several:
+    names = [metrics] if isinstance(metrics, str) else list(metrics)
+    if not names:
         raise SettingError("no metrics are named")
-    return list(dict.fromkeys(paired.label(metric) for metric in several))
+    return list(dict.fromkeys(paired.label(metric) for metric in names))
 
 
 def check_two_systems(systems: Sequence[str]) -> None:
@@ -247,10 +247,10 @@ def check_two_systems(systems: Sequence[str]) -> None:
 def percentile_interval(draws: F64, level: float) -> tuple[F64, F64]:
     """Return percentiles over the first axis of those draws that are defined; NaN where none is."""
     flat = draws.reshape(draws.shape[0], math.prod(draws.shape[1:]))
-    ends = np.full((2, flat.shape[1]), np.nan)
-    known = ~np.isnan(flat).all(axis=0)
-    if draws.shape[0] and known.any():
+    limits = np.full((2, flat.shape[1]), np.nan)
+    is_known = ~np.isnan(flat).all(axis=0)
+    if draws.shape[0] and is_known.any():
         shares = ((1 - level) / 2, (1 + level) / 2)
-        ends[:, known] = np.nanquantile(flat[:, known], shares, axis=0)
-    low, high = ends.reshape(2, *draws.shape[1:])
+        limits[:, is_known] = np.nanquantile(flat[:, is_known], shares, axis=0)
+    low, high = limits.reshape(2, *draws.shape[1:])
     return low, high

@@ -237,7 +237,7 @@ def segments_of(
         A group of a text column with fewer users is merged into `other`; 20 unless given.
     """
     parts = as_count("groups", GROUPS if groups is None else groups, 2)
-    least = as_count("least_users", LEAST_USERS if least_users is None else least_users)
+    minimum = as_count("least_users", LEAST_USERS if least_users is None else least_users)
     if isinstance(by, Segmentation):
         return _checked(by, users)
     if isinstance(by, str) and by in BY:
@@ -257,24 +257,24 @@ def segments_of(
     else:
         column = column_of_table(by)
     _check_settings(column, groups, least_users)
-    return _by_column(users, column, parts, least)
+    return _by_column(users, column, parts, minimum)
 
 
 def _check_settings(column: UserColumn, groups: int | None, least_users: int | None) -> None:
     """Refuse a setting that does nothing for this kind of column."""
     kind, name = ("text", "groups") if column.numbers is None else ("numbers", "least_users")
-    given = groups if name == "groups" else least_users
-    if given is not None:
+    setting = groups if name == "groups" else least_users
+    if setting is not None:
         raise SettingError(f"{name}=… does nothing here: {column.title} holds {kind}; leave it out")
 
 
-def _checked(given: Segmentation, users: Ids) -> Segmentation:
-    if not given.users.equals(users):
+def _checked(segmentation: Segmentation, users: Ids) -> Segmentation:
+    if not segmentation.users.equals(users):
         raise SettingError(
-            f"by=… has segments of {counted(len(given.users), 'user')}, which are not the "
+            f"by=… has segments of {counted(len(segmentation.users), 'user')}, which are not the "
             f"{counted(len(users), 'user')} that are compared"
         )
-    return given
+    return segmentation
 
 
 # Numbers per user
@@ -298,22 +298,22 @@ def _activity(users: Ids, judged: Judged | None, scores: tuple[Scores, ...]) -> 
 
 def _counts(users: Ids, ratings: Ratings) -> F64:
     """Return how many ratings each user has."""
-    at = ratings.users.codes(users.values)
+    codes = ratings.users.codes(users.values)
     counts = np.append(np.diff(ratings.start), 0)
-    return counts[at].astype(np.float64)  # -1, who has none, is the last
+    return counts[codes].astype(np.float64)  # -1, who has none, is the last
 
 
 def _counts_of_scores(users: Ids, scores: Scores) -> dict[str, F64]:
     """Return what scores know of each user: their lists name the counts of the list's user."""
-    place = scores.user_ids.codes(users.values)
-    known = place >= 0
+    codes = scores.user_ids.codes(users.values)
+    is_known = codes >= 0
     counts: dict[str, F64] = {}
     for name in ("test", "train"):
         if name in scores.lists.columns:
             of_user = np.zeros(len(scores.user_ids))
             # Of several lists the first is followed by most test ratings.
             np.maximum.at(of_user, scores.lists["user"].to_numpy(), scores.lists[name].to_numpy())
-            counts[name] = np.where(known, of_user[place], 0.0)
+            counts[name] = np.where(is_known, of_user[codes], 0.0)
     return counts
 
 
@@ -327,9 +327,9 @@ def _popularity(users: Ids, judged: Judged | None, scores: tuple[Scores, ...]) -
     liked = judged.relevance.is_liked(source.value)
     everyone = _means(source, count, np.ones(count.size, np.bool_))
     taste = _means(source, count, liked)
-    at = source.users.codes(users.values)
-    without = int(np.count_nonzero((at >= 0) & np.isnan(np.append(taste, 0.0)[at])))
-    quantity = np.append(np.where(np.isnan(taste), everyone, taste), np.nan)[at]
+    codes = source.users.codes(users.values)
+    without = int(np.count_nonzero((codes >= 0) & np.isnan(np.append(taste, 0.0)[codes])))
+    quantity = np.append(np.where(np.isnan(taste), everyone, taste), np.nan)[codes]
     notes = []
     if without:
         notes.append(
@@ -390,12 +390,12 @@ def popular_items(counts: I64) -> F64:
 
 def taste_of(share: F64) -> I64:
     """Return the taste of each user by the share of popular items; beyond the last where NaN."""
-    known = ~np.isnan(share)
-    distinct, of, count = np.unique(share[known], return_inverse=True, return_counts=True)
+    is_known = ~np.isnan(share)
+    distinct, of, count = np.unique(share[is_known], return_inverse=True, return_counts=True)
     middle = (np.cumsum(count) - count / 2) / max(int(count.sum()), 1)
     group = np.where(middle < POPULAR, 0, np.where(middle < 1 - POPULAR, 1, 2))
     code = np.full(share.size, len(TASTES), np.int64)
-    code[known] = group[of] if distinct.size else 0
+    code[is_known] = group[of] if distinct.size else 0
     return code
 
 
@@ -420,7 +420,7 @@ def _by_taste(users: Ids, judged: Judged | None) -> Segmentation:
         f"training ratings: niche is the lowest {POPULAR:.0%} of users, blockbuster the highest; "
         "users with equal shares stay together"
     ).replace("%", " %")
-    names = tuple((*TASTES, COLD)[one] for one in used)
+    names = tuple((*TASTES, COLD)[number] for number in used)
     if COLD in names:
         rule += f"; {COLD}: no training rating"
     by = "share of popular items in training"
@@ -448,8 +448,8 @@ def _by_quantity(users: Ids, quantity: Quantity, groups: int) -> Segmentation:
     """Cut into quantile groups; cold users, and those without a number, are groups of their own."""
     values = quantity.values
     cold = np.zeros(values.size, np.bool_) if quantity.cold is None else quantity.cold
-    known = ~np.isnan(values) & ~cold
-    code, names = quantile_groups(values, known, groups, is_time=quantity.is_time)
+    is_known = ~np.isnan(values) & ~cold
+    code, names = quantile_groups(values, is_known, groups, is_time=quantity.is_time)
     notes = list(quantity.notes)
     rule = (
         f"segments: {_PARTS.get(groups, f'{groups} parts')} of the users by {quantity.by}; users "
@@ -459,21 +459,21 @@ def _by_quantity(users: Ids, quantity: Quantity, groups: int) -> Segmentation:
         code[cold] = len(names)
         names = [*names, COLD]
         rule += f"; {COLD}: no training rating"
-    rest = ~known & ~cold
-    if rest.any():
-        code[rest] = len(names)
+    unknown = ~is_known & ~cold
+    if unknown.any():
+        code[unknown] = len(names)
         names = [*names, UNKNOWN]
-        one, many = quantity.missing.split("|")
-        notes.append(f"{UNKNOWN}: {counted(int(rest.sum()), one, many)}")
+        singular, plural = quantity.missing.split("|")
+        notes.append(f"{UNKNOWN}: {counted(int(unknown.sum()), singular, plural)}")
     return _several(
         Segmentation(quantity.by, rule, users, frozen(code), tuple(names), tuple(notes))
     )
 
 
-def _by_column(users: Ids, column: UserColumn, groups: int, least: int) -> Segmentation:
+def _by_column(users: Ids, column: UserColumn, groups: int, minimum: int) -> Segmentation:
     """Cut a column of numbers into quantile groups; take the texts of another as groups."""
-    at = column.users.codes(users.values)
-    inside = at >= 0
+    codes = column.users.codes(users.values)
+    inside = codes >= 0
     if not inside.any():
         raise DataError(
             f"{column.source}: none of its {counted(len(column.users), 'user')} is among the "
@@ -483,42 +483,42 @@ def _by_column(users: Ids, column: UserColumn, groups: int, least: int) -> Segme
     absent = f"user is not in {column.place} or has no {column.name}"
     missing = f"{absent}|{absent.replace('user is', 'users are').replace('has', 'have')}"
     if column.numbers is not None:
-        values = np.append(column.numbers, np.nan)[at]
+        values = np.append(column.numbers, np.nan)[codes]
         quantity = Quantity(by, values, is_time=column.is_time, missing=missing)
         return _by_quantity(users, quantity, groups)
     assert column.texts is not None
     texts = pl.concat([column.texts, pl.Series([None], dtype=pl.String)])
-    of_user = texts.gather(pl.Series(np.where(inside, at, len(column.users)).astype(np.int64)))
-    return _by_text(users, of_user, by, missing, least)
+    of_user = texts.gather(pl.Series(np.where(inside, codes, len(column.users)).astype(np.int64)))
+    return _by_text(users, of_user, by, missing, minimum)
 
 
-def _by_text(users: Ids, texts: pl.Series, by: str, missing: str, least: int) -> Segmentation:
+def _by_text(users: Ids, texts: pl.Series, by: str, missing: str, minimum: int) -> Segmentation:
     """Take texts as groups; small ones are merged."""
     counts = texts.drop_nulls().value_counts().rows()
     ranked = sorted(counts, key=lambda row: (-row[1], row[0]))
-    kept = {name for name, count in ranked[:MOST_GROUPS] if count >= least and name != OTHER}
-    merged = len(ranked) - len(kept)
+    frequent = {name for name, count in ranked[:MOST_GROUPS] if count >= minimum and name != OTHER}
+    merged = len(ranked) - len(frequent)
     if merged == 1:  # merged alone it would only lose its name
-        kept, merged = {name for name, _ in ranked}, 0
-    names = sorted(kept) + [OTHER] * (merged > 0)
+        frequent, merged = {name for name, _ in ranked}, 0
+    names = sorted(frequent) + [OTHER] * (merged > 0)
     rule = f"segments: {by}"
     if merged:
         rule += (
-            f"; {OTHER}: {counted(merged, 'value')} with fewer than {least:,} users each or beyond "
-            f"the {MOST_GROUPS} most frequent"
+            f"; {OTHER}: {counted(merged, 'value')} with fewer than {minimum:,} users each or "
+            f"beyond the {MOST_GROUPS} most frequent"
         )
     unknown = texts.null_count()
     notes = []
     if unknown:
-        one, many = missing.split("|")
-        notes.append(f"{UNKNOWN}: {counted(unknown, one, many)}")
+        singular, plural = missing.split("|")
+        notes.append(f"{UNKNOWN}: {counted(unknown, singular, plural)}")
     label = UNKNOWN if UNKNOWN not in names else f"({UNKNOWN})"
     if unknown:
         names.append(label)
-    place = {name: number for number, name in enumerate(names)}
+    number_of = {name: number for number, name in enumerate(names)}
     code = np.array(
         [
-            place[label] if text is None else place.get(text, place.get(OTHER, -1))
+            number_of[label] if text is None else number_of.get(text, number_of.get(OTHER, -1))
             for text in texts.to_list()
         ],
         np.int64,
@@ -538,33 +538,35 @@ def _several(segments: Segmentation) -> Segmentation:
 
 
 def quantile_groups(
-    values: F64, known: Mask, groups: int, *, is_time: bool
+    values: F64, is_known: Mask, groups: int, *, is_time: bool
 ) -> tuple[I64, list[str]]:
     """Cut the known values into groups of about as many users; equal values stay together.
 
     A value belongs to the part in which the middle of its users falls, in rising order.
     """
     code = np.full(values.size, -1, np.int64)
-    distinct, of, count = np.unique(values[known], return_inverse=True, return_counts=True)
+    distinct, of, count = np.unique(values[is_known], return_inverse=True, return_counts=True)
     if not distinct.size:
         return code, []
     total = int(count.sum())
     middle = 2 * (np.cumsum(count) - count) + count  # twice the number of users below
     part = middle * groups // (2 * total)
     used, number = np.unique(part, return_inverse=True)
-    code[known] = number[of]
-    ends = [(distinct[number == one][0], distinct[number == one][-1]) for one in range(used.size)]
-    return code, _names_of_ranges([(float(low), float(high)) for low, high in ends], is_time)
+    code[is_known] = number[of]
+    ranges = [
+        (distinct[number == group][0], distinct[number == group][-1]) for group in range(used.size)
+    ]
+    return code, _names_of_ranges([(float(low), float(high)) for low, high in ranges], is_time)
 
 
-def _names_of_ranges(ends: list[tuple[float, float]], is_time: bool) -> list[str]:
+def _names_of_ranges(ranges: list[tuple[float, float]], is_time: bool) -> list[str]:
     """Return a name per range, with as many digits as it takes to tell all ends apart."""
-    distinct = len({end for pair in ends for end in pair})
+    distinct = len({end for pair in ranges for end in pair})
     writers = _TIME_WRITERS if is_time else _NUMBER_WRITERS
     for write in writers:
-        if len({write(end) for pair in ends for end in pair}) == distinct:
+        if len({write(end) for pair in ranges for end in pair}) == distinct:
             break
-    return [write(low) if low == high else f"{write(low)} to {write(high)}" for low, high in ends]
+    return [write(low) if low == high else f"{write(low)} to {write(high)}" for low, high in ranges]
 
 
 def _number_writer(digits: int) -> Callable[[float], str]:

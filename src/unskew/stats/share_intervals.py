@@ -41,11 +41,13 @@ def clopper_pearson(
     tail = (1 - level) / 2
     x = np.clip(x, 0.0, n)
     low, high = np.zeros(x.shape), np.ones(x.shape)
-    some, rest = x > 1e-12, n - x > 1e-12
-    if some.any():
-        low[some] = _beta_quantile(tail, x[some], (n - x)[some] + 1.0)
-    if rest.any():
-        high[rest] = 1.0 - _beta_quantile(tail, (n - x)[rest], x[rest] + 1.0)
+    has_successes, has_failures = x > 1e-12, n - x > 1e-12
+    if has_successes.any():
+        low[has_successes] = _beta_quantile(tail, x[has_successes], (n - x)[has_successes] + 1.0)
+    if has_failures.any():
+        high[has_failures] = 1.0 - _beta_quantile(
+            tail, (n - x)[has_failures], x[has_failures] + 1.0
+        )
     return low, high
 
 
@@ -65,19 +67,19 @@ def _small_beta(tail: float, a: float, b: float) -> float:
     low, high = min((goal + math.log(a) + beta) / a, -1e-12), 0.0
     if low < -700:  # no double is as small: 0
         return 0.0
-    at = low
+    log_x = low
     for _ in range(_STEPS):
-        rest = -math.expm1(at)
-        value = float(incomplete_beta(math.exp(at), rest, a, b))
+        complement = -math.expm1(log_x)
+        value = float(incomplete_beta(math.exp(log_x), complement, a, b))
         step = math.inf
         if value > 0:
-            slope = math.exp(a * at + (b - 1.0) * math.log(rest) - beta) / value
+            slope = math.exp(a * log_x + (b - 1.0) * math.log(complement) - beta) / value
             step = (goal - math.log(value)) / slope if slope > 0 else math.inf
-        low, high = (at, high) if value < tail else (low, at)
-        if abs(step) < _CLOSE * max(1.0, abs(at)):
+        low, high = (log_x, high) if value < tail else (low, log_x)
+        if abs(step) < _CLOSE * max(1.0, abs(log_x)):
             break
-        at = at + step if low < at + step < high else (low + high) / 2
-    return math.exp(at)
+        log_x = log_x + step if low < log_x + step < high else (low + high) / 2
+    return math.exp(log_x)
 
 
 def hypergeometric(
@@ -94,11 +96,11 @@ def hypergeometric(
     >>> hypergeometric(0, 50, 100), hypergeometric(2, 10, 10)
     ((0.0, 0.05), (0.2, 0.2))
     """
-    tail, least, most = (1 - level) / 2, successes, population - (number - successes)
-    low = _first(least, most, lambda m: _upper_tail(successes, number, m, population) > tail)
+    tail, minimum, maximum = (1 - level) / 2, successes, population - (number - successes)
+    low = _first(minimum, maximum, lambda m: _upper_tail(successes, number, m, population) > tail)
     high = _first(
-        -most,
-        -least,
+        -maximum,
+        -minimum,
         lambda m: _upper_tail(number - successes, number, population + m, population) > tail,
     )
     return low / population, -high / population
@@ -149,8 +151,8 @@ def score_interval(share: float, variance: float, t: float) -> tuple[float, floa
     number = share * (1 - share) / variance
     middle = share + t * t / (2 * number)
     spread = t * math.sqrt(share * (1 - share) / number + t * t / (4 * number * number))
-    whole = 1 + t * t / number
-    return (middle - spread) / whole, (middle + spread) / whole
+    denominator = 1 + t * t / number
+    return (middle - spread) / denominator, (middle + spread) / denominator
 
 
 def sum_interval(
@@ -181,14 +183,14 @@ def sum_interval(
     down, up = w * (p - np.asarray(low, float)), w * (np.asarray(high, float) - p)
     below, above = np.where(w >= 0, down, -up), np.where(w >= 0, up, -down)
     value = float((w * p).sum())
-    ends = []
+    margins = []
     for part in (below, above):
         squares = float((part**2).sum())
         if correlation and part.size == 2:
             # Of weighted shares: the signs of the weights are part of it.
             squares += 2.0 * correlation * float(part[0] * part[1])
-        ends.append(math.sqrt(max(squares, 0.0)))
-    return value, value - ends[0], value + ends[1]
+        margins.append(math.sqrt(max(squares, 0.0)))
+    return value, value - margins[0], value + margins[1]
 
 
 _HALVINGS = 60
@@ -264,12 +266,12 @@ def _score(better: int, worse: int, count: int, delta: float) -> float:
     a = 2 * count
     b = -better - worse + (2 * count - better + worse) * delta
     c = -worse * delta * (1 - delta)
-    least = (math.sqrt(max(b * b - 4 * a * c, 0.0)) - b) / (2 * a)
-    variance = count * (2 * least + delta * (1 - delta))
-    away = better - worse - count * delta
+    share = (math.sqrt(max(b * b - 4 * a * c, 0.0)) - b) / (2 * a)
+    variance = count * (2 * share + delta * (1 - delta))
+    excess = better - worse - count * delta
     if variance <= 0:
-        return math.copysign(math.inf, away) if away else 0.0
-    return away / math.sqrt(variance)
+        return math.copysign(math.inf, excess) if excess else 0.0
+    return excess / math.sqrt(variance)
 
 
 def _root(rising: Callable[[float], float], low: float, high: float) -> float:

@@ -47,9 +47,9 @@ class Means:
     third: F64
     """Third cumulant of the mean; NaN with fewer than three values."""
 
-    def pick(self, at: Any) -> Means:
+    def pick(self, index: Any) -> Means:
         """Return some of them."""
-        return Means(self.count[at], self.mean[at], self.variance[at], self.third[at])
+        return Means(self.count[index], self.mean[index], self.variance[index], self.third[index])
 
     def times(self, factor: float) -> Means:
         """Return the means of values that are multiplied by a factor."""
@@ -78,12 +78,12 @@ def sums_by_group(values: F64, code: I64, groups: int) -> tuple[F64, F64, F64, F
     """
     columns = values.shape[1]
     count = np.bincount(code, minlength=groups).astype(np.float64)
-    several = np.empty((3, columns, groups))
+    sums = np.empty((3, columns, groups))
     for column in range(columns):
         for power in range(3):
             weights = values[:, column] ** (power + 1)
-            several[power, column] = np.bincount(code, weights, groups)
-    return np.broadcast_to(count, (columns, groups)).copy(), several[0], several[1], several[2]
+            sums[power, column] = np.bincount(code, weights, groups)
+    return np.broadcast_to(count, (columns, groups)).copy(), sums[0], sums[1], sums[2]
 
 
 def group_means(values: F64, code: I64, groups: int) -> Means:
@@ -115,8 +115,8 @@ def estimates(value: F64, variance: F64, third: F64, df: F64) -> MeanEstimates:
     """Return estimates; where the variance is 0 or not known there is no skewness."""
     with np.errstate(invalid="ignore", divide="ignore"):
         skewness = third / variance**1.5
-    known = np.isfinite(skewness)
-    return MeanEstimates(value, variance, np.where(known, skewness, 0.0), df)
+    is_finite = np.isfinite(skewness)
+    return MeanEstimates(value, variance, np.where(is_finite, skewness, 0.0), df)
 
 
 def of_means(means: Means) -> MeanEstimates:
@@ -124,14 +124,14 @@ def of_means(means: Means) -> MeanEstimates:
     return estimates(means.mean, means.variance, means.third, means.count - 1)
 
 
-def differences(one: Means, other: Means) -> MeanEstimates:
+def differences(first: Means, second: Means) -> MeanEstimates:
     """Return the differences of means of different users, with Welch's degrees of freedom."""
-    variance = one.variance + other.variance
+    variance = first.variance + second.variance
     with np.errstate(invalid="ignore", divide="ignore"):
         df = variance**2 / (
-            one.variance**2 / (one.count - 1) + other.variance**2 / (other.count - 1)
+            first.variance**2 / (first.count - 1) + second.variance**2 / (second.count - 1)
         )
-    of = estimates(one.mean - other.mean, variance, one.third - other.third, df)
+    of = estimates(first.mean - second.mean, variance, first.third - second.third, df)
     return replace(of, is_difference=True)
 
 
@@ -184,29 +184,30 @@ def _quantiles(df: F64, level: float) -> F64:
     return half_widths(flat, level).reshape(df.shape)
 
 
-def ratio_interval(one: Means, other: Means, level: float) -> tuple[float, float]:
+def ratio_interval(numerator: Means, denominator: Means, level: float) -> tuple[float, float]:
     """Return Fieller's interval of a ratio of two means of values that are at least 0.
 
-    The ratios r at which the mean of `one` does not differ from r times that of `other`, by the
-    test of `p_values_of`. Where the mean of `other` does not differ from 0, no finite interval
-    covers (Gleser and Hwang 1987): the ratio is not identified, and the ends are NaN and infinity.
+    The ratios r at which the mean of `numerator` does not differ from r times that of
+    `denominator`, by the test of `p_values_of`. Where the mean of `denominator` does not differ
+    from 0, no finite interval covers (Gleser and Hwang 1987): the ratio is not identified, and the
+    ends are NaN and infinity.
 
     Parameters
     ----------
-    one, other
+    numerator, denominator
         Single means of different users (arrays without axes).
     level
         Of the interval.
     """
-    alone = replace(of_means(other), is_difference=True)  # the limit of large ratios
+    alone = replace(of_means(denominator), is_difference=True)  # the limit of large ratios
     if not float(p_values_of(alone)) <= 1 - level:
         return math.nan, math.inf
 
     def is_inside(ratio: float) -> bool:
-        scaled = other.times(ratio)
-        return bool(p_values_of(differences(one, scaled)) > 1 - level)
+        scaled = denominator.times(ratio)
+        return bool(p_values_of(differences(numerator, scaled)) > 1 - level)
 
-    estimate = float(one.mean / other.mean)
+    estimate = float(numerator.mean / denominator.mean)
     low = 0.0 if is_inside(0.0) else _edge(is_inside, estimate, 0.0)
     top = max(estimate, _LEAST_RATIO)
     for _ in range(_HALVINGS):

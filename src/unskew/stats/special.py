@@ -30,8 +30,10 @@ def wilson(successes: ArrayLike, count: ArrayLike, level: float = 0.95) -> tuple
     share = np.asarray(successes, np.float64) / n
     middle = share + z * z / (2 * n)
     half = z * np.sqrt(share * (1 - share) / n + z * z / (4 * n * n))
-    whole = 1 + z * z / n
-    return np.maximum((middle - half) / whole, 0.0), np.minimum((middle + half) / whole, 1.0)
+    denominator = 1 + z * z / n
+    return np.maximum((middle - half) / denominator, 0.0), np.minimum(
+        (middle + half) / denominator, 1.0
+    )
 
 
 def student_t_sf(t: ArrayLike, df: ArrayLike) -> F64:
@@ -84,8 +86,8 @@ def half_widths(df: F64, level: float) -> F64:
     normal = NormalDist().inv_cdf((1 + level) / 2)
     return np.array(
         [
-            normal if math.isinf(one) else student_t_quantile((1 + level) / 2, float(one))
-            for one in df
+            normal if math.isinf(degrees) else student_t_quantile((1 + level) / 2, float(degrees))
+            for degrees in df
         ]
     )
 
@@ -110,10 +112,10 @@ def mean_interval(
         return None, None, None
     n = len(values)
     mean = math.fsum(values) / n
-    known = values[: n if first is None else min(first, n)]
-    if len(known) == 1:
+    independent = values[: n if first is None else min(first, n)]
+    if len(independent) == 1:
         return mean, None, None
-    half = _quantile(known, level) * math.sqrt(_variance(known) / n)
+    half = _quantile(independent, level) * math.sqrt(_variance(independent) / n)
     return mean, mean - half, mean + half
 
 
@@ -150,7 +152,7 @@ def _quantile(values: Sequence[float], level: float) -> float:
 def _variance(values: Sequence[float]) -> float:
     n = len(values)
     mean = math.fsum(values) / n
-    return math.fsum((one - mean) ** 2 for one in values) / (n - 1)
+    return math.fsum((value - mean) ** 2 for value in values) / (n - 1)
 
 
 def row_intervals(values: F64, level: float) -> tuple[F64, F64, F64]:
@@ -185,25 +187,25 @@ def share_interval(marks: Mask, repeat: NDArray[np.generic], level: float) -> In
     if not trials:
         return None, None, None
     share = int(marks.sum()) / trials
-    at = np.unique(repeat, return_inverse=True)[1]
-    size = np.bincount(at)
+    cluster = np.unique(repeat, return_inverse=True)[1]
+    size = np.bincount(cluster)
     repeats = size.size
     if repeats < 2:
         return share, None, None
     # The variance of a ratio of sums over repeats.
-    rest = np.bincount(at, marks) - share * size
-    variance = float((rest**2).sum()) * repeats / (repeats - 1) / trials**2
-    free = share * (1 - share)
+    residual = np.bincount(cluster, marks) - share * size
+    variance = float((residual**2).sum()) * repeats / (repeats - 1) / trials**2
+    binomial = share * (1 - share)
     count = float(trials)
     if variance > 0:
-        count = min(max(free / variance, float(repeats)), float(trials))
+        count = min(max(binomial / variance, float(repeats)), float(trials))
     t = student_t_quantile((1 + level) / 2, repeats - 1)
     middle = share + t * t / (2 * count)
-    half = t * math.sqrt(free / count + t * t / (4 * count * count))
-    whole = 1 + t * t / count
+    half = t * math.sqrt(binomial / count + t * t / (4 * count * count))
+    denominator = 1 + t * t / count
     # The ends are 0 and 1 exactly where the share is; rounding may miss them.
-    low = 0.0 if share == 0 else max((middle - half) / whole, 0.0)
-    return share, low, 1.0 if share == 1 else min((middle + half) / whole, 1.0)
+    low = 0.0 if share == 0 else max((middle - half) / denominator, 0.0)
+    return share, low, 1.0 if share == 1 else min((middle + half) / denominator, 1.0)
 
 
 def binomial_half_cdf(k: ArrayLike, n: ArrayLike) -> F64:
@@ -239,7 +241,7 @@ def _by_fraction(x: F64, y: F64, a: F64, b: F64) -> F64:
     log_y = np.where(y > 0.5, np.log1p(-np.minimum(x, 0.5)), np.log(y))
     front = np.exp(a * log_x + b * log_y - log_beta(a, b)) / a
     if x.size == 1:
-        return np.minimum(front * _fraction(*(float(one[0]) for one in (x, a, b))), 1.0)
+        return np.minimum(front * _fraction(*(float(column[0]) for column in (x, a, b))), 1.0)
     c = np.ones(x.shape)
     d = _away_from_zero(1 - (a + b) * x / (a + 1))
     fraction = d = 1 / d
@@ -260,19 +262,19 @@ def _by_fraction(x: F64, y: F64, a: F64, b: F64) -> F64:
 def _fraction(x: float, a: float, b: float) -> float:
     """Return the continued fraction of one value: the same steps, without the cost of arrays."""
 
-    def away(value: float) -> float:
+    def nonzero(value: float) -> float:
         return _TINY if abs(value) < _TINY else value
 
     c = 1.0
-    fraction = d = 1 / away(1 - (a + b) * x / (a + 1))
+    fraction = d = 1 / nonzero(1 - (a + b) * x / (a + 1))
     for m in range(1, _MOST_STEPS):
         even = m * (b - m) * x / ((a + 2 * m - 1) * (a + 2 * m))
-        d = 1 / away(1 + even * d)
-        c = away(1 + even / c)
+        d = 1 / nonzero(1 + even * d)
+        c = nonzero(1 + even / c)
         fraction = fraction * d * c
         odd = -(a + m) * (a + b + m) * x / ((a + 2 * m) * (a + 2 * m + 1))
-        d = 1 / away(1 + odd * d)
-        c = away(1 + odd / c)
+        d = 1 / nonzero(1 + odd * d)
+        c = nonzero(1 + odd / c)
         fraction = fraction * d * c
         if abs(d * c - 1) < 5e-15:
             break

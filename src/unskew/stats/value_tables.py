@@ -84,15 +84,15 @@ def _user_column(table: DataTable) -> str | None:
 
 
 def _column(table: DataTable, name: str) -> str | None:
-    return next((one for one in table.frame.columns if plain_name(one) == name), None)
+    return next((column for column in table.frame.columns if plain_name(column) == name), None)
 
 
 def _wide(table: DataTable, user: str) -> Values:
     systems = [name for name in table.frame.columns if name != user]
     users, codes = Ids.number(table.frame[user])
 
-    def named(at: int) -> str:
-        return f"user {users.values[int(codes[at])]!r}"
+    def named(row: int) -> str:
+        return f"user {users.values[int(codes[row])]!r}"
 
     _check_unique(table, codes.astype(np.int64), named)
     values = np.empty((len(users), len(systems)))
@@ -105,18 +105,18 @@ def _long(table: DataTable, user: str, system: str) -> Values:
     users, codes = Ids.number(table.frame[user])
     systems, places = _levels(table, system)
     metric = _column(table, "metric")
-    rest = [name for name in table.frame.columns if name not in (user, system, metric)]
-    ratios = [name for name in rest if name.endswith("/den")]
+    columns = [name for name in table.frame.columns if name not in (user, system, metric)]
+    ratios = [name for name in columns if name.endswith("/den")]
     if ratios:
         raise DataError(
             f"{table.source}: {ratios[0].removesuffix('/den')} is a ratio of sums, which has no "
             f"value per user that averages to it: leave it and {ratios[0]!r} out"
         )
-    if not rest or (metric is not None and len(rest) > 1):
-        wanted = "one column of values" if metric is not None else "a column per metric"
+    if not columns or (metric is not None and len(columns) > 1):
+        requirement = "one column of values" if metric is not None else "a column per metric"
         raise DataError(
             f"{table.source}: beside {', '.join(filter(None, (user, system, metric)))} "
-            f"{wanted} is needed, there are: {', '.join(rest) or 'none'}"
+            f"{requirement} is needed, there are: {', '.join(columns) or 'none'}"
         )
     if metric is None:
         cell = codes * np.int64(len(systems)) + places
@@ -124,9 +124,9 @@ def _long(table: DataTable, user: str, system: str) -> Values:
         return Values(
             users,
             systems,
-            {name: _placed(_numbers(table, name, user), cell, users, systems) for name in rest},
+            {name: _placed(_numbers(table, name, user), cell, users, systems) for name in columns},
         )
-    numbers = _numbers(table, rest[0], user)
+    numbers = _numbers(table, columns[0], user)
     names, kinds = _levels(table, metric)
     of = {}
     for number, name in enumerate(names):
@@ -153,9 +153,9 @@ def _levels(table: DataTable, name: str) -> tuple[tuple[str, ...], I64]:
             f"the first: row {int(missing.arg_true()[0]) + 1}"
         )
     text = column.cast(pl.String)
-    known = text.unique(maintain_order=True)
-    numbers = text.replace_strict(known, np.arange(len(known)), return_dtype=pl.Int64)
-    return tuple(known.to_list()), numbers.to_numpy()
+    distinct = text.unique(maintain_order=True)
+    numbers = text.replace_strict(distinct, np.arange(len(distinct)), return_dtype=pl.Int64)
+    return tuple(distinct.to_list()), numbers.to_numpy()
 
 
 def _numbers(table: DataTable, name: str, user: str) -> F64:
@@ -189,8 +189,8 @@ def _check_cells(
 ) -> None:
     """Raise an error for a second value of a user and system, and for a missing one."""
 
-    def named(at: int) -> str:
-        user, system = divmod(int(cell[at]), len(systems))
+    def named(row: int) -> str:
+        user, system = divmod(int(cell[row]), len(systems))
         return f"{name}user {users.values[user]!r} and system {systems[system]!r}"
 
     _check_unique(table, cell, named, rows)
@@ -214,10 +214,10 @@ def _check_unique(
         return
     again = np.ones(cell.size, np.bool_)
     again[first] = False
-    at = int(np.argmax(again))
-    before = int(first[np.searchsorted(distinct, cell[at])])
-    row, earlier = (int(one if rows is None else rows[one]) + 1 for one in (at, before))
+    repeat = int(np.argmax(again))
+    before = int(first[np.searchsorted(distinct, cell[repeat])])
+    row, earlier = (int(index if rows is None else rows[index]) + 1 for index in (repeat, before))
     raise DataError(
         f"{table.source}: {counted(int(again.sum()), 'row repeats', 'rows repeat')} an earlier "
-        f"one, the first: row {row} is of {named(at)}, and so is row {earlier}; {REMEDY}"
+        f"one, the first: row {row} is of {named(repeat)}, and so is row {earlier}; {REMEDY}"
     )

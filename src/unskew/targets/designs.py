@@ -95,9 +95,7 @@ class Targets(DrawKeyed):
         FIXED,
     )
     by: str = choice(
-        "uniform",
-        "Draw `uniform`, or by `popularity` (in proportion to training ratings).",
-        BY,
+        "uniform", "Draw `uniform`, or by `popularity` (in proportion to training ratings).", BY
     )
     fresh: bool = flag(True, 'With `relevant="one"`: draw others for each list, or once per user.')
     strata: int | Callable[[Split], Any] | None = declare(
@@ -182,14 +180,16 @@ class Targets(DrawKeyed):
     def __repr__(self) -> str:
         name, settings = "Targets", self.describe()
         # The name that says most: one with more settings is a special case of the others.
-        for one in sorted(NAMED.values(), key=lambda one: -len(one.settings) - len(one.shown)):
-            if one.fits(self):
-                usual = {**{one.name: one.default for one in fields(self)}, **one.shown}
-                name = one.build.__name__
+        for named in sorted(
+            NAMED.values(), key=lambda candidate: -len(candidate.settings) - len(candidate.defaults)
+        ):
+            if named.fits(self):
+                usual = {**{field.name: field.default for field in fields(self)}, **named.defaults}
+                name = named.build.__name__
                 settings = {
                     key: value
                     for key, value in settings.items()
-                    if key not in one.settings and (value != usual[key] or key in one.shown)
+                    if key not in named.settings and (value != usual[key] or key in named.defaults)
                 }
                 break
         return f"{name}({', '.join(f'{key}={value!r}' for key, value in settings.items())})"
@@ -283,13 +283,13 @@ class NamedDesign:
 
     build: Callable[..., Targets]
     settings: Mapping[str, Any]
-    shown: Mapping[str, Any] = field(default_factory=dict)
+    defaults: Mapping[str, Any] = field(default_factory=dict)
     """Defaults that differ from those of `Targets`: always shown."""
 
     def fits(self, targets: Targets) -> bool:
         """Tell whether a design can be written by this name."""
-        known = all(getattr(targets, key) == value for key, value in self.settings.items())
-        return known and all(getattr(targets, key) is not None for key in self.shown)
+        matches = all(getattr(targets, key) == value for key, value in self.settings.items())
+        return matches and all(getattr(targets, key) is not None for key in self.defaults)
 
 
 NAMED = {
@@ -311,9 +311,9 @@ NAMED = {
 }
 """The designs by their names in plans: a new one is a function above and a line here."""
 BY_NAME = {
-    name: one.build
-    for name, one in NAMED.items()
-    if one.settings["relevant"] == "all" and not one.shown
+    name: design.build
+    for name, design in NAMED.items()
+    if design.settings["relevant"] == "all" and not design.defaults
 }
 """Designs with one list per user, by their names on the command line."""
 
@@ -341,30 +341,30 @@ def _lay(
     targets: Targets,
     split: Split,
     tests: Ratings,
-    known: Ratings | None,
+    earlier: Ratings | None,
     relevance: Relevance,
     seed: int,
 ) -> TargetLists:
     """Say which lists there are and how many targets each has."""
     n, train = targets.drawn, split.train
-    barred = train if known is None else union(train, known)
+    barred = train if earlier is None else union(train, earlier)
     strata = _strata(targets, split, relevance)
     pool = _candidates(targets, split, tests, strata)
     liked = relevance.is_liked(tests.value)
     fixed = frozen((liked if targets.fixed == "liked" else np.ones_like(liked)).astype(np.uint8))
-    asked, facts = _asked(targets, split, tests, liked, pool.home, strata, barred)
+    queries, facts = _asked(targets, split, tests, liked, pool.stratum, strata, barred)
     facts = {"candidates": int(pool.cand.size), **facts}
-    if known is not None:
-        facts["known"] = len(known)
+    if earlier is not None:
+        facts["known"] = len(earlier)
     weight = item_counts(train) if targets.by == "popularity" else np.zeros(0, np.int64)
-    free = _free(asked, pool, weight, barred, tests, fixed)
+    available = _free(queries, pool, weight, barred, tests, fixed)
     if n is not None:
-        asked, free = _with_enough(targets, n, asked, free, tests, facts)
-    if not asked.user.size:
+        queries, available = _with_enough(targets, n, queries, available, tests, facts)
+    if not queries.user.size:
         raise _no_list(targets, relevance, facts)
-    size = free.copy() if n is None else np.minimum(free, n)
-    size += 1 if targets.relevant == "one" else _fixed_sizes(asked, pool, barred, tests, fixed)
-    facts |= {"lists": int(asked.user.size), "least": int(size.min()), "most": int(size.max())}
+    size = available.copy() if n is None else np.minimum(available, n)
+    size += 1 if targets.relevant == "one" else _fixed_sizes(queries, pool, barred, tests, fixed)
+    facts |= {"lists": int(queries.user.size), "least": int(size.min()), "most": int(size.max())}
     if strata is not None:
         facts["strata"] = strata.facts
     cumulative, heaviest = _weights(weight, pool, n)
@@ -373,15 +373,15 @@ def _lay(
         train=train,
         tests=tests,
         relevance=relevance,
-        user=asked.user,
-        anchor=asked.anchor,
-        stratum=asked.stratum,
+        user=queries.user,
+        anchor=queries.anchor,
+        stratum=queries.stratum,
         size=frozen(size),
         source=DrawnTargets(
             n=n,
             fresh=targets.fresh,
             key=key_of(seed, "targets"),
-            free=free,
+            available=available,
             pool=pool,
             fixed=fixed,
             weight=frozen(weight),
@@ -393,40 +393,42 @@ def _lay(
         seed=int(seed),
         facts=facts,
         notes=_remarks(targets, facts),
-        known=known,
+        known=earlier,
     )
 
 
-def _free(asked: _Asked, pool: Pool, weight: I64, train: Ratings, tests: Ratings, fixed: U8) -> I64:
+def _free(
+    queries: _Asked, pool: Pool, weight: I64, train: Ratings, tests: Ratings, fixed: U8
+) -> I64:
     """Count the others that each list could have."""
     from unskew.targets import kernels
 
-    free = np.empty(asked.user.size, np.int64)
+    available = np.empty(queries.user.size, np.int64)
     kernels.count_others(
-        user=asked.user,
-        stratum=asked.stratum,
+        user=queries.user,
+        stratum=queries.stratum,
         cand_start=pool.cand_start,
-        home=pool.home,
+        item_stratum=pool.stratum,
         weight=frozen(weight),
         train_start=train.start,
         train_item=train.item,
         test_start=tests.start,
         test_item=tests.item,
         fixed=fixed,
-        count=free,
+        count=available,
     )
-    return frozen(free)
+    return frozen(available)
 
 
-def _fixed_sizes(asked: _Asked, pool: Pool, train: Ratings, tests: Ratings, fixed: U8) -> I64:
+def _fixed_sizes(queries: _Asked, pool: Pool, train: Ratings, tests: Ratings, fixed: U8) -> I64:
     """Count the items that are in each list whatever is drawn."""
     from unskew.targets import kernels
 
-    sizes = np.empty(asked.user.size, np.int64)
+    sizes = np.empty(queries.user.size, np.int64)
     kernels.fixed_sizes(
-        user=asked.user,
-        stratum=asked.stratum,
-        home=pool.home,
+        user=queries.user,
+        stratum=queries.stratum,
+        item_stratum=pool.stratum,
         train_start=train.start,
         train_item=train.item,
         test_start=tests.start,
@@ -438,17 +440,17 @@ def _fixed_sizes(asked: _Asked, pool: Pool, train: Ratings, tests: Ratings, fixe
 
 
 def _with_enough(
-    targets: Targets, n: int, asked: _Asked, free: I64, tests: Ratings, facts: dict[str, Any]
+    targets: Targets, n: int, queries: _Asked, available: I64, tests: Ratings, facts: dict[str, Any]
 ) -> tuple[_Asked, I64]:
     """Treat lists with too few candidates as `shortage` says; count them in the facts."""
-    short = free < n
+    short = available < n
     facts["short_lists"] = int(np.count_nonzero(short))
     if facts["short_lists"] and targets.shortage == "error":
-        raise _too_few(n, free, asked.user, tests)
+        raise _too_few(n, available, queries.user, tests)
     if targets.shortage == "skip":
         facts["skipped_lists"] = facts["short_lists"]
-        asked, free = asked.take(~short), frozen(free[~short])
-    return asked, free
+        queries, available = queries.take(~short), frozen(available[~short])
+    return queries, available
 
 
 def _no_list(targets: Targets, relevance: Relevance, facts: Mapping[str, Any]) -> DataError:
@@ -473,8 +475,8 @@ def _strata(targets: Targets, split: Split, relevance: Relevance) -> Strata | No
 def _stated_strata(stratum: Any, items: int) -> Strata:
     """Check the strata that a function returned."""
     numbers = np.asarray(stratum)
-    whole = np.issubdtype(numbers.dtype, np.integer) and numbers.shape == (items,)
-    if not whole or numbers.min(initial=0) < 0:
+    are_integers = np.issubdtype(numbers.dtype, np.integer) and numbers.shape == (items,)
+    if not are_integers or numbers.min(initial=0) < 0:
         raise DataError(
             f"strata: the function must return a whole number from 0 up for each of the "
             f"{items:,} items, got {numbers.dtype} of shape {numbers.shape}"
@@ -486,27 +488,27 @@ def _stated_strata(stratum: Any, items: int) -> Strata:
 
 def _candidates(targets: Targets, split: Split, tests: Ratings, strata: Strata | None) -> Pool:
     """Collect the candidates, stratum by stratum."""
-    given, items = targets.candidates, len(tests.items)
-    if callable(given):
-        given = given(split)
-    if isinstance(given, str):
-        choose("candidates", given, CANDIDATES)
-        counted = {"test": tests, "train": split.train}.get(given)
+    source, items = targets.candidates, len(tests.items)
+    if callable(source):
+        source = source(split)
+    if isinstance(source, str):
+        choose("candidates", source, CANDIDATES)
+        counted = {"test": tests, "train": split.train}.get(source)
         mask = np.ones(items, np.bool_) if counted is None else item_counts(counted) > 0
-    elif isinstance(given, np.ndarray) and given.dtype == np.bool_ and given.shape == (items,):
-        mask = given
+    elif isinstance(source, np.ndarray) and source.dtype == np.bool_ and source.shape == (items,):
+        mask = source
     else:
         mask = np.zeros(items, np.bool_)
-        mask[_codes(list(given), tests)] = True
+        mask[_codes(list(source), tests)] = True
     stratum = np.zeros(items, np.int32) if strata is None else strata.stratum
-    home = np.where(mask, stratum, -1).astype(np.int32)
-    return Pool.of(home, 1 if strata is None else strata.m)
+    item_stratum = np.where(mask, stratum, -1).astype(np.int32)
+    return Pool.of(item_stratum, 1 if strata is None else strata.m)
 
 
-def _codes(given: list[Any], tests: Ratings) -> I32:
-    codes = tests.items.codes(given)
+def _codes(ids: list[Any], tests: Ratings) -> I32:
+    codes = tests.items.codes(ids)
     if (codes < 0).any():
-        first = given[int(np.argmax(codes < 0))]
+        first = ids[int(np.argmax(codes < 0))]
         raise DataError(
             f"{np.count_nonzero(codes < 0):,} of the given candidates are unknown, the first: "
             f"{first!r}; give ids that occur in the ratings"
@@ -519,27 +521,27 @@ def _asked(
     split: Split,
     tests: Ratings,
     liked: Mask,
-    home: I32,
+    item_stratum: I32,
     strata: Strata | None,
     barred: Ratings,
 ) -> tuple[_Asked, dict[str, Any]]:
     """Return user, anchor and stratum of every list, and what could not be asked for."""
     again = shared_rows(tests, barred)
-    inside = home[tests.item] >= 0
+    inside = item_stratum[tests.item] >= 0
     judged = split.judged
     asks = np.ones(len(tests), np.bool_) if judged is None else judged[tests.user]
     if targets.relevant == "one":
         rows = np.flatnonzero(liked & inside & ~again & asks)
         user, anchor = tests.user[rows], tests.item[rows]
-        stratum = home[anchor] if strata is not None else np.full(rows.size, -1, np.int32)
+        stratum = item_stratum[anchor] if strata is not None else np.full(rows.size, -1, np.int32)
         facts: dict[str, Any] = {"outside": int(np.count_nonzero(liked & ~inside & asks))}
     else:
         m = 1 if strata is None else strata.m
         everyone = np.arange(len(tests.users), dtype=np.int32)
         everyone = everyone if judged is None else everyone[judged]
         user, anchor = np.repeat(everyone, m), np.full(everyone.size * m, -1, np.int32)
-        one = np.full(everyone.size, -1, np.int32)
-        stratum = one if strata is None else np.tile(np.arange(m, dtype=np.int32), everyone.size)
+        none = np.full(everyone.size, -1, np.int32)
+        stratum = none if strata is None else np.tile(np.arange(m, dtype=np.int32), everyone.size)
         facts = {"outside": int(np.count_nonzero(~inside & asks))}
     facts["in_training"] = int(np.count_nonzero(again & asks))
     if judged is not None:
@@ -549,22 +551,22 @@ def _asked(
 
 def _weights(weight: I64, pool: Pool, n: int | None) -> tuple[I64, I64]:
     """Return summed weights of the candidates, and those of each stratum's n heaviest."""
-    m, at = pool.cand_start.size - 1, pool.cand_start
+    m, start = pool.cand_start.size - 1, pool.cand_start
     if not weight.size:
         return frozen(np.zeros(0, np.int64)), frozen(np.zeros(m, np.int64))
     weights = weight[pool.cand]
-    parts = [np.sort(weights[at[s] : at[s + 1]])[::-1] for s in range(m)]
+    parts = [np.sort(weights[start[s] : start[s + 1]])[::-1] for s in range(m)]
     heaviest = np.array([int(part[:n].sum()) for part in parts])
     return frozen(np.append(0, np.cumsum(weights))), frozen(heaviest)
 
 
-def _too_few(n: int, free: I64, user: I32, tests: Ratings) -> DataError:
-    row = int(np.argmin(free))
+def _too_few(n: int, available: I64, user: I32, tests: Ratings) -> DataError:
+    row = int(np.argmin(available))
     return DataError(
-        f"others={n}: {np.count_nonzero(free < n):,} of {free.size:,} lists have fewer "
+        f"others={n}: {np.count_nonzero(available < n):,} of {available.size:,} lists have fewer "
         f"candidates; one of user {tests.users.values[int(user[row])]!r} has the fewest, "
-        f"{int(free[row]):,}; ask for at most {int(free[row]):,}, or use shortage='shorten' or "
-        "'skip'"
+        f"{int(available[row]):,}; ask for at most {int(available[row]):,}, or use "
+        "shortage='shorten' or 'skip'"
     )
 
 
@@ -578,8 +580,8 @@ def _remarks(targets: Targets, facts: Mapping[str, Any]) -> tuple[str, ...]:
         )
     if facts.get("short_lists"):
         result = "left out" if targets.shortage == "skip" else "shorter"
-        one, many = (f"{noun} with too few candidates" for noun in ("list", "lists"))
-        short = counted(facts["short_lists"], f"{one} is", f"{many} are")
+        singular, plural = (f"{noun} with too few candidates" for noun in ("list", "lists"))
+        short = counted(facts["short_lists"], f"{singular} is", f"{plural} are")
         notes.append(f"targets: {short} {result}")
     if facts["outside"]:
         result = "ask for no list" if targets.relevant == "one" else "cannot be found by any system"

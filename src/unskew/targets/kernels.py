@@ -42,7 +42,7 @@ def count_others(
     user: I32,
     stratum: I32,
     cand_start: I64,
-    home: I32,
+    item_stratum: I32,
     weight: I64,
     train_start: I64,
     train_item: I32,
@@ -53,34 +53,34 @@ def count_others(
 ) -> None:
     """Count the candidates from which each list's others come; lists stand user by user.
 
-    `home` is each item's stratum (-1: no candidate). With weights, items of weight 0 are never
-    drawn and do not count.
+    `item_stratum` is each item's stratum (-1: no candidate). With weights, items of weight 0 are
+    never drawn and do not count.
     """
     m = cand_start.size - 1
-    barred = np.full(home.size, -1, np.int32)
-    free = np.empty(m, np.int64)
-    drawn = np.zeros(m, np.int64)
-    for i in range(home.size):
-        if home[i] >= 0 and (weight.size == 0 or weight[i] > 0):
-            drawn[home[i]] += 1
+    barred = np.full(item_stratum.size, -1, np.int32)
+    available = np.empty(m, np.int64)
+    drawable_counts = np.zeros(m, np.int64)
+    for i in range(item_stratum.size):
+        if item_stratum[i] >= 0 and (weight.size == 0 or weight[i] > 0):
+            drawable_counts[item_stratum[i]] += 1
     last = -1
     for row in range(user.size):
         u = user[row]
         if u != last:
             last = u
             for s in range(m):
-                free[s] = drawn[s]
+                available[s] = drawable_counts[s]
             for j in range(train_start[u], train_start[u + 1]):
                 i = train_item[j]
                 barred[i] = u
-                if home[i] >= 0 and (weight.size == 0 or weight[i] > 0):
-                    free[home[i]] -= 1
+                if item_stratum[i] >= 0 and (weight.size == 0 or weight[i] > 0):
+                    available[item_stratum[i]] -= 1
             for j in range(test_start[u], test_start[u + 1]):
                 i = test_item[j]
-                drawable = home[i] >= 0 and (weight.size == 0 or weight[i] > 0)
+                drawable = item_stratum[i] >= 0 and (weight.size == 0 or weight[i] > 0)
                 if fixed[j] and barred[i] != u and drawable:
-                    free[home[i]] -= 1
-        count[row] = free[max(stratum[row], 0)]
+                    available[item_stratum[i]] -= 1
+        count[row] = available[max(stratum[row], 0)]
 
 
 @kernel
@@ -94,13 +94,13 @@ def draw_others(
     taken: I64,
     stamp: int,
     n: int,
-    free: int,
+    available: int,
     spare: int,
     state: np.uint64,
     out: I32,
     clock: F64,
 ) -> int:
-    """Draw n of the `free` candidates in cand[low:high] that are not barred; return how many.
+    """Draw n of the `available` candidates in cand[low:high] that are not barred; return how many.
 
     Few of many: draw, and draw again what is barred or taken. Else each candidate in turn is
     taken with the probability that it still has (Knuth's selection sampling), or, with weights,
@@ -113,20 +113,20 @@ def draw_others(
     base = cumulative[low] if weighted else 0
     total = cumulative[high] - base if weighted else size
     count = 0
-    if n == free and not weighted:
+    if n == available and not weighted:
         for c in range(low, high):
             if barred[cand[c]] != u:
                 out[count] = cand[c]
                 count += 1
         return count
-    if 4 * n <= free and (16 * spare >= total if weighted else 2 * free >= size):
+    if 4 * n <= available and (16 * spare >= total if weighted else 2 * available >= size):
         step = 0
         while count < n:
             bits = second(state, step)
             step += 1
             if weighted:
-                place = base + np.int64(bits % np.uint64(total))
-                c = first_beyond(cumulative, low + 1, high + 1, int(place)) - 1
+                target = base + np.int64(bits % np.uint64(total))
+                c = first_beyond(cumulative, low + 1, high + 1, int(target)) - 1
             else:
                 c = low + int(((bits >> _32) * np.uint64(size)) >> _32)
             i = cand[c]
@@ -136,7 +136,7 @@ def draw_others(
                 count += 1
         return count
     if not weighted:
-        left = free
+        left = available
         for c in range(low, high):
             i = cand[c]
             if barred[i] != u:
@@ -164,7 +164,7 @@ def free_weight(
     u: int,
     cand_start: I64,
     cumulative: I64,
-    home: I32,
+    item_stratum: I32,
     weight: I64,
     train_start: I64,
     train_item: I32,
@@ -177,11 +177,11 @@ def free_weight(
     for s in range(loose.size):
         loose[s] = cumulative[cand_start[s + 1]] - cumulative[cand_start[s]]
     for j in range(train_start[u], train_start[u + 1]):
-        if home[train_item[j]] >= 0:
-            loose[home[train_item[j]]] -= weight[train_item[j]]
+        if item_stratum[train_item[j]] >= 0:
+            loose[item_stratum[train_item[j]]] -= weight[train_item[j]]
     for j in range(test_start[u], test_start[u + 1]):
-        if fixed[j] and home[test_item[j]] >= 0:
-            loose[home[test_item[j]]] -= weight[test_item[j]]
+        if fixed[j] and item_stratum[test_item[j]] >= 0:
+            loose[item_stratum[test_item[j]]] -= weight[test_item[j]]
 
 
 @kernel
@@ -192,12 +192,12 @@ def draw_lists(
     lo: int,
     hi: int,
     n: int,
-    free: I64,
+    available: I64,
     key: np.uint64,
     fresh: bool,
     cand: I32,
     cand_start: I64,
-    home: I32,
+    item_stratum: I32,
     cumulative: I64,
     weight: I64,
     heaviest: I64,
@@ -213,7 +213,7 @@ def draw_lists(
 
     `heaviest` is, for each stratum, what its n heaviest candidates weigh together.
     """
-    items = home.size
+    items = item_stratum.size
     barred = np.full(items, -1, np.int32)
     taken = np.full(items, -1, np.int64)
     others = np.empty(cand.size, np.int32)
@@ -231,7 +231,7 @@ def draw_lists(
                     u,
                     cand_start,
                     cumulative,
-                    home,
+                    item_stratum,
                     weight,
                     train_start,
                     train_item,
@@ -242,9 +242,9 @@ def draw_lists(
                 )
         s = max(stratum[row], 0)
         low, high = cand_start[s], cand_start[s + 1]
-        asked = free[row] if n < 0 else min(n, free[row])
-        own = anchor[row] + 1 if fresh else 0
-        state = first(key, (np.int64(u) * (items + 1) + own) * (cand_start.size - 1) + s)
+        number = available[row] if n < 0 else min(n, available[row])
+        salt = anchor[row] + 1 if fresh else 0
+        state = first(key, (np.int64(u) * (items + 1) + salt) * (cand_start.size - 1) + s)
         spare = loose[s] - heaviest[s] if weight.size else 0
         count = draw_others(
             u,
@@ -255,17 +255,17 @@ def draw_lists(
             barred,
             taken,
             row,
-            asked,
-            free[row],
+            number,
+            available[row],
             spare,
             state,
             others,
             clock,
         )
-        at = start[row - lo]
+        begin = start[row - lo]
         for c in range(count):
-            item[at + c] = others[c]
-        end = at + count
+            item[begin + c] = others[c]
+        end = begin + count
         if anchor[row] >= 0:
             item[end] = anchor[row]
             end += 1
@@ -274,16 +274,16 @@ def draw_lists(
                 i = test_item[j]
                 if (
                     fixed[j]
-                    and home[i] == s
+                    and item_stratum[i] == s
                     and not in_sorted(train_item, train_start[u], train_start[u + 1], i)
                 ):
                     item[end] = i
                     end += 1
-        if ascend(item, at, at + count):
-            merge_tail(item, at, at + count, end, others)
+        if ascend(item, begin, begin + count):
+            merge_tail(item, begin, begin + count, end, others)
         else:
-            spread(item, at, end, items, others, heads)
-            sort_rising(item, at, end)
+            spread(item, begin, end, items, others, heads)
+            sort_rising(item, begin, end)
 
 
 @kernel
@@ -321,29 +321,29 @@ def merge_tail(item: I32, low: int, middle: int, high: int, space: I32) -> None:
     size = high - middle
     for c in range(size):
         space[c] = item[middle + c]
-    a, b, at = middle - 1, size - 1, high - 1
+    a, b, position = middle - 1, size - 1, high - 1
     while b >= 0:
         if a >= low and item[a] > space[b]:
-            item[at] = item[a]
+            item[position] = item[a]
             a -= 1
         else:
-            item[at] = space[b]
+            item[position] = space[b]
             b -= 1
-        at -= 1
+        position -= 1
 
 
 @kernel
-def in_sorted(item: I32, low: int, high: int, wanted: int) -> bool:
+def in_sorted(item: I32, low: int, high: int, number: int) -> bool:
     """Tell whether item[low:high], ascending, holds a number."""
-    at = first_from(item, low, high, wanted)
-    return bool(at < high and item[at] == wanted)
+    position = first_from(item, low, high, number)
+    return bool(position < high and item[position] == number)
 
 
 @kernel
 def fixed_sizes(
     user: I32,
     stratum: I32,
-    home: I32,
+    item_stratum: I32,
     train_start: I64,
     train_item: I32,
     test_start: I64,
@@ -357,7 +357,7 @@ def fixed_sizes(
         s = max(stratum[row], 0)
         count = 0
         for j in range(test_start[u], test_start[u + 1]):
-            if fixed[j] and home[test_item[j]] == s:
+            if fixed[j] and item_stratum[test_item[j]] == s:
                 count += not in_sorted(train_item, train_start[u], train_start[u + 1], test_item[j])
         size[row] = count
 
@@ -379,18 +379,18 @@ def meet_targets(
 
     Judgments marked in `missed` (if any are) come along even where they are no targets.
     """
-    found = 0
+    count = 0
     for row in range(lo, hi):
         u = user[row]
-        at, end = start[row - lo], start[row - lo + 1]
+        position, end = start[row - lo], start[row - lo + 1]
         for j in range(judged_start[u], judged_start[u + 1]):
-            while at < end and item[at] < judged_item[j]:
-                at += 1
-            if (at < end and item[at] == judged_item[j]) or (missed.size and missed[j]):
-                judgment[found] = j
-                found += 1
-        first_row[row - lo + 1] = found
-    return found
+            while position < end and item[position] < judged_item[j]:
+                position += 1
+            if (position < end and item[position] == judged_item[j]) or (missed.size and missed[j]):
+                judgment[count] = j
+                count += 1
+        first_row[row - lo + 1] = count
+    return count
 
 
 @kernel
@@ -398,7 +398,7 @@ def first_trained(user: I32, start: I64, item: I32, train_start: I64, train_item
     """Return the first list that holds an item of its user's training ratings, or -1."""
     for row in range(user.size):
         low, high = train_start[user[row]], train_start[user[row] + 1]
-        for at in range(start[row], start[row + 1]):
-            if in_sorted(train_item, low, high, item[at]):
+        for position in range(start[row], start[row + 1]):
+            if in_sorted(train_item, low, high, item[position]):
                 return row
     return -1

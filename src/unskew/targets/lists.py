@@ -58,8 +58,8 @@ class TargetLists:
         return int(self.user.size)
 
     def __repr__(self) -> str:
-        least, most = (int(self.size.min()), int(self.size.max())) if len(self) else (0, 0)
-        return f"TargetLists({counted(len(self), 'list')}, {least:,} to {most:,} items each)"
+        lowest, highest = (int(self.size.min()), int(self.size.max())) if len(self) else (0, 0)
+        return f"TargetLists({counted(len(self), 'list')}, {lowest:,} to {highest:,} items each)"
 
     def _repr_html_(self) -> str:
         from unskew.report.notebook_view import card
@@ -123,13 +123,13 @@ class TargetLists:
     def free(self) -> I64:
         """How many others each list could have, of which some are drawn; not of lists read."""
         assert isinstance(self.source, DrawnTargets)
-        return self.source.free
+        return self.source.available
 
     @property
     def candidates(self) -> Mask:
         """Which items can be targets at all."""
         if isinstance(self.source, DrawnTargets):
-            return self.source.pool.home >= 0
+            return self.source.pool.stratum >= 0
         return np.bincount(self.source.item, minlength=len(self.tests.items)) > 0
 
     @property
@@ -151,9 +151,9 @@ class TargetLists:
                 "leave exact out, or evaluate(lists, models)"
             )
         start = self._start[lo : hi + 1] - self._start[lo]
-        kept = self.__dict__.get("kept")  # what is asked for once is not worth to be kept
-        if kept is not None:
-            return start, kept[self._start[lo] : self._start[hi]].astype(np.int32)
+        items = self.__dict__.get("kept")  # what is asked for once is not worth to be kept
+        if items is not None:
+            return start, items[self._start[lo] : self._start[hi]].astype(np.int32)
         return start, self.source.items(self, lo, hi, start)
 
     @cached_property
@@ -184,12 +184,12 @@ class TargetLists:
         """Cut lists lo..hi into blocks of a bounded number of items."""
         end = len(self) if hi is None else hi
         before = self._start[lo : end + 1] - self._start[lo]  # targets before each list
-        at = 0
-        while lo + at < end:
-            room = np.searchsorted(before, before[at] + BLOCK_ITEMS, side="right")
-            stop = max(int(room) - 1, at + 1)
-            yield lo + at, lo + stop
-            at = stop
+        first = 0
+        while lo + first < end:
+            limit = np.searchsorted(before, before[first] + BLOCK_ITEMS, side="right")
+            stop = max(int(limit) - 1, first + 1)
+            yield lo + first, lo + stop
+            first = stop
 
     @cached_property
     def judgments(self) -> Ratings:
@@ -238,19 +238,19 @@ class TargetLists:
 class Pool:
     """Candidate items, stratum by stratum."""
 
-    home: I32
+    stratum: I32
     """Each item's stratum, -1 if it is no candidate."""
     cand: I32
     """The candidates of one stratum after the other, ascending in each."""
     cand_start: I64
 
     @classmethod
-    def of(cls, home: I32, m: int) -> Pool:
+    def of(cls, stratum: I32, m: int) -> Pool:
         """Group the candidates by stratum."""
-        outside = int(np.count_nonzero(home < 0))
-        cand = np.argsort(home, kind="stable")[outside:].astype(np.int32)
-        sizes = np.bincount(home[cand], minlength=m)
-        return cls(frozen(home), frozen(cand), frozen(np.append(0, np.cumsum(sizes))))
+        outside = int(np.count_nonzero(stratum < 0))
+        cand = np.argsort(stratum, kind="stable")[outside:].astype(np.int32)
+        sizes = np.bincount(stratum[cand], minlength=m)
+        return cls(frozen(stratum), frozen(cand), frozen(np.append(0, np.cumsum(sizes))))
 
 
 @dataclass(frozen=True, eq=False)
@@ -263,7 +263,7 @@ class DrawnTargets:
     """Whether others are drawn anew for each list of a user."""
     key: int
     """What the draws are seeded with."""
-    free: I64
+    available: I64
     """How many others each list could have."""
     pool: Pool
     fixed: U8
@@ -287,12 +287,12 @@ class DrawnTargets:
             lo=lo,
             hi=hi,
             n=-1 if self.n is None else self.n,
-            free=self.free,
+            available=self.available,
             key=np.uint64(self.key),
             fresh=self.fresh,
             cand=self.pool.cand,
             cand_start=self.pool.cand_start,
-            home=self.pool.home,
+            item_stratum=self.pool.stratum,
             cumulative=self.cumulative,
             weight=self.weight,
             heaviest=self.heaviest,
@@ -349,8 +349,8 @@ def _of_users(lists: TargetLists) -> Ratings:
 def _anchors(lists: TargetLists) -> Ratings:
     """Return the one relevant item of each list, which is all that is known to be in it."""
     tests = lists.tests
-    many = np.int64(len(tests.items))
-    rows = np.searchsorted(tests.user * many + tests.item, lists.user * many + lists.anchor)
+    items = np.int64(len(tests.items))
+    rows = np.searchsorted(tests.user * items + tests.item, lists.user * items + lists.anchor)
     return _of_lists(lists, rows, np.arange(len(lists), dtype=np.int32))
 
 
@@ -368,9 +368,9 @@ def _judgments(lists: TargetLists) -> Ratings:
         start, item = lists.block(lo, hi)
         users = lists.user[lo:hi]
         judged = tests.start[users + 1] - tests.start[users]
-        most = judged if missed.size else np.minimum(lists.size[lo:hi], judged)
+        limits = judged if missed.size else np.minimum(lists.size[lo:hi], judged)
         first = np.zeros(hi - lo + 1, np.int64)
-        judgment = np.empty(int(most.sum()), np.int64)
+        judgment = np.empty(int(limits.sum()), np.int64)
         number = kernels.meet_targets(
             user=lists.user,
             start=frozen(start),

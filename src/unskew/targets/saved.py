@@ -53,20 +53,20 @@ def save_targets(lists: TargetLists, folder: str | os.PathLike[str]) -> Path:
     folder
         A new or empty folder.
     """
-    home = Path(folder)
-    if home.exists() and (not home.is_dir() or any(home.iterdir())):
-        raise DataError(f"{home} already exists and is not empty: name a new folder")
-    with replacing_folder(home) as part:
+    path = Path(folder)
+    if path.exists() and (not path.is_dir() or any(path.iterdir())):
+        raise DataError(f"{path} already exists and is not empty: name a new folder")
+    with replacing_folder(path) as part:
         _write(lists, part)
-    return home
+    return path
 
 
-def _write(lists: TargetLists, home: Path) -> None:
+def _write(lists: TargetLists, folder: Path) -> None:
     digests = {}
     for number, (lo, hi) in enumerate(lists.blocks()):
         name = f"part-{number:05d}.parquet"
-        write_table(lists.to_polars(lo, hi), home / name, "parquet")
-        digests[name] = digest_of_file(home / name)
+        write_table(lists.to_polars(lo, hi), folder / name, "parquet")
+        digests[name] = digest_of_file(folder / name)
     card = {
         "format": FORMAT,
         "files": list(digests),
@@ -80,7 +80,7 @@ def _write(lists: TargetLists, home: Path) -> None:
         "facts": dict(lists.facts),
         "versions": versions(),
     }
-    write_sealed(home / CARD, json.loads(json.dumps(card, default=str)))
+    write_sealed(folder / CARD, json.loads(json.dumps(card, default=str)))
 
 
 @checked
@@ -169,17 +169,17 @@ def _table(source: object) -> tuple[pl.DataFrame, dict[str, Any], tuple[str, ...
                 f"found: {', '.join(frame.columns)}"
             )
         return frame, {"given": True}, ()
-    home = Path(source)
-    card = _read_card(home)
-    with reading(home):
-        files = {name: local_path(inner_path(home, name)) for name in card["files"]}
+    folder = Path(source)
+    card = _read_card(folder)
+    with reading(folder):
+        files = {name: local_path(inner_path(folder, name)) for name in card["files"]}
         for name, path in files.items():
             if "digests" in card and digest_of_file(path) != card["digests"][name]:
-                raise DataError(f"{home / name}: changed since it was written; save them again")
+                raise DataError(f"{folder / name}: changed since it was written; save them again")
         frame = pl.concat([pl.read_parquet(path, glob=False) for path in files.values()])
     if frame["list"].n_unique() != card["lists"]:
         raise DataError(
-            f"{home}: {counted(frame['list'].n_unique(), 'list is', 'lists are')} left of "
+            f"{folder}: {counted(frame['list'].n_unique(), 'list is', 'lists are')} left of "
             f"{card['lists']:,}; save them again"
         )
     empty = card["without_targets"]
@@ -189,20 +189,20 @@ def _table(source: object) -> tuple[pl.DataFrame, dict[str, Any], tuple[str, ...
     return frame, dict(card["targets"]), notes
 
 
-def _read_card(home: Path) -> dict[str, Any]:
+def _read_card(folder: Path) -> dict[str, Any]:
     """Read the card of saved targets; DataError if it was changed since it was written."""
     try:
-        content = inner_path(home, CARD).read_bytes()
+        content = inner_path(folder, CARD).read_bytes()
         card: dict[str, Any] = json.loads(content.decode("utf-8"))
         number = card["format"]
     except (OSError, ValueError, KeyError, TypeError) as problem:
-        raise DataError(f"{home}: no saved targets here ({problem})") from None
+        raise DataError(f"{folder}: no saved targets here ({problem})") from None
     if number not in (FORMAT, UNSEALED):
-        raise DataError(f"{home}: saved in format {number}, this version reads {FORMAT}")
+        raise DataError(f"{folder}: saved in format {number}, this version reads {FORMAT}")
     if number == UNSEALED and "digest" not in card:
         return card
     try:
-        return unsealed(content, str(home / CARD))
+        return unsealed(content, str(folder / CARD))
     except ValueError as problem:
         raise DataError(f"{problem}; save the targets again") from None
 
@@ -243,9 +243,9 @@ def _check_training(train: Ratings, owner: I32, start: I64, item: I32, lists: Id
 
     row = kernels.first_trained(owner, frozen(start), frozen(item), train.start, train.item)
     if row >= 0:
-        held = item[start[row] : start[row + 1]]
-        own = train.item[train.start[owner[row]] : train.start[owner[row] + 1]]
-        raw = train.items.values[int(held[np.isin(held, own)][0])]
+        targets = item[start[row] : start[row + 1]]
+        trained = train.item[train.start[owner[row]] : train.start[owner[row] + 1]]
+        raw = train.items.values[int(targets[np.isin(targets, trained)][0])]
         raise DataError(
             f"targets: list {lists.values[row]!r} holds item {raw!r}, which is in the user's "
             f"training ratings; training items are never targets"

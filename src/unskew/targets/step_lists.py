@@ -88,8 +88,8 @@ class StepLists:
     def _repr_html_(self) -> str:
         from unskew.report.notebook_view import card
 
-        shown = [(name.replace("_", " "), value) for name, value in self.facts.items()]
-        return card("StepLists", "", [*self.design.items(), *shown], self.notes)
+        facts = [(name.replace("_", " "), value) for name, value in self.facts.items()]
+        return card("StepLists", "", [*self.design.items(), *facts], self.notes)
 
     @property
     def users(self) -> Ids:
@@ -120,8 +120,10 @@ class StepLists:
         """Return what came before the targets of steps lo..hi."""
         begin, size = self.begin[lo:hi], self.at[lo:hi] - self.begin[lo:hi]
         start = np.append(0, np.cumsum(size)).astype(np.int64)
-        place = np.arange(start[-1]) + np.repeat(begin - start[:-1], size)
-        return Histories(frozen(start), frozen(self.log.item[place]), frozen(self.log.time[place]))
+        positions = np.arange(start[-1]) + np.repeat(begin - start[:-1], size)
+        return Histories(
+            frozen(start), frozen(self.log.item[positions]), frozen(self.log.time[positions])
+        )
 
     @cached_property
     def pairs(self) -> Ratings:
@@ -131,13 +133,13 @@ class StepLists:
         the test part.
         """
         rows = np.flatnonzero(self.fresh if self.drops else self.tested)
-        many = np.int64(len(self.items))
-        pair = np.unique(self.log_user[rows] * many + self.log.item[rows])
+        items = np.int64(len(self.items))
+        pair = np.unique(self.log_user[rows] * items + self.log.item[rows])
         return Ratings(
             users=self.users,
             items=self.items,
-            user=frozen((pair // many).astype(np.int32)),
-            item=frozen((pair % many).astype(np.int32)),
+            user=frozen((pair // items).astype(np.int32)),
+            item=frozen((pair % items).astype(np.int32)),
             value=frozen(np.ones(pair.size)),
         )
 
@@ -243,9 +245,9 @@ def next_items(
     log = StepLog.of(parts, session)
     begins, number = log.sessions(gap)
     begin = log.begin(begins if history == "session" else None)
-    asked, facts = _asked(log, parts, begin, seen, liked, least_history)
-    asked = _chosen(log, asked, number, target, seed)
-    if not asked.any():
+    steps, facts = _asked(log, parts, begin, seen, liked, least_history)
+    steps = _chosen(log, steps, number, target, seed)
+    if not steps.any():
         raise DataError(
             f"there is no step to judge: of {counted(int(log.tested.sum()), 'test event')}, "
             f"{_left_out(facts, least_history) or 'none is left'}; see seen, liked, least_history"
@@ -261,16 +263,11 @@ def next_items(
         "liked": liked,
         "seed": seed,
     }
-    return _lists(log, parts, asked, begin, number, settings, facts)
+    return _lists(log, parts, steps, begin, number, settings, facts)
 
 
 def _asked(
-    log: StepLog,
-    parts: EventParts,
-    begin: I64,
-    seen: str,
-    liked: float | None,
-    least: int,
+    log: StepLog, parts: EventParts, begin: I64, seen: str, liked: float | None, minimum: int
 ) -> tuple[Mask, dict[str, int]]:
     """Return which events can be steps, and how many test events cannot."""
     if not parts.implicit and liked is None:
@@ -278,91 +275,91 @@ def _asked(
             "the values of these events are opinions (ratings): give the smallest value that is "
             "liked, such as liked=4"
         )
-    asked = log.tested.copy()
-    facts = {"test_events": int(asked.sum())}
-    fresh = _fresh(log, parts.known)
+    steps = log.tested.copy()
+    facts = {"test_events": int(steps.sum())}
+    fresh = _fresh(log, parts.earlier)
 
     def leave(name: str, mask: Mask) -> None:
-        facts[name] = int(np.count_nonzero(asked & mask))
-        asked[mask] = False
+        facts[name] = int(np.count_nonzero(steps & mask))
+        steps[mask] = False
 
     if liked is not None:
         leave("not_liked", log.value < liked)
-    facts["repeats"] = int(np.count_nonzero(asked & ~fresh))
+    facts["repeats"] = int(np.count_nonzero(steps & ~fresh))
     if seen == "drop":
-        asked[~fresh] = False
+        steps[~fresh] = False
     leave("no_target", ~log.target)
-    leave("short_histories", np.arange(log.user.size) - begin < least)
-    return asked, facts
+    leave("short_histories", np.arange(log.user.size) - begin < minimum)
+    return steps, facts
 
 
-def _fresh(log: StepLog, known: Ratings | None) -> Mask:
+def _fresh(log: StepLog, earlier: Ratings | None) -> Mask:
     """Mark the first test event of each pair that was met neither in training nor beside it."""
-    many = np.int64(len(log.items))
-    pair = log.user * many + log.item
+    items = np.int64(len(log.items))
+    pair = log.user * items + log.item
     distinct, first, inverse = np.unique(pair, return_index=True, return_inverse=True)
     trained = np.zeros(first.size, np.bool_)
     trained[inverse[~log.tested]] = True
-    if known is not None:
-        trained |= np.isin(distinct, known.user * many + known.item)
+    if earlier is not None:
+        trained |= np.isin(distinct, earlier.user * items + earlier.item)
     fresh = np.zeros(pair.size, np.bool_)
     fresh[first] = True
     return fresh & log.tested & ~trained[inverse]
 
 
-def _chosen(log: StepLog, asked: Mask, number: I64, target: str, seed: int) -> Mask:
+def _chosen(log: StepLog, steps: Mask, number: I64, target: str, seed: int) -> Mask:
     """Choose the events of each session, or user, that are steps."""
     if target == "every":
-        return asked
-    rows = np.flatnonzero(asked)
+        return steps
+    rows = np.flatnonzero(steps)
     group = log.user[rows] * np.int64(1 << 31) + (number[rows] if number.size else 0)
     heads = np.flatnonzero(np.diff(group, prepend=-1) != 0)
     sizes = np.diff(np.append(heads, rows.size))
     if target == "first":
-        kept = heads
+        chosen = heads
     elif target == "last":
-        kept = heads + sizes - 1
+        chosen = heads + sizes - 1
     else:
         user = log.user[rows[heads]]
-        place = number[rows[heads]] if number.size else np.zeros(heads.size, np.int64)
-        bits = draw(seed, "next item", user, place) >> np.uint64(33)
-        kept = heads + (bits.astype(np.int64) * sizes >> 31)
-    result = np.zeros(asked.size, np.bool_)
-    result[rows[kept]] = True
+        session = number[rows[heads]] if number.size else np.zeros(heads.size, np.int64)
+        bits = draw(seed, "next item", user, session) >> np.uint64(33)
+        chosen = heads + (bits.astype(np.int64) * sizes >> 31)
+    result = np.zeros(steps.size, np.bool_)
+    result[rows[chosen]] = True
     return result
 
 
 def _lists(
     log: StepLog,
     parts: EventParts,
-    asked: Mask,
+    steps: Mask,
     begin: I64,
     number: I64,
     settings: Mapping[str, Any],
     facts: dict[str, Any],
 ) -> StepLists:
-    at = np.flatnonzero(asked).astype(np.int64)
-    user = log.user[at]
+    rows = np.flatnonzero(steps).astype(np.int64)
+    user = log.user[rows]
     ratings = parts.fitted
     counts = np.bincount(ratings.item, minlength=len(log.items))
     candidates = counts > 0 if settings["candidates"] == "train" else np.ones_like(counts, np.bool_)
-    fresh = _fresh(log, parts.known)
-    barred = ratings if parts.known is None else union(ratings, parts.known)
-    facts |= _more_facts(log, at, candidates, ratings)
+    fresh = _fresh(log, parts.earlier)
+    barred = ratings if parts.earlier is None else union(ratings, parts.earlier)
+    facts |= _more_facts(log, rows, candidates, ratings)
     return StepLists(
         train=ratings,
-        known=parts.known,
+        known=parts.earlier,
         log=Histories(frozen(log.start), frozen(log.item), frozen(log.time)),
         tested=frozen(log.tested.astype(np.uint8)),
         fresh=frozen(fresh.astype(np.uint8)),
-        at=frozen(at),
-        begin=frozen(begin[at].astype(np.int64)),
+        at=frozen(rows),
+        begin=frozen(begin[rows].astype(np.int64)),
         user=frozen(user.astype(np.int32)),
-        item=frozen(log.item[at]),
-        step=frozen(_places(log, at, number)),
-        session=frozen(number[at].astype(np.int32) if number.size else np.zeros(0, np.int32)),
+        item=frozen(log.item[rows]),
+        step=frozen(_places(log, rows, number)),
+        session=frozen(number[rows].astype(np.int32) if number.size else np.zeros(0, np.int32)),
         candidates=candidates,
-        size=frozen(_sizes(log, at, candidates, fresh, barred, settings["seen"])),
+        size=frozen(_sizes(log, rows, candidates, fresh, barred, settings["seen"])),
         seen=settings["seen"],
         design=settings,
         facts=facts,
@@ -370,53 +367,55 @@ def _lists(
     )
 
 
-def _places(log: StepLog, at: I64, number: I64) -> I32:
+def _places(log: StepLog, rows: I64, number: I64) -> I32:
     """Number the test events of each user, or of each session, up to the steps."""
     tests = np.cumsum(log.tested, dtype=np.int64)
     group = log.user if not number.size else log.user * np.int64(1 << 31) + number
     heads = np.flatnonzero(np.diff(group, prepend=-1) != 0)
-    which = np.searchsorted(heads, at, side="right") - 1
+    which = np.searchsorted(heads, rows, side="right") - 1
     first = heads[which]
-    place: I64 = tests[at] - tests[first] + log.tested[first]
-    return place.astype(np.int32)
+    position: I64 = tests[rows] - tests[first] + log.tested[first]
+    return position.astype(np.int32)
 
 
-def _sizes(log: StepLog, at: I64, candidates: Mask, fresh: Mask, train: Ratings, seen: str) -> I64:
+def _sizes(
+    log: StepLog, rows: I64, candidates: Mask, fresh: Mask, train: Ratings, seen: str
+) -> I64:
     """Count what could be recommended at each step."""
     count = int(candidates.sum())
     if seen == "keep":
-        return np.full(at.size, count, np.int64)
-    known = np.bincount(train.user[candidates[train.item]], minlength=len(log.users))
+        return np.full(rows.size, count, np.int64)
+    trained = np.bincount(train.user[candidates[train.item]], minlength=len(log.users))
     met = np.append(0, np.cumsum(fresh & candidates[log.item]))
-    user = log.user[at]
-    size: I64 = count - known[user] - (met[at] - met[log.start[user]])
+    user = log.user[rows]
+    size: I64 = count - trained[user] - (met[rows] - met[log.start[user]])
     return size.astype(np.int64)
 
 
-def _more_facts(log: StepLog, at: I64, candidates: Mask, train: Ratings) -> dict[str, int]:
-    user = log.user[at]
+def _more_facts(log: StepLog, rows: I64, candidates: Mask, train: Ratings) -> dict[str, int]:
+    user = log.user[rows]
     trained = np.diff(train.start)[user] > 0
     tests = np.flatnonzero(~log.tested)
     last = np.full(len(log.users), -1, np.int64)
     last[log.user[tests]] = tests  # ascending: the last one stays
     return {
-        "steps": int(at.size),
+        "steps": int(rows.size),
         "users": int(np.unique(user).size),
-        "steps_of_new_items": int(np.count_nonzero(~candidates[log.item[at]])),
+        "steps_of_new_items": int(np.count_nonzero(~candidates[log.item[rows]])),
         "steps_of_users_without_training": int(np.count_nonzero(~trained)),
-        "steps_before_training_of_their_user": int(np.count_nonzero(last[user] > at)),
+        "steps_before_training_of_their_user": int(np.count_nonzero(last[user] > rows)),
         "test_events_at_the_moment_of_another": log.ties,
     }
 
 
-def _left_out(facts: Mapping[str, int], least: int) -> str:
+def _left_out(facts: Mapping[str, int], minimum: int) -> str:
     """Say which test events are no steps."""
     reasons = {
         "not_liked": "of a value that is not liked",
         "no_target": "that the split does not ask for",
         "short_histories": "with nothing before them"
-        if least == 1
-        else f"with fewer than {counted(least, 'event')} before them",
+        if minimum == 1
+        else f"with fewer than {counted(minimum, 'event')} before them",
     }
     parts = [f"{facts[key]:,} {text}" for key, text in reasons.items() if facts.get(key)]
     if facts.get("repeats"):
@@ -426,9 +425,9 @@ def _left_out(facts: Mapping[str, int], least: int) -> str:
 
 def _notes(facts: Mapping[str, Any], settings: Mapping[str, Any]) -> tuple[str, ...]:
     drops = settings["seen"] == "drop"
-    shown = facts if drops else {**facts, "repeats": 0}
+    counts = facts if drops else {**facts, "repeats": 0}
     lines = []
-    left = _left_out(shown, settings["least_history"])
+    left = _left_out(counts, settings["least_history"])
     if left:
         lines.append(f"test events that are no steps: {left}")
     if not drops:

@@ -31,7 +31,7 @@ class EventParts:
     """Which test events may be steps."""
     fitted: Ratings
     """What models are fitted to."""
-    known: Ratings | None = None
+    earlier: Ratings | None = None
     """What users met before they were tested, beside training."""
     session: str | None = None
     """The tag that names the session of each event."""
@@ -50,11 +50,11 @@ def event_parts(train: object, test: object) -> EventParts:
         return _of_split(train)
     if test is None:
         raise SettingError("give the test events too: next_items(train, test), or a split")
-    first, second = (_as_events(one) for one in (train, test))
+    first, second = (_as_events(source) for source in (train, test))
     if not (first.users.equals(second.users) and first.items.equals(second.items)):
         first, second = _under_one_numbering(first, second)
-    every = np.ones(len(second), np.bool_)
-    return EventParts(first, second, every, first.to_ratings("count"))
+    target = np.ones(len(second), np.bool_)
+    return EventParts(first, second, target, first.to_ratings("count"))
 
 
 def _of_split(split: Split) -> EventParts:
@@ -73,8 +73,8 @@ def _of_split(split: Split) -> EventParts:
 
 
 def _under_one_numbering(*parts: Events) -> list[Events]:
-    users, user_tables = Ids.union(*(one.users for one in parts))
-    items, item_tables = Ids.union(*(one.items for one in parts))
+    users, user_tables = Ids.union(*(part.users for part in parts))
+    items, item_tables = Ids.union(*(part.items for part in parts))
     return [
         replace(
             part,
@@ -177,15 +177,15 @@ class StepLog:
 
 def _further(parts: EventParts) -> Ratings:
     """Return what was known beside training, without events that stand in the test log too."""
-    if parts.known is None or parts.known.time is None:
+    if parts.earlier is None or parts.earlier.time is None:
         return parts.fitted.take(np.zeros(len(parts.fitted), np.bool_))
     columns = ("user", "item", "time")
-    given, there = (
+    earlier, there = (
         pl.DataFrame({name: getattr(part, name) for name in columns})
-        for part in (parts.known, parts.test)
+        for part in (parts.earlier, parts.test)
     )
-    other = given.with_row_index("row").join(there, on=columns, how="anti")["row"]
-    return parts.known.take(np.sort(other.cast(pl.Int64).to_numpy()))
+    rows = earlier.with_row_index("row").join(there, on=columns, how="anti")["row"]
+    return parts.earlier.take(np.sort(rows.cast(pl.Int64).to_numpy()))
 
 
 def _times(ratings: Ratings) -> I64:
@@ -202,9 +202,9 @@ def _session_codes(parts: EventParts, sizes: list[int], session: str) -> I64:
 
 def _tag(part: Events, session: str) -> pl.Series:
     if session not in part.tags:
-        known = ", ".join(map(repr, part.tags)) or "none"
+        names = ", ".join(map(repr, part.tags)) or "none"
         raise DataError(
-            f"session={session!r}: no such tag in the events; the tags are: {known} (read them "
+            f"session={session!r}: no such tag in the events; the tags are: {names} (read them "
             f"with tags=[{session!r}])"
         )
     return part.tags[session].cast(pl.String)

@@ -152,12 +152,12 @@ def _check_settings(part: DrawKeyed) -> None:
         except (TypeError, ValueError) as problem:
             raise AssertionError(f"{part!r}: no card can hold its settings: {problem}") from None
         _demand("<" not in text or "object at" not in text, f"{part!r}: {text} names no value")
-    for one in fields(part):  # type: ignore[arg-type]
+    for field in fields(part):  # type: ignore[arg-type]
         try:
-            setattr(part, one.name, getattr(part, one.name))
+            setattr(part, field.name, getattr(part, field.name))
         except (FrozenInstanceError, AttributeError):
             continue
-        raise AssertionError(f"{part!r}: {one.name} can be changed; use @dataclass(frozen=True)")
+        raise AssertionError(f"{part!r}: {field.name} can be changed; use @dataclass(frozen=True)")
 
 
 # Algorithms
@@ -327,8 +327,8 @@ def _check_facts(one: Splitter, split: Split) -> None:
 
 def _rows(splits: Iterable[Split]) -> list[Any]:
     return [
-        [part.to_polars().rows() for part in (one.train, one.test, *one.judgments.values())]
-        for one in splits
+        [part.to_polars().rows() for part in (split.train, split.test, *split.judgments.values())]
+        for split in splits
     ]
 
 

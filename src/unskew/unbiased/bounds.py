@@ -58,10 +58,10 @@ class Bounds(Result):
         choose("metric", metric, self.metrics)
         pairs = []
         for a, b in combinations(self.systems, 2):
-            for one, other in ((a, b), (b, a)):
-                if self.low[one, metric] > self.high[other, metric]:
+            for first, second in ((a, b), (b, a)):
+                if self.low[first, metric] > self.high[second, metric]:
                     lower = self.better[metric] == "lower"
-                    pairs.append((other, one) if lower else (one, other))
+                    pairs.append((second, first) if lower else (first, second))
         return pairs
 
     def figure(self, metric: str | None = None) -> Figure:
@@ -70,12 +70,12 @@ class Bounds(Result):
 
         label = choose("metric", metric or self.metrics[0], self.metrics)
         rows = self.table().filter(pl.col("metric") == label).drop("metric").to_dicts()
-        whole = alt.Chart(alt.NamedData(name="rows"), width=420, height=alt.Step(24))
+        canvas = alt.Chart(alt.NamedData(name="rows"), width=420, height=alt.Step(24))
         y = alt.Y("system:N", title=None).scale(domain=list(self.systems))
-        bars = whole.mark_rule(strokeWidth=4, opacity=0.5).encode(
+        bars = canvas.mark_rule(strokeWidth=4, opacity=0.5).encode(
             x=alt.X("low:Q", title=label), x2="high:Q", y=y
         )
-        points = whole.mark_point(filled=True, size=70, opacity=1).encode(
+        points = canvas.mark_point(filled=True, size=70, opacity=1).encode(
             x=alt.X("observed:Q", title=label), y=y
         )
         return as_figure(alt.layer(bars, points), f"{label}: bounds", self.footer()[:1], rows)
@@ -127,35 +127,35 @@ def bounds(
     (0.3333333333333333, 0.3333333333333333, 0.6666666666666666)
     """
     runs, metrics = second_argument(judgments, runs, metrics, "P@10")
-    wanted = labelled(metrics)
-    forms = {label: _form(label, metric) for label, metric in wanted.items()}
-    named = {label: Estimand(label, metric) for label, metric in wanted.items()}
+    by_label = labelled(metrics)
+    forms = {label: _form(label, metric) for label, metric in by_label.items()}
+    named = {label: Estimand(label, metric) for label, metric in by_label.items()}
     judged, notes = judge_for_estimates(judgments, runs, named, seed=seed, threads=threads, **data)
-    kept = judged.with_list
-    if not kept.any():
+    mask = judged.with_list
+    if not mask.any():
         raise DataError("no user has a list")
     observed: dict[tuple[str, str], float] = {}
     low: dict[tuple[str, str], float] = {}
     high: dict[tuple[str, str], float] = {}
     for name, matched in judged.matched.items():
-        for label, metric in wanted.items():
+        for label, metric in by_label.items():
             values = _limits(judged.basis, matched, label, metric)
-            for into, own in zip((observed, low, high), values, strict=True):
-                mine = own[kept]
-                known = mine[~np.isnan(mine)]
-                into[name, label] = float(known.mean()) if known.size else math.nan
+            for into, column in zip((observed, low, high), values, strict=True):
+                mine = column[mask]
+                finite = mine[~np.isnan(mine)]
+                into[name, label] = float(finite.mean()) if finite.size else math.nan
     fractions = [label for label, form in forms.items() if form.needs_targets]
     if fractions and judged.basis.lists.targets is not None:
         users = "over users who have, or could have, a liked item"
         notes.append(f"{' and '.join(fractions)}: {users}")
     return Bounds(
-        metrics=tuple(wanted),
+        metrics=tuple(by_label),
         systems=tuple(judged.systems),
         observed=observed,
         low=low,
         high=high,
-        users=int(kept.sum()),
-        better={label: metric.better for label, metric in wanted.items()},
+        users=int(mask.sum()),
+        better={label: metric.better for label, metric in by_label.items()},
         notes=tuple(notes),
     )
 
@@ -213,8 +213,8 @@ def _slots(basis: Basis, matched: Matched, metric: Metric, discount: F64) -> met
         if metric.definition.counts_gain:
             near = hits.rank <= cutoff
             owner = np.repeat(np.arange(hi - lo), np.diff(hits.start))[near]
-            worth = view.gain[hits.judgment[near]] * discount[hits.rank[near]]
-            gains[lo:hi] = np.bincount(owner, worth, hi - lo)
+            gain = view.gain[hits.judgment[near]] * discount[hits.rank[near]]
+            gains[lo:hi] = np.bincount(owner, gain, hi - lo)
     targets, unjudged = basis.lists.targets, kinds[5]
     return metric_bounds.Slots(
         cutoff=cutoff,

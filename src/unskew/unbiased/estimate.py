@@ -136,9 +136,11 @@ def estimate(
     choose("users", users, USERS)
     check_share("level", level)
     runs, metrics = second_argument(judgments, runs, metrics, METRICS)
-    wanted = with_unnormalised(estimands(metrics))
-    judged, notes = judge_for_estimates(judgments, runs, wanted, seed=seed, threads=threads, **data)
-    notes += _added(metrics, wanted)
+    by_label = with_unnormalised(estimands(metrics))
+    judged, notes = judge_for_estimates(
+        judgments, runs, by_label, seed=seed, threads=threads, **data
+    )
+    notes += _added(metrics, by_label)
     source = weigh(judged, propensity, weights, random)
     notes += source.notes
     weight, clipped = clipped_weights(source.weight, clip)
@@ -146,7 +148,7 @@ def estimate(
     notes += _weight_notes(described)
     averages = Averages(
         judged=judged,
-        wanted=wanted,
+        estimands=by_label,
         mean=mean,
         users=users,
         threads=resolve(threads),
@@ -155,10 +157,10 @@ def estimate(
     scales = Scales.of(judged, source, weight)
     values = averages.results(weight, scales, resamples, level, seed, threads)
     notes += [
-        *scales.notes(wanted),
+        *scales.notes(by_label),
         *_undefined_notes(values, mean),
-        *_bias_notes(wanted),
-        *_order_notes(values, wanted, tuple(judged.systems)),
+        *_bias_notes(by_label),
+        *_order_notes(values, by_label, tuple(judged.systems)),
     ]
     settings = {
         "weights": source.name,
@@ -172,13 +174,13 @@ def estimate(
         **source.facts,
     }
     return Estimates(
-        metrics=tuple(wanted),
+        metrics=tuple(by_label),
         systems=tuple(judged.systems),
         values=values,
         weights=described,
         settings=settings,
-        better={label: one.better for label, one in wanted.items()},
-        most={label: scales.high(one) for label, one in wanted.items()},
+        better={label: estimand.better for label, estimand in by_label.items()},
+        most={label: scales.high(estimand) for label, estimand in by_label.items()},
         notes=tuple(dict.fromkeys(notes)),
         again=partial(_clipped, averages, source, tuple(values)),
         quantiles=partial(_quantile, source.weight),
@@ -186,11 +188,11 @@ def estimate(
 
 
 def _clipped(
-    averages: Averages, source: WeightSource, keys: Sequence[tuple[str, str]], most: float
+    averages: Averages, source: WeightSource, keys: Sequence[tuple[str, str]], limit: float
 ) -> dict[tuple[str, str], tuple[float, float, float]]:
-    """Return each estimate, its error and the share of weights that are cut at `most`."""
-    cut = frozen(np.minimum(source.weight, most))
-    share = float(np.mean(source.weight > most))
+    """Return each estimate, its error and the share of weights that are cut at `limit`."""
+    cut = frozen(np.minimum(source.weight, limit))
+    share = float(np.mean(source.weight > limit))
     part = averages.weighted(cut)
     scales = Scales.of(averages.judged, source, cut)
     return {key: (*averages.spread(part, key, scales), share) for key in keys}
@@ -208,50 +210,50 @@ def _weight_notes(described: Weights) -> Iterator[str]:
         )
 
 
-def _added(metrics: str | Metric | Iterable[str | Metric], wanted: Iterable[str]) -> Iterator[str]:
+def _added(metrics: str | Metric | Iterable[str | Metric], labels: Iterable[str]) -> Iterator[str]:
     """Name the metrics that are shown though nobody asked for them."""
-    asked = {str(metrics)} if isinstance(metrics, str | Metric) else {str(m) for m in metrics}
-    more = [label for label in wanted if label not in asked]
+    requested = {str(metrics)} if isinstance(metrics, str | Metric) else {str(m) for m in metrics}
+    more = [label for label in labels if label not in requested]
     if more:
         yield f"{', '.join(more)}: shown beside nDCG, whose normalising can change the order"
 
 
 def _undefined_notes(values: Mapping[tuple[str, str], Estimate], mean: str) -> Iterator[str]:
-    most = max((one.undefined for one in values.values()), default=0)
-    if most and mean == "users":
+    highest = max((value.undefined for value in values.values()), default=0)
+    if highest and mean == "users":
         yield (
-            f"{counted(most, 'user')} without a liked judgment left out of the means of "
+            f"{counted(highest, 'user')} without a liked judgment left out of the means of "
             "fractions (mean='ratio' divides sums instead)"
         )
 
 
-def _bias_notes(wanted: Mapping[str, Estimand]) -> Iterator[str]:
+def _bias_notes(estimands: Mapping[str, Estimand]) -> Iterator[str]:
     """Name the metrics that are estimated with a bias even where propensities are right."""
-    for label, one in wanted.items():
-        if one.bias:
-            yield f"{label} is biased even if propensities are right: {one.bias}"
+    for label, estimand in estimands.items():
+        if estimand.bias:
+            yield f"{label} is biased even if propensities are right: {estimand.bias}"
 
 
 def _order_notes(
     values: Mapping[tuple[str, str], Estimate],
-    wanted: Mapping[str, Estimand],
+    estimands: Mapping[str, Estimand],
     systems: Sequence[str],
 ) -> Iterator[str]:
     """Warn where a normalised metric puts two systems in another order than the plain one."""
-    for label, one in wanted.items():
-        plain = one.unnormalised
+    for label, estimand in estimands.items():
+        plain = estimand.unnormalised
         if plain is None:
             continue
-        other = next(name for name, twin in wanted.items() if twin.metric == plain)
-        turned = []
+        counterpart = next(name for name, twin in estimands.items() if twin.metric == plain)
+        flips = []
         for a, b in combinations(systems, 2):
-            pairs = [(values[a, m], values[b, m]) for m in (label, other)]
+            pairs = [(values[a, m], values[b, m]) for m in (label, counterpart)]
             gaps = [x.best - y.best for x, y in pairs if x.usable and y.usable]
             if len(gaps) == 2 and gaps[0] * gaps[1] < 0:
-                turned.append(f"{a} and {b}")
-        if turned:
+                flips.append(f"{a} and {b}")
+        if flips:
             yield warn(
-                f"{label} and {other} disagree about {', '.join(turned)}: normalising changes the "
-                f"order, and it is {plain.name} that adds up to what users get "
+                f"{label} and {counterpart} disagree about {', '.join(flips)}: normalising "
+                f"changes the order, and it is {plain.name} that adds up to what users get "
                 f"(Jeunen et al. 2024)"
             )

@@ -103,21 +103,25 @@ class Estimates(Result):
         rows = []
         for system in self.systems:
             for metric in self.metrics:
-                one = self.values[system, metric]
+                estimate = self.values[system, metric]
                 row: dict[str, Any] = {"system": system, "metric": metric}
                 for name in KINDS:
-                    low, high = getattr(one, f"{name}_interval")
-                    values = {name: getattr(one, name), f"{name}_low": low, f"{name}_high": high}
+                    low, high = getattr(estimate, f"{name}_interval")
+                    values = {
+                        name: getattr(estimate, name),
+                        f"{name}_low": low,
+                        f"{name}_high": high,
+                    }
                     row |= {key: _null(value) for key, value in values.items()}
                 row |= {
-                    "users": one.users,
-                    "hits": one.weights.number,
-                    "ess": one.weights.effective,
-                    "max_weight": one.weights.largest,
-                    "top_share": one.weights.top,
-                    "slots": _null(one.slots),
-                    "usable": one.usable,
-                    "reason": one.reason or None,
+                    "users": estimate.users,
+                    "hits": estimate.weights.number,
+                    "ess": estimate.weights.effective,
+                    "max_weight": estimate.weights.largest,
+                    "top_share": estimate.weights.top,
+                    "slots": _null(estimate.slots),
+                    "usable": estimate.usable,
+                    "reason": estimate.reason or None,
                 }
                 rows.append(row)
         special: dict[str, Any] = dict.fromkeys(("system", "metric", "reason"), pl.String)
@@ -126,11 +130,11 @@ class Estimates(Result):
 
     def display_table(self) -> pl.DataFrame:
         """Return what people read of the table: estimates, intervals, and what they rest on."""
-        hidden = ["naive_low", "naive_high", "users", "max_weight", "top_share", "slots", "reason"]
+        dropped = ["naive_low", "naive_high", "users", "max_weight", "top_share", "slots", "reason"]
         if not self.settings["resamples"]:
-            hidden += [f"{name}_{end}" for name in ("ips", "snips") for end in ("low", "high")]
+            dropped += [f"{name}_{end}" for name in ("ips", "snips") for end in ("low", "high")]
         words = pl.when("usable").then(pl.lit("yes")).otherwise(pl.lit(UNUSABLE))
-        return self.table().drop(hidden).with_columns(usable=words)
+        return self.table().drop(dropped).with_columns(usable=words)
 
     def order(self, metric: str, by: str = "snips") -> list[str]:
         """Return the systems, best first, by `naive`, `ips` or `snips`.
@@ -173,11 +177,11 @@ class Estimates(Result):
         chosen = [self.quantiles(q) for q in LEVELS] if levels is None else list(levels)
         if not chosen or not all(0 < level < math.inf for level in chosen):
             raise SettingError(f"levels must be weights above 0, got {chosen!r}")
-        whole = self.again(math.inf)
+        unclipped = self.again(math.inf)
         rows = []
         for level in sorted(set(chosen)):
             for (system, metric), (value, se, clipped) in self.again(level).items():
-                bias = value - whole[system, metric][0]
+                bias = value - unclipped[system, metric][0]
                 rows.append(
                     {
                         "system": system,
@@ -230,12 +234,12 @@ class Estimates(Result):
         settings = self.settings
         lines = [f"weights by {settings['weights']}: {self.weights}"]
         per = "of users" if settings["mean"] == "users" else "as a ratio of sums over users"
-        drawn = (
+        resampling = (
             f"; intervals: {100 * settings['level']:g} % bootstrap over users, which takes the "
             f"weights as they are"
         )
         lines.append(
-            f"means {per} ({settings['users']})" + (drawn if settings["resamples"] else "")
+            f"means {per} ({settings['users']})" + (resampling if settings["resamples"] else "")
         )
         return [*lines, str(settings["relevance"])]
 
@@ -267,34 +271,35 @@ class Estimates(Result):
         return f"{counted(len(self.systems), 'system')}, {counted(len(self.metrics), 'metric')}"
 
 
-def unusable(one: Estimate, high: float) -> str:
+def unusable(estimate: Estimate, high: float) -> str:
     """Say why the weighted estimates cannot be used; nothing where they can."""
-    known = {name: getattr(one, name) for name in ("ips", "snips")}
-    known = {name: value for name, value in known.items() if not math.isnan(value)}
-    if not known:
+    estimates = {name: getattr(estimate, name) for name in ("ips", "snips")}
+    estimates = {name: value for name, value in estimates.items() if not math.isnan(value)}
+    if not estimates:
         return "there is no weighted estimate"
-    most = high * (1 + 1e-9)
-    for name, value in known.items():
-        if value > most:
+    limit = high * (1 + 1e-9)
+    for name, value in estimates.items():
+        if value > limit:
             return f"{name} {value:.4g} is above {high:.4g}, the largest possible value"
-    for name in known:
-        end = getattr(one, f"{name}_interval")[1]
-        if end > most:
+    for name in estimates:
+        end = getattr(estimate, f"{name}_interval")[1]
+        if end > limit:
             return (
                 f"the interval of {name} reaches {end:.4g}, above {high:.4g}, the largest possible "
                 f"value"
             )
-    if one.weights.effective < FEW_HITS:
-        hits, worth = one.weights.number, one.weights.effective
+    if estimate.weights.effective < FEW_HITS:
+        hits, effective = estimate.weights.number, estimate.weights.effective
         return (
-            f"it rests on {counted(hits, 'hit')} with an effective sample size of {worth:.2g}, "
+            f"it rests on {counted(hits, 'hit')} with an effective sample size of {effective:.2g}, "
             f"less than {FEW_HITS}"
         )
-    low, high = one.slots_interval
+    low, high = estimate.slots_interval
     if low > OFF or high < 1 / OFF:
         return (
-            f"the weights of the judged items in its lists add up to {one.slots:.2f} ({low:.2f} to "
-            f"{high:.2f}) times the slots instead of once: the weights do not fit these lists"
+            f"the weights of the judged items in its lists add up to {estimate.slots:.2f} "
+            f"({low:.2f} to {high:.2f}) times the slots instead of once: the weights do "
+            "not fit these lists"
         )
     return ""
 

@@ -102,8 +102,8 @@ class Estimand:
         if not name:
             return None
         allowed = Metric(name).definition.params
-        kept = tuple(setting for setting in self.metric.settings if setting[0] in allowed)
-        return replace(self.metric, name=name, settings=kept)
+        settings = tuple(setting for setting in self.metric.settings if setting[0] in allowed)
+        return replace(self.metric, name=name, settings=settings)
 
     def uses_gain(self, view: View) -> bool:
         """Whether judgments add something that are not liked."""
@@ -131,10 +131,10 @@ def estimands(metrics: str | Metric | Iterable[str | Metric]) -> dict[str, Estim
     >>> list(estimands(["P@10", "ADG@10", "ATOP"]))
     ['P@10', 'ADG@10', 'ATOP']
     """
-    several = [metrics] if isinstance(metrics, str | Metric) else list(metrics)
-    if not several:
+    texts = [metrics] if isinstance(metrics, str | Metric) else list(metrics)
+    if not texts:
         raise SettingError("no metrics are named; give for example metrics=['P@10', 'nDCG@10']")
-    return {str(text): Estimand(str(text), _read(text)) for text in several}
+    return {str(text): Estimand(str(text), _read(text)) for text in texts}
 
 
 def _read(text: str | Metric) -> Metric:
@@ -170,12 +170,12 @@ def _no_weighted_form(text: object, metric: Metric) -> SettingError:
     return missing(text, metric.name, "weighted", "weighted form")
 
 
-def with_unnormalised(wanted: Mapping[str, Estimand]) -> dict[str, Estimand]:
+def with_unnormalised(estimands: Mapping[str, Estimand]) -> dict[str, Estimand]:
     """Add what every normalised metric normalises (nDCG: DCG): normalising can change the order."""
-    result = dict(wanted)
-    for one in wanted.values():
-        plain = one.unnormalised
-        if plain is not None and all(other.metric != plain for other in result.values()):
+    result = dict(estimands)
+    for estimand in estimands.values():
+        plain = estimand.unnormalised
+        if plain is not None and all(estimand.metric != plain for estimand in result.values()):
             result[str(plain)] = Estimand(str(plain), plain)
     return result
 
@@ -203,8 +203,8 @@ class Weights:
         if not weight.size:
             return cls(0, 0.0, 0.0, 0.0, clipped)
         total = float(weight.sum())
-        most = math.ceil(TOP * weight.size)
-        heaviest = np.partition(weight, weight.size - most)[weight.size - most :]
+        number = math.ceil(TOP * weight.size)
+        heaviest = np.partition(weight, weight.size - number)[weight.size - number :]
         effective = total**2 / float(weight @ weight)
         return cls(
             int(weight.size), effective, float(weight.max()), float(heaviest.sum()) / total, clipped
@@ -222,7 +222,7 @@ class Weights:
 def judge_for_estimates(
     judgments: object,
     runs: object,
-    wanted: Mapping[str, Estimand],
+    estimands: Mapping[str, Estimand],
     *,
     seed: int,
     threads: int | None,
@@ -237,10 +237,10 @@ def judge_for_estimates(
         )
     if not len(judged.tests):
         raise DataError("there are no judgments")
-    deepest = max(one.metric.whole_cutoff for one in wanted.values())
+    deepest = max(estimand.metric.whole_cutoff for estimand in estimands.values())
     scan = None if deepest == WHOLE else deepest
     judged = judged.prepare(Need(scan=scan, catalogue="all"), threads)
-    metrics = {label: one.metric for label, one in wanted.items()}
+    metrics = {label: estimand.metric for label, estimand in estimands.items()}
     notes = [*judged.read.relevance, *judged.read.targets, *judged.read.runs]
     notes += remarks(judged, metrics, "with-list")
     train = judged.basis.train
@@ -270,20 +270,20 @@ class WeightSource:
     """Whether they hold for liked judgments only."""
 
 
-def weigh(judged: Judged, given: object, weights: object, random: object) -> WeightSource:
+def weigh(judged: Judged, source: object, weights: object, random: object) -> WeightSource:
     """Find the weight of every judgment: 1 / propensity, or what was given."""
     if weights is not None:
-        if given is not None:
+        if source is not None:
             raise SettingError("give either propensity or weights, not both")
         if random is not None:
             raise SettingError("random=… is for propensities; weights are taken as they are")
         return _given_weights(judged, weights)
-    if isinstance(given, Propensity):
+    if isinstance(source, Propensity):
         if random is not None:
             raise SettingError("random=… goes to propensity(…), which is given already")
-        model = given
+        model = source
     else:
-        method = "popularity" if given is None else given
+        method = "popularity" if source is None else source
         fitted = random is not None and method == "popularity"
         rule = judged.basis.view.relevance if fitted else None
         model = propensity(judged.train, judged.tests, method, random=random, relevance=rule)
@@ -333,16 +333,16 @@ def aligned(judgments: Ratings, rows: Ratings, value: F64, what: str) -> F64:
     _, (here_u, there_u) = Ids.union(judgments.users, rows.users)
     items, (here_i, there_i) = Ids.union(judgments.items, rows.items)
     key = there_u[rows.user].astype(np.int64) * len(items) + there_i[rows.item]
-    wanted = here_u[judgments.user].astype(np.int64) * len(items) + here_i[judgments.item]
+    pairs = here_u[judgments.user].astype(np.int64) * len(items) + here_i[judgments.item]
     order = np.argsort(key, kind="stable")
-    place = np.minimum(np.searchsorted(key[order], wanted), max(key.size - 1, 0))
-    missing = key[order][place] != wanted if key.size else np.ones(wanted.size, np.bool_)
+    index = np.minimum(np.searchsorted(key[order], pairs), max(key.size - 1, 0))
+    missing = key[order][index] != pairs if key.size else np.ones(pairs.size, np.bool_)
     if missing.any():
         raise DataError(
-            f"{int(missing.sum()):,} of {wanted.size:,} judgments have no {what}, the first: "
+            f"{int(missing.sum()):,} of {pairs.size:,} judgments have no {what}, the first: "
             f"{_pair(judgments, int(np.argmax(missing)))}; make it from the same test ratings"
         )
-    result: F64 = np.asarray(value, np.float64)[order][place]
+    result: F64 = np.asarray(value, np.float64)[order][index]
     return result
 
 
@@ -351,12 +351,12 @@ def _pair(judgments: Ratings, row: int) -> str:
     return f"user {judgments.users.values[user]!r}, item {judgments.items.values[item]!r}"
 
 
-def _same_rows(one: Ratings, other: Ratings) -> bool:
-    return one is other or (
-        len(one) == len(other)
-        and one.users.equals(other.users)
-        and one.items.equals(other.items)
-        and bool((one.user == other.user).all() and (one.item == other.item).all())
+def _same_rows(first: Ratings, second: Ratings) -> bool:
+    return first is second or (
+        len(first) == len(second)
+        and first.users.equals(second.users)
+        and first.items.equals(second.items)
+        and bool((first.user == second.user).all() and (first.item == second.item).all())
     )
 
 
@@ -371,11 +371,11 @@ def clipped_weights(weight: F64, clip: float | str | None) -> tuple[F64, int]:
             share = -1.0
         if "%" in clip and not 0 < share <= 1:
             raise SettingError(f"clip: a quantile lies above 0% up to 100%, got {clip!r}")
-        most = float(np.quantile(weight, share)) if "%" in clip else share
+        limit = float(np.quantile(weight, share)) if "%" in clip else share
     else:
-        most = float(clip) if is_number(clip) else math.nan
-    if not 0 < most < math.inf:
+        limit = float(clip) if is_number(clip) else math.nan
+    if not 0 < limit < math.inf:
         raise SettingError(
             f"clip must be a weight above 0, or a quantile such as 99%; got {clip!r}"
         )
-    return frozen(np.minimum(weight, most)), int(np.count_nonzero(weight > most))
+    return frozen(np.minimum(weight, limit)), int(np.count_nonzero(weight > limit))

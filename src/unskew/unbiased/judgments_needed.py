@@ -82,8 +82,8 @@ class JudgmentsNeeded(Result):
         ]
         if not rows:
             raise DataError("no pair can be settled, so there is nothing to draw")
-        whole = alt.Chart(alt.NamedData(name="rows"), width=420, height=alt.Step(24))
-        bars: alt.Chart = whole.mark_bar().encode(
+        canvas = alt.Chart(alt.NamedData(name="rows"), width=420, height=alt.Step(24))
+        bars: alt.Chart = canvas.mark_bar().encode(
             x=alt.X("needed:Q", title="random judgments needed"), y=alt.Y("pair:N", title=None)
         )
         return as_figure(bars, f"{self.metric}: what would settle it", self.footer(), rows)
@@ -151,39 +151,39 @@ def judgments_needed(
     [('x', 'y', 0.5, 8, 8, None)]
     """
     runs, metric = second_argument(judgments, runs, metric, "P@10")
-    one = next(iter(estimands(metric).values()))
-    linear_form(one)
-    if not one.is_sum or one.metric.cutoff is None:
+    estimand = next(iter(estimands(metric).values()))
+    linear_form(estimand)
+    if not estimand.is_sum or estimand.metric.cutoff is None:
         raise SettingError(
             f"{metric}: judgments are counted for sums over places, such as P, RBP and DCG, with a "
             f"cutoff"
         )
     check_power(power, alpha)
-    most = _largest_difference(one)
-    allowed = is_number(difference) and 0 < float(difference or 0) <= most * (1 + 1e-9)
+    limit = _largest_difference(estimand)
+    allowed = is_number(difference) and 0 < float(difference or 0) <= limit * (1 + 1e-9)
     if difference is not None and not allowed:
         raise SettingError(
-            f"difference must be a number above 0 and at most {most:g}, the largest difference of "
+            f"difference must be a number above 0 and at most {limit:g}, the largest difference of "
             f"two systems by {metric}; got {difference!r}"
         )
     if liked_share is not None:
         check_share("liked_share", liked_share)
-    precision = estimands(f"{'anti-' * one.metric.anti}P@{one.metric.cutoff}")
-    wanted = {one.label: one, **precision}
-    judged, _ = judge_for_estimates(judgments, runs, wanted, seed=seed, threads=threads, **data)
+    precision = estimands(f"{'anti-' * estimand.metric.anti}P@{estimand.metric.cutoff}")
+    by_label = {estimand.label: estimand, **precision}
+    judged, _ = judge_for_estimates(judgments, runs, by_label, seed=seed, threads=threads, **data)
     names = list(judged.systems)
     check_two_systems(names)
     values: Mapping[tuple[str, str], Estimate] = {}
     if difference is None or liked_share is None:
         judged = _with_gain_1(judged)
         source = weigh(judged, propensity, weights, random)
-        run = Averages.of(judged, wanted, "users", threads)
+        run = Averages.of(judged, by_label, "users", threads)
         scales = Scales.of(judged, source, source.weight)
         values = run.results(source.weight, scales, resamples, level, seed, threads)
-    slots = _slots(judged, one)
+    slots = _slots(judged, estimand)
     rows, shares = [], []
     factor = NormalDist().inv_cdf(1 - alpha / 2) + NormalDist().inv_cdf(power)
-    asks = [one.label] * (difference is None) + list(precision) * (liked_share is None)
+    asks = [estimand.label] * (difference is None) + list(precision) * (liked_share is None)
     for a, b in combinations(names, 2):
         adds = _differing(slots[a], slots[b], int(judged.with_list.sum()))
         row = {"a": a, "b": b, "difference": difference, "slots": int(adds.size), "needed": None}
@@ -198,7 +198,7 @@ def judgments_needed(
             continue
         gap, share = difference, liked_share
         if gap is None:
-            gap = values[a, one.label].best - values[b, one.label].best
+            gap = values[a, estimand.label].best - values[b, estimand.label].best
         if share is None:
             (label,) = precision
             share = (values[a, label].best + values[b, label].best) / 2
@@ -211,13 +211,13 @@ def judgments_needed(
     )
 
 
-def _largest_difference(one: Estimand) -> float:
+def _largest_difference(estimand: Estimand) -> float:
     """Return the value of a list that holds liked items only: the other's may be 0."""
-    cutoff = one.metric.whole_cutoff
-    form = linear_form(one)
+    cutoff = estimand.metric.whole_cutoff
+    form = linear_form(estimand)
     if form.per_cutoff:
         return 1.0
-    return float(form.discount(one.params, min(cutoff, 1 << 20)).sum())
+    return float(form.discount(estimand.params, min(cutoff, 1 << 20)).sum())
 
 
 def _with_gain_1(judged: Judged) -> Judged:
@@ -226,11 +226,11 @@ def _with_gain_1(judged: Judged) -> Judged:
     return replace(judged, relevance=rule, view=replace(judged.view, relevance=rule))
 
 
-def _slots(judged: Judged, one: Estimand) -> dict[str, tuple[I64, F64]]:
+def _slots(judged: Judged, estimand: Estimand) -> dict[str, tuple[I64, F64]]:
     """Return the slots of each system: (list, item) as one number, and what a liked item adds."""
-    basis, cutoff = judged.basis, one.metric.whole_cutoff
-    form = linear_form(one)
-    discount = form.discount(one.params, max(basis.longest, min(cutoff, 1 << 20)))
+    basis, cutoff = judged.basis, estimand.metric.whole_cutoff
+    form = linear_form(estimand)
+    discount = form.discount(estimand.params, max(basis.longest, min(cutoff, 1 << 20)))
     slots = {}
     for name, matched in judged.matched.items():
         if matched.is_full:
@@ -240,21 +240,21 @@ def _slots(judged: Judged, one: Estimand) -> dict[str, tuple[I64, F64]]:
             )
         length = np.minimum(matched.depth, cutoff)
         owner = np.repeat(np.arange(length.size), length)
-        place = np.arange(owner.size) - np.repeat(np.cumsum(length) - length, length)
-        item = matched.run.item[matched.start[owner] + place]
+        rank = np.arange(owner.size) - np.repeat(np.cumsum(length) - length, length)
+        item = matched.run.item[matched.start[owner] + rank]
         there = item >= 0
         key = owner[there] * np.int64(len(judged.judgments.items)) + matched.from_run[item[there]]
-        worth = discount[place[there] + 1]
-        slots[name] = key, worth / cutoff if form.per_cutoff else worth
+        weight = discount[rank[there] + 1]
+        slots[name] = key, weight / cutoff if form.per_cutoff else weight
     return slots
 
 
-def _differing(one: tuple[I64, F64], other: tuple[I64, F64], users: int) -> F64:
+def _differing(first: tuple[I64, F64], second: tuple[I64, F64], users: int) -> F64:
     """Return what a liked item adds to the difference, in each slot where that is not 0."""
-    key = np.concatenate([one[0], other[0]])
-    adds = np.concatenate([one[1], -other[1]])
-    _, place = np.unique(key, return_inverse=True)
-    net = np.bincount(place, adds) / users
+    key = np.concatenate([first[0], second[0]])
+    adds = np.concatenate([first[1], -second[1]])
+    _, group = np.unique(key, return_inverse=True)
+    net = np.bincount(group, adds) / users
     return net[np.abs(net) > 1e-15]
 
 
@@ -267,13 +267,13 @@ def _needed(adds: F64, gap: float, share: float, factor: float) -> tuple[int | N
         return None, "the estimates do not differ"
     if not 0 < share < 1:
         return None, f"the estimated share of liked slots is {share:g}"
-    most = _largest_gap(adds, share)
-    if abs(gap) > most * (1 + 1e-9):
-        return None, f"lists that differ in so few liked slots differ by {most:.3g} at most"
+    limit = _largest_gap(adds, share)
+    if abs(gap) > limit * (1 + 1e-9):
+        return None, f"lists that differ in so few liked slots differ by {limit:.3g} at most"
     mean = float(adds.mean()) * share
     variance = max(float((adds**2).mean()) * share - mean**2, 0.0)
-    wanted = (gap / factor) ** 2
-    m = 1.0 / (wanted / (slots**2 * variance) + 1.0 / slots) if variance else 1.0
+    variance_limit = (gap / factor) ** 2
+    m = 1.0 / (variance_limit / (slots**2 * variance) + 1.0 / slots) if variance else 1.0
     return min(max(math.ceil(m - 1e-9), 1), slots), None
 
 
@@ -331,19 +331,19 @@ class _RankCounts:
     @property
     def parts(self) -> tuple[float, float]:
         """The shares of all places in which the lists differ, on either side."""
-        whole = self.lists * self.k
-        return self.a / whole, self.b / whole
+        slots = self.lists * self.k
+        return self.a / slots, self.b / slots
 
     def shares(self, difference: float, mean: float) -> tuple[float, float] | None:
         """Return liked shares on both sides that differ so much, around a mean; None if none do."""
         part_a, part_b = self.parts
-        both = part_a + part_b
+        total = part_a + part_b
         if not (self.a and self.b):
             return None
         # c_a s_a - c_b s_b = difference, with the mean of s_a and s_b as stated.
-        gap = 2 * (difference - mean * (part_a - part_b)) / both
+        gap = 2 * (difference - mean * (part_a - part_b)) / total
         shares = mean + gap / 2, mean - gap / 2
-        return shares if all(0 <= one <= 1 for one in shares) else None
+        return shares if all(0 <= share <= 1 for share in shares) else None
 
     def reason(self, difference: float, mean: float) -> str:
         """Say why no liked shares give this difference; nothing where some do."""
@@ -407,8 +407,8 @@ def judgments_for(
     needed = None
     if shares is not None:
         of_a, of_b = (c * c * s * (1 - s) for c, s in zip(places.parts, shares, strict=True))
-        wanted = (difference / _factor(power, level)) ** 2
-        half = (of_a + of_b) / (wanted + of_a / places.a + of_b / places.b)
+        variance = (difference / _factor(power, level)) ** 2
+        half = (of_a + of_b) / (variance + of_a / places.a + of_b / places.b)
         # Student's t instead of the normal distribution.
         half = math.ceil(half + NormalDist().inv_cdf((1 + level) / 2) ** 2 / 4 - 1e-9)
         needed = min(half, places.a) + min(half, places.b)
@@ -472,8 +472,8 @@ def random_pairs_for(
     if shares is not None:
         sides = zip((places.a, places.b), shares, strict=True)
         spread = sum(c * s * (1 - s) for c, s in sides) / (places.lists * k) ** 2
-        wanted = (difference / _factor(power, level)) ** 2
-        number = candidates * spread / (wanted + spread)
+        variance = (difference / _factor(power, level)) ** 2
+        number = candidates * spread / (variance + spread)
         # Student's t instead of the normal distribution, of what falls where the lists differ.
         number += (
             NormalDist().inv_cdf((1 + level) / 2) ** 2 / 2 * candidates / (places.a + places.b)
@@ -535,12 +535,12 @@ def _places(listed: _ListedCounts) -> _RankCounts:
 def _candidates(listed: _ListedCounts, train: object, items: object) -> int:
     """Count the pairs that could be recommended to the users that have a list."""
     ratings = None if train is None else read_ratings(train)
-    known = [run.items for run in listed.runs]
+    catalogues = [run.items for run in listed.runs]
     if items is not None:
-        known.append(Ids.number(read_items(items))[0])
+        catalogues.append(Ids.number(read_items(items))[0])
     elif ratings is not None:
-        known.append(ratings.items)
-    catalogue, _ = Ids.union(*known)
+        catalogues.append(ratings.items)
+    catalogue, _ = Ids.union(*catalogues)
     owners = np.union1d(*listed.pairs.owners)
     total = int(owners.size) * len(catalogue)
     if ratings is not None:

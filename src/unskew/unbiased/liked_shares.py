@@ -185,13 +185,13 @@ class LikedShares(Result):
         everyone, places = aligned_users([part.users for part in self.parts])
         shape = (2, len(self.systems), everyone.size)
         judged, liked = np.zeros(shape), np.zeros(shape)
-        most = np.zeros(shape[1:])
-        for part, place in zip(self.parts, places, strict=True):
-            judged[:, :, place] += part.judged
-            liked[:, :, place] += part.liked
-            most[:, place] = np.maximum(most[:, place], part.judged[PLAIN])
+        highest = np.zeros(shape[1:])
+        for part, columns in zip(self.parts, places, strict=True):
+            judged[:, :, columns] += part.judged
+            liked[:, :, columns] += part.liked
+            highest[:, columns] = np.maximum(highest[:, columns], part.judged[PLAIN])
         number = judged[PLAIN].sum(axis=1)
-        once = most.sum(axis=1) / np.maximum(number, 1.0)
+        once = highest.sum(axis=1) / np.maximum(number, 1.0)
         shared = np.sum([part.shared for part in self.parts], axis=0)
         return _LikedSums(judged, liked, shared, number.astype(np.int64), once)
 
@@ -213,18 +213,18 @@ class LikedShares(Result):
         level
             Of the interval; that of the result unless given.
         """
-        at = self.systems.index(choose("system", system, self.systems))
+        index = self.systems.index(choose("system", system, self.systems))
         kind, sums = int(levelled), self._sums
-        bottom, top = sums.judged[kind, at], sums.liked[kind, at]
-        users, effective = int(np.count_nonzero(bottom)), self._effective(at, kind)
+        bottom, top = sums.judged[kind, index], sums.liked[kind, index]
+        users, effective = int(np.count_nonzero(bottom)), self._effective(index, kind)
         bare = LikedShare(
             system=system,
             levelled=levelled,
-            judged=int(sums.number[at]),
+            judged=int(sums.number[index]),
             effective=effective,
             users=users,
         )
-        reason = self._too_few(system, at) or _too_few_users(users)
+        reason = self._too_few(system, index) or _too_few_users(users)
         if reason:
             return replace(bare, reason=reason)
         mean = ratio(top, bottom)
@@ -261,30 +261,32 @@ class LikedShares(Result):
         level
             Of the interval; that of the result unless given.
         """
-        at = [self.systems.index(choose("system", name, self.systems)) for name in (a, b)]
+        indices = [self.systems.index(choose("system", name, self.systems)) for name in (a, b)]
         kind, sums = int(levelled), self._sums
-        bottom = sums.judged[kind, at]
+        bottom = sums.judged[kind, indices]
         users = int(np.count_nonzero(bottom.sum(axis=0)))
-        effective = [self._effective(one, kind) for one in at]
+        effective = [self._effective(index, kind) for index in indices]
         bare = LikedDifference(
             a=a,
             b=b,
             levelled=levelled,
-            judged_a=int(sums.number[at[0]]),
-            judged_b=int(sums.number[at[1]]),
+            judged_a=int(sums.number[indices[0]]),
+            judged_b=int(sums.number[indices[1]]),
             effective=min(effective),
             users=users,
         )
-        spread = self._spread(at, kind) if min(effective) > 0 else 0.0
+        spread = self._spread(indices, kind) if min(effective) > 0 else 0.0
         reason = (
-            self._too_few(a, at[0])
-            or self._too_few(b, at[1])
+            self._too_few(a, indices[0])
+            or self._too_few(b, indices[1])
             or _too_few_users(users)
-            or self._no_contrast(at, kind, spread)
+            or self._no_contrast(indices, kind, spread)
         )
         if reason:
             return replace(bare, reason=reason)
-        first, second = (ratio(sums.liked[kind, one], sums.judged[kind, one]) for one in at)
+        first, second = (
+            ratio(sums.liked[kind, index], sums.judged[kind, index]) for index in indices
+        )
         value = first.value - second.value
         total = sum(effective)
         pooled = (first.value * effective[0] + second.value * effective[1]) / total
@@ -297,25 +299,25 @@ class LikedShares(Result):
         low, high = max(value - half, -1.0), min(value + half, 1.0)
         return replace(bare, value=value, se=se, low=low, high=high, z=value / se)
 
-    def _spread(self, at: list[int], kind: int) -> float:
+    def _spread(self, indices: list[int], kind: int) -> float:
         """Return Σ (w/J_a - w/J_b)² over judged items, with those that both list counted there."""
-        a, b = at
+        a, b = indices
         sums = self._sums
         shared = sums.shared[kind]
-        of_a, of_b = (float(sums.judged[kind, one].sum()) for one in at)
+        of_a, of_b = (float(sums.judged[kind, index].sum()) for index in indices)
         spread = shared[a, a] / of_a**2 + shared[b, b] / of_b**2 - 2 * shared[a, b] / of_a / of_b
         return float(spread / min(sums.once[a], sums.once[b]))
 
-    def _too_few(self, system: str, at: int) -> str:
-        different = math.ceil(float(self._sums.number[at] * self._sums.once[at]) - 1e-9)
+    def _too_few(self, system: str, index: int) -> str:
+        different = math.ceil(float(self._sums.number[index] * self._sums.once[index]) - 1e-9)
         if different >= FEWEST:
             return ""
         return f"{system} recommends {counted(different, 'judged item')}, fewer than {FEWEST}"
 
-    def _no_contrast(self, at: list[int], kind: int, spread: float) -> str:
+    def _no_contrast(self, indices: list[int], kind: int, spread: float) -> str:
         """Say why there is nothing to compare: no dislike, no like, or the same judged items."""
         sums = self._sums
-        top, bottom = sums.liked[kind, at], sums.judged[kind, at]
+        top, bottom = sums.liked[kind, indices], sums.judged[kind, indices]
         if (top == bottom).all():
             return "every judged item that either recommends is liked"
         if not top.any():
@@ -325,16 +327,16 @@ class LikedShares(Result):
     def table(self) -> pl.DataFrame:
         """Return a row per system and version: the share, its interval, what it rests on."""
         shares = [self.share(name, levelled) for levelled in (False, True) for name in self.systems]
-        return pl.DataFrame([one.__dict__ for one in shares], _SHARE)
+        return pl.DataFrame([share.__dict__ for share in shares], _SHARE)
 
     def pairs(self) -> pl.DataFrame:
         """Return a row per pair and version: the difference, its interval, what it rests on."""
-        several = [
+        contrasts = [
             self.pair(a, b, levelled)
             for levelled in (False, True)
             for a, b in combinations(self.systems, 2)
         ]
-        return pl.DataFrame([one.__dict__ for one in several], _PAIR)
+        return pl.DataFrame([contrast.__dict__ for contrast in contrasts], _PAIR)
 
     def _explanation(self) -> list[str]:
         splits = f" of {len(self.parts)} splits" if len(self.parts) > 1 else ""
@@ -420,12 +422,12 @@ def _part(
         of_item, of_user = _counts(train, test)
         uneven = 1.0 / (of_item[item] * of_user[user])
         weight[LEVELLED] = np.minimum(uneven, np.quantile(uneven, CUT))
-    users, place = np.unique(user, return_inverse=True)
+    users, group = np.unique(user, return_inverse=True)
     liked = relevance.is_liked(test.value[rows])
 
     def added(what: F64) -> F64:
         """Add up a number per row by system and user."""
-        sums = [np.bincount(place[line], what[line], users.size) for line in lists]
+        sums = [np.bincount(group[line], what[line], users.size) for line in lists]
         return np.array(sums, np.float64).reshape(len(lists), users.size)
 
     mask = lists.astype(np.float64)
@@ -433,9 +435,9 @@ def _part(
         systems=listed.systems,
         k=listed.k,
         users=frozen(users.astype(np.int32)),
-        judged=frozen(np.stack([added(one) for one in weight])),
-        liked=frozen(np.stack([added(one * liked) for one in weight])),
-        shared=frozen(np.stack([(mask * one**2) @ mask.T for one in weight])),
+        judged=frozen(np.stack([added(weights) for weights in weight])),
+        liked=frozen(np.stack([added(weights * liked) for weights in weight])),
+        shared=frozen(np.stack([(mask * weights**2) @ mask.T for weights in weight])),
     )
 
 

@@ -47,7 +47,7 @@ class ListedPairs:
                 "one list per user is needed: lists with one relevant item, or within strata, rank "
                 "other targets for every judgment"
             )
-        ready = judged.prepare(Need(scan=k, shown=k), judged.threads)
+        ready = judged.prepare(Need(scan=k, top=k), judged.threads)
         width = len(ready.judgments.items)
         pairs, owners = [], []
         for matched in ready.matched.values():
@@ -85,24 +85,24 @@ def is_among(numbers: I64, ascending: I64) -> Mask:
     """Tell which numbers occur in an ascending array."""
     if not ascending.size:
         return np.zeros(numbers.size, np.bool_)
-    place = np.minimum(np.searchsorted(ascending, numbers), ascending.size - 1)
-    same: Mask = ascending[place] == numbers
+    index = np.minimum(np.searchsorted(ascending, numbers), ascending.size - 1)
+    same: Mask = ascending[index] == numbers
     return same
 
 
-def extended(known: Ids, others: Sequence[Ids]) -> tuple[list[I32], int]:
-    """Return tables to the numbers of `known`, with strangers after them; and how many there are.
+def extended(numbering: Ids, others: Sequence[Ids]) -> tuple[list[I32], int]:
+    """Return tables to the numbers of `numbering`, strangers after them, and how many there are.
 
     What is known keeps its number, so that the splits of one data set have users in common.
     """
-    if all(other.equals(known) for other in others):
-        return [np.arange(len(known), dtype=np.int32) for _ in others], len(known)
-    both, (mine, *theirs) = Ids.union(known, *others)
-    number = np.full(len(both), -1, np.int32)
-    number[mine] = np.arange(len(known), dtype=np.int32)
+    if all(ids.equals(numbering) for ids in others):
+        return [np.arange(len(numbering), dtype=np.int32) for _ in others], len(numbering)
+    union, (mine, *theirs) = Ids.union(numbering, *others)
+    number = np.full(len(union), -1, np.int32)
+    number[mine] = np.arange(len(numbering), dtype=np.int32)
     strangers = np.flatnonzero(number < 0)
-    number[strangers] = len(known) + np.arange(strangers.size, dtype=np.int32)
-    return [number[table] for table in theirs], len(both)
+    number[strangers] = len(numbering) + np.arange(strangers.size, dtype=np.int32)
+    return [number[table] for table in theirs], len(union)
 
 
 def _first_places(
@@ -111,8 +111,8 @@ def _first_places(
     """Return the pairs in the first k places of lists, in ascending order; empty slots left out."""
     depth = np.minimum(length, k)
     owner = np.repeat(np.arange(depth.size), depth)
-    place = np.arange(owner.size) - np.repeat(np.cumsum(depth) - depth, depth)
-    listed = item[start[owner] + place]
+    rank = np.arange(owner.size) - np.repeat(np.cumsum(depth) - depth, depth)
+    listed = item[start[owner] + rank]
     filled = listed >= 0
     pairs = user[owner[filled]].astype(np.int64) * width + table[listed[filled]]
     pairs.sort()
@@ -123,8 +123,8 @@ def _rows(key: I64, listed: I64) -> I64:
     """Return the places in `key` (ascending) of the pairs that are listed."""
     if not key.size:
         return np.zeros(0, np.int64)
-    place = np.minimum(np.searchsorted(key, listed), key.size - 1)
-    rows: I64 = place[key[place] == listed]
+    index = np.minimum(np.searchsorted(key, listed), key.size - 1)
+    rows: I64 = index[key[index] == listed]
     return rows
 
 
@@ -173,7 +173,7 @@ def unrated_liking(
     check_share("train_share", train_share)
     rated = judged_share / ((1 - train_share) + train_share * judged_share)
     liking = liked_share * habit / (liked_share * habit + 1 - liked_share)
-    known = rated / (liking + habit * (1 - liking)) if liking > 0 else rated / habit
-    if known > SLACK:
+    chance = rated / (liking + habit * (1 - liking)) if liking > 0 else rated / habit
+    if chance > SLACK:
         return None
-    return liking * (1 - train_share * min(known, 1.0)) / (1 - train_share * rated)
+    return liking * (1 - train_share * min(chance, 1.0)) / (1 - train_share * rated)

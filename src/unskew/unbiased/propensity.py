@@ -101,23 +101,23 @@ class Propensity(Result):
         rows = self.calibration.to_dicts()
         top = max(max(row["high"], row["predicted"]) for row in rows)
         scale = alt.Scale(domain=[0, top], nice=False)
-        whole = alt.Chart(alt.NamedData(name="rows"), width=320, height=320)
+        canvas = alt.Chart(alt.NamedData(name="rows"), width=320, height=320)
         x = alt.X("predicted:Q", title="predicted chance of being rated").scale(scale)
         y = alt.Y("found:Q", title="share that was rated").scale(scale)
-        points = whole.mark_point(filled=True, size=70, opacity=1, color=BLUE).encode(x=x, y=y)
-        bars = whole.mark_rule(strokeWidth=1.5, color=BLUE).encode(
+        points = canvas.mark_point(filled=True, size=70, opacity=1, color=BLUE).encode(x=x, y=y)
+        bars = canvas.mark_rule(strokeWidth=1.5, color=BLUE).encode(
             x=x, y=alt.Y("low:Q", title="share that was rated").scale(scale), y2="high:Q"
         )
-        right = whole.mark_rule(strokeDash=[4, 3], color=GREY).encode(
+        right = canvas.mark_rule(strokeDash=[4, 3], color=GREY).encode(
             x=alt.datum(0.0), y=alt.datum(0.0), x2=alt.datum(top), y2=alt.datum(top)
         )
         return as_figure(alt.layer(right, bars, points), "Calibration", self.footer(), rows)
 
     def _explanation(self) -> list[str]:
-        given = ", ".join(f"{name} {_shown(value)}" for name, value in self.facts.items())
+        facts = ", ".join(f"{name} {_shown(value)}" for name, value in self.facts.items())
         low, high = float(self.value.min()), float(self.value.max())
         line = f"propensity of {counted(len(self.test), 'judgment')} by {self.method}"
-        return [f"{line}: {low:.3g} to {high:.3g}" + (f" ({given})" if given else "")]
+        return [f"{line}: {low:.3g} to {high:.3g}" + (f" ({facts})" if facts else "")]
 
     def display_table(self) -> pl.DataFrame:
         """Return how the propensities are spread; `table` has them all."""
@@ -311,16 +311,16 @@ def _weighed(
     )
 
 
-def _share(given: float | str | None, evidence: RatingEvidence) -> float | F64:
+def _share(share: float | str | None, evidence: RatingEvidence) -> float | F64:
     """Return σ: one number, or one per item."""
-    if given == "items":
-        tested, both = item_counts(evidence.test), evidence.counts()
-        return np.divide(tested, both, out=np.ones(both.size), where=both > 0)
-    if given is None:
+    if share == "items":
+        tested, total = item_counts(evidence.test), evidence.counts()
+        return np.divide(tested, total, out=np.ones(total.size), where=total > 0)
+    if share is None:
         return len(evidence.test) / (len(evidence.test) + len(evidence.train))
-    if not is_number(given) or not 0 < float(given) <= 1:
-        raise SettingError(f"test_share must be a share above 0 up to 1, or 'items'; got {given!r}")
-    return float(given)
+    if not is_number(share) or not 0 < float(share) <= 1:
+        raise SettingError(f"test_share must be a share above 0 up to 1, or 'items'; got {share!r}")
+    return float(share)
 
 
 def _outside_training(p: F64, tests: Ratings, share: float | F64) -> F64:
@@ -330,7 +330,7 @@ def _outside_training(p: F64, tests: Ratings, share: float | F64) -> F64:
     return value
 
 
-def _check_unused(method: str, given: Mapping[str, object]) -> None:
+def _check_unused(method: str, arguments: Mapping[str, object]) -> None:
     """Raise an error for settings that the method does not use."""
     uses = {
         "popularity": ("random", "shown", "exponent", "liked", "relevance"),
@@ -338,13 +338,13 @@ def _check_unused(method: str, given: Mapping[str, object]) -> None:
         "logistic": ("random", "features", "ridge"),
         "given": ("random", "of"),
     }[method]
-    for name, value in given.items():
+    for name, value in arguments.items():
         if value is not None and name not in uses:
             raise SettingError(f"{name}=… does not go with {method}; it takes {', '.join(uses)}")
-    if given["exponent"] is not None and given["shown"] is not None:
+    if arguments["exponent"] is not None and arguments["shown"] is not None:
         raise SettingError("give either exponent or shown, which fits it; not both")
     for name in ("liked", "relevance"):
-        if given[name] is not None and given["random"] is None:
+        if arguments[name] is not None and arguments["random"] is None:
             raise SettingError(f"{name}=… is for the fit from random ratings: give random=… too")
 
 
@@ -390,10 +390,10 @@ def _calibrate(
         return None
     predicted, rated = predicted[usable], rated[usable]
     edges = np.unique(np.quantile(predicted, np.linspace(0, 1, BINS + 1)))
-    place = np.searchsorted(edges[1:-1], predicted, side="right")
+    group = np.searchsorted(edges[1:-1], predicted, side="right")
     rows = []
-    for number in np.unique(place):
-        mine = place == number
+    for number in np.unique(group):
+        mine = group == number
         n, share = int(mine.sum()), float(rated[mine].mean())
         low, high = map(float, wilson(int(rated[mine].sum()), n))
         rows.append(

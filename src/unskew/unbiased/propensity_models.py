@@ -46,8 +46,8 @@ class RatingEvidence:
 
     def counts(self) -> F64:
         """Ratings of each item in training and test together."""
-        both = item_counts(self.train) + item_counts(self.test)
-        return both.astype(np.float64)
+        total = item_counts(self.train) + item_counts(self.test)
+        return total.astype(np.float64)
 
 
 @dataclass(frozen=True, eq=False)
@@ -78,7 +78,10 @@ def given_model(source: object, evidence: RatingEvidence) -> ChanceModel:
         return ChanceModel("given", of, {"by": "pair"}, cell=lambda user, item: "")  # noqa: ARG005
     columns = source
     if isinstance(source, Mapping) and not any(_is_column(value) for value in source.values()):
-        columns = {"item": list(source), "propensity": [_as_chance(*one) for one in source.items()]}
+        columns = {
+            "item": list(source),
+            "propensity": [_as_chance(*item) for item in source.items()],
+        }
     table = read_table(columns)
     item, user = table.need("item", ITEM, None), table.pick("user", USER, None)
     name = next((c for c in table.frame.columns if c.lower() in ("propensity", "p")), None)
@@ -102,10 +105,10 @@ def given_model(source: object, evidence: RatingEvidence) -> ChanceModel:
     lookup.check_unique(source_name, table.frame.select(*([user] if user else []), item))
 
     def cell(user: int, item: int) -> str:
-        at = int(lookup.places(np.array([user]), np.array([item]))[0])
-        if at < 0:
+        index = int(lookup.places(np.array([user]), np.array([item]))[0])
+        if index < 0:
             return f" (not in {source_name})"
-        row = int(rows[at])
+        row = int(rows[index])
         return f" (row {row + 1} of {source_name}: {column[row]!r})"
 
     by = "item" if user is None else "pair"
@@ -124,18 +127,18 @@ class _Lookup:
 
     def places(self, user: NDArray[Any], item: NDArray[Any]) -> I64:
         """Return where each pair is, -1 = nowhere."""
-        wanted = item.astype(np.int64)
+        keys = item.astype(np.int64)
         if self.items is not None:
-            wanted = user.astype(np.int64) * self.items + item
+            keys = user.astype(np.int64) * self.items + item
         if not self.key.size:
-            return np.full(wanted.size, -1)
-        place = np.minimum(np.searchsorted(self.key, wanted), self.key.size - 1)
-        return np.where(self.key[place] == wanted, place, -1)
+            return np.full(keys.size, -1)
+        index = np.minimum(np.searchsorted(self.key, keys), self.key.size - 1)
+        return np.where(self.key[index] == keys, index, -1)
 
     def of(self, user: NDArray[Any], item: NDArray[Any]) -> F64:
         """Return the value of each pair, NaN = none."""
-        place = self.places(user, item)
-        return np.where(place >= 0, self.value[place] if self.value.size else np.nan, np.nan)
+        index = self.places(user, item)
+        return np.where(index >= 0, self.value[index] if self.value.size else np.nan, np.nan)
 
     def check_unique(self, source: str, ids: pl.DataFrame) -> None:
         """Raise an error if two rows give one item, or one pair, different values."""
@@ -143,12 +146,12 @@ class _Lookup:
         same = np.isclose(self.value[1:], self.value[:-1], rtol=0, atol=0, equal_nan=True)
         clash = np.flatnonzero(again & ~same)
         if clash.size:
-            at = int(clash[0])
-            first, second = int(self.row[at]), int(self.row[at + 1])
+            index = int(clash[0])
+            first, second = int(self.row[index]), int(self.row[index + 1])
             name = ", ".join(map(repr, ids.row(first)))
             raise DataError(
-                f"{source}: {name} has two propensities, {self.value[at]:g} in row {first + 1} and "
-                f"{self.value[at + 1]:g} in row {second + 1}; keep one"
+                f"{source}: {name} has two propensities, {self.value[index]:g} in row {first + 1} "
+                f"and {self.value[index + 1]:g} in row {second + 1}; keep one"
             )
 
 
@@ -175,15 +178,15 @@ def _by_tile(
         step = tile_users(evidence.items)
         people = np.unique(user)
         for low in range(0, people.size, step):
-            some = people[low : low + step]
-            tile = np.asarray(function(some.astype(np.int32)))
-            if tile.shape != (some.size, evidence.items):
+            block = people[low : low + step]
+            tile = np.asarray(function(block.astype(np.int32)))
+            if tile.shape != (block.size, evidence.items):
                 raise DataError(
-                    f"the propensity function returned {tile.shape} for {some.size} users; users x "
-                    f"items ({evidence.items}) are needed"
+                    f"the propensity function returned {tile.shape} for {block.size} users; users "
+                    f"x items ({evidence.items}) are needed"
                 )
-            mine = (user >= some[0]) & (user <= some[-1])
-            out[mine] = tile[np.searchsorted(some, user[mine]), item[mine]]
+            mine = (user >= block[0]) & (user <= block[-1])
+            out[mine] = tile[np.searchsorted(block, user[mine]), item[mine]]
         return out
 
     return of
@@ -198,14 +201,14 @@ def logistic_model(
 ) -> ChanceModel:
     """Model logit p(rated | u, i) = b + x_u·β + x_i·γ, fitted by Newton's steps over all pairs."""
     ridge = from_0_up("ridge", ridge)
-    known = {"users": evidence.test.users, "items": evidence.test.items}
+    numberings = {"users": evidence.test.users, "items": evidence.test.items}
     tables = dict(features or {})
     for name in tables:
-        choose("features", name, known)
-    both = [evidence.train, evidence.test]
-    sides = {"users": [part.user for part in both], "items": [part.item for part in both]}
+        choose("features", name, numberings)
+    sources = [evidence.train, evidence.test]
+    sides = {"users": [part.user for part in sources], "items": [part.item for part in sources]}
     x: dict[str, F64] = {}
-    for name, ids in known.items():
+    for name, ids in numberings.items():
         counts = sum(np.bincount(codes, minlength=len(ids)) for codes in sides[name])
         if features is None:
             x[name] = _standard(np.log1p(np.asarray(counts, np.float64))[:, None])
@@ -230,12 +233,12 @@ def logistic_model(
 
 def _some_users(evidence: RatingEvidence, seed: int) -> I32:
     """Return the users to fit on: all, unless there are too many pairs."""
-    most = max(MOST_PAIRS // max(evidence.items, 1), 1)
+    limit = max(MOST_PAIRS // max(evidence.items, 1), 1)
     everyone = np.arange(evidence.users, dtype=np.int32)
-    if most >= evidence.users:
+    if limit >= evidence.users:
         return everyone
     order = np.argsort(draw(seed, "estimate/users", everyone.astype(np.int64)))
-    return np.sort(everyone[order[:most]])
+    return np.sort(everyone[order[:limit]])
 
 
 def _newton(users: F64, items: F64, evidence: RatingEvidence, chosen: I32, ridge: float) -> F64:
@@ -268,9 +271,9 @@ def _newton(users: F64, items: F64, evidence: RatingEvidence, chosen: I32, ridge
             mixed[1 : 1 + a, 1 + a :] = x.T @ (w @ items)
             mixed[1 + a :, 1 + a :] = (items * down[:, None]).T @ items
             curve += np.triu(mixed) + np.triu(mixed, 1).T
-        move = np.linalg.lstsq(curve, slope, rcond=None)[0]
-        beta = beta + move
-        if np.abs(move).max() < 1e-8:
+        change = np.linalg.lstsq(curve, slope, rcond=None)[0]
+        beta = beta + change
+        if np.abs(change).max() < 1e-8:
             break
     return beta
 
@@ -307,9 +310,9 @@ def _features(name: str, table: object, ids: Ids) -> F64:
 
 def _standard(columns: F64) -> F64:
     """Centre columns and divide by their standard deviation; one that never varies is 0."""
-    away = columns - columns.mean(axis=0)
-    spread = away.std(axis=0)
-    scaled: F64 = away / np.where(spread > 0, spread, 1.0)
+    centred = columns - columns.mean(axis=0)
+    spread = centred.std(axis=0)
+    scaled: F64 = centred / np.where(spread > 0, spread, 1.0)
     return scaled
 
 
@@ -318,7 +321,7 @@ MOST_EXPONENT = 30
 
 
 def popularity_model(
-    evidence: RatingEvidence, exponent: float | None, shown: object, rule: Relevance | None
+    evidence: RatingEvidence, exponent: float | None, exposure: object, rule: Relevance | None
 ) -> ChanceModel:
     """Model p(rated | i) = c n(i)^exponent."""
     counts = evidence.counts()
@@ -328,8 +331,8 @@ def popularity_model(
         power = from_0_up("exponent", exponent)
         if power > MOST_EXPONENT:
             raise SettingError(f"exponent must be at most {MOST_EXPONENT}, got {exponent:g}")
-    elif shown is not None:
-        gamma = _shown_gamma(evidence, shown, counts)
+    elif exposure is not None:
+        gamma = _shown_gamma(evidence, exposure, counts)
         power = (gamma + 1) / 2
         facts["gamma"] = gamma
     elif rule is not None:
@@ -347,8 +350,8 @@ def popularity_model(
     p = _at_most_1(scale * shape, notes)
     # n(i) is what all ratings of an item add up to, so chances of all of them are in proportion to
     # it. Another exponent can hold for a part of the ratings only: the liked ones (Yang et al.).
-    known = power == 1.0
-    if not known:
+    is_exact = power == 1.0
+    if not is_exact:
         notes.append(
             "the propensities are of liked ratings, up to a factor: P, DCG, RBP and anti-metrics "
             "cannot be estimated from them"
@@ -357,7 +360,7 @@ def popularity_model(
     def of(user: I32, item: I32, value: F64) -> F64:  # noqa: ARG001 - all models are asked alike
         return p[item]
 
-    return ChanceModel("popularity", of, facts, known, tuple(notes), liked_only=not known)
+    return ChanceModel("popularity", of, facts, is_exact, tuple(notes), liked_only=not is_exact)
 
 
 def _fitted_popularity(evidence: RatingEvidence, counts: F64, rule: Relevance) -> ChanceModel:
@@ -384,16 +387,16 @@ def _at_most_1(p: F64, notes: list[str]) -> F64:
     return np.minimum(p, 1.0)
 
 
-def _shown_gamma(evidence: RatingEvidence, shown: object, counts: F64) -> float:
+def _shown_gamma(evidence: RatingEvidence, exposure: object, counts: F64) -> float:
     """Fit how often items are shown as a power of how often they are rated, by least squares."""
-    run = read_run(shown)
+    run = read_run(exposure)
     items, (ours, theirs) = Ids.union(evidence.test.items, run.items)
     times = np.zeros(len(items))
     listed = run.item[run.item >= 0]
     times[theirs] = np.bincount(listed, minlength=len(run.items))
     shown_times = times[ours]
-    both = (shown_times > 0) & (counts > 0)
-    x, y = np.log(counts[both]), np.log(shown_times[both])
+    positive = (shown_times > 0) & (counts > 0)
+    x, y = np.log(counts[positive]), np.log(shown_times[positive])
     if x.size < 2 or np.ptp(x) == 0:
         raise DataError(
             f"shown: {counted(x.size, 'item is', 'items are')} both shown and rated, not enough "
@@ -416,12 +419,12 @@ def _fit_power(
     side = "liked" if liked else "disliked"
     observed = [_counts(part, rule, liked) for part in (evidence.train, evidence.test)]
     rated = observed[0] + observed[1]
-    drawn = _counts(evidence.random, rule, liked)
-    used = (rated + drawn > 0) & (counts > 0)
+    random = _counts(evidence.random, rule, liked)
+    used = (rated + random > 0) & (counts > 0)
     name = "exponent" if liked else "exponent, disliked"
     if not liked and not rated.any():
         return np.ones(counts.size), {}  # there is nothing to weigh
-    if not drawn[used].any() or not rated.any():
+    if not random[used].any() or not rated.any():
         where = "random ratings of rated items" if rated.any() else "ratings"
         raise DataError(
             f"random: no {side} rating to fit the exponent from, as the {where} hold none; give "
@@ -430,7 +433,7 @@ def _fit_power(
     x = np.log(counts[used])
     design = np.column_stack([np.ones(x.size), x])
     beta = np.zeros(2)
-    top, total = rated[used], (rated + drawn)[used]
+    top, total = rated[used], (rated + random)[used]
     for _ in range(STEPS):
         odds = 1.0 / (1.0 + np.exp(-np.clip(design @ beta, -700.0, 700.0)))
         slope = design.T @ (top - total * odds)
@@ -462,17 +465,19 @@ def naive_bayes_model(evidence: RatingEvidence, alpha: float) -> ChanceModel:
     alpha = from_0_up("alpha", alpha)
     values = np.concatenate([evidence.train.value, evidence.test.value])
     levels, times = np.unique(values, return_counts=True)
-    at = np.searchsorted(levels, evidence.random.value)
-    inside = (at < levels.size) & (levels[np.minimum(at, levels.size - 1)] == evidence.random.value)
+    index = np.searchsorted(levels, evidence.random.value)
+    inside = (index < levels.size) & (
+        levels[np.minimum(index, levels.size - 1)] == evidence.random.value
+    )
     outside = int(np.count_nonzero(~inside))
-    drawn = np.bincount(at[inside], minlength=levels.size) + float(alpha)
-    if (drawn == 0).any():
-        level = levels[int(np.argmin(drawn))]
+    counts = np.bincount(index[inside], minlength=levels.size) + float(alpha)
+    if (counts == 0).any():
+        level = levels[int(np.argmin(counts))]
         raise DataError(
             f"random: the rating {level:g} does not occur, so its propensity is not known; give "
             f"alpha above 0"
         )
-    often = drawn / (drawn.sum() + outside)
+    often = counts / (counts.sum() + outside)
     rated = values.size / (evidence.users * evidence.items)
     p = times / values.size * rated / often
     notes = []
@@ -488,8 +493,8 @@ def naive_bayes_model(evidence: RatingEvidence, alpha: float) -> ChanceModel:
     p = np.minimum(p, 1.0)
 
     def of(user: I32, item: I32, value: F64) -> F64:  # noqa: ARG001
-        place = np.minimum(np.searchsorted(levels, value), levels.size - 1)
-        return np.where(levels[place] == value, p[place], np.nan)
+        index = np.minimum(np.searchsorted(levels, value), levels.size - 1)
+        return np.where(levels[index] == value, p[index], np.nan)
 
     facts = {f"p({level:g})": float(chance) for level, chance in zip(levels, p, strict=True)}
     return ChanceModel("naive-bayes", of, facts, True, tuple(notes))

@@ -158,20 +158,20 @@ class RandomSlice(Result):
 
         It is the true precision where lists are full.
         """
-        at = self.systems.index(choose("system", system, self.systems))
-        _, (side,) = self._sides([(at, None)])
+        index = self.systems.index(choose("system", system, self.systems))
+        _, (side,) = self._sides([(index, None)])
         number = int(side.shown.sum())
-        several = int(np.count_nonzero(side.shown))
-        bare = RandomShare(system=system, shown=number, users=several)
-        reason = _too_few(side, f"{system} lists") or _too_few_users(several)
+        users = int(np.count_nonzero(side.shown))
+        bare = RandomShare(system=system, shown=number, users=users)
+        reason = _too_few(side, f"{system} lists") or _too_few_users(users)
         if reason:
             return replace(bare, reason=reason)
         mean = ratio(side.liked, side.shown)
         inner = drawn_in(mean.value, side.different)
         floor = inner * (1 - inner) / side.different
-        variance = clustered_variance(mean.influence, several, floor, side.different)
+        variance = clustered_variance(mean.influence, users, floor, side.different)
         level = self.level if level is None else level
-        low, high = share_ends(mean.value, variance, side.different, several, level)
+        low, high = share_ends(mean.value, variance, side.different, users, level)
         return replace(bare, value=mean.value, se=math.sqrt(variance), low=low, high=high)
 
     def pair(self, a: str, b: str, level: float | None = None) -> RandomDifference:
@@ -181,63 +181,63 @@ class RandomSlice(Result):
         item b does not list and :math:`s_a` the liked share of the randomly shown pairs there, the
         difference is :math:`c_a s_a - c_b s_b`.
         """
-        at = [self.systems.index(choose("system", name, self.systems)) for name in (a, b)]
-        users, (first, second) = self._sides([(at[0], at[1]), (at[1], at[0])])
-        with_list, listed = self._lists(at, users)
+        indices = [self.systems.index(choose("system", name, self.systems)) for name in (a, b)]
+        users, (first, second) = self._sides([(indices[0], indices[1]), (indices[1], indices[0])])
+        with_list, listed = self._lists(indices, users)
         places = float(first.places.sum() + second.places.sum())
-        several = int(np.count_nonzero(first.shown + second.shown))
+        number = int(np.count_nonzero(first.shown + second.shown))
         bare = RandomDifference(
             a=a,
             b=b,
             shown_a=int(first.shown.sum()),
             shown_b=int(second.shown.sum()),
             effective=min(first.different, second.different),
-            users=several,
+            users=number,
             overlap=1.0 - places / listed if listed else 0.0,
         )
         reason = (
             ("the two lists do not differ" if not places else "")
             or _too_few(first, f"{a} and not {b} lists")
             or _too_few(second, f"{b} and not {a} lists")
-            or _too_few_users(several)
+            or _too_few_users(number)
             or _no_contrast(first, second)
         )
         if reason:
             return replace(bare, reason=reason)
-        value, variance = _difference(first, second, with_list, several, self.k)
+        value, variance = _difference(first, second, with_list, number, self.k)
         se = math.sqrt(variance)
-        half = half_width(several, self.level if level is None else level) * se
+        half = half_width(number, self.level if level is None else level) * se
         low, high = max(value - half, -1.0), min(value + half, 1.0)
         return replace(bare, value=value, se=se, low=low, high=high, z=value / se)
 
     def _sides(self, pairs: list[tuple[int, int | None]]) -> tuple[I64, list[_RandomSide]]:
         """Add up, by user and over splits, what a lists and b (None: nobody) does not."""
-        known = [
+        members = [
             np.concatenate([part.user, *part.listed.owners]).astype(np.int64) for part in self.parts
         ]
-        users, _ = aligned_users(known)
+        users, _ = aligned_users(members)
         return users, [self._side(users, a, b) for a, b in pairs]
 
     def _side(self, users: I64, a: int, b: int | None) -> _RandomSide:
-        places, shown, liked, most = (np.zeros(users.size) for _ in range(4))
+        places, exposed, liked, highest = (np.zeros(users.size) for _ in range(4))
         for part in self.parts:
             mine = part.lists[a] if b is None else part.lists[a] & ~part.lists[b]
             listed = part.listed
             owner = listed.pairs[a] // listed.width if b is None else listed.only(a, b)
             places += _count(users, owner)
             here = _count(users, part.user[mine])
-            shown += here
+            exposed += here
             liked += _count(users, part.user[mine & part.liked])
-            most = np.maximum(most, here)
-        return _RandomSide(places, shown, liked, float(most.sum()))
+            highest = np.maximum(highest, here)
+        return _RandomSide(places, exposed, liked, float(highest.sum()))
 
-    def _lists(self, at: list[int], users: I64) -> tuple[F64, int]:
+    def _lists(self, indices: list[int], users: I64) -> tuple[F64, int]:
         """Return how many lists each user has, over splits, and how many places both fill."""
         lists, places = np.zeros(users.size), 0
         for part in self.parts:
-            owners = [part.listed.owners[one] for one in at]
+            owners = [part.listed.owners[index] for index in indices]
             lists += _count(users, np.union1d(*owners))
-            places += sum(part.listed.pairs[one].size for one in at)
+            places += sum(part.listed.pairs[index].size for index in indices)
         return lists, places
 
     def table(self) -> pl.DataFrame:
@@ -246,18 +246,18 @@ class RandomSlice(Result):
 
     def pairs(self) -> pl.DataFrame:
         """Return a row per pair: the difference, its interval, what it rests on."""
-        several = [self.pair(a, b) for a, b in combinations(self.systems, 2)]
-        return pl.DataFrame([one.__dict__ for one in several], _PAIR)
+        contrasts = [self.pair(a, b) for a, b in combinations(self.systems, 2)]
+        return pl.DataFrame([contrast.__dict__ for contrast in contrasts], _PAIR)
 
     def _explanation(self) -> list[str]:
         splits = f" of {len(self.parts)} splits" if len(self.parts) > 1 else ""
-        shown, left = (
+        number, left = (
             sum(getattr(p, name) for p in self.parts) for name in ("shown", "in_training")
         )
         return [
             f"randomly shown pairs in the first {self.k} places{splits}: the share that is liked; "
             f"{self.level:.0%} intervals by user",
-            f"{shown:,} randomly shown pairs; {left:,} more are in training and left out",
+            f"{number:,} randomly shown pairs; {left:,} more are in training and left out",
         ]
 
     def _content(self) -> dict[str, object]:
@@ -326,11 +326,11 @@ def _too_few_users(users: int) -> str:
 
 
 def _no_contrast(first: _RandomSide, second: _RandomSide) -> str:
-    liked, shown = first.liked + second.liked, first.shown + second.shown
+    liked, exposed = first.liked + second.liked, first.shown + second.shown
     if not liked.any():
         return "no randomly shown pair that one of the two lists is liked"
     return "every randomly shown pair that one of the two lists is liked" * int(
-        (liked == shown).all()
+        (liked == exposed).all()
     )
 
 
@@ -362,10 +362,10 @@ def random_part(
     >>> part.shown, part.in_training, part.liked.tolist()
     (2, 1, [True])
     """
-    known = random if train is None else train
+    numbering = random if train is None else train
     sources: list[Ratings | Run] = [random, *runs.values()]
-    (user, *users), _ = extended(known.users, [source.users for source in sources])
-    (item, *items), width = extended(known.items, [source.items for source in sources])
+    (user, *users), _ = extended(numbering.users, [source.users for source in sources])
+    (item, *items), width = extended(numbering.items, [source.items for source in sources])
     listed = ListedPairs.of_runs(runs, users, items, as_count("k", k), width)
     return _part(train, _Shown.of(random, user, item, relevance), listed)
 
@@ -383,19 +383,19 @@ class _Shown:
         return cls(user[random.user], item[random.item], relevance.is_liked(random.value))
 
 
-def _part(train: Ratings | None, shown: _Shown, listed: ListedPairs) -> RandomPart:
-    key = shown.user.astype(np.int64) * listed.width + shown.item
+def _part(train: Ratings | None, exposed: _Shown, listed: ListedPairs) -> RandomPart:
+    key = exposed.user.astype(np.int64) * listed.width + exposed.item
     order = np.argsort(key, kind="stable")
     again = np.zeros(key.size, np.bool_)
     if train is not None:
         again = is_among(key, pair_numbers(train, listed.width))
         order = order[~again[order]]
     rows, lists = listed.rows_of(key[order])
-    kept = order[rows]
+    retained = order[rows]
     return RandomPart(
         listed=listed,
-        user=frozen(shown.user[kept]),
-        liked=frozen(shown.liked[kept]),
+        user=frozen(exposed.user[retained]),
+        liked=frozen(exposed.liked[retained]),
         lists=frozen(lists),
         shown=int(order.size),
         in_training=int(again.sum()),
@@ -450,15 +450,15 @@ def shown_at_random(
     judged = as_judged(judgments, runs, seed=seed, **data)
     slice_ = read_ratings(random)
     listed = ListedPairs.of_judged(judged, k)
-    known, train = judged.judgments, judged.numbering.train
+    ratings, train = judged.judgments, judged.numbering.train
     if judged.targets is not None:
-        known, train = judged.targets.tests, judged.targets.train
-    (user,), _ = extended(known.users, [slice_.users])
-    (item,), _ = extended(known.items, [slice_.items])
+        ratings, train = judged.targets.tests, judged.targets.train
+    (user,), _ = extended(ratings.users, [slice_.users])
+    (item,), _ = extended(ratings.items, [slice_.items])
     # Items that are in no list and no rating cannot be in a list: they need no number of their own.
     inside = item[slice_.item] < listed.width
-    kept = slice_.take(inside)
-    shown = _Shown.of(kept, user, item, judged.relevance)
-    part = _part(train, shown, listed)
+    inner = slice_.take(inside)
+    exposed = _Shown.of(inner, user, item, judged.relevance)
+    part = _part(train, exposed, listed)
     part = replace(part, shown=part.shown + int(np.count_nonzero(~inside)))
     return RandomSlice(parts=(part,), level=level, notes=judged.notes)

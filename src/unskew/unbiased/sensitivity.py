@@ -116,34 +116,34 @@ class Sensitivity(Result):
         rows = []
         for name in self.systems:
             sides = []
-            for lighter in (True, False):
-                top, bottom = self._extreme(name, light, heavy, lighter)
+            for lowest in (True, False):
+                top, bottom = self._extreme(name, light, heavy, lowest)
                 value = float(top.sum() / bottom.sum())
                 if level is not None:
                     share = (1 - level) / 2
-                    drawn = _resampled_ratio(top, bottom, resamples, seed, threads)
-                    value = float(np.quantile(drawn, share if lighter else 1 - share))
+                    draws = _resampled_ratio(top, bottom, resamples, seed, threads)
+                    value = float(np.quantile(draws, share if lowest else 1 - share))
                 sides.append(min(value, self.most))
             rows.append((name, sides[0], self.estimates[name], sides[1]))
         schema = ["system", "low", "estimate", "high"]
         return pl.DataFrame(rows, schema, orient="row")
 
-    def _extreme(self, name: str, light: F64, heavy: F64, least: bool) -> tuple[F64, F64]:
+    def _extreme(self, name: str, light: F64, heavy: F64, lowest: bool) -> tuple[F64, F64]:
         """Return per list what the least (largest) estimate adds up from: top and bottom."""
         c = self.contributions[name]
         if self.bottom is None:
-            weight = light if least else heavy
+            weight = light if lowest else heavy
             return self._per_list(weight * c), np.ones(self.users)
         # A ratio is least when what lies below it is heavy and what lies above is light.
         with np.errstate(invalid="ignore", divide="ignore"):
-            worth = np.where(self.bottom > 0, c / self.bottom, 0.0)
-        order = np.argsort(worth if least else -worth, kind="stable")
+            ratio = np.where(self.bottom > 0, c / self.bottom, 0.0)
+        order = np.argsort(ratio if lowest else -ratio, kind="stable")
         used = order[self.bottom[order] > 0]
         top_h, bottom_h = (np.cumsum((heavy * x)[used]) for x in (c, self.bottom))
         top_l, bottom_l = (np.cumsum((light * x)[used][::-1])[::-1] for x in (c, self.bottom))
         top_l, bottom_l = np.append(top_l[1:], 0.0), np.append(bottom_l[1:], 0.0)
         ratios = (top_h + top_l) / (bottom_h + bottom_l)
-        cut = int(np.argmin(ratios) if least else np.argmax(ratios))
+        cut = int(np.argmin(ratios) if lowest else np.argmax(ratios))
         weight = light.copy()
         weight[used[: cut + 1]] = heavy[used[: cut + 1]]
         return self._per_list(weight * c), self._per_list(weight * self.bottom)
@@ -164,13 +164,13 @@ class Sensitivity(Result):
         for gamma in np.linspace(1, most, points):
             for row in self.interval(float(gamma), level=None).iter_rows(named=True):
                 rows.append({"gamma": float(gamma), **row})
-        whole = alt.Chart(alt.NamedData(name="rows"), width=420, height=280)
+        canvas = alt.Chart(alt.NamedData(name="rows"), width=420, height=280)
         x = alt.X("gamma:Q", title="Γ").scale(nice=False, zero=False)
         color = alt.Color("system:N").scale(domain=list(self.systems))
-        band = whole.mark_area(opacity=0.25).encode(
+        band = canvas.mark_area(opacity=0.25).encode(
             x=x, y=alt.Y("low:Q", title=self.metric), y2="high:Q", color=color
         )
-        line = whole.mark_line().encode(x=x, y=alt.Y("estimate:Q", title=self.metric), color=color)
+        line = canvas.mark_line().encode(x=x, y=alt.Y("estimate:Q", title=self.metric), color=color)
         title = f"{self.metric}: propensities off by up to Γ"
         return as_figure(alt.layer(band, line), title, self.footer()[:1], rows)
 
@@ -222,28 +222,28 @@ def smallest_gamma(difference: F64, weight: F64, model: str) -> float:
     moving = weight if model == "weights" else weight - 1.0
     plus = float((moving * np.maximum(d, 0.0)).sum())
     minus = float((moving * np.maximum(-d, 0.0)).sum())
-    still = 0.0 if model == "weights" else float(d.sum())
-    if plus == 0.0 and minus == 0.0 and still == 0.0:
+    constant = 0.0 if model == "weights" else float(d.sum())
+    if plus == 0.0 and minus == 0.0 and constant == 0.0:
         return 1.0
     if minus <= 0.0:
         # Without what can grow against it, the difference can at best shrink to what stays.
-        if still >= 0.0:
+        if constant >= 0.0:
             return math.inf
-        return max(-plus / still, 1.0)
-    gamma = (still + math.sqrt(still * still + 4.0 * minus * plus)) / (2.0 * minus)
+        return max(-plus / constant, 1.0)
+    gamma = (constant + math.sqrt(constant * constant + 4.0 * minus * plus)) / (2.0 * minus)
     return max(gamma, 1.0)
 
 
-def linear_form(one: Estimand) -> Linear:
+def linear_form(estimand: Estimand) -> Linear:
     """Return a metric as a sum over judged hits, or refuse it."""
-    metric, form = one.metric, one.metric.definition.linear
+    metric, form = estimand.metric, estimand.metric.definition.linear
     if form is None:
         what = "form as a sum over judged hits, which the difference of two systems needs"
-        raise missing(one.label, metric.name, "linear", what)
-    if one.params.get("per", "k") not in ("k", "all"):
-        raise SettingError(f"{one.label}: take {metric.name} without per=…")
+        raise missing(estimand.label, metric.name, "linear", what)
+    if estimand.params.get("per", "k") not in ("k", "all"):
+        raise SettingError(f"{estimand.label}: take {metric.name} without per=…")
     if form.per_cutoff and metric.cutoff is None:
-        raise SettingError(f"{one.label}: give a cutoff, as in {metric.name}@10")
+        raise SettingError(f"{estimand.label}: give a cutoff, as in {metric.name}@10")
     return form
 
 
@@ -301,10 +301,10 @@ def sensitivity(
     if model == "odds" and weights is not None:
         raise SettingError("model='odds' is about propensities; with weights take model='weights'")
     runs, metric = second_argument(judgments, runs, metric, "P@10")
-    one = next(iter(estimands(metric).values()))
-    linear_form(one)
+    estimand = next(iter(estimands(metric).values()))
+    linear_form(estimand)
     judged, notes = judge_for_estimates(
-        judgments, runs, {one.label: one}, seed=seed, threads=threads, **data
+        judgments, runs, {estimand.label: estimand}, seed=seed, threads=threads, **data
     )
     check_two_systems(list(judged.systems))
     source = weigh(judged, propensity, weights, random)
@@ -315,55 +315,57 @@ def sensitivity(
             "model='weights'"
         )
     scales = Scales.of(judged, source, source.weight)
-    if scales.is_beyond(one):
+    if scales.is_beyond(estimand):
         raise SettingError(
             f"{metric}: the propensities hold for liked judgments only, and disliked ones count too"
         )
     unusable: dict[str, str] = {}
-    if any(scales.gives(one)):
-        run = Averages.of(judged, {one.label: one}, "ratio", threads)
+    if any(scales.gives(estimand)):
+        run = Averages.of(judged, {estimand.label: estimand}, "ratio", threads)
         values = run.results(source.weight, scales, resamples, level, seed, threads)
-        unusable = {name: own.reason for (name, _), own in values.items() if own.reason}
+        unusable = {
+            name: estimate.reason for (name, _), estimate in values.items() if estimate.reason
+        }
     else:
         notes.append("estimates and differences are known up to a factor")
-    result = _sensitivity(judged, one, source.weight, model, notes, unusable)
-    return replace(result, most=scales.high(one)) if source.known else result
+    result = _sensitivity(judged, estimand, source.weight, model, notes, unusable)
+    return replace(result, most=scales.high(estimand)) if source.known else result
 
 
 def _sensitivity(
     judged: Judged,
-    one: Estimand,
+    estimand: Estimand,
     weight: F64,
     model: str,
     notes: list[str],
     unusable: Mapping[str, str],
 ) -> Sensitivity:
-    basis, kept = judged.basis, judged.with_list
+    basis, mask = judged.basis, judged.with_list
     owner = np.repeat(np.arange(len(basis.lists)), np.diff(basis.judgments.start))
-    inside = kept[owner]
-    number = np.cumsum(kept) - 1
+    inside = mask[owner]
+    number = np.cumsum(mask) - 1
     parts = {
-        name: _contributions(basis, matched, one)[inside]
+        name: _contributions(basis, matched, estimand)[inside]
         for name, matched in judged.matched.items()
         if name not in unusable
     }
     bottom = None
-    if not one.is_sum:
-        what, power = linear_form(one).column(one.params)
-        bottom = Columns(basis, None).of(what, one.metric.anti, power)[inside]
+    if not estimand.is_sum:
+        what, power = linear_form(estimand).column(estimand.params)
+        bottom = Columns(basis, None).of(what, estimand.metric.anti, power)[inside]
     mine = frozen(weight[inside])
-    users = int(kept.sum())
+    users = int(mask.sum())
     total = users if bottom is None else float(mine @ bottom)
     if not users or not total:
-        raise DataError(f"{one.label}: no judgment counts, so there is nothing to compare")
+        raise DataError(f"{estimand.label}: no judgment counts, so there is nothing to compare")
     estimates = {name: float(mine @ part) / total for name, part in parts.items()}
-    sign = 1.0 if one.better == "higher" else -1.0
+    sign = 1.0 if estimand.better == "higher" else -1.0
     order = sorted(estimates, key=lambda name: -sign * estimates[name])
     flips = {
         (a, b): smallest_gamma(parts[a] - parts[b], mine, model) for a, b in combinations(order, 2)
     }
     return Sensitivity(
-        metric=one.label,
+        metric=estimand.label,
         systems=tuple(parts),
         model=model,
         estimates=estimates,
@@ -373,19 +375,19 @@ def _sensitivity(
         owner=number[owner[inside]],
         users=users,
         bottom=bottom,
-        better=one.better,
+        better=estimand.better,
         unusable=unusable,
         notes=tuple(notes),
     )
 
 
-def _contributions(basis: Basis, matched: Matched, one: Estimand) -> F64:
+def _contributions(basis: Basis, matched: Matched, estimand: Estimand) -> F64:
     """Return what a unit of weight of each judgment adds to a system's value."""
-    metric = one.metric
-    form = linear_form(one)
-    what, power = form.column(one.params)
+    metric = estimand.metric
+    form = linear_form(estimand)
+    what, power = form.column(estimand.params)
     column = Columns(basis, None).of(what, metric.anti, power)
-    discount = form.discount(one.params, basis.longest)
+    discount = form.discount(estimand.params, basis.longest)
     out = np.zeros(len(basis.judgments))
     scratch, total = Scratch(), len(basis.lists)
     for lo in range(0, total, BLOCK):
@@ -404,14 +406,14 @@ def _resampled_ratio(top: F64, bottom: F64, resamples: int, seed: int, threads: 
     out = np.empty((resamples, 2))
     key = np.uint64(key_of(seed, "estimate/resamples"))
 
-    def one(low: int) -> None:
+    def block(low: int) -> None:
         times = np.empty((min(ROWS, resamples - low), len(top)))
         kernels.resample(key, low, times)
         out[low : low + len(times)] = times @ columns
 
     with one_blas_thread():
-        map_blocks(one, range(0, resamples, ROWS), threads, resamples * len(top))
+        map_blocks(block, range(0, resamples, ROWS), threads, resamples * len(top))
     with np.errstate(invalid="ignore", divide="ignore"):
-        drawn = out[:, 0] / out[:, 1]
-    known: F64 = drawn[np.isfinite(drawn)]
-    return known if known.size else np.zeros(1)
+        ratios = out[:, 0] / out[:, 1]
+    finite: F64 = ratios[np.isfinite(ratios)]
+    return finite if finite.size else np.zeros(1)

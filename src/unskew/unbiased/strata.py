@@ -123,8 +123,8 @@ def strata(
     as_count("bootstrap", bootstrap, least=0)
     check_share("level", level)
     runs, metrics = second_argument(judgments, runs, metrics, METRICS)
-    wanted = labelled(metrics, paper)
-    _refuse_runs(wanted)
+    by_label = labelled(metrics, paper)
+    _refuse_runs(by_label)
     settings = _StrataSettings(
         users=users,
         undefined=undefined,
@@ -134,19 +134,19 @@ def strata(
         bootstrap=bootstrap,
         level=level,
     )
-    judged = prepare(as_judged(judgments, runs, seed=seed, **data), wanted, settings.threads)
+    judged = prepare(as_judged(judgments, runs, seed=seed, **data), by_label, settings.threads)
     notes = tuple(
-        dict.fromkeys([*judged.read, *paper_notes(judged.paper), *remarks(judged, wanted, users)])
+        dict.fromkeys([*judged.read, *paper_notes(judged.paper), *remarks(judged, by_label, users)])
     )
-    case = _StrataCase(judged, wanted, settings, notes)
-    whole = case.scores(judged.basis)
-    parts = divide(judged, whole, by, of, m, equal)
+    case = _StrataCase(judged, by_label, settings, notes)
+    scores = case.scores(judged.basis)
+    parts = divide(judged, scores, by, of, m, equal)
     if parts.of != "users":
-        _refuse_items(wanted)
+        _refuse_items(by_label)
     size = as_count("head", head)
     if parts.ordered and size >= len(parts.names):
         raise SettingError(f"head={head} covers all {len(parts.names)} strata: use a smaller head")
-    return _report(case, whole, parts, size if parts.ordered else 0, progress)
+    return _report(case, scores, parts, size if parts.ordered else 0, progress)
 
 
 @dataclass(frozen=True)
@@ -167,17 +167,17 @@ class _StrataCase:
     """The judged lists, what is measured of them, and what is known so far."""
 
     judged: Judged
-    wanted: Mapping[str, Metric]
+    metrics: Mapping[str, Metric]
     settings: _StrataSettings
     notes: tuple[str, ...]
 
     def scores(self, basis: Basis) -> Scores:
         """Return scores of these lists, as a view of the judgments has them."""
-        judged, settings, labels = self.judged, self.settings, tuple(self.wanted)
+        judged, settings, labels = self.judged, self.settings, tuple(self.metrics)
         systems = score(
             basis,
             judged.matched,
-            self.wanted,
+            self.metrics,
             threads=settings.threads,
             budget=settings.budget,
         )
@@ -195,14 +195,14 @@ class _StrataCase:
         )
 
 
-def _refuse_runs(wanted: Mapping[str, Metric]) -> None:
-    for label, metric in wanted.items():
+def _refuse_runs(metrics: Mapping[str, Metric]) -> None:
+    for label, metric in metrics.items():
         if metric.definition.of == "run":
             raise SettingError(f"{label} describes a whole run: it has no value per list to split")
 
 
-def _refuse_items(wanted: Mapping[str, Metric]) -> None:
-    for label, metric in wanted.items():
+def _refuse_items(metrics: Mapping[str, Metric]) -> None:
+    for label, metric in metrics.items():
         if metric.definition.of == "items":
             raise SettingError(
                 f"{label} describes what is recommended, judged or not: it is the same in every "
@@ -212,40 +212,40 @@ def _refuse_items(wanted: Mapping[str, Metric]) -> None:
 
 def _report(
     case: _StrataCase,
-    whole: Scores,
+    scores: Scores,
     parts: Division,
     head: int,
     progress: Progress | None,
 ) -> StrataReport:
-    wanted, settings = case.wanted, case.settings
-    tables = _StrataTables.empty((len(wanted), len(whole.systems), len(parts.names)))
+    metrics, settings = case.metrics, case.settings
+    tables = _StrataTables.empty((len(metrics), len(scores.systems), len(parts.names)))
     described, notes = [], [*case.notes, *parts.notes]
-    drawn: list[F64] = []
+    draws: list[F64] = []
     for t, name in enumerate(parts.names):
-        inside, part = _measure(case, whole, parts, t)
+        inside, part = _measure(case, scores, parts, t)
         described.append(_describe(case.judged, parts, t))
         if not tables.fill(t, inside, part, settings):
             notes.append(f"stratum {name}: it has no judgments, so it has no value")
         if settings.bootstrap:
-            drawn.append(_drawn(part, settings))
+            draws.append(_drawn(part, settings))
         if progress is not None:
             progress(t + 1, len(parts.names))
-    for at, (label, metric) in enumerate(wanted.items()):
+    for row, (label, metric) in enumerate(metrics.items()):
         if not _splits(metric) and parts.of != "users":
-            tables.contribution[at] = np.nan
+            tables.contribution[row] = np.nan
             notes.append(f"{label} is not a sum over hits: it has no contributions")
-    means = whole.averages()
-    score = np.array([[means[s][label].value for s in whole.systems] for label in wanted])
-    share_low, share_high, heads = _share_intervals(tables.contribution, drawn, head, settings)
+    means = scores.averages()
+    score = np.array([[means[s][label].value for s in scores.systems] for label in metrics])
+    share_low, share_high, heads = _share_intervals(tables.contribution, draws, head, settings)
     if head:
         heads[..., 0] = _divided(tables.contribution[..., :head].sum(axis=-1), score)
     return StrataReport(
         by=parts.by,
         of=parts.of,
         strata=tuple(described),
-        systems=tuple(whole.systems),
-        metrics=tuple(wanted),
-        whole=whole,
+        systems=tuple(scores.systems),
+        metrics=tuple(metrics),
+        whole=scores,
         value=tables.value,
         low=tables.low,
         high=tables.high,
@@ -282,10 +282,10 @@ class _StrataTables:
         """Write what a stratum has; tell whether anybody is averaged in it."""
         means, split = inside.averages(), part.averages()
         for s, system in enumerate(inside.systems):
-            for at, label in enumerate(inside.labels):
-                self.value[at, s, t] = means[system][label].value
-                self.lists[at, s, t] = means[system][label].users
-                self.contribution[at, s, t] = split[system][label].value
+            for row, label in enumerate(inside.labels):
+                self.value[row, s, t] = means[system][label].value
+                self.lists[row, s, t] = means[system][label].users
+                self.contribution[row, s, t] = split[system][label].value
         if not self.lists[:, :, t].any():
             self.value[:, :, t] = np.nan
             return False
@@ -297,37 +297,37 @@ class _StrataTables:
 
 
 def _share_intervals(
-    contribution: F64, drawn: list[F64], head: int, settings: _StrataSettings
+    contribution: F64, draws: list[F64], head: int, settings: _StrataSettings
 ) -> tuple[F64, F64, F64]:
     """Return the ends of each share's interval, and of the head's in places 1 and 2 of three."""
     low, high = np.full(contribution.shape, np.nan), np.full(contribution.shape, np.nan)
     heads = np.full((*contribution.shape[:2], 3), np.nan)
     if settings.bootstrap:
-        of_draws = np.stack(drawn, axis=-1)  # draws x metrics x systems x strata
+        of_draws = np.stack(draws, axis=-1)  # draws x metrics x systems x strata
         of_draws = _divided(of_draws, of_draws.sum(axis=-1, keepdims=True))
         low, high = percentile_interval(of_draws, settings.level)
         if head:
             heads[..., 1], heads[..., 2] = percentile_interval(
                 of_draws[..., :head].sum(axis=-1), settings.level
             )
-        for ends in (low, high, heads):
-            ends[np.isnan(contribution).all(axis=-1)] = np.nan
+        for table in (low, high, heads):
+            table[np.isnan(contribution).all(axis=-1)] = np.nan
     return low, high, heads
 
 
 def _describe(judged: Judged, parts: Division, t: int) -> Stratum:
     here = parts.code == t
     rows = _judgments_in(judged, parts, t)
-    least = most = math.nan
+    lowest = highest = math.nan
     if parts.quantity is not None and here.any() and not np.isnan(parts.quantity[here]).all():
-        least, most = float(parts.quantity[here].min()), float(parts.quantity[here].max())
+        lowest, highest = float(parts.quantity[here].min()), float(parts.quantity[here].max())
     return Stratum(
         name=parts.names[t],
         size=int(np.count_nonzero(here)),
         judgments=int(np.count_nonzero(rows)),
         liked=int(np.count_nonzero(rows & (judged.view.label == LIKED))),
-        least=least,
-        most=most,
+        least=lowest,
+        most=highest,
     )
 
 
@@ -342,24 +342,24 @@ def _judgments_in(judged: Judged, parts: Division, t: int) -> Mask:
     return here
 
 
-def _measure(case: _StrataCase, whole: Scores, parts: Division, t: int) -> tuple[Scores, Scores]:
+def _measure(case: _StrataCase, scores: Scores, parts: Division, t: int) -> tuple[Scores, Scores]:
     """Return the scores within a stratum, and its parts of all scores."""
     judged = case.judged
     if parts.of == "users":
         here = parts.code[judged.owner] == t
         rows = np.flatnonzero(here)
-        few = {name: _only(system, rows) for name, system in whole.systems.items()}
-        inside = replace(whole, systems=few, lists=whole.lists[rows])
-        kept = {name: _or_zero(system, here) for name, system in whole.systems.items()}
-        return inside, replace(whole, systems=kept)
+        within_stratum = {name: _only(system, rows) for name, system in scores.systems.items()}
+        inside = replace(scores, systems=within_stratum, lists=scores.lists[rows])
+        filled = {name: _or_zero(system, here) for name, system in scores.systems.items()}
+        return inside, replace(scores, systems=filled)
     keep = _judgments_in(judged, parts, t)
     # What divides a contribution is that of all judgments: only the view is masked.
     part = judged.basis.masked(keep, recount=False)
     split = {
-        name: _contributions(case, part, matched, whole.systems[name])
+        name: _contributions(case, part, matched, scores.systems[name])
         for name, matched in judged.matched.items()
     }
-    return case.scores(judged.basis.masked(keep)), replace(whole, systems=split)
+    return case.scores(judged.basis.masked(keep)), replace(scores, systems=split)
 
 
 def _only(system: System, rows: I64) -> System:
@@ -379,23 +379,23 @@ def _splits(metric: Metric) -> bool:
     return strata is not None and strata.splits(metric.params)
 
 
-def _contributions(case: _StrataCase, part: Basis, matched: Matched, whole: System) -> System:
+def _contributions(case: _StrataCase, part: Basis, matched: Matched, system: System) -> System:
     """Return what the hits of a stratum add to each list's value."""
-    basis, wanted = case.judged.basis, case.wanted
+    basis, metrics = case.judged.basis, case.metrics
     total = len(basis.lists)
-    values = np.full((len(wanted), total), np.nan)
+    values = np.full((len(metrics), total), np.nan)
     bounds = [(low, min(low + BLOCK, total)) for low in range(0, total, BLOCK)]
 
     def fill(block: tuple[int, int]) -> None:
         lo, hi = block
         full = Block.of(basis, matched, lo, hi, {}, Scratch(), {})
-        for row, metric in enumerate(wanted.values()):
+        for row, metric in enumerate(metrics.values()):
             if _splits(metric):
                 seen = full.derive(metric.anti, metric.condensed)
                 values[row, lo:hi] = _part(seen, part, metric)
 
-    map_blocks(fill, bounds, case.settings.threads, size=total * len(wanted))
-    return System(values, whole.den, whole.depth)
+    map_blocks(fill, bounds, case.settings.threads, size=total * len(metrics))
+    return System(values, system.den, system.depth)
 
 
 def _part(seen: Block, part: Basis, metric: Metric) -> F64:
@@ -424,16 +424,16 @@ def _drawn(scores: Scores, settings: _StrataSettings) -> F64:
     out = np.full((settings.bootstrap, len(scores.labels), len(scores.systems)), np.nan)
     if not np.logical_and.reduce([scores.averaged(name) for name in scores.systems]).any():
         return out  # no user whom all systems have a value for
-    both = paired(scores)
+    pairs = paired(scores)
     key = np.uint64(key_of(settings.seed, "bootstrap"))
-    rows = [at for at, label in enumerate(scores.labels) if label in both.metrics]
+    rows = [row for row, label in enumerate(scores.labels) if label in pairs.metrics]
 
     def weigh(low: int, weights: F64) -> None:
         kernels.resample(key, low, weights)
 
     if rows:
-        named = [scores.labels[at] for at in rows]
-        out[:, rows] = reweighted(both, named, weigh, settings.bootstrap, settings.threads)
+        named = [scores.labels[row] for row in rows]
+        out[:, rows] = reweighted(pairs, named, weigh, settings.bootstrap, settings.threads)
     return out
 
 

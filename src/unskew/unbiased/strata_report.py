@@ -88,7 +88,7 @@ class StrataReport(Result):
         for m, metric in enumerate(self.metrics):
             for s, system in enumerate(self.systems):
                 for t, stratum in enumerate(self.strata):
-                    at = (m, s, t)
+                    index = (m, s, t)
                     facts = asdict(stratum)
                     rows.append(
                         {
@@ -96,20 +96,20 @@ class StrataReport(Result):
                             "system": system,
                             "stratum": facts.pop("name"),
                             **facts,
-                            "lists": int(self.lists[at]),
-                            "value": self.value[at],
-                            "low": self.low[at],
-                            "high": self.high[at],
-                            "contribution": self.contribution[at],
-                            "share": self.share[at],
-                            "share_low": self.share_low[at],
-                            "share_high": self.share_high[at],
+                            "lists": int(self.lists[index]),
+                            "value": self.value[index],
+                            "low": self.low[index],
+                            "high": self.high[index],
+                            "contribution": self.contribution[index],
+                            "share": self.share[index],
+                            "share_low": self.share_low[index],
+                            "share_high": self.share_high[index],
                         }
                     )
         table = pl.DataFrame(rows).with_columns(pl.selectors.float().fill_nan(None))
         bounds = ("least", "most")  # of counts as a rule, which have no decimals
-        whole = [name for name in bounds if (table[name].drop_nulls() % 1 == 0).all()]
-        return table.with_columns(pl.col(whole).cast(pl.Int64))
+        integers = [name for name in bounds if (table[name].drop_nulls() % 1 == 0).all()]
+        return table.with_columns(pl.col(integers).cast(pl.Int64))
 
     def heads(self) -> pl.DataFrame:
         """Return a row per metric and system: the score, and the share that the head gives.
@@ -184,15 +184,15 @@ class StrataReport(Result):
         rows = []
         for s, system in enumerate(self.systems):
             for t, name in enumerate(names):
-                at = (m, s, t)
+                index = (m, s, t)
                 numbers = {
-                    "value": self.value[at],
-                    "low": self.low[at],
-                    "high": self.high[at],
-                    "share": self.share[at],
+                    "value": self.value[index],
+                    "low": self.low[index],
+                    "high": self.high[index],
+                    "share": self.share[index],
                 }
-                known = {key: None if np.isnan(v) else float(v) for key, v in numbers.items()}
-                rows.append({"system": system, "stratum": name, "place": t, **known})
+                cells = {key: None if np.isnan(v) else float(v) for key, v in numbers.items()}
+                rows.append({"system": system, "stratum": name, "place": t, **cells})
         title = f"stratum of {self.of} by {self.by}"
         base = alt.Chart(alt.NamedData(name="rows")).properties(width=520)
         x = alt.X("stratum:N", title=title).sort(names).axis(labelAngle=0)
@@ -271,7 +271,7 @@ class Division:
 
 def divide(
     judged: Judged,
-    whole: Scores,
+    scores: Scores,
     by: object,
     of: str | None,
     strata: int | None,
@@ -279,7 +279,7 @@ def divide(
 ) -> Division:
     """Divide items, users or judgments into strata, as `strata` is asked to.
 
-    `whole` are the scores over everything: of users only those who are averaged are divided.
+    `scores` are the scores over everything: of users only those who are averaged are divided.
     """
     basis = judged.basis
     if not isinstance(by, str | Mapping):
@@ -307,7 +307,7 @@ def divide(
         return _by_popularity(basis, m, choose("equal", equal or "items", EQUAL))
     if basis.train is None:
         raise DataError(f"by={by!r} needs the training ratings: give train=…")
-    averaged = np.logical_or.reduce([whole.averaged(name) for name in whole.systems])
+    averaged = np.logical_or.reduce([scores.averaged(name) for name in scores.systems])
     people = np.zeros(len(judged.users), np.bool_)
     people[judged.owner[averaged]] = True
     count = np.diff(basis.train.start).astype(np.float64)
@@ -328,20 +328,20 @@ def _refuse_of(of: str | None) -> None:
 def _by_popularity(basis: Basis, m: int, equal: str) -> Division:
     """Part the items that occur in training or test; what only runs hold has no place."""
     judgments, train = basis.judgments, basis.train
-    known = item_counts(judgments) > 0
+    rated = item_counts(judgments) > 0
     if train is None:
         if equal == "judgments":
             raise DataError("equal='judgments' goes by training ratings: give train=…")
         note = "no training ratings: popularity is the number of test ratings"
         counts = item_counts(judgments).astype(np.float64)
-        parts = _by_quantity("items", "popularity", counts, known, m)
+        parts = _by_quantity("items", "popularity", counts, rated, m)
         return replace(parts, notes=(note, *parts.notes))
-    known |= item_counts(train) > 0
+    rated |= item_counts(train) > 0
     counts = item_counts(train).astype(np.float64)
     if equal == "items":
-        return _by_quantity("items", "popularity", counts, known, m)
+        return _by_quantity("items", "popularity", counts, rated, m)
     bins = judgment_bins(train, basis.view.relevance, m)
-    code = np.where(known, bins.stratum, -1).astype(np.int32)
+    code = np.where(rated, bins.stratum, -1).astype(np.int32)
     return Division("items", "popularity (equal judgments)", code, _numbers(m), counts)
 
 
@@ -382,33 +382,35 @@ def _groups(by: Mapping[Any, Any] | pl.DataFrame, of: str, ids: Ids) -> Division
             f"by: {counted(len(raw) - raw.n_unique(), 'id occurs', 'ids occur')} twice: give "
             "each id one group"
         )
-    at = ids.codes(raw)
-    names = tuple(sorted({name for name, place in zip(group, at, strict=True) if place >= 0}))
+    codes = ids.codes(raw)
+    names = tuple(sorted({name for name, code in zip(group, codes, strict=True) if code >= 0}))
     if not names:
         raise DataError(
             f"by: none of the ids, such as {raw[0] if len(raw) else None!r}, is one of the {of}; "
             "of='users' or of='items' says whose ids they are"
         )
-    place = {name: number for number, name in enumerate(names)}
+    number_of = {name: number for number, name in enumerate(names)}
     code = np.full(len(ids), -1, np.int32)
-    inside = at >= 0
-    code[at[inside]] = [place[name] for name, there in zip(group, inside, strict=True) if there]
+    inside = codes >= 0
+    code[codes[inside]] = [
+        number_of[name] for name, there in zip(group, inside, strict=True) if there
+    ]
     return _with_rest(Division(of, "group", code, names, ordered=False))
 
 
 def _with_rest(parts: Division) -> Division:
     """Put what has no group into one of its own."""
-    rest = int(np.count_nonzero(parts.code < 0))
-    if not rest:
+    ungrouped = int(np.count_nonzero(parts.code < 0))
+    if not ungrouped:
         return replace(parts, code=frozen(parts.code))
     code = np.where(parts.code < 0, len(parts.names), parts.code).astype(np.int32)
-    note = f"{rest:,} {parts.of} have no group: they are the stratum (none)"
+    note = f"{ungrouped:,} {parts.of} have no group: they are the stratum (none)"
     return replace(parts, code=frozen(code), names=(*parts.names, "(none)"), notes=(note,))
 
 
 def _tagged(judgments: Ratings, name: str) -> Division:
     column = judgments.tags[name].cast(pl.String)
     names = tuple(sorted(column.drop_nulls().unique().to_list()))
-    place = {value: number for number, value in enumerate(names)}
-    code = np.array([place.get(value, -1) for value in column.to_list()], np.int32)
+    number_of = {value: number for number, value in enumerate(names)}
+    code = np.array([number_of.get(value, -1) for value in column.to_list()], np.int32)
     return _with_rest(Division("judgments", name, code, names, ordered=False))

@@ -55,11 +55,11 @@ class StratifiedRecall(Result):
         flips = []
         for a, b in combinations(range(len(self.systems)), 2):
             gap = self.values[a] - self.values[b]
-            for at, (left, right) in enumerate(pairwise(gap.tolist())):
+            for index, (left, right) in enumerate(pairwise(gap.tolist())):
                 if left * right < 0:
-                    one, other = (a, b) if left > 0 else (b, a)
-                    names = self.systems[one], self.systems[other]
-                    flips.append((*names, self.gammas[at], self.gammas[at + 1]))
+                    first, second = (a, b) if left > 0 else (b, a)
+                    names = self.systems[first], self.systems[second]
+                    flips.append((*names, self.gammas[index], self.gammas[index + 1]))
         return flips
 
     def figure(self) -> Figure:
@@ -67,8 +67,8 @@ class StratifiedRecall(Result):
         import altair as alt
 
         rows = self.table().to_dicts()
-        whole = alt.Chart(alt.NamedData(name="rows"), width=420, height=280)
-        line: alt.Chart = whole.mark_line(point=True).encode(
+        canvas = alt.Chart(alt.NamedData(name="rows"), width=420, height=280)
+        line: alt.Chart = canvas.mark_line(point=True).encode(
             x=alt.X("beta:Q", title="β = γ / (γ + 1): how much popular items are played down"),
             y=alt.Y("value:Q", title=f"stratified recall@{self.cutoff}"),
             color=alt.Color("system:N").scale(domain=list(self.systems)),

@@ -66,7 +66,7 @@ class Scales:
             longest=basis.longest,
         )
 
-    def gives(self, one: Estimand) -> tuple[bool, bool]:
+    def gives(self, estimand: Estimand) -> tuple[bool, bool]:
         """Tell whether weights of this kind give an IPS and a self-normalised estimate.
 
         A sum has an IPS estimate where weights are known. What the weights of all judgments add up
@@ -74,30 +74,30 @@ class Scales:
         there are some of both. Of a ratio of sums a common factor cancels; all other fractions
         need weights that are known.
         """
-        if self.is_beyond(one):
+        if self.is_beyond(estimand):
             return False, False
-        if one.is_sum:
+        if estimand.is_sum:
             normal = self.targets is not None and not (self.one_sided or self.liked_only)
             return self.known, normal
-        whole = self.known or one.is_ratio
-        return whole, whole
+        usable = self.known or estimand.is_ratio
+        return usable, usable
 
-    def is_beyond(self, one: Estimand) -> bool:
+    def is_beyond(self, estimand: Estimand) -> bool:
         """Tell whether it adds up judgments for which the weights do not hold."""
-        return self.liked_only and (one.metric.anti or one.uses_gain(self.view))
+        return self.liked_only and (estimand.metric.anti or estimand.uses_gain(self.view))
 
-    def high(self, one: Estimand) -> float:
+    def high(self, estimand: Estimand) -> float:
         """Return the largest value that an estimand can have here."""
-        return one.high(self.view.anti if one.metric.anti else self.view, self.longest)
+        return estimand.high(self.view.anti if estimand.metric.anti else self.view, self.longest)
 
-    def notes(self, wanted: Mapping[str, Estimand]) -> list[str]:
+    def notes(self, estimands: Mapping[str, Estimand]) -> list[str]:
         """Say which estimates do not follow from weights of this kind, and why."""
-        sums = [label for label, one in wanted.items() if one.is_sum]
-        beyond = [label for label, one in wanted.items() if self.is_beyond(one)]
+        sums = [label for label, estimand in estimands.items() if estimand.is_sum]
+        beyond = [label for label, estimand in estimands.items() if self.is_beyond(estimand)]
         loose = [
             label
-            for label, one in wanted.items()
-            if not (self.known or one.is_sum or one.is_ratio or self.is_beyond(one))
+            for label, estimand in estimands.items()
+            if not (self.known or estimand.is_sum or estimand.is_ratio or self.is_beyond(estimand))
         ]
         lines = {
             "have no estimate: the weights hold for liked judgments only, and disliked ones count "
@@ -135,7 +135,7 @@ class Averages:
     """The passes over all lists, and what becomes of them."""
 
     judged: Judged
-    wanted: dict[str, Estimand]
+    estimands: dict[str, Estimand]
     mean: str
     users: str
     threads: int
@@ -143,34 +143,36 @@ class Averages:
 
     @classmethod
     def of(
-        cls, judged: Judged, wanted: dict[str, Estimand], mean: str, threads: int | None
+        cls, judged: Judged, estimands: dict[str, Estimand], mean: str, threads: int | None
     ) -> Averages:
         """Average over users with a list, as `estimate` does by default."""
-        return cls(judged, wanted, mean, "with-list", resolve(threads), memory_bytes(MEMORY))
+        return cls(judged, estimands, mean, "with-list", resolve(threads), memory_bytes(MEMORY))
 
     @cached_property
     def _groups(self) -> list[tuple[Estimand, I64, list[tuple[int, int]]]]:
         """Estimands alike but in cutoff: the first, cutoffs, (cutoff, row) of each."""
         groups: dict[tuple[object, ...], list[tuple[int, Estimand]]] = {}
-        for row, one in enumerate(self.wanted.values()):
-            groups.setdefault(one.key, []).append((row, one))
+        for row, estimand in enumerate(self.estimands.values()):
+            groups.setdefault(estimand.key, []).append((row, estimand))
         families = []
         for members in groups.values():
-            cuts = sorted({one.metric.whole_cutoff for _, one in members})
-            places = [(cuts.index(one.metric.whole_cutoff), row) for row, one in members]
+            cuts = sorted({estimand.metric.whole_cutoff for _, estimand in members})
+            places = [(cuts.index(estimand.metric.whole_cutoff), row) for row, estimand in members]
             first = members[0][1]
             families.append((first, frozen(np.array(cuts, np.int64)), places))
         return families
 
     @cached_property
-    def kept(self) -> Mask:
+    def mask(self) -> Mask:
         """Which lists are averaged."""
         if self.users == "with-list":
             return self.judged.with_list
         judged = np.diff(self.judged.judgments.start) > 0
         return judged if self.users == "with-test" else np.ones(judged.size, np.bool_)
 
-    def both(self, weight: F64, diagnose: bool) -> tuple[_WeightedPart, _WeightedPart]:
+    def plain_and_weighted(
+        self, weight: F64, diagnose: bool
+    ) -> tuple[_WeightedPart, _WeightedPart]:
         """Return the plain and the weighted values, from one pass over the hits."""
         plain, weighted = self._pass([None, weight], diagnose)
         return plain, weighted
@@ -181,15 +183,15 @@ class Averages:
 
     def _pass(self, weights: list[F64 | None], diagnose: bool) -> list[_WeightedPart]:
         basis, matched_by_name = self.judged.basis, self.judged.matched
-        total, rows = len(basis.lists), len(self.wanted)
+        total, rows = len(basis.lists), len(self.estimands)
         columns = [Columns(basis, weight) for weight in weights]
         shape = (len(columns), len(matched_by_name), rows, total)
         top = np.empty(shape)
         keep = any(self._divided)
         bottom = np.ones(shape if keep else (len(columns), len(matched_by_name), 0, 0))
-        each = 8 * rows * 6 * len(columns) + 48 * len(basis.judgments) / max(total, 1) + 64
-        most = max(int(self.budget / self.threads / each), 1)
-        step = max(min(most, BLOCK, -(-total // self.threads)), 1)
+        user_bytes = 8 * rows * 6 * len(columns) + 48 * len(basis.judgments) / max(total, 1) + 64
+        limit = max(int(self.budget / self.threads / user_bytes), 1)
+        step = max(min(limit, BLOCK, -(-total // self.threads)), 1)
         blocks = [(lo, min(lo + step, total)) for lo in range(0, total, step)]
         deepest = self._diagnosed if diagnose else []
         slots = np.empty((len(matched_by_name), len(self._cuts), 2, total if diagnose else 0))
@@ -199,26 +201,26 @@ class Averages:
             shared: dict[object, F64] = {}
             scratch = Scratch()
             hits: dict[str, list[tuple[NDArray[Any], F64]]] = {}
-            for place, (name, matched) in enumerate(matched_by_name.items()):
+            for system, (name, matched) in enumerate(matched_by_name.items()):
                 block = Block.of(basis, matched, lo, hi, shared, scratch, {})
-                for at, column in enumerate(columns):
+                for number, column in enumerate(columns):
                     seen = {anti: Seen(block, column, anti) for anti in (False, True)}
-                    for one, cuts, places in self._groups:
-                        form = one.weighted.fraction
-                        up, down = form(seen[one.metric.anti], one.params, cuts)
+                    for estimand, cuts, places in self._groups:
+                        form = estimand.weighted.fraction
+                        up, down = form(seen[estimand.metric.anti], estimand.params, cuts)
                         apart = down is not None and self._divided[places[0][1]]
                         if not is_ours(form):
-                            check_finite(one.metric.family, block, (up, down), apart=apart)
+                            check_finite(estimand.metric.family, block, (up, down), apart=apart)
                         if down is not None and not apart:
                             up = ratio(up, down)
                         for cut, row in places:
-                            top[at, place, row, lo:hi] = up[cut]
+                            top[number, system, row, lo:hi] = up[cut]
                             if down is not None and apart:
                                 divisor = np.broadcast_to(down, up.shape)[cut]
-                                bottom[at, place, row, lo:hi] = divisor
+                                bottom[number, system, row, lo:hi] = divisor
                 if deepest:
-                    slots[place, :, 0, lo:hi] = seen[False].judged(self._cuts)
-                    slots[place, :, 1, lo:hi] = block.shown(self._cuts)
+                    slots[system, :, 0, lo:hi] = seen[False].judged(self._cuts)
+                    slots[system, :, 1, lo:hi] = block.shown(self._cuts)
                     hits[name] = []
                     for anti, most_rank in deepest:
                         rank, judgment = liked_hits(block, columns[-1].view(anti), most_rank)
@@ -231,25 +233,25 @@ class Averages:
         names = list(matched_by_name)
         return [
             _WeightedPart(
-                dict(zip(names, top[at], strict=True)),
-                dict(zip(names, bottom[at], strict=True)),
-                described if at == len(columns) - 1 else {},
-                dict(zip(names, slots, strict=True)) if at == len(columns) - 1 else {},
+                dict(zip(names, top[number], strict=True)),
+                dict(zip(names, bottom[number], strict=True)),
+                described if number == len(columns) - 1 else {},
+                dict(zip(names, slots, strict=True)) if number == len(columns) - 1 else {},
             )
-            for at in range(len(columns))
+            for number in range(len(columns))
         ]
 
     @cached_property
     def _cuts(self) -> I64:
         """The cutoffs of all estimands, ascending."""
-        return np.unique([one.metric.whole_cutoff for one in self._rows]).astype(np.int64)
+        return np.unique([row.metric.whole_cutoff for row in self._rows]).astype(np.int64)
 
     @cached_property
     def _diagnosed(self) -> list[tuple[bool, int]]:
         """The deepest cutoff at which liked (or disliked) hits are looked at."""
         sides = []
         for anti in (False, True):
-            cuts = [o.metric.whole_cutoff for o in self.wanted.values() if o.metric.anti == anti]
+            cuts = [o.metric.whole_cutoff for o in self.estimands.values() if o.metric.anti == anti]
             if cuts:
                 sides.append((anti, max(cuts)))
         return sides
@@ -261,18 +263,18 @@ class Averages:
     ) -> dict[tuple[str, str], Weights]:
         """Describe the weights of the liked hits of each system above each cutoff."""
         result: dict[tuple[str, str], Weights] = {}
-        known: dict[tuple[str, int, int], Weights] = {}
+        by_key: dict[tuple[str, int, int], Weights] = {}
         for name in self.judged.matched:
             for side, (anti, _) in enumerate(sides):
                 rank = np.concatenate([part[name][side][0] for part in hits_of_blocks])
                 weight = np.concatenate([part[name][side][1] for part in hits_of_blocks])
-                for label, one in self.wanted.items():
-                    if one.metric.anti != anti:
+                for label, estimand in self.estimands.items():
+                    if estimand.metric.anti != anti:
                         continue
-                    key = (name, side, one.metric.whole_cutoff)
-                    if key not in known:
-                        known[key] = Weights.of(weight[rank <= one.metric.whole_cutoff])
-                    result[name, label] = known[key]
+                    key = (name, side, estimand.metric.whole_cutoff)
+                    if key not in by_key:
+                        by_key[key] = Weights.of(weight[rank <= estimand.metric.whole_cutoff])
+                    result[name, label] = by_key[key]
         return result
 
     def _sides(self, part: _WeightedPart, name: str, row: int) -> tuple[F64, F64]:
@@ -282,50 +284,52 @@ class Averages:
             return values, self._chosen(part.bottom[name][row])
         if self._rows[row].is_sum:
             return values, self._ones
-        known = ~np.isnan(values)
-        return np.where(known, values, 0.0), known.astype(np.float64)
+        defined = ~np.isnan(values)
+        return np.where(defined, values, 0.0), defined.astype(np.float64)
 
     def _chosen(self, values: F64) -> F64:
-        return values if self.kept.all() else values[self.kept]
+        return values if self.mask.all() else values[self.mask]
 
     @cached_property
     def _ones(self) -> F64:
-        return np.ones(int(self.kept.sum()))
+        return np.ones(int(self.mask.sum()))
 
     @cached_property
     def _divided(self) -> list[bool]:
-        return [self.divides(one) for one in self._rows]
+        return [self.divides(row) for row in self._rows]
 
     @cached_property
     def _rows(self) -> list[Estimand]:
-        return list(self.wanted.values())
+        return list(self.estimands.values())
 
-    def divides(self, one: Estimand) -> bool:
+    def divides(self, estimand: Estimand) -> bool:
         """Tell whether sums over users are divided, instead of averaging each user's fraction."""
-        return not one.is_sum and (self.mean == "ratio" or one.params.get("mean") == "ratio")
+        return not estimand.is_sum and (
+            self.mean == "ratio" or estimand.params.get("mean") == "ratio"
+        )
 
     def spread(
         self, part: _WeightedPart, key: tuple[str, str], scales: Scales
     ) -> tuple[float, float]:
         """Return an estimate that has a scale, and its standard error over users (linearised)."""
         name, label = key
-        row = list(self.wanted).index(label)
+        row = list(self.estimands).index(label)
         top, bottom = self._sides(part, name, row)
         total = float(bottom.sum())
         if not total:
             return math.nan, math.nan
         value = float(top.sum()) / total
-        away = (top - value * bottom) / total
+        influence = (top - value * bottom) / total
         ips, snips = scales.gives(self._rows[row])
         if not (ips or snips):
             return math.nan, math.nan
         if not ips:
             assert scales.targets is not None
-            size, weight = scales.targets[self.kept], scales.weight[self.kept]
+            size, weight = scales.targets[self.mask], scales.weight[self.mask]
             factor = float(size.sum() / weight.sum())
-            away = factor * away + value * (size - factor * weight) / float(weight.sum())
+            influence = factor * influence + value * (size - factor * weight) / float(weight.sum())
             value *= factor
-        return value, float(np.sqrt((away**2).sum()))
+        return value, float(np.sqrt((influence**2).sum()))
 
     def results(
         self,
@@ -339,58 +343,60 @@ class Averages:
         """Average everything, with intervals."""
         as_count("resamples", resamples, least=0)
         check_share("level", level)
-        plain, weighted = self.both(weight, diagnose=True)
-        users = int(self.kept.sum())
+        plain, weighted = self.plain_and_weighted(weight, diagnose=True)
+        users = int(self.mask.sum())
         if not users:
             raise DataError(f"no user is averaged ({self.users}): no list meets the judgments")
-        ends = (50 * (1 - level), 50 * (1 + level))
+        percentiles = (50 * (1 - level), 50 * (1 + level))
         estimates: dict[tuple[str, str], Estimate] = {}
-        size = np.zeros(users) if scales.targets is None else scales.targets[self.kept]
-        shared = [size, scales.weight[self.kept]]
+        size = np.zeros(users) if scales.targets is None else scales.targets[self.mask]
+        shared = [size, scales.weight[self.mask]]
         for name in self.judged.matched:
             columns: list[F64] = list(shared)
-            for row in range(len(self.wanted)):
+            for row in range(len(self.estimands)):
                 columns += [*self._sides(plain, name, row), *self._sides(weighted, name, row)]
             columns += [self._chosen(part) for pair in weighted.slots[name] for part in pair]
             sums = np.array([[float(column.sum()) for column in columns]])
-            drawn = _resampled(columns, resamples, seed, threads)
-            for row, (label, one) in enumerate(self.wanted.items()):
-                naive, ips, snips = self._ratios(sums, row, one, scales)[:, 0].tolist()
-                spread = self._ratios(drawn, row, one, scales)
+            draws = _resampled(columns, resamples, seed, threads)
+            for row, (label, estimand) in enumerate(self.estimands.items()):
+                naive, ips, snips = self._ratios(sums, row, estimand, scales)[:, 0].tolist()
+                spread = self._ratios(draws, row, estimand, scales)
                 defined = users if self._divided[row] else int(sums[0, 2 + 4 * row + 3])
                 estimate = Estimate(
                     naive=naive,
                     ips=ips,
                     snips=snips,
-                    naive_interval=_ends(spread[0], ends),
-                    ips_interval=_ends(spread[1], ends),
-                    snips_interval=_ends(spread[2], ends),
+                    naive_interval=_ends(spread[0], percentiles),
+                    ips_interval=_ends(spread[1], percentiles),
+                    snips_interval=_ends(spread[2], percentiles),
                     users=defined,
                     undefined=users - defined,
                     weights=weighted.weights.get((name, label), Weights.of(np.zeros(0))),
-                    slots=float(self._slots(sums, one, scales)[0]),
-                    slots_interval=_ends(self._slots(drawn, one, scales), ends),
+                    slots=float(self._slots(sums, estimand, scales)[0]),
+                    slots_interval=_ends(self._slots(draws, estimand, scales), percentiles),
                 )
                 estimates[name, label] = replace(
-                    estimate, reason=unusable(estimate, scales.high(one))
+                    estimate, reason=unusable(estimate, scales.high(estimand))
                 )
         return estimates
 
-    def _ratios(self, sums: F64, row: int, one: Estimand, scales: Scales) -> F64:
+    def _ratios(self, sums: F64, row: int, estimand: Estimand, scales: Scales) -> F64:
         """Return naive, IPS and SNIPS from sums over lists, a row each."""
-        at = 2 + 4 * row
+        column = 2 + 4 * row
         with np.errstate(invalid="ignore", divide="ignore"):
-            naive = sums[:, at] / sums[:, at + 1]
-            value = sums[:, at + 2] / sums[:, at + 3]
-            normal = value * sums[:, 0] / sums[:, 1] if one.is_sum else value
+            naive = sums[:, column] / sums[:, column + 1]
+            value = sums[:, column + 2] / sums[:, column + 3]
+            normal = value * sums[:, 0] / sums[:, 1] if estimand.is_sum else value
         nothing = np.full(value.size, np.nan)
-        ips, snips = scales.gives(one)
+        ips, snips = scales.gives(estimand)
         return np.array([naive, value if ips else nothing, normal if snips else nothing])
 
-    def _slots(self, sums: F64, one: Estimand, scales: Scales) -> F64:
+    def _slots(self, sums: F64, estimand: Estimand, scales: Scales) -> F64:
         """Return the weights of the judged slots over the slots, from sums over lists."""
-        at = (
-            2 + 4 * len(self.wanted) + 2 * int(np.searchsorted(self._cuts, one.metric.whole_cutoff))
+        column = (
+            2
+            + 4 * len(self.estimands)
+            + 2 * int(np.searchsorted(self._cuts, estimand.metric.whole_cutoff))
         )
         if (
             scales.one_sided
@@ -399,7 +405,7 @@ class Averages:
         ):
             return np.full(len(sums), np.nan)
         with np.errstate(invalid="ignore", divide="ignore"):
-            share = sums[:, at] / sums[:, at + 1]
+            share = sums[:, column] / sums[:, column + 1]
             result: F64 = share if scales.known else share * sums[:, 0] / sums[:, 1]
         return result
 
@@ -414,19 +420,19 @@ def _resampled(columns: list[F64], resamples: int, seed: int, threads: int | Non
     users, values = columns[0].size, np.column_stack(columns)
     key = np.uint64(key_of(seed, "estimate/resamples"))
 
-    def one(low: int) -> None:
+    def block(low: int) -> None:
         times = np.empty((min(ROWS, resamples - low), users))
         kernels.resample(key, low, times)
         out[low : low + len(times)] = times @ values
 
     with one_blas_thread():
-        map_blocks(one, range(0, resamples, ROWS), threads, resamples * users)
+        map_blocks(block, range(0, resamples, ROWS), threads, resamples * users)
     return out
 
 
-def _ends(values: F64, ends: tuple[float, float]) -> tuple[float, float]:
-    known = values[np.isfinite(values)]
-    if not known.size:
+def _ends(values: F64, percentiles: tuple[float, float]) -> tuple[float, float]:
+    finite = values[np.isfinite(values)]
+    if not finite.size:
         return math.nan, math.nan
-    low, high = np.percentile(known, ends)
+    low, high = np.percentile(finite, percentiles)
     return float(low), float(high)

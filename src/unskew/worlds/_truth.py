@@ -44,8 +44,8 @@ class Reach:
 
     def arguments(self) -> tuple[F64, F64, I32, I32, F64, F64, U64, float, float]:
         """Return all as kernels take it."""
-        drawn = [key_of(self.seed, self.stage(number)) for number in range(self.beta.size)]
-        keys = np.array(drawn, np.uint64)
+        numbers = [key_of(self.seed, self.stage(number)) for number in range(self.beta.size)]
+        keys = np.array(numbers, np.uint64)
         arrays = (
             self.activity,
             self.weight,
@@ -55,7 +55,7 @@ class Reach:
             self.beta,
             keys,
         )
-        a, w, u, i, g, b, k = (frozen(one) for one in arrays)
+        a, w, u, i, g, b, k = (frozen(array) for array in arrays)
         return a, w, u, i, g, b, k, float(self.if_liked), float(self.if_not)
 
     def tile(self, users: I32, liked: Mask) -> F64:
@@ -83,12 +83,12 @@ class Weighed(NamedTuple):
 
     def scale(self, total: float) -> float:
         """Return the scale β at which the expected number of ratings is `total`."""
-        most = float(self.decided.sum())
-        if total > most * (1 + 1e-9):
+        highest = float(self.decided.sum())
+        if total > highest * (1 + 1e-9):
             raise SettingError(
                 f"{total:,.0f} ratings cannot be reached: if every user discovered every item, "
-                f"{most:,.0f} would be expected; ask for fewer ratings, or raise the probability "
-                "of rating"
+                f"{highest:,.0f} would be expected; ask for fewer ratings, or raise the "
+                "probability of rating"
             )
         plain = total / float(self.weighted.sum())
         if plain * math.exp(self.top) <= 1.0:
@@ -193,17 +193,17 @@ class Simulated:
 
         arguments = reach.arguments()
 
-        def one(users: I32) -> Drawn:
-            room = users.size * self._odds[1].size
+        def block(users: I32) -> Drawn:
+            capacity = users.size * self._odds[1].size
             count = np.empty(users.size, np.int32)
-            result, in_round = np.empty(room, np.int32), np.empty(room, np.int8)
+            result, in_round = np.empty(capacity, np.int32), np.empty(capacity, np.int8)
             size, clipped = kernels.observe_tile(
                 frozen(users), *arguments, *self._odds, self._keys[0], count, result, in_round
             )
             user = np.repeat(users, count)
             return Drawn(user, result[:size].copy(), in_round[:size].copy(), clipped)
 
-        return _joined(map_blocks(one, blocks, size=self._size))
+        return _joined(map_blocks(block, blocks, size=self._size))
 
     def weigh(self, blocks: Sequence[I32], reach: Reach, next_weight: F64) -> Weighed:
         from unskew.worlds import kernels
@@ -214,7 +214,7 @@ class Simulated:
             logs = (frozen(np.log(activity)), frozen(np.log(next_weight)), frozen(np.log(group)))
         top = _top(*logs)
 
-        def one(users: I32) -> tuple[F64, F64]:
+        def block(users: I32) -> tuple[F64, F64]:
             decided, weighted = np.zeros(_BINS), np.zeros(_BINS)
             kernels.weigh_tile(
                 frozen(users),
@@ -237,7 +237,7 @@ class Simulated:
             )
             return decided, weighted
 
-        parts = map_blocks(one, blocks, size=self._size)
+        parts = map_blocks(block, blocks, size=self._size)
         return Weighed(_sum([a for a, _ in parts]), _sum([b for _, b in parts]), top)
 
     def sample(self, blocks: Sequence[I32], share: float, seed: int, stage: str) -> Drawn:
@@ -245,13 +245,13 @@ class Simulated:
 
         items, key = self._odds[1].size, np.uint64(key_of(seed, stage))
 
-        def one(users: I32) -> Drawn:
+        def block(users: I32) -> Drawn:
             count = np.empty(users.size, np.int32)
             result = np.empty(users.size * items, np.int32)
             size = kernels.sample_tile(frozen(users), items, key, share, count, result)
             return Drawn(np.repeat(users, count), result[:size].copy(), np.zeros(size, np.int8), 0)
 
-        return _joined(map_blocks(one, blocks, size=self._size))
+        return _joined(map_blocks(block, blocks, size=self._size))
 
 
 class Known:
@@ -275,16 +275,16 @@ class Known:
     def values_of(self, user: I32, item: I32) -> F64:
         items = len(self._ratings.items)
         mine = self._ratings.user.astype(np.int64) * items + self._ratings.item
-        asked = user.astype(np.int64) * items + item
-        at = np.minimum(np.searchsorted(mine, asked), max(mine.size - 1, 0))
-        return np.where(mine[at] == asked, self._ratings.value[at], np.nan)
+        keys = user.astype(np.int64) * items + item
+        index = np.minimum(np.searchsorted(mine, keys), max(mine.size - 1, 0))
+        return np.where(mine[index] == keys, self._ratings.value[index], np.nan)
 
     def item_chance(self, blocks: Sequence[I32]) -> F64:
         del blocks
         items = len(self._ratings.items)
         liked = self._ratings.value >= self._liked
-        known = np.bincount(self._ratings.item, minlength=items)
-        return np.bincount(self._ratings.item, liked, items) / np.maximum(known, 1)
+        counts = np.bincount(self._ratings.item, minlength=items)
+        return np.bincount(self._ratings.item, liked, items) / np.maximum(counts, 1)
 
     def observe(self, blocks: Sequence[I32], reach: Reach) -> Drawn:
         del blocks
@@ -301,10 +301,10 @@ class Known:
         s = s * next_weight[self._ratings.item]
         left = (s > 0) & (self._rounds(reach)[0] < 0)
         s, decision = s[left], decision[left]
-        place = _BINS - 1 - ((top - np.log(s)) * (_BINS / _RANGE)).astype(np.int64)
-        place = np.clip(place, 0, _BINS - 1)
-        decided: F64 = np.bincount(place, decision, _BINS).astype(np.float64)
-        weighted: F64 = np.bincount(place, s * decision, _BINS).astype(np.float64)
+        bin_ = _BINS - 1 - ((top - np.log(s)) * (_BINS / _RANGE)).astype(np.int64)
+        bin_ = np.clip(bin_, 0, _BINS - 1)
+        decided: F64 = np.bincount(bin_, decision, _BINS).astype(np.float64)
+        weighted: F64 = np.bincount(bin_, s * decision, _BINS).astype(np.float64)
         return Weighed(decided, weighted, top)
 
     def sample(self, blocks: Sequence[I32], share: float, seed: int, stage: str) -> Drawn:
@@ -327,8 +327,8 @@ class Known:
         for number, (beta, of_item) in enumerate(zip(reach.beta, reach.weight, strict=True)):
             discovery = beta * (weight * of_item[item])
             clipped += int(((discovery > 1) & (in_round < 0)).sum())
-            at = uniform(reach.seed, reach.stage(number), user, item)
-            rated = at < np.minimum(discovery, 1.0) * decision
+            coin = uniform(reach.seed, reach.stage(number), user, item)
+            rated = coin < np.minimum(discovery, 1.0) * decision
             in_round[rated & (in_round < 0)] = number
         return in_round, clipped
 

@@ -148,11 +148,11 @@ def _moments(
     if nature.sittings:  # the first sitting is the one in which a user joins
         first = np.flatnonzero(np.diff(of_sitting, prepend=-1))
         high[first] = low[first]
-    drawn = np.interp(low + (high - low) * rng.random(low.size), busy[1], busy[0])
+    moments = np.interp(low + (high - low) * rng.random(low.size), busy[1], busy[0])
     pauses = rng.exponential(90.0 * SECOND, user.size)
     pauses[begins] = 0.0
     since = np.cumsum(pauses)
-    time = (drawn[sitting] + since - since[begins][sitting]).astype(np.int64)
+    time = (moments[sitting] + since - since[begins][sitting]).astype(np.int64)
     keep = time < span
     user, time = user[keep], time[keep]
     order = np.lexsort((time, user))
@@ -215,17 +215,17 @@ def _items(
     edges = np.searchsorted(cell[order], np.arange(PERIODS * groups + 1))
     u = rng.random(user.size)
     item = np.empty(user.size, np.int32)
-    for at in range(PERIODS * groups):
-        rows = order[edges[at] : edges[at + 1]]
+    for number in range(PERIODS * groups):
+        rows = order[edges[number] : edges[number + 1]]
         if not rows.size:
             continue
-        now = (at // groups) / PERIODS
+        now = (number // groups) / PERIODS
         there = birth <= now
         weight = np.exp(
             level
-            + walk[at // groups]
+            + walk[number // groups]
             - nature.ageing * (now - birth)
-            + 2.0 * (group == at % groups)
+            + 2.0 * (group == number % groups)
         )
         total = np.cumsum(weight * there)
         item[rows] = np.searchsorted(total, u[rows] * total[-1], side="right")
@@ -267,8 +267,8 @@ def _with_series(
     only = fans[rng.random(fans.size) < 1 / 3]
     more_user = np.repeat(fans, length[choice])
     first = np.repeat(np.cumsum(length[choice]) - length[choice], length[choice])
-    place = np.arange(more_user.size) - first
-    more_item = np.minimum(np.repeat(begin[choice], length[choice]) + place, items - 1)
+    offset = np.arange(more_user.size) - first
+    more_item = np.minimum(np.repeat(begin[choice], length[choice]) + offset, items - 1)
     pause = rng.exponential(0.4 * DAY, more_user.size)
     since = np.cumsum(pause)
     moment = np.repeat(rng.random(fans.size) * span * 0.9, length[choice]) + since - since[first]

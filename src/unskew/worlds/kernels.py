@@ -48,10 +48,10 @@ def odds_of(u: int, i: int, user: F64, item: F64, P: F64, Q: F64) -> float:
 
 
 @kernel
-def rung(at: float, values: F64, steps: F64) -> float:
+def rung(draw: float, values: F64, steps: F64) -> float:
     """Return the value on whose step of the cumulated shares a number falls."""
     for level in range(values.size - 1):
-        if at < steps[level]:
+        if draw < steps[level]:
             return float(values[level])
     return float(values[values.size - 1])
 
@@ -85,11 +85,11 @@ def value_tile(
         fill_odds(u, user, item, P, Q, out[row])
         coin, star = first(keys[0], u), first(keys[1], u)
         for i in range(item.size):
-            at = unit(second(star, i))
+            draw = unit(second(star, i))
             if unit(second(coin, i)) < chance_of(out[row, i]):
-                out[row, i] = rung(at, high, high_steps)
+                out[row, i] = rung(draw, high, high_steps)
             else:
-                out[row, i] = rung(at, low, low_steps)
+                out[row, i] = rung(draw, low, low_steps)
 
 
 @kernel
@@ -110,12 +110,12 @@ def values_of(
     """Write the ratings of some pairs."""
     for row in range(users.size):
         u, i = users[row], items[row]
-        at = unit(second(first(keys[1], u), i))
+        draw = unit(second(first(keys[1], u), i))
         chance = chance_of(odds_of(u, i, user, item, P, Q))
         if unit(second(first(keys[0], u), i)) < chance:
-            out[row] = rung(at, high, high_steps)
+            out[row] = rung(draw, high, high_steps)
         else:
-            out[row] = rung(at, low, low_steps)
+            out[row] = rung(draw, low, low_steps)
 
 
 @kernel
@@ -146,7 +146,7 @@ def observe_tile(
     Q: F64,
     coin_key: np.uint64,
     count: I32,
-    drawn: I32,
+    items: I32,
     in_round: I8,
 ) -> tuple[int, int]:
     """Draw which pairs are rated: discovered in one of the rounds, and then rated.
@@ -154,15 +154,15 @@ def observe_tile(
     Writes each user's number of rated items, these items, and in which round each was rated.
     Returns how many there are, and how often a probability of discovery above 1 was cut.
     """
-    rounds, most = beta.size, max(if_liked, if_not)
+    rounds, highest = beta.size, max(if_liked, if_not)
     states = np.empty(rounds, np.uint64)
-    at = clipped = 0
+    index = clipped = 0
     for row in range(users.size):
         u = users[row]
         coin = first(coin_key, u)
         for r in range(rounds):
             states[r] = first(round_keys[r], u)
-        begin = at
+        begin = index
         for i in range(item.size):
             reach = activity[u] * group[user_group[u], item_group[i]]
             liked = -1  # not yet looked at: most pairs are never discovered
@@ -172,17 +172,17 @@ def observe_tile(
                     discovery = 1.0
                     clipped += 1
                 draw = unit(second(states[r], i))
-                if draw < discovery * most:
+                if draw < discovery * highest:
                     if liked < 0:
                         chance = chance_of(odds_of(u, i, user, item, P, Q))
                         liked = 1 if unit(second(coin, i)) < chance else 0
                     if draw < discovery * (if_liked if liked else if_not):
-                        drawn[at] = i
-                        in_round[at] = r
-                        at += 1
+                        items[index] = i
+                        in_round[index] = r
+                        index += 1
                         break
-        count[row] = at - begin
-    return at, clipped
+        count[row] = index - begin
+    return index, clipped
 
 
 @kernel
@@ -244,24 +244,22 @@ def weigh_tile(
             if rated:
                 continue
             log_s = log_activity[u] + log_group[user_group[u], item_group[i]] + log_weight[i]
-            place = bins - 1 - int((top - log_s) * per_bin)
-            place = max(0, min(place, bins - 1))
-            decided[place] += decision
-            weighted[place] += s * decision
+            bin_ = bins - 1 - int((top - log_s) * per_bin)
+            bin_ = max(0, min(bin_, bins - 1))
+            decided[bin_] += decision
+            weighted[bin_] += s * decision
 
 
 @kernel
-def sample_tile(
-    users: I32, items: int, key: np.uint64, share: float, count: I32, drawn: I32
-) -> Any:
+def sample_tile(users: I32, items: int, key: np.uint64, share: float, count: I32, out: I32) -> Any:
     """Draw every pair with the same probability; return how many there are."""
-    at = 0
+    index = 0
     for row in range(users.size):
         state = first(key, users[row])
-        begin = at
+        begin = index
         for i in range(items):
             if unit(second(state, i)) < share:
-                drawn[at] = i
-                at += 1
-        count[row] = at - begin
-    return at
+                out[index] = i
+                index += 1
+        count[row] = index - begin
+    return index

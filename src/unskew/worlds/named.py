@@ -36,7 +36,7 @@ class NamedWorld(NamedTuple):
     def settings(self) -> dict[str, Any]:
         """Return its settings and their defaults."""
         result = inspect.signature(self.parts).parameters
-        return {name: one.default for name, one in result.items()}
+        return {name: parameter.default for name, parameter in result.items()}
 
 
 def _shop(

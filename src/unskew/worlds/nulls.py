@@ -116,14 +116,16 @@ def co_clusters(ratings: Ratings, directions: int = DIRECTIONS) -> tuple[I32, I3
     if isinstance(directions, bool) or not isinstance(directions, int) or not 1 <= directions <= 8:
         raise SettingError(f"directions must be a whole number from 1 to 8, got {directions!r}")
     user, item, n, m = ratings.user, ratings.item, len(ratings.users), len(ratings.items)
-    rest = ratings.value + ratings.value.mean()
-    rest = rest - _means(user, ratings.value, n)[user] - _means(item, ratings.value, m)[item]
+    residual = ratings.value + ratings.value.mean()
+    residual = (
+        residual - _means(user, ratings.value, n)[user] - _means(item, ratings.value, m)[item]
+    )
     width = min(directions + 2, n, m)
     start = draw(0, "nulls/clusters", np.arange(m)[:, None], np.arange(width)[None, :])
     right = (start >> np.uint64(11)).astype(np.float64) * 2.0**-53 - 0.5
 
     def times(rows: I32, columns: I32, size: int, block: F64) -> F64:
-        parts = [np.bincount(rows, rest * one[columns], size) for one in block.T]
+        parts = [np.bincount(rows, residual * column[columns], size) for column in block.T]
         return np.stack(parts, axis=1)
 
     with one_blas_thread():
@@ -138,8 +140,8 @@ def co_clusters(ratings: Ratings, directions: int = DIRECTIONS) -> tuple[I32, I3
 def _signs(vectors: F64, directions: int) -> I32:
     """Number the patterns of signs; what cannot be told from 0 counts as positive."""
     group = np.zeros(vectors.shape[0], np.int32)
-    for place in range(min(directions, vectors.shape[1])):
-        group |= (vectors[:, place] < -1e-12).astype(np.int32) << place
+    for index in range(min(directions, vectors.shape[1])):
+        group |= (vectors[:, index] < -1e-12).astype(np.int32) << index
     return group
 
 
@@ -170,32 +172,34 @@ def uniform(bits: U64) -> F64:
 def _drawn(ratings: Ratings, liked: float | None, share: float | None, seed: int) -> F64:
     """Draw each value from all values, or from the liked ones with a given probability."""
     chance = uniform(_bits(ratings, seed, "nulls/iid"))
-    known = np.sort(ratings.value)
+    ordered = np.sort(ratings.value)
     if share is None:
         if liked is not None:
             raise SettingError("liked says which values share=… is about: give share too")
-        return _picked(known, chance)
+        return _picked(ordered, chance)
     if liked is None:
         raise SettingError(
             "share is that of the liked ratings: give the smallest liked rating, such as liked=4"
         )
     if not 0 < share < 1:
         raise SettingError(f"share must lie between 0 and 1, got {share!r}")
-    at = int(np.searchsorted(known, liked))
-    for part, name in ((known[:at], "below"), (known[at:], "at least")):
+    split = int(np.searchsorted(ordered, liked))
+    for part, name in ((ordered[:split], "below"), (ordered[split:], "at least")):
         if not part.size:
             raise DataError(
-                f"no rating is {name} liked={liked:g} (they go from {known[0]:g} to "
-                f"{known[-1]:g}): choose another threshold"
+                f"no rating is {name} liked={liked:g} (they go from {ordered[0]:g} to "
+                f"{ordered[-1]:g}): choose another threshold"
             )
-    good = chance < share
-    low = _picked(known[:at], np.where(good, 0.0, (chance - share) / (1 - share)))
-    return np.where(good, _picked(known[at:], np.where(good, chance / share, 0.0)), low)
+    is_liked = chance < share
+    low = _picked(ordered[:split], np.where(is_liked, 0.0, (chance - share) / (1 - share)))
+    return np.where(
+        is_liked, _picked(ordered[split:], np.where(is_liked, chance / share, 0.0)), low
+    )
 
 
-def _picked(known: F64, chance: F64) -> F64:
-    place = np.minimum((chance * known.size).astype(np.int64), known.size - 1)
-    return known[place]
+def _picked(ordered: F64, chance: F64) -> F64:
+    index = np.minimum((chance * ordered.size).astype(np.int64), ordered.size - 1)
+    return ordered[index]
 
 
 def _shuffled(ratings: Ratings, group: I32, groups: int, seed: int, null: str) -> F64:
@@ -249,26 +253,26 @@ def forced_judgments(ratings: Ratings, density: float = 0.5, seed: int = 0) -> R
     trained = np.bincount(ratings.item[train], minlength=items) / max(users, 1)
     with np.errstate(divide="ignore", invalid="ignore"):
         chance = np.where(trained < 1, (density - trained) / (1 - trained), 0.0)
-    known = np.sort(ratings.value)
+    ordered = np.sort(ratings.value)
     block = max(_CELLS // max(items, 1), 1)
 
     def judged(low: int) -> tuple[I64, I32, F64, Mask]:
         high = min(low + block, users)
         rows = slice(int(ratings.start[low]), int(ratings.start[high]))
         shape = (high - low, items)
-        own, item = ratings.user[rows] - low, ratings.item[rows]
+        row, item = ratings.user[rows] - low, ratings.item[rows]
         trains = np.zeros(shape, np.bool_)
-        trains[own, item] = train[rows]
+        trains[row, item] = train[rows]
         who, which = np.arange(low, high)[:, None], np.arange(items)[None, :]
         coin = uniform(draw(seed, "nulls/forced/test", who, which) >> np.uint64(1))
-        at, column = np.nonzero(trains | (coin < chance))
+        near, column = np.nonzero(trains | (coin < chance))
         values = np.full(shape, np.nan)
-        values[own, item] = ratings.value[rows]
-        value = values[at, column]
+        values[row, item] = ratings.value[rows]
+        value = values[near, column]
         new = np.isnan(value)
-        bits = draw(seed, "nulls/forced/value", at[new] + low, column[new]) >> np.uint64(1)
-        value[new] = _picked(known, uniform(bits))
-        return at + low, column.astype(np.int32), value, trains[at, column]
+        bits = draw(seed, "nulls/forced/value", near[new] + low, column[new]) >> np.uint64(1)
+        value[new] = _picked(ordered, uniform(bits))
+        return near + low, column.astype(np.int32), value, trains[near, column]
 
     parts = map_blocks(judged, range(0, users, block), size=users * items)
     user, item, value, familiar = (np.concatenate(column) for column in zip(*parts, strict=True))

@@ -90,8 +90,8 @@ class PopularityLaw(ObservingPart):
 
     def curve(self, items: int, total: float) -> F64:
         """Return the expected number of ratings of each rank: falling, and `total` in sum."""
-        rest = total - self.c1 * items
-        if rest < 0:
+        remainder = total - self.c1 * items
+        if remainder < 0:
             raise SettingError(
                 f"PopularityLaw: c1={self.c1:g} for each of {items:,} items is more than all "
                 f"{total:,.0f} ratings; lower c1 or ask for more ratings"
@@ -99,7 +99,7 @@ class PopularityLaw(ObservingPart):
         shift = _SHIFT * items if self.c2 is None else self.c2
         # Relative to the first rank, so that no power is too small to be a number.
         shape = ((shift + np.arange(1, items + 1)) / (shift + 1)) ** -self.alpha
-        counts: F64 = self.c1 + rest * shape / shape.sum()
+        counts: F64 = self.c1 + remainder * shape / shape.sum()
         return counts
 
     def item_weights(self, items: int, seed: int, total: float | None) -> F64:
@@ -289,10 +289,10 @@ class Clustered(ObservingPart):
     def matrix(self, user_group: I32, activity: F64) -> F64:
         """Return the weight of each pair of groups, given how active the users are."""
         smaller = min(self.user_groups, self.item_groups)
-        home = np.equal.outer(
+        same = np.equal.outer(
             np.arange(self.user_groups) % smaller, np.arange(self.item_groups) % smaller
         )
-        weight = np.where(home, 1.0, 1.0 - self.strength)
+        weight = np.where(same, 1.0, 1.0 - self.strength)
         mass = np.bincount(user_group, weights=activity, minlength=self.user_groups)
         level: F64 = mass @ weight / mass.sum()
         if not level.all():
@@ -334,8 +334,8 @@ class Ageing(ObservingPart):
     def moments(self, user: I32, item: I32, items: int, seed: int) -> F64:
         """Return when each pair was rated, from [0, 1]: never before the item was there."""
         born = births(seed, items)[item]
-        at = uniform(seed, "world/time", user, item)
-        age = -self.fade * np.log1p(at * np.expm1(-(1 - born) / self.fade))
+        draw = uniform(seed, "world/time", user, item)
+        age = -self.fade * np.log1p(draw * np.expm1(-(1 - born) / self.fade))
         return np.minimum(born + age, 1.0)
 
 
@@ -377,8 +377,8 @@ class Feedback(ObservingPart):
 
     def boosted(self, weights: F64, counts: I64) -> F64:
         """Raise the weights of the items with the largest counts; of equals the first."""
-        many = math.ceil(self.shown * counts.size)
-        top = np.argsort(-counts, kind="stable")[:many]
+        number = math.ceil(self.shown * counts.size)
+        top = np.argsort(-counts, kind="stable")[:number]
         raised = weights.copy()
         raised[top] *= 1 + self.strength
         return raised
@@ -463,7 +463,7 @@ def fit_popularity_law(ratings: Ratings) -> Fit:
         )
     rank = np.arange(1, counts.size + 1, dtype=np.float64)
 
-    def at(alpha: float, log_c2: float) -> tuple[float, float, float, float]:
+    def fit(alpha: float, log_c2: float) -> tuple[float, float, float, float]:
         c2 = math.exp(log_c2)
         # Relative to the first rank, or a large power would leave the range of numbers.
         shape = ((c2 + rank) / (c2 + 1)) ** -alpha
@@ -474,10 +474,10 @@ def fit_popularity_law(ratings: Ratings) -> Fit:
     lowest, highest = math.log(1e-3), math.log(10.0 * counts.size)
 
     def best_shift(alpha: float) -> float:
-        return _least(lambda x: at(alpha, x)[0], lowest, highest, 24)
+        return _least(lambda x: fit(alpha, x)[0], lowest, highest, 24)
 
-    alpha = _least(lambda a: at(a, best_shift(a))[0], 0.0, 6.0, 24)
-    _, c1, c2, beta = at(alpha, best_shift(alpha))
+    alpha = _least(lambda a: fit(a, best_shift(a))[0], 0.0, 6.0, 24)
+    _, c1, c2, beta = fit(alpha, best_shift(alpha))
     return Fit(c1, c2, alpha, beta * (c2 + 1) ** alpha)
 
 
@@ -515,10 +515,10 @@ def _least(of: Any, low: float, high: float, steps: int) -> float:
     return (a + b) / 2
 
 
-def whole_counts(expected: F64, total: int, most: int) -> I64:
+def whole_counts(expected: F64, total: int, limit: int) -> I64:
     """Round expected counts so that they sum to `total`: the largest remainders go up.
 
-    No count exceeds `most`; what would, goes to the others in proportion.
+    No count exceeds `limit`; what would, goes to the others in proportion.
 
     Examples
     --------
@@ -527,22 +527,22 @@ def whole_counts(expected: F64, total: int, most: int) -> I64:
     >>> whole_counts(np.array([5.5, 1.3, 1.2]), total=8, most=4).tolist()
     [4, 2, 2]
     """
-    if total > most * expected.size:
+    if total > limit * expected.size:
         raise SettingError(
             f"{counted(total, 'rating is', 'ratings are')} more than {expected.size:,} items x "
-            f"{most:,} users"
+            f"{limit:,} users"
         )
-    wanted = expected * (total / expected.sum())
-    full = wanted > most
+    scaled = expected * (total / expected.sum())
+    full = scaled > limit
     while full.any():
-        scale = (total - most * int(full.sum())) / max(float(expected[~full].sum()), 1e-300)
-        wanted = np.where(full, float(most), expected * scale)
-        more = full | (wanted > most)
+        scale = (total - limit * int(full.sum())) / max(float(expected[~full].sum()), 1e-300)
+        scaled = np.where(full, float(limit), expected * scale)
+        more = full | (scaled > limit)
         if (more == full).all():
             break
         full = more
-    counts: I64 = np.floor(wanted).astype(np.int64)
-    remainder = np.where(counts < most, wanted - counts, -1.0)
+    counts: I64 = np.floor(scaled).astype(np.int64)
+    remainder = np.where(counts < limit, scaled - counts, -1.0)
     counts[np.argsort(-remainder, kind="stable")[: total - int(counts.sum())]] += 1
     return counts
 
@@ -564,10 +564,10 @@ def _checked(part: Part, weights: Any) -> tuple[float, ...] | None:
     if weights is None:
         return None
     try:
-        numbers = tuple(float(one) for one in weights)
+        numbers = tuple(float(weight) for weight in weights)
     except (TypeError, ValueError):
         raise SettingError(f"{type(part).__name__}: weights must be a list of numbers") from None
-    if not numbers or not all(0 <= one < np.inf for one in numbers) or not any(numbers):
+    if not numbers or not all(0 <= number < np.inf for number in numbers) or not any(numbers):
         kind = type(part).__name__
         raise SettingError(f"{kind}: weights must be numbers from 0 up, and not all 0")
     return numbers

@@ -118,20 +118,20 @@ def check_exact(parts: Sequence[Part], expected: int | None, *, matrix: bool) ->
         )
 
 
-def as_parts(given: Any) -> tuple[Part, ...]:
+def as_parts(value: Any) -> tuple[Part, ...]:
     """Read one part or several, each as an object or as the mapping that `describe` gives."""
-    several = [given] if isinstance(given, Part | Mapping) else given
-    if isinstance(several, str) or not isinstance(several, Sequence):
-        raise SettingError(f"parts must be a list of parts, such as [Iid(0.3)], got {given!r}")
-    return tuple(_as_part(one) for one in several)
+    parts = [value] if isinstance(value, Part | Mapping) else value
+    if isinstance(parts, str) or not isinstance(parts, Sequence):
+        raise SettingError(f"parts must be a list of parts, such as [Iid(0.3)], got {value!r}")
+    return tuple(_as_part(part) for part in parts)
 
 
-def _as_part(given: Any) -> Part:
-    if isinstance(given, Part):
-        return given
-    if not isinstance(given, Mapping) or "part" not in given:
-        raise SettingError(f"{given!r} is not a part; parts are {', '.join(PARTS)}")
-    settings = dict(given)
+def _as_part(value: Any) -> Part:
+    if isinstance(value, Part):
+        return value
+    if not isinstance(value, Mapping) or "part" not in value:
+        raise SettingError(f"{value!r} is not a part; parts are {', '.join(PARTS)}")
+    settings = dict(value)
     kind = PARTS[choose("part", settings.pop("part"), PARTS)]
     allowed = list(inspect.signature(kind).parameters)
     for setting in settings:
@@ -147,13 +147,13 @@ def check_kinds(kinds: Any, parts: Sequence[Part], what: str) -> None:
             raise SettingError(f"{type(part).__name__} is not a part of {what}")
 
 
-def as_whole(name: str, given: Any, low: int | None) -> int:
+def as_whole(name: str, value: Any, low: int | None) -> int:
     """Return a whole number, not below `low`."""
-    good = isinstance(given, int | np.integer) and not isinstance(given, bool)
-    if not good or (low is not None and given < low):
+    is_integer = isinstance(value, int | np.integer) and not isinstance(value, bool)
+    if not is_integer or (low is not None and value < low):
         limit = "" if low is None else f" from {low} up"
-        raise SettingError(f"{name} must be a whole number{limit}, got {given!r}")
-    return int(given)
+        raise SettingError(f"{name} must be a whole number{limit}, got {value!r}")
+    return int(value)
 
 
 def familiar_rates(ratings: Ratings, tag: str) -> tuple[float, ...]:
@@ -166,8 +166,8 @@ def familiar_rates(ratings: Ratings, tag: str) -> tuple[float, ...]:
         )
     familiar = column.to_numpy() > 0
     items = len(ratings.items)
-    known = np.bincount(ratings.item, minlength=items)
-    rates = np.bincount(ratings.item, familiar, items) / np.maximum(known, 1)
+    counts = np.bincount(ratings.item, minlength=items)
+    rates = np.bincount(ratings.item, familiar, items) / np.maximum(counts, 1)
     return tuple(rates.tolist())
 
 
@@ -284,31 +284,31 @@ class ObservedSample:
 
     def moments(self) -> F64 | None:
         """Return when each pair was rated, from [0, 1], where the world has time."""
-        drawn, ageing, feedback = self.drawn, self.part(Ageing), self.part(Feedback)
+        sample, ageing, feedback = self.drawn, self.part(Ageing), self.part(Feedback)
         if ageing is not None:
-            return ageing.moments(drawn.user, drawn.item, self.items, self.seed)
+            return ageing.moments(sample.user, sample.item, self.items, self.seed)
         if feedback is not None:
-            within = uniform(self.seed, "world/time", drawn.user, drawn.item)
-            return (drawn.round + within) / feedback.rounds
+            fraction = uniform(self.seed, "world/time", sample.user, sample.item)
+            return (sample.round + fraction) / feedback.rounds
         return None
 
     def _drawn_exactly(self, counts: I64) -> tuple[I32, I32]:
         """Draw for each item so many users: those with the smallest hashes."""
         everyone = np.arange(self.users, dtype=np.int32)
 
-        def some(low: int) -> tuple[I32, I32]:
+        def block(low: int) -> tuple[I32, I32]:
             users, items = [], []
             for item in range(low, min(low + _ITEMS, counts.size)):
-                many = int(counts[item])
-                if many:
+                number = int(counts[item])
+                if number:
                     key = draw(self.seed, "world/observed/0", everyone, item)
-                    users.append(np.argpartition(key, many - 1)[:many].astype(np.int32))
-                    items.append(np.full(many, item, np.int32))
+                    users.append(np.argpartition(key, number - 1)[:number].astype(np.int32))
+                    items.append(np.full(number, item, np.int32))
             none = np.empty(0, np.int32)
             return np.concatenate([none, *users]), np.concatenate([none, *items])
 
         size = self.users * counts.size
-        parts = map_blocks(some, range(0, counts.size, _ITEMS), size=size)
+        parts = map_blocks(block, range(0, counts.size, _ITEMS), size=size)
         user = np.concatenate([part for part, _ in parts])
         item = np.concatenate([part for _, part in parts])
         start = np.append(0, np.cumsum(np.bincount(user, minlength=everyone.size)))
@@ -323,7 +323,7 @@ class ObservedSample:
             return int((values >= liked).sum()), int((~np.isnan(values)).sum())
 
         parts = map_blocks(count, self.blocks, size=self.users * self.items)
-        return sum(part for part, _ in parts) / sum(known for _, known in parts)
+        return sum(part for part, _ in parts) / sum(total for _, total in parts)
 
 
 def gini(counts: NDArray[Any]) -> float:
@@ -336,8 +336,8 @@ def gini(counts: NDArray[Any]) -> float:
     >>> gini(np.array([3, 3, 3])), gini(np.array([0, 0, 0, 8]))
     (0.0, 0.75)
     """
-    known = gini_of(counts)
-    return 0.0 if math.isnan(known) else known
+    value = gini_of(counts)
+    return 0.0 if math.isnan(value) else value
 
 
 def of_world(world: Any) -> str:

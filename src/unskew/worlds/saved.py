@@ -66,11 +66,11 @@ def save_world(
     choose("format", format, FORMATS)
     if not 0 <= random <= 1:
         raise SettingError(f"random must be from 0 to 1, got {random!r}")
-    home = Path(folder)
-    if home.exists() and not home.is_dir():
-        raise SettingError(f"{home}: is a file; give a folder")
-    if not force and home.exists() and any(home.iterdir()):
-        raise SettingError(f"{home}: is not empty; give a new folder, or use --force (force=True)")
+    path = Path(folder)
+    if path.exists() and not path.is_dir():
+        raise SettingError(f"{path}: is a file; give a folder")
+    if not force and path.exists() and any(path.iterdir()):
+        raise SettingError(f"{path}: is not empty; give a new folder, or use --force (force=True)")
     pairs = len(world.users) * len(world.items)
     if truth is None and world.known is None and pairs > MOST_PAIRS:
         raise SettingError(
@@ -78,7 +78,7 @@ def save_world(
             "--no-truth (truth=False) to leave them out"
         )
     observed = world.ratings  # whatever cannot be made, fails before anything is written
-    with replacing_folder(home) as part:
+    with replacing_folder(path) as part:
         files = {f"ratings.{format}": _write(observed, part / f"ratings.{format}", format)}
         if random:
             name = f"random.{format}"
@@ -91,7 +91,7 @@ def save_world(
                 files[name] = frame.height
         card = {**world.describe(), "random": random, "files": files}
         (part / CARD).write_text(json.dumps(card, indent=1) + "\n", encoding="utf-8")
-        _clear(home)  # now that everything is written
+        _clear(path)  # now that everything is written
     return card
 
 
@@ -115,17 +115,17 @@ def _pairs(world: World, users: I32) -> pl.DataFrame:
     )
 
 
-def _clear(home: Path) -> None:
+def _clear(path: Path) -> None:
     """Take away what an older card of a world lists, the card first; nothing else is touched."""
-    old = home / CARD
+    old = path / CARD
     if not old.is_file():
         return
     try:
         listed = json.loads(old.read_text(encoding="utf-8"))
-        files = [home / name for name in listed["files"]] if "world" in listed else []
+        files = [path / name for name in listed["files"]] if "world" in listed else []
     except (ValueError, KeyError, TypeError):
         files = []  # not one of ours
     old.unlink()
     for file in files:
-        if file.resolve().is_relative_to(home.resolve()):
+        if file.resolve().is_relative_to(path.resolve()):
             file.unlink(missing_ok=True)

@@ -32,8 +32,8 @@ def normal(seed: int, stage: str, count: int, column: int = 0) -> F64:
     """Return a standard normal number for each of 0, 1, … count - 1 (Box and Muller)."""
     number = np.arange(count)
     radius = np.sqrt(-2 * np.log1p(-uniform(seed, stage, number, 2 * column)))
-    turned: F64 = radius * np.cos(2 * np.pi * uniform(seed, stage, number, 2 * column + 1))
-    return turned
+    deviate: F64 = radius * np.cos(2 * np.pi * uniform(seed, stage, number, 2 * column + 1))
+    return deviate
 
 
 def births(seed: int, items: int) -> F64:
@@ -53,17 +53,17 @@ class Part:
         }
 
     def _within(self, name: str, low: float, high: float) -> None:
-        given = getattr(self, name)
-        number = isinstance(given, int | float) and not isinstance(given, bool)
-        if not (number and low <= given <= high):
+        value = getattr(self, name)
+        number = isinstance(value, int | float) and not isinstance(value, bool)
+        if not (number and low <= value <= high):
             limits = f"from {low:g} to {high:g}" if high < np.inf else f"from {low:g} up"
-            raise SettingError(f"{type(self).__name__}: {name} must be {limits}, got {given!r}")
+            raise SettingError(f"{type(self).__name__}: {name} must be {limits}, got {value!r}")
 
     def _whole(self, name: str, low: int) -> None:
-        given = getattr(self, name)
-        if not isinstance(given, int) or isinstance(given, bool) or given < low:
+        value = getattr(self, name)
+        if not isinstance(value, int) or isinstance(value, bool) or value < low:
             kind = f"{type(self).__name__}: {name} must be a whole number"
-            raise SettingError(f"{kind} from {low} up, got {given!r}")
+            raise SettingError(f"{kind} from {low} up, got {value!r}")
 
 
 @dataclass
@@ -251,10 +251,10 @@ class Stars(Part):
     def __post_init__(self) -> None:
         for name in ("values", "shares"):
             try:
-                given = tuple(float(one) for one in getattr(self, name))
+                numbers = tuple(float(number) for number in getattr(self, name))
             except (TypeError, ValueError):
                 raise SettingError(f"Stars: {name} must be a list of numbers") from None
-            object.__setattr__(self, name, given)
+            object.__setattr__(self, name, numbers)
         if not isinstance(self.liked, int | float) or isinstance(self.liked, bool):
             raise SettingError(f"Stars: liked must be a number, got {self.liked!r}")
         object.__setattr__(self, "liked", float(self.liked))
@@ -270,7 +270,7 @@ class Stars(Part):
         if not 0 < self.liked_share < 1:
             raise SettingError(
                 f"Stars: liked={self.liked:g} leaves no rating that is liked, or none that is "
-                f"not; ratings are {', '.join(f'{one:g}' for one in self.values)}"
+                f"not; ratings are {', '.join(f'{value:g}' for value in self.values)}"
             )
 
     @classmethod
@@ -291,8 +291,8 @@ class Stars(Part):
     def liked_share(self) -> float:
         """The share of ratings that are liked."""
         total = sum(self.shares)
-        good = sum(s for v, s in zip(self.values, self.shares, strict=True) if v >= self.liked)
-        return good / total if total > 0 else 0.0
+        liked = sum(s for v, s in zip(self.values, self.shares, strict=True) if v >= self.liked)
+        return liked / total if total > 0 else 0.0
 
     @property
     def scale(self) -> tuple[float, float]:

@@ -350,8 +350,8 @@ class World:
         if not (isinstance(share, int | float) and 0 < share <= 1):
             raise SettingError(f"share must be above 0, and 1 at most, got {share!r}")
         stage = f"world/random/{as_whole('seed', seed, None)}"
-        drawn = self._truth.sample(self._blocks, float(share), self.seed, stage)
-        return self._rated(drawn.user, drawn.item)
+        sample = self._truth.sample(self._blocks, float(share), self.seed, stage)
+        return self._rated(sample.user, sample.item)
 
     def truth(self, users: I32 | None = None) -> Ratings:
         """Return every known pair of a block of users as ratings over the world's ids.
@@ -405,11 +405,11 @@ class World:
         pairs = len(self.users) * len(self.items)
         per_item = np.bincount(ratings.item, minlength=len(self.items))
         observed = float((ratings.value >= self.liked).mean()) if len(ratings) else math.nan
-        known = pairs if self.known is None else len(self.known)
+        number = pairs if self.known is None else len(self.known)
         return {
             "users": len(self.users),
             "items": len(self.items),
-            "pairs known": known,
+            "pairs known": number,
             "ratings": len(ratings),
             "density": len(ratings) / pairs,
             "gini of items": gini(per_item),
@@ -494,13 +494,13 @@ class World:
     def _observed(self) -> Ratings:
         if self.positions is not None:
             return self._rated(self.positions.user, self.positions.item)
-        drawn, moments = self._pairs.drawn, self._pairs.moments()
-        ratings = self._rated(drawn.user, drawn.item)
+        sample, moments = self._pairs.drawn, self._pairs.moments()
+        ratings = self._rated(sample.user, sample.item)
         if moments is not None:
             time = frozen(_BEGIN + (moments * _SPAN).astype(np.int64))
             ratings = replace(ratings, time=time)
         if self._part(Feedback) is not None:
-            number = pl.Series("round", drawn.round.astype(np.int64) + 1)
+            number = pl.Series("round", sample.round.astype(np.int64) + 1)
             ratings = replace(ratings, tags={"round": number})
         return ratings
 

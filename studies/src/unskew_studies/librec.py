@@ -15,10 +15,10 @@ from unskew.recommend.matrices.sparse import (
     ROWS,
     SparseRows,
     SparseWeights,
+    capacity,
     check_size,
     in_blocks,
     item_gram,
-    most,
     rated_items,
     user_rows,
 )
@@ -65,7 +65,7 @@ class Corated:
         check_size(
             n * n * 8,
             f"{purpose}: its {n:,} x {n:,} similarities of items",
-            f"it can have {isqrt(most(8)):,} items: keep the most rated ones, or use item-knn",
+            f"it can have {isqrt(capacity(8)):,} items: keep the most rated ones, or use item-knn",
         )
         result = np.empty((n, n))
 

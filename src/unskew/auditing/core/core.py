@@ -21,8 +21,8 @@ from unskew.auditing.core.tasks import (
     CoreTask,
     HeldSplit,
     MemoryStore,
-    Place,
     RemadeSplit,
+    SplitId,
     run_of,
     true_scores_of,
     tuned_of,
@@ -134,7 +134,8 @@ class Core:
         splits = self.tuned_by_design.get(design, ())
         chosen = splits[0] if splits else {}
         return {
-            name: chosen[name].algorithm if name in chosen else one for name, one in systems.items()
+            name: chosen[name].algorithm if name in chosen else system
+            for name, system in systems.items()
         }
 
     @cached_property
@@ -265,54 +266,58 @@ class _CoreRun:
 
     def carry_out(self, metric: str, attempts: Attempts | None) -> Core:
         """Lay the lists, train and judge, put the results together."""
-        places = self._places(attempts)
-        job = self._possible(places, attempts)
-        places = {key: several for key, several in places.items() if _looked_at(job, key)}
+        split_ids = self._split_ids(attempts)
+        job = self._possible(split_ids, attempts)
+        split_ids = {key: ids for key, ids in split_ids.items() if _looked_at(job, key)}
         tasks = [
-            CoreTask(job, place, system)
-            for several in places.values()
-            for place in several
+            CoreTask(job, split_id, system)
+            for ids in split_ids.values()
+            for split_id in ids
             for system in job.plan.systems
         ]
         self._do(tasks, "designs")
         scores = {
-            one.name: tuple(self._scores(job, place, one) for place in places[one.split_key])
-            for one in job.designs
+            design.name: tuple(
+                self._scores(job, split_id, design) for split_id in split_ids[design.split_key]
+            )
+            for design in job.designs
         }
         k = parse(metric).cutoff or USUAL_CUTOFF
         left = left_out_designs(scores, metric, k)
-        counted = [one for one in job.designs if one.name not in left]
+        counted = [design for design in job.designs if design.name not in left]
         rule = job.plan.relevance
-        listed = places.get(job.listed, [])
+        listed = split_ids.get(job.listed, [])
         return Core(
             metric=metric,
             k=k,
             relevance=rule,
             systems=tuple(job.plan.systems),
-            designs={one.name: one.about for one in counted},
-            scores={one.name: scores[one.name] for one in counted},
+            designs={design.name: design.about for design in counted},
+            scores={design.name: scores[design.name] for design in counted},
             warm={
-                one.name: tuple(cold_users.warm_lists(part) for part in scores[one.name])
-                for one in counted
+                design.name: tuple(cold_users.warm_lists(part) for part in scores[design.name])
+                for design in counted
             },
             left_out=left,
-            lists=tuple(self._lists(job, place) for place in listed),
+            lists=tuple(self._lists(job, split_id) for split_id in listed),
             tuned=self._tuned(job, listed),
             tuned_by_design={
-                one.name: self._tuned(job, places[one.split_key]) for one in counted if job.tuned
+                design.name: self._tuned(job, split_ids[design.split_key])
+                for design in counted
+                if job.tuned
             },
             implicit=bool(rule.is_liked(job.ratings.value).all()),
-            true=self._true(job, counted, places),
-            seeds=tuple(job.plan_at(place).seed for place in listed),
+            true=self._true(job, counted, split_ids),
+            seeds=tuple(job.plan_at(split_id).seed for split_id in listed),
         )
 
-    def _places(self, attempts: Attempts | None) -> dict[str, list[Place]]:
+    def _split_ids(self, attempts: Attempts | None) -> dict[str, list[SplitId]]:
         """Return the splits of every way to split."""
         job = self.job
-        places: dict[str, list[Place]] = {}
+        split_ids: dict[str, list[SplitId]] = {}
         for design in job.designs:
             key = design.split_key
-            if key in places:
+            if key in split_ids:
                 continue
             try:
                 if design.split.name == "temporal" and job.ratings.time is None:
@@ -321,20 +326,20 @@ class _CoreRun:
             except UnskewError as problem:
                 self._give_up(design.name, str(problem), attempts)
                 folds = 0
-            places[key] = [
-                Place(key, repeat, fold)
+            split_ids[key] = [
+                SplitId(key, repeat, fold)
                 for repeat in range(design.repeats)
                 for fold in range(folds)
             ]
-        return places
+        return split_ids
 
     def _possible(
-        self, places: Mapping[str, Sequence[Place]], attempts: Attempts | None
+        self, split_ids: Mapping[str, Sequence[SplitId]], attempts: Attempts | None
     ) -> CoreJob:
         """Lay the lists of all designs; leave out designs that some split does not allow."""
         job = self.job
-        problems = {one.name: "" for one in job.designs if not places[one.split_key]}
-        tasks = [CoreTask(job, place, None) for several in places.values() for place in several]
+        problems = {design.name: "" for design in job.designs if not split_ids[design.split_key]}
+        tasks = [CoreTask(job, split_id, None) for ids in split_ids.values() for split_id in ids]
         for why in self._do(tasks, "splits"):
             problems |= {name: text for name, text in why.items() if name not in problems}
         for name, text in problems.items():
@@ -363,52 +368,52 @@ class _CoreRun:
                 self.progress(stage, done, len(tasks))
         return results
 
-    def _scores(self, job: CoreJob, place: Place, design: AuditDesign) -> Scores:
+    def _scores(self, job: CoreJob, split_id: SplitId, design: AuditDesign) -> Scores:
         """Return the scores of one design on one split."""
-        plan, what = job.plan_at(place), f"design {design.name}"
+        plan, what = job.plan_at(split_id), f"design {design.name}"
 
-        lists = _stored(job, place, None, what)
+        lists = _stored(job, split_id, None, what)
         content = {
             "plan": plan.describe(),
             "data": job.data,
-            "fold": place.fold,
-            "repeat": place.repeat,
+            "fold": split_id.fold,
+            "repeat": split_id.repeat,
             "view": design.view.describe(),
             "lists": lists[1]["facts"],
             "systems": list(plan.systems),
             "versions": lists[1]["versions"],
         }
-        systems = {name: _stored(job, place, name, what) for name in plan.systems}
+        systems = {name: _stored(job, split_id, name, what) for name in plan.systems}
         return scores_of(plan, design.view, job.ratings, lists, systems, content)
 
-    def _lists(self, job: CoreJob, place: Place) -> SplitLists:
+    def _lists(self, job: CoreJob, split_id: SplitId) -> SplitLists:
         """Return the lists of every system on a split."""
-        lists = job.every_item(place)
+        lists = job.every_item(split_id)
         runs = {
-            name: run_of(_stored(job, place, name, "run")[0], lists) for name in job.plan.systems
+            name: run_of(_stored(job, split_id, name, "run")[0], lists) for name in job.plan.systems
         }
-        return SplitLists.of(job.split_at(place).split, runs, job.remade(place))
+        return SplitLists.of(job.split_at(split_id).split, runs, job.remade(split_id))
 
     def _tuned(
-        self, job: CoreJob, places: Sequence[Place]
+        self, job: CoreJob, split_ids: Sequence[SplitId]
     ) -> tuple[Mapping[str, TunedSystem], ...]:
         """Return the settings that were chosen on each split."""
         if not job.tuned:
             return ()
         return tuple(
             {
-                name: tuned_of(system, *_stored(job, place, name, "tuned"))
+                name: tuned_of(system, *_stored(job, split_id, name, "tuned"))
                 for name, system in job.plan.systems.items()
                 if name in job.tuned
             }
-            for place in places
+            for split_id in split_ids
         )
 
     def _true(
         self,
         job: CoreJob,
         designs: Sequence[AuditDesign],
-        places: Mapping[str, Sequence[Place]],
+        split_ids: Mapping[str, Sequence[SplitId]],
     ) -> dict[str, tuple[Scores, ...]]:
         """Return what the truth says of the models of every design, where it is known."""
         if job.truth is None:
@@ -416,34 +421,34 @@ class _CoreRun:
         by_split = {
             key: tuple(
                 true_scores_of(
-                    {name: _stored(job, place, name, "truth")[0] for name in job.plan.systems},
-                    job.plan_at(place),
+                    {name: _stored(job, split_id, name, "truth")[0] for name in job.plan.systems},
+                    job.plan_at(split_id),
                     job.ratings,
                 )
-                for place in several
+                for split_id in ids
             )
-            for key, several in places.items()
+            for key, ids in split_ids.items()
         }
-        return {one.name: by_split[one.split_key] for one in designs}
+        return {design.name: by_split[design.split_key] for design in designs}
 
 
 def _tuned(plan: Plan, tune: bool | Collection[str]) -> frozenset[str]:
     """Return the systems that are tuned."""
-    asked = plan.systems if tune is True else tune or ()
-    return frozenset(name for name in asked if plan.systems[name].tuning)
+    names = plan.systems if tune is True else tune or ()
+    return frozenset(name for name in names if plan.systems[name].tuning)
 
 
-def _stored(job: CoreJob, place: Place, system: str | None, what: str) -> Stored:
+def _stored(job: CoreJob, split_id: SplitId, system: str | None, what: str) -> Stored:
     """Return a result: of a design, the lists, or what the truth says."""
-    return job.where(system).get(CoreTask(job, place, system).keys[what])
+    return job.where(system).get(CoreTask(job, split_id, system).keys[what])
 
 
 def _looked_at(job: CoreJob, key: str) -> bool:
-    return any(one.split_key == key for one in job.designs)
+    return any(design.split_key == key for design in job.designs)
 
 
 def _failed(task: CoreTask, failure: str) -> DataError:
-    seed = task.job.plan_at(task.place).seed
+    seed = task.job.plan_at(task.split_id).seed
     if "\n" not in failure.strip():  # an error on purpose, not one of code
         return DataError(f"{task.label} failed, with seed {seed}: {failure}")
     return DataError(f"{task.label} failed, with seed {seed}; finished work is kept.\n{failure}")
@@ -464,17 +469,17 @@ def _cold(core: Core) -> list[str]:
         for row in table.iter_rows(named=True)
     }
     apart = [text for design, text in counts.items() if design in core.warm_designs]
-    every = [design for design in counts if design not in core.warm_designs]
+    cold_only = [design for design in counts if design not in core.warm_designs]
     lines = [FALLBACK]
     if apart:
         lines.append(
             "systems are compared on users with training ratings; cold users are scored "
             f"separately ({'; '.join(apart)}, over all splits)"
         )
-    if every:
+    if cold_only:
         lines.append(
-            f"under {', '.join(every)}, systems are compared on all users, because all users of "
-            "a split are cold"
+            f"under {', '.join(cold_only)}, systems are compared on all users, because all users "
+            "of a split are cold"
         )
     return lines
 
@@ -489,11 +494,11 @@ def _tuning(core: Core) -> list[str]:
         f"each split, from up to {BUDGET} candidates per system: {'; '.join(chosen)}"
     ]
     for system in core.tuned[0]:
-        ends = [name for split in core.tuned for name in split[system].edges]
+        edges = [name for split in core.tuned for name in split[system].edges]
         lines += [
             f"settings: {system}: the chosen {name} is the first or last value tried in {count} "
             f"of {len(core.tuned)} splits; a value beyond it may be better"
-            for name, count in Counter(ends).items()
+            for name, count in Counter(edges).items()
         ]
         reasons = {split[system].reason for split in core.tuned} - {""}
         lines += [f"settings: {system}: {reason}" for reason in sorted(reasons)]
@@ -515,12 +520,12 @@ def tuning_card(core: Core) -> dict[str, list[dict[str, Any]]]:
         design: [
             {
                 name: {
-                    "settings": dict(one.settings),
-                    "default": one.is_default,
-                    "edges": list(one.edges),
-                    "tried": one.tried,
+                    "settings": dict(tuned.settings),
+                    "default": tuned.is_default,
+                    "edges": list(tuned.edges),
+                    "tried": tuned.tried,
                 }
-                for name, one in split.items()
+                for name, tuned in split.items()
             }
             for split in splits
         ]

@@ -82,7 +82,7 @@ def seed_of(seed: int, repeat: int) -> int:
 
 
 @dataclass(frozen=True)
-class Place:
+class SplitId:
     """One split of an audit."""
 
     splitter: str
@@ -139,9 +139,9 @@ class CoreJob:
     store: Store | MemoryStore
     scratch: Store | MemoryStore
     """Where results go that must not be kept."""
-    placed: dict[Place, PlacedSplit] = field(default_factory=dict, repr=False)
+    placed: dict[SplitId, PlacedSplit] = field(default_factory=dict, repr=False)
     """Splits that this process holds."""
-    plans: dict[Place, Plan] = field(default_factory=dict, repr=False)
+    plans: dict[SplitId, Plan] = field(default_factory=dict, repr=False)
     """Plans of single splits, made at their first use."""
 
     def __getstate__(self) -> dict[str, Any]:
@@ -153,60 +153,60 @@ class CoreJob:
         return self.plan.judged(self.ratings)
 
     @cached_property
-    def known_keys(self) -> dict[tuple[Place, str | None], dict[str, str]]:
+    def known_keys(self) -> dict[tuple[SplitId, str | None], dict[str, str]]:
         """Keys of results by split and system: many ask for them, and to hash takes a while."""
         return {}
 
-    def plan_at(self, place: Place) -> Plan:
+    def plan_at(self, split_id: SplitId) -> Plan:
         """Return the plan of a split."""
-        if place not in self.plans:
-            plan, design = self.plan, next(self.designs_at(place))
-            seed = seed_of(plan.seed, place.repeat)
-            self.plans[place] = replace(plan, split=design.split, seed=seed)
-        return self.plans[place]
+        if split_id not in self.plans:
+            plan, design = self.plan, next(self.designs_at(split_id))
+            seed = seed_of(plan.seed, split_id.repeat)
+            self.plans[split_id] = replace(plan, split=design.split, seed=seed)
+        return self.plans[split_id]
 
-    def designs_at(self, place: Place) -> Iterator[AuditDesign]:
+    def designs_at(self, split_id: SplitId) -> Iterator[AuditDesign]:
         """Return the designs that judge on a split."""
-        return (one for one in self.designs if one.split_key == place.splitter)
+        return (design for design in self.designs if design.split_key == split_id.splitter)
 
-    def split_at(self, place: Place) -> PlacedSplit:
+    def split_at(self, split_id: SplitId) -> PlacedSplit:
         """Return a split, made at its first use; few are held at a time."""
-        if place not in self.placed:
+        if split_id not in self.placed:
             while self.placed and (len(self.placed) + 1) * len(self.ratings) > ROWS:
                 self.placed.pop(next(iter(self.placed)))
-            self.placed[place] = PlacedSplit(self._source(place)())
-        return self.placed[place]
+            self.placed[split_id] = PlacedSplit(self._source(split_id)())
+        return self.placed[split_id]
 
-    def remade(self, place: Place) -> RemadeSplit | None:
+    def remade(self, split_id: SplitId) -> RemadeSplit | None:
         """Return how to make a split again; None where all splits can be held."""
-        return None if len(self.ratings) <= ROWS else self._source(place)
+        return None if len(self.ratings) <= ROWS else self._source(split_id)
 
-    def _source(self, place: Place) -> RemadeSplit:
-        plan = self.plan_at(place)
+    def _source(self, split_id: SplitId) -> RemadeSplit:
+        plan = self.plan_at(split_id)
         return RemadeSplit(
             ratings=self.ratings,
             splitter=plan.splits[0],
             seed=plan.seed,
-            fold=place.fold,
+            fold=split_id.fold,
             judged=self.judged,
         )
 
-    def lists_at(self, place: Place, design: AuditDesign) -> TargetLists:
+    def lists_at(self, split_id: SplitId, design: AuditDesign) -> TargetLists:
         """Return what systems rank under a design."""
-        placed = self.split_at(place)
+        placed = self.split_at(split_id)
         if design.name not in placed.lists:
-            seed = seed_of(self.plan.seed, place.repeat)
+            seed = seed_of(self.plan.seed, split_id.repeat)
             judged = design.view.apply(placed.split, seed)
             lists = design.view.targets.lists(judged, self.plan.relevance, seed=seed)
             placed.lists[design.name] = lists
         return placed.lists[design.name]
 
-    def every_item(self, place: Place) -> TargetLists:
+    def every_item(self, split_id: SplitId) -> TargetLists:
         """Return the lists of all items that are no training items of their user."""
-        for design in self.designs_at(place):
+        for design in self.designs_at(split_id):
             if design.view.intervention is None and design.view.targets == AllItems():
-                return self.lists_at(place, design)
-        split, seed = self.split_at(place).split, seed_of(self.plan.seed, place.repeat)
+                return self.lists_at(split_id, design)
+        split, seed = self.split_at(split_id).split, seed_of(self.plan.seed, split_id.repeat)
         return AllItems().lists(split, self.plan.relevance, seed=seed)
 
     def where(self, system: str | None) -> Store | MemoryStore:
@@ -219,7 +219,7 @@ class CoreTask:
     """One system on one split; without a system, the lists and what chance scores on them."""
 
     job: CoreJob
-    place: Place
+    split_id: SplitId
     system: str | None
     done: frozenset[str] = frozenset()
     """Results that are kept where this process does not see them."""
@@ -227,27 +227,27 @@ class CoreTask:
     @property
     def label(self) -> str:
         """What it is, in words."""
-        design = next(self.job.designs_at(self.place))
-        number = self.place.repeat + self.place.fold + 1
+        design = next(self.job.designs_at(self.split_id))
+        number = self.split_id.repeat + self.split_id.fold + 1
         return f"{self.system or 'lists'} on {design.split.title}, split {number}"
 
     @property
     def keys(self) -> dict[str, str]:
         """The keys of all results: by design, and `run` and `truth`."""
-        known, at = self.job.known_keys, (self.place, self.system)
-        if at not in known:
-            known[at] = self._keys()
-        return known[at]
+        cache, key = self.job.known_keys, (self.split_id, self.system)
+        if key not in cache:
+            cache[key] = self._keys()
+        return cache[key]
 
     def _keys(self) -> dict[str, str]:
         """Work the keys out."""
-        job, place = self.job, self.place
-        plan = job.plan_at(place)
+        job, split_id = self.job, self.split_id
+        plan = job.plan_at(split_id)
         shared: dict[str, Any] = {
             "stages": STAGES,
             "data": job.data,
             "split": plan.splits[0].describe(),
-            "fold": place.fold,
+            "fold": split_id.fold,
             "seed": plan.seed,
             "versions": versions(),
         }
@@ -263,22 +263,22 @@ class CoreTask:
         if self.system is None:
             shared |= {"what": "core lists", "draws": plan.draws}
         else:
-            one = plan.systems[self.system]
-            shared |= {"what": "core", "system": one.describe(), "ties": plan.ties}
+            system = plan.systems[self.system]
+            shared |= {"what": "core", "system": system.describe(), "ties": plan.ties}
             if self.system in job.tuned:
                 shared["tuned"] = {
                     "budget": BUDGET,
-                    "grid": repr(one.tuning),
+                    "grid": repr(system.tuning),
                     "metric": job.metric,
                     "relevance": plan.relevance.describe(),
                 }
         keys = {
-            f"design {one.name}": digest_of({**shared, **judged, "view": one.view.describe()})
-            for one in job.designs_at(place)
+            f"design {design.name}": digest_of({**shared, **judged, "view": design.view.describe()})
+            for design in job.designs_at(split_id)
         }
         if self.system in job.tuned:
             keys["tuned"] = digest_of({**shared, "of": "tuned"})
-        if self.system is not None and place.splitter == job.listed:
+        if self.system is not None and split_id.splitter == job.listed:
             keys["run"] = digest_of({**shared, **sample, "of": "run", "depth": DEPTH})
         if self.system is not None and job.truth is not None:
             of = {"name": job.truth.name, "data": _known(job.truth)}
@@ -300,14 +300,14 @@ def perform(task: CoreTask) -> dict[str, str]:
 
 def _lay(task: CoreTask) -> dict[str, str]:
     """Lay the lists of every design, and work out what chance scores."""
-    job, place, problems = task.job, task.place, {}
-    plan, todo = job.plan_at(place), task.todo()
-    for design in job.designs_at(place):
+    job, split_id, problems = task.job, task.split_id, {}
+    plan, todo = job.plan_at(split_id), task.todo()
+    for design in job.designs_at(split_id):
         key = todo.get(f"design {design.name}")
         if key is None:
             continue
         try:
-            lists = job.lists_at(place, design)
+            lists = job.lists_at(split_id, design)
             table, card = lists_result(
                 lists, wanted_metrics(plan, design.view), draws=plan.draws, seed=plan.seed
             )
@@ -321,27 +321,31 @@ def _lay(task: CoreTask) -> dict[str, str]:
 
 def _judge(task: CoreTask, label: str) -> dict[str, str]:
     """Train a system, and judge it under every design."""
-    job, place, todo = task.job, task.place, task.todo()
-    store, plan = job.where(label), job.plan_at(place)
-    train = job.split_at(place).split.train
+    job, split_id, todo = task.job, task.split_id, task.todo()
+    store, plan = job.where(label), job.plan_at(split_id)
+    train = job.split_at(split_id).split.train
     card = {"label": task.label, "system": label, "versions": versions()}
     system = plan.systems[label]
     if "tuned" in todo:
-        one = {label: system}
-        tuned = tune_systems(one, train, plan.relevance, job.metric, seed=plan.seed, budget=BUDGET)
+        untuned = {label: system}
+        tuned = tune_systems(
+            untuned, train, plan.relevance, job.metric, seed=plan.seed, budget=BUDGET
+        )
         store.put(todo["tuned"], tuned[label].trials, {**card, **_choice(tuned[label])})
     if label in job.tuned:
         system = tuned_of(system, *store.get(task.keys["tuned"])).algorithm
     if todo.keys() <= {"tuned"}:
         return {}
-    model = trained(plan, place.fold, system, train)
+    model = trained(plan, split_id.fold, system, train)
     if "truth" in todo:
         model = _scored_once(model, train)
-    designs = [one for one in job.designs_at(place) if f"design {one.name}" in todo]
-    asked = [(job.lists_at(place, one), wanted_metrics(plan, one.view)) for one in designs]
-    more = [RankJob(job.every_item(place), DEPTH, judged=False)] if "run" in todo else []
+    designs = [design for design in job.designs_at(split_id) if f"design {design.name}" in todo]
+    requests = [
+        (job.lists_at(split_id, design), wanted_metrics(plan, design.view)) for design in designs
+    ]
+    more = [RankJob(job.every_item(split_id), DEPTH, judged=False)] if "run" in todo else []
     results, rankings = system_results(
-        asked, model, (plan.users,), more, ties=plan.ties, seed=plan.seed
+        requests, model, (plan.users,), more, ties=plan.ties, seed=plan.seed
     )
     for design, (table, about) in zip(designs, results, strict=True):
         store.put(todo[f"design {design.name}"], table, {**card, **about})
@@ -415,11 +419,11 @@ def _run_table(run: Run) -> pl.DataFrame:
 
 def run_of(table: pl.DataFrame, lists: TargetLists) -> Run:
     """Return the best items of every user, as they were stored."""
-    held = np.bincount(table["list"].to_numpy(), minlength=len(lists))
+    depth = np.bincount(table["list"].to_numpy(), minlength=len(lists))
     return Run(
         lists.ids,
         lists.tests.items,
-        frozen(np.append(0, np.cumsum(held))),
+        frozen(np.append(0, np.cumsum(depth))),
         frozen(table["item"].to_numpy()),
         frozen(table["score"].to_numpy()),
     )
@@ -433,11 +437,13 @@ def _known(truth: sources.Source) -> Any:
 
 
 def _truth_table(scores: Scores, label: str) -> pl.DataFrame:
-    own = scores.systems[label]
-    columns = {f"of {name}": column for name, column in zip(scores.labels, own.values, strict=True)}
-    columns |= {f"of {scores.labels[row]}/den": den for row, den in own.den.items()}
+    system = scores.systems[label]
+    columns = {
+        f"of {name}": column for name, column in zip(scores.labels, system.values, strict=True)
+    }
+    columns |= {f"of {scores.labels[row]}/den": den for row, den in system.den.items()}
     lists = scores.lists.rename(lambda name: f"list {name}")
-    return lists.with_columns(depth=own.depth, **columns)
+    return lists.with_columns(depth=system.depth, **columns)
 
 
 def true_scores_of(tables: Mapping[str, pl.DataFrame], plan: Plan, train: Ratings) -> Scores:
@@ -447,8 +453,10 @@ def true_scores_of(tables: Mapping[str, pl.DataFrame], plan: Plan, train: Rating
     lists = first.select(pl.col("^list .*$")).rename(lambda name: name.removeprefix("list "))
     systems = {}
     for name, table in tables.items():
-        own = table.select(pl.exclude("^list .*$")).rename(lambda one: one.removeprefix("of "))
-        systems[name] = system_of(own, labels, {})
+        values = table.select(pl.exclude("^list .*$")).rename(
+            lambda column: column.removeprefix("of ")
+        )
+        systems[name] = system_of(values, labels, {})
     return Scores(
         labels,
         systems,

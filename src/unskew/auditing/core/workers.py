@@ -12,7 +12,7 @@ import numpy as np
 import polars as pl
 
 from unskew.arrays import frozen
-from unskew.auditing.core.tasks import ROWS, CoreJob, CoreTask, MemoryStore, Place, perform
+from unskew.auditing.core.tasks import ROWS, CoreJob, CoreTask, MemoryStore, SplitId, perform
 from unskew.auditing.truth import sources
 from unskew.data.dataset import put_data, stored_ratings
 from unskew.data.ratings import Ids, Ratings
@@ -44,7 +44,7 @@ def core_outcomes(executor: Executor, tasks: Sequence[CoreTask]) -> Outcomes:
             data=data,
             into=None if task.system in job.plan.storable else job.scratch,
             shared=shared,
-            place=task.place,
+            split_id=task.split_id,
             system=task.system,
             done=frozenset(task.keys.keys() - task.todo().keys()),
             needs=_needs(task),
@@ -68,11 +68,11 @@ def _longest_first(tasks: Sequence[CoreTask]) -> list[tuple[int, CoreTask]]:
         cost = fit_cost(system, shape)
         fits = BUDGET if name in job.tuned else 1
         operations[name] = math.inf if cost is None else fits * cost.operations
-    places = list(dict.fromkeys(task.place for task in tasks))
-    apart = len(places) * shape.ratings > ROWS
+    split_ids = list(dict.fromkeys(task.split_id for task in tasks))
+    apart = len(split_ids) * shape.ratings > ROWS
 
     def order(task: tuple[int, CoreTask]) -> tuple[int, float]:
-        return places.index(task[1].place) if apart else 0, -operations[task[1].system]
+        return split_ids.index(task[1].split_id) if apart else 0, -operations[task[1].system]
 
     return sorted(enumerate(tasks), key=order)
 
@@ -109,18 +109,18 @@ class SharedJob:
 
     job: CoreJob
     """Without ratings."""
-    whole: CoreJob | None = field(default=None, repr=False)
+    full_job: CoreJob | None = field(default=None, repr=False)
 
     def __getstate__(self) -> dict[str, Any]:
-        return {"job": self.job, "whole": None}
+        return {"job": self.job, "full_job": None}
 
     def at(self, store: Store, data: str, into: Store) -> CoreJob:
         """Return the job with its ratings, and with these stores."""
-        if self.whole is None:
+        if self.full_job is None:
             ratings = stored_ratings(store, data)
             truth = _with_ratings(self.job.truth, ratings)
-            self.whole = replace(self.job, ratings=ratings, truth=truth, placed={}, plans={})
-        return replace(self.whole, store=store, scratch=into)
+            self.full_job = replace(self.job, ratings=ratings, truth=truth, placed={}, plans={})
+        return replace(self.full_job, store=store, scratch=into)
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -134,7 +134,7 @@ class StoredCoreTask:
     into: Store | None
     """Where results go that must not be kept."""
     shared: SharedJob
-    place: Place
+    split_id: SplitId
     system: str | None
     done: frozenset[str]
     """What is not to be done: it is in the store already."""
@@ -148,7 +148,7 @@ class StoredCoreTask:
     def perform(self) -> Done:
         """Do it."""
         job = self.shared.at(self.store, self.data, self.into or self.store)
-        task = CoreTask(job, self.place, self.system, self.done)
+        task = CoreTask(job, self.split_id, self.system, self.done)
         todo, store = task.todo(), job.where(self.system)
         problems = perform(task)
         return Done([key for key in todo.values() if store.has(key)], problems)

@@ -77,7 +77,7 @@ NOT_RANKED = "given lists cannot be ranked again"
 
 
 def audit_lists(
-    given: Judged, request: Request, random: object = None, references: bool = True
+    judged: Judged, request: Request, random: object = None, references: bool = True
 ) -> Audit:
     """Audit given lists.
 
@@ -93,10 +93,10 @@ def audit_lists(
         Whether reference systems are trained and stand beside the given ones.
     """
     request.progress("reading", 0, 1)
-    shown = None if random is None else read_ratings(random)
+    random_ratings = None if random is None else read_ratings(random)
     # An audit chooses users and metrics itself: of a paper it takes the rule alone.
-    given = replace(given, paper="")
-    return ListsAudit.of(given, request, shown, references).carry_out()
+    judged = replace(judged, paper="")
+    return ListsAudit.of(judged, request, random_ratings, references).carry_out()
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -105,7 +105,7 @@ class ListsAudit:
 
     judged: Judged
     """All lists, those of reference systems included, over one numbering."""
-    given: tuple[str, ...]
+    user_systems: tuple[str, ...]
     """The systems of the user."""
     request: Request
     random: Ratings | None
@@ -122,25 +122,25 @@ class ListsAudit:
 
     @classmethod
     def of(
-        cls, given: Judged, request: Request, random: Ratings | None, references: bool
+        cls, inputs: Judged, request: Request, random: Ratings | None, references: bool
     ) -> ListsAudit:
         """Check what is given, choose metrics that lists are deep enough for, add references."""
-        check_lists(given, references)
+        check_lists(inputs, references)
         request.progress("reading", 1, 1)
         implicit = not any(
-            has_dislikes(one, given.relevance)
-            for one in (given.tests, given.train)
-            if one is not None
+            has_dislikes(ratings, inputs.relevance)
+            for ratings in (inputs.tests, inputs.train)
+            if ratings is not None
         )
-        assumed = list(given.read.relevance)
-        if implicit and given.relevance.gain == DEFAULT_GAIN:
-            given = given.with_relevance(replace(given.relevance, gain="binary"))
-        if implicit and given.relevance.gain == "binary":
+        assumed = list(inputs.read.relevance)
+        if implicit and inputs.relevance.gain == DEFAULT_GAIN:
+            inputs = inputs.with_relevance(replace(inputs.relevance, gain="binary"))
+        if implicit and inputs.relevance.gain == "binary":
             assumed.append(
                 "implicit feedback: no rating is a dislike, and every rating has a gain of 1"
             )
-        check_worth(given.tests, given.relevance)
-        judged = with_common_numbers(given)
+        check_worth(inputs.tests, inputs.relevance)
+        judged = with_common_numbers(inputs)
         depth, shortest = shallowest(judged)
         metric, metrics, notes = metrics_within(depth, shortest, request.metric, implicit)
         attempts = Attempts({"designs with rankings of their own (1r, temporal, …)": NOT_RANKED})
@@ -160,7 +160,7 @@ class ListsAudit:
                 judged, tuned = judged.with_systems(more.runs), dict(more.tuned)
         return cls(
             judged=judged,
-            given=names,
+            user_systems=names,
             request=request,
             random=random,
             implicit=implicit,
@@ -181,7 +181,7 @@ class ListsAudit:
     @property
     def references(self) -> tuple[str, ...]:
         """The systems that stand beside those of the user."""
-        return tuple(name for name in self.judged.systems if name not in self.given)
+        return tuple(name for name in self.judged.systems if name not in self.user_systems)
 
     @cached_property
     def _designs(self) -> ListDesigns:
@@ -191,7 +191,7 @@ class ListsAudit:
             metric=self.metric,
             cutoff=parse(self.metric).cutoff or self.depth,
             seed=self.seed,
-            given=self.given,
+            user_systems=self.user_systems,
         )
 
     def carry_out(self) -> Audit:
@@ -218,15 +218,15 @@ class ListsAudit:
     def _facts(self, rejudged: Rejudged, null: NullExperiment | None) -> AuditFacts:
         judged, attempts = self.judged, self.attempts
         tests, train, rule = judged.tests, judged.train, judged.relevance
-        whole = tests if train is None else all_ratings(tests, train)
-        liked = least_liked(rule, whole)
+        ratings = tests if train is None else all_ratings(tests, train)
+        liked = least_liked(rule, ratings)
         bias = attempts.attempt(
-            "bias", lambda: describe_bias(whole, liked=liked, random=self.random)
+            "bias", lambda: describe_bias(ratings, liked=liked, random=self.random)
         )
         name = "test ratings" if train is None else "training and test ratings"
-        data = Dataset(name, whole, self.random, None, rule.threshold, notes=tests.notes)
+        data = Dataset(name, ratings, self.random, None, rule.threshold, notes=tests.notes)
         return AuditFacts(
-            name=title_of(self.given),
+            name=title_of(self.user_systems),
             metric=self.metric,
             systems=tuple(judged.systems),
             designs={design: REJUDGED[design] for design in rejudged.scores},
@@ -248,13 +248,16 @@ class ListsAudit:
 
     def _segments(self, rejudged: Rejudged) -> SegmentComparison | None:
         """Compare the given systems by activity of users; None of one system, or one segment."""
-        if len(self.given) < 2 or AS_GIVEN not in rejudged.scores:
+        if len(self.user_systems) < 2 or AS_GIVEN not in rejudged.scores:
             return None
-        whole = rejudged.scores[AS_GIVEN][0]
-        given = replace(whole, systems={name: whole.systems[name] for name in self.given})
+        scores = rejudged.scores[AS_GIVEN][0]
+        user_scores = replace(
+            scores, systems={name: scores.systems[name] for name in self.user_systems}
+        )
         settings: dict[str, Any] = {"test": "t", "confidence": LEVEL, "seed": self.seed}
         return self.attempts.attempt(
-            "segments of users", lambda: compare(given, self.metric, by="activity", **settings)
+            "segments of users",
+            lambda: compare(user_scores, self.metric, by="activity", **settings),
         )
 
     def _evidence(self, rejudged: Rejudged) -> Evidence:
@@ -302,8 +305,8 @@ class ListsAudit:
     def _all_notes(self, rejudged: Rejudged) -> tuple[str, ...]:
         """Return what was noted while data were read, and what to know of this kind of audit."""
         read, references = self.judged.read, self.references
-        shown = () if self.random is None else self.random.notes
-        notes = [*read.tests, *read.train, *shown, *read.runs]
+        random_notes = () if self.random is None else self.random.notes
+        notes = [*read.tests, *read.train, *random_notes, *read.runs]
         notes += [ONE_SPLIT, *self.notes, *rejudged.notes]
         if references:
             systems = counted(len(references), "reference system is", "reference systems are")
@@ -311,7 +314,7 @@ class ListsAudit:
                 f"{systems} trained on the training ratings and rank every item outside the user's "
                 f"training ratings: {', '.join(references)}"
             )
-            notes += [tuning_note(name, one) for name, one in self.tuned.items()]
+            notes += [tuning_note(name, system) for name, system in self.tuned.items()]
             cold = cold_count(self.judged)
             if cold:
                 notes.append(
@@ -339,15 +342,17 @@ class ListsAudit:
             raise SettingError(f"is for the design {AS_GIVEN}")
 
         def drawn_rows(repeat: int) -> list[dict[str, object]]:
-            drawn = redraw(tests, "iid", seed_of(self.seed, "null", "iid", repeat) % (1 << 31))
-            anew = self.judged.with_ratings(drawn, self.judged.train)
+            null_ratings = redraw(
+                tests, "iid", seed_of(self.seed, "null", "iid", repeat) % (1 << 31)
+            )
+            anew = self.judged.with_ratings(null_ratings, self.judged.train)
             return _means(self._designs.scores_of(design, anew), "iid", repeat, design)
 
         rows = _means(rejudged.scores[design][0], REAL, 0, design)
-        for repeat in range(rule.least):
+        for repeat in range(rule.minimum):
             rows += drawn_rows(repeat)
         budget = rule.budget(pl.DataFrame(rows, schema=NULL_SCHEMA), LEVEL)
-        for repeat in range(rule.least, budget.repeats):
+        for repeat in range(rule.minimum, budget.repeats):
             rows += drawn_rows(repeat)
         table = pl.DataFrame(rows, schema=NULL_SCHEMA)
         return NullExperiment(
@@ -391,7 +396,7 @@ class ListsAudit:
             repeats=self.request.level.given_repeats,
         )
         sources = ListSources(
-            systems=self.given,
+            systems=self.user_systems,
             with_train=self.judged.train is not None,
             with_random=self.random is not None,
             with_references=self.judged.train is None or bool(self.references),
@@ -401,7 +406,7 @@ class ListsAudit:
         more = {"train": '"FILE"'} if sources.with_train else {}
         more |= {"random": '"FILE"'} if sources.with_random else {}
         more |= {} if sources.with_references else {"references": "False"}
-        return lists_audit_code(choices, self.request.level, self.given, more)
+        return lists_audit_code(choices, self.request.level, self.user_systems, more)
 
 
 def title_of(systems: Sequence[str]) -> str:
@@ -437,8 +442,8 @@ def reference_lists(
     depth = max(deepest, parse(metric).cutoff or 1)
     users = np.diff(judged.tests.start) > 0
     for run in runs:
-        place = judged.tests.users.codes(run.users.values)
-        users[place[(place >= 0) & (run.depth > 0)]] = True
+        code = judged.tests.users.codes(run.users.values)
+        users[code[(code >= 0) & (run.depth > 0)]] = True
     return references.lists_of(lists, users, depth, tuple(judged.systems), attempts)
 
 

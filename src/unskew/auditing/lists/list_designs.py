@@ -77,18 +77,18 @@ class ListDesigns:
     """The one that orders the systems."""
     cutoff: int
     seed: int
-    given: tuple[str, ...]
+    user_systems: tuple[str, ...]
     """The systems of the user: reference systems never decide that a design is left out."""
 
     def rejudge(self, designs: Sequence[str] | None, attempts: Attempts) -> Rejudged:
         """Judge the lists under each design; only the first one must succeed."""
-        wanted = chosen_designs(designs)
-        reach = reach_table(self.judged, wanted, self.cutoff)
+        names = chosen_designs(designs)
+        reach = reach_table(self.judged, names, self.cutoff)
         scores: dict[str, tuple[Scores, ...]] = {}
         left_out: dict[str, LeftOut] = {}
         notes = []
-        for name in wanted:
-            first = name == wanted[0]
+        for name in names:
+            first = name == names[0]
             measure = partial(self.scores_of, name)
             result = measure() if first else attempts.attempt(f"design {name}", measure)
             if result is None:
@@ -118,16 +118,15 @@ class ListDesigns:
         judged
             The same lists judged by other ratings; those of the audit unless given.
         """
-        asked = self.judged if judged is None else judged
+        judged = self.judged if judged is None else judged
         if design in INTERVENTIONS:
-            if asked.train is None:
+            if judged.train is None:
                 raise SettingError("needs the training ratings: give train=…")
-            drawn = INTERVENTIONS[design].sample(asked.tests, asked.train, seed=self.seed)
-            asked = asked.with_ratings(drawn.ratings, asked.train)
-        lists = asked
+            sample = INTERVENTIONS[design].sample(judged.tests, judged.train, seed=self.seed)
+            judged = judged.with_ratings(sample.ratings, judged.train)
         if design in (TEST_ITEMS, TEST_TARGETS):
-            lists = asked.only_judged_items(of_user=design == TEST_TARGETS)
-        return with_chance(evaluate(lists, list(self.metrics)), lists, targets_of(design))
+            judged = judged.only_judged_items(of_user=design == TEST_TARGETS)
+        return with_chance(evaluate(judged, list(self.metrics)), judged, targets_of(design))
 
     def _uncounted(self, scores: Mapping[str, tuple[Scores, ...]]) -> dict[str, LeftOut]:
         """Return designs that give the systems of the user no values of their own.
@@ -137,27 +136,29 @@ class ListDesigns:
         """
         mine = {
             name: tuple(
-                replace(part, systems={one: part.systems[one] for one in self.given})
+                replace(
+                    part, systems={system: part.systems[system] for system in self.user_systems}
+                )
                 for part in parts
             )
             for name, parts in scores.items()
         }
-        lists = f"the lists of {in_a_row(self.given)}"
+        lists = f"the lists of {in_a_row(self.user_systems)}"
         left_out = {}
-        for name, one in left_out_designs(mine, self.metric, self.cutoff).items():
-            why = one.why
-            if one.same_as is not None:
+        for name, design in left_out_designs(mine, self.metric, self.cutoff).items():
+            why = design.why
+            if design.same_as is not None:
                 why = (
-                    f"it gives {lists} the same {self.metric} as {one.same_as} for every user, "
+                    f"it gives {lists} the same {self.metric} as {design.same_as} for every user, "
                     "so the two count as one design"
                 )
             if name != next(iter(scores)):
-                left_out[name] = replace(one, why=why, scores=scores[name])
+                left_out[name] = replace(design, why=why, scores=scores[name])
         return left_out
 
     def _short_of(self, reach: pl.DataFrame) -> str:
         """Say why lists do not reach far enough for a design; nothing where they do."""
-        mine = reach.filter(pl.col("system").is_in(self.given))
+        mine = reach.filter(pl.col("system").is_in(self.user_systems))
         if not mine.height:
             return ""
         filled = mine["filled"]
@@ -216,19 +217,19 @@ def with_chance(scores: Scores, judged: Judged, targets: Targets) -> Scores:
     """
     if judged.train is None and targets != TestTargets():
         return scores
-    wanted = labelled(list(scores.order))
+    metrics = labelled(list(scores.order))
     lists = lists_of_design(targets, judged.tests, judged.train, judged.relevance, judged.seed)
-    depth = max(int(one.depth.max(initial=1)) for one in scores.systems.values())
-    expected, simulated = chance_scores(lists, wanted, depth=depth, draws=DRAWS, seed=judged.seed)
+    depth = max(int(system.depth.max(initial=1)) for system in scores.systems.values())
+    expected, simulated = chance_scores(lists, metrics, depth=depth, draws=DRAWS, seed=judged.seed)
     # Lists are by user of the ratings; scores are by user of ratings and runs.
     table = scores.user_ids.codes(lists.tests.users.values)
-    place = table[lists.user]
+    column = table[lists.user]
     size = scores.lists.height
 
     def spread(values: np.ndarray, empty: float) -> np.ndarray:
-        whole = np.full((*values.shape[:-1], size), empty, values.dtype)
-        whole[..., place] = values
-        return whole
+        full = np.full((*values.shape[:-1], size), empty, values.dtype)
+        full[..., column] = values
+        return full
 
     chance = System(
         spread(expected.values, np.nan),
@@ -260,23 +261,23 @@ def reach_table(judged: Judged, designs: Sequence[str], cutoff: int) -> pl.DataF
     possible = {TEST_TARGETS: count, TEST_ITEMS: _test_items(judged)}
     rows = []
     for name, run in runs.items():
-        held = {
+        lengths = {
             TEST_TARGETS: _held(judged_part(run, tests, of_user=True), tests),
             TEST_ITEMS: _held(judged_part(run, tests, of_user=False), tests),
         }
-        asked = (count > 0) & (_held(run, tests) > 0)
+        mask = (count > 0) & (_held(run, tests) > 0)
         of_liked = _held(judged_part(run, liked, of_user=True), tests)
         shares = (
-            _share(held[TEST_TARGETS][asked], count[asked]),
-            _share(of_liked[asked], np.diff(liked.start)[asked]),
+            _share(lengths[TEST_TARGETS][mask], count[mask]),
+            _share(of_liked[mask], np.diff(liked.start)[mask]),
         )
         for design in designs:
             if design in possible:
                 # Training items in a list fill no place that the design has.
                 places = np.minimum(possible[design], cutoff)
-                filled = _share(np.minimum(held[design], places)[asked], places[asked])
+                filled = _share(np.minimum(lengths[design], places)[mask], places[mask])
                 rows.append((design, name, *shares, filled))
-    order = {design: at for at, design in enumerate(designs)}
+    order = {design: index for index, design in enumerate(designs)}
     rows.sort(key=lambda row: order[row[0]])
     return pl.DataFrame(rows, schema=SCHEMA, orient="row")
 
@@ -284,25 +285,25 @@ def reach_table(judged: Judged, designs: Sequence[str], cutoff: int) -> pl.DataF
 def _test_items(judged: Judged) -> I64:
     """Count for each user the items that anyone judged, outside the user's training ratings."""
     tests, train = judged.tests, judged.train
-    known = np.zeros(len(tests.items), np.bool_)
-    known[tests.item] = True
-    number = np.full(len(tests.users), int(known.sum()), np.int64)
+    is_test_item = np.zeros(len(tests.items), np.bool_)
+    is_test_item[tests.item] = True
+    number = np.full(len(tests.users), int(is_test_item.sum()), np.int64)
     if train is not None:
-        number -= np.bincount(train.user[known[train.item]], minlength=len(tests.users))
+        number -= np.bincount(train.user[is_test_item[train.item]], minlength=len(tests.users))
     return number
 
 
 def _held(run: Run, tests: Ratings) -> I64:
     """Return the length of each test user's list."""
-    place = tests.users.codes(run.users.values)
-    held = np.zeros(len(tests.users), np.int64)
-    held[place[place >= 0]] = run.depth[place >= 0]
-    return held
+    code = tests.users.codes(run.users.values)
+    length = np.zeros(len(tests.users), np.int64)
+    length[code[code >= 0]] = run.depth[code >= 0]
+    return length
 
 
-def _share(part: I64, whole: I64) -> float | None:
+def _share(part: I64, denominator: I64) -> float | None:
     """Return a share of sums; None where there is nothing to share."""
-    total = int(whole.sum())
+    total = int(denominator.sum())
     return float(part.sum()) / total if total else None
 
 

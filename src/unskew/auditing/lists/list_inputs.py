@@ -33,15 +33,15 @@ from unskew.splits.split import Split
 from unskew.targets.lists import TargetLists
 
 
-def check_lists(given: Judged, references: bool) -> None:
+def check_lists(judged: Judged, references: bool) -> None:
     """Refuse what cannot be audited as lists."""
-    if given.targets is not None:
+    if judged.targets is not None:
         raise SettingError(
             "an audit of lists needs one list per user, not target lists: judge test ratings"
         )
-    if not len(given.tests):
+    if not len(judged.tests):
         raise SettingError("there are no test ratings to judge lists by")
-    if len(given.systems) < 2 and (given.train is None or not references):
+    if len(judged.systems) < 2 and (judged.train is None or not references):
         raise SettingError(
             "an audit compares systems: give the lists of at least two, or of one with train=… "
             "and reference systems"
@@ -53,24 +53,26 @@ def has_dislikes(ratings: Ratings, rule: Relevance) -> bool:
     return not bool(rule.is_liked(ratings.value).all())
 
 
-def with_common_numbers(given: Judged) -> Judged:
+def with_common_numbers(judged: Judged) -> Judged:
     """Return test and training ratings as one split has them: draws go by their common numbers.
 
     A given catalogue is part of the numbering, so that all of its items can be ranked.
     """
-    if given.train is None:
-        return given
-    tests, train = under_one_numbering(given.tests, given.train)
-    if given.items is not None:
-        items, (mine, _) = Ids.union(tests.items, Ids.number(given.items)[0])
+    if judged.train is None:
+        return judged
+    tests, train = under_one_numbering(judged.tests, judged.train)
+    if judged.items is not None:
+        items, (mine, _) = Ids.union(tests.items, Ids.number(judged.items)[0])
         users = np.arange(len(tests.users), dtype=np.int32)
-        tests, train = (one.recode(one.users, users, items, mine) for one in (tests, train))
-    return given.with_ratings(tests, train)
+        tests, train = (
+            ratings.recode(ratings.users, users, items, mine) for ratings in (tests, train)
+        )
+    return judged.with_ratings(tests, train)
 
 
 def all_ratings(tests: Ratings, train: Ratings) -> Ratings:
     """Return all ratings there are, those of both parts once."""
-    columns = [one.to_polars().select("user", "item", "rating") for one in (train, tests)]
+    columns = [part.to_polars().select("user", "item", "rating") for part in (train, tests)]
     return read_ratings(pl.concat(columns), duplicates="first")
 
 
@@ -84,7 +86,7 @@ def shallowest(judged: Judged) -> tuple[int, str]:
         for name, run in judged.systems.items()
         if isinstance(run, Run)
     }
-    name = min(longest, key=lambda one: longest[one])
+    name = min(longest, key=lambda system: longest[system])
     depth = longest[name] if judged.depth is None else min(longest[name], judged.depth)
     return max(depth, 1), name
 
@@ -108,14 +110,14 @@ def metrics_within(
     implicit
         Whether nothing is disliked: then metrics of disliked items are left out.
     """
-    usual = [one for one in METRICS if not (implicit and parse(one).anti)]
-    within = [one for one in usual if (parse(one).cutoff or 0) <= depth]
-    deeper = [one for one in usual if one not in (*within, stated)]
+    usual = [metric for metric in METRICS if not (implicit and parse(metric).anti)]
+    labels = [label for label in usual if (parse(label).cutoff or 0) <= depth]
+    deeper = [label for label in usual if label not in (*labels, stated)]
     cutoff = min(depth, 10)
     if cutoff < 10:
-        within += [one.replace("@10", f"@{cutoff}") for one in usual if one.endswith("@10")]
+        labels += [label.replace("@10", f"@{cutoff}") for label in usual if label.endswith("@10")]
     metric = check_ordering_metric(stated or f"P@{cutoff}")
-    metrics = tuple(dict.fromkeys((metric, *within)))
+    metrics = tuple(dict.fromkeys((metric, *labels)))
     notes = []
     if deeper:
         count = counted(len(deeper), "metric that looks", "metrics that look")
@@ -133,11 +135,11 @@ def outside_catalogue(judged: Judged) -> list[str]:
     for name, run in judged.systems.items():
         assert isinstance(run, Run)
         unknown = judged.tests.items.codes(run.items.values) < 0
-        shown = run.item[run.item >= 0]
-        count = int(np.count_nonzero(unknown[shown]))
+        items = run.item[run.item >= 0]
+        count = int(np.count_nonzero(unknown[items]))
         if count:
             notes.append(
-                f"{name}: {count:,} of {shown.size:,} recommended items are in neither training "
+                f"{name}: {count:,} of {items.size:,} recommended items are in neither training "
                 f"nor test ratings; they count as misses"
             )
     return notes
@@ -149,7 +151,7 @@ def outside_catalogue(judged: Judged) -> list[str]:
 def cold_count(judged: Judged) -> int:
     """Count the users with test ratings and without training ratings."""
     assert judged.train is not None
-    tested, trained = (np.diff(one.start) > 0 for one in (judged.tests, judged.train))
+    tested, trained = (np.diff(part.start) > 0 for part in (judged.tests, judged.train))
     return int(np.count_nonzero(tested & ~trained))
 
 
@@ -192,17 +194,17 @@ def on_split(run: Run, split: Split, depth: int | None = None) -> Run:
     ([0, 0, 0, 3], [2, -1, 0])
     """
     users, items = split.test.users, split.test.items
-    place, code = users.codes(run.users.values), items.codes(run.items.values)
-    held = run.depth if depth is None else np.minimum(run.depth, depth)
-    known = np.flatnonzero(place >= 0)
-    known = known[np.argsort(place[known])]
+    owner, code = users.codes(run.users.values), items.codes(run.items.values)
+    depths = run.depth if depth is None else np.minimum(run.depth, depth)
+    rows = np.flatnonzero(owner >= 0)
+    rows = rows[np.argsort(owner[rows])]
     length = np.zeros(len(users), np.int64)
-    length[place[known]] = held[known]
+    length[owner[rows]] = depths[rows]
     start = np.append(0, np.cumsum(length))
     # Where each slot stands in the given run: the start of its list, and its place in the list.
-    first = np.repeat(run.start[:-1][known], held[known])
-    within = np.arange(int(start[-1])) - np.repeat(start[:-1], length)
-    slot = run.item[first + within]
+    first = np.repeat(run.start[:-1][rows], depths[rows])
+    offset = np.arange(int(start[-1])) - np.repeat(start[:-1], length)
+    slot = run.item[first + offset]
     item = np.where(slot >= 0, code[slot], -1).astype(np.int32)
     return Run(users, items, frozen(start), frozen(item))
 
@@ -275,14 +277,17 @@ class References:
         attempts
             Notes systems that cannot be trained on these ratings.
         """
-        names = {one.name: reference_name(one.name, taken) for one in self.algorithms}
+        names = {
+            algorithm.name: reference_name(algorithm.name, taken) for algorithm in self.algorithms
+        }
         tuned = self._tuned(lists.train, names, attempts)
         runs = {}
-        for one in self.algorithms:
-            label = names[one.name]
-            system = tuned[label].algorithm if label in tuned else one
+        for algorithm in self.algorithms:
+            label = names[algorithm.name]
+            system = tuned[label].algorithm if label in tuned else algorithm
             run = attempts.attempt(
-                f"reference system {one.name}", partial(self._run, system, lists, users, depth)
+                f"reference system {algorithm.name}",
+                partial(self._run, system, lists, users, depth),
             )
             if run is not None:
                 runs[label] = run
@@ -292,7 +297,11 @@ class References:
         self, train: Ratings, names: Mapping[str, str], attempts: Attempts
     ) -> dict[str, TunedSystem]:
         """Choose the settings of the personalised system on a part of the training ratings."""
-        personal = {names[one.name]: one for one in self.algorithms if isinstance(one, ItemKNN)}
+        personal = {
+            names[algorithm.name]: algorithm
+            for algorithm in self.algorithms
+            if isinstance(algorithm, ItemKNN)
+        }
         tuned = attempts.attempt(
             "tuning of reference systems",
             lambda: tune_systems(personal, train, self.relevance, self.metric, seed=self.seed),
@@ -301,18 +310,18 @@ class References:
 
     def _run(self, system: Algorithm, lists: TargetLists, users: Mask, depth: int) -> Run:
         model = fit_all({system.name: system}, lists.train, self.seed, "references")[system.name]
-        whole = with_fallback(model, lists.train)
-        return _of_users(rank(whole, lists, depth, seed=self.seed), users)
+        ranker = with_fallback(model, lists.train)
+        return _of_users(rank(ranker, lists, depth, seed=self.seed), users)
 
 
 def _of_users(run: Run, users: Mask) -> Run:
     """Return the lists of some users."""
-    held = run.depth
+    depth = run.depth
     return replace(
         run,
         users=Ids(run.users.raw(np.flatnonzero(users).astype(np.int32))),
-        start=frozen(np.append(0, np.cumsum(held[users]))),
-        item=frozen(run.item[np.repeat(users, held)]),
+        start=frozen(np.append(0, np.cumsum(depth[users]))),
+        item=frozen(run.item[np.repeat(users, depth)]),
         score=None,
         notes=(),
         ranked_for=None,

@@ -218,6 +218,6 @@ def _with_all_neighbours(
 ) -> dict[str, Algorithm]:
     named = dict(Plan(algorithms=systems).systems)
     return {
-        label: replace(one, k=None) if isinstance(one, UserKNN) else one
-        for label, one in named.items()
+        label: replace(system, k=None) if isinstance(system, UserKNN) else system
+        for label, system in named.items()
     }

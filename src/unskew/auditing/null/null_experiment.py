@@ -79,7 +79,7 @@ class NullExperiment(Result):
     @property
     def first(self) -> int:
         """How many repeats intervals take their spread from: the first ones."""
-        return self.repeats if self.budget is None else self.budget.least
+        return self.repeats if self.budget is None else self.budget.minimum
 
     def table(self, null: str | None = None) -> pl.DataFrame:
         """Return a row per null, design, system and metric.
@@ -103,8 +103,8 @@ class NullExperiment(Result):
         }
         rows = []
         for kind in chosen:
-            drawn = self.rows.filter(pl.col("data") == kind)
-            for key, part in drawn.group_by(KEYS, maintain_order=True):
+            of_kind = self.rows.filter(pl.col("data") == kind)
+            for key, part in of_kind.group_by(KEYS, maintain_order=True):
                 rows.append(
                     {
                         "null": kind,
@@ -129,11 +129,11 @@ class NullExperiment(Result):
         label = choose("metric", metric or names[0], names)
         rows = []
         for row in self.table().filter(pl.col("metric") == label).iter_rows(named=True):
-            place = {"design": _titled(row, self.nulls), "system": row["system"]}
+            labels = {"design": _titled(row, self.nulls), "system": row["system"]}
             if row["ratio"] is not None:
                 rows.append(
                     {
-                        **place,
+                        **labels,
                         "data": "null",
                         "ratio": row["ratio"],
                         "low": row["ratio_low"],
@@ -143,7 +143,7 @@ class NullExperiment(Result):
             if row["real"] is not None and row["real_random"]:
                 rows.append(
                     {
-                        **place,
+                        **labels,
                         "data": "real",
                         "ratio": row["real"] / row["real_random"],
                         "low": None,
@@ -161,8 +161,8 @@ class NullExperiment(Result):
             .encode(x=alt.X("low:Q").scale(type="log"), x2="high:Q", color="data:N")
             .transform_filter("datum.low > 0")
         )
-        one = alt.Chart().mark_rule(strokeDash=[4, 3], color="#999999")
-        line = one.encode(x=alt.datum(1))
+        rule = alt.Chart().mark_rule(strokeDash=[4, 3], color="#999999")
+        line = rule.encode(x=alt.datum(1))
         rows_data = alt.NamedData(name="rows")
         layers = alt.layer(line, whiskers, points, data=rows_data).properties(width=340)
         faceted = layers.facet(row=alt.Row("design:N", title=None, sort=None))
@@ -196,7 +196,7 @@ class NullExperiment(Result):
 
     def display_table(self) -> pl.DataFrame:
         """Return the columns that matter most."""
-        shown = self.table().select(
+        table = self.table().select(
             "null",
             *KEYS,
             "real",
@@ -207,7 +207,7 @@ class NullExperiment(Result):
             "ratio_high",
             "null_share",
         )
-        return shown.drop([key for key in ("null", "metric") if shown[key].n_unique() == 1])
+        return table.drop([key for key in ("null", "metric") if table[key].n_unique() == 1])
 
     def _summary(self) -> str:
         designs = self.rows["design"].n_unique()
@@ -310,14 +310,14 @@ def null_experiment(
         rule = RepeatRule.fixed(REPEATS if repeats is None else repeats)
     else:
         rule = RepeatRule(
-            least=LEAST if repeats is None else repeats,
-            most=MOST if most is None else most,
+            minimum=LEAST if repeats is None else repeats,
+            maximum=MOST if most is None else most,
             precision=precision,
             metric=metric,
         )
-    with executor(workers, cluster) as one:
+    with executor(workers, cluster) as runner:
         return null_experiment_by(
-            one,
+            runner,
             data,
             plan,
             nulls,
@@ -364,17 +364,17 @@ def null_experiment_by(
         choose("metric", rule.metric, groups[0].plan.metrics)
     if share is not None and "iid" not in kinds:
         raise SettingError("share is for the null iid")
-    if share is not None and any(one.plan.relevance.liked is None for one in groups):
+    if share is not None and any(group.plan.relevance.liked is None for group in groups):
         raise SettingError("share needs liked=…, or a plan with relevance=us.Relevance(liked=…)")
-    kept = None if store is None else Store.open(store)
+    cache = None if store is None else Store.open(store)
     job = NullJob(
         ratings=data,
         plans=tuple(group.plan for group in groups),
         share=share,
         directions=directions,
         fallback=fallback,
-        store=kept,
-        data="" if kept is None else data_key(data),
+        store=cache,
+        data="" if cache is None else data_key(data),
     )
     run = NullRun(
         job=job,
@@ -395,8 +395,8 @@ def _one(
     """Return the numbers of one design, system and metric."""
     value, random = part["value"].to_list(), part["random"].to_list()
     mean, low, high = mean_interval(value, level, first)
-    known = [one for one in random if one is not None]
-    chance = math.fsum(known) / len(known) if len(known) == len(random) else None
+    expected = [entry for entry in random if entry is not None]
+    chance = math.fsum(expected) / len(expected) if len(expected) == len(random) else None
     row: dict[str, Any] = dict.fromkeys(NUMBERS)
     row |= {"null_value": mean, "low": low, "high": high, "null_random": chance}
     if chance:
@@ -417,7 +417,7 @@ def _one(
     excess = [v - r for v, r in zip(value, random, strict=True)]
     noise = stdev(excess) if len(excess) > 1 else 0.0
     if any(excess) and abs(above) > CLEAR * noise:  # none = chance itself
-        shares = [one / above for one in excess]
+        shares = [difference / above for difference in excess]
         names = ("null_share", "share_low", "share_high")
         row |= dict(zip(names, mean_interval(shares, level, first), strict=True))
     return row

@@ -36,9 +36,9 @@ class RepeatBudget:
     """How many repeats there are, and why."""
 
     repeats: int
-    least: int
+    minimum: int
     """The first repeats: intervals take their spread from these."""
-    most: int
+    maximum: int
     precision: float | None = None
     """The half-width that every interval should have at most; None = the number was given."""
     metric: str = ""
@@ -55,8 +55,8 @@ class RepeatBudget:
         return caption(
             "null enough" if is_enough else "null most",
             repeats=counted(self.repeats, "repeat"),
-            least=self.least,
-            most=self.most,
+            least=self.minimum,
+            most=self.maximum,
             metric=self.metric,
             width=f"±{self.width:.2g}",
             wanted=f"±{self.precision:.2g}",
@@ -66,8 +66,8 @@ class RepeatBudget:
         """Return it as plain values."""
         return {
             "repeats": self.repeats,
-            "least": self.least,
-            "most": self.most,
+            "least": self.minimum,
+            "most": self.maximum,
             "precision": self.precision,
             "widest": self.width,
         }
@@ -82,34 +82,34 @@ class RepeatRule:
     interval does not whose width is looked at after every value.
     """
 
-    least: int
-    most: int
+    minimum: int
+    maximum: int
     precision: float | None = None
     metric: str | None = None
     """Whose intervals are looked at; the first one unless given."""
 
     def __post_init__(self) -> None:
-        as_count("repeats", self.least)
+        as_count("repeats", self.minimum)
         if self.precision is None:
             return
         if not as_number("precision", self.precision) > 0:
             raise SettingError(f"precision must be above 0, such as 0.05; got {self.precision!r}")
-        if self.least < 2:
+        if self.minimum < 2:
             raise SettingError(
-                f"repeats must be at least 2 with precision=…, got {self.least}: the spread of "
+                f"repeats must be at least 2 with precision=…, got {self.minimum}: the spread of "
                 "the first repeats decides how many there are"
             )
-        as_count("most", self.most)
-        if not self.least <= self.most <= MOST_REPEATS:
+        as_count("most", self.maximum)
+        if not self.minimum <= self.maximum <= MOST_REPEATS:
             raise SettingError(
-                f"most must lie between the smallest number of repeats, {self.least}, and "
-                f"{MOST_REPEATS:,}; got {self.most}"
+                f"most must lie between the smallest number of repeats, {self.minimum}, and "
+                f"{MOST_REPEATS:,}; got {self.maximum}"
             )
 
     @classmethod
     def fixed(cls, repeats: int) -> RepeatRule:
         """Return the rule of a given number."""
-        return cls(least=repeats, most=repeats)
+        return cls(minimum=repeats, maximum=repeats)
 
     def budget(self, rows: pl.DataFrame, level: float) -> RepeatBudget:
         """Return how many repeats are needed.
@@ -123,27 +123,27 @@ class RepeatRule:
         """
         metric = rows["metric"][0] if self.metric is None else self.metric
         looked_at = rows.filter(pl.col("metric") == metric)
-        needed, width = float(self.least), None
+        needed, width = float(self.minimum), None
         leads = _leads(looked_at)
         for excess, scale in leads:
             if self.precision is not None:
                 needed = max(needed, values_needed(excess, self.precision * scale, level))
-        repeats = int(min(needed, self.most))
-        if self.least > 1:
-            width = max((_width(one, repeats, level) for one in leads), default=0.0)
+        repeats = int(min(needed, self.maximum))
+        if self.minimum > 1:
+            width = max((_width(pair, repeats, level) for pair in leads), default=0.0)
         return RepeatBudget(
             repeats=repeats,
-            least=self.least,
-            most=self.most,
+            minimum=self.minimum,
+            maximum=self.maximum,
             precision=self.precision,
             metric=metric,
             width=width,
         )
 
 
-def _width(lead: tuple[list[float], float], repeats: int, level: float) -> float:
+def _width(pair: tuple[list[float], float], repeats: int, level: float) -> float:
     """Return the half-width after some repeats, as a share of the scale."""
-    excess, scale = lead
+    excess, scale = pair
     mean, _, high = mean_interval(excess, level)
     if mean is None or high is None or high == mean:
         return 0.0
@@ -158,11 +158,11 @@ def _leads(rows: pl.DataFrame) -> list[tuple[list[float], float]]:
         above=pl.col("value") - pl.col("random").fill_null(0.0),
     )
     real = above.filter(pl.col("data") == REAL).group_by("design").agg(pl.col("above").abs().max())
-    lead = dict(real.iter_rows())
+    largest = dict(real.iter_rows())
     leads = []
-    drawn = above.filter((pl.col("data") != REAL) & pl.col("above").is_finite())
-    for (_, design, _), part in drawn.group_by("data", "design", "system", maintain_order=True):
+    null_rows = above.filter((pl.col("data") != REAL) & pl.col("above").is_finite())
+    for (_, design, _), part in null_rows.group_by("data", "design", "system", maintain_order=True):
         chance = abs(math.fsum(part["random"]) / part.height)
         if part.height > 1:
-            leads.append((part["above"].to_list(), max(lead.get(design) or 0.0, chance)))
+            leads.append((part["above"].to_list(), max(largest.get(design) or 0.0, chance)))
     return leads

@@ -79,7 +79,7 @@ class _DrawnNull:
     split_key: tuple[object, ...] = ()
     split: Split | None = None
     lists: dict[int, TargetLists] = field(default_factory=dict)
-    known: dict[int, pl.DataFrame] = field(default_factory=dict)
+    columns: dict[int, pl.DataFrame] = field(default_factory=dict)
     """By view: what is known of its lists, which means are taken by."""
 
 
@@ -103,14 +103,14 @@ class NullJob:
     """Keeps the means of finished tasks."""
     data: str = ""
     """The key of the ratings in the store."""
-    drawn: _DrawnNull = field(default_factory=_DrawnNull, repr=False)
+    state: _DrawnNull = field(default_factory=_DrawnNull, repr=False)
 
     def __getstate__(self) -> dict[str, Any]:
-        return {**self.__dict__, "drawn": _DrawnNull()}
+        return {**self.__dict__, "state": _DrawnNull()}
 
     def forget(self) -> None:
         """Give back what this process keeps from task to task."""
-        self.drawn.__dict__.update(_DrawnNull().__dict__)
+        self.state.__dict__.update(_DrawnNull().__dict__)
 
     def tasks(self, kinds: Sequence[str], repeats: range) -> list[NullTask]:
         """Return the tasks of some repeats; those of one draw follow one another."""
@@ -126,11 +126,11 @@ class NullJob:
         ]
 
     def _folds(self, number: int, kind: str, repeat: int) -> list[tuple[int, int]]:
-        known = [one.known_count() for one in self.plans[number].splits]
-        if None in known:  # the number of splits depends on the data
+        counts = [split.known_count() for split in self.plans[number].splits]
+        if None in counts:  # the number of splits depends on the data
             task = NullTask(kind, repeat, number, 0, 0, None)
             return self.plans[number].folds(self._ratings(task), self.seed(task))
-        return [(n, fold) for n, count in enumerate(known) for fold in range(count or 0)]
+        return [(n, fold) for n, count in enumerate(counts) for fold in range(count or 0)]
 
     def label(self, task: NullTask) -> str:
         """Return in words what a task is."""
@@ -154,7 +154,7 @@ class NullJob:
         key = self._key(task)
         if self.store is None or key is None:
             return
-        rows = [(one.view, one.metric, one.value) for one in means]
+        rows = [(mean.view, mean.metric, mean.value) for mean in means]
         schema = {"view": pl.Int64, "metric": pl.String, "value": pl.Float64}
         card = {"label": self.label(task), "seed": self.seed(task), "versions": versions()}
         self.store.put(key, pl.DataFrame(rows, schema=schema, orient="row"), card)
@@ -167,17 +167,17 @@ class NullJob:
     def _chance(self, task: NullTask) -> list[NullMean]:
         plan, seed, means = self.plans[task.plan], self.seed(task), []
         for number, view in enumerate(plan.views()):
-            lists, wanted = self._lists(task, number), wanted_metrics(plan, view)
-            table, card = lists_result(lists, wanted, draws=plan.draws, seed=seed)
+            lists, metrics = self._lists(task, number), wanted_metrics(plan, view)
+            table, card = lists_result(lists, metrics, draws=plan.draws, seed=seed)
             means += self._means(task, number, table, card["aggregates"])
         return means
 
     def _system(self, task: NullTask, name: str) -> list[NullMean]:
         plan, seed, split = self.plans[task.plan], self.seed(task), self._split(task)
-        one = plan.systems[name]
+        system = plan.systems[name]
         split_key = digest_of({"split": plan.splits[task.split].draw_key})
-        rng = generator(seed, "fit", split_key, task.fold, digest_of(one.draw_key))
-        model = one.fit(split.train, rng)
+        rng = generator(seed, "fit", split_key, task.fold, digest_of(system.draw_key))
+        model = system.fit(split.train, rng)
         if self.fallback:
             model = with_fallback(model, split.train)
         designs = [
@@ -195,19 +195,19 @@ class NullJob:
     ) -> list[NullMean]:
         """Average the values of lists as the plan says."""
         plan = self.plans[task.plan]
-        wanted = wanted_metrics(plan, plan.views()[number])
-        labels = tuple(label for label, metric in wanted.items() if metric.definition.of != "run")
+        metrics = wanted_metrics(plan, plan.views()[number])
+        labels = tuple(label for label, metric in metrics.items() if metric.definition.of != "run")
         lists = self._lists(task, number)
-        if number not in self.drawn.known:
-            self.drawn.known[number] = list_columns(Judged.of_lists(lists, {}))
+        if number not in self.state.columns:
+            self.state.columns[number] = list_columns(Judged.of_lists(lists, {}))
         scores = Scores(
             labels=labels,
             systems={"": system_of(table, labels, aggregates)},
             user_ids=lists.tests.users,
-            lists=self.drawn.known[number],
+            lists=self.state.columns[number],
             users=plan.users,
             undefined=plan.undefined,
-            order=tuple(wanted),
+            order=tuple(metrics),
             over="strata" if lists.strata else "lists",
         )
         return [
@@ -217,11 +217,11 @@ class NullJob:
     def _ratings(self, task: NullTask) -> Ratings:
         plan, seed = self.plans[task.plan], self.seed(task)
         key = (task.kind, seed, None if self.share is None else plan.relevance.liked)
-        held = self.drawn
-        if held.ratings is None or held.key != key:
+        state = self.state
+        if state.ratings is None or state.key != key:
             self.forget()
-            held.key, held.ratings = key, self._redrawn(task.kind, seed, plan)
-        return held.ratings
+            state.key, state.ratings = key, self._redrawn(task.kind, seed, plan)
+        return state.ratings
 
     def _redrawn(self, kind: str, seed: int, plan: Plan) -> Ratings:
         if kind == "clusters":
@@ -232,26 +232,26 @@ class NullJob:
         return redraw(self.ratings, kind, seed)
 
     def _split(self, task: NullTask) -> Split:
-        ratings, held = self._ratings(task), self.drawn
+        ratings, state = self._ratings(task), self.state
         key = (task.plan, task.split, task.fold)
-        if held.split is None or held.split_key != key:
+        if state.split is None or state.split_key != key:
             plan = self.plans[task.plan]
             split = plan.splits[task.split].nth(ratings, task.fold, self.seed(task))
             # The users who are judged are those of the plan, whatever the draw.
             split = split.judging(plan.judged(self.ratings))
-            held.split_key, held.split = key, split
-            held.lists, held.known = {}, {}
-        return held.split
+            state.split_key, state.split = key, split
+            state.lists, state.columns = {}, {}
+        return state.split
 
     def _lists(self, task: NullTask, number: int) -> TargetLists:
         split = self._split(task)
-        if number not in self.drawn.lists:
+        if number not in self.state.lists:
             plan, seed = self.plans[task.plan], self.seed(task)
             view = plan.views()[number]
             judged = view.apply(split, seed)
             lists = view.targets.lists(judged, plan.relevance, seed=seed)
-            self.drawn.lists[number] = lists
-        return self.drawn.lists[number]
+            self.state.lists[number] = lists
+        return self.state.lists[number]
 
     def _key(self, task: NullTask) -> str | None:
         """Return the key of a result in a store; None where it depends on code of the user."""
@@ -283,7 +283,7 @@ class NullJob:
 
 def is_null_only(plan: Plan) -> bool:
     """Tell whether the splits of a plan make sense on null data only."""
-    return all(one.null_only for one in plan.splits)
+    return all(split.null_only for split in plan.splits)
 
 
 def chance_systems(plan: Plan) -> frozenset[str]:
@@ -293,7 +293,7 @@ def chance_systems(plan: Plan) -> frozenset[str]:
     """
     if any(metric.definition.of == "run" for metric in plan.labelled_metrics.values()):
         return frozenset()
-    return frozenset(name for name, one in plan.systems.items() if type(one) is Random)
+    return frozenset(name for name, system in plan.systems.items() if type(system) is Random)
 
 
 Place = tuple[int, int]
@@ -328,7 +328,7 @@ class PlanGroup:
     def labels(self) -> dict[Place, list[str]]:
         """By splitter and way to judge: the designs that take it, as they are called."""
         plan = self.plan
-        kinds = [one.kind for one in plan.interventions]
+        kinds = [intervention.kind for intervention in plan.interventions]
         parts = {}
         for split in range(len(plan.splits)):
             for number, view in enumerate(plan.views()):
@@ -336,12 +336,14 @@ class PlanGroup:
                 kind = "" if change is None else change.kind
                 changed = kind if kinds.count(kind) < 2 else repr(change)
                 parts[split, number] = (protocol_label(plan, split), view.judgments, changed)
-        differing = [at for at in range(3) if len({part[at] for part in parts.values()}) > 1]
+        differing = [
+            index for index in range(3) if len({part[index] for part in parts.values()}) > 1
+        ]
         labels: dict[Place, list[str]] = {}
-        for place, part in parts.items():
-            targets = repr(plan.views()[place[1]].targets)
-            more = [part[at] for at in differing]
-            labels[place] = [
+        for key, part in parts.items():
+            targets = repr(plan.views()[key[1]].targets)
+            more = [part[index] for index in differing]
+            labels[key] = [
                 " ".join(filter(None, [name, *more])) or targets
                 for (design, _), name in self.names.items()
                 if design == targets
@@ -364,12 +366,12 @@ def plan_groups(plan: Plan | Mapping[str, Plan], liked: float | None) -> list[Pl
     if not isinstance(plan, Mapping) or not plan:
         raise SettingError(f"give a plan, or plans by name; got {plan!r}")
     groups: dict[str, dict[str, Plan]] = {}
-    for name, one in plan.items():
-        if not isinstance(one, Plan):
-            raise SettingError(f"{name}: a plan is us.Plan(…), got {one!r}")
-        member = one
+    for name, entry in plan.items():
+        if not isinstance(entry, Plan):
+            raise SettingError(f"{name}: a plan is us.Plan(…), got {entry!r}")
+        member = entry
         if liked is not None:
-            member = replace(one, relevance=replace(one.relevance, liked=liked, above=None))
+            member = replace(entry, relevance=replace(entry.relevance, liked=liked, above=None))
         shared = {key: value for key, value in member.describe().items() if key != "targets"}
         groups.setdefault(digest_of(shared), {})[str(name)] = member
     return [_group(members) for members in groups.values()]
@@ -377,13 +379,13 @@ def plan_groups(plan: Plan | Mapping[str, Plan], liked: float | None) -> list[Pl
 
 def _group(members: Mapping[str, Plan]) -> PlanGroup:
     first = next(iter(members.values()))
-    targets = {repr(one): one for member in members.values() for one in member.designs}
+    targets = {repr(design): design for member in members.values() for design in member.designs}
     names = {
-        (repr(one), name): name if len(member.designs) == 1 else f"{name} {one!r}".strip()
+        (repr(design), name): name if len(member.designs) == 1 else f"{name} {design!r}".strip()
         for name, member in members.items()
-        for one in member.designs
+        for design in member.designs
     }
-    only = [one.null_only for one in first.splits]
+    only = [split.null_only for split in first.splits]
     if any(only) and not all(only):
         raise SettingError("splits that make sense only on null data need a separate plan")
     return PlanGroup(replace(first, targets=tuple(targets.values())), names)
@@ -407,10 +409,10 @@ class NullRun:
         """Run the first repeats, and as many more as their spread asks for; return all rows."""
         rule = self.rule
         rows = self._real_rows(real)
-        rows += self._drawn_rows(range(rule.least), rule.most)
+        rows += self._drawn_rows(range(rule.minimum), rule.maximum)
         budget = rule.budget(pl.DataFrame(rows, schema=NULL_SCHEMA), self.level)
-        if budget.repeats > rule.least:
-            rows += self._drawn_rows(range(rule.least, budget.repeats), budget.repeats)
+        if budget.repeats > rule.minimum:
+            rows += self._drawn_rows(range(rule.minimum, budget.repeats), budget.repeats)
         kinds = [REAL, *self.kinds]
         rows.sort(key=lambda row: (kinds.index(row["data"]), row["repeat"]))
         return pl.DataFrame(rows, schema=NULL_SCHEMA), budget
@@ -434,12 +436,12 @@ class NullRun:
         for group in self.groups:
             if is_null_only(group.plan):
                 continue
-            known = self._run(group) if real is None else real
+            scores = self._run(group) if real is None else real
             for labels in group.labels.values():
                 for design in labels:
-                    if not known.get(design):
+                    if not scores.get(design):
                         raise SettingError(f"real has no scores of {design}")
-                    rows += _means(design, known[design])
+                    rows += _means(design, scores[design])
         return rows
 
     def _run(self, group: PlanGroup) -> dict[str, list[Scores]]:
@@ -447,8 +449,11 @@ class NullRun:
         store = None if self.job.store is None else self.job.store.home
         results = run_plan_by(self.executor, self.job.ratings, group.plan, store=store)
         places = {
-            (protocol_label(group.plan, split), digest_of(group.plan.views()[view].describe())): one
-            for (split, view), one in group.labels.items()
+            (
+                protocol_label(group.plan, split),
+                digest_of(group.plan.views()[view].describe()),
+            ): labels
+            for (split, view), labels in group.labels.items()
         }
         scores: dict[str, list[Scores]] = {}
         for part in results:
@@ -458,13 +463,13 @@ class NullRun:
 
     # Draws
 
-    def _drawn_rows(self, repeats: range, most: int) -> list[dict[str, Any]]:
+    def _drawn_rows(self, repeats: range, limit: int) -> list[dict[str, Any]]:
         """Return the rows of some repeats; their tasks are one set, whoever does them."""
         job = self.job
         tasks = job.tasks(self.kinds, repeats)
-        each = len(tasks) // max(len(repeats), 1)
-        done, total = each * repeats.start, each * most
-        means = {task: kept for task in tasks if (kept := job.kept(task)) is not None}
+        per_repeat = len(tasks) // max(len(repeats), 1)
+        done, total = per_repeat * repeats.start, per_repeat * limit
+        means = {task: stored for task in tasks if (stored := job.kept(task)) is not None}
         done += len(means)
         self.progress(done, total)
         todo = [task for task in tasks if task not in means]
@@ -487,29 +492,29 @@ class NullRun:
         """Average over folds; chance stands for systems that are a random order."""
         values: dict[tuple[_JudgedNull, str | None, str], list[float]] = {}
         for task in tasks:
-            for one in means[task]:
-                place = _JudgedNull(task.kind, task.repeat, task.plan, task.split, one.view)
-                values.setdefault((place, task.system, one.metric), []).append(one.value)
-        average = {key: math.fsum(several) / len(several) for key, several in values.items()}
+            for mean in means[task]:
+                judged = _JudgedNull(task.kind, task.repeat, task.plan, task.split, mean.view)
+                values.setdefault((judged, task.system, mean.metric), []).append(mean.value)
+        average = {key: math.fsum(parts) / len(parts) for key, parts in values.items()}
         chance: dict[_JudgedNull, dict[str, float]] = {}
-        for (place, system, metric), value in average.items():
+        for (judged, system, metric), value in average.items():
             if system is None:
-                chance.setdefault(place, {})[metric] = value
+                chance.setdefault(judged, {})[metric] = value
         return [
             {
-                "data": place.kind,
-                "repeat": place.repeat,
+                "data": judged.kind,
+                "repeat": judged.repeat,
                 "design": design,
                 "system": name,
                 "metric": metric,
                 "value": average[
-                    place, None if name in self.groups[place.plan].chance else name, metric
+                    judged, None if name in self.groups[judged.plan].chance else name, metric
                 ],
                 "random": value,
             }
-            for place, of_chance in chance.items()
-            for design in self.groups[place.plan].labels[place.split, place.view]
-            for name in self.groups[place.plan].plan.systems
+            for judged, of_chance in chance.items()
+            for design in self.groups[judged.plan].labels[judged.split, judged.view]
+            for name in self.groups[judged.plan].plan.systems
             for metric, value in of_chance.items()
         ]
 
@@ -522,13 +527,13 @@ class NullRun:
 
 def _means(design: str, scores: Sequence[Scores]) -> list[dict[str, Any]]:
     """Return the means over splits of what every system scores on the data as they are."""
-    averages = [one.averages() for one in scores]
-    chances = [one.random() for one in scores]
+    averages = [score.averages() for score in scores]
+    chances = [score.random() for score in scores]
     rows = []
     for name, labels in averages[0].items():
         for metric in labels:
-            values = [one[name][metric].value for one in averages]
-            known = [one[metric] for one in chances if metric in one]
+            values = [average[name][metric].value for average in averages]
+            expected = [chance[metric] for chance in chances if metric in chance]
             rows.append(
                 {
                     "data": REAL,
@@ -537,7 +542,7 @@ def _means(design: str, scores: Sequence[Scores]) -> list[dict[str, Any]]:
                     "system": name,
                     "metric": metric,
                     "value": math.fsum(values) / len(values),
-                    "random": math.fsum(known) / len(known) if known else None,
+                    "random": math.fsum(expected) / len(expected) if expected else None,
                 }
             )
     return rows

@@ -54,8 +54,8 @@ def main_chart(audit: Measurements) -> Figure:
     a page can draw other rows of these fields.
     """
     rows = chart_rows(audit)
-    shown = drawn_systems(audit)
-    left = len(audit.systems) - len(shown)
+    systems = drawn_systems(audit)
+    left = len(audit.systems) - len(systems)
     notes = [caption("chart mean", metric=audit.metric)]
     if any(row["chance"] is not None for row in rows):
         notes.append(caption("chart chance"))
@@ -67,7 +67,7 @@ def main_chart(audit: Measurements) -> Figure:
         _chart(audit.order(), panel_titles(audit)),
         title("main chart"),
         notes,
-        [row for row in rows if row["system"] in shown],
+        [row for row in rows if row["system"] in systems],
     )
 
 
@@ -87,8 +87,10 @@ def drawn_systems(audit: Measurements) -> list[str]:
     """Return the systems that are drawn: the pair of the finding, references, and the best."""
     order = audit.order()
     always = [*audit.first_screen.finding.subjects[:2], *audit.references]
-    chosen = set([*dict.fromkeys(one for one in (*always, *order) if one in order)][:MOST_SYSTEMS])
-    return [one for one in order if one in chosen]
+    chosen = set(
+        [*dict.fromkeys(system for system in (*always, *order) if system in order)][:MOST_SYSTEMS]
+    )
+    return [system for system in order if system in chosen]
 
 
 def chart_rows(audit: Measurements) -> list[dict[str, Any]]:
@@ -101,12 +103,12 @@ def chart_rows(audit: Measurements) -> list[dict[str, Any]]:
 def _true_rows(audit: Measurements) -> list[dict[str, Any]]:
     if audit.truth is None or audit.metric not in audit.truth.metrics:
         return []
-    known = audit.truth.table().filter(
+    rows = audit.truth.table().filter(
         (pl.col("design") == audit.common) & (pl.col("metric") == audit.metric)
     )
     sign = -1.0 if parse(audit.metric).better == "lower" else 1.0
-    values = {row["system"]: row["true"] for row in known.iter_rows(named=True)}
-    if any(one is None or math.isnan(one) for one in values.values()):
+    values = {row["system"]: row["true"] for row in rows.iter_rows(named=True)}
+    if any(value is None or math.isnan(value) for value in values.values()):
         return []
     return [
         {
@@ -116,7 +118,7 @@ def _true_rows(audit: Measurements) -> list[dict[str, Any]]:
             "low": None,
             "high": None,
             "chance": None,
-            "place": 1 + sum(sign * other > sign * value for other in values.values()),
+            "place": 1 + sum(sign * rival > sign * value for rival in values.values()),
         }
         for system, value in values.items()
     ]
@@ -144,11 +146,11 @@ def _layers(systems: Sequence[str]) -> alt.LayerChart | alt.FacetChart:
     )
     # A dash beside each dot: together they are a line that crosses no name. What is not known is
     # drawn on the dot and not seen, because a panel without any value would have no scale.
-    known = "isValid(datum.chance)"
+    has_chance = "isValid(datum.chance)"
     chance = (
-        base.transform_calculate(dash=f"{known} ? datum.chance : datum.value")
+        base.transform_calculate(dash=f"{has_chance} ? datum.chance : datum.value")
         .mark_tick(color=GREY, size=STEP / 2, thickness=1.5, yOffset=OFFSET)
-        .encode(x="dash:Q", y=y, opacity=alt.condition(known, alt.value(1), alt.value(0)))
+        .encode(x="dash:Q", y=y, opacity=alt.condition(has_chance, alt.value(1), alt.value(0)))
     )
     whiskers = (
         base.transform_calculate(
@@ -234,13 +236,13 @@ def null(table: pl.DataFrame, systems: Sequence[str], metric: str, design: str) 
     """
     import altair as alt
 
-    shown = list(systems[:MOST_CHARTED_SYSTEMS])
+    best = list(systems[:MOST_CHARTED_SYSTEMS])
     rows: list[dict[str, Any]] = []
-    for row in table.filter(pl.col("system").is_in(shown)).iter_rows(named=True):
-        place = {"system": row["system"]}
+    for row in table.filter(pl.col("system").is_in(best)).iter_rows(named=True):
+        keys = {"system": row["system"]}
         rows.append(
             {
-                **place,
+                **keys,
                 "data": AS_RATED,
                 "value": row["real"],
                 "low": None,
@@ -250,7 +252,7 @@ def null(table: pl.DataFrame, systems: Sequence[str], metric: str, design: str) 
         )
         rows.append(
             {
-                **place,
+                **keys,
                 "data": REDRAWN,
                 "value": row["null_value"],
                 "low": row["low"],
@@ -259,7 +261,7 @@ def null(table: pl.DataFrame, systems: Sequence[str], metric: str, design: str) 
             }
         )
     base = alt.Chart(_rows()).encode(
-        y=alt.Y("system:N", title=None, sort=shown),
+        y=alt.Y("system:N", title=None, sort=best),
         color=alt.Color("data:N").scale(domain=[AS_RATED, REDRAWN], range=[BLUE, VERMILION]),
     )
     points = base.mark_point(filled=True, size=80).encode(
@@ -270,7 +272,7 @@ def null(table: pl.DataFrame, systems: Sequence[str], metric: str, design: str) 
     whiskers = base.mark_rule().encode(x="low:Q", x2="high:Q")
     chance = alt.Chart(_rows()).mark_rule(strokeDash=[4, 3], color=GREY).encode(x="min(random):Q")
     chart = alt.layer(chance, whiskers, points).properties(
-        width=480, height=max(24 * len(shown), 60)
+        width=480, height=max(24 * len(best), 60)
     )
     note = "who rated what is kept; intervals over repeats; dashed: a random order"
     return as_figure(chart, "Opinions as rated, and opinions re-drawn", [note], rows)
@@ -280,10 +282,10 @@ def good_and_bad(table: pl.DataFrame, k: int, systems: Sequence[str]) -> Figure:
     """Draw liked over disliked recommendations, a point per system."""
     import altair as alt
 
-    shown = list(systems[:MOST_CHARTED_SYSTEMS])
+    best = list(systems[:MOST_CHARTED_SYSTEMS])
     rows = [
         {"system": row["system"], "P": row["P"], "antiP": row["anti-P"]}
-        for row in table.filter(pl.col("system").is_in(shown)).iter_rows(named=True)
+        for row in table.filter(pl.col("system").is_in(best)).iter_rows(named=True)
     ]
     base = alt.Chart(_rows()).encode(
         x=alt.X("antiP:Q", title=f"anti-P@{k}: disliked"), y=alt.Y("P:Q", title=f"P@{k}: liked")
@@ -308,7 +310,7 @@ def agreement_with_truth(rows: Sequence[Mapping[str, Any]], metric: str) -> Figu
     """Draw how alike the order under each design is to the true one."""
     import altair as alt
 
-    known = [dict(row) for row in rows if row["tau"] is not None]
+    valid = [dict(row) for row in rows if row["tau"] is not None]
     base = alt.Chart(_rows()).encode(y=alt.Y("design:N", title=None, sort=None))
     x = alt.X("tau:Q", title="τ_b of the order of systems to the true one").scale(domain=[-1, 1])
     points = base.mark_point(filled=True, size=90, color=BLUE).encode(
@@ -321,7 +323,7 @@ def agreement_with_truth(rows: Sequence[Mapping[str, Any]], metric: str) -> Figu
     )
     note = "1: the true order; −1: the opposite; intervals over users"
     return as_figure(
-        chart, f"The order under each design and the true one, {metric}", [note], known
+        chart, f"The order under each design and the true one, {metric}", [note], valid
     )
 
 
@@ -329,8 +331,8 @@ def observed_and_true(table: pl.DataFrame, systems: Sequence[str], metric: str) 
     """Draw the true value beside what the common design observes, a row per system."""
     import altair as alt
 
-    shown = list(systems[:MOST_CHARTED_SYSTEMS])
-    part = table.filter(pl.col("system").is_in(shown))
+    best = list(systems[:MOST_CHARTED_SYSTEMS])
+    part = table.filter(pl.col("system").is_in(best))
     rows = [
         {"system": row["system"], "value": row[key], "what": key}
         for row in part.iter_rows(named=True)
@@ -341,12 +343,12 @@ def observed_and_true(table: pl.DataFrame, systems: Sequence[str], metric: str) 
         .mark_point(filled=True, size=80)
         .encode(
             x=alt.X("value:Q", title=metric),
-            y=alt.Y("system:N", title=None, sort=shown),
+            y=alt.Y("system:N", title=None, sort=best),
             color=alt.Color("what:N").scale(domain=["observed", "true"], range=[BLUE, VERMILION]),
             shape=alt.Shape("what:N").scale(domain=["observed", "true"]),
             tooltip=["system:N", "what:N", alt.Tooltip("value:Q", format=".4f")],
         )
-        .properties(width=460, height=max(24 * len(shown), 60))
+        .properties(width=460, height=max(24 * len(best), 60))
     )
     note = "systems in the order that the common design observes"
     return as_figure(points, "Observed and true", [note], rows)
@@ -357,8 +359,8 @@ def estimates(table: pl.DataFrame, systems: Sequence[str], metric: str) -> Figur
     import altair as alt
 
     usable = table.filter("usable")
-    shown = [name for name in systems[:MOST_CHARTED_SYSTEMS] if name in set(usable["system"])]
-    left_out = [name for name in systems[:MOST_CHARTED_SYSTEMS] if name not in shown]
+    best = [name for name in systems[:MOST_CHARTED_SYSTEMS] if name in set(usable["system"])]
+    left_out = [name for name in systems[:MOST_CHARTED_SYSTEMS] if name not in best]
     rows = [
         {
             "system": row["system"],
@@ -368,13 +370,13 @@ def estimates(table: pl.DataFrame, systems: Sequence[str], metric: str) -> Figur
             "high": row[f"{name}_high"],
             "hits": row["hits"],
         }
-        for row in usable.filter(pl.col("system").is_in(shown)).iter_rows(named=True)
+        for row in usable.filter(pl.col("system").is_in(best)).iter_rows(named=True)
         for name in ("ips", "snips")
         if row[name] is not None
     ]
     kinds = list(dict.fromkeys(row["estimate"] for row in rows))
     base = alt.Chart(_rows()).encode(
-        y=alt.Y("system:N", title=None, sort=shown),
+        y=alt.Y("system:N", title=None, sort=best),
         yOffset=alt.YOffset("estimate:N", sort=kinds),
         color=alt.Color("estimate:N", title=None, sort=kinds),
     )
@@ -383,7 +385,7 @@ def estimates(table: pl.DataFrame, systems: Sequence[str], metric: str) -> Figur
         tooltip=["system:N", "estimate:N", alt.Tooltip("value:Q", format=".4f"), "hits:Q"],
     )
     whiskers = base.mark_rule().encode(x="low:Q", x2="high:Q")
-    chart = alt.layer(whiskers, points).properties(width=460, height=max(36 * len(shown), 60))
+    chart = alt.layer(whiskers, points).properties(width=460, height=max(36 * len(best), 60))
     notes = ["systems in the order that the common design observes; 95 % intervals over users"]
     if left_out:
         notes.append(f"not usable here, and not drawn: {', '.join(left_out)}")

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, ClassVar
 import polars as pl
 
 from unskew.auditing.page.blocks import GUIDES
+from unskew.auditing.page.captions import TEXTS
 from unskew.checks import checked
 from unskew.errors import SettingError
 from unskew.report.document import Block, Section, Words
@@ -23,44 +24,10 @@ DONE, MISSING, STATE = "done", "missing", "for you to state"
 SIGNS = {DONE: "✓", MISSING: "✗", STATE: "?"}
 """The sign of each status: colour is never the only one."""
 
-QUESTIONS = {
-    "data": "Are the data named, with their numbers of users, items and ratings?",
-    "filters": "Are collection and every filter of the data stated?",
-    "split": "Is the split of training and test ratings stated?",
-    "pairs": "Is no pair of user and item in both parts?",
-    "time": "Do some results come from training ratings older than all test ratings?",
-    "candidates": "Are the items that systems rank stated?",
-    "designs": "Are the systems compared under more than one design?",
-    "baselines": "Is there a baseline that does not personalise?",
-    "budget": "Were all systems tuned, baselines too, and is the budget of each stated?",
-    "validation": "Were settings chosen without the test ratings?",
-    "settings": "Are the settings of every system stated?",
-    "metrics": "Is every metric defined, with its undefined cases and the users averaged?",
-    "chance": "Is it stated what a random order would score?",
-    "significance": "Are differences tested user by user?",
-    "correction": "Are p-values corrected for the number of comparisons?",
-    "repeats": "Do intervals include training again, on several splits?",
-    "seeds": "Are all seeds stated?",
-    "versions": "Are the versions of the software stated?",
-    "hardware": "Is the hardware stated?",
-    "availability": "Are code and data available to others?",
-}
+QUESTIONS: dict[str, str] = TEXTS["checklist"]["questions"]
 """By key, in the order of the list."""
-
-SECTION = (
-    "Checklist for a paper",
-    "What reviewers ask of offline experiments, answered as far as this run knows.",
-)
-SENTENCES = {
-    "missing": "Missing:",
-    "nothing missing": "Nothing that this run can check is missing.",
-    "state": "For you to state:",
-    "table": "All questions",
-    "sources": (
-        "The questions are ours. They are informed by what ACM's policy on Artifact Review and "
-        "Badging and journals of the field such as ACM TORS ask for. Ask the venue for its list."
-    ),
-}
+SECTION: tuple[str, str] = tuple(TEXTS["checklist"]["section"])
+SENTENCES: dict[str, str] = TEXTS["checklist"]["sentences"]
 """Every sentence of the section that is no question."""
 COLUMNS = ("status", "question", "what the run knows", "what to do")
 
@@ -72,7 +39,7 @@ class CheckItem:
     key: str
     status: str
     """`done`, `missing` or `for you to state`."""
-    known: str
+    answer: str
     """What the run knows of it."""
     remedy: str = ""
     """What to do; empty where it is done."""
@@ -92,17 +59,17 @@ class Checklist(Result):
 
     def status(self, key: str) -> str:
         """Return the status of a question by its key."""
-        return next(one.status for one in self.items if one.key == key)
+        return next(item.status for item in self.items if item.key == key)
 
     def of_status(self, status: str) -> tuple[CheckItem, ...]:
         """Return the questions of a status."""
-        return tuple(one for one in self.items if one.status == status)
+        return tuple(item for item in self.items if item.status == status)
 
     def table(self) -> pl.DataFrame:
         """Return a row per question: status, question, what is known, what to do."""
         rows = [
-            (f"{SIGNS[one.status]} {one.status}", one.question, one.known, one.remedy)
-            for one in self.items
+            (f"{SIGNS[item.status]} {item.status}", item.question, item.answer, item.remedy)
+            for item in self.items
         ]
         columns = list(COLUMNS)
         return pl.DataFrame(rows, schema=dict.fromkeys(columns, pl.String), orient="row")
@@ -150,10 +117,10 @@ Answer = tuple[str, str, str]
 def _data(audit: Measurements) -> Answer:
     if audit.data is None:
         return MISSING, "nothing is known of the data", "state name and numbers"
-    one = audit.data.parts[0]
+    part = audit.data.parts[0]
     numbers = (
-        f"{counted(one.ratings, 'rating')}, {counted(one.users, 'user')}, "
-        f"{counted(one.items, 'item')}"
+        f"{counted(part.ratings, 'rating')}, {counted(part.users, 'user')}, "
+        f"{counted(part.items, 'item')}"
     )
     if audit.evidence.is_given:
         return STATE, numbers, "state the name and the version of the data"
@@ -173,21 +140,21 @@ def _split(audit: Measurements) -> Answer:
 def _pairs(audit: Measurements) -> Answer:
     if not audit.splits:
         return MISSING, "the training ratings are not known", "give train=… (--train)"
-    count = sum(one.duplicates for one in audit.splits.values())
-    known = f"{counted(count, 'pair')} in both parts"
-    return (MISSING, known, "remove them from one part") if count else (DONE, known, "")
+    count = sum(split.duplicates for split in audit.splits.values())
+    text = f"{counted(count, 'pair')} in both parts"
+    return (MISSING, text, "remove them from one part") if count else (DONE, text, "")
 
 
 def _time(audit: Measurements) -> Answer:
-    shares = {name: one.before_any_train for name, one in audit.splits.items()}
-    known = [one for one in shares.values() if one is not None]
-    if any(one == 0 for one in known):
+    shares = {name: split.before_any_train for name, split in audit.splits.items()}
+    values = [share for share in shares.values() if share is not None]
+    if any(share == 0 for share in values):
         return DONE, "no test rating of a split is older than its training ratings", ""
     if not audit.splits:
         return MISSING, "the training ratings are not known", "give train=… (--train)"
-    if not known:
+    if not values:
         return MISSING, "the ratings have no time stamps", "say so in the paper"
-    text = f"at least {min(known):.1%} of the test ratings are older than a training rating"
+    text = f"at least {min(values):.1%} of the test ratings are older than a training rating"
     if audit.evidence.is_given:
         return MISSING, text, "split by time, or discuss it"
     return MISSING, text, "add the design temporal, or discuss it"
@@ -200,20 +167,20 @@ def _candidates(audit: Measurements) -> Answer:
 
 
 def _designs(audit: Measurements) -> Answer:
-    known = ", ".join(audit.designs)
+    names = ", ".join(audit.designs)
     if len(audit.designs) > 1:
-        return DONE, known, ""
-    return MISSING, f"{known} only", "evaluate under more designs (designs=…, --designs)"
+        return DONE, names, ""
+    return MISSING, f"{names} only", "evaluate under more designs (designs=…, --designs)"
 
 
 def _baselines(audit: Measurements) -> Answer:
     plain = ("popularity", "average-rating", "smoothed-average")
-    names = [one for one in audit.systems if one.split(" (")[0] in plain]
+    names = [system for system in audit.systems if system.split(" (")[0] in plain]
     if names:
         return DONE, ", ".join(names), ""
     if audit.evidence.is_given:
-        known = "no system here is known to be one; a given list may be"
-        return MISSING, known, "give train=… and leave references on, or name yours"
+        text = "no system here is known to be one; a given list may be"
+        return MISSING, text, "give train=… and leave references on, or name yours"
     return MISSING, "popularity is not among the systems", "add popularity"
 
 
@@ -222,10 +189,10 @@ def _budget(audit: Measurements) -> Answer:
         return STATE, "the lists were given", "state what was tried for each system"
     tuned = audit.core.tuned[0] if audit.core.tuned else {}
     untuned = _untuned(audit)
-    tried = ", ".join(f"{name} {one.tried}" for name, one in tuned.items())
+    tried = ", ".join(f"{name} {system.tried}" for name, system in tuned.items())
     if untuned:
-        known = f"not tuned: {', '.join(untuned)}" + (f"; settings tried: {tried}" if tried else "")
-        return MISSING, known, "tune all systems (tune=True, systems by name), or explain why not"
+        text = f"not tuned: {', '.join(untuned)}" + (f"; settings tried: {tried}" if tried else "")
+        return MISSING, text, "tune all systems (tune=True, systems by name), or explain why not"
     if not tuned:
         return DONE, "no system has settings to tune", ""
     return DONE, f"settings tried of each: {tried}", ""
@@ -235,7 +202,7 @@ def _untuned(audit: Measurements) -> list[str]:
     """Return the systems that declare settings to tune, and were not tuned."""
     tuned = audit.core.tuned[0] if audit.core.tuned else {}
     systems = audit.plans[0].systems if audit.plans else {}
-    return [name for name, one in systems.items() if one.tuning and name not in tuned]
+    return [name for name, system in systems.items() if system.tuning and name not in tuned]
 
 
 def _validation(audit: Measurements) -> Answer:
@@ -273,19 +240,19 @@ def _significance(audit: Measurements) -> Answer:
 
 
 def _correction(audit: Measurements) -> Answer:
-    one = audit.comparison
-    if one is None or one.correction is None:
+    comparison = audit.comparison
+    if comparison is None or comparison.correction is None:
         return MISSING, "no p-value is corrected", "correct for the number of pairs"
-    return DONE, f"{one.correction} over the pairs of each metric", ""
+    return DONE, f"{comparison.correction} over the pairs of each metric", ""
 
 
 def _repeats(audit: Measurements) -> Answer:
     count = len(audit.scores[audit.common])
     if audit.evidence.is_given:
-        known = "one split: intervals are for these lists on new users"
-        return MISSING, known, "train again on other splits, or discuss it"
-    known = f"{counted(count, 'split')} of {audit.common}"
-    return (DONE, known, "") if count > 1 else (MISSING, known, "use several splits")
+        text = "one split: intervals are for these lists on new users"
+        return MISSING, text, "train again on other splits, or discuss it"
+    text = f"{counted(count, 'split')} of {audit.common}"
+    return (DONE, text, "") if count > 1 else (MISSING, text, "use several splits")
 
 
 def _seeds(audit: Measurements) -> Answer:
@@ -297,10 +264,10 @@ def _seeds(audit: Measurements) -> Answer:
 
 def _versions(audit: Measurements) -> Answer:
     versions = audit.card.get("versions")
-    known = ", ".join(f"{a} {b}" for a, b in versions.items()) if isinstance(versions, dict) else ""
+    text = ", ".join(f"{a} {b}" for a, b in versions.items()) if isinstance(versions, dict) else ""
     if audit.evidence.is_given:
-        return STATE, f"{known} (evaluation)", "state those that made the lists"
-    return DONE, known, ""
+        return STATE, f"{text} (evaluation)", "state those that made the lists"
+    return DONE, text, ""
 
 
 def _hardware(audit: Measurements) -> Answer:  # noqa: ARG001
@@ -345,7 +312,7 @@ def checklist_section(audit: Measurements) -> Section:
         if not items:
             continue
         head = f"{SIGNS[status]} {SENTENCES[key]}"
-        words = Words("", tone, head, tuple(one.question for one in items))
+        words = Words("", tone, head, tuple(item.question for item in items))
         content = [words] if status == MISSING else [*content, words]
     table = Table(SENTENCES["table"], checklist.table(), note=SENTENCES["sources"])
     return Section(

@@ -52,10 +52,10 @@ def liked(audit: Measurements) -> Section:
         content += blocks.fold("estimates fold", _estimates(audit.estimates, audit.order()))
     if audit.strata is not None:
         colours = system_colours(audit.order())
-        several = len(audit.systems) <= charts.MOST_CHARTED_SYSTEMS
-        drawn = [blocks.picture(audit.strata.figure, colours)] if several else []
+        is_drawable = len(audit.systems) <= charts.MOST_CHARTED_SYSTEMS
+        figures = [blocks.picture(audit.strata.figure, colours)] if is_drawable else []
         heads = blocks.table("heads", audit.strata.heads(), 3)
-        content += blocks.fold("strata fold", [*drawn, heads])
+        content += blocks.fold("strata fold", [*figures, heads])
     needs = ("liked shares", "margins", "unbiased estimates", "popularity deciles")
     case = "liked implicit" if implicit else ""
     return section("liked", blocks.filled(content, audit.skipped, needs), case)
@@ -69,10 +69,10 @@ def _shares(audit: Measurements) -> list[Block]:
     content: list[Block] = [blocks.table("shares", _of_shares(shares.table()), 4, note)]
     pairs = blocks.table("share pairs", _of_shares(shares.pairs()), 4)
     content += blocks.fold("shares fold", [pairs])
-    turned = [one for one in audit.statements if one.kind == "break-even"]
-    if turned:
+    reversals = [statement for statement in audit.statements if statement.kind == "break-even"]
+    if reversals:
         note = caption("break-even note")
-        content.append(statement_table(title("break-even"), turned[: blocks.MOST_ROWS], note))
+        content.append(statement_table(title("break-even"), reversals[: blocks.MOST_ROWS], note))
     return content
 
 
@@ -80,9 +80,9 @@ def _of_shares(table: pl.DataFrame) -> pl.DataFrame:
     """Return what is shown of liked shares or of their differences."""
     weights = pl.when("levelled").then(pl.lit("levelled")).otherwise(pl.lit("plain"))
     names = ("system", "a", "b", "weights", "judged", "judged_a", "judged_b", "users")
-    shown = table.with_columns(weights=weights)
-    kept = blocks.present(shown, *names, "value", "low", "high", "reason")
-    return blocks.without_empty(shown.select(kept))
+    rows = table.with_columns(weights=weights)
+    columns = blocks.present(rows, *names, "value", "low", "high", "reason")
+    return blocks.without_empty(rows.select(columns))
 
 
 def _margins(audit: Measurements) -> list[Block]:
@@ -97,13 +97,13 @@ def _margins(audit: Measurements) -> list[Block]:
 
 def _shown(audit: Measurements) -> list[Block]:
     """Show what randomly shown items say, where there are any."""
-    shown, precision = audit.evidence.shown, audit.evidence.precision
-    if shown is None:
+    random_slice, precision = audit.evidence.random_slice, audit.evidence.precision
+    if random_slice is None:
         return []
     note = caption("shown note")
-    pairs = _of_slice(shown.pairs())
+    pairs = _of_slice(random_slice.pairs())
     return [
-        blocks.table("shown", _of_slice(shown.table()), 4, note, precision=precision),
+        blocks.table("shown", _of_slice(random_slice.table()), 4, note, precision=precision),
         *blocks.fold(
             "shown fold",
             [blocks.table("shown pairs", pairs, 4, note, precision=precision)],
@@ -114,8 +114,8 @@ def _shown(audit: Measurements) -> list[Block]:
 def _of_slice(table: pl.DataFrame) -> pl.DataFrame:
     """Return what is shown of randomly shown items."""
     names = ("system", "a", "b", "shown", "shown_a", "shown_b", "users")
-    kept = blocks.present(table, *names, "value", "low", "high", "reason")
-    return blocks.without_empty(table.select(kept))
+    columns = blocks.present(table, *names, "value", "low", "high", "reason")
+    return blocks.without_empty(table.select(columns))
 
 
 def _estimates(estimates: Estimates, order: Sequence[str]) -> list[Block]:
@@ -130,8 +130,8 @@ def _estimates(estimates: Estimates, order: Sequence[str]) -> list[Block]:
     if usable.height:
         columns = ["system", "metric", "naive", "ips", "ips_low", "ips_high"]
         columns += ["snips", "snips_low", "snips_high", "hits", "ess"]
-        shown = usable.select(blocks.present(usable, *columns))
-        content.append(blocks.table("estimates", shown, 4, caption("estimates note")))
+        selection = usable.select(blocks.present(usable, *columns))
+        content.append(blocks.table("estimates", selection, 4, caption("estimates note")))
     for metric in estimates.metrics:
         left = table.filter((pl.col("metric") == metric) & ~pl.col("usable"))["system"].to_list()
         if left:
@@ -156,12 +156,12 @@ def protocol(audit: Measurements) -> Section:
         note = caption("power note", pairs=counted(pairs, "pair of systems", "pairs of systems"))
         grid = blocks.table("power", table, 4, note)
         content += blocks.fold("power fold", [grid, blocks.picture(audit.power.figure)])
-    for name, one in (("sparsity", audit.sparsity), ("popularity", audit.popularity)):
-        if one is not None:
+    for name, robustness in (("sparsity", audit.sparsity), ("popularity", audit.popularity)):
+        if robustness is not None:
             systems = counted(len(audit.systems), "system")
             note = caption("robustness note", systems=systems)
-            table = _of_metrics(one.summary(), dislikes)
-            robust += [blocks.table(name, table, 3, note), blocks.picture(one.figure)]
+            table = _of_metrics(robustness.summary(), dislikes)
+            robust += [blocks.table(name, table, 3, note), blocks.picture(robustness.figure)]
     content += blocks.fold("robust fold", robust)
     needs = (
         "null experiment",
@@ -177,8 +177,8 @@ def _of_metrics(table: pl.DataFrame, dislikes: bool) -> pl.DataFrame:
     """Leave metrics of disliked items out where nothing is disliked."""
     if dislikes:
         return table
-    kept = [parse(one).anti is False for one in table["metric"]]
-    return table.filter(pl.Series(kept, dtype=pl.Boolean))
+    mask = [parse(label).anti is False for label in table["metric"]]
+    return table.filter(pl.Series(mask, dtype=pl.Boolean))
 
 
 def _null(audit: Measurements, null: NullExperiment) -> list[Block]:
@@ -192,8 +192,8 @@ def _null(audit: Measurements, null: NullExperiment) -> list[Block]:
         content.append(
             blocks.picture(lambda: charts.null(common, audit.order(), audit.metric, audit.common))
         )
-    shown = blocks.without_empty(table.select(NULL_COLUMNS))
-    grid = blocks.table("null", shown, 4, caption("null note"))
+    rows = blocks.without_empty(table.select(NULL_COLUMNS))
+    grid = blocks.table("null", rows, 4, caption("null note"))
     content += blocks.fold("null fold", [grid])
     seen = set(table["design"])
     missing = [design for design in audit.designs if design not in seen]
@@ -214,16 +214,16 @@ def truth(audit: Measurements) -> Section:
     return section("truth", content)
 
 
-def _truth(audit: Measurements, known: Truth) -> list[Block]:
-    content: list[Block] = [Words(caption("truth source", source=known.source_name))]
-    agreement = known.agreement()
+def _truth(audit: Measurements, result: Truth) -> list[Block]:
+    content: list[Block] = [Words(caption("truth source", source=result.source_name))]
+    agreement = result.agreement()
     rows = agreement.filter(pl.col("metric") == audit.metric)
     if rows["tau"].null_count() < rows.height:
         content.append(
             blocks.picture(lambda: charts.agreement_with_truth(rows.to_dicts(), audit.metric))
         )
-    content.append(blocks.table("orders", known.orders(audit.metric)))
-    values = known.table().filter(pl.col("metric") == audit.metric).drop("metric")
+    content.append(blocks.table("orders", result.orders(audit.metric)))
+    values = result.table().filter(pl.col("metric") == audit.metric).drop("metric")
     common = values.filter(pl.col("design") == audit.common)
     content.append(
         blocks.picture(lambda: charts.observed_and_true(common, audit.order(), audit.metric))
@@ -291,7 +291,7 @@ def leaks(audit: Measurements) -> Section:
     lights = audit.lights
     content: list[Block] = []
     if lights.mixed:
-        names = ", ".join(_name(one) for one in lights.mixed)
+        names = ", ".join(_name(split) for split in lights.mixed)
         content.append(Words(caption("no cut", names=names), "warning"))
     if lights.diagnoses:
         content.append(_lights(lights.diagnoses, lights.mixed))
@@ -310,28 +310,30 @@ def _name(protocol: str) -> str:
 def _lights(diagnoses: Mapping[str, Diagnosis], mixed: tuple[str, ...]) -> Block:
     """Return a table of all checks that judge, the worst first."""
     rows = [
-        (_name(protocol), light, *_cells(one))
+        (_name(protocol), light, *_cells(check))
         for light in ("leak", "look", "ok")
         for protocol, diagnosis in diagnoses.items()
-        for one in diagnosis.of_light(light)
-        if protocol not in mixed or one.key not in WITHIN_TIME
+        for check in diagnosis.of_light(light)
+        if protocol not in mixed or check.key not in WITHIN_TIME
     ]
     return blocks.table("lights", _frame(rows, NAMES), note=caption("lights note"))
 
 
 def _facts(diagnoses: Mapping[str, Diagnosis], mixed: tuple[str, ...]) -> Block:
     """Return a table of what is shown without a judgement: of a split by time, if there is one."""
-    ordered = sorted(diagnoses, key=lambda one: one in mixed)
-    rows = [(_name(ordered[0]), *_cells(one)) for one in diagnoses[ordered[0]].of_light("shown")]
+    ordered = sorted(diagnoses, key=lambda split: split in mixed)
+    rows = [
+        (_name(ordered[0]), *_cells(check)) for check in diagnoses[ordered[0]].of_light("shown")
+    ]
     return blocks.table("facts", _frame(rows, FACTS))
 
 
 def _unknown(diagnoses: Mapping[str, Diagnosis]) -> Block:
     """Return a table of what could not be checked, and why."""
     rows = [
-        (_name(protocol), *_cells(one))
+        (_name(protocol), *_cells(check))
         for protocol, diagnosis in diagnoses.items()
-        for one in diagnosis.of_light("unknown")
+        for check in diagnosis.of_light("unknown")
     ]
     return blocks.table("unknown", _frame(rows, FACTS).drop("amount"))
 
@@ -348,8 +350,8 @@ def _figures(diagnoses: Mapping[str, Diagnosis], mixed: tuple[str, ...]) -> list
     """Return rows over time, and the drift of items, of a split by time."""
     for protocol, diagnosis in diagnoses.items():
         if protocol not in mixed and diagnosis.timelines:
-            drawn: list[Block] = [blocks.picture(diagnosis.figure)]
+            figures: list[Block] = [blocks.picture(diagnosis.figure)]
             if diagnosis.drift:
-                drawn.append(blocks.picture(partial(diagnosis.figure, "drift")))
-            return drawn
+                figures.append(blocks.picture(partial(diagnosis.figure, "drift")))
+            return figures
     return []

@@ -73,17 +73,17 @@ def users_ahead(parts: Sequence[Scores], metric: str, a: str, b: str) -> UsersAh
     >>> users_ahead([us.evaluate(test, runs, "P@1", liked=4)], "P@1", "a", "b")
     UsersAhead(better=1, worse=0, same=1)
     """
-    kept = [averaged_lists(part, (a, b), None, "a split") for part in parts]
-    users = common_users(parts, kept)
+    masks = [averaged_lists(part, (a, b), None, "a split") for part in parts]
+    users = common_users(parts, masks)
     total, splits = np.zeros(len(users)), np.zeros(len(users))
-    for part, keep in zip(parts, kept, strict=True):
+    for part, keep in zip(parts, masks, strict=True):
         difference = (part.values(a, metric) - part.values(b, metric))[keep]
         if part.undefined != "skip":
             difference = _zero_where_undefined(part, metric, a, b)[keep]
         user = users.codes(part.user_ids.values)[part.lists["user"].to_numpy()[keep]]
-        known = ~np.isnan(difference)
-        lists = np.bincount(user[known], minlength=len(users))
-        sums = np.bincount(user[known], difference[known], len(users))
+        is_defined = ~np.isnan(difference)
+        lists = np.bincount(user[is_defined], minlength=len(users))
+        sums = np.bincount(user[is_defined], difference[is_defined], len(users))
         total += sums / np.maximum(lists, 1)
         splits += lists > 0
     sign = -1.0 if parts[0].metrics[parts[0]._label(metric)].better == "lower" else 1.0
@@ -135,20 +135,20 @@ def _verdict(audit: Measurements) -> tuple[str, str]:
         same = evidence.contrast(leader, nearest).difference == 0
         return verdict("same" if same else case, **names), "open"
     case = "leads one" if len(evidence.designs) == 1 else "leads all"
-    lead = fragment("ahead" if finding.kind == "ahead" else case, **names)
-    return _settled(audit, leader, lead)
+    text = fragment("ahead" if finding.kind == "ahead" else case, **names)
+    return _settled(audit, leader, text)
 
 
-def _settled(audit: Measurements, leader: str, lead: str) -> tuple[str, str]:
+def _settled(audit: Measurements, leader: str, text: str) -> tuple[str, str]:
     """Return the verdict where one system leads: its words say what is known of liking."""
     step = audit.first_screen.next_step
     if step is None or step.kind not in (SHOWN, *LIKED):
         case = "score use" if audit.core.implicit else "score only"
-        return verdict(case, lead=lead), "depends"
+        return verdict(case, lead=text), "depends"
     case = "shown" if step.kind == SHOWN else "judged"
     if step.subjects[0] == leader:
-        return verdict(f"settled {case}", lead=lead, other=step.subjects[1]), "settled"
-    return verdict(f"score but {case}", lead=lead, other=step.subjects[0]), "depends"
+        return verdict(f"settled {case}", lead=text, other=step.subjects[1]), "settled"
+    return verdict(f"score but {case}", lead=text, other=step.subjects[0]), "depends"
 
 
 def pair_of(audit: Measurements) -> tuple[str, str]:
@@ -202,8 +202,8 @@ def lead_of(audit: Measurements, a: str, b: str, design: str) -> Lead | None:
         )
         contrast = alone.get(design, a, b)
     # Contrasts are positive where a is better: fewer disliked items are.
-    ends = (contrast.difference, contrast.low, contrast.high)
-    value, low, high = (-one if anti else one for one in ends)
+    values = (contrast.difference, contrast.low, contrast.high)
+    value, low, high = (-end if anti else end for end in values)
     return Lead(
         a=a,
         b=b,
@@ -219,9 +219,9 @@ def lead_of(audit: Measurements, a: str, b: str, design: str) -> Lead | None:
 
 def _facts(audit: Measurements) -> list[Fact]:
     a, b = pair_of(audit)
-    design, *other = _designs(audit)
-    leads = [(a, b, design), *((b, a, one) for one in other)]
-    first, *others = (_lead_fact(audit, *one) for one in leads)
+    design, *other_designs = _designs(audit)
+    leads = [(a, b, design), *((b, a, second) for second in other_designs)]
+    first, *others = (_lead_fact(audit, *keys) for keys in leads)
     facts = [replace(first, text=f"{first.text} {_meaning(audit, *leads[0])}".strip()), *others]
     for fact in (_users_fact(audit, a, b, design), _chance_fact(audit, a, b, design)):
         facts += [] if fact is None else [fact]
@@ -235,46 +235,46 @@ def _designs(audit: Measurements) -> tuple[str, ...]:
 
 
 def _lead_fact(audit: Measurements, a: str, b: str, design: str) -> Fact:
-    lead = lead_of(audit, a, b, design)
-    if lead is None or not all(map(math.isfinite, (lead.value, lead.low, lead.high))):
+    gap = lead_of(audit, a, b, design)
+    if gap is None or not all(map(math.isfinite, (gap.value, gap.low, gap.high))):
         return _plain_lead(audit, a, b, design)
     where = capital(phrase(design))
-    names = {"a": a, "b": b, "where": where, "k": lead.k, "percent": f"{100 * lead.level:g}"}
-    if lead.low <= 0 <= lead.high:
-        return Fact(caption("lead open"), _open_lead(lead, names))
-    more = "more" if lead.value > 0 else "fewer"
+    names = {"a": a, "b": b, "where": where, "k": gap.k, "percent": f"{100 * gap.level:g}"}
+    if gap.low <= 0 <= gap.high:
+        return Fact(caption("lead open"), _open_lead(gap, names))
+    more = "more" if gap.value > 0 else "fewer"
     # An interval off 0 is on one side of it: nearest and farthest end, as sizes.
-    ends = sorted((abs(lead.low), abs(lead.high)))
-    size = abs(lead.value)
+    sizes = sorted((abs(gap.low), abs(gap.high)))
+    size = abs(gap.value)
     if size >= OFTEN:
-        shown = {"count": per_list(size), "low": per_list(ends[0]), "high": per_list(ends[1])}
+        counts = {"count": per_list(size), "low": per_list(sizes[0]), "high": per_list(sizes[1])}
         value, text = "hits per list", "lead per list"
     else:
-        few, many = lists(1 / ends[1]), lists(1 / ends[0])
-        shown = {"count": lists(1 / size), "low": few, "high": many}
+        lowest, highest = lists(1 / sizes[1]), lists(1 / sizes[0])
+        counts = {"count": lists(1 / size), "low": lowest, "high": highest}
         value, text = "hit in lists", "lead in lists"
-    words = {**shown, "more": more, "thing": lead.thing}
+    words = {**counts, "more": more, "thing": gap.thing}
     return Fact(caption(value, **words), caption(text, **words, **names))
 
 
 def _meaning(audit: Measurements, a: str, b: str, design: str) -> str:
     """Say what a hit is, where a lead is one of hits."""
-    lead = lead_of(audit, a, b, design)
-    if lead is None or lead.thing != "hit":
+    gap = lead_of(audit, a, b, design)
+    if gap is None or gap.thing != "hit":
         return ""
     return caption("hit used" if audit.core.implicit else "hit liked")
 
 
-def _open_lead(lead: Lead, names: dict[str, object]) -> str:
+def _open_lead(gap: Lead, names: dict[str, object]) -> str:
     """Say what an interval allows that has 0 in it."""
-    ends = []
-    if lead.high > 0:
-        ends.append(fragment("up to more", amount=_amount(lead.high, lead.thing)))
-    if lead.low < 0:
-        ends.append(fragment("up to fewer", amount=_amount(-lead.low, lead.thing)))
-    if not ends:
+    limits = []
+    if gap.high > 0:
+        limits.append(fragment("up to more", amount=_amount(gap.high, gap.thing)))
+    if gap.low < 0:
+        limits.append(fragment("up to fewer", amount=_amount(-gap.low, gap.thing)))
+    if not limits:
         return caption("lead none", **names)
-    return caption("lead allows", ends=" or ".join(ends), **names)
+    return caption("lead allows", ends=" or ".join(limits), **names)
 
 
 def _amount(size: float, thing: str) -> str:
@@ -302,15 +302,15 @@ def lists(count: float) -> str:
 def _plain_lead(audit: Measurements, a: str, b: str, design: str) -> Fact:
     """Return a lead in the metric itself."""
     contrast = audit.evidence.contrast(a, b, design)
-    shown = with_interval(contrast.difference, contrast.low, contrast.high)
+    text = with_interval(contrast.difference, contrast.low, contrast.high)
     names = {"a": a, "b": b, "where": capital(phrase(design)), "metric": audit.metric}
     percent = f"{100 * audit.evidence.contrasts.level:g}"
     if not all(map(math.isfinite, (contrast.difference, contrast.low, contrast.high))):
         return Fact(caption("lead open"), caption("lead unknown", **names))
     value = caption("lead open")
     if contrast.low > 0 or contrast.high < 0:
-        value = caption("lead metric", difference=shown.split(" [")[0], metric=audit.metric)
-    return Fact(value, caption("lead plain", shown=shown, percent=percent, **names))
+        value = caption("lead metric", difference=text.split(" [")[0], metric=audit.metric)
+    return Fact(value, caption("lead plain", shown=text, percent=percent, **names))
 
 
 def _users_fact(audit: Measurements, a: str, b: str, design: str) -> Fact | None:
@@ -321,7 +321,7 @@ def _users_fact(audit: Measurements, a: str, b: str, design: str) -> Fact | None
     count = users_ahead(parts, metric, a, b)
     if not count.users:
         return None
-    better, worse, same = (f"{one:,}" for one in (count.better, count.worse, count.same))
+    better, worse, same = (f"{number:,}" for number in (count.better, count.worse, count.same))
     splits = fragment("over splits", count=len(parts)) if len(parts) > 1 else ""
     of = {"a": a, "b": b, "better": better, "worse": worse, "same": same, "splits": splits}
     case = "users hits" if parse(metric) == parse(f"P@{audit.core.k}") else "users metric"
@@ -336,21 +336,21 @@ def _chance_fact(audit: Measurements, a: str, b: str, design: str) -> Fact | Non
     by_system = {row["system"]: row for row in rows.iter_rows(named=True)}
     chance = by_system[a]["random"]
     values = [chance, by_system[a]["value"], by_system[b]["value"]]
-    if any(one is None or not math.isfinite(one) for one in values):
+    if any(value is None or not math.isfinite(value) for value in values):
         return None
     names = {"a": a, "b": b, "k": audit.core.k, "metric": audit.metric}
     names["where"] = capital(phrase(design))
     k = audit.core.k
     if parse(audit.metric) == parse(f"P@{k}"):
-        shown = [per_list(k * one) for one in values]
+        texts = [per_list(k * value) for value in values]
         case = "chance hits"
     else:
         digits = 3 if min(abs(np.array(values))) >= 0.001 else 5
-        shown = [f"{one:.{digits}f}" for one in values]
+        texts = [f"{value:.{digits}f}" for value in values]
         case = "chance metric"
-    parts = dict(zip(("chance", "first", "second"), shown, strict=True))
+    parts = dict(zip(("chance", "first", "second"), texts, strict=True))
     return Fact(
-        caption(f"{case} value", chance=shown[0], metric=audit.metric),
+        caption(f"{case} value", chance=texts[0], metric=audit.metric),
         caption(case, **parts, **names),
     )
 
@@ -391,17 +391,17 @@ def explorer_of(audit: Measurements) -> Explorer | None:
     pair = _pair_of(audit)
     best = audit.order()[:BEST]
     # The pair that the first screen speaks of is always among them.
-    best += [one for one in pair if one not in best]
+    best += [system for system in pair if system not in best]
     explorer = explored(audit.core, best)
     if explorer.scores.select(*KEYS).n_unique() < 2 and len(audit.systems) < 2:
         return None
     name, cutoff = metric_parts(audit.metric)
-    known = explorer.scores.filter(pl.col("design") == audit.common)["users"]
+    groups = explorer.scores.filter(pl.col("design") == audit.common)["users"]
     start = {
         "metric": name,
         "cutoff": "" if cutoff is None else str(cutoff),
         "design": audit.common,
-        "users": WARM_USERS if WARM_USERS in known else ALL_USERS,
+        "users": WARM_USERS if WARM_USERS in groups else ALL_USERS,
         **dict(zip("ab", pair, strict=False)),
     }
     return Explorer(
@@ -441,26 +441,26 @@ def explored(core: Core, best: list[str]) -> Explorer:
     best
         The systems whose pairs are compared.
     """
-    place = {system: at for at, system in enumerate(core.systems)}
+    index = {system: number for number, system in enumerate(core.systems)}
     pairs = Pairs(
         *(
-            np.array([place[pair[side]] for pair in combinations(best, 2)], np.int64)
+            np.array([index[pair[side]] for pair in combinations(best, 2)], np.int64)
             for side in (0, 1)
         )
     )
     scores: list[pl.DataFrame] = []
     differences: list[pl.DataFrame] = []
     better: dict[str, str] = {}
-    for one in _choices(core):
-        for label in one.of.metrics:
+    for choice in _choices(core):
+        for label in choice.of.metrics:
             name, cutoff = metric_parts(label)
             better.setdefault(name, parse(label).better)
-            values = one.of.values(label) if one.of.is_per_user(label) else None
-            for users in one.users:
-                keys = {"metric": name, "cutoff": cutoff, "design": one.design, "users": users}
-                scores.append(_scores(one.of, label, values, keys))
+            values = choice.of.values(label) if choice.of.is_per_user(label) else None
+            for users in choice.users:
+                keys = {"metric": name, "cutoff": cutoff, "design": choice.design, "users": users}
+                scores.append(_scores(choice.of, label, values, keys))
                 if values is not None and len(pairs):
-                    rows = one.of.differences(label, values, pairs)
+                    rows = choice.of.differences(label, values, pairs)
                     if rows is not None:
                         differences.append(_pairs(core.systems, pairs, rows, keys))
     return Explorer(
@@ -514,18 +514,18 @@ def _scores(
         "low": means.low,
         "high": means.high,
         "chance": of.chance(label),
-        "place": means.place,
+        "place": means.rank,
     }
-    place = pl.when(pl.col("value").is_null()).then(None).otherwise("place").alias("place")
-    return _frame(keys, columns, SCORES).with_columns(place)
+    rank = pl.when(pl.col("value").is_null()).then(None).otherwise("place").alias("place")
+    return _frame(keys, columns, SCORES).with_columns(rank)
 
 
 def _pairs(
     systems: tuple[str, ...], pairs: Pairs, rows: DesignDifferences, keys: Mapping[str, object]
 ) -> pl.DataFrame:
     columns = {
-        "a": [systems[at] for at in pairs.one],
-        "b": [systems[at] for at in pairs.other],
+        "a": [systems[index] for index in pairs.one],
+        "b": [systems[index] for index in pairs.other],
         "difference": rows.difference,
         "low": rows.low,
         "high": rows.high,

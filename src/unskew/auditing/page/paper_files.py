@@ -30,59 +30,10 @@ if TYPE_CHECKING:
 
 
 PAPERS = {
-    "bellogin2017": """@article{bellogin2017,
-  author  = {Bellog{\\'i}n, Alejandro and Castells, Pablo and Cantador, Iv{\\'a}n},
-  title   = {Statistical Biases in Information Retrieval Metrics for Recommender Systems},
-  journal = {Information Retrieval Journal}, year = {2017}, volume = {20}, number = {6},
-  pages   = {606--634}, doi = {10.1007/s10791-017-9312-z}
-}""",
-    "valcarce2018": """@inproceedings{valcarce2018,
-  author    = {Valcarce, Daniel and Bellog{\\'i}n, Alejandro and Parapar, Javier and Castells,
-               Pablo},
-  title     = {On the Robustness and Discriminative Power of Information Retrieval Metrics for
-               Top-{N} Recommendation},
-  booktitle = {Proceedings of the 12th ACM Conference on Recommender Systems}, year = {2018},
-  pages     = {260--268}, doi = {10.1145/3240323.3240347}
-}""",
-    "castells2018": """@inproceedings{castells2018,
-  author    = {Castells, Pablo and Ca{\\~n}amares, Roc{\\'i}o},
-  title     = {Characterization of Fair Experiments for Recommender System Evaluation: A Formal
-               Analysis},
-  booktitle = {REVEAL Workshop at the 12th ACM Conference on Recommender Systems}, year = {2018}
-}""",
-    "carraro2020": """@inproceedings{carraro2020,
-  author    = {Carraro, Diego and Bridge, Derek},
-  title     = {Debiased Offline Evaluation of Recommender Systems: A Weighted-Sampling Approach},
-  booktitle = {Proceedings of the 35th Annual ACM Symposium on Applied Computing}, year = {2020},
-  pages     = {1435--1442}, doi = {10.1145/3341105.3375759}
-}""",
-    "mena2021": """@article{mena2021,
-  author  = {Mena-Maldonado, Elisa and Ca{\\~n}amares, Roc{\\'i}o and Castells, Pablo and Ren,
-             Yongli and Sanderson, Mark},
-  title   = {Popularity Bias in False-Positive Metrics for Recommender Systems Evaluation},
-  journal = {ACM Transactions on Information Systems}, year = {2021}, volume = {39}, number = {3},
-  pages   = {36:1--36:43}, doi = {10.1145/3452740}
-}""",
-    "yang2018": """@inproceedings{yang2018,
-  author    = {Yang, Longqi and Cui, Yin and Xuan, Yuan and Wang, Chenyang and Belongie, Serge and
-               Estrin, Deborah},
-  title     = {Unbiased Offline Recommender Evaluation for Missing-Not-at-Random Implicit Feedback},
-  booktitle = {Proceedings of the 12th ACM Conference on Recommender Systems}, year = {2018},
-  pages     = {279--287}, doi = {10.1145/3240323.3240355}
-}""",
-    "smucker2007": """@inproceedings{smucker2007,
-  author    = {Smucker, Mark D. and Allan, James and Carterette, Ben},
-  title     = {A Comparison of Statistical Significance Tests for Information Retrieval
-               Evaluation},
-  booktitle = {Proceedings of the 16th ACM Conference on Information and Knowledge Management},
-  year      = {2007}, pages = {623--632}, doi = {10.1145/1321440.1321528}
-}""",
-    "kendall1938": """@article{kendall1938,
-  author  = {Kendall, Maurice G.}, title = {A New Measure of Rank Correlation},
-  journal = {Biometrika}, year = {1938}, volume = {30}, number = {1/2}, pages = {81--93}
-}""",
+    entry[entry.index("{") + 1 : entry.index(",")]: entry
+    for entry in Path(__file__).with_name("papers.bib").read_text("utf-8").strip().split("\n\n")
 }
-"""By key."""
+"""By key: an entry of BibTeX."""
 
 
 def used(audit: Measurements) -> list[str]:
@@ -140,16 +91,21 @@ class Methods:
     @property
     def placeholders(self) -> tuple[str, ...]:
         """What the author has to state."""
-        return tuple(text for one in self.paragraphs for text in _PLACEHOLDER.findall(one.text))
+        return tuple(
+            text for paragraph in self.paragraphs for text in _PLACEHOLDER.findall(paragraph.text)
+        )
 
     def to_markdown(self) -> str:
         """Return the paragraphs; citations are those of pandoc, `[@key]`."""
-        return "\n\n".join(f"**{one.topic}.** {_markdown(one.text)}" for one in self.paragraphs)
+        return "\n\n".join(
+            f"**{paragraph.topic}.** {_markdown(paragraph.text)}" for paragraph in self.paragraphs
+        )
 
     def to_latex(self) -> str:
         """Return the paragraphs, with `cite` for `references.bib`."""
         return "\n\n".join(
-            f"\\textbf{{{escape_latex(one.topic)}.}} {_latex(one.text)}" for one in self.paragraphs
+            f"\\textbf{{{escape_latex(paragraph.topic)}.}} {_latex(paragraph.text)}"
+            for paragraph in self.paragraphs
         )
 
     def bibtex(self) -> str:
@@ -157,9 +113,10 @@ class Methods:
         return "\n\n".join(PAPERS[key] for key in self.keys)
 
     def __str__(self) -> str:
-        plain = [_CITATION.sub(" [\\1]", one.text) for one in self.paragraphs]
+        plain = [_CITATION.sub(" [\\1]", paragraph.text) for paragraph in self.paragraphs]
         return "\n\n".join(
-            f"{one.topic}. {text}" for one, text in zip(self.paragraphs, plain, strict=True)
+            f"{paragraph.topic}. {text}"
+            for paragraph, text in zip(self.paragraphs, plain, strict=True)
         )
 
     def _repr_markdown_(self) -> str:
@@ -168,7 +125,7 @@ class Methods:
 
 def _markdown(text: str) -> str:
     pieces = re.split(r"(\[@[\w-]+\])", text)
-    return "".join(one if at % 2 else _spaced(one) for at, one in enumerate(pieces))
+    return "".join(piece if index % 2 else _spaced(piece) for index, piece in enumerate(pieces))
 
 
 def _spaced(text: str) -> str:
@@ -181,7 +138,8 @@ def _spaced(text: str) -> str:
 def _latex(text: str) -> str:
     pieces = _CITATION.split(text)
     return "".join(
-        f"~\\cite{{{one}}}" if at % 2 else escape_latex(one) for at, one in enumerate(pieces)
+        f"~\\cite{{{piece}}}" if index % 2 else escape_latex(piece)
+        for index, piece in enumerate(pieces)
     )
 
 
@@ -230,14 +188,14 @@ def methods_of(audit: object) -> Methods:
 def _data(audit: Measurements) -> list[str]:
     lines = []
     if audit.data is not None:
-        one = audit.data.parts[0]
+        part = audit.data.parts[0]
         name = "[state the name of the data]" if audit.evidence.is_given else audit.name
         lines.append(
-            f"The data ({name}) hold {counted(one.ratings, 'rating')} of "
-            f"{counted(one.items, 'item')} by {counted(one.users, 'user')}."
+            f"The data ({name}) hold {counted(part.ratings, 'rating')} of "
+            f"{counted(part.items, 'item')} by {counted(part.users, 'user')}."
         )
-        if one.lowest < one.highest:
-            lines.append(f"Values range from {one.lowest:g} to {one.highest:g}.")
+        if part.lowest < part.highest:
+            lines.append(f"Values range from {part.lowest:g} to {part.highest:g}.")
     lines.append("[state how the data were collected and filtered before the experiment]")
     return lines
 
@@ -305,18 +263,18 @@ def _systems(audit: Measurements) -> list[str]:
         return lines
     tuned = core.tuned[0] if core.tuned else {}
     if tuned:
-        counts = sorted({one.tried for one in tuned.values()})
-        budget = " to ".join(str(one) for one in (counts[:1] + counts[-1:])[: len(counts)])
-        chosen = "; ".join(f"{name}: {one.text}" for name, one in tuned.items())
+        counts = sorted({choice.tried for choice in tuned.values()})
+        budget = " to ".join(str(count) for count in (counts[:1] + counts[-1:])[: len(counts)])
+        chosen = "; ".join(f"{name}: {choice.text}" for name, choice in tuned.items())
         lines.append(
             f"The settings of {_in_a_row(list(tuned))} were chosen by {core.metric} on a random "
             f"fifth of the training ratings of each split, out of {budget} settings per system; "
             f"the test ratings took no part. Chosen on the first split: {chosen}."
         )
-    rest = [one for one in audit.systems if one not in tuned]
-    if rest:
-        verb = "was" if len(rest) == 1 else "were"
-        lines.append(f"{_in_a_row(rest)} {verb} not tuned.")
+    untuned = [system for system in audit.systems if system not in tuned]
+    if untuned:
+        verb = "was" if len(untuned) == 1 else "were"
+        lines.append(f"{_in_a_row(untuned)} {verb} not tuned.")
     return lines
 
 
@@ -324,7 +282,7 @@ def table_metrics(audit: Measurements) -> list[str]:
     """Return the metrics of the table of a paper: the main one, and others at its cutoff."""
     tested = audit.comparison.metrics if audit.comparison is not None else (audit.metric,)
     cutoff = parse(audit.metric).cutoff
-    same = [one for one in tested if parse(one).cutoff == cutoff and one != audit.metric]
+    same = [label for label in tested if parse(label).cutoff == cutoff and label != audit.metric]
     return [audit.metric, *same][:MOST_METRICS]
 
 
@@ -347,7 +305,7 @@ def _metrics(audit: Measurements) -> list[str]:
 
 def _defined(metric: Metric, labels: Sequence[str]) -> str:
     """Return what a metric is; an anti-metric by its twin, where that is defined too."""
-    twin = next((one for one in labels if parse(one) == replace(metric, anti=False)), None)
+    twin = next((label for label in labels if parse(label) == replace(metric, anti=False)), None)
     if not metric.anti or twin is None:
         return definition_words(metric)
     return f"as {twin}, with liked and disliked, gain and loss, exchanged"
@@ -355,14 +313,14 @@ def _defined(metric: Metric, labels: Sequence[str]) -> str:
 
 def _gains(metrics: Sequence[Metric], rule: Relevance) -> list[str]:
     """Return what DCG is, with the gain of a rating, where a metric rests on it."""
-    graded = [one for one in metrics if "discount" in one.definition.params]
-    if not graded or any("discount" in dict(one.settings) for one in graded):
+    graded = [metric for metric in metrics if "discount" in metric.definition.params]
+    if not graded or any("discount" in dict(metric.settings) for metric in graded):
         return []
     low = rule.threshold if rule.liked is None else rule.threshold - 1
     gain = GAIN_WORDS[rule.gain].format(low=low) if isinstance(rule.gain, str) else ""
     text = "DCG is the sum of gain / log2(rank + 1) over the list; the gain of a judged item is "
     lines = [f"{text}{gain or '[state the gain of each rating]'}, that of others 0."]
-    if any(one.anti for one in graded):
+    if any(metric.anti for metric in graded):
         loss = LOSS_WORDS[rule.loss].format(high=low + 1) if isinstance(rule.loss, str) else ""
         lines.append(f"The loss of a disliked item is {loss or '[state the loss of each rating]'}.")
     return lines
@@ -400,20 +358,20 @@ def _labelled(text: str, label: str) -> str:
 
 
 def _tests(audit: Measurements) -> list[str]:
-    one = audit.comparison
-    if one is None:
+    comparison = audit.comparison
+    if comparison is None:
         return ["[state how differences were tested]"]
-    name = TESTS[one.test].partition(" (")[0]
-    draws = f" with {one.permutations:,} permutations" if one.permutations else ""
+    name = TESTS[comparison.test].partition(" (")[0]
+    draws = f" with {comparison.permutations:,} permutations" if comparison.permutations else ""
     correction = (
         "p-values were not corrected"
-        if one.correction is None
-        else f"p-values were corrected by {IN_WORDS[one.correction]} over the pairs of systems "
-        f"{'within each metric' if one.family == 'metric' else 'and metrics'}"
+        if comparison.correction is None
+        else f"p-values were corrected by {IN_WORDS[comparison.correction]} over the pairs of "
+        f"systems {'within each metric' if comparison.family == 'metric' else 'and metrics'}"
     )
     lines = [
         f"Under the main design, systems were compared user by user by a paired {name}{draws} "
-        f"[@smucker2007], at the level {one.alpha:g}; {correction}.",
+        f"[@smucker2007], at the level {comparison.alpha:g}; {correction}.",
         "Intervals of means are 95 % t intervals over users.",
     ]
     if len(audit.designs) > 1:
@@ -486,11 +444,11 @@ def save_paper(
     figures: dict[str, Figure] = dict(audit.document().figures())  # type: ignore[attr-defined]
     environments = [_environment(name, figure.title) for name, figure in figures.items()]
     texts["figures.tex"] = "% needs \\usepackage{graphicx}\n" + "\n\n".join(environments)
-    with replacing_folder(folder) as home:
-        _draw(figures, home / "figures", width, progress)
+    with replacing_folder(folder) as target:
+        _draw(figures, target / "figures", width, progress)
         for name, text in texts.items():
-            (home / name).write_text(text + "\n", encoding="utf-8")
-        files = sorted(path.relative_to(home) for path in home.rglob("*") if path.is_file())
+            (target / name).write_text(text + "\n", encoding="utf-8")
+        files = sorted(path.relative_to(target) for path in target.rglob("*") if path.is_file())
     return [Path(folder) / file for file in files]
 
 
@@ -509,10 +467,10 @@ def _draw(
 
 def check_paper_folder(folder: str | os.PathLike[str], *, force: bool = False) -> None:
     """Refuse a folder that holds something, or a file in its place."""
-    home = Path(folder)
-    if home.exists() and not home.is_dir():
+    path = Path(folder)
+    if path.exists() and not path.is_dir():
         raise SettingError(f"folder={str(folder)!r}: a file is there: name a folder")
-    if home.is_dir() and any(home.iterdir()) and not force:
+    if path.is_dir() and any(path.iterdir()) and not force:
         raise SettingError(
             f"folder={str(folder)!r} is not empty: name a new folder, or give force=True to "
             f"replace files of the same names"
@@ -524,14 +482,14 @@ def audit_table(audit: Measurements) -> PaperTable | None:
 
     The tests are those of the audit, so that report and paper agree.
     """
-    one = audit.comparison
-    if one is None:
+    comparison = audit.comparison
+    if comparison is None:
         return None
     pairing = paired(list(audit.scores[audit.common]))
-    metrics = [label for label in table_metrics(audit) if label in one.metrics]
+    metrics = [label for label in table_metrics(audit) if label in comparison.metrics]
     chance = all(part.random() for part in audit.scores[audit.common])
     design = f"{audit.common}: {audit.designs[audit.common]}"
-    return table_of(pairing, one.of_metrics(metrics), chance=chance, design=design)
+    return table_of(pairing, comparison.of_metrics(metrics), chance=chance, design=design)
 
 
 def _environment(name: str, title: str) -> str:

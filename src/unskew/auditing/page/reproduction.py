@@ -42,18 +42,18 @@ def plan_toml(plan: Plan) -> str:
     plain = ("seed", "metrics", "users", "undefined", "ties", "draws", "judgments", "judged_users")
     lines = [f"{key} = {_value(facts[key])}" for key in plain if key in facts]
     lines += ["", "[relevance]", *_table(facts["relevance"])]
-    for one in facts["split"]:
-        lines += ["", "[[split]]", *_table(one)]
-    for one in facts["targets"]:
-        lines += ["", "[[targets]]", 'design = "targets"', *_table(one)]
-    for one in facts["interventions"]:
-        lines += ["", "[[intervention]]", *_table(one)]
-    for label, one in facts["algorithms"].items():
-        settings = {key: value for key, value in one.items() if key != "algorithm"}
+    for entry in facts["split"]:
+        lines += ["", "[[split]]", *_table(entry)]
+    for entry in facts["targets"]:
+        lines += ["", "[[targets]]", 'design = "targets"', *_table(entry)]
+    for entry in facts["interventions"]:
+        lines += ["", "[[intervention]]", *_table(entry)]
+    for label, entry in facts["algorithms"].items():
+        settings = {key: value for key, value in entry.items() if key != "algorithm"}
         lines += [
             "",
             "[[algorithm]]",
-            f"name = {_value(one['algorithm'])}",
+            f"name = {_value(entry['algorithm'])}",
             f"label = {_value(label)}",
             *_table(settings),
         ]
@@ -77,7 +77,9 @@ def _value(value: Any) -> str:
         return json.dumps(value, ensure_ascii=False).replace("\x7f", "\\u007f")
     if isinstance(value, Mapping):
         inner = ", ".join(
-            f"{_key(str(key))} = {_value(one)}" for key, one in value.items() if one is not None
+            f"{_key(str(key))} = {_value(entry)}"
+            for key, entry in value.items()
+            if entry is not None
         )
         return f"{{ {inner} }}"
     if isinstance(value, list | tuple):
@@ -89,7 +91,7 @@ def _rule(rule: str | Mapping[str, float]) -> str:
     """Return a gain or loss as the command line takes it."""
     if isinstance(rule, str):
         return rule
-    return ",".join(f"{float(rating):g}={worth:g}" for rating, worth in rule.items())
+    return ",".join(f"{float(rating):g}={amount:g}" for rating, amount in rule.items())
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -144,8 +146,8 @@ def shown_path(path: str | os.PathLike[str]) -> str:
     """
     if is_address(path):
         return shown_address(path)
-    given = Path(path)
-    return given.name if given.is_absolute() else os.fspath(path)
+    file = Path(path)
+    return file.name if file.is_absolute() else os.fspath(path)
 
 
 RATINGS = "RATINGS"
@@ -205,14 +207,14 @@ def with_files(
     if not command.startswith("unskew "):
         return command
     words = shlex.split(command)
-    for at, (before, word) in enumerate(zip(["", *words], words, strict=False)):
+    for index, (before, word) in enumerate(zip(["", *words], words, strict=False)):
         if before == "--run":
             name = word.removesuffix("=FILE")
-            words[at] = f"{name}={shown_path(runs[name])}" if name in runs else word
+            words[index] = f"{name}={shown_path(runs[name])}" if name in runs else word
         elif before.startswith("--") and before in files:
-            words[at] = shown_path(files[before])
+            words[index] = shown_path(files[before])
         elif word == RATINGS:
-            words[at] = shown_path(files.get(word, word))
+            words[index] = shown_path(files.get(word, word))
     end = words.index("-o")
     return shlex.join([*words[:end], *more, *words[end:]])
 
@@ -262,10 +264,10 @@ class GivenData:
         """Whether no command makes the audit again."""
         systems = self.algorithms
         names = systems is None or (
-            not isinstance(systems, Mapping) and all(isinstance(one, str) for one in systems)
+            not isinstance(systems, Mapping) and all(isinstance(system, str) for system in systems)
         )
-        known = isinstance(self.data, str | os.PathLike | Dataset)
-        return not (names and known and is_usual(self.level))
+        is_named = isinstance(self.data, str | os.PathLike | Dataset)
+        return not (names and is_named and is_usual(self.level))
 
     @property
     def path(self) -> str:
@@ -300,9 +302,9 @@ def is_usual(level: Level) -> bool:
     return replace(level, **same) == usual
 
 
-def plan_code(given: GivenData, plan: Plan, ratings: Ratings, choices: Choices) -> str:
+def plan_code(inputs: GivenData, plan: Plan, ratings: Ratings, choices: Choices) -> str:
     """Return code that audits a plan of the user."""
-    data, more = given.arguments(ratings)
+    data, more = inputs.arguments(ratings)
     foreign = ", ".join(_classes_to_define(plan.systems.values()))
     text = plan_toml(plan)
     written = f"r'''\n{text}'''" if "'''" not in text else repr(text)
@@ -319,27 +321,31 @@ def plan_code(given: GivenData, plan: Plan, ratings: Ratings, choices: Choices) 
         'plan, _ = us.read_plan("plan.toml")',
         f"data = {data}",
     ]
-    rest = {"metric": repr(choices.metric), **_stated(choices.stated), **_of_level(given.level)}
-    rest |= {} if choices.tune else {"tune": "False"}
+    arguments = {
+        "metric": repr(choices.metric),
+        **_stated(choices.stated),
+        **_of_level(inputs.level),
+    }
+    arguments |= {} if choices.tune else {"tune": "False"}
     large = replace(choices.large, users=None) if plan.judged_users else choices.large
-    rest |= large.arguments()
-    return "\n".join([*lines, *_call(["data", "plan"], {**more, **rest})])
+    arguments |= large.arguments()
+    return "\n".join([*lines, *_call(["data", "plan"], {**more, **arguments})])
 
 
 def ratings_audit_code(
-    given: GivenData, systems: Mapping[str, Algorithm], ratings: Ratings, choices: Choices
+    inputs: GivenData, systems: Mapping[str, Algorithm], ratings: Ratings, choices: Choices
 ) -> str:
     """Return code that audits systems at a level."""
-    data, more = given.arguments(ratings)
-    foreign = _classes_to_define(systems.values()) if given.algorithms is not None else []
+    data, more = inputs.arguments(ratings)
+    foreign = _classes_to_define(systems.values()) if inputs.algorithms is not None else []
     lines = [
         "import unskew as us",
         "",
         *(f"# {name} is no class of unskew: define it first" for name in foreign),
         f"data = {data}",
     ]
-    arguments = {"algorithms": _systems_code(given.algorithms, systems)}
-    arguments |= {**more, **_of_choices(choices), **_of_level(given.level)}
+    arguments = {"algorithms": _systems_code(inputs.algorithms, systems)}
+    arguments |= {**more, **_of_choices(choices), **_of_level(inputs.level)}
     arguments |= choices.large.arguments()
     arguments |= {} if choices.tune else {"tune": "False"}
     return "\n".join([*lines, *_call(["data", f'"{choices.level}"'], arguments)])
@@ -360,7 +366,7 @@ def _call(positional: Sequence[str], arguments: Mapping[str, str]) -> list[str]:
     named = [f"{key}={value}" for key, value in arguments.items()]
     return [
         "audit = us.audit(",
-        *(f"    {one}," for one in (*positional, *named)),
+        *(f"    {argument}," for argument in (*positional, *named)),
         ")",
         'us.report.save_report(audit, "report.html")',
     ]
@@ -375,7 +381,7 @@ def _of_choices(choices: Choices) -> Arguments:
         value = rule[key]
         if value != default:
             if isinstance(value, Mapping):
-                value = {float(rating): worth for rating, worth in value.items()}
+                value = {float(rating): amount for rating, amount in value.items()}
             arguments[key] = repr(value)
     return {**arguments, **_stated(choices.stated), "seed": str(choices.seed)}
 
@@ -399,14 +405,14 @@ def _read(source: object, path: str) -> str:
     return repr(path) if isinstance(source, str | os.PathLike) else f'us.read_ratings("{path}")'
 
 
-def _systems_code(given: Algorithms, systems: Mapping[str, Algorithm]) -> str:
+def _systems_code(algorithms: Algorithms, systems: Mapping[str, Algorithm]) -> str:
     """Return systems as they were given: names (whose settings are tuned), or objects."""
-    if isinstance(given, Mapping):
-        pairs = (f"{label!r}: {_system_code(one)}" for label, one in given.items())
+    if isinstance(algorithms, Mapping):
+        pairs = (f"{label!r}: {_system_code(system)}" for label, system in algorithms.items())
         return f"{{{', '.join(pairs)}}}"
-    if given is None:
-        return repr([one.name for one in systems.values()])
-    codes = (repr(one) if isinstance(one, str) else _system_code(one) for one in given)
+    if algorithms is None:
+        return repr([system.name for system in systems.values()])
+    codes = (repr(entry) if isinstance(entry, str) else _system_code(entry) for entry in algorithms)
     return f"[{', '.join(codes)}]"
 
 
@@ -417,5 +423,5 @@ def _system_code(system: Algorithm) -> str:
 
 def _classes_to_define(systems: Iterable[Algorithm]) -> list[str]:
     """Return names of classes that are not in the library."""
-    names = (type(one).__name__ for one in systems if type(one) not in ALGORITHMS.values())
+    names = (type(system).__name__ for system in systems if type(system) not in ALGORITHMS.values())
     return list(dict.fromkeys(names))

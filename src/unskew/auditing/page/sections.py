@@ -64,7 +64,7 @@ def document(audit: Measurements) -> Document:
         checklist_section,
         diagnostic_sections.card,
     )
-    whole = Document(
+    report = Document(
         title("title", name=audit.name),
         lead(audit.first_screen),
         tuple(blocks.drawable(make(audit)) for make in parts),
@@ -74,7 +74,7 @@ def document(audit: Measurements) -> Document:
         headline(audit),
         explorer=explorer_of(audit),
     )
-    return replace(whole, glossary=glossary_of(whole))
+    return replace(report, glossary=glossary_of(report))
 
 
 def values_of(audit: Measurements) -> dict[str, object]:
@@ -82,8 +82,11 @@ def values_of(audit: Measurements) -> dict[str, object]:
     screen, measured = audit.first_screen, rates()
     return {
         "verdict": screen.verdict,
-        "first_screen": {one.kind: one.text for one in screen.sentences},
-        "statements": [one.to_dict(rate_values(one.kind, measured)) for one in audit.statements],
+        "first_screen": {sentence.kind: sentence.text for sentence in screen.sentences},
+        "statements": [
+            statement.to_dict(rate_values(statement.kind, measured))
+            for statement in audit.statements
+        ],
     }
 
 
@@ -133,28 +136,28 @@ def _splits(audit: Measurements) -> list[Block]:
     if not audit.splits:
         return []
     rows = [
-        {"split": name} | {key: value for key, value in one.describe().items() if key != "label"}
-        for name, one in audit.splits.items()
+        {"split": name} | {key: value for key, value in split.describe().items() if key != "label"}
+        for name, split in audit.splits.items()
     ]
     table = pl.DataFrame(rows, infer_schema_length=None)
-    counts = [words for name, one in audit.splits.items() for words in _counts(name, one)]
+    counts = [words for name, split in audit.splits.items() for words in _counts(name, split)]
     key = "given split" if audit.evidence.is_given else "splits"
     return [*counts, *blocks.fold("splits fold", [blocks.facts_table(key, table, SPLITS)])]
 
 
-def _counts(name: str, one: SplitCounts) -> list[Words]:
+def _counts(name: str, split: SplitCounts) -> list[Words]:
     """Count test ratings older than training ones, pairs in both parts, and cold users."""
     texts = []
-    if one.before_any_train is not None and one.before_any_train > WORTH_SAYING:
-        texts.append(caption("older", share=f"{one.before_any_train:.1%}", name=name))
-    if one.duplicates:
+    if split.before_any_train is not None and split.before_any_train > WORTH_SAYING:
+        texts.append(caption("older", share=f"{split.before_any_train:.1%}", name=name))
+    if split.duplicates:
         texts.append(
             caption(
-                "in both parts", pairs=counted(one.duplicates, "pair is", "pairs are"), name=name
+                "in both parts", pairs=counted(split.duplicates, "pair is", "pairs are"), name=name
             )
         )
-    if one.cold_users > WORTH_SAYING * one.test_users:
-        count, users = f"{one.cold_users:,}", f"{one.test_users:,}"
+    if split.cold_users > WORTH_SAYING * split.test_users:
+        count, users = f"{split.cold_users:,}", f"{split.test_users:,}"
         texts.append(caption("cold users", count=count, users=users, name=name))
     return [Words(text, "warning") for text in texts]
 
@@ -162,9 +165,9 @@ def _counts(name: str, one: SplitCounts) -> list[Words]:
 def _settings(audit: Measurements) -> list[Block]:
     """Return the settings that tuning chose."""
     rows = [
-        {"system": system, "split": at, "settings": one.text}
-        for at, of_split in enumerate(audit.core.tuned, start=1)
-        for system, one in of_split.items()
+        {"system": system, "split": number, "settings": tuned.text}
+        for number, of_split in enumerate(audit.core.tuned, start=1)
+        for system, tuned in of_split.items()
     ]
     if not rows:
         return []
@@ -181,7 +184,7 @@ def _designs(audit: Measurements) -> Section:
     about = pl.DataFrame(
         {
             "design": list(audit.designs),
-            "title": [panels[one] for one in audit.designs],
+            "title": [panels[design] for design in audit.designs],
             "about": list(audit.designs.values()),
         }
     )
@@ -205,8 +208,8 @@ def _designs(audit: Measurements) -> Section:
     if evidence.core.has_cold:
         cold = evidence.core.cold_table().filter(pl.col("cold") > 0)
         note = caption("cold note")
-        shown = blocks.table("cold", cold, 4, note, metric=audit.metric)
-        content += blocks.fold("cold fold", [shown])
+        table = blocks.table("cold", cold, 4, note, metric=audit.metric)
+        content += blocks.fold("cold fold", [table])
     content += blocks.fold("reach fold", _reach(audit))
     if audit.remarks:
         counts = Words("", "plain", caption("counted"), audit.remarks)
@@ -222,12 +225,12 @@ def _side_by_side(audit: Measurements) -> pl.DataFrame:
     for design in audit.designs:
         part = {row["system"]: row for row in table.filter(design=design).iter_rows(named=True)}
         columns[design] = [
-            f"{cell(part[one]['value'])} ({part[one]['place']})" for one in audit.order()
+            f"{cell(part[system]['value'])} ({part[system]['place']})" for system in audit.order()
         ]
-        known = next(iter(part.values()))["random"]
-        chance.append(None if known is None else cell(known))
+        random = next(iter(part.values()))["random"]
+        chance.append(None if random is None else cell(random))
     names = audit.order()
-    if any(one is not None for one in chance):
+    if any(text is not None for text in chance):
         names = [*names, title("chance row")]
         for design, value in zip(audit.designs, chance, strict=True):
             columns[design].append(value)
@@ -237,11 +240,11 @@ def _side_by_side(audit: Measurements) -> pl.DataFrame:
 def _scores(audit: Measurements) -> list[Block]:
     """Show every number of every design."""
     table = audit.table()
-    known = table["random"].null_count() < table.height
+    has_chance = table["random"].null_count() < table.height
     case = "scores note given" if audit.evidence.is_given else "scores note"
-    note = caption(case if known else f"{case} no chance")
-    shown = table if known else table.drop("random")
-    return [blocks.table("scores", shown, 4, note, metric=audit.metric)]
+    note = caption(case if has_chance else f"{case} no chance")
+    frame = table if has_chance else table.drop("random")
+    return [blocks.table("scores", frame, 4, note, metric=audit.metric)]
 
 
 def _reach(audit: Measurements) -> list[Block]:
@@ -256,13 +259,13 @@ def _reach(audit: Measurements) -> list[Block]:
 def _decisions(audit: Measurements) -> Section:
     contrasts = audit.evidence.contrasts
     content: list[Block] = facts(audit.statements, "target")
-    content += [sentence(one) for one in of_kinds(audit.statements, "equal")]
+    content += [sentence(statement) for statement in of_kinds(audit.statements, "equal")]
     note = caption("decided note")
     content.append(blocks.table("decided", _decided(audit), note=note, metric=audit.metric))
-    every = blocks.table(
+    differences = blocks.table(
         "contrasts", contrasts.display_table(), 4, caption("contrasts note"), metric=audit.metric
     )
-    content += blocks.fold("contrasts fold", [every])
+    content += blocks.fold("contrasts fold", [differences])
     if len(audit.designs) > 1:
         note = caption("consensus note")
         places = blocks.table("consensus", audit.consensus(), 2, note)
@@ -293,7 +296,7 @@ def _decided(audit: Measurements) -> pl.DataFrame:
     """Return a row per pair: under each design, whether the first system is ahead of the other."""
     evidence = audit.evidence
     order = audit.order()
-    pairs = [(a, b) for at, a in enumerate(order) for b in order[at + 1 :]]
+    pairs = [(a, b) for index, a in enumerate(order) for b in order[index + 1 :]]
 
     def decided(a: str, b: str, design: str) -> str:
         if evidence.ahead(a, b, design):
@@ -315,8 +318,8 @@ def _agreement(audit: Measurements) -> list[Block]:
     pairs = agreement.pairs().select("a", "b", "tau", "low", "high", "swaps").drop_nulls("tau")
     if not pairs.height:
         return []
-    drawn = [blocks.picture(agreement.figure)] if len(audit.designs) > 2 else []
-    return [*drawn, blocks.table("agreement", pairs, 2, caption("agreement note"))]
+    figures = [blocks.picture(agreement.figure)] if len(audit.designs) > 2 else []
+    return [*figures, blocks.table("agreement", pairs, 2, caption("agreement note"))]
 
 
 # The ladder
@@ -327,7 +330,7 @@ def _ladder(audit: Measurements) -> Section:
     content: list[Block] = []
     if ladder is not None:
         kinds = ("system-match", "system-opinion")
-        content += [sentence(one) for one in of_kinds(audit.statements, *kinds)]
+        content += [sentence(statement) for statement in of_kinds(audit.statements, *kinds)]
         content.append(blocks.picture(ladder.figure, system_colours(audit.order())))
         content += _floor(ladder)
         pairs = of_kinds(audit.statements, "opinion", "match", "popular", "reason-open")
@@ -341,7 +344,7 @@ def _ladder(audit: Measurements) -> Section:
 def _steps(audit: Measurements, ladder: Ladder) -> list[Block]:
     table = ladder.table()
     names = [name for name, _ in RUNGS]
-    steps = table.select(one for one in table.columns if one not in names)
+    steps = table.select(column for column in table.columns if column not in names)
     precision, note = audit.evidence.precision, caption("ladder note")
     rungs = pl.DataFrame(RUNGS, schema=["rung", title("kept")], orient="row")
     return [
@@ -354,7 +357,9 @@ def _steps(audit: Measurements, ladder: Ladder) -> list[Block]:
 
 def _floor(ladder: Ladder) -> list[Block]:
     """Show the match of popularity itself."""
-    popular = next((one for one in ladder.systems if one.split(" (")[0] == "popularity"), None)
+    popular = next(
+        (system for system in ladder.systems if system.split(" (")[0] == "popularity"), None
+    )
     if popular is None:
         return []
     step = ladder.step("match", popular)

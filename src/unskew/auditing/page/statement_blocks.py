@@ -95,7 +95,7 @@ class Rate:
 
     def worst_of(self, sayings: int) -> WorldRate | None:
         """Return the worst kind of worlds with at least so many sayings; None without any."""
-        return next((one for one in self.by_world if one.sayings >= sayings), None)
+        return next((world for world in self.by_world if world.sayings >= sayings), None)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -139,8 +139,8 @@ class Rates:
             "fingerprint": self.fingerprint,
             "worlds": self.worlds,
             "world_kinds": list(self.world_kinds),
-            "rates": [asdict(one) for one in self.rates.values()],
-            "recognised": [asdict(one) for one in self.recognised],
+            "rates": [asdict(rate) for rate in self.rates.values()],
+            "recognised": [asdict(rate) for rate in self.recognised],
         }
 
 
@@ -155,15 +155,15 @@ def rates(file: Path = FILE) -> Rates | None:
         fingerprint=content["fingerprint"],
         worlds=content["worlds"],
         world_kinds=tuple(content["world_kinds"]),
-        rates={one["kind"]: _rate(one) for one in content["rates"]},
-        recognised=tuple(RecognisedRate(**one) for one in content.get("recognised", ())),
+        rates={entry["kind"]: _rate(entry) for entry in content["rates"]},
+        recognised=tuple(RecognisedRate(**entry) for entry in content.get("recognised", ())),
     )
 
 
 def _rate(plain: Mapping[str, object]) -> Rate:
     values = dict(plain)
     for name in ("by_world", "broken"):
-        values[name] = tuple(WorldRate(**one) for one in values[name])  # type: ignore[attr-defined]
+        values[name] = tuple(WorldRate(**value) for value in values[name])  # type: ignore[attr-defined]
     return Rate(**values)  # type: ignore[arg-type]
 
 
@@ -256,8 +256,8 @@ def rate_values(kind: str, rates: Rates | None) -> dict[str, object] | None:
         "worlds": rate.worlds,
         "rate": rate.rate,
         "interval": [rate.low, rate.high],
-        "by_kind_of_world": {one.world: one.rate for one in rate.by_world},
-        "where_it_fails": {one.world: one.rate for one in rate.broken},
+        "by_kind_of_world": {world.world: world.rate for world in rate.by_world},
+        "where_it_fails": {world.world: world.rate for world in rate.broken},
         "text": rate_sentence(kind, rates),
     }
 
@@ -282,7 +282,7 @@ def rate_sentence(kind: str, rates: Rates | None) -> str:
 
 def conditions_of(kind: str) -> list[str]:
     """Return when sentences of a kind fail: a condition of theirs that does not hold."""
-    return [one.replace("-", " ") for one in KINDS[kind].assumptions]
+    return [assumption.replace("-", " ") for assumption in KINDS[kind].assumptions]
 
 
 def percent(share: float) -> str:
@@ -292,19 +292,19 @@ def percent(share: float) -> str:
 
 def rate_table(statements: Sequence[Statement], rates: Rates | None) -> pl.DataFrame:
     """Return a row per kind among the statements, in the order of the catalogue."""
-    present = {one.kind for one in statements}
+    present = {statement.kind for statement in statements}
     rows = [_row(kind, rates) for kind in KINDS if kind in present]
     table = pl.DataFrame(rows, schema=dict.fromkeys(COLUMNS, pl.String), orient="row")
-    return table.select(one for one in COLUMNS if table[one].null_count() < table.height)
+    return table.select(column for column in COLUMNS if table[column].null_count() < table.height)
 
 
 def _row(kind: str, rates: Rates | None) -> tuple[str | None, ...]:
     rate = rate_of_kind(kind, rates)
     spread = worst = failing = None
     if rate is not None and rate.by_world:
-        each = [one.rate for one in rate.by_world]
-        spread = caption("range", low=percent(min(each)), high=percent(max(each)))
-        worst = rate.by_world[0].world if each[0] > 0 else None
+        shares = [world.rate for world in rate.by_world]
+        spread = caption("range", low=percent(min(shares)), high=percent(max(shares)))
+        worst = rate.by_world[0].world if shares[0] > 0 else None
     if rate is not None and rate.broken:
         failing = caption("failing", world=rate.broken[0].world, rate=percent(rate.broken[0].rate))
     return (
@@ -331,13 +331,13 @@ def sentence(statement: Statement, tone: str = "plain") -> Words:
 
 def of_kinds(statements: Iterable[Statement], *kinds: str) -> list[Statement]:
     """Return the statements of some kinds, in the order of the kinds."""
-    every = list(statements)
-    return [one for kind in kinds for one in every if one.kind == kind]
+    sequence = list(statements)
+    return [statement for kind in kinds for statement in sequence if statement.kind == kind]
 
 
 def facts(statements: Iterable[Statement], *kinds: str) -> list[Block]:
     """Return what was done and counted: nothing that could be wrong in a world."""
-    texts = tuple(one.text for one in of_kinds(statements, *kinds))
+    texts = tuple(statement.text for statement in of_kinds(statements, *kinds))
     return [Words("", points=texts)] if len(texts) > 1 else [Words(text) for text in texts]
 
 
@@ -345,33 +345,36 @@ def lead(screen: FirstScreen) -> tuple[Words, ...]:
     """Return what comes first: the verdict, and up to three sentences."""
     return (
         Words(title("verdict", verdict=screen.verdict), "verdict"),
-        *(sentence(one, TONES.get(one.role, "plain")) for one in screen.sentences),
+        *(
+            sentence(statement, TONES.get(statement.role, "plain"))
+            for statement in screen.sentences
+        ),
     )
 
 
-def pair_blocks(statements: Sequence[Statement], pair: Sequence[str], most: int) -> list[Block]:
+def pair_blocks(statements: Sequence[Statement], pair: Sequence[str], limit: int) -> list[Block]:
     """Return the statements about the two systems of the finding; those about others folded."""
-    every = [one for one in statements if one.role in TWO_SYSTEMS]
-    first = [one for one in every if set(one.subjects) == set(pair)]
+    pairwise = [statement for statement in statements if statement.role in TWO_SYSTEMS]
+    first = [statement for statement in pairwise if set(statement.subjects) == set(pair)]
     content: list[Block] = []
     if first:
         a, b = pair
-        content.append(statement_table(title("pair", a=a, b=b), first[:most]))
-    if len(every) > len(first):
+        content.append(statement_table(title("pair", a=a, b=b), first[:limit]))
+    if len(pairwise) > len(first):
         note = ""
-        if len(every) > most:
-            note = caption("rows cut", shown=most, count=f"{len(every):,}")
-        table = statement_table(title("pairs"), every[:most], note)
-        content.append(Fold(title("all pairs", count=f"{len(every):,}"), (table,)))
+        if len(pairwise) > limit:
+            note = caption("rows cut", shown=limit, count=f"{len(pairwise):,}")
+        table = statement_table(title("pairs"), pairwise[:limit], note)
+        content.append(Fold(title("all pairs", count=f"{len(pairwise):,}"), (table,)))
     return content
 
 
 def statement_table(name: str, statements: Sequence[Statement], note: str = "") -> Table:
     """Return statements as a table, whose kinds lead to their rates."""
-    rows = [(KIND_LABELS[one.kind], one.text) for one in statements]
+    rows = [(KIND_LABELS[statement.kind], statement.text) for statement in statements]
     names = heads(("kind", "statement")).values()
     frame = pl.DataFrame(rows, schema=dict.fromkeys(names, pl.String), orient="row")
-    links = {(at, 0): anchor_of(one.kind) for at, one in enumerate(statements)}
+    links = {(row, 0): anchor_of(statement.kind) for row, statement in enumerate(statements)}
     return Table(name, frame, note=note, links=links)
 
 
@@ -379,7 +382,7 @@ def rates_block(statements: Sequence[Statement], rates: Rates | None) -> Table:
     """Return how often sentences of each kind of this report are wrong; a row for every link."""
     frame = rate_table(statements, rates)
     anchors = tuple(anchor_of(kind) for kind in frame["kind"])
-    shown = frame.with_columns(pl.col("kind").replace_strict(KIND_LABELS)).rename(
+    table = frame.with_columns(pl.col("kind").replace_strict(KIND_LABELS)).rename(
         heads(frame.columns)
     )
-    return Table(title("rates"), shown, note=caption("rates note"), anchors=anchors)
+    return Table(title("rates"), table, note=caption("rates note"), anchors=anchors)

@@ -69,7 +69,7 @@ class Evidence:
     ladder: Ladder | None = None
     liked: LikedShares | None = None
     """How often judged recommendations are liked; None where nothing can be disliked."""
-    shown: RandomSlice | None = None
+    random_slice: RandomSlice | None = None
     """The same on randomly shown items, where there are any."""
     references: tuple[str, ...] = ()
     """Systems that were added to compare with."""
@@ -108,7 +108,7 @@ class Evidence:
             self.contrasts.means[self.common],
             -1 if self.contrasts.better == "lower" else 1,
         )
-        return tuple(sorted(self.core.systems, key=lambda one: -sign * means[one]))
+        return tuple(sorted(self.core.systems, key=lambda system: -sign * means[system]))
 
     @property
     def leader(self) -> str:
@@ -134,13 +134,13 @@ class Evidence:
 
     def nearest(self, a: str) -> str:
         """Return the system that comes nearest to another under the common design."""
-        others = [one for one in self.order if one != a]
+        others = [system for system in self.order if system != a]
         return min(others, key=lambda b: self.contrast(a, b).difference)
 
     @property
     def levelled_design(self) -> str | None:
         """The design that levels popularity by drawing test ratings against it."""
-        return next((one for one in ("skew", "wtd-h") if one in self.core.designs), None)
+        return next((design for design in ("skew", "wtd-h") if design in self.core.designs), None)
 
     def critical(self, error: float) -> float:
         """Return the z that is passed by chance in any pair of systems with this probability."""
@@ -153,9 +153,9 @@ class Evidence:
             return None
         key = (a, b, levelled)
         if key not in self._liked_pairs:
-            turned = self._liked_pairs.get((b, a, levelled))
+            reverse = self._liked_pairs.get((b, a, levelled))
             self._liked_pairs[key] = (
-                self.liked.pair(a, b, levelled=levelled) if turned is None else turned.turned()
+                self.liked.pair(a, b, levelled=levelled) if reverse is None else reverse.turned()
             )
         pair = self._liked_pairs[key]
         return None if pair.value is None else pair
@@ -180,22 +180,26 @@ class Evidence:
         """By system: the places of all its lists, down to the cutoff."""
         k = self.core.k
         return {
-            system: sum(int(np.minimum(one.runs[system].depth, k).sum()) for one in self.core.lists)
+            system: sum(
+                int(np.minimum(part.runs[system].depth, k).sum()) for part in self.core.lists
+            )
             for system in self.core.systems
         }
 
     @cached_property
     def _train_share(self) -> float:
-        trained = sum(one.train_size for one in self.core.lists)
-        return trained / (trained + sum(one.test_size for one in self.core.lists))
+        trained = sum(part.train_size for part in self.core.lists)
+        return trained / (trained + sum(part.test_size for part in self.core.lists))
 
     def shown_pair(self, a: str, b: str) -> RandomDifference | None:
         """Return by how much more randomly shown items in a's lists are liked than in b's."""
-        if self.shown is None:
+        if self.random_slice is None:
             return None
         if (a, b) not in self._shown_pairs:
-            turned = self._shown_pairs.get((b, a))
-            self._shown_pairs[a, b] = self.shown.pair(a, b) if turned is None else turned.turned()
+            reverse = self._shown_pairs.get((b, a))
+            self._shown_pairs[a, b] = (
+                self.random_slice.pair(a, b) if reverse is None else reverse.turned()
+            )
         pair = self._shown_pairs[a, b]
         return None if pair.value is None else pair
 
@@ -300,7 +304,7 @@ def evidence_of(
         contrasts=compared,
         ladder=_attempt(attempts, "ladder", lambda: _ladder(core)),
         liked=_attempt(attempts, "liked shares", lambda: _liked(core)),
-        shown=_attempt(attempts, "random slice", lambda: _shown(core, random)),
+        random_slice=_attempt(attempts, "random slice", lambda: _shown(core, random)),
         references=references,
         margin=margin,
         smallest=smallest,

@@ -52,7 +52,7 @@ class FirstScreen:
     def sentences(self) -> tuple[Statement, ...]:
         """The finding, the reason and the next step, as far as there are any."""
         parts = (self.finding, self.reason, self.next_step)
-        return tuple(one for one in parts if one is not None)
+        return tuple(part for part in parts if part is not None)
 
 
 def first_screen(evidence: Evidence, statements: Sequence[Statement]) -> FirstScreen:
@@ -63,9 +63,9 @@ def first_screen(evidence: Evidence, statements: Sequence[Statement]) -> FirstSc
     steps: Sequence[str] = NEXT_STEPS
     is_lead = finding.kind not in ("undecided", "depends")
     if finding.kind == "undecided":
-        some = [one for one in statements if one.kind == "ahead-of-some"]
+        leads = [statement for statement in statements if statement.kind == "ahead-of-some"]
         reason = _first(statements, ["ahead-elsewhere"], [(a, b), (b, a)]) or next(
-            (one for one in some if {a, b} & {*one.subjects}), None
+            (statement for statement in leads if {a, b} & {*statement.subjects}), None
         )
         steps = (*LIKED, "more-users")
     elif finding.kind == "depends":
@@ -96,10 +96,16 @@ def _finding(evidence: Evidence, statements: Sequence[Statement]) -> Statement:
     of_user = _between_given(evidence, statements)
     if of_user is not None:
         return of_user
-    turned = [one for one in statements if one.kind == "depends" and leader in one.subjects]
-    if turned:
-        return turned[0]
-    finding = next(one for kind in FINDINGS[1:] for one in statements if one.kind == kind)
+    reversals = [
+        statement
+        for statement in statements
+        if statement.kind == "depends" and leader in statement.subjects
+    ]
+    if reversals:
+        return reversals[0]
+    finding = next(
+        statement for kind in FINDINGS[1:] for statement in statements if statement.kind == kind
+    )
     pair = _given_pair(evidence)
     if finding.kind != "undecided" or pair is None:
         return finding
@@ -108,10 +114,10 @@ def _finding(evidence: Evidence, statements: Sequence[Statement]) -> Statement:
 
 def _given_pair(evidence: Evidence) -> Subjects | None:
     """Return the user's own two best lists, where references stand beside."""
-    given = [one for one in evidence.order if one not in evidence.references]
-    if not evidence.references or len(given) < 2:
+    systems = [system for system in evidence.order if system not in evidence.references]
+    if not evidence.references or len(systems) < 2:
         return None
-    return (given[0], given[1])
+    return (systems[0], systems[1])
 
 
 def _between_given(evidence: Evidence, statements: Sequence[Statement]) -> Statement | None:
@@ -145,9 +151,13 @@ def _pair_of(evidence: Evidence, finding: Statement) -> Subjects:
 def _liked_above(statements: Sequence[Statement], leader: str) -> Statement | None:
     """Return the clearest statement that some system is liked more than the leader."""
     for kind in LIKED:
-        above = [one for one in statements if one.kind == kind and one.subjects[1:] == (leader,)]
+        above = [
+            statement
+            for statement in statements
+            if statement.kind == kind and statement.subjects[1:] == (leader,)
+        ]
         if above:
-            return max(above, key=lambda one: one.value or 0.0)
+            return max(above, key=lambda statement: statement.value or 0.0)
     return None
 
 
@@ -156,6 +166,11 @@ def _first(
 ) -> Statement | None:
     """Return the first statement of these kinds, in their order, about one of the pairs."""
     return next(
-        (one for kind in kinds for one in statements if one.kind == kind and one.subjects in pairs),
+        (
+            statement
+            for kind in kinds
+            for statement in statements
+            if statement.kind == kind and statement.subjects in pairs
+        ),
         None,
     )

@@ -27,9 +27,11 @@ def step(evidence: Evidence, name: str, subjects: Subjects) -> Step | None:
     return evidence.step(name, *subjects)
 
 
-def is_clear(one: Step | None, z: float, t: float) -> bool:
+def is_clear(part: Step | None, z: float, t: float) -> bool:
     """Tell whether a step is beyond its null, and beyond the variation over users."""
-    return one is not None and one.z is not None and one.z > z and one.t is not None and one.t > t
+    return (
+        part is not None and part.z is not None and part.z > z and part.t is not None and part.t > t
+    )
 
 
 def matches(evidence: Evidence, subjects: Subjects) -> bool:
@@ -46,18 +48,18 @@ def predicts_opinion(evidence: Evidence, subjects: Subjects) -> bool:
     )
 
 
-def ends(one: Step) -> tuple[float, float]:
+def ends(part: Step) -> tuple[float, float]:
     """Return the interval of a step; an endless one where there is none."""
-    return (-1.0 if one.low is None else one.low, 1.0 if one.high is None else one.high)
+    return (-1.0 if part.low is None else part.low, 1.0 if part.high is None else part.high)
 
 
-def _digits(one: Step) -> int:
-    low, high = ends(one)
+def _digits(part: Step) -> int:
+    low, high = ends(part)
     return decimals((high - low) / 2)
 
 
-def _shown(one: Step) -> str:
-    return with_interval(one.value, *ends(one))
+def _shown(part: Step) -> str:
+    return with_interval(part.value, *ends(part))
 
 
 def _led_pairs(evidence: Evidence) -> Iterator[Subjects]:
@@ -65,14 +67,14 @@ def _led_pairs(evidence: Evidence) -> Iterator[Subjects]:
     if evidence.ladder is None:
         return
     for pair in evidence.pairs:
-        lead = step(evidence, "lead", pair)
-        if evidence.ahead(*pair) and lead is not None and ends(lead)[0] > 0:
+        gap = step(evidence, "lead", pair)
+        if evidence.ahead(*pair) and gap is not None and ends(gap)[0] > 0:
             yield pair
 
 
 def _systems(evidence: Evidence) -> Iterator[Subjects]:
     if evidence.ladder is not None:
-        yield from ((one,) for one in evidence.order)
+        yield from ((system,) for system in evidence.order)
 
 
 # Pairs
@@ -80,29 +82,29 @@ def _systems(evidence: Evidence) -> Iterator[Subjects]:
 
 def is_popular(evidence: Evidence, subjects: Subjects) -> bool:
     """Tell whether a lead is one of numbers of likes: the match adds next to nothing to it."""
-    match, lead = step(evidence, "match", subjects), step(evidence, "lead", subjects)
-    if match is None or lead is None or lead.value <= 0 or matches(evidence, subjects):
+    match, gap = step(evidence, "match", subjects), step(evidence, "lead", subjects)
+    if match is None or gap is None or gap.value <= 0 or matches(evidence, subjects):
         return False
     limits = evidence.thresholds
     return (
-        match.value <= limits.popular_share * lead.value
-        and ends(match)[1] <= limits.popular_bound * lead.value
+        match.value <= limits.popular_share * gap.value
+        and ends(match)[1] <= limits.popular_bound * gap.value
         and not (match.z is not None and match.z > limits.match_z)
     )
 
 
 def _word_popular(evidence: Evidence, subjects: Subjects) -> Statement:
     a, b = subjects
-    lead, match = step(evidence, "lead", subjects), step(evidence, "match", subjects)
-    assert lead is not None
+    gap, match = step(evidence, "lead", subjects), step(evidence, "match", subjects)
+    assert gap is not None
     assert match is not None
-    digits = _digits(lead)
-    dealt = signed(lead.value - match.value, digits)
+    digits = _digits(gap)
+    dealt = signed(gap.value - match.value, digits)
     return Statement(
         kind="popular",
         subjects=subjects,
         text=(
-            f"{a} leads {b} by {_shown(lead)} in {evidence.precision}. Assigning the same likes "
+            f"{a} leads {b} by {_shown(gap)} in {evidence.precision}. Assigning the same likes "
             f"at random, with the number of likes of each item and each user kept, gives {dealt} "
             "of this lead; a match of users and items adds nothing visible."
         ),
@@ -115,15 +117,15 @@ def _word_popular(evidence: Evidence, subjects: Subjects) -> Statement:
 
 def _is_small_match(statement: Statement, truth: KnownTruth) -> bool:
     a, b = statement.subjects
-    lead = truth.lead(statement.designs[0], a, b)
-    return truth.match(a, b) <= 0.5 * max(lead, 0.0)
+    gap = truth.lead(statement.designs[0], a, b)
+    return truth.match(a, b) <= 0.5 * max(gap, 0.0)
 
 
 def _word_match(evidence: Evidence, subjects: Subjects) -> Statement:
     a, b = subjects
-    match, lead = step(evidence, "match", subjects), step(evidence, "lead", subjects)
+    match, gap = step(evidence, "match", subjects), step(evidence, "lead", subjects)
     assert match is not None
-    assert lead is not None
+    assert gap is not None
     digits = _digits(match)
     return Statement(
         kind="match",
@@ -131,7 +133,7 @@ def _word_match(evidence: Evidence, subjects: Subjects) -> Statement:
         text=(
             f"The lists of {a} match users with the items they rated and liked better than those "
             f"of {b}, beyond what numbers of likes explain: {_shown(match)}, where the lead is "
-            f"{signed(lead.value, digits)}. {CANNOT_TELL}"
+            f"{signed(gap.value, digits)}. {CANNOT_TELL}"
         ),
         role="reason",
         value=match.value,
@@ -304,7 +306,7 @@ def _statement(kind: str, text: str, subjects: Subjects = ()) -> Statement:
 
 
 def _word_tuned(evidence: Evidence, subjects: Subjects) -> Statement:
-    tried = max(one.tried for of_split in evidence.core.tuned for one in of_split.values())
+    tried = max(tuned.tried for of_split in evidence.core.tuned for tuned in of_split.values())
     systems = list(evidence.core.tuned[0])
     text = (
         f"Tuned with {tried} settings each on a validation part of the training ratings of every "
@@ -341,8 +343,8 @@ def _word_untuned(evidence: Evidence, subjects: Subjects) -> Statement:
 
 
 def _cold_designs(evidence: Evidence) -> Iterator[Subjects]:
-    for one in evidence.core.designs:
-        yield (one,)
+    for design in evidence.core.designs:
+        yield (design,)
 
 
 def _share_cold(evidence: Evidence, design: str) -> tuple[int, int]:
@@ -382,24 +384,26 @@ def _left_out(
     reason: Literal["identical", "degenerate"],
 ) -> Callable[[Evidence], Iterator[Subjects]]:
     def subjects(evidence: Evidence) -> Iterator[Subjects]:
-        for name, one in evidence.core.left_out.items():
-            if one.reason == reason:
+        for name, design in evidence.core.left_out.items():
+            if design.reason == reason:
                 yield (name,)
 
     return subjects
 
 
 def _word_identical(evidence: Evidence, subjects: Subjects) -> Statement:
-    one = evidence.core.left_out[subjects[0]]
-    text = f"{subjects[0]} gives the same numbers as {one.same_as}, so the two count as one design."
+    design = evidence.core.left_out[subjects[0]]
+    text = (
+        f"{subjects[0]} gives the same numbers as {design.same_as}, so the two count as one design."
+    )
     return Statement(
         kind="same-design", subjects=(), text=text, role="procedure", designs=(subjects[0],)
     )
 
 
 def _word_degenerate(evidence: Evidence, subjects: Subjects) -> Statement:
-    one = evidence.core.left_out[subjects[0]]
-    text = f"{subjects[0]} is left out of all comparisons: {one.why}."
+    design = evidence.core.left_out[subjects[0]]
+    text = f"{subjects[0]} is left out of all comparisons: {design.why}."
     return Statement(
         kind="degenerate-design", subjects=(), text=text, role="procedure", designs=(subjects[0],)
     )

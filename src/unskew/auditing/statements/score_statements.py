@@ -71,7 +71,9 @@ def _leader_and_others(evidence: Evidence) -> Iterator[Subjects]:
 
 
 def _designs_led(evidence: Evidence) -> tuple[str, ...]:
-    return tuple(one for one in evidence.designs if evidence.ahead_of_all(evidence.leader, one))
+    return tuple(
+        design for design in evidence.designs if evidence.ahead_of_all(evidence.leader, design)
+    )
 
 
 def _contradicted(evidence: Evidence) -> bool:
@@ -106,26 +108,25 @@ def _word_leads(evidence: Evidence, subjects: Subjects) -> Statement:
     nearest = evidence.nearest(leader)
     contrast = evidence.contrast(leader, nearest)
     led = _designs_led(evidence)
-    everywhere, several = led == evidence.designs, len(evidence.designs) > 1
-    if everywhere and several:
+    everywhere, is_multiple = led == evidence.designs, len(evidence.designs) > 1
+    if everywhere and is_multiple:
         where = f"under {'both' if len(led) == 2 else f'all {len(led)}'} distinct designs"
     else:
         where = phrase(evidence.common)
-    lead = shown_lead(contrast)
+    gap = shown_lead(contrast)
     text = f"{leader} leads {_others_phrase(others)} {where}"
-    text += f": {lead}" if others == 1 else f"; nearest {nearest}, {lead}"
-    if everywhere and several:
+    text += f": {gap}" if others == 1 else f"; nearest {nearest}, {gap}"
+    if everywhere and is_multiple:
         text += f" {phrase(evidence.common)}"
     text += f" ({evidence.metric})."
     if not everywhere:
-        rest = len(evidence.designs) - len(led)
-        verb = "leaves" if rest == 1 else "leave"
-        text += (
-            f" {rest} of {len(evidence.designs)} designs {verb} the order open; none reverses it."
-        )
+        open_count = len(evidence.designs) - len(led)
+        verb = "leaves" if open_count == 1 else "leave"
+        text += f" {open_count} of {len(evidence.designs)} designs {verb} the order open; "
+        text += "none reverses it."
     return Statement(
         kind="leads" if everywhere else "leads-here",
-        subjects=(leader, *(one for one in evidence.order if one != leader)),
+        subjects=(leader, *(system for system in evidence.order if system != leader)),
         text=opening(evidence, text),
         role="finding",
         value=contrast.difference,
@@ -139,10 +140,10 @@ def _word_leads(evidence: Evidence, subjects: Subjects) -> Statement:
 
 def _turns(evidence: Evidence, a: str, b: str) -> str | None:
     """Return the design under which b is ahead of a most clearly; None if there is none."""
-    turned = [one for one in evidence.designs if evidence.ahead(b, a, one)]
-    if not turned:
+    designs = [design for design in evidence.designs if evidence.ahead(b, a, design)]
+    if not designs:
         return None
-    return max(turned, key=lambda one: _clearness(evidence.contrast(b, a, one)))
+    return max(designs, key=lambda design: _clearness(evidence.contrast(b, a, design)))
 
 
 def _clearness(contrast: Contrast) -> float:
@@ -151,13 +152,13 @@ def _clearness(contrast: Contrast) -> float:
 
 def _stands(evidence: Evidence, a: str, b: str) -> str | None:
     """Return the design under which a is ahead of b: the common one if it is one of them."""
-    return next((one for one in evidence.designs if evidence.ahead(a, b, one)), None)
+    return next((design for design in evidence.designs if evidence.ahead(a, b, design)), None)
 
 
 def _ordered_pairs(evidence: Evidence) -> Iterator[Subjects]:
     """Yield each pair once: the one that is ahead under the first design that tells is first."""
-    for at, a in enumerate(evidence.order):
-        for b in evidence.order[at + 1 :]:
+    for index, a in enumerate(evidence.order):
+        for b in evidence.order[index + 1 :]:
             yield (a, b)
 
 
@@ -241,7 +242,7 @@ def _within_interval(statement: Statement, truth: KnownTruth) -> bool:
 
 def _behind(evidence: Evidence) -> tuple[str, ...]:
     """Return the systems that the leader is ahead of under the common design."""
-    return tuple(one for one in evidence.order[1:] if evidence.ahead(evidence.leader, one))
+    return tuple(system for system in evidence.order[1:] if evidence.ahead(evidence.leader, system))
 
 
 def _leader_and_rest(evidence: Evidence) -> Iterator[Subjects]:
@@ -253,15 +254,15 @@ def _is_ahead_of_some(evidence: Evidence, subjects: Subjects) -> bool:
 
 
 def _word_ahead_of_some(evidence: Evidence, subjects: Subjects) -> Statement:
-    leader, *rest = subjects
-    nearest = min(rest, key=lambda one: evidence.contrast(leader, one).difference)
+    leader, *others = subjects
+    nearest = min(others, key=lambda system: evidence.contrast(leader, system).difference)
     contrast = evidence.contrast(leader, nearest)
-    text = f"{leader} is ahead of {names(rest)} {phrase(evidence.common)}"
-    text += f"; nearest {nearest}, {shown_lead(contrast)}." if len(rest) > 1 else ""
+    text = f"{leader} is ahead of {names(others)} {phrase(evidence.common)}"
+    text += f"; nearest {nearest}, {shown_lead(contrast)}." if len(others) > 1 else ""
     return Statement(
         kind="ahead-of-some",
         subjects=subjects,
-        text=text if len(rest) > 1 else f"{text}: {shown_lead(contrast)}.",
+        text=text if len(others) > 1 else f"{text}: {shown_lead(contrast)}.",
         role="reason",
         value=contrast.difference,
         interval=interval_of(contrast),

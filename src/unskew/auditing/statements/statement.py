@@ -99,7 +99,7 @@ class Statement:
             "value": self.value,
             "interval": None if self.interval is None else list(self.interval),
             "text": self.text,
-            "assumptions": [CONDITIONS[one] for one in self.assumptions],
+            "assumptions": [CONDITIONS[assumption] for assumption in self.assumptions],
             "false_rate": false_rate,
         }
 
@@ -133,7 +133,9 @@ class Kind:
 
     def is_false(self, statement: Statement, truth: KnownTruth) -> bool | None:
         """Tell whether a world refutes it; None where one of its conditions does not hold."""
-        if self.is_true is None or any(truth.broken(one) for one in statement.assumptions):
+        if self.is_true is None or any(
+            truth.broken(assumption) for assumption in statement.assumptions
+        ):
             return None
         return not self.is_true(statement, truth)
 
@@ -161,14 +163,14 @@ def phrase(design: str) -> str:
     return PHRASES.get(design, f"under {design}")
 
 
-def names(items: Sequence[str], most: int = 4) -> str:
-    """Return names in a row: `a, b and c`; beyond `most` the others are counted."""
-    shown = list(items[:most])
-    if len(items) > most:
-        shown.append(f"{len(items) - most} more")
-    if len(shown) < 2:
-        return "".join(shown)
-    return f"{', '.join(shown[:-1])} and {shown[-1]}"
+def names(items: Sequence[str], limit: int = 4) -> str:
+    """Return names in a row: `a, b and c`; beyond `limit` the others are counted."""
+    labels = list(items[:limit])
+    if len(items) > limit:
+        labels.append(f"{len(items) - limit} more")
+    if len(labels) < 2:
+        return "".join(labels)
+    return f"{', '.join(labels[:-1])} and {labels[-1]}"
 
 
 def capital(text: str, systems: Sequence[str] = ()) -> str:
@@ -202,7 +204,7 @@ def with_interval(value: float, low: float, high: float) -> str:
     """Return `+.012 [.006, .018]`."""
     digits = decimals((high - low) / 2)
     # An end beside 0 shows on which side of it it lies.
-    while digits < MOST_DIGITS and any(one and not round(one, digits) for one in (low, high)):
+    while digits < MOST_DIGITS and any(bound and not round(bound, digits) for bound in (low, high)):
         digits += 1
     return f"{signed(value, digits)} [{number(low, digits)}, {number(high, digits)}]"
 
@@ -216,8 +218,8 @@ def points(value: float) -> str:
 
 def about(count: float) -> str:
     """Return a count with two leading digits: `about 1,400`."""
-    whole = max(math.ceil(count), 1)
-    if whole >= 100:
-        step = 10 ** (len(str(whole)) - 2)
-        whole = math.ceil(whole / step) * step
-    return f"about {whole:,}"
+    rounded = max(math.ceil(count), 1)
+    if rounded >= 100:
+        step = 10 ** (len(str(rounded)) - 2)
+        rounded = math.ceil(rounded / step) * step
+    return f"about {rounded:,}"

@@ -51,7 +51,7 @@ def liked_more(evidence: Evidence, subjects: Subjects) -> bool:
 def _whatever_the_habit(evidence: Evidence, subjects: Subjects) -> bool:
     """Tell whether a stays above b however more readily people rate what they like."""
     for habit in HABITS:
-        first, second = (evidence.unrated_liking(one, habit) for one in subjects)
+        first, second = (evidence.unrated_liking(subject, habit) for subject in subjects)
         if first is not None and second is not None and first <= second:
             return False
     return True

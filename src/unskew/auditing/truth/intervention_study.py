@@ -81,16 +81,16 @@ class InterventionStudy(Result):
         for system in self.systems:
             true = values[TRUE][system]
             for name in self.sets:
-                own = values[name][system]
-                error, low, high = _relative(own, true, self.level)
-                each = [100 * (v - t) / t for v, t in zip(own, true, strict=True) if t]
-                spread = float(np.std(each, ddof=1)) if len(each) > 1 else None
+                observed = values[name][system]
+                error, low, high = _relative(observed, true, self.level)
+                errors = [100 * (v - t) / t for v, t in zip(observed, true, strict=True) if t]
+                spread = float(np.std(errors, ddof=1)) if len(errors) > 1 else None
                 rows.append(
                     {
                         "system": system,
                         "set": name,
                         "true": float(true.mean()),
-                        "value": float(own.mean()),
+                        "value": float(observed.mean()),
                         "error": error,
                         "low": low,
                         "high": high,
@@ -117,21 +117,21 @@ class InterventionStudy(Result):
             Systems to leave out, as table 4 leaves out MF.
         """
         left_out = (without,) if isinstance(without, str) else tuple(without)
-        for one in left_out:
-            choose("system", one, self.systems)
-        kept = [one for one in self.systems if one not in left_out]
-        if len(kept) < 2:
+        for label in left_out:
+            choose("system", label, self.systems)
+        systems = [system for system in self.systems if system not in left_out]
+        if len(systems) < 2:
             raise SettingError("an order needs at least two systems")
         values = self._values(metric)
-        true = np.array([values[TRUE][system] for system in kept])
+        true = np.array([values[TRUE][system] for system in systems])
         rows = []
         for name in self.sets:
-            own = np.array([values[name][system] for system in kept])
-            whole = kendall_test(own.mean(axis=1), true.mean(axis=1))
-            each = [kendall_test(a, b).value for a, b in zip(own.T, true.T, strict=True)]
-            known = [one for one in each if not math.isnan(one)]
-            mean = math.fsum(known) / len(known) if known else None
-            rows.append({"set": name, "tau": whole.value, "p": whole.p, "mean_tau": mean})
+            observed = np.array([values[name][system] for system in systems])
+            overall = kendall_test(observed.mean(axis=1), true.mean(axis=1))
+            taus = [kendall_test(a, b).value for a, b in zip(observed.T, true.T, strict=True)]
+            finite = [tau for tau in taus if not math.isnan(tau)]
+            mean = math.fsum(finite) / len(finite) if finite else None
+            rows.append({"set": name, "tau": overall.value, "p": overall.p, "mean_tau": mean})
         return pl.DataFrame(rows)
 
     def figure(self, metric: str | None = None) -> Figure:
@@ -169,10 +169,10 @@ class InterventionStudy(Result):
     def _values(self, metric: str | None) -> dict[str, dict[str, Any]]:
         names = self.rows["metric"].unique(maintain_order=True).to_list()
         label = choose("metric", metric or names[0], names)
-        own = self.rows.filter(pl.col("metric") == label).sort("repetition", maintain_order=True)
+        rows = self.rows.filter(pl.col("metric") == label).sort("repetition", maintain_order=True)
         return {
             name: {
-                system: own.filter(set=name, system=system)["value"].to_numpy()
+                system: rows.filter(set=name, system=system)["value"].to_numpy()
                 for system in self.systems
             }
             for name in (TRUE, *self.sets)
@@ -185,7 +185,7 @@ def carraro2020_systems(liked: float = 4.0) -> dict[str, tuple[Algorithm, Grid]]
     MF is RankSys's, whose λ counts twice: `PZT` takes the doubled values. The asymmetry of
     IB_KNN's cosine is not published; 1 comes near the published values on Coat.
     """
-    doubled = [2 * one for one in (0.001, 0.006, 0.01, 0.06, 0.1, 0.6)]
+    doubled = [2 * value for value in (0.001, 0.006, 0.01, 0.06, 0.1, 0.6)]
     neighbours = {"k": list(range(10, 101, 10))}
     return {
         "PosPop": (PositivePopularity(liked), {}),
@@ -280,17 +280,19 @@ def intervention_study(
     """
     rule = Relevance(above=3, gain="exponential") if relevance is None else as_relevance(relevance)
     pairs = carraro2020_systems() if systems is None else systems
-    named = {name: one if isinstance(one, tuple) else (one, {}) for name, one in pairs.items()}
+    named = {
+        name: entry if isinstance(entry, tuple) else (entry, {}) for name, entry in pairs.items()
+    }
     designs = carraro2020_interventions() if interventions is None else list(interventions)
-    kinds = [one.kind for one in designs]
-    labels = [one.kind if kinds.count(one.kind) == 1 else repr(one) for one in designs]
+    kinds = [design.kind for design in designs]
+    labels = [design.kind if kinds.count(design.kind) == 1 else repr(design) for design in designs]
     if not designs or len(set(labels)) < len(labels):
         raise SettingError(f"give at least two interventions, each once; got {labels}")
     choose("overlap", overlap, sources.OVERLAP)
     as_count("repetitions", repetitions)
     if as_share("weights", weights) + as_share("validation", validation) >= 1:
         raise SettingError(f"weights={weights} and validation={validation} leave nothing to judge")
-    parts = [one if isinstance(one, Ratings) else read_ratings(one) for one in (mnar, mar)]
+    parts = [part if isinstance(part, Ratings) else read_ratings(part) for part in (mnar, mar)]
     biased, random = under_one_numbering(*parts)
     experiment = _Experiment(
         biased=biased,
@@ -299,7 +301,7 @@ def intervention_study(
         interventions=dict(zip(labels, designs, strict=True)),
         # How a plan scores; its systems are not run.
         plan=Plan(
-            algorithms={name: one for name, (one, _) in named.items()},
+            algorithms={name: algorithm for name, (algorithm, _) in named.items()},
             relevance=rule,
             metrics=tuple(metrics),
             users=users,
@@ -315,11 +317,11 @@ def intervention_study(
         done.append(experiment.repeat(number))
         if progress is not None:
             progress(number + 1, repetitions)
-    chosen = [row for one in done for row in one.chosen]
+    chosen = [row for repetition in done for row in repetition.chosen]
     return InterventionStudy(
-        pl.DataFrame([row for one in done for row in one.rows]),
+        pl.DataFrame([row for repetition in done for row in repetition.rows]),
         pl.DataFrame(chosen, infer_schema_length=None, strict=False),
-        pl.DataFrame([one.facts for one in done]),
+        pl.DataFrame([repetition.facts for repetition in done]),
         tuple(named),
         tuple(labels),
         level,
@@ -371,8 +373,8 @@ class _Experiment:
             sets[label] = Split(train, design.sample(split.test, train, learnt, seed=seed).ratings)
         rows = [
             {"repetition": number, "set": label, **row}
-            for label, one in sets.items()
-            for row in self._means(one, models)
+            for label, test_split in sets.items()
+            for row in self._means(test_split, models)
         ]
         facts = {
             "repetition": number,
@@ -430,21 +432,21 @@ def _tuned(
         raise SettingError(f"{name}: its grid has a setting without values")
     train = validation.train
 
-    def fit(one: Algorithm) -> Model:
-        return one.fit(train, generator(seed, "fit", name, digest_of(one.draw_key)))
+    def fit(system: Algorithm) -> Model:
+        return system.fit(train, generator(seed, "fit", name, digest_of(system.draw_key)))
 
     if len(tried) == 1:
         return fit(tried[0]), {}
     lists = AllItems().lists(validation, plan.relevance)
     first = replace(plan, metrics=[next(iter(plan.metrics))])
-    best, least = tried[0], -math.inf
-    for one in tried:  # one at a time: models can be large
-        score = sources.scores_on(lists, {name: fit(one)}, first).averages()[name]
+    best, highest = tried[0], -math.inf
+    for candidate in tried:  # one at a time: models can be large
+        score = sources.scores_on(lists, {name: fit(candidate)}, first).averages()[name]
         value = next(iter(score.values())).value
-        if value > least:
-            best, least = one, value
+        if value > highest:
+            best, highest = candidate, value
     settings = {key: getattr(best, key) for key in grid}
-    return fit(best), {**settings, "validation": least}
+    return fit(best), {**settings, "validation": highest}
 
 
 def _relative(observed: F64, true: F64, level: float) -> tuple[float | None, ...]:

@@ -134,9 +134,9 @@ class SimulatedTruth:
         key = (self.world, self.targets, plan.relevance, plan.seed)
         if is_whole and train in _laid and _laid[train][0] == key:
             return _laid[train][1]
-        own, known = _of_users(block, train, self.world.truth(block))
-        _, known, _ = without_overlap(own, known, "to-training")
-        lists = self.targets.lists(Split(own, known), plan.relevance, seed=plan.seed)
+        train_part, judgments = _of_users(block, train, self.world.truth(block))
+        _, judgments, _ = without_overlap(train_part, judgments, "to-training")
+        lists = self.targets.lists(Split(train_part, judgments), plan.relevance, seed=plan.seed)
         if is_whole:
             _laid[train] = key, lists
         return lists
@@ -161,11 +161,11 @@ class _OfBlock:
         return self.model.score(self.block[users])
 
 
-def _of_users(block: I32, *several: Ratings) -> tuple[Ratings, ...]:
+def _of_users(block: I32, *parts: Ratings) -> tuple[Ratings, ...]:
     """Return the ratings of a block of users, these being all there are."""
-    ids = Ids(several[0].users.raw(block))
+    ids = Ids(parts[0].users.raw(block))
     out = []
-    for ratings in several:
+    for ratings in parts:
         inside = np.zeros(len(ratings.users), np.bool_)
         inside[block] = True
         part = ratings.take(inside[ratings.user])
@@ -182,12 +182,12 @@ def _joined(parts: Sequence[Scores], users: Ids, blocks: Sequence[I32]) -> Score
     """Put the scores of blocks of users together."""
     first = parts[0]
 
-    def whole(systems: Sequence[System]) -> System:
+    def concatenated(systems: Sequence[System]) -> System:
         rows = systems[0].den
         return System(
-            np.concatenate([one.values for one in systems], axis=1),
-            {row: np.concatenate([one.den[row] for one in systems]) for row in rows},
-            np.concatenate([one.depth for one in systems]),
+            np.concatenate([system.values for system in systems], axis=1),
+            {row: np.concatenate([system.den[row] for system in systems]) for row in rows},
+            np.concatenate([system.depth for system in systems]),
         )
 
     lists = [
@@ -197,10 +197,12 @@ def _joined(parts: Sequence[Scores], users: Ids, blocks: Sequence[I32]) -> Score
     chances = [part.chance for part in parts if part.chance is not None]
     return replace(
         first,
-        systems={name: whole([part.systems[name] for part in parts]) for name in first.systems},
+        systems={
+            name: concatenated([part.systems[name] for part in parts]) for name in first.systems
+        },
         user_ids=users,
         lists=pl.concat(lists),
-        chance=whole(chances) if chances else None,
+        chance=concatenated(chances) if chances else None,
         notes=tuple(dict.fromkeys(note for part in parts for note in part.notes)),
     )
 
@@ -256,7 +258,7 @@ class Overlap:
 
     observed: int
     """Ratings of users who have random judgments."""
-    both: int
+    common: int
     """Those among the random judgments."""
     expected: float
     """How many would be if what is judged did not depend on what is observed."""
@@ -264,13 +266,13 @@ class Overlap:
     @property
     def is_nested(self) -> bool:
         """Whether every observed rating is one of the random judgments."""
-        return 0 < self.observed == self.both and self.expected < 0.9 * self.observed
+        return 0 < self.observed == self.common and self.expected < 0.9 * self.observed
 
     @property
     def is_dependent(self) -> bool:
         """Whether chance hardly makes so many common pairs, or so few."""
-        away = abs(self.both - self.expected)
-        return not self.is_nested and away > UNLIKELY * math.sqrt(max(self.expected, 1.0))
+        distance = abs(self.common - self.expected)
+        return not self.is_nested and distance > UNLIKELY * math.sqrt(max(self.expected, 1.0))
 
     @property
     def note(self) -> str:
@@ -282,10 +284,10 @@ class Overlap:
             )
         if self.is_dependent:
             return (
-                f"{counted(self.both, 'observed pair is', 'observed pairs are')} among the random "
-                f"judgments, where chance would make {self.expected:,.0f}: what is judged depends "
-                "on what is observed, and true scores lean against popular items if the common "
-                "pairs are too few, towards them if they are too many"
+                f"{counted(self.common, 'observed pair is', 'observed pairs are')} among the "
+                f"random judgments, where chance would make {self.expected:,.0f}: what is judged "
+                "depends on what is observed, and true scores lean against popular items if the "
+                "common pairs are too few, towards them if they are too many"
             )
         return ""
 
@@ -302,7 +304,7 @@ def overlap_of(source: Source) -> Overlap | None:
     among = np.bincount(source.ratings.user[inside], minlength=users)
     return Overlap(
         observed=int(rated[judged > 0].sum()),
-        both=int(np.count_nonzero(shared_rows(source.ratings, source.random))),
+        common=int(np.count_nonzero(shared_rows(source.ratings, source.random))),
         expected=float((among * judged).sum() / max(items, 1)),
     )
 
@@ -315,7 +317,7 @@ def _one_list(design: Targets) -> Targets:
 
 
 def _needs_random(plan: Plan) -> bool:
-    return any("mar" in one.needs for one in plan.interventions)
+    return any("mar" in intervention.needs for intervention in plan.interventions)
 
 
 def _simulated(world: World, weights: float | None, design: Targets, plan: Plan) -> SimulatedTruth:
@@ -327,9 +329,9 @@ def _simulated(world: World, weights: float | None, design: Targets, plan: Plan)
             )
     share = WORLD_WEIGHTS if weights is None else weights
     learnt = world.random(share) if _needs_random(plan) else None
-    known = "every known pair" if world.known is not None else "every pair"
+    scope = "every known pair" if world.known is not None else "every pair"
     return SimulatedTruth(
-        world, learnt, design, f"{known} of the world {world.name}, outside training ({design!r})"
+        world, learnt, design, f"{scope} of the world {world.name}, outside training ({design!r})"
     )
 
 
@@ -351,8 +353,11 @@ def _parts(data: object, random: object) -> tuple[Ratings, TrueJudgments]:
             "(random=…), or a data set with true judgments, such as coat or "
             "cm100k:observed=familiar"
         )
-    both = [one if isinstance(one, Ratings) else read_ratings(one) for one in (observed, random)]
-    return both[0], TrueJudgments(both[1])
+    ratings = [
+        source if isinstance(source, Ratings) else read_ratings(source)
+        for source in (observed, random)
+    ]
+    return ratings[0], TrueJudgments(ratings[1])
 
 
 def fit_all(
@@ -360,16 +365,16 @@ def fit_all(
 ) -> dict[str, Model]:
     """Train every system on one split, each from its own stream of chance."""
     return {
-        label: one.fit(train, generator(seed, "fit", *key, digest_of(one.draw_key)))
-        for label, one in systems.items()
+        label: system.fit(train, generator(seed, "fit", *key, digest_of(system.draw_key)))
+        for label, system in systems.items()
     }
 
 
 def each_split(plan: Plan, ratings: Ratings) -> Iterator[tuple[int, int, Split]]:
     """Make every split of a plan."""
     for number, splitter in enumerate(plan.splits):
-        for fold, made in enumerate(splitter.each(ratings, plan.seed)):
-            yield number, fold, made
+        for fold, split in enumerate(splitter.each(ratings, plan.seed)):
+            yield number, fold, split
 
 
 def scores_on(
@@ -405,21 +410,21 @@ def scores_on(
 
 def _without_chance(lists: TargetLists, models: Mapping[str, Any], plan: Plan) -> Scores:
     """Return what `evaluate` does, without what a random order scores."""
-    wanted = plan.labelled_metrics
+    metrics = plan.labelled_metrics
     if lists.shortfall == "forgive":
-        wanted = {label: forgiving(metric) for label, metric in wanted.items()}
+        metrics = {label: forgiving(metric) for label, metric in metrics.items()}
     ranked = Judged.of_lists(lists, models, ties=plan.ties, seed=plan.seed)
-    judged = prepare(ranked, wanted)
-    notes = [*judged.read, *remarks(judged, wanted, plan.users)]
-    results = score(judged.basis, judged.matched, wanted, threads=resolve(None), budget=MEMORY)
+    judged = prepare(ranked, metrics)
+    notes = [*judged.read, *remarks(judged, metrics, plan.users)]
+    results = score(judged.basis, judged.matched, metrics, threads=resolve(None), budget=MEMORY)
     return Scores(
-        labels=tuple(label for label, one in wanted.items() if one.definition.of != "run"),
+        labels=tuple(label for label, metric in metrics.items() if metric.definition.of != "run"),
         systems=results,
         user_ids=judged.users,
         lists=list_columns(judged),
         users=plan.users,
         undefined=plan.undefined,
-        order=tuple(wanted),
+        order=tuple(metrics),
         notes=tuple(notes),
         relevance=str(judged.relevance),
         over="strata" if lists.strata else "lists",

@@ -72,7 +72,7 @@ class TruthJob:
         if self._last is None or self._last[:2] != (number, fold):
             if self._ahead is None or (self._last is not None and self._last[:2] > (number, fold)):
                 self._ahead = sources.each_split(self.plan, self.source.ratings)
-            _, _, split = next(one for one in self._ahead if one[:2] == (number, fold))
+            _, _, split = next(entry for entry in self._ahead if entry[:2] == (number, fold))
             self._last = number, fold, split
         return self._last[2]
 
@@ -112,7 +112,7 @@ def judged_splits(executor: Executor, job: TruthJob) -> Iterator[JudgedSplit]:
     groups = _groups(names, -(-executor.count // max(len(folds), 1)))
     tasks = [TruthTask(split, fold, group) for split, fold in folds for group in groups]
     parts: dict[TruthTask, JudgedSplit] = {}
-    waiting = [tasks[at : at + len(groups)] for at in range(0, len(tasks), len(groups))]
+    waiting = [tasks[start : start + len(groups)] for start in range(0, len(tasks), len(groups))]
     with closing(executor.do(TruthElsewhere(job), tasks)) as outcomes:
         for outcome in outcomes:
             if outcome.failure is not None:
@@ -124,7 +124,7 @@ def judged_splits(executor: Executor, job: TruthJob) -> Iterator[JudgedSplit]:
 
 def _groups(names: Sequence[str], count: int) -> list[tuple[str, ...]]:
     """Return systems in at most so many groups, the first and the last system far apart."""
-    groups = [tuple(names[at::count]) for at in range(count)]
+    groups = [tuple(names[offset::count]) for offset in range(count)]
     return [group for group in groups if group]
 
 
@@ -167,23 +167,23 @@ def applied(view: PlanView, split: Split, source: sources.Source, seed: int) -> 
     if view.intervention is None:
         return view.apply(split, seed)
     plain = replace(view, intervention=None).apply(split, seed)
-    drawn = view.intervention.sample(plain.test, split.train, source.weights, seed=seed)
-    return replace(plain, test=drawn.ratings)
+    sample = view.intervention.sample(plain.test, split.train, source.weights, seed=seed)
+    return replace(plain, test=sample.ratings)
 
 
 def design_name(plan: Plan, split: int, view: PlanView) -> str:
     """Name a design by what tells it from the others of its plan."""
     parts = []
     if len(plan.splits) > 1:
-        names = [one.name for one in plan.splits]
-        one = plan.splits[split]
-        parts.append(one.name if names.count(one.name) == 1 else repr(one))
+        names = [split.name for split in plan.splits]
+        splitter = plan.splits[split]
+        parts.append(splitter.name if names.count(splitter.name) == 1 else repr(splitter))
     if len(plan.designs) > 1:
         parts.append(repr(view.targets))
     if len(plan.judgments) > 1:
         parts.append(view.judgments)
     change = view.intervention
     if change is not None:
-        kinds = [one.kind for one in plan.interventions]
+        kinds = [intervention.kind for intervention in plan.interventions]
         parts.append(change.kind if kinds.count(change.kind) == 1 else repr(change))
     return " ".join(parts) or f"{plan.splits[split].name} {view.targets!r}"

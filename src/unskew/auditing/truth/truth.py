@@ -88,11 +88,11 @@ class Truth(Result):
             row: dict[str, Any] = dict(zip(("design", "system", "metric"), key, strict=True))
             for end, undefined in (("_zero", "zero"), ("", "skip")):
                 value, users = self._mean(self.observed, *key, undefined)
-                true, known = self._mean(self.true, *key, undefined)
+                true, true_users = self._mean(self.true, *key, undefined)
                 error = 100 * (value - true) / true if true else math.nan
                 row |= {f"observed{end}": value, f"true{end}": true}
                 row |= {f"error{end}": None if math.isnan(error) else error}
-            rows.append({**row, "users": users, "true_users": known})  # of what is defined
+            rows.append({**row, "users": users, "true_users": true_users})  # of what is defined
         texts = dict.fromkeys(("design", "system", "metric"), pl.String)
         first = dict.fromkeys(("observed", "true", "error"), pl.Float64)
         counts = dict.fromkeys(("users", "true_users"), pl.Int64)
@@ -126,7 +126,9 @@ class Truth(Result):
     ) -> tuple[float, int]:
         """Return the mean over splits, and how many users it is of in all."""
         means = [self._means_of(part, undefined)[system][metric] for part in of[design]]
-        return math.fsum(one.value for one in means) / len(means), sum(one.users for one in means)
+        return math.fsum(mean.value for mean in means) / len(means), sum(
+            mean.users for mean in means
+        )
 
     def _undefined(self) -> list[str]:
         """Say for each design of how many users metrics are undefined, and why."""
@@ -155,7 +157,7 @@ class Truth(Result):
             for what in ("liked", "disliked")
         }
         return _Without(
-            sum(one.undefined for one in means), sum(one.users for one in means), lacking
+            sum(mean.undefined for mean in means), sum(mean.users for mean in means), lacking
         )
 
     @cached_property
@@ -188,15 +190,15 @@ class Truth(Result):
             return tuple(replace(part, undefined=undefined) for part in parts)
 
         for design in self.designs if len(self.systems) > 1 else ():
-            both = {"observed": taken(self.observed[design]), "true": taken(self.true[design])}
+            sides = {"observed": taken(self.observed[design]), "true": taken(self.true[design])}
             for metric in self.metrics:
-                own = self.table().filter(design=design, metric=metric)
+                selection = self.table().filter(design=design, metric=metric)
                 row: dict[str, Any] = {"design": design, "metric": metric}
-                means = own.select(f"observed{end}", f"true{end}").to_numpy()
+                means = selection.select(f"observed{end}", f"true{end}").to_numpy()
                 if not np.isnan(means).any():
                     result = (
                         agreement(
-                            both,
+                            sides,
                             [metric],
                             bootstrap=self.bootstrap,
                             level=self.level,
@@ -206,7 +208,7 @@ class Truth(Result):
                         .row(0, named=True)
                     )
                     row |= {key: result[key] for key in (*TAUS, "swaps")}
-                rows.append({**row, "mean_error": own[f"error{end}"].abs().mean()})
+                rows.append({**row, "mean_error": selection[f"error{end}"].abs().mean()})
         texts = dict.fromkeys(("design", "metric"), pl.String)
         numbers = dict.fromkeys((*TAUS, "swaps", "mean_error"), pl.Float64)
         return pl.DataFrame(rows, schema={**texts, **numbers, "swaps": pl.Int64})
@@ -227,7 +229,7 @@ class Truth(Result):
         def places(of: Mapping[str, tuple[Scores, ...]], design: str) -> list[int]:
             means = [self._mean(of, design, system, label, "skip")[0] for system in self.systems]
             values = [sign * mean for mean in means]
-            return [1 + sum(other < value for other in values) for value in values]
+            return [1 + sum(rival < value for rival in values) for value in values]
 
         columns = {"true": places(self.true, self.designs[0])}
         columns |= {design: places(self.observed, design) for design in self.designs}
@@ -256,22 +258,22 @@ class Truth(Result):
             shape=alt.Shape("design:N"),
             tooltip=["design:N", "system:N", "observed:Q", "true:Q"],
         )
-        ends = {"x": alt.datum(0), "y": alt.datum(0), "x2": alt.datum(top), "y2": alt.datum(top)}
+        corners = {"x": alt.datum(0), "y": alt.datum(0), "x2": alt.datum(top), "y2": alt.datum(top)}
         diagonal = (
             alt.Chart(alt.NamedData(name="rows"))
             .mark_rule(strokeDash=[4, 3], color="#999999")
-            .encode(**ends)
+            .encode(**corners)
         )
         chart = alt.layer(diagonal, points).properties(width=360, height=360)
         return as_figure(chart, "Observed and true", [f"truth: {self.source_name}"], rows)
 
     def _explanation(self) -> list[str]:
         splits = {design: len(parts) for design, parts in self.observed.items()}
-        several = sorted(set(splits.values()))
+        counts = sorted(set(splits.values()))
         first = next(iter(self.observed.values()))[0]
         lines = [
             f"truth: {self.source_name}",
-            f"means over {' or '.join(map(str, several))} splits; {first.users}; "
+            f"means over {' or '.join(map(str, counts))} splits; {first.users}; "
             f"{first.relevance}; error in percent of the truth",
         ]
         undefined = self._undefined()
@@ -384,9 +386,9 @@ def truth(
     >>> found.table().columns[:6]
     ['design', 'system', 'metric', 'observed', 'true', 'error']
     """
-    with executor(workers, cluster) as one:
+    with executor(workers, cluster) as runner:
         return truth_by(
-            one,
+            runner,
             data,
             plan,
             random=random,

@@ -14,9 +14,9 @@ def add_rows(start: I64, item: I32, weight: F64, right: F64, out: F64) -> None:
     width = right.shape[1]
     for u in range(start.size - 1):
         for j in range(start[u], start[u + 1]):
-            one, i = weight[j], item[j]
+            value, i = weight[j], item[j]
             for s in range(width):
-                out[u, s] += one * right[i, s]
+                out[u, s] += value * right[i, s]
 
 
 @kernel
@@ -25,9 +25,9 @@ def add_columns(start: I64, item: I32, weight: F64, left: F64, out: F64) -> None
     width = left.shape[1]
     for u in range(start.size - 1):
         for j in range(start[u], start[u + 1]):
-            one, i = weight[j], item[j]
+            value, i = weight[j], item[j]
             for s in range(width):
-                out[i, s] += one * left[u, s]
+                out[i, s] += value * left[u, s]
 
 
 @kernel
@@ -77,9 +77,9 @@ def locate(low: int, start: I64, item: I32, listed: I32, out: I64) -> None:
         for j in range(listed.shape[1]):
             out[row, j] = -1
             if listed[row, j] >= 0:
-                at = np.searchsorted(part, listed[row, j])
-                if at < part.size and part[at] == listed[row, j]:
-                    out[row, j] = start[u] + at
+                index = np.searchsorted(part, listed[row, j])
+                if index < part.size and part[index] == listed[row, j]:
+                    out[row, j] = start[u] + index
 
 
 @kernel
@@ -108,19 +108,19 @@ def add_lists(listed: I32, weight: F64, columns: F64, overlap: F64) -> None:
                 i = listed[u, s, r]
                 if i < 0:
                     continue
-                at = slot[i]
-                if at < 0:
-                    at = seen
-                    slot[i] = at
-                    count[at] = 0
+                column = slot[i]
+                if column < 0:
+                    column = seen
+                    slot[i] = column
+                    count[column] = 0
                     seen += 1
-                members[at, count[at]] = s
-                count[at] += 1
+                members[column, count[column]] = s
+                count[column] += 1
                 for kind in range(kinds):
-                    one = weight[kind, u, s, r]
-                    columns[kind, i, s] += one
-                    for other in range(count[at]):
-                        overlap[kind, members[at, other], s] += one
+                    value = weight[kind, u, s, r]
+                    columns[kind, i, s] += value
+                    for member in range(count[column]):
+                        overlap[kind, members[column, member], s] += value
         for s in range(systems):
             for r in range(ranks):
                 if listed[u, s, r] >= 0:
@@ -151,13 +151,13 @@ def strong_components(start: I64, target: I32) -> I32:
                 height += 1
                 stacked[node] = True
             if edge[node] < start[node + 1]:
-                other = target[edge[node]]
+                successor = target[edge[node]]
                 edge[node] += 1
-                if index[other] < 0:
+                if index[successor] < 0:
                     depth += 1
-                    path[depth] = other
-                elif stacked[other]:
-                    low[node] = min(low[node], index[other])
+                    path[depth] = successor
+                elif stacked[successor]:
+                    low[node] = min(low[node], index[successor])
                 continue
             if low[node] == index[node]:
                 member = -1

@@ -128,14 +128,14 @@ class Ladder(Result):
     def _rows(self) -> tuple[int, list[NDArray[np.integer]]]:
         """Users of all splits, and the row of each split's users among them."""
         ids = [part.ids for part in self.parts]
-        if all(one.equals(ids[0]) for one in ids):
+        if all(table.equals(ids[0]) for table in ids):
             numbers = [part.users for part in self.parts]
         else:
             tables = Ids.union(*ids)[1]
             pairs = zip(self.parts, tables, strict=True)
             numbers = [table[part.users] for part, table in pairs]
-        every = np.unique(np.concatenate(numbers))
-        return every.size, [np.searchsorted(every, one) for one in numbers]
+        union = np.unique(np.concatenate(numbers))
+        return union.size, [np.searchsorted(union, number) for number in numbers]
 
     def step(self, name: str, a: str, b: str | None = None) -> Step:
         """Return a step of one system, or of `a` less `b`.
@@ -151,15 +151,15 @@ class Ladder(Result):
         """
         upper, lower = ENDS[choose("step", name, ENDS)]
         mine = self._number(a)
-        other = None if b is None else self._number(b)
+        rival = None if b is None else self._number(b)
         values = []
         for part in self.parts:
             rungs = part.rungs[upper] if lower is None else part.rungs[upper] - part.rungs[lower]
-            values.append(rungs[mine] if other is None else rungs[mine] - rungs[other])
-        value = math.fsum(float(one.mean()) for one in values) / len(values)
+            values.append(rungs[mine] if rival is None else rungs[mine] - rungs[rival])
+        value = math.fsum(float(value.mean()) for value in values) / len(values)
         error = self._error(values)
         half = None if error is None else error * student_t_quantile(0.975, self.users - 1)
-        z, events = self._test(name, value, mine, other)
+        z, events = self._test(name, value, mine, rival)
         return Step(
             name=name,
             a=a,
@@ -189,7 +189,7 @@ class Ladder(Result):
         return spread if spread > 1e-12 * max(float(np.max(np.abs(values[0]))), 1e-300) else 0.0
 
     def _test(
-        self, name: str, value: float, mine: int, other: int | None
+        self, name: str, value: float, mine: int, rival: int | None
     ) -> tuple[float | None, float | None]:
         """Return z and the number of informative pairs."""
         if name not in NULLS:
@@ -197,8 +197,8 @@ class Ladder(Result):
         kind = NULLS.index(name)
         weight = np.zeros(len(self.systems))
         weight[mine] = 1.0
-        if other is not None:
-            weight[other] -= 1.0
+        if rival is not None:
+            weight[rival] -= 1.0
         variance = float(np.mean([weight @ part.covariance[kind] @ weight for part in self.parts]))
         events = float(np.mean([weight @ part.events[kind] @ weight for part in self.parts]))
         if events < LEAST:
@@ -246,7 +246,7 @@ class Ladder(Result):
 
     def display_tables(self, digits: int | None = None) -> list[Table]:
         """Return the rungs, and the steps with their intervals."""
-        shown = self.digits if digits is None else digits
+        decimals = self.digits if digits is None else digits
         steps = pl.DataFrame(
             [
                 {"system": system, "step": name} | _shown(self.step(name, system))
@@ -256,7 +256,7 @@ class Ladder(Result):
             infer_schema_length=None,
         )
         rungs = self.table().select("system", *RUNGS)
-        return [Table(f"P@{self.k}", rungs, shown), Table("Steps", steps, shown)]
+        return [Table(f"P@{self.k}", rungs, decimals), Table("Steps", steps, decimals)]
 
     def _explanation(self) -> list[str]:
         lines = [
@@ -266,7 +266,7 @@ class Ladder(Result):
             "each rung is the expected score of these lists if the test part were drawn again; "
             "this of it stays as it is:",
         ]
-        lines += [f"- {rung}: {kept}" for rung, kept in zip(RUNGS, KEPT, strict=True)]
+        lines += [f"- {rung}: {meaning}" for rung, meaning in zip(RUNGS, KEPT, strict=True)]
         return [
             *lines,
             "steps: match = observed - averages, choice = rung choice - averages, "
@@ -360,26 +360,29 @@ def ladder(
     (0.5, 0.75, 0.75)
     """
     as_count("k", k)
-    several = list(data) if isinstance(data, list | tuple) else [data]
-    if several and all(isinstance(one, Judged) for one in several):
+    inputs = list(data) if isinstance(data, list | tuple) else [data]
+    if inputs and all(isinstance(data, Judged) for data in inputs):
         if not (runs is None and liked is None and above is None and relevance is None):
             raise SettingError("judged data know their runs and likes: leave runs, liked, … out")
-        parts = [_of_judged(one, k) for one in several if isinstance(one, Judged)]
+        parts = [_of_judged(judged, k) for judged in inputs if isinstance(judged, Judged)]
         return Ladder(tuple(parts))
-    if not several or not all(isinstance(one, Split) for one in several):
+    if not inputs or not all(isinstance(data, Split) for data in inputs):
         raise SettingError(
             "data must be judged data (us.judge(test, runs, train=…)), a split, or a list of such; "
             f"got {type(data).__name__}"
         )
-    splits = [one for one in several if isinstance(one, Split)]
-    given = list(runs) if isinstance(runs, list | tuple) else [runs]
-    if len(given) != len(splits) or not all(isinstance(one, Mapping) for one in given):
+    splits = [split for split in inputs if isinstance(split, Split)]
+    mappings = list(runs) if isinstance(runs, list | tuple) else [runs]
+    if len(mappings) != len(splits) or not all(isinstance(lists, Mapping) for lists in mappings):
+        kind = type(mappings[0]).__name__ if mappings else "none"
         raise SettingError(
             f"runs must be ranked lists by system for each split: expected {len(splits)} mappings "
-            f"{{'name': lists}}, got {len(given)} of {type(given[0]).__name__ if given else 'none'}"
+            f"{{'name': lists}}, got {len(mappings)} of {kind}"
         )
     rule, notes = relevance_for(splits[0].test, liked, above, relevance=relevance)
-    parts = [_of_split(split, one, rule, k) for split, one in zip(splits, given, strict=True)]
+    parts = [
+        _of_split(split, mapping, rule, k) for split, mapping in zip(splits, mappings, strict=True)
+    ]
     return Ladder(tuple(parts), tuple(notes))
 
 
@@ -410,23 +413,23 @@ def _of_judged(judged: Judged, k: int) -> LadderPart:
 
 def _distinct(parts: Sequence[LadderPart]) -> tuple[LadderPart, ...]:
     """Leave out splits that are equal to an earlier one."""
-    kept: list[LadderPart] = []
+    distinct: list[LadderPart] = []
     for part in parts:
         if not any(
-            part.ids.equals(one.ids)
-            and np.array_equal(part.users, one.users)
-            and np.array_equal(part.rungs, one.rungs)
-            for one in kept
+            part.ids.equals(earlier.ids)
+            and np.array_equal(part.users, earlier.users)
+            and np.array_equal(part.rungs, earlier.rungs)
+            for earlier in distinct
         ):
-            kept.append(part)
-    if not kept:
+            distinct.append(part)
+    if not distinct:
         raise SettingError("parts is empty: a ladder needs at least one split")
-    return tuple(kept)
+    return tuple(distinct)
 
 
 def _step_columns(names: Sequence[str]) -> list[str]:
-    ends = ("step", "low", "high", "z", "t")
-    return [f"{name}_{end}" for name in names for end in ends]
+    suffixes = ("step", "low", "high", "z", "t")
+    return [f"{name}_{end}" for name in names for end in suffixes]
 
 
 def _shown(step: Step) -> dict[str, float | None]:

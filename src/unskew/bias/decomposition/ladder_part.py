@@ -84,9 +84,9 @@ class _PairTable:
 
     @property
     def likes(self) -> Sparse:
-        ends = np.append(0, np.cumsum(self.liked))
+        bounds = np.append(0, np.cumsum(self.liked))
         rated = self.rated
-        return Sparse(frozen(ends[rated.start]), frozen(rated.item[self.liked]), rated.items)
+        return Sparse(frozen(bounds[rated.start]), frozen(rated.item[self.liked]), rated.items)
 
 
 @dataclass(frozen=True, eq=False)
@@ -189,19 +189,23 @@ def _lists(
     lists = np.full((users.size, len(runs), k), -1, np.int32)
     without, unknown = [], []
     for number, run in enumerate(runs.values()):
-        place = np.arange(run.item.size) - np.repeat(run.start[:-1], run.depth)
+        rank = np.arange(run.item.size) - np.repeat(run.start[:-1], run.depth)
         owner = np.repeat(row[_numbers(run.users, ratings.users)], run.depth)
-        kept = (place < k) & (owner >= 0) & (run.item >= 0)
-        item = np.append(_numbers(run.items, ratings.items), np.int32(-1))[run.item[kept]]
-        lists[owner[kept], number, place[kept]] = item
+        valid = (rank < k) & (owner >= 0) & (run.item >= 0)
+        item = np.append(_numbers(run.items, ratings.items), np.int32(-1))[run.item[valid]]
+        lists[owner[valid], number, rank[valid]] = item
         unknown.append(int(np.count_nonzero(item < 0)))
-        without.append(users.size - np.unique(owner[kept]).size)
+        without.append(users.size - np.unique(owner[valid]).size)
     return lists, tuple(without), tuple(unknown)
 
 
-def _numbers(ids: Ids, known: Ids) -> I32:
+def _numbers(ids: Ids, numbering: Ids) -> I32:
     """Return the numbers of ids among those known; -1 for others."""
-    return np.arange(len(ids), dtype=np.int32) if ids.equals(known) else known.codes(ids.values)
+    return (
+        np.arange(len(ids), dtype=np.int32)
+        if ids.equals(numbering)
+        else numbering.codes(ids.values)
+    )
 
 
 def _fit(table: _PairTable) -> _RaschFits:
@@ -251,17 +255,17 @@ def _cells(table: _PairTable, fits: _RaschFits, lists: I32, low: int) -> tuple[I
     shape = lists.shape
     listed = lists.reshape(shape[0], -1).copy()
     listed[_locate(table.trained, listed, low) >= 0] = -1
-    at = _locate(table.rated, listed, low)
-    is_rated = at >= 0
+    row = _locate(table.rated, listed, low)
+    is_rated = row >= 0
     chance = np.zeros((4, *listed.shape))
     chance[0] = fits.share * fits.counts.chances(low, listed)
     chance[1] = fits.averages.chances(low, listed)
-    chance[2][is_rated] = fits.choice[at[is_rated]]
-    chance[3][is_rated] = table.liked[at[is_rated]]
+    chance[2][is_rated] = fits.choice[row[is_rated]]
+    chance[3][is_rated] = table.liked[row[is_rated]]
     weight = np.zeros((3, *listed.shape))
     weight[0] = chance[1] * (1 - chance[1])
     weight[1] = weight[0] * fits.disliked[listed]  # an empty slot has no weight
-    weight[2][is_rated] = fits.choice_variance[at[is_rated]]
+    weight[2][is_rated] = fits.choice_variance[row[is_rated]]
     return listed.reshape(shape), chance.reshape(4, *shape), weight.reshape(3, *shape)
 
 
@@ -282,12 +286,12 @@ def _covariances(table: _PairTable, fits: _RaschFits, rows: F64, columns: F64, o
     of the variance of a cell is left; what is not left is that of choice.
     """
     model = fits.averages
-    free = model.free_users, model.free_items
+    estimable = model.free_users, model.free_items
     likes = model.weights()
-    kinds = (likes, likes.by_item(fits.disliked[free[1]]))
+    kinds = (likes, likes.by_item(fits.disliked[estimable[1]]))
     sums = [
-        _residual(one, rows[kind][free[0]], columns[kind][free[1]], overlap[kind])
-        for kind, one in enumerate(kinds)
+        _residual(sparse, rows[kind][estimable[0]], columns[kind][estimable[1]], overlap[kind])
+        for kind, sparse in enumerate(kinds)
     ]
     thin = np.zeros((table.rated.users, 0)), np.zeros((0, table.rated.items))
     pairs = PairWeights(*thin, table.rated, fits.choice_variance)

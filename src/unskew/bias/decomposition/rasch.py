@@ -83,13 +83,13 @@ class Sparse:
         """Return the pairs of some users and items, numbered anew, and which pairs these are."""
         from unskew.bias.decomposition import kernels
 
-        kept = np.empty(self.item.size, np.bool_)
-        kernels.keep_free(self.start, self.item, users, items, kept)
-        ends = np.append(0, np.cumsum(kept))[self.start]
-        start = np.append(0, np.cumsum(np.diff(ends)[users]))
+        mask = np.empty(self.item.size, np.bool_)
+        kernels.keep_free(self.start, self.item, users, items, mask)
+        bounds = np.append(0, np.cumsum(mask))[self.start]
+        start = np.append(0, np.cumsum(np.diff(bounds)[users]))
         number = (np.cumsum(items) - 1).astype(np.int32)
-        part = number[self.item[kept]]
-        return Sparse(frozen(start), frozen(part), int(np.count_nonzero(items))), kept
+        part = number[self.item[mask]]
+        return Sparse(frozen(start), frozen(part), int(np.count_nonzero(items))), mask
 
 
 @dataclass(frozen=True, eq=False)
@@ -140,9 +140,9 @@ def additive(weights: PairWeights, rows: F64, columns: F64, close: float = 1e-7)
     of_users, of_items = (_inverse(sums)[:, None] for sums in margins)
     diagonal = margins[1][:, None]
     b = np.zeros(columns.shape)
-    rest = columns - weights.transposed(of_users * rows)
-    direction = of_items * rest
-    size = np.sum(rest * direction, axis=0)
+    residual = columns - weights.transposed(of_users * rows)
+    direction = of_items * residual
+    size = np.sum(residual * direction, axis=0)
     limit = close**2 * np.sum(columns * of_items * columns, axis=0)
     for _ in range(ROUNDS):
         going = size > limit
@@ -152,12 +152,12 @@ def additive(weights: PairWeights, rows: F64, columns: F64, close: float = 1e-7)
         length = np.sum(direction * image, axis=0)
         step = np.divide(size, length, out=np.zeros_like(size), where=going & (length > 0))
         b += step * direction
-        rest -= step * image
-        turned = of_items * rest
-        before, size = size, np.sum(rest * turned, axis=0)
+        residual -= step * image
+        scaled = of_items * residual
+        before, size = size, np.sum(residual * scaled, axis=0)
         size[step == 0] = 0.0
         ratio = np.divide(size, before, out=np.zeros_like(size), where=before > 0)
-        direction = turned + ratio * direction
+        direction = scaled + ratio * direction
     return of_users * (rows - weights.times(b)), b
 
 
@@ -184,14 +184,14 @@ class Rasch:
     @property
     def free_users(self) -> Mask:
         """Users with several possible values."""
-        free: Mask = self.user_turn == FREE
-        return free
+        mask: Mask = self.user_turn == FREE
+        return mask
 
     @property
     def free_items(self) -> Mask:
         """Items with several possible values."""
-        free: Mask = self.item_turn == FREE
-        return free
+        mask: Mask = self.item_turn == FREE
+        return mask
 
     def chances(self, low: int, listed: I32) -> F64:
         """Return the chances of listed cells, a row per user from number `low` on."""
@@ -220,15 +220,15 @@ class Rasch:
 def fit_outside(excluded: Sparse, ones: Sparse) -> Rasch:
     """Fit the model to all cells but the excluded ones; `ones` are the cells that hold a 1."""
     turns, values = _bound(excluded, ones)
-    free = [turn == FREE for turn in turns]
-    part = excluded.take(*free)[0]
-    cells = ones.take(*free)[0]
+    masks = [turn == FREE for turn in turns]
+    part = excluded.take(*masks)[0]
+    cells = ones.take(*masks)[0]
     rows, columns = cells.margins(np.ones(cells.item.size))
     odds = [np.zeros(turn.size) for turn in turns]
     if rows.size:
         gone = part.margins(np.ones(part.item.size))
         start = _first_guess(rows, columns, columns.size - gone[0], rows.size - gone[1])
-        odds[0][free[0]], odds[1][free[1]] = _newton(
+        odds[0][masks[0]], odds[1][masks[1]] = _newton(
             rows, columns, start, lambda user, item: _outside(part, user, item)
         )
     return Rasch(
@@ -252,12 +252,12 @@ def fit_pairs(pairs: Sparse, ones: Mask) -> tuple[F64, F64]:
     pairs: exact for two users and two items, 16 / 15 for a user of 16 pairs and no item effects.
     """
     chance: F64 = ones.astype(np.float64)
-    free, factor = _on_cycle(pairs, ones)
-    if not free.any():
+    mask, factor = _on_cycle(pairs, ones)
+    if not mask.any():
         return chance, np.zeros(chance.size)
-    start = np.append(0, np.cumsum(free))[pairs.start]
-    part = Sparse(frozen(start), frozen(pairs.item[free]), pairs.items)
-    rows, columns = part.margins(chance[free])
+    start = np.append(0, np.cumsum(mask))[pairs.start]
+    part = Sparse(frozen(start), frozen(pairs.item[mask]), pairs.items)
+    rows, columns = part.margins(chance[mask])
     cells = part.margins(np.ones(part.item.size))
     thin = np.zeros((part.users, 0)), np.zeros((0, part.items))
 
@@ -266,7 +266,7 @@ def fit_pairs(pairs: Sparse, ones: Mask) -> tuple[F64, F64]:
         return *part.margins(p), PairWeights(*thin, part, p * (1 - p))
 
     odds = _newton(rows, columns, _first_guess(rows, columns, *cells), model)
-    chance[free] = part.logistic(*odds)
+    chance[mask] = part.logistic(*odds)
     return chance, factor * chance * (1 - chance)
 
 
@@ -299,13 +299,13 @@ def _bound(excluded: Sparse, ones: Sparse) -> tuple[tuple[I32, I32], tuple[F64, 
     turn, quiet = 0, 0
     while quiet < 2:
         side = turn % 2
-        free = [one == FREE for one in turns]
+        masks = [turn == FREE for turn in turns]
         counts = [
-            np.bincount(pair[side][free[0][pair[0]] & free[1][pair[1]]], minlength=sizes[side])
+            np.bincount(pair[side][masks[0][pair[0]] & masks[1][pair[1]]], minlength=sizes[side])
             for pair in pairs
         ]
-        cells = int(np.count_nonzero(free[1 - side])) - counts[1]
-        bound = free[side] & ((counts[0] == 0) | (counts[0] == cells))
+        cells = int(np.count_nonzero(masks[1 - side])) - counts[1]
+        bound = masks[side] & ((counts[0] == 0) | (counts[0] == cells))
         values[side][bound] = (counts[0] > 0)[bound]
         turns[side][bound] = turn
         quiet = 0 if bound.any() else quiet + 1
@@ -323,9 +323,9 @@ def _outside(excluded: Sparse, user: F64, item: F64) -> tuple[F64, F64, PairWeig
     return left @ right.sum(1) - rows, left.sum(0) @ right - columns, weights
 
 
-def interpolation(at: F64) -> tuple[F64, F64]:
+def interpolation(points: F64) -> tuple[F64, F64]:
     """Return L and nodes such that f(at) = L f(nodes) for sums of logistic functions f."""
-    low, high = (float(at.min()), float(at.max())) if at.size else (0.0, 0.0)
+    low, high = (float(points.min()), float(points.max())) if points.size else (0.0, 0.0)
     half = max((high - low) / 2, 1e-3)
     # The largest ellipse around the interval without a pole: sum of its half axes.
     axis = math.pi / half
@@ -334,8 +334,8 @@ def interpolation(at: F64) -> tuple[F64, F64]:
     degree = np.arange(count)
     coefficients = 2 / count * np.cos(degree[:, None] * angle[None, :])
     coefficients[0] /= 2
-    place = np.clip((at - (low + high) / 2) / half, -1, 1)
-    polynomials = np.cos(np.arccos(place)[:, None] * degree[None, :])
+    position = np.clip((points - (low + high) / 2) / half, -1, 1)
+    polynomials = np.cos(np.arccos(position)[:, None] * degree[None, :])
     return polynomials @ coefficients, (low + high) / 2 + half * np.cos(angle)
 
 

@@ -77,8 +77,8 @@ class PairCases:
     def masks(self) -> list[Mask]:
         """The combinations of signs in each of the four cases; ties count as disagreement."""
         alike = self.signs.agree("odds", self.relevant["of"])
-        bad, good = self._over_irrelevance, self._over_relevance
-        return [alike & bad, alike & ~bad, ~alike & good, ~alike & ~good]
+        bad, over_relevance = self._over_irrelevance, self._over_relevance
+        return [alike & bad, alike & ~bad, ~alike & over_relevance, ~alike & ~over_relevance]
 
     @property
     def cases(self) -> dict[str, float]:
@@ -97,8 +97,8 @@ class PairCases:
     @property
     def steeper(self) -> dict[str, float]:
         """Share of pairs on which the odds of popularity are steeper than (non-)relevance."""
-        bad, good = self._over_irrelevance, self._over_relevance
-        shares = {"relevance": good, "non-relevance": bad, "both": good & bad}
+        bad, over_relevance = self._over_irrelevance, self._over_relevance
+        shares = {"relevance": over_relevance, "non-relevance": bad, "both": over_relevance & bad}
         return {name: self.signs.share(mask) for name, mask in shares.items()}
 
     @property
@@ -230,12 +230,12 @@ class TruePairs(PairCases):
                 "case": name,
                 "share": share(mask),
                 "strict": strict[name],
-                "lemma_P": P_CONSISTENT[at],
+                "lemma_P": P_CONSISTENT[index],
                 "P": share(mask & right["P"]),
-                "lemma_anti-P": ANTI_CONSISTENT[at],
+                "lemma_anti-P": ANTI_CONSISTENT[index],
                 "anti-P": share(mask & right["anti-P"]),
             }
-            for at, (name, mask) in enumerate(zip(CASES, self.masks, strict=True))
+            for index, (name, mask) in enumerate(zip(CASES, self.masks, strict=True))
         ]
         return pl.DataFrame(rows)
 
@@ -457,15 +457,15 @@ def pairs_of(
     counts: ItemCounts, *, sample: int | None = None, seed: int = 0, threads: int | None = None
 ) -> ItemPairs:
     """Count the pairs of the items that can be looked at."""
-    usable, known = counts.usable, counts.identified
+    usable, identified = counts.usable, counts.identified
     settings: dict[str, Any] = {"sample": sample, "seed": seed, "threads": threads}
     notes = list(counts.notes)
     rated_only = replace(counts, asked=None, asked_liked=None).take(usable)
     observed = ObservedPairs(count_signs(rated_only, False, **settings))
     true, error = None, math.nan
     if counts.asked is not None:
-        if np.count_nonzero(known) >= 2:
-            part = counts.take(known)
+        if np.count_nonzero(identified) >= 2:
+            part = counts.take(identified)
             true = TruePairs(count_signs(part, True, **settings))
             error = math.nan if true.signs.sampled else consistency_error(part, threads)
         else:
@@ -477,7 +477,7 @@ def pairs_of(
         identified=true,
         unrated=int(counts.unrated.sum()),
         everyone=int(counts.everyone.sum()),
-        unidentified=int(np.count_nonzero(usable & ~known)) if true is not None else 0,
+        unidentified=int(np.count_nonzero(usable & ~identified)) if true is not None else 0,
         consistency_error=error,
         notes=tuple(notes),
     )
@@ -523,8 +523,8 @@ def pairs_of_systems(
     if k < 1:
         raise SettingError(f"k={k}: at least one item of each list is needed")
     counts = counts_of(ratings, liked, random, users)
-    shown = Ids.union(*(_top(read_run(run), k) for run in (a, b)))[0]
-    codes = counts.items.codes(shown.values)
+    items = Ids.union(*(_top(read_run(run), k) for run in (a, b)))[0]
+    codes = counts.items.codes(items.values)
     unknown = int(np.count_nonzero(codes < 0))
     part = pairs_of(
         counts.take(np.sort(codes[codes >= 0])), sample=sample, seed=seed, threads=threads
@@ -532,7 +532,7 @@ def pairs_of_systems(
     return replace(
         part,
         unrated=part.unrated + unknown,
-        title=f"Pairs of the {len(shown):,} items in the top {k} of either system",
+        title=f"Pairs of the {len(items):,} items in the top {k} of either system",
     )
 
 

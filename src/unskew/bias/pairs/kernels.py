@@ -32,8 +32,8 @@ def all_pairs(ranks: I32, weight: I64, low: int, high: int, out: I64) -> None:
                 mine = ranks[f, i]
                 row = ranks[f]
                 for k in range(size):
-                    other = row[start + k]
-                    sign = np.int32(mine > other) - np.int32(mine < other)
+                    theirs = row[start + k]
+                    sign = np.int32(mine > theirs) - np.int32(mine < theirs)
                     codes[k] = codes[k] * np.int32(3) + np.int32(1) + sign
             for k in range(size):
                 out[codes[k]] += mass * weight[start + k]
@@ -43,18 +43,18 @@ def all_pairs(ranks: I32, weight: I64, low: int, high: int, out: I64) -> None:
 def some_pairs(ranks: I32, group: I64, key: np.uint64, low: int, high: int, out: I64) -> None:
     """Count random pairs of two different items in the same way; each pair has its own key."""
     items = np.uint64(group.size)
-    one = np.uint64(1)
+    unit = np.uint64(1)
     for number in range(low, high):
         state = first(key, number)
         a = second(state, 0) % items
-        b = second(state, 1) % (items - one)
+        b = second(state, 1) % (items - unit)
         if b >= a:
-            b += one
+            b += unit
         i, j = group[np.int64(a)], group[np.int64(b)]
         code = 0
         for f in range(ranks.shape[0]):
-            mine, other = ranks[f, i], ranks[f, j]
-            code = code * 3 + 1 + (mine > other) - (mine < other)
+            mine, theirs = ranks[f, i], ranks[f, j]
+            code = code * 3 + 1 + (mine > theirs) - (mine < theirs)
         out[code] += 1
 
 
@@ -68,11 +68,11 @@ def item_balance(
     φ_P̂, by -φ_antiP̂ and by p(rel|¬train,i).
     """
     for i in range(low, high):
-        mine, good, poor = truth[i], phi[i], bad[i]
+        mine, mine_phi, poor = truth[i], phi[i], bad[i]
         total = np.int64(0)
         for j in range(weight.size):
             above, below = mine > truth[j], mine < truth[j]
-            precise = (above & (good > phi[j])) | (below & (good < phi[j]))
+            precise = (above & (mine_phi > phi[j])) | (below & (mine_phi < phi[j]))
             anti = (above & (poor < bad[j])) | (below & (poor > bad[j]))
             total += weight[j] * (np.int64(precise) - np.int64(anti))
         out[i] = total

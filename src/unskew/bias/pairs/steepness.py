@@ -120,12 +120,12 @@ class Signs:
             Whether `of` names 1 - g instead, which is ordered the other way round.
         """
         mine, product, quotient = (self.sign(name) for name in (f, g["product"], g["quotient"]))
-        other = -self.sign(g["of"]) if negative else self.sign(g["of"])
+        theirs = -self.sign(g["of"]) if negative else self.sign(g["of"])
         apart = mine != 0
-        opposite = apart & (mine * other < 0) & (product == mine)
-        alike = apart & (mine * other > 0) & (quotient == mine)
+        opposite = apart & (mine * theirs < 0) & (product == mine)
+        alike = apart & (mine * theirs > 0) & (quotient == mine)
         # Equal g: its decrement rate is 0, or 0/0 if it is 0, and then so are both products.
-        flat = apart & (other == 0) & (product != 0)
+        flat = apart & (theirs == 0) & (product != 0)
         steeper: Mask = opposite | alike | flat
         return steeper
 
@@ -177,14 +177,14 @@ def true_functions(counts: ItemCounts) -> Fractions:
     n, r, u = (_integers(x) for x in (counts.rated, counts.liked, counts.users))
     a, q = _integers(counts.asked), _integers(counts.asked_liked)
     m = u - n
-    rel, dislike, whole = r * a + m * q, (n - r) * a + m * (a - q), u * a
+    rel, dislike, total = r * a + m * q, (n - r) * a + m * (a - q), u * a
     return {
         "odds": (n, m),
-        "relevance": (rel, whole),
-        "odds*relevance": (n * rel, m * whole),
-        "odds*dislike": (n * dislike, m * whole),
-        "odds/relevance": (n * whole, m * rel),
-        "odds/dislike": (n * whole, m * dislike),
+        "relevance": (rel, total),
+        "odds*relevance": (n * rel, m * total),
+        "odds*dislike": (n * dislike, m * total),
+        "odds/relevance": (n * total, m * rel),
+        "odds/dislike": (n * total, m * dislike),
         "odds*rating": (r, m),
         "odds*bad": (n - r, m),
         "truth": (q, a),
@@ -218,7 +218,7 @@ def dense_ranks(top: Objects, bottom: Objects) -> I32:
         for low, high in zip(edges[:-1].tolist(), edges[1:].tolist(), strict=True):
             if rounded[low:high].any():
                 run = order[low:high].tolist()
-                run.sort(key=lambda at: Fraction(int(top[at]), int(bottom[at])))
+                run.sort(key=lambda index: Fraction(int(top[index]), int(bottom[index])))
                 order[low:high] = run
         new = _differ(top, bottom, order)
     ranks = np.empty(order.size, np.int32)
@@ -336,9 +336,9 @@ def _count_all(ranks: I32, weight: I64, threads: int | None) -> I64:
     parts = min(BLOCKS, groups)
     edges = np.unique((groups * np.sqrt(np.arange(parts + 1) / parts)).astype(np.int64))
 
-    def block(at: int) -> I64:
+    def block(number: int) -> I64:
         out = np.zeros(3 ** len(ranks), np.int64)
-        kernels.all_pairs(ranks, weight, int(edges[at]), int(edges[at + 1]), out)
+        kernels.all_pairs(ranks, weight, int(edges[number]), int(edges[number + 1]), out)
         return out
 
     results = map_blocks(block, range(edges.size - 1), threads, size=groups * groups)
@@ -352,9 +352,9 @@ def _count_some(ranks: I32, group: I64, sample: int, seed: int, threads: int | N
     key = np.uint64(key_of(seed, "bias/pairs"))
     edges = np.arange(BLOCKS + 1) * sample // BLOCKS
 
-    def block(at: int) -> I64:
+    def block(number: int) -> I64:
         out = np.zeros(3 ** len(ranks), np.int64)
-        kernels.some_pairs(ranks, group, key, int(edges[at]), int(edges[at + 1]), out)
+        kernels.some_pairs(ranks, group, key, int(edges[number]), int(edges[number + 1]), out)
         return out
 
     total: I64 = np.sum(map_blocks(block, range(BLOCKS), threads, size=sample), axis=0)

@@ -70,13 +70,13 @@ class ItemCounts(Result):
         if self.asked is not None and self.asked_liked is not None:
             self._check_at_most("asked_liked", self.asked_liked, "asked", self.asked)
 
-    def _check_at_most(self, part: str, few: I64, whole: str, many: I64) -> None:
-        wrong = (few < 0) | (few > many)
+    def _check_at_most(self, part: str, counts: I64, limit: str, limits: I64) -> None:
+        wrong = (counts < 0) | (counts > limits)
         if wrong.any():
-            at = int(np.argmax(wrong))
+            index = int(np.argmax(wrong))
             raise DataError(
-                f"{part} must lie between 0 and {whole}; item {self.items.values[at]!r} has "
-                f"{part} {int(few[at]):,} and {whole} {int(many[at]):,} "
+                f"{part} must lie between 0 and {limit}; item {self.items.values[index]!r} has "
+                f"{part} {int(counts[index]):,} and {limit} {int(limits[index]):,} "
                 f"({int(wrong.sum()):,} such items)"
             )
 
@@ -282,8 +282,8 @@ def count_items(
     rule, assumed = relevance_for(seen, liked)
     notes = (*seen.notes, *assumed)
     if random is None:
-        rated, good = _rated_and_liked(seen, rule)
-        return ItemCounts(seen.items, _users_of(seen, users), rated, good, notes=notes)
+        rated, positive = _rated_and_liked(seen, rule)
+        return ItemCounts(seen.items, _users_of(seen, users), rated, positive, notes=notes)
     seen, answers = under_one_numbering(seen, _judged(read_ratings(random)))
     return _with_answers(seen, answers, rule, users, notes)
 
@@ -293,26 +293,26 @@ def _with_answers(
 ) -> ItemCounts:
     """Count ratings, and random judgments of pairs that are not rated."""
     again = shared_rows(answers, seen)
-    both = int(np.count_nonzero(again))
-    rated, good = _rated_and_liked(seen, rule)
-    asked, asked_liked = _rated_and_liked(answers.take(~again), rule)
+    repeated = int(np.count_nonzero(again))
+    rated, positive = _rated_and_liked(seen, rule)
+    forced, asked_liked = _rated_and_liked(answers.take(~again), rule)
     everyone = _users_of(seen, users)
-    if both == len(seen):
+    if repeated == len(seen):
         if users is not None:
             raise SettingError(
                 "users=… cannot be given here: all ratings are among the random judgments, so the "
                 "users of an item are those who were asked about it"
             )
-        everyone = frozen(rated + asked)
+        everyone = frozen(rated + forced)
         note = "all ratings are among the random judgments: the users of an item are those asked"
         notes = (*notes, note)
-    elif both:
+    elif repeated:
         note = (
-            f"{counted(both, 'random judgment is of a pair', 'random judgments are of pairs')} "
+            f"{counted(repeated, 'random judgment is of a pair', 'random judgments are of pairs')} "
             "that users rated anyway: counted as ratings"
         )
         notes = (*notes, note)
-    return ItemCounts(seen.items, everyone, rated, good, asked, asked_liked, notes)
+    return ItemCounts(seen.items, everyone, rated, positive, forced, asked_liked, notes)
 
 
 def _rated_and_liked(ratings: Ratings, rule: Relevance) -> tuple[I64, I64]:
@@ -345,23 +345,23 @@ def _of_world(
     for name, value in {"random": random, "users": users}.items():
         if value is not None:
             raise SettingError(f"{name} is for ratings: the whole truth of a world is known")
-    least = world.liked if liked is None else liked
-    asked = np.zeros(len(world.items), np.int64)
+    threshold = world.liked if liked is None else liked
+    rateable = np.zeros(len(world.items), np.int64)
     relevant = np.zeros(len(world.items), np.int64)
     for block in world.blocks():
         value = world.values(block)  # NaN, where it is not known, is neither
-        asked += np.count_nonzero(~np.isnan(value), axis=0)
-        relevant += np.count_nonzero(value >= least, axis=0)
+        rateable += np.count_nonzero(~np.isnan(value), axis=0)
+        relevant += np.count_nonzero(value >= threshold, axis=0)
     seen = world.ratings
     rated = item_counts(seen)
-    good = np.bincount(seen.item[seen.value >= least], minlength=rated.size)
+    positive = np.bincount(seen.item[seen.value >= threshold], minlength=rated.size)
     return ItemCounts(
         items=world.items,
-        users=frozen(asked),
+        users=frozen(rateable),
         rated=frozen(rated.astype(np.int64)),
-        liked=frozen(good.astype(np.int64)),
-        asked=frozen(asked - rated),
-        asked_liked=frozen(relevant - good),
+        liked=frozen(positive.astype(np.int64)),
+        asked=frozen(rateable - rated),
+        asked_liked=frozen(relevant - positive),
         notes=(f"the truth is known: {world}",),
     )
 
@@ -372,8 +372,8 @@ def counts_of(
     """Return counts as they are, or count; settings that would be ignored are refused."""
     if not isinstance(ratings, ItemCounts):
         return count_items(ratings, liked=liked, random=random, users=users)
-    given = {"liked": liked, "random": random, "users": users}
-    for name, value in given.items():
+    arguments = {"liked": liked, "random": random, "users": users}
+    for name, value in arguments.items():
         if value is not None:
             raise SettingError(f"{name} is part of the item counts already: leave it out here")
     return ratings

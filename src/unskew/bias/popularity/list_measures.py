@@ -38,9 +38,12 @@ NONE: Ends = (math.nan, math.nan)
 def means_of(values: F64) -> Means:
     """Return the mean of values, with what is known of its error."""
     centre = values.mean()
-    rest = values - centre
-    squares = rest * rest
-    sums = (np.float64(one) for one in (values.size, rest.sum(), squares.sum(), squares @ rest))
+    residual = values - centre
+    squares = residual * residual
+    sums = (
+        np.float64(value)
+        for value in (values.size, residual.sum(), squares.sum(), squares @ residual)
+    )
     means = means_of_sums(*sums)  # type: ignore[arg-type]
     return Means(means.count, means.mean + centre, means.variance, means.third)
 
@@ -81,8 +84,8 @@ def parity_values(tops: F64, bottoms: F64, parity: float) -> F64:
     """
     users = len(tops)
     rates = tops.sum(axis=0) / bottoms.sum(axis=0)
-    each = rates + users * (tops - rates * bottoms) / bottoms.sum(axis=0)
-    values: F64 = (1 - parity) * each[:, 0] - (1 + parity) * each[:, 1]
+    pseudo = rates + users * (tops - rates * bottoms) / bottoms.sum(axis=0)
+    values: F64 = (1 - parity) * pseudo[:, 0] - (1 + parity) * pseudo[:, 1]
     return values
 
 
@@ -109,11 +112,11 @@ def signed_ends(tops: F64, bottoms: F64, level: float) -> Ends:
     return _ends(lambda s: parity_values(tops, bottoms, s), estimate, (-1.0, 1.0), limit)
 
 
-def gap_ends(one: F64, other: F64, level: float) -> Ends:
+def gap_ends(first: F64, second: F64, level: float) -> Ends:
     """Return both ends of the interval of a difference of means of different users."""
-    if min(one.size, other.size) < LEAST_USERS or np.ptp(one) == np.ptp(other) == 0:
+    if min(first.size, second.size) < LEAST_USERS or np.ptp(first) == np.ptp(second) == 0:
         return NONE
-    low, high = intervals(differences(means_of(one), means_of(other)), level)
+    low, high = intervals(differences(means_of(first), means_of(second)), level)
     return float(low), float(high)
 
 
@@ -177,22 +180,22 @@ class UserValues:
 
     def mean(self, measure: str, users: Mask) -> float:
         """Return the measure of a group of users; NaN without any."""
-        known = self.known(measure, users)
-        if not known.any():
+        mask = self.known(measure, users)
+        if not mask.any():
             return math.nan
         if measure == "PopLift":
-            top, level = self._lift(known)
+            top, level = self._lift(mask)
             return float(top.sum() / level.sum()) - 1
-        return math.fsum(self.values[measure][known]) / int(known.sum())
+        return math.fsum(self.values[measure][mask]) / int(mask.sum())
 
     def ends(self, measure: str, users: Mask, level: float) -> Ends:
         """Return both ends of the interval of `mean`."""
-        known = self.known(measure, users)
-        if measure == "PopPercentile" and int(known.sum()) < LEAST_FOR_LEVEL:
+        mask = self.known(measure, users)
+        if measure == "PopPercentile" and int(mask.sum()) < LEAST_FOR_LEVEL:
             return NONE
         if measure != "PopLift":
-            return mean_ends(self.values[measure][known], level)
-        low, high = ratio_ends(*self._lift(known), level)
+            return mean_ends(self.values[measure][mask], level)
+        low, high = ratio_ends(*self._lift(mask), level)
         return low - 1, high - 1
 
     def null(self, measure: str, users: Mask) -> float:
@@ -207,18 +210,18 @@ class UserValues:
 
     def linear(self, measure: str, users: Mask) -> F64:
         """Return per-user values whose mean is the measure, and whose spread is its error's."""
-        known = self.known(measure, users)
+        mask = self.known(measure, users)
         if measure != "PopLift":
-            return self.values[measure][known]
-        top, level = self._lift(known)
+            return self.values[measure][mask]
+        top, level = self._lift(mask)
         ratio = top.sum() / level.sum()
         values: F64 = ratio - 1 + (top - ratio * level) / level.mean()
         return values
 
-    def _lift(self, known: Mask) -> tuple[F64, F64]:
+    def _lift(self, mask: Mask) -> tuple[F64, F64]:
         """Return the mean popularity of list and profile of each user."""
-        level = self.level[known]
-        return self.values["PopLift"][known] + level, level
+        level = self.level[mask]
+        return self.values["PopLift"][mask] + level, level
 
 
 @dataclass(frozen=True, eq=False)
@@ -297,11 +300,11 @@ class RunCounts:
         assert self.basis.catalogue is not None
         matched, rows = self.matched, lists & self.listed
         count = max(len(matched.run.items), 1)
-        shown = kernels.exposure(
+        exposed = kernels.exposure(
             matched.start[rows], matched.stop[rows], matched.run.item, count, self.k
         )
         counts = np.zeros(len(self.basis.judgments.items), np.int64)
-        counts[matched.from_run] = shown[: len(matched.run.items)]
+        counts[matched.from_run] = exposed[: len(matched.run.items)]
         return counts[self.basis.catalogue]
 
 
@@ -338,9 +341,11 @@ def equal_recall(hits: int, head: int, tail: int) -> float:
 def lorenz_points(exposure: I64) -> list[tuple[float, float]]:
     """Return the Lorenz curve: share of items, least shown first, and their share of exposure."""
     order = np.append(0, np.cumsum(np.sort(exposure)))
-    at = np.unique(np.linspace(0, exposure.size, min(POINTS, exposure.size + 1)).astype(np.int64))
+    ranks = np.unique(
+        np.linspace(0, exposure.size, min(POINTS, exposure.size + 1)).astype(np.int64)
+    )
     total = max(int(order[-1]), 1)
-    return [(float(one / exposure.size), float(order[one] / total)) for one in at.tolist()]
+    return [(float(rank / exposure.size), float(order[rank] / total)) for rank in ranks.tolist()]
 
 
 DIVISIONS = 10
@@ -360,10 +365,10 @@ class _GroupWeights:
     def of(cls, judged: Basis, head: float) -> _GroupWeights:
         counts = judged.popularity
         classes = item_classes(counts, *SHARES)
-        several = [counts, percentiles(counts), tail_items(counts, head)]
-        several += [popular_items(counts.astype(np.int64))]
-        several += [classes == one for one in range(CLASSES)]
-        return cls(np.stack([one.astype(np.float64) for one in several], axis=1))
+        columns = [counts, percentiles(counts), tail_items(counts, head)]
+        columns += [popular_items(counts.astype(np.int64))]
+        columns += [classes == number for number in range(CLASSES)]
+        return cls(np.stack([column.astype(np.float64) for column in columns], axis=1))
 
 
 def taste_nulls(
@@ -397,11 +402,11 @@ def taste_nulls(
         values, share = _measured(listed, profile)
         taste = taste_of(share)
         for group in range(3):
-            part = totals.setdefault(group, {one: [] for one in PER_USER})
-            for one in PER_USER:
-                part[one].append(values.mean(one, taste == group))
+            part = totals.setdefault(group, {measure: [] for measure in PER_USER})
+            for measure in PER_USER:
+                part[measure].append(values.mean(measure, taste == group))
     return {
-        group: {one: float(np.mean(each)) for one, each in part.items()}
+        group: {measure: float(np.mean(means)) for measure, means in part.items()}
         for group, part in totals.items()
     }
 
@@ -421,22 +426,23 @@ def _divide(
     slots = np.minimum(matched.stop[rows] - matched.start[rows], k)
     listed = matched.run.item[_spread(matched.start[rows], slots)]
     row = np.repeat(np.arange(rows.size), slots)[listed >= 0]  # others are empty slots
-    shown = np.bincount(row, minlength=rows.size)
+    number = np.bincount(row, minlength=rows.size)
     item = np.concatenate(
         [train.item[_spread(first, size)], matched.from_run[listed[listed >= 0]]]
     ).astype(np.int64)
-    place = np.concatenate([np.repeat(np.arange(rows.size), size), row])
-    random = draw(*key, owner[rows][place], item)
-    order = np.lexsort((item, random, place))
-    item, place = item[order], place[order]
-    start = np.cumsum(size + shown) - (size + shown)
-    is_listed = np.arange(item.size) - start[place] < shown[place]
+    position = np.concatenate([np.repeat(np.arange(rows.size), size), row])
+    random = draw(*key, owner[rows][position], item)
+    order = np.lexsort((item, random, position))
+    item, position = item[order], position[order]
+    start = np.cumsum(size + number) - (size + number)
+    is_listed = np.arange(item.size) - start[position] < number[position]
     sums = []
     for part in (is_listed, ~is_listed):
         columns = [
-            np.bincount(place[part], column[item[part]], rows.size) for column in weights.columns.T
+            np.bincount(position[part], column[item[part]], rows.size)
+            for column in weights.columns.T
         ]
-        sums.append(np.stack([*columns, np.bincount(place[part], minlength=rows.size)], axis=1))
+        sums.append(np.stack([*columns, np.bincount(position[part], minlength=rows.size)], axis=1))
     return sums[0], sums[1]
 
 
@@ -455,9 +461,9 @@ def _measured(listed: F64, profile: F64) -> tuple[UserValues, F64]:
     with np.errstate(invalid="ignore", divide="ignore"):
         mean, level = listed / listed[:, -1:], profile / profile[:, -1:]
     classes = slice(4, 4 + CLASSES)
-    own = frozen(np.ascontiguousarray(profile[:, classes]))
+    shares = frozen(np.ascontiguousarray(profile[:, classes]))
     counts = frozen(np.ascontiguousarray(listed[None, :, classes].astype(np.int64)))
-    deviation = kernels.divergences(own, counts, 0, number)[0]
+    deviation = kernels.divergences(shares, counts, 0, number)[0]
     lift = mean[:, 0] - level[:, 0]
     values = {
         "PopLift": lift,
@@ -465,6 +471,6 @@ def _measured(listed: F64, profile: F64) -> tuple[UserValues, F64]:
         "PercentileShift": mean[:, 1] - level[:, 1],
         "TailShift": mean[:, 2] - level[:, 2],
         "UPD": deviation,
-        "ExcessUPD": deviation - kernels.null_divergences(own, counts, 0, number)[0],
+        "ExcessUPD": deviation - kernels.null_divergences(shares, counts, 0, number)[0],
     }
     return UserValues(values, np.where(np.isnan(lift), 0.0, level[:, 0])), level[:, 3]

@@ -128,10 +128,14 @@ class ListPopularity(Result):
         part = self.rows.filter(system=system)
         rows = []
         for group in (*self.groups, ALL):
-            own = {row["measure"]: row for row in part.filter(group=group).iter_rows(named=True)}
-            cells = [[own[one]["value"], own[one]["null"]] for one in BY_GROUP]
-            rows.append([group, own["PopLift"]["users"], *itertools.chain(*cells)])
-        labels = [[f"{one}@{self.k}", "null"] for one in BY_GROUP]
+            by_measure = {
+                row["measure"]: row for row in part.filter(group=group).iter_rows(named=True)
+            }
+            cells = [
+                [by_measure[measure]["value"], by_measure[measure]["null"]] for measure in BY_GROUP
+            ]
+            rows.append([group, by_measure["PopLift"]["users"], *itertools.chain(*cells)])
+        labels = [[f"{measure}@{self.k}", "null"] for measure in BY_GROUP]
         header = ["group", "users", *itertools.chain(*labels)]
         title = f"{system} by group"
         return Table.of_rows(header, rows, left=(0,), title=title, digits=digits)
@@ -224,9 +228,11 @@ def list_popularity(
         raise SettingError(
             "the popularity of lists needs one list per user, and these target lists have several"
         )
-    per_user = {one: labelled(f"{one}@{depth}")[f"{one}@{depth}"] for one in PER_USER}
-    wanted = {**per_user, **labelled([f"{one}@{depth}" for one in WHOLE])}
-    data = prepare(data, wanted)
+    per_user = {
+        measure: labelled(f"{measure}@{depth}")[f"{measure}@{depth}"] for measure in PER_USER
+    }
+    metrics = {**per_user, **labelled([f"{measure}@{depth}" for measure in WHOLE])}
+    data = prepare(data, metrics)
     notes = [*data.read, *remarks(data, {"PopLift": per_user["PopLift"]}, "with-list")]
     people = Ids(data.users.raw(np.unique(data.owner[data.with_list])))
     if not len(people):
@@ -317,7 +323,7 @@ def _groups(people: Ids, by: object, data: Judged) -> tuple[I64, tuple[str, ...]
 def _masks(of_list: I32 | I64, code: I64, names: tuple[str, ...]) -> dict[str, Mask]:
     """Return which lists belong to each group, and to anybody."""
     group = np.where(of_list >= 0, np.append(code, -1)[of_list], -1)
-    return {**{name: group == at for at, name in enumerate(names)}, ALL: of_list >= 0}
+    return {**{name: group == number for number, name in enumerate(names)}, ALL: of_list >= 0}
 
 
 def _user_values(system: System) -> UserValues:
@@ -329,24 +335,24 @@ def _user_values(system: System) -> UserValues:
 def _rows(values: UserValues, counts: RunCounts, lists: Mask, tail: F64, level: float) -> list[Row]:
     rows = [
         Row(
-            one,
-            int(values.known(one, lists).sum()),
-            values.mean(one, lists),
-            values.ends(one, lists, level),
-            null=values.null(one, lists),
+            measure,
+            int(values.known(measure, lists).sum()),
+            values.mean(measure, lists),
+            values.ends(measure, lists, level),
+            null=values.null(measure, lists),
         )
-        for one in PER_USER
+        for measure in PER_USER
     ]
     users = int((lists & counts.listed).sum())
     return rows + [
         Row(
-            one,
+            measure,
             users,
-            counts.value(one, lists),
-            counts.ends(one, lists, level),
-            null=counts.null(one, lists, tail),
+            counts.value(measure, lists),
+            counts.ends(measure, lists, level),
+            null=counts.null(measure, lists, tail),
         )
-        for one in WHOLE
+        for measure in WHOLE
     ]
 
 
@@ -371,25 +377,25 @@ def _gaps(
     """Return the differences between all pairs of groups that have values."""
     gaps: list[dict[str, object]] = []
     for measure in PER_USER:
-        known = {name: values.linear(measure, lists) for name, lists in masks.items()
+        linear = {name: values.linear(measure, lists) for name, lists in masks.items()
                  if values.known(measure, lists).any()}  # fmt: skip
-        pairs = list(itertools.combinations(known, 2))
-        for one, other in pairs:
-            few = min(known[one].size, known[other].size) < LEAST_FOR_LEVEL
-            ends = NONE
-            if not (few and measure == "PopPercentile"):
-                ends = gap_ends(known[one], known[other], 1 - (1 - level) / len(pairs))
-            difference = values.mean(measure, masks[one]) - values.mean(measure, masks[other])
-            low, high = (None if math.isnan(end) else end for end in ends)
+        pairs = list(itertools.combinations(linear, 2))
+        for first, second in pairs:
+            is_small = min(linear[first].size, linear[second].size) < LEAST_FOR_LEVEL
+            interval = NONE
+            if not (is_small and measure == "PopPercentile"):
+                interval = gap_ends(linear[first], linear[second], 1 - (1 - level) / len(pairs))
+            difference = values.mean(measure, masks[first]) - values.mean(measure, masks[second])
+            low, high = (None if math.isnan(end) else end for end in interval)
             null = None
-            if one in nulls and other in nulls:
-                null = nulls[one][measure] - nulls[other][measure]
+            if first in nulls and second in nulls:
+                null = nulls[first][measure] - nulls[second][measure]
             gaps.append(
                 {
                     "system": system,
                     "measure": measure,
-                    "one": one,
-                    "other": other,
+                    "one": first,
+                    "other": second,
                     "difference": difference,
                     "low": low,
                     "high": high,
@@ -432,13 +438,16 @@ class _ChanceValues:
             lists = lists_of_design("all-items", data.tests, data.train, data.relevance, seed)
             note = "chance: a random order of all items that the user did not rate in training"
         masks = _masks(people.codes(lists.tests.users.values)[lists.user], code, names)
-        labels = {one: labelled(f"{one}@{k}")[f"{one}@{k}"] for one in per_user}
+        labels = {measure: labelled(f"{measure}@{k}")[f"{measure}@{k}"] for measure in per_user}
         system, _ = chance_scores(lists, labels, depth=k, seed=seed)
         users = _user_values(system)
         runs = _random_runs(lists, k, seed)
         values = {
-            group: {one: users.mean(one, mask) for one in PER_USER}
-            | {one: float(np.mean([run.value(one, mask) for run in runs])) for one in WHOLE}
+            group: {measure: users.mean(measure, mask) for measure in PER_USER}
+            | {
+                measure: float(np.mean([run.value(measure, mask) for run in runs]))
+                for measure in WHOLE
+            }
             for group, mask in masks.items()
         }
         return cls(values, f"{note}; of PopRSP, PopREO and Gini the mean of {RANDOM_RUNS} orders")
@@ -446,6 +455,6 @@ class _ChanceValues:
 
 def _random_runs(lists: TargetLists, k: int, seed: int) -> list[RunCounts]:
     models = {str(n): Random().fit(lists.train, seed + n) for n in range(RANDOM_RUNS)}
-    wanted = labelled([f"{one}@{k}" for one in WHOLE])
-    data = prepare(Judged.of_lists(lists, models, depth=k), wanted)
+    metrics = labelled([f"{measure}@{k}" for measure in WHOLE])
+    data = prepare(Judged.of_lists(lists, models, depth=k), metrics)
     return [RunCounts(data.basis, matched, k) for matched in data.matched.values()]

@@ -441,9 +441,9 @@ def _true_row(result: Audit, systems: Sequence[str]) -> list[str] | None:
     values = result.truth.table().filter(design=result.common, metric=result.metric)
     places = result.truth.orders(result.metric).rows_by_key("system", named=True)
     true = dict(values.select("system", "true").iter_rows())
-    if any(true.get(one) is None for one in systems):
+    if any(true.get(system) is None for system in systems):
         return None
-    cells = [f"{true[one]:.4f} ({places[one][0]['true']})" for one in systems]
+    cells = [f"{true[system]:.4f} ({places[system][0]['true']})" for system in systems]
     return ["(in truth)", *cells, ""]
 
 

@@ -211,17 +211,15 @@ def schema_command(
     if wanted in WITHOUT:
         raise SettingError(f"{wanted} has no JSON: it {WITHOUT[wanted]}")
     if wanted and wanted not in known:
-        raise unknown_name("schema_command", wanted, known)
+        raise unknown_name("command", wanted, known)
     if wanted:
         outputs.print_json(known[wanted], indent=1)
     elif format == "json":
-        versions = [
-            {"schema_command": key, "version": one["version"]} for key, one in known.items()
-        ]
+        versions = [{"command": key, "version": one["version"]} for key, one in known.items()]
         outputs.print_json(versions)
     else:
         rows = [(key, str(one["version"]), one["title"]) for key, one in known.items()]
-        outputs.print_list(("schema_command", "version", "what it is"), rows)
+        outputs.print_list(("command", "version", "what it is"), rows)
 
 
 def schemas() -> dict[str, dict[str, Any]]:

@@ -62,9 +62,9 @@ class Candidate:
     start: Start
     changes: tuple[Change, ...] = ()
 
-    def row(self, at: int) -> LibraryMetric:
+    def row(self, index: int) -> LibraryMetric:
         """Return the metric that stands for a quantity, with the changes."""
-        row = self.start.rows[at]
+        row = self.start.rows[index]
         allowed = set(relevant_axes(row.metric)) if row.metric else set(AXES)
         changed = {name: option for name, option in self.changes if name in allowed}
         if not changed:
@@ -79,12 +79,12 @@ class Candidate:
 
 def starts(libraries: Mapping[str, Library], quantities: Sequence[PrintedQuantity]) -> list[Start]:
     """Return ours and every library that has all quantities, in every form it is known in."""
-    result = [Start(OURS, tuple(one.row() for one in quantities))]
+    result = [Start(OURS, tuple(quantity.row() for quantity in quantities))]
     for library in libraries.values():
-        for given in dict.fromkeys(row.given for row in library.metrics):
+        for form in dict.fromkeys(row.given for row in library.metrics):
             rows = [
-                [row for row in library.metrics if row.given == given and one.is_of(row)]
-                for one in quantities
+                [row for row in library.metrics if row.given == form and quantity.is_of(row)]
+                for quantity in quantities
             ]
             result += [Start(library.key, chosen) for chosen in _combined(rows)]
     return result
@@ -93,23 +93,23 @@ def starts(libraries: Mapping[str, Library], quantities: Sequence[PrintedQuantit
 def _combined(rows: Sequence[Sequence[LibraryMetric]]) -> Iterator[tuple[LibraryMetric, ...]]:
     """Return a row for each quantity: all combinations, or the first rows with one other."""
     size = 1
-    for several in rows:
-        size *= len(several)
+    for choices in rows:
+        size *= len(choices)
     if size <= MOST_ROWS:
         yield from product(*rows)
         return
-    first = tuple(several[0] for several in rows)
+    first = tuple(choices[0] for choices in rows)
     yield first
-    for at, several in enumerate(rows):
-        for other in several[1:]:
-            yield (*first[:at], other, *first[at + 1 :])
+    for index, choices in enumerate(rows):
+        for choice in choices[1:]:
+            yield (*first[:index], choice, *first[index + 1 :])
 
 
 def changed(
-    known: Sequence[Start], options: Mapping[str, Sequence[str]], number: int
+    starting_points: Sequence[Start], options: Mapping[str, Sequence[str]], number: int
 ) -> Iterator[Candidate]:
     """Return every start with so many changes, among the options that can matter."""
-    for start in known:
+    for start in starting_points:
         rows = start.rows
         axes = {name for row in rows for name in (relevant_axes(row.metric) if row.metric else ())}
         names = [name for name in options if name in axes or name == "cutoff"]
@@ -146,7 +146,7 @@ class DataFinding:
 def look_at(laid: Laid, targets: Sequence[Target]) -> list[DataFinding]:
     """Count what is odd in lists and judgments."""
     systems = dict.fromkeys(target.system for target in targets)
-    runs = [laid.systems[name].given for name in systems]
+    runs = [laid.systems[name].run for name in systems]
     tested = np.bincount(laid.judgments.user, minlength=len(laid.users)) > 0
     liked = np.bincount(laid.judgments.user[laid.is_relevant("liked")], minlength=len(laid.users))
     without_list = without_test = 0
@@ -175,9 +175,9 @@ def look_at(laid: Laid, targets: Sequence[Target]) -> list[DataFinding]:
 
 def usable_options(laid: Laid, targets: Sequence[Target]) -> dict[str, list[str]]:
     """Return the options of every choice that can change a number on these data."""
-    counts = {one.axis: 0 for one in look_at(laid, targets)}
-    for one in look_at(laid, targets):
-        counts[one.axis] += one.count
+    counts = {finding.axis: 0 for finding in look_at(laid, targets)}
+    for finding in look_at(laid, targets):
+        counts[finding.axis] += finding.count
     options = {name: list(axis.options) for name, axis in AXES.items()}
     for axis in ("duplicates", "training", "catalogue"):
         if not counts[axis]:
@@ -186,8 +186,8 @@ def usable_options(laid: Laid, targets: Sequence[Target]) -> dict[str, list[str]
     options["relevant"] = list(dict.fromkeys(first_alike(laid.relevance_masks).values()))
     if not any(target.quantity.metric in OF_MEANS for target in targets):
         options["average"].remove("of-means")
-    whole = bool((laid.judgments.value == np.trunc(laid.judgments.value)).all())
-    if whole:
+    are_integers = bool((laid.judgments.value == np.trunc(laid.judgments.value)).all())
+    if are_integers:
         options["gain"] = [name for name in options["gain"] if not name.startswith("integer")]
     if any(target.quantity.k is not None for target in targets):
         return {"cutoff": list(CUTOFFS), **options}
@@ -197,16 +197,16 @@ def usable_options(laid: Laid, targets: Sequence[Target]) -> dict[str, list[str]
 def _ties(laid: Laid, targets: Sequence[Target]) -> list[str]:
     """Return the rules about equal scores that can be told apart in some system."""
     systems = dict.fromkeys(target.system for target in targets)
-    kept = {name for system in systems for name in first_alike(laid.orders(system)).values()}
-    kept |= {"expected", "together"}
-    return [name for name in AXES["ties"].options if name in kept]
+    names = {name for system in systems for name in first_alike(laid.orders(system)).values()}
+    names |= {"expected", "together"}
+    return [name for name in AXES["ties"].options if name in names]
 
 
 def in_sentences(findings: Sequence[DataFinding]) -> list[str]:
     """Say what was counted; nothing of what does not occur."""
-    some = [f"{one.what} ({one.count:,})" for one in findings if one.count]
-    none = [one.what for one in findings if not one.count]
-    lines = [f"in the data: {'; '.join(some)}"] if some else []
+    present = [f"{finding.what} ({finding.count:,})" for finding in findings if finding.count]
+    none = [finding.what for finding in findings if not finding.count]
+    lines = [f"in the data: {'; '.join(present)}"] if present else []
     if none:
         lines.append(f"looked for and not present: {'; '.join(none)}")
     return lines

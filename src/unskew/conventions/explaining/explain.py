@@ -54,14 +54,14 @@ def best_question(
     systems: Sequence[str],
 ) -> str:
     """Return a sentence: the number that leaves the fewest classes, and how many it tells apart."""
-    several = [simplest(one) for one in classes[:MOST]]
-    if len(several) < 2:
+    candidates = [simplest(group) for group in classes[:MOST]]
+    if len(candidates) < 2:
         return ""
     best: tuple[float, str, int] = (math.inf, "", 0)
     for system, quantity, printed in _questions(means, targets, systems):
         texts = [
-            printed.show(_value(means, one, system, quantity, targets, libraries))
-            for one in several
+            printed.show(_value(means, candidate, system, quantity, targets, libraries))
+            for candidate in candidates
         ]
         counts = Counter(texts)
         remaining = sum(count**2 for count in counts.values()) / len(texts)
@@ -71,8 +71,8 @@ def best_question(
     if best[2] < 2:
         return "no further metric or cutoff of these lists tells the remaining classes apart"
     return (
-        f"ask for {best[1]} next: the {len(several)} classes nearest to what was printed give it "
-        f"{best[2]} different values"
+        f"ask for {best[1]} next: the {len(candidates)} classes nearest to what was printed give "
+        f"it {best[2]} different values"
     )
 
 
@@ -80,15 +80,17 @@ def _questions(
     means: ClassMeans, targets: Sequence[Target], systems: Sequence[str]
 ) -> Iterator[tuple[str, PrintedQuantity, Printed]]:
     """Return what might be asked: near to what is known first."""
-    asked = {(target.system, target.quantity.metric, target.quantity.k) for target in targets}
+    printed_keys = {
+        (target.system, target.quantity.metric, target.quantity.k) for target in targets
+    }
     first = targets[0]
-    deepest = max(int(means.laid.systems[name].given.depth.max(initial=1)) for name in systems)
+    deepest = max(int(means.laid.systems[name].run.depth.max(initial=1)) for name in systems)
     families = dict.fromkeys([*(t.quantity.metric for t in targets), *COMMON])
     cutoffs = [k for k in CUTOFFS if k <= deepest]
     for system in dict.fromkeys([*(t.system for t in targets), *systems]):
         for family in families:
             for k in cutoffs if family and family not in WITHOUT_CUTOFF else []:
-                if (system, family, k) not in asked:
+                if (system, family, k) not in printed_keys:
                     yield system, PrintedQuantity(f"{family}@{k}", family, k), first.printed
 
 
@@ -115,8 +117,8 @@ def _row(
     libraries: Mapping[str, Library],
 ) -> LibraryMetric:
     start = candidate.start
-    for asked, row in zip(quantities_of(targets), start.rows, strict=True):
-        if asked.metric == quantity.metric and row.has_cutoff:
+    for printed, row in zip(quantities_of(targets), start.rows, strict=True):
+        if printed.metric == quantity.metric and row.has_cutoff:
             return row
     if start.library != OURS:
         rows = [
@@ -218,22 +220,22 @@ def explain_laid(
     result = search(laid, targets, libraries, threads)
     fitting = sorted(result.fitting, key=rank_of)
     near = nearest(result)
-    expected = result.expected(next((simplest(one) for one in [*fitting, *near]), None))
+    expected = result.expected(next((simplest(group) for group in [*fitting, *near]), None))
     verdict = verdict_of(len(fitting), expected)
     remaining = fitting if len(fitting) > 1 else [*fitting, *near]
     ask = ""
     if verdict != "explains":
         ask = best_question(result.means, targets, remaining, libraries, list(laid.systems))
-    several = len({target.system for target in targets}) > 1
+    multiple = len({target.system for target in targets}) > 1
     return Explanation(
         verdict=verdict,
         printed={
-            f"{target.system}: {target.quantity.label}" if several else target.quantity.label: (
+            f"{target.system}: {target.quantity.label}" if multiple else target.quantity.label: (
                 target.printed.text
             )
             for target in targets
         },
-        answers=tuple(answer_of(one, targets, libraries, result.means) for one in fitting),
+        answers=tuple(answer_of(group, targets, libraries, result.means) for group in fitting),
         tried=result.tried,
         classes=len(result.classes),
         changed=min(result.stage, 2),
@@ -264,19 +266,21 @@ def nearest(result: Search, number: int = 20) -> list[Class]:
     units = np.array([target.printed.unit for target in targets])
     distance = (np.abs(result.cloud - printed) / units).max(axis=1)
     fitting = set(map(id, result.fitting))
-    order = [at for at in np.argsort(distance, kind="stable") if id(classes[at]) not in fitting]
-    return [classes[at] for at in order[:number]]
+    order = [
+        index for index in np.argsort(distance, kind="stable") if id(classes[index]) not in fitting
+    ]
+    return [classes[index] for index in order[:number]]
 
 
 def _nearest_in_words(result: Search, near: Sequence[Class]) -> tuple[str, ...]:
     lines = []
-    for one in near[:NEAREST]:
+    for group in near[:NEAREST]:
         values = ", ".join(
             f"{target.quantity.label} = {target.printed.show(value)}"
-            for target, value in zip(result.targets, one.values, strict=True)
+            for target, value in zip(result.targets, group.values, strict=True)
         )
         lines.append(
-            f"near: {values} by {title_of(simplest(one), result.targets, result.libraries)}"
+            f"near: {values} by {title_of(simplest(group), result.targets, result.libraries)}"
         )
     return (*lines, OUTSIDE)
 

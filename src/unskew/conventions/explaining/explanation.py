@@ -92,14 +92,14 @@ class Explanation(Result):
     def table(self) -> pl.DataFrame:
         """Return a row per class that fits: title, libraries, changes, differences, values."""
         columns: dict[str, list[Any]] = {
-            "convention": [one.title for one in self.answers],
-            "libraries": ["; ".join(one.libraries) for one in self.answers],
-            "changes": ["; ".join(one.changes) for one in self.answers],
-            "other than our defaults": [one.differences for one in self.answers],
+            "convention": [answer.title for answer in self.answers],
+            "libraries": ["; ".join(answer.libraries) for answer in self.answers],
+            "changes": ["; ".join(answer.changes) for answer in self.answers],
+            "other than our defaults": [answer.differences for answer in self.answers],
         }
         schema: dict[str, Any] = dict.fromkeys(columns, pl.String)
-        for at, label in enumerate(self.printed):
-            columns[label] = [one.values[at] for one in self.answers]
+        for index, label in enumerate(self.printed):
+            columns[label] = [answer.values[index] for answer in self.answers]
             schema[label] = pl.Float64
         return pl.DataFrame(columns, schema=schema)
 
@@ -107,23 +107,23 @@ class Explanation(Result):
         """Return the classes that fit, the first ten."""
         if not self.answers:
             return []
-        titles = [_with_others(one) for one in self.answers[:SHOWN]]
-        shown = self.table().head(SHOWN).drop("changes", "libraries")
-        shown = shown.with_columns(pl.Series("convention", titles))
-        return [Table("", shown, 6 if digits is None else digits)]
+        titles = [_with_others(answer) for answer in self.answers[:SHOWN]]
+        frame = self.table().head(SHOWN).drop("changes", "libraries")
+        frame = frame.with_columns(pl.Series("convention", titles))
+        return [Table("", frame, 6 if digits is None else digits)]
 
     def header(self) -> list[str]:
         """Return verdict and best candidate."""
-        asked = ", ".join(f"{label} = {text}" for label, text in self.printed.items())
-        lines = [f"{asked}: {self.verdict} ({VERDICTS[self.verdict]})"]
+        values = ", ".join(f"{label} = {text}" for label, text in self.printed.items())
+        lines = [f"{values}: {self.verdict} ({VERDICTS[self.verdict]})"]
         if self.answers:
             best = self.answers[0]
-            lead = "best candidate" if self.verdict != "explains" else "explanation"
+            kind = "best candidate" if self.verdict != "explains" else "explanation"
             others = len(best.libraries) - 1
             same = (
                 f"; the same on these data: {', '.join(best.libraries[1:])}" if others > 0 else ""
             )
-            lines.append(f"{lead}: {best.title}{same}")
+            lines.append(f"{kind}: {best.title}{same}")
         return lines
 
     def _explanation(self) -> list[str]:
@@ -155,7 +155,7 @@ class Explanation(Result):
         return {
             "verdict": self.verdict,
             "printed": dict(self.printed),
-            "answers": [vars(one) for one in self.answers],
+            "answers": [vars(answer) for answer in self.answers],
             "tried": self.tried,
             "classes": self.classes,
             "changed": self.changed,
@@ -186,10 +186,10 @@ def name_of(start: Start, libraries: Mapping[str, Library]) -> str:
     """Return a library and its versions."""
     if start.library == OURS:
         return "unskew's defaults"
-    one = libraries[start.library]
+    library = libraries[start.library]
     if start.until:
-        return f"{one.name} up to {start.until}"
-    return f"{one.name} {'/'.join(one.versions)}"
+        return f"{library.name} up to {start.until}"
+    return f"{library.name} {'/'.join(library.versions)}"
 
 
 def title_of(
@@ -199,8 +199,11 @@ def title_of(
     start = candidate.start
     text = name_of(start, libraries)
     if start.library != OURS:
-        asked = quantities_of(targets)
-        names = [row.label(one.k, full=True) for row, one in zip(start.rows, asked, strict=True)]
+        quantities = quantities_of(targets)
+        names = [
+            row.label(quantity.k, full=True)
+            for row, quantity in zip(start.rows, quantities, strict=True)
+        ]
         text += f" ({', '.join(dict.fromkeys(names))})"
     if candidate.changes:
         text += ", but " + "; ".join(map(change_in_words, candidate.changes))
@@ -214,9 +217,12 @@ def answer_of(
     first = simplest(fit)
     unchanged = [member for member in fit.members if not member.changes]
     names = dict.fromkeys(name_of(member.start, libraries) for member in unchanged)
-    asked = quantities_of(targets)
+    quantities = quantities_of(targets)
     engines = [means.engine(target.system).values for target in targets]
-    pairs = [(_telling(first.row(at), engines), first.cutoff(q.k)) for at, q in enumerate(asked)]
+    pairs = [
+        (_telling(first.row(index), engines), first.cutoff(q.k))
+        for index, q in enumerate(quantities)
+    ]
     return Answer(
         title=title_of(first, targets, libraries),
         libraries=tuple(names),
@@ -238,9 +244,9 @@ def _telling(row: LibraryMetric, engines: Sequence[ConventionValues]) -> Library
     return replace(row, options=options)
 
 
-def simplest(one: Class) -> Candidate:
+def simplest(group: Class) -> Candidate:
     """Return the simplest member: by default before by option, then the fewest differences."""
-    return min(one.members, key=_simplicity)
+    return min(group.members, key=_simplicity)
 
 
 def _simplicity(member: Candidate) -> tuple[float, ...]:
@@ -253,11 +259,11 @@ def _simplicity(member: Candidate) -> tuple[float, ...]:
     )
 
 
-def rank_of(one: Class) -> tuple[float, ...]:
+def rank_of(group: Class) -> tuple[float, ...]:
     """Order classes: by default before by option, common changes first, more libraries first."""
-    members = [member for member in one.members if member.start.is_default] or one.members
+    members = [member for member in group.members if member.start.is_default] or group.members
     libraries = {member.start.library for member in members}
-    first = simplest(one)
+    first = simplest(group)
     return (not first.start.is_default, surprise(first.changes), -len(libraries))
 
 
@@ -273,5 +279,5 @@ def _frequencies() -> dict[Change, float]:
 
 def surprise(changes: Sequence[Change]) -> float:
     """Return how unusual changes are: 0 for none, the more the rarer libraries have them."""
-    known = _frequencies()
-    return sum(-math.log(known.get(change, 0.0) + 0.002) for change in changes)
+    frequencies = _frequencies()
+    return sum(-math.log(frequencies.get(change, 0.0) + 0.002) for change in changes)

@@ -27,7 +27,7 @@ class Printed:
     unit: float
 
     @classmethod
-    def of(cls, given: object) -> Printed:
+    def of(cls, source: object) -> Printed:
         """Read a number or its text; trailing zeros and a percent sign count in text.
 
         Examples
@@ -36,17 +36,17 @@ class Printed:
         >>> Printed.of("0.3210").unit, Printed.of(0.321).unit, Printed.of("32.1%").value
         (0.0001, 0.001, 0.321)
         """
-        text = given if isinstance(given, str) else _as_text(given)
+        text = source if isinstance(source, str) else _as_text(source)
         match = _TEXT.fullmatch(text)
         if match is None:
             raise SettingError(
-                f"a printed value must be a number such as '0.3211' or '32.11%', got {given!r}"
+                f"a printed value must be a number such as '0.3211' or '32.11%', got {source!r}"
             )
         number = Decimal(match[1])
         power = int(number.as_tuple().exponent) - (2 if match[2] else 0)
         value = number / 100 if match[2] else number
         if not math.isfinite(float(value)) or abs(power) > 30:
-            raise SettingError(f"a printed value must be a finite number, got {given!r}")
+            raise SettingError(f"a printed value must be a finite number, got {source!r}")
         return cls(text.strip(), float(value), float(Decimal(1).scaleb(power)))
 
     @property
@@ -72,12 +72,12 @@ class Printed:
         return f"{value * scale:.{digits}f}{'%' if percent else ''}"
 
 
-def _as_text(given: object) -> str:
-    if not is_number(given):
+def _as_text(value: object) -> str:
+    if not is_number(value):
         raise SettingError(
-            f"a printed value must be a number such as '0.3211' or '32.11%', got {given!r}"
+            f"a printed value must be a number such as '0.3211' or '32.11%', got {value!r}"
         )
-    return repr(float(given))  # type: ignore[arg-type]
+    return repr(float(value))  # type: ignore[arg-type]
 
 
 OURS = "ours"
@@ -125,8 +125,8 @@ class PrintedQuantity:
         }
         if metric.condensed:
             options["unjudged"] = "remove"
-        known = metric.name in METRICS and not metric.anti
-        if known and set(options) <= set(relevant_axes(metric.name)):
+        has_conventions = metric.name in METRICS and not metric.anti
+        if has_conventions and set(options) <= set(relevant_axes(metric.name)):
             return cls(label, metric.name, metric.cutoff, options=tuple(options.items()))
         return cls(label, "", metric.cutoff, str(metric))
 
@@ -156,13 +156,13 @@ class PrintedQuantity:
         return self.metric in (row.metric, COLLOQUIAL.get(colloquial(row.name)[0], ""))
 
 
-def _is_form(name: str, asked: str) -> bool:
+def _is_form(name: str, printed: str) -> bool:
     """Tell whether a metric is the one asked for, whatever its settings where none are named."""
     try:
-        metric, wanted = parse(name), parse(asked)
+        metric, target = parse(name), parse(printed)
     except UnskewError:
         return False
-    return wanted in (metric, replace(metric, settings=()))
+    return target in (metric, replace(metric, settings=()))
 
 
 def colloquial(name: str) -> tuple[str, int | None]:
@@ -206,7 +206,7 @@ def read_targets(
             "values must map metrics to printed values, such as {'nDCG@10': '0.3211'}, or systems "
             f"to such mappings; got {values!r}"
         )
-    nested = [isinstance(one, Mapping) for one in values.values()]
+    nested = [isinstance(value, Mapping) for value in values.values()]
     if any(nested) != all(nested):
         raise SettingError("values must be either all of one system, or all named by system")
     if not any(nested):

@@ -70,11 +70,11 @@ def smallest_step(values: F64) -> float:
     >>> smallest_step(np.array([0.0, 1.0, 1.0, np.nan, 0.0]))
     0.25
     """
-    known = values[~np.isnan(values)]
-    levels = np.unique(np.round(known, 9))
+    finite = values[~np.isnan(values)]
+    levels = np.unique(np.round(finite, 9))
     if levels.size < 2:
         return 0.0
-    return float(np.diff(levels).min()) / known.size
+    return float(np.diff(levels).min()) / finite.size
 
 
 def distinct(targets: Sequence[Target]) -> set[tuple[str, str]]:
@@ -171,37 +171,39 @@ class Search:
 
     def add(self, candidates: Iterable[Candidate], cost: int, threads: int | None = None) -> None:
         """Compute candidates and put each into its class."""
-        several = list(islice(candidates, MOST))
-        self.left_out += sum(1 for _ in candidates) if len(several) == MOST else 0
-        self.tried += len(several)
-        blocks = [several[at : at + BLOCK] for at in range(0, len(several), BLOCK)]
+        batch = list(islice(candidates, MOST))
+        self.left_out += sum(1 for _ in candidates) if len(batch) == MOST else 0
+        self.tried += len(batch)
+        blocks = [batch[low : low + BLOCK] for low in range(0, len(batch), BLOCK)]
 
         def compute(block: list[Candidate]) -> list[tuple[float, ...]]:
-            return [self.means.of_all(one, self.targets) for one in block]
+            return [self.means.of_all(candidate, self.targets) for candidate in block]
 
-        size = len(several) * len(self.means.laid.users)
+        size = len(batch) * len(self.means.laid.users)
         results = map_blocks(compute, blocks, threads, size=size)
-        for candidate, values in zip(several, chain.from_iterable(results), strict=True):
+        for candidate, values in zip(batch, chain.from_iterable(results), strict=True):
             if any(map(math.isnan, values)):
                 continue
             key = tuple(round(value, SAME) for value in values)
-            known = self.classes.get(key)
-            if known is None:
+            group = self.classes.get(key)
+            if group is None:
                 self.classes[key] = Class(values, cost, [candidate])
-            elif known.cost == cost:
-                known.members.append(candidate)
+            elif group.cost == cost:
+                group.members.append(candidate)
 
     def look(self, stage: int) -> bool:
         """Look for classes of this cost that fit, and for simpler ones whose digits were cut."""
         self.stage = stage
         self.fitting = [
-            one for one in self.classes.values() if one.cost == stage and one.fits(self.targets)
+            group
+            for group in self.classes.values()
+            if group.cost == stage and group.fits(self.targets)
         ]
         if not self.fitting:
             self.fitting = [
-                one
-                for one in self.classes.values()
-                if one.cost == stage - 1 and one.fits(self.targets, cut=True)
+                group
+                for group in self.classes.values()
+                if group.cost == stage - 1 and group.fits(self.targets, cut=True)
             ]
             self.cut = bool(self.fitting)
         return bool(self.fitting)
@@ -213,10 +215,10 @@ class Search:
         """
         if first is None:
             return 0.0
-        asked = quantities_of(self.targets)
+        quantities = quantities_of(self.targets)
         steps = []
         for target in self.targets:
-            row = first.row(asked.index(target.quantity))
+            row = first.row(quantities.index(target.quantity))
             k = first.cutoff(target.quantity.k)
             steps.append(smallest_step(self.means.engine(target.system).of_users(row, k)))
         return expected_fits(self.cloud, self.targets, steps)
@@ -224,7 +226,7 @@ class Search:
     @property
     def cloud(self) -> F64:
         """The values of all classes: a row for each."""
-        return np.array([one.values for one in self.classes.values()]).reshape(
+        return np.array([group.values for group in self.classes.values()]).reshape(
             len(self.classes), len(self.targets)
         )
 
@@ -237,12 +239,12 @@ def search(
 ) -> Search:
     """Try candidates stage by stage; stop at the first stage in which some fit."""
     result = Search(targets, libraries, ClassMeans(laid))
-    known: list[Start] = starts(libraries, quantities_of(targets))
-    result.add((Candidate(start) for start in known), 0, threads)
+    initial: list[Start] = starts(libraries, quantities_of(targets))
+    result.add((Candidate(start) for start in initial), 0, threads)
     if result.look(0):
         return result
     options = usable_options(laid, targets)
-    distinct = [simplest_start(one) for one in result.classes.values()]
+    distinct = [simplest_start(group) for group in result.classes.values()]
     for stage in range(1, DEEPEST + 1):
         result.add(changed(distinct, options, stage), stage, threads)
         distinct = [start for start in distinct if start.is_default]
@@ -252,11 +254,11 @@ def search(
     return result
 
 
-def simplest_start(one: Class) -> Start:
+def simplest_start(group: Class) -> Start:
     """Return the start of a class: what a library does by default, nearest to our defaults."""
-    several = [member.start for member in one.members]
+    candidates = [member.start for member in group.members]
 
     def order(start: Start) -> tuple[bool, int]:
         return not start.is_default, sum(len(row.options) for row in start.rows)
 
-    return min(several, key=order)
+    return min(candidates, key=order)

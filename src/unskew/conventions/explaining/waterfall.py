@@ -74,8 +74,8 @@ class Waterfall(Result):
     def table(self) -> pl.DataFrame:
         """Return a row per step: the choice, its options, its effect, its range, the number."""
         rows = [
-            (one.axis, one.before, one.after, one.effect, one.low, one.high, one.value)
-            for one in self.steps
+            (step.axis, step.before, step.after, step.effect, step.low, step.high, step.value)
+            for step in self.steps
         ]
         names = ("step", "before", "after", "effect", "lowest", "highest", "value")
         kinds = (*[pl.String] * 3, *[pl.Float64] * 4)
@@ -113,7 +113,7 @@ class Waterfall(Result):
             "system": self.system,
             "ends": list(self.ends),
             "values": list(self.values),
-            "steps": [vars(one) for one in self.steps],
+            "steps": [vars(step) for step in self.steps],
             "idle": list(self.idle),
             "orders": self.orders,
             "notes": list(self.notes),
@@ -124,15 +124,15 @@ class Waterfall(Result):
         import altair as alt
 
         rows, before = [_bar(self.ends[0], 0.0, self.values[0], "number")], self.values[0]
-        for one in self.steps:
-            kind = "up" if one.effect > 0 else "down"
-            rows.append(_bar(f"{one.axis}: {one.after}", before, one.value, kind))
-            before = one.value
+        for step in self.steps:
+            kind = "up" if step.effect > 0 else "down"
+            rows.append(_bar(f"{step.axis}: {step.after}", before, step.value, kind))
+            before = step.value
         rows.append(_bar(self.ends[1], 0.0, self.values[1], "number"))
         order = [row["step"] for row in rows]
         colour = alt.Scale(domain=["number", "up", "down"], range=[GREY, BLUE, VERMILION])
-        whole = alt.Chart(alt.NamedData(name="rows"), width=420, height=alt.Step(26))
-        bars: alt.Chart = whole.mark_bar().encode(
+        chart = alt.Chart(alt.NamedData(name="rows"), width=420, height=alt.Step(26))
+        bars: alt.Chart = chart.mark_bar().encode(
             y=alt.Y("step:N", sort=order, title=None),
             x=alt.X("low:Q", title=self.metric),
             x2="high:Q",
@@ -244,7 +244,7 @@ def _ranges(number: Any, names: Sequence[str]) -> tuple[Mapping[str, tuple[float
     effects: dict[str, list[float]] = {name: [] for name in names}
     if len(names) <= MOST_AXES:
         for name in names:
-            others = [other for other in names if other != name]
+            others = [axis for axis in names if axis != name]
             for size in range(len(names)):
                 for chosen in combinations(others, size):
                     before = frozenset(chosen)
@@ -260,8 +260,8 @@ def _ranges(number: Any, names: Sequence[str]) -> tuple[Mapping[str, tuple[float
                 taken |= {name}
         words = f"over {ORDERS} orders of steps, drawn with a fixed seed"
     return {
-        name: (float(np.nanmin(several)), float(np.nanmax(several)))
-        for name, several in effects.items()
+        name: (float(np.nanmin(changes)), float(np.nanmax(changes)))
+        for name, changes in effects.items()
     }, words
 
 
@@ -281,26 +281,26 @@ def path_between(
         )
     system = next(iter(laid.systems))
     quantity = PrintedQuantity.of(metric, list(libraries.values()))
-    ends = [_end(one, laid, system, quantity, libraries) for one in between]
-    return waterfall(ConventionValues(laid, system), metric, ends[0], ends[1], laid.notes)
+    pair = [_end(end, laid, system, quantity, libraries) for end in between]
+    return waterfall(ConventionValues(laid, system), metric, pair[0], pair[1], laid.notes)
 
 
 def _end(
-    given: object,
+    end: object,
     laid: Laid,
     system: str,
     quantity: PrintedQuantity,
     libraries: Mapping[str, Library],
 ) -> tuple[str, Options]:
     """Read an end: its title, and the options that give its number."""
-    if isinstance(given, str) and given.lower() in (OURS, "unskew"):
+    if isinstance(end, str) and end.lower() in (OURS, "unskew"):
         return "unskew's defaults", options_of(quantity.row(), quantity.k)
-    if isinstance(given, str) and not _is_number(given):
-        source = library(given).newest
+    if isinstance(end, str) and not _is_number(end):
+        source = library(end).newest
         row, k = choose_metric(source, quantity.label)
         title = f"{source.name} {', '.join(source.versions)} ({row.label(k, full=True)})"
         return title, options_of(row, k)
-    target = Target(system, quantity, Printed.of(given))
+    target = Target(system, quantity, Printed.of(end))
     result = search(laid, (target,), libraries)
     if not result.fitting:
         raise SettingError(

@@ -15,7 +15,8 @@ import polars as pl
 
 from unskew.checks import checked, choose
 from unskew.data.dataset import ALL, POOLED, RANDOM, Dataset, TrueJudgments
-from unskew.data.formats.entries import DATASETS, CatalogEntry, keywords
+from unskew.data.formats import entries
+from unskew.data.formats.entries import CatalogEntry, keywords
 from unskew.data.formats.parts import Parts
 from unskew.data.ratings import Ratings
 from unskew.data.read.ratings_files import read_ratings
@@ -90,7 +91,7 @@ def released_table(name: str) -> ReleasedTable | None:
     return names.get(Path(name).name)
 
 
-def describe_released(table: ReleasedTable, home: Path) -> dict[str, str | int | None]:
+def describe_released(table: ReleasedTable, data_dir: Path) -> dict[str, str | int | None]:
     """Return what a table is and where it comes from, and where it lies, if it is there.
 
     Raises
@@ -98,9 +99,9 @@ def describe_released(table: ReleasedTable, home: Path) -> dict[str, str | int |
     DataError
         If what lies there is not the authors' table.
     """
-    path = find_released(table.file, home)
+    path = find_released(table.file, data_dir)
     if path is not None:
-        read_released(table.file, home)
+        read_released(table.file, data_dir)
     return {
         "file": table.file,
         "rows": table.rows,
@@ -110,18 +111,18 @@ def describe_released(table: ReleasedTable, home: Path) -> dict[str, str | int |
     }
 
 
-def find_released(file: str, home: Path) -> Path | None:
+def find_released(file: str, data_dir: Path) -> Path | None:
     """Return where a table lies in the data folder, under our name or the authors'."""
     table = TABLES.get(file)
     names = [file, *([table.authors_file] if table and table.authors_file else [])]
-    for folder in (home / PUBLISHED, home):
+    for folder in (data_dir / PUBLISHED, data_dir):
         for name in names:
             if (folder / name).is_file():
                 return folder / name
     return None
 
 
-def read_released(file: str, home: Path) -> pl.DataFrame:
+def read_released(file: str, data_dir: Path) -> pl.DataFrame:
     """Read a table of released results; rows without any value are left out.
 
     Raises
@@ -131,7 +132,7 @@ def read_released(file: str, home: Path) -> pl.DataFrame:
     """
     choose("table of released results", file, TABLES)
     table = TABLES[file]
-    path = find_released(file, home)
+    path = find_released(file, data_dir)
     if path is None:
         released_table = f" (or {table.authors_file})" if table.authors_file else ""
         raise DataError(
@@ -167,9 +168,9 @@ def data_folder(data_dir: str | os.PathLike[str] | None = None) -> Path:
 
 def named(name: str) -> CatalogEntry:
     """Return the entry of a name, or raise `UnknownName` with the nearest."""
-    entry = DATASETS.get(name.lower())
+    entry = entries.DATASETS.get(name.lower())
     if entry is None:
-        raise unknown_name("data set", name, DATASETS)
+        raise unknown_name("data set", name, entries.DATASETS)
     return entry
 
 
@@ -185,15 +186,15 @@ def read_name(text: str) -> tuple[CatalogEntry, dict[str, Any]] | None:
     >>> read_name("ratings.csv") is None
     True
     """
-    name, _, rest = text.partition(":")
-    if name.lower() not in DATASETS or Path(text).is_file():
+    name, _, settings = text.partition(":")
+    if name.lower() not in entries.DATASETS or Path(text).is_file():
         return None
     entry, options = named(name), {}
-    for part in rest.split(","):
+    for part in settings.split(","):
         key, equals, value = (piece.strip() for piece in part.partition("="))
         if equals and key and value:
             options[key] = {"true": True, "false": False}.get(value.lower(), value)
-        elif part.strip() or rest:
+        elif part.strip() or settings:
             takes = ", ".join(entry.options) or "none"
             raise SettingError(
                 f"{text}: write options of a data set as NAME:OPTION=VALUE, such as "
@@ -247,7 +248,7 @@ def load(
     meant = read_name(source) if isinstance(source, str) else None
     if meant is None:
         if isinstance(source, str) and not _is_path(source):
-            raise unknown_name("data set", source.partition(":")[0], DATASETS)
+            raise unknown_name("data set", source.partition(":")[0], entries.DATASETS)
         return _own(source, data_dir, options)
     entry, more = meant
     for key in more.keys() & options.keys():
@@ -312,10 +313,10 @@ def _check_options(what: str, options: dict[str, Any], allowed: Sequence[str]) -
             raise UnknownName(f"{what} does not take the option {option!r}. It takes: {takes}.")
 
 
-def _found(entry: CatalogEntry, home: Path, options: dict[str, Any]) -> Parts:
+def _found(entry: CatalogEntry, data_dir: Path, options: dict[str, Any]) -> Parts:
     """Read the data set from where it lies: unpacked, as a table, or as an archive."""
     of_reader = {key: value for key, value in options.items() if key not in RULES}
-    places = _folders(entry, home)
+    places = _folders(entry, data_dir)
     for folder in places:
         files = _files(entry, folder)
         if all(files):
@@ -330,28 +331,28 @@ def _found(entry: CatalogEntry, home: Path, options: dict[str, Any]) -> Parts:
                     f"files, but {folder} holds {table[0].name}"
                 )
             return _tables(entry, table[0], folder)
-    for archive in _archives(entry, home):
+    for archive in _archives(entry, data_dir):
         from unskew.data.formats.download import unpack
 
         with temporary_folder() as temporary:
             folder = temporary / "data"
-            patterns = [one for group in entry.files for one in group.split("|")]
-            unpack(archive, folder, wanted=patterns)
+            patterns = [word for group in entry.files for word in group.split("|")]
+            unpack(archive, folder, patterns=patterns)
             with _naming([], archive):
                 return entry.reader(*_complete(entry, folder, archive), **of_reader)
-    raise _missing(entry, home)
+    raise _missing(entry, data_dir)
 
 
 @contextmanager
-def _naming(groups: Sequence[Sequence[Path]], home: Path) -> Iterator[None]:
+def _naming(groups: Sequence[Sequence[Path]], source: Path) -> Iterator[None]:
     """Let an error that names no file of a data set say which file, or folder, it is about."""
     try:
         yield
     except DataError as problem:
         files = [path for group in groups for path in group]
         message = str(problem)
-        if str(home) not in message and not any(path.name in message for path in files):
-            problem.args = (f"{files[0] if len(files) == 1 else home}: ", *problem.args)
+        if str(source) not in message and not any(path.name in message for path in files):
+            problem.args = (f"{files[0] if len(files) == 1 else source}: ", *problem.args)
         raise
 
 
@@ -360,15 +361,17 @@ def _tables(entry: CatalogEntry, ratings: Path, folder: Path) -> Parts:
     name = POOLED if entry.kind == POOLED else RANDOM
     true = find(folder, f"{name}.parquet|{name}.csv", deep=False)
     part = _tagged(true[0]) if true else None
-    both = (None, part) if name == POOLED else (part, None)
-    return Parts(_tagged(ratings), both[0], pooled=both[1]).over_same_ids()
+    random_and_pooled = (None, part) if name == POOLED else (part, None)
+    return Parts(
+        _tagged(ratings), random_and_pooled[0], pooled=random_and_pooled[1]
+    ).over_same_ids()
 
 
 def _tagged(path: Path) -> Ratings:
     """Read a table of ours; what is no user, item, rating or time becomes a tag."""
     table = read_table(path)
-    known = ("user", "item", "rating", "time")
-    tags = [name for name in table.frame.columns if name not in known]
+    roles = ("user", "item", "rating", "time")
+    tags = [name for name in table.frame.columns if name not in roles]
     if not {"user", "item"} <= set(table.frame.columns):
         tags = []  # somebody's own names: let read_ratings see what is what
     ratings = read_ratings(table.frame, tags=tags)
@@ -378,10 +381,10 @@ def _tagged(path: Path) -> Ratings:
 
 def find(folder: Path, pattern: str, *, deep: bool = True) -> list[Path]:
     """Return the files of the first alternative that is there; of several, those least deep."""
-    for one in pattern.split("|"):
+    for word in pattern.split("|"):
         hits = [
             path
-            for path in (folder.rglob(one) if deep else folder.glob(one))
+            for path in (folder.rglob(word) if deep else folder.glob(word))
             if path.is_file() and not _hidden(path.relative_to(folder))
         ]
         if hits:
@@ -394,8 +397,8 @@ def _hidden(path: Path) -> bool:
     return any(part.startswith(".") or part == "__MACOSX" for part in path.parts)
 
 
-def _folders(entry: CatalogEntry, home: Path) -> list[Path]:
-    return [path for one in (entry.name, *entry.folders) if (path := home / one).is_dir()]
+def _folders(entry: CatalogEntry, data_dir: Path) -> list[Path]:
+    return [path for name in (entry.name, *entry.folders) if (path := data_dir / name).is_dir()]
 
 
 def _files(entry: CatalogEntry, folder: Path) -> list[list[Path]]:
@@ -406,54 +409,54 @@ def _complete(entry: CatalogEntry, folder: Path, source: object) -> list[list[Pa
     files = _files(entry, folder)
     for pattern, hits in zip(entry.files, files, strict=True):
         if not hits:
-            wanted = pattern.replace("|", " or ")
-            raise DataError(f"{source}: holds no {wanted}; is this {entry.title}?")
+            names = pattern.replace("|", " or ")
+            raise DataError(f"{source}: holds no {names}; is this {entry.title}?")
     return files
 
 
-def _archives(entry: CatalogEntry, home: Path) -> list[Path]:
+def _archives(entry: CatalogEntry, data_dir: Path) -> list[Path]:
     from unskew.data.formats import download
 
     names = [f"{entry.name}{ending}" for ending in download.ARCHIVES]
     if entry.archive is not None and download.is_archive(_basename(entry.archive)):
         names.insert(0, _basename(entry.archive))
-    places = [home, *_folders(entry, home)]
-    return [path for place in places for name in names if (path := place / name).is_file()]
+    places = [data_dir, *_folders(entry, data_dir)]
+    return [path for folder in places for name in names if (path := folder / name).is_file()]
 
 
 def _basename(address: str) -> str:
     return PurePosixPath(urlsplit(address).path).name
 
 
-def _missing(entry: CatalogEntry, home: Path) -> DataError:
-    wanted = " and ".join(pattern.replace("|", " or ") for pattern in entry.files)
-    there = f" (the folder exists, but has no {wanted})" if _folders(entry, home) else ""
+def _missing(entry: CatalogEntry, data_dir: Path) -> DataError:
+    names = " and ".join(pattern.replace("|", " or ") for pattern in entry.files)
+    there = f" (the folder exists, but has no {names})" if _folders(entry, data_dir) else ""
     return DataError(
-        f"{entry.title} is not there: no data in {home / entry.name}{there}. "
-        f"{_remedy(entry, home)} Official page: {entry.address}. Licence: {entry.licence}. Name "
-        f"another folder with data_dir=… or the variable {VARIABLE}."
+        f"{entry.title} is not there: no data in {data_dir / entry.name}{there}. "
+        f"{_remedy(entry, data_dir)} Official page: {entry.address}. Licence: {entry.licence}. "
+        f"Name another folder with data_dir=… or the variable {VARIABLE}."
     )
 
 
-def _remedy(entry: CatalogEntry, home: Path) -> str:
+def _remedy(entry: CatalogEntry, data_dir: Path) -> str:
     if entry.archive is not None:
         return f"Get it with: unskew data get {entry.name}."
-    return f"unskew does not download it: {entry.by_hand} ({home / entry.name})."
+    return f"unskew does not download it: {entry.by_hand} ({data_dir / entry.name})."
 
 
 def is_there(entry: CatalogEntry, data_dir: str | os.PathLike[str] | None = None) -> bool:
     """Tell whether a data set lies in the data folder, in any of its forms."""
-    home = data_folder(data_dir)
+    root = data_folder(data_dir)
     table = "ratings.parquet|ratings.csv"
-    return bool(_archives(entry, home)) or any(
+    return bool(_archives(entry, root)) or any(
         all(_files(entry, folder)) or find(folder, table, deep=False)
-        for folder in _folders(entry, home)
+        for folder in _folders(entry, root)
     )
 
 
 def listing(data_dir: str | os.PathLike[str] | None = None) -> list[dict[str, str]]:
     """Return what has a name, and whether it is there: data sets, then released results."""
-    home = data_folder(data_dir)
+    root = data_folder(data_dir)
     sets = [
         {
             "name": entry.name,
@@ -464,7 +467,7 @@ def listing(data_dir: str | os.PathLike[str] | None = None) -> list[dict[str, st
             "from": entry.address,
             "there": "yes" if is_there(entry, data_dir) else "no",
         }
-        for entry in DATASETS.values()
+        for entry in entries.DATASETS.values()
     ]
     tables = [
         {
@@ -474,7 +477,7 @@ def listing(data_dir: str | os.PathLike[str] | None = None) -> list[dict[str, st
             "true part": "",
             "licence": "",
             "from": table.origin,
-            "there": "yes" if find_released(table.file, home) else "no",
+            "there": "yes" if find_released(table.file, root) else "no",
         }
         for table in TABLES.values()
     ]
@@ -493,10 +496,7 @@ def receipt(folder: Path) -> download.Receipt | None:
 
 
 def get(
-    name: str,
-    data_dir: str | os.PathLike[str] | None = None,
-    *,
-    progress: Progress | None = None,
+    name: str, data_dir: str | os.PathLike[str] | None = None, *, progress: Progress | None = None
 ) -> Path:
     """Download a named data set into the data folder, unless it is there; return its folder.
 
@@ -517,15 +517,15 @@ def get(
     """
     from unskew.data.formats import download
 
-    entry, home = named(name), data_folder(data_dir)
-    if is_there(entry, home):
-        return next(iter(_folders(entry, home)), home)
+    entry, root = named(name), data_folder(data_dir)
+    if is_there(entry, root):
+        return next(iter(_folders(entry, root)), root)
     if entry.archive is None:
         raise DataError(
-            f"{entry.title}: {_remedy(entry, home)} Official page: {entry.address}. Licence: "
+            f"{entry.title}: {_remedy(entry, root)} Official page: {entry.address}. Licence: "
             f"{entry.licence}."
         )
-    folder = home / entry.name
+    folder = root / entry.name
     try:
         download.install(
             entry.archive,

@@ -30,14 +30,7 @@ from urllib.parse import urlsplit
 
 from unskew.engine.files import replacing
 from unskew.engine.progress import Progress
-from unskew.engine.unpacking import (
-    BLOCK,
-    MAGIC,
-    Unpacked,
-    is_compressed,
-    is_too_large,
-    refusal,
-)
+from unskew.engine.unpacking import BLOCK, MAGIC, Unpacked, is_compressed, is_too_large, refusal
 from unskew.errors import DataError, SettingError
 
 # No archive of the catalogue unpacks to more than 12 GB; that of Netflix holds 17,770 files.
@@ -54,7 +47,7 @@ _MOST_KEYS = 1_000
 
 
 def unpack(
-    archive: Path, folder: Path, *, wanted: Sequence[str] = (), limit: int = UNPACKED_LIMIT
+    archive: Path, folder: Path, *, patterns: Sequence[str] = (), limit: int = UNPACKED_LIMIT
 ) -> bool:
     """Unpack a zip or tar file into a new folder; refuse what does not belong into it.
 
@@ -84,7 +77,9 @@ def unpack(
             _check_names(archive, [member.name for member in listed])
             folder.mkdir(parents=True)
             for member in listed:
-                if not wanted or any(PurePosixPath(member.name).match(one) for one in wanted):
+                if not patterns or any(
+                    PurePosixPath(member.name).match(pattern) for pattern in patterns
+                ):
                     member.write(folder / member.name)
     except DataError:
         raise
@@ -410,21 +405,21 @@ def _stream(
     with opener.open(request, timeout=timeout) as answer, part.open("wb") as file:
         announced = answer.headers.get("Content-Length") or ""
         total = size if size is not None else int(announced) if announced.isdecimal() else None
-        most = limit if size is None else size
-        if (total or 0) > most:
-            raise _too_large(address, f"announces {total:,}", most)
+        largest = limit if size is None else size
+        if (total or 0) > largest:
+            raise _too_large(address, f"announces {total:,}", largest)
         done = 0
         while block := answer.read(BLOCK):
             done += len(block)
-            if done > (most if total is None else total):
+            if done > (largest if total is None else total):
                 break
             file.write(block)
-            for one in seen.values():
-                one.update(block)
+            for digest in seen.values():
+                digest.update(block)
             if progress is not None:
                 progress(done, total or 0)
-    if total is None and done > most:
-        raise _too_large(address, "sends more", most)
+    if total is None and done > largest:
+        raise _too_large(address, "sends more", largest)
     if total is not None and done != total:
         more = "more than" if done > total else f"{done:,} of"
         raise _Spoiled(f"{more} {total:,} bytes arrived")
@@ -436,9 +431,9 @@ def _stream(
     return Receipt(address, done, seen["sha256"].hexdigest(), bool(expected), tuple(checked))
 
 
-def _too_large(address: str, what: str, most: int) -> DataError:
+def _too_large(address: str, what: str, limit: int) -> DataError:
     return DataError(
-        f"{address}: {what} bytes, but at most {most:,} bytes are accepted for a file of unknown "
+        f"{address}: {what} bytes, but at most {limit:,} bytes are accepted for a file of unknown "
         "size; download it by other means and put it into the data folder"
     )
 
@@ -513,23 +508,23 @@ def install(address: str, folder: Path, check: Callable[[Path], Any], **options:
     with making(folder) as part:
         file = part / PurePosixPath(urlsplit(address).path).name
         receipt = fetch(address, file, **options)
-        whole = False
+        is_checked = False
         if is_archive(file):
             inside = part / ".unpacked"
-            whole = unpack(file, inside)
+            is_checked = unpack(file, inside)
             file.unlink()
-            for one in list(inside.iterdir()):
-                one.rename(part / one.name)
+            for path in list(inside.iterdir()):
+                path.rename(part / path.name)
             inside.rmdir()
         elif file.suffix == ".gz":
             _check_gzip(file)
-            whole = True
+            is_checked = True
         check(part)
-        if whole:
+        if is_checked:
             added = "the checksums inside it are right"
             receipt = replace(receipt, checked=(*receipt.checked, added))
-        with replacing(part / RECEIPT) as place:
-            place.write_text(json.dumps(asdict(receipt), indent=1) + "\n")
+        with replacing(part / RECEIPT) as target:
+            target.write_text(json.dumps(asdict(receipt), indent=1) + "\n")
     return receipt
 
 

@@ -89,7 +89,7 @@ def yambda(
 class _UserSample:
     """The users that are kept."""
 
-    kept: pl.Series | None
+    users: pl.Series | None
     """Their ids; None: all."""
     notes: tuple[str, ...] = ()
 
@@ -99,13 +99,13 @@ class _UserSample:
             return cls(None)
         ids = [_collected(path, _scan(path, EVENT).select(USER).unique()) for path in paths]
         users = pl.concat(ids)["uid"].drop_nulls().unique().sort()
-        kept = users.filter(pl.Series(sampled(users, share)))
-        return cls(kept, (sample_note(len(kept), len(users), share),))
+        chosen = users.filter(pl.Series(sampled(users, share)))
+        return cls(chosen, (sample_note(len(chosen), len(users), share),))
 
     def events(self, path: Path, columns: Sequence[str]) -> pl.LazyFrame:
         """Return the events of these users."""
         events = _scan(path, columns)
-        return events if self.kept is None else events.filter(USER.is_in(self.kept.implode()))
+        return events if self.users is None else events.filter(USER.is_in(self.users.implode()))
 
 
 def _scan(path: Path, columns: Sequence[str]) -> pl.LazyFrame:
@@ -174,9 +174,9 @@ def _bad_event(path: Path) -> DataError:
     """Say which event of a file is the first that cannot be taken."""
     first = _scan(path, EVENT).with_row_index("row").filter(_is_wrong(EVENT)).head(1)
     row = _collected(path, first).row(0, named=True)
-    shown = ", ".join(f"{name} = {row[name]}" for name in EVENT)
+    cells = ", ".join(f"{name} = {row[name]}" for name in EVENT)
     return DataError(
-        f"{path}: row {row['row'] + 1} cannot be read: {shown}; expected whole numbers, a "
+        f"{path}: row {row['row'] + 1} cannot be read: {cells}; expected whole numbers, a "
         "timestamp in seconds, and is_organic 0 or 1"
     )
 
@@ -200,9 +200,9 @@ def _said(paths: Mapping[str, Path], share: Fraction) -> Parts:
         like_at=pl.col("like").fill_null(-2) // 2,
         dislike_at=pl.col("dislike").fill_null(-2) // 2,
     )
-    both = pl.col("liked") & pl.col("disliked")
+    contradictory = pl.col("liked") & pl.col("disliked")
     value = (
-        pl.when(both & (pl.col("like_at") == pl.col("dislike_at")))
+        pl.when(contradictory & (pl.col("like_at") == pl.col("dislike_at")))
         .then(None)
         .when(pl.col("liked") & (~pl.col("disliked") | (pl.col("like_at") > pl.col("dislike_at"))))
         .then(1.0)
@@ -210,27 +210,27 @@ def _said(paths: Mapping[str, Path], share: Fraction) -> Parts:
         .then(0.0)
     )
     state = state.with_columns(value=value)
-    kept = state.drop_nulls("value")
-    if not kept.height:
+    clear = state.drop_nulls("value")
+    if not clear.height:
         raise DataError(f"{paths['like'].parent}: no like or dislike that was not taken back")
-    out = state.height - kept.height
+    out = state.height - clear.height
     notes.append(
         f"{counted(out, 'pair')} of user and track left out: taken back, taken back without a like "
         "or dislike in these files, or liked and disliked within 5 s"
     )
-    told = kept.select(
+    opinions = clear.select(
         *PAIR,
         "value",
         pl.when(pl.col("value") == 1).then("like").otherwise("dislike").alias("code"),
     )
-    ratings = _rated(told, told["value"])
+    ratings = _rated(opinions, opinions["value"])
     return Parts(ratings, notes=(*notes, *sample.notes, TIMES), liked=1.0, scale=(0.0, 1.0))
 
 
 def _stands(kind: str, cancel: str) -> pl.Expr:
     """Tell whether an event was not taken back; within the same 5 s, it was."""
-    at, back = pl.col(kind) // 2, pl.col(cancel).fill_null(-2) // 2
-    return (at > back).fill_null(value=False)
+    time, back = pl.col(kind) // 2, pl.col(cancel).fill_null(-2) // 2
+    return (time > back).fill_null(value=False)
 
 
 def _listened(path: Path, share: Fraction) -> Parts:
@@ -246,17 +246,17 @@ def _listened(path: Path, share: Fraction) -> Parts:
     code = 2 * pl.col("timestamp").cast(pl.Int64) + (1 - pl.col("is_organic").cast(pl.Int64))
     aggregates = {"code": code.min(), "played": pl.col(PLAYED).max(), "plays": pl.len()}
     table = _by_pair(path, sample.events(path, (*EVENT, PLAYED)), aggregates)
-    known = table.drop_nulls("played")
-    if not known.height:
+    complete = table.drop_nulls("played")
+    if not complete.height:
         raise DataError(f"{path}: no event with a value of {PLAYED}")
     notes = [
         f"{path.name}: {counted(rows, 'event')}; the rating is the largest share of the track that "
         "was played at one time, in percent"
     ]
-    if known.height < table.height:
-        left = table.height - known.height
+    if complete.height < table.height:
+        left = table.height - complete.height
         notes.append(f"{path.name}: {counted(left, 'pair')} without {PLAYED} left out")
-    flipped = known.with_columns(code=pl.col("code") // 2 * 2 + 1 - pl.col("code") % 2)
+    flipped = complete.with_columns(code=pl.col("code") // 2 * 2 + 1 - pl.col("code") % 2)
     ratings = _rated(flipped, flipped["played"], {"plays": flipped["plays"].cast(pl.Int64)})
     return Parts(ratings, notes=(*notes, *sample.notes, TIMES), liked=LISTENED)
 
@@ -302,16 +302,16 @@ def kuairec(big: Files, small: Files, *, duplicates: str = "first") -> Parts:
         Which showing of a video counts when there are several: see `read_ratings`.
     """
     names = {"user": "user_id", "item": "video_id", "rating": "watch_ratio", "time": "timestamp"}
-    observed, every = (
+    observed, judged = (
         _ratings(_joined([_rows(path, names, SECOND) for path in paths]), paths, SECOND, duplicates)
         for paths in (big, small)
     )
-    pairs = len(every.users) * len(every.items)
+    pairs = len(judged.users) * len(judged.items)
     note = (
-        f"{small[0].name}: {len(every):,} of the {pairs:,} pairs of its "
-        f"{counted(len(every.users), 'user')} and {counted(len(every.items), 'video')} are judged"
+        f"{small[0].name}: {len(judged):,} of the {pairs:,} pairs of its "
+        f"{counted(len(judged.users), 'user')} and {counted(len(judged.items), 'video')} are judged"
     )
-    return Parts(observed, every, notes=(note,)).over_same_ids()
+    return Parts(observed, judged, notes=(note,)).over_same_ids()
 
 
 def kuairand(
@@ -340,12 +340,12 @@ def kuairand(
         for paths, is_random in ((standard, False), (random, True))
         for path in paths
     ]
-    every = _joined(logs)
-    usual, drawn = (
-        _ratings(every.filter(pl.col(IS_RANDOM) == drawn), paths, MILLISECOND, duplicates)
-        for paths, drawn in ((standard, False), (random, True))
+    log = _joined(logs)
+    usual, random_part = (
+        _ratings(log.filter(pl.col(IS_RANDOM) == is_random), paths, MILLISECOND, duplicates)
+        for paths, is_random in ((standard, False), (random, True))
     )
-    return Parts(usual, drawn, notes=tuple(notes)).over_same_ids()
+    return Parts(usual, random_part, notes=tuple(notes)).over_same_ids()
 
 
 def _marked(
@@ -366,11 +366,11 @@ def _marked(
             f"{path}: {IS_RANDOM} must be 0 or 1, but row {row + 1} has {log[IS_RANDOM][row]:g}"
         )
     log = log.with_columns(pl.col(IS_RANDOM) == 1)
-    moved = int((log[IS_RANDOM] != is_random).sum())
-    if moved:
+    mismatches = int((log[IS_RANDOM] != is_random).sum())
+    if mismatches:
         part = "the observed part" if is_random else "the random part"
         notes.append(
-            f"{path.name}: {counted(moved, 'row has', 'rows have')} {IS_RANDOM} = "
+            f"{path.name}: {counted(mismatches, 'row has', 'rows have')} {IS_RANDOM} = "
             f"{int(not is_random)}: taken into {part}"
         )
     return log
@@ -412,12 +412,7 @@ def _ratings(log: pl.DataFrame, files: Files, unit: float, duplicates: str) -> R
     else:
         time = microseconds(log["time"].to_numpy(), unit)
     return Ratings.of(
-        log["user"],
-        log["item"],
-        log["rating"],
-        time,
-        duplicates=duplicates,
-        notes=tuple(notes),
+        log["user"], log["item"], log["rating"], time, duplicates=duplicates, notes=tuple(notes)
     )
 
 
@@ -429,10 +424,7 @@ INTEREST = (
     "Extremely interested",
 )
 """Answers of participants to how interested they are in watching, from 0 up."""
-LABELS = {
-    "interest": (2.0, (0.0, 4.0)),
-    "rating": (4.0, (0.5, 5.0)),
-}
+LABELS = {"interest": (2.0, (0.0, 4.0)), "rating": (4.0, (0.5, 5.0))}
 """By what is taken of an answer: the smallest liked value, and the scale."""
 SEEN = ("keep", "drop")
 CHECKS = ("p1_check", "p2_check")
@@ -490,11 +482,7 @@ def ml_32m_ext(
             "with the make.sh of the extension, which appends their profiles"
         )
     parts = Parts(
-        observed,
-        pooled=pooled,
-        notes=(*notes, *counts),
-        true_liked=liked,
-        true_scale=scale,
+        observed, pooled=pooled, notes=(*notes, *counts), true_liked=liked, true_scale=scale
     )
     return parts.over_same_ids()
 
@@ -539,9 +527,11 @@ def _pool(path: Path, labels: str, seen: str) -> tuple[Ratings, list[str]]:
         if count:
             notes.append(f"{path.name}: {counted(count, 'row')} {words}")
         stay = stay & ~out
-    kept = typed.filter(stay)
-    if not kept.height:
+    judgments = typed.filter(stay)
+    if not judgments.height:
         raise DataError(f"{path}: no judgment of a pooled movie is left")
-    tags = {"seen": kept["seen"], "familiarity": kept["familiarity"]}
+    tags = {"seen": judgments["seen"], "familiarity": judgments["familiarity"]}
     with naming(str(path)):
-        return Ratings.of(kept["user"], kept["item"], kept["value"], tags=tags), notes
+        return Ratings.of(
+            judgments["user"], judgments["item"], judgments["value"], tags=tags
+        ), notes

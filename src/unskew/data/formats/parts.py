@@ -128,10 +128,10 @@ def sampled(users: pl.Series, share: Fraction) -> Mask:
     >>> bool((few <= many).all()), bool(900 < few.sum() < 1_100)
     (True, True)
     """
-    drawn = draw(0, KEY, users.to_numpy())
+    draws = draw(0, KEY, users.to_numpy())
     if share == 1:
         return np.ones(len(users), np.bool_)
-    return drawn < np.uint64(int(share * _SCALE))
+    return draws < np.uint64(int(share * _SCALE))
 
 
 def of_sampled_users(
@@ -142,8 +142,8 @@ def of_sampled_users(
         return ratings, []
     chosen = sampled(ratings.users.values, share)
     if keep is not None:
-        known = ratings.users.codes(keep.values)
-        chosen[known[known >= 0]] = True
+        codes = ratings.users.codes(keep.values)
+        chosen[codes[codes >= 0]] = True
     smaller = afresh(ratings.take(chosen[ratings.user]))
     return smaller, [sample_note(len(smaller.users), len(ratings.users), share)]
 
@@ -160,10 +160,10 @@ def afresh(ratings: Ratings) -> Ratings:
     )
 
 
-def sample_note(kept: int, whole: int, share: Fraction) -> str:
+def sample_note(size: int, total: int, share: Fraction) -> str:
     """Say how many users a sample holds."""
     return (
-        f"share={float(share):g}: {kept:,} of {counted(whole, 'user')} kept, by a hash of their ids"
+        f"share={float(share):g}: {size:,} of {counted(total, 'user')} kept, by a hash of their ids"
     )
 
 
@@ -205,10 +205,13 @@ class Parts:
         others = [part for part in (self.random, self.pooled) if part is not None]
         if not others:
             return self
-        ratings, *rest = under_one_numbering(self.ratings, *others)
-        random = None if self.random is None else rest[0]
+        ratings, *judgments = under_one_numbering(self.ratings, *others)
+        random = None if self.random is None else judgments[0]
         return replace(
-            self, ratings=ratings, random=random, pooled=None if self.pooled is None else rest[-1]
+            self,
+            ratings=ratings,
+            random=random,
+            pooled=None if self.pooled is None else judgments[-1],
         )
 
     def settle_overlap(self, overlap: str) -> Parts:
@@ -236,8 +239,8 @@ class Parts:
             return self
         common = np.zeros(len(self.random.users), np.bool_)
         common[self.random.user] = True
-        kept = self.ratings.take(common[self.ratings.user])
-        left = len(self.ratings) - len(kept)
+        common_ratings = self.ratings.take(common[self.ratings.user])
+        left = len(self.ratings) - len(common_ratings)
         note = f"{counted(left, 'rating')} of users without random ratings left out"
-        parts = replace(self, ratings=afresh(kept), random=afresh(self.random))
+        parts = replace(self, ratings=afresh(common_ratings), random=afresh(self.random))
         return replace(parts.over_same_ids(), notes=(*self.notes, note))

@@ -97,15 +97,15 @@ def cm100k(ratings: Files, *, observed: str = "all") -> Parts:
     lines = text_columns(path, ("user", "item", "rating", "known"), "\t")
     frame = lines.select(pl.all().cast(pl.Int64, strict=False))
     check_rows(path, frame, lines, "user, item, rating and known, separated by tabs")
-    every = Ratings.of(
+    judgments = Ratings.of(
         frame["user"],
         frame["item"],
         frame["rating"],
         tags={"familiar": (frame["known"] == 1).alias("familiar")},
     )
-    known = every.tags["familiar"].to_numpy()
+    is_familiar = judgments.tags["familiar"].to_numpy()
     familiar = counted(
-        int(known.sum()), "judgment is of a familiar item", "judgments are of familiar items"
+        int(is_familiar.sum()), "judgment is of a familiar item", "judgments are of familiar items"
     )
     notes = (f"{familiar}: tag 'familiar'",)
     if observed == "all":
@@ -113,8 +113,8 @@ def cm100k(ratings: Files, *, observed: str = "all") -> Parts:
             "all judgments are of randomly chosen items; with observed=familiar the familiar ones "
             "are the ratings and all are the random part"
         )
-        return Parts(every, notes=(*notes, random))
-    return Parts(every.take(known), every, notes=notes)
+        return Parts(judgments, notes=(*notes, random))
+    return Parts(judgments.take(is_familiar), judgments, notes=notes)
 
 
 def lastfm_1k(plays: Files) -> Parts:
@@ -272,17 +272,17 @@ def _record(path: Path, number: int, text: str) -> dict[str, Any]:
 
 def _of_reviews(path: Path, frame: pl.DataFrame, duplicates: str) -> Parts:
     """Make ratings of reviews, earliest first; reviews without a user, item or rating leave."""
-    whole = frame.drop_nulls(["user", "item", "rating"])
-    if not whole.height:
+    complete = frame.drop_nulls(["user", "item", "rating"])
+    if not complete.height:
         raise DataError(f"{path}: no reviews in this file")
     notes = [f"{path.name}: {counted(frame.height, 'review')}"]
-    if whole.height < frame.height:
-        left = frame.height - whole.height
+    if complete.height < frame.height:
+        left = frame.height - complete.height
         notes.append(
             f"{path.name}: {counted(left, 'review')} without a user, an item or a rating left out"
         )
-    whole = whole.sort("time", maintain_order=True)
-    missing = whole["time"].null_count()
+    complete = complete.sort("time", maintain_order=True)
+    missing = complete["time"].null_count()
     time = None
     if missing:
         notes.append(
@@ -291,9 +291,9 @@ def _of_reviews(path: Path, frame: pl.DataFrame, duplicates: str) -> Parts:
         )
     else:
         with naming(path.name):
-            time = microseconds(whole["time"].cast(pl.Float64).to_numpy(), 1e6)
-    item = whole["item"].cast(pl.String)
+            time = microseconds(complete["time"].cast(pl.Float64).to_numpy(), 1e6)
+    item = complete["item"].cast(pl.String)
     if bool(item.str.contains(CANONICAL_INTEGER).all()):  # 7 and 007 are two items
         item = item.cast(pl.Int64)
-    result = Ratings.of(whole["user"], item, whole["rating"], time, duplicates=duplicates)
+    result = Ratings.of(complete["user"], item, complete["rating"], time, duplicates=duplicates)
     return Parts(result, notes=tuple(notes))

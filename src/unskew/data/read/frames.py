@@ -174,23 +174,23 @@ def _first_line(problem: BaseException) -> str:
 def _is_known_to_narwhals(source: object) -> bool:
     import narwhals as nw
 
-    known = nw.from_native(source, pass_through=True)
-    return isinstance(known, nw.DataFrame | nw.LazyFrame)
+    frame = nw.from_native(source, pass_through=True)
+    return isinstance(frame, nw.DataFrame | nw.LazyFrame)
 
 
 def _through_narwhals(source: Any) -> pl.DataFrame | None:
     import narwhals as nw
 
-    known = nw.from_native(source, pass_through=True)
-    if isinstance(known, nw.LazyFrame):
-        known = known.collect()  # into what that library is next to: pandas or Arrow
-    if not isinstance(known, nw.DataFrame):
+    frame = nw.from_native(source, pass_through=True)
+    if isinstance(frame, nw.LazyFrame):
+        frame = frame.collect()  # into what that library is next to: pandas or Arrow
+    if not isinstance(frame, nw.DataFrame):
         return None
-    if known.implementation.is_modin():
-        return _from_pandas(known.to_pandas())
-    native = known.to_native()
+    if frame.implementation.is_modin():
+        return _from_pandas(frame.to_pandas())
+    native = frame.to_native()
     is_pandas = _library(native) == "pandas"
-    return _from_pandas(native) if is_pandas else pl.DataFrame(known.to_arrow())
+    return _from_pandas(native) if is_pandas else pl.DataFrame(frame.to_arrow())
 
 
 # Columns
@@ -243,7 +243,7 @@ def _from_pandas(frame: Any) -> pl.DataFrame:
             f"the table (pandas.DataFrame) has a column name more than once: {twice!r}; rename one "
             "of the columns"
         )
-    columns = zip(names, (frame.iloc[:, at] for at in range(len(names))), strict=True)
+    columns = zip(names, (frame.iloc[:, index] for index in range(len(names))), strict=True)
     return pl.DataFrame([_from_pandas_column(name, column) for name, column in columns])
 
 
@@ -313,12 +313,12 @@ def as_number_matrix(name: str, rows: Any) -> F64:
     """Return an array of rows of numbers; refuse other rows and cells."""
     array = as_matrix(name, rows, "NaN")
     if array.dtype.kind not in "biuf":
-        for place, cell in np.ndenumerate(array):
+        for indices, cell in np.ndenumerate(array):
             if cell is not None and not isinstance(cell, Real):
                 where = ", ".join(
-                    f"{axis} {at + 1}" for axis, at in zip(_AXES, place, strict=False)
+                    f"{axis} {index + 1}" for axis, index in zip(_AXES, indices, strict=False)
                 )
-                raise DataError(f"{name}: {where} holds {shown(cell)}, which is no number")
+                raise DataError(f"{name}: {where} holds {value_text(cell)}, which is no number")
     return np.asarray(array, np.float64)
 
 
@@ -328,7 +328,7 @@ _AXES = ("row", "column")
 def first_value(column: pl.Series) -> tuple[int, str]:
     """Return the row (from 1) of the first value of a column, and the value as messages show it."""
     row = int(column.is_not_null().arg_max() or 0)
-    return row + 1, shown(column.slice(row, 1).to_list()[0] if len(column) else None)
+    return row + 1, value_text(column.slice(row, 1).to_list()[0] if len(column) else None)
 
 
 def got(column: pl.Series) -> str:
@@ -350,7 +350,7 @@ def check_lengths(source: str, frame: pl.DataFrame) -> None:
         raise DataError(f"{source}: the lists of row {row + 1} differ in length: {sizes}")
 
 
-def shown(value: object) -> str:
+def value_text(value: object) -> str:
     """Return a value as an error message shows it."""
     plain = value.item() if isinstance(value, np.generic) else value
     text = " ".join(repr(plain).split())
@@ -373,12 +373,14 @@ def _size(row: object) -> int | None:
 def _ragged(name: str, rows: Any, filler: str) -> DataError:
     """Return the error for rows that are no table: another length, or a list in a cell."""
     sizes = [_size(row) for row in rows]
-    wrong = next((at for at, size in enumerate(sizes) if size != sizes[0] or size is None), None)
+    wrong = next(
+        (index for index, size in enumerate(sizes) if size != sizes[0] or size is None), None
+    )
     if wrong is None:
         return _deep(name, rows)
     if sizes[wrong] is None or sizes[0] is None:
-        at = wrong if sizes[wrong] is None else 0
-        return DataError(f"{name}: row {at + 1} is {shown(rows[at])}, not a list")
+        number = wrong if sizes[wrong] is None else 0
+        return DataError(f"{name}: row {number + 1} is {value_text(rows[number])}, not a list")
     cells = counted(sizes[wrong] or 0, "cell")
     return DataError(
         f"{name}: row {wrong + 1} has {cells}, row 1 has {sizes[0]:,}; rows must be of one length: "
@@ -387,11 +389,11 @@ def _ragged(name: str, rows: Any, filler: str) -> DataError:
 
 
 def _deep(name: str, rows: Any) -> DataError:
-    for at, row in enumerate(rows, 1):
-        for place, cell in enumerate(row, 1):
+    for number, row in enumerate(rows, 1):
+        for column, cell in enumerate(row, 1):
             if _size(cell) is not None:
                 return DataError(
-                    f"{name}: row {at}, column {place} is {shown(cell)}; each cell must hold one "
-                    "value"
+                    f"{name}: row {number}, column {column} is {value_text(cell)}; each cell must "
+                    "hold one value"
                 )
     return DataError(f"{name}: cannot be read as a table of one value per cell")

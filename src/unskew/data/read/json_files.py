@@ -79,8 +79,8 @@ def _in_lines(file: InputFile) -> Iterator[tuple[int, Record]]:
             except UnicodeDecodeError:
                 raise DataError(f"{file}: line {number:,} is not UTF-8 text") from None
             except (ValueError, SyntaxError, RecursionError, MemoryError) as problem:
-                shown = line[:80].decode(errors="replace").strip()
-                raise _bad_line(file, number, _reason(problem), shown) from None
+                start = line[:80].decode(errors="replace").strip()
+                raise _bad_line(file, number, _reason(problem), start) from None
             if not isinstance(record, dict):
                 raise _bad_line(file, number, "it is no object in braces", text[:80])
             yield number, record

@@ -26,14 +26,14 @@ def find_parquet(source: str | Path) -> Sequence[Path | RemoteFile]:
     files: Sequence[Path | RemoteFile]
     if is_address(source):
         files = remote.find_files(source, _is_meant)
-        shown = shown_address(source)
+        label = shown_address(source)
     else:
         with reading(source):
             files = _on_disk(Path(source))
-        shown = str(source)
+        label = str(source)
     if not files:
         raise DataError(
-            f"{shown}: no Parquet file here (names end in {' or '.join(ENDINGS)}); of other "
+            f"{label}: no Parquet file here (names end in {' or '.join(ENDINGS)}); of other "
             f"formats give one file"
         )
     return files
@@ -54,8 +54,8 @@ def _on_disk(path: Path) -> list[Path]:
 def _is_meant(name: str) -> bool:
     """Tell Parquet files from temporary ones and from what writers leave beside the data."""
     path = PurePosixPath(name)
-    hidden = any(part.startswith((".", "_")) for part in path.parts)
-    return path.suffix in ENDINGS and not hidden
+    is_private = any(part.startswith((".", "_")) for part in path.parts)
+    return path.suffix in ENDINGS and not is_private
 
 
 def is_several(source: str | Path) -> bool:

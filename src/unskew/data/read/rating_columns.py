@@ -67,21 +67,21 @@ def find_rating_column(
     if chosen is not None:
         name = str(table.pick("rating", (), chosen))
         return RatingColumn(name, plain_name(name) in column_names()["counts"])
-    free = [name for name in table.frame.columns if name not in used]
-    _check_no_lists(table, free)
-    opinion = _opinion(table, free, feedback)
+    columns = [name for name in table.frame.columns if name not in used]
+    _check_no_lists(table, columns)
+    opinion = _opinion(table, columns, feedback)
     if opinion is not None:
-        others = [name for name in free if name != opinion and _is_feedback(name)]
+        others = [name for name in columns if name != opinion and _is_feedback(name)]
         return RatingColumn(opinion, False, _unused(table, others))
     if is_log:
         return None
-    likes = [name for name in free if _bare(name) in column_names()["likes"]]
-    counts = [name for name in free if plain_name(name) in column_names()["counts"]]
-    dislikes = [name for name in free if _bare(name) in column_names()["dislikes"]]
+    likes = [name for name in columns if _bare(name) in column_names()["likes"]]
+    counts = [name for name in columns if plain_name(name) in column_names()["counts"]]
+    dislikes = [name for name in columns if _bare(name) in column_names()["dislikes"]]
     telling = [*likes, *counts, *dislikes]
     if len(telling) == 1 and not dislikes:
         return RatingColumn(telling[0], bool(counts))
-    unclear = telling or [name for name in free if _is_scale(table.frame[name])]
+    unclear = telling or [name for name in columns if _is_scale(table.frame[name])]
     if unclear and feedback != "implicit":
         raise _no_choice(table, unclear, bool(dislikes))
     return None
@@ -134,22 +134,22 @@ def _is_feedback(name: str) -> bool:
     )
 
 
-def _opinion(table: DataTable, free: list[str], feedback: str | None) -> str | None:
+def _opinion(table: DataTable, columns: list[str], feedback: str | None) -> str | None:
     """Return the column named after opinions; of several by an ending, none is chosen."""
-    plain = {plain_name(name): name for name in reversed(free)}
+    plain = {plain_name(name): name for name in reversed(columns)}
     exact = next((plain[name] for name in column_names()["opinions"] if name in plain), None)
     if exact is not None:
         return exact
     ending = [
         name
-        for name in free
+        for name in columns
         if _ENDINGS.search(plain_name(name)) and not _AGGREGATES.match(plain_name(name))
     ]
     overall = [name for name in ending if "overall" in plain_name(name)]
-    several = overall if len(overall) == 1 else ending
-    if len(several) > 1 and feedback != "implicit":
-        raise _no_choice(table, several, False)
-    return several[0] if len(several) == 1 else None
+    candidates = overall if len(overall) == 1 else ending
+    if len(candidates) > 1 and feedback != "implicit":
+        raise _no_choice(table, candidates, False)
+    return candidates[0] if len(candidates) == 1 else None
 
 
 def _unused(table: DataTable, others: list[str]) -> tuple[str, ...]:
@@ -158,11 +158,11 @@ def _unused(table: DataTable, others: list[str]) -> tuple[str, ...]:
     return (f"{table.source}: not used: {', '.join(map(repr, others))}",)
 
 
-def _check_no_lists(table: DataTable, free: list[str]) -> None:
+def _check_no_lists(table: DataTable, columns: list[str]) -> None:
     """Refuse ranked lists where ratings should be: they have ranks, and no feedback."""
-    plain = {plain_name(name): name for name in free}
+    plain = {plain_name(name): name for name in columns}
     rank = next((plain[name] for name in RANK if name in plain), None)
-    feedback = [name for name in free if _is_feedback(name) and plain_name(name) not in _SCORES]
+    feedback = [name for name in columns if _is_feedback(name) and plain_name(name) not in _SCORES]
     is_log = rank is not None and plain_name(rank) in ("position", "pos") and plain.keys() & {*TIME}
     if rank is None or feedback or is_log:
         return
@@ -238,9 +238,9 @@ def _are_answers(kinds: set[str]) -> bool:
 
 def _no_choice(table: DataTable, columns: list[str], inverse: bool) -> DataError:
     """Build the error for columns of which any, or none, may be the rating."""
-    shown = [f"{name!r} (values {_values(table.frame[name])})" for name in columns[:6]]
+    examples = [f"{name!r} (values {_values(table.frame[name])})" for name in columns[:6]]
     what = "is this column the rating" if len(columns) == 1 else "which column is the rating"
-    names = ", ".join(shown) + ("" if len(columns) <= 6 else " …")
+    names = ", ".join(examples) + ("" if len(columns) <= 6 else " …")
     parts: list[str | Spelling] = [f"{table.source}: {what}? {names}. Name it with "]
     parts += [rating_hint(columns[0]), ", or rename it to 'rating'"]
     if inverse:
@@ -306,8 +306,8 @@ def find_event_column(
     """
     if chosen is not None:
         return table.pick("event", (), chosen)
-    free = [name for name in table.frame.columns if name not in used]
-    return next((name for name in free if _holds_kinds(table.frame[name])), None)
+    columns = [name for name in table.frame.columns if name not in used]
+    return next((name for name in columns if _holds_kinds(table.frame[name])), None)
 
 
 def choose_events(
@@ -367,10 +367,10 @@ def busy_users(user: pl.Series, source: str) -> tuple[str, ...]:
     if not busy.height:
         return ()
     first, number = busy.row(0)
-    many = "" if busy.height == 1 else f" and {counted(busy.height - 1, 'other user')}"
+    others = "" if busy.height == 1 else f" and {counted(busy.height - 1, 'other user')}"
     has = "has" if busy.height == 1 else "have"
     return (
-        f"{source}: user {first!r}{many} {has} far more events than all others ({number:,}; 99 % "
+        f"{source}: user {first!r}{others} {has} far more events than all others ({number:,}; 99 % "
         f"of the others have at most {usual:,.0f}): a program or a test account? Leave such users "
         "out with the filter max-counts",
     )
@@ -467,8 +467,8 @@ def _weighted(
 ) -> ChosenEvents:
     """Leave out what weighs nothing, and record what was done."""
     value = kinds.replace_strict(dict(weights), return_dtype=pl.Float64)
-    kept = value > 0
-    left = replace(table, frame=table.frame.filter(kept))
+    mask = value > 0
+    left = replace(table, frame=table.frame.filter(mask))
     facts = {f"events of kind {kind}": count for kind, count in counts.items()}
     used = {kind: counts[kind] for kind in counts if weights[kind] > 0}
     name, settings = "events", dict[str, object](event=column, kinds=", ".join(used))
@@ -478,11 +478,11 @@ def _weighted(
     lost = {kind: counts[kind] for kind in counts if not weights[kind]}
     note = f"{table.source}: events of column {column!r}: {_shown(used)}"
     if has_values:
-        worth = ", ".join(f"{kind} = {weights[kind]:g}" for kind in used)
-        note += f"; weights: {worth}"
+        pairs = ", ".join(f"{kind} = {weights[kind]:g}" for kind in used)
+        note += f"; weights: {pairs}"
     if lost:
         note += f"; left out: {_shown(lost)}"
-    return ChosenEvents(left, value.filter(kept) if has_values else None, (note,), (step,))
+    return ChosenEvents(left, value.filter(mask) if has_values else None, (note,), (step,))
 
 
 def _size(table: DataTable, pair: tuple[str, str]) -> Size:

@@ -66,8 +66,8 @@ def column_notes(
         if column is None or stated.get(role) is not None:
             continue
         table.check_once(column, role)
-        used = [other for other in columns.values() if other is not None]
-        rivals = [one for one in table.rivals(column, names.get(role, ())) if one not in used]
+        used = [column for column in columns.values() if column is not None]
+        rivals = [rival for rival in table.rivals(column, names.get(role, ())) if rival not in used]
         if rivals:
             hint = column_hint(role, rivals[0])
             notes.append(

@@ -116,10 +116,10 @@ def read_ratings(
     >>> us.read_ratings({"user": [1, 1, 2], "item": ["a", "b", "a"], "rating": [5, 3, 4]})
     Ratings(3 explicit, 2 users, 2 items)
     """
-    held = source if isinstance(source, Ratings) else getattr(source, "ratings", None)
-    if isinstance(held, Ratings):  # of a Dataset or a World
+    source_ratings = source if isinstance(source, Ratings) else getattr(source, "ratings", None)
+    if isinstance(source_ratings, Ratings):  # of a Dataset or a World
         _check_unread(event=event, events=events, weights=weights)
-        return held
+        return source_ratings
     if feedback is not None:
         choose("feedback", feedback, FEEDBACK)
     table = read_table(source, format=format)
@@ -140,39 +140,43 @@ def read_ratings(
         table, event, {who, what, when, *stated_columns(table, rating=rating), *tags}
     )
     log = choose_events(table, kind, (who, what), events, weights)
-    said = _find_feedback(log, rating, {who, what, when, kind, *tags}, feedback, duplicates)
-    columns = {"user": who, "item": what, "rating": said.column, "time": when}
+    feedback_kind = _find_feedback(
+        log, rating, {who, what, when, kind, *tags}, feedback, duplicates
+    )
+    columns = {"user": who, "item": what, "rating": feedback_kind.column, "time": when}
     stamps, unit = None, ""
     if when is not None:
         stamps, unit = time_column(log.table, when)
     frame = log.table.frame
-    unused = [name for name in frame.columns if name not in {who, what, when, kind, said.column}]
+    unused = [
+        name for name in frame.columns if name not in {who, what, when, kind, feedback_kind.column}
+    ]
     further = [name for name in unused if by_place and name not in tags]
     notes = [
         *log.notes,
         _columns_note(log.table, columns, unit),
         *table.notes,
         *column_notes(table, columns, stated),
-        *said.notes,
-        *(busy_users(frame[who], table.source) if said.implicit else ()),
+        *feedback_kind.notes,
+        *(busy_users(frame[who], table.source) if feedback_kind.implicit else ()),
         *(_tag_note(log.table, name) for name in further),
     ]
     with naming(table.source):
         ratings = Ratings.of(
             frame[who],
             frame[what],
-            said.value,
+            feedback_kind.value,
             stamps,
             tags={tag: frame[tag] for tag in (*tags, *further)},
-            duplicates=said.duplicates,
+            duplicates=feedback_kind.duplicates,
             notes=tuple(notes),
         )
     steps = log.steps
     if log.is_log and len(ratings) < frame.height:
         before = Size(frame.height, len(ratings.users), len(ratings.items))
-        step = Step("repeats", {"repeats": said.duplicates}, before, Size.of(ratings))
+        step = Step("repeats", {"repeats": feedback_kind.duplicates}, before, Size.of(ratings))
         steps = (*steps, step)
-    return replace(ratings, implicit=said.implicit, steps=steps)
+    return replace(ratings, implicit=feedback_kind.implicit, steps=steps)
 
 
 def read_parts(readers: Mapping[str, Callable[..., Ratings]]) -> dict[str, Ratings]:

@@ -132,6 +132,10 @@ def _names(things: str) -> tuple[tuple[str, ...], ...]:
     return tuple((f"{thing}id", thing, f"{thing}index", f"{thing}idx") for thing in things.split())
 
 
+def _words(text: str) -> tuple[str, ...]:
+    return tuple(text.split())
+
+
 _USERS = ("user", "userid", "uid", "users", "userindex", "useridx", "u")
 _ITEMS = ("item", "itemid", "iid", "items", "itemindex", "itemidx", "i")
 _LEADING = frozenset((*_USERS, *_ITEMS))
@@ -166,41 +170,13 @@ _THING_OF = {
 }
 USER = (*_USERS, *(name for group in (*_PEOPLE, *_VISITS) for name in group))
 ITEM = (*_ITEMS, *(name for group in (*_THINGS, *_KINDS) for name in group))
-TIME = (
-    "timestamp",
-    "time",
-    "ts",
-    "date",
-    "datetime",
-    "unixtime",
-    "unixreviewtime",
-    "eventtime",
-    "eventtimestamp",
-    "eventdate",
-    "timems",
-    "timestampms",
-    "createdat",
-    "created",
-    "ratedat",
-    "reviewdate",
-    "dateadded",
-    "dateupdated",
-    "orderdate",
-    "purchasedate",
-    "t",
+TIME = _words(
+    "timestamp time ts date datetime unixtime unixreviewtime eventtime eventtimestamp eventdate "
+    "timems timestampms createdat created ratedat reviewdate dateadded dateupdated orderdate "
+    "purchasedate t"
 )
 RANK = ("rank", "ranking", "position", "pos")
-SCORE = (
-    "score",
-    "scores",
-    "prediction",
-    "pred",
-    "predicted",
-    "similarity",
-    "sim",
-    "rating",
-    "value",
-)
+SCORE = _words("score scores prediction pred predicted similarity sim rating value")
 
 FORMATS = ("csv", "tsv", "::", "parquet", "trec", "json")
 
@@ -224,7 +200,7 @@ class DataTable:
         self,
         what: str,
         names: Sequence[str],
-        given: str | int | None,
+        chosen: str | int | None,
         taken: Collection[str | None] = (),
     ) -> str | None:
         """Return the column that holds `what`: the one given, or the first that is so named.
@@ -232,21 +208,21 @@ class DataTable:
         What is `taken` for something else is not guessed.
         """
         columns = self.frame.columns
-        if isinstance(given, int):
-            if not 0 <= given < len(columns):
+        if isinstance(chosen, int):
+            if not 0 <= chosen < len(columns):
                 raise DataError(
-                    f"{self.source}: {what} column {given} does not exist; the table has "
+                    f"{self.source}: {what} column {chosen} does not exist; the table has "
                     f"{counted(len(columns), 'column')}, numbered from 0"
                 )
-            return columns[given]
-        if given is not None:
-            if given not in columns:
+            return columns[chosen]
+        if chosen is not None:
+            if chosen not in columns:
                 raise DataError(
-                    f"{self.source}: no column {given!r} for {what}; the columns are: "
+                    f"{self.source}: no column {chosen!r} for {what}; the columns are: "
                     f"{', '.join(columns)}"
                 )
-            self.check_once(given, what, stated=True)
-            return given
+            self.check_once(chosen, what, stated=True)
+            return chosen
         plain = {plain_name(column): column for column in reversed(columns) if column not in taken}
         column = next((plain[name] for name in names if name in plain), None)
         if column is not None:
@@ -268,7 +244,7 @@ class DataTable:
         spelled = self.names or tuple(self.frame.columns)
         name = spelled[self.frame.columns.index(column)]
         key = str if stated else plain_name
-        same = [number for number, other in enumerate(spelled) if key(other) == key(name)]
+        same = [number for number, spelling in enumerate(spelled) if key(spelling) == key(name)]
         if len(same) > 1:
             which = " and ".join(f"{number} ({spelled[number]!r})" for number in same)
             raise DataError(
@@ -277,9 +253,9 @@ class DataTable:
                 column_hint(what, same[0]),
             )
 
-    def need(self, what: str, names: Sequence[str], given: str | int | None) -> str:
+    def need(self, what: str, names: Sequence[str], chosen: str | int | None) -> str:
         """Return the column that holds `what`, or say how to name it."""
-        column = self.pick(what, names, given)
+        column = self.pick(what, names, chosen)
         if column is None:
             self._check_separator()
             raise DataError(
@@ -289,7 +265,7 @@ class DataTable:
                 self._index_hint(),
             )
         rivals = [column, *self.rivals(column, names)]
-        if given is None and len(rivals) > 1 and _are_equal(rivals):
+        if chosen is None and len(rivals) > 1 and _are_equal(rivals):
             raise DataError(
                 f"{self.source}: which column is the {what}: "
                 f"{' or '.join(map(repr, rivals))}? Name it with ",
@@ -299,9 +275,9 @@ class DataTable:
 
     def rivals(self, column: str, names: Sequence[str]) -> list[str]:
         """Return the other columns that have a name of this kind, most telling first."""
-        others = [other for other in self.frame.columns if plain_name(other) in names]
-        others.sort(key=lambda other: names.index(plain_name(other)))
-        return [other for other in others if other != column]
+        others = [column for column in self.frame.columns if plain_name(column) in names]
+        others.sort(key=lambda name: names.index(plain_name(name)))
+        return [name for name in others if name != column]
 
     def _check_separator(self) -> None:
         """Refuse one column of text: its separator was not recognised."""
@@ -330,8 +306,8 @@ def _are_equal(columns: Sequence[str]) -> bool:
 
 def column_hint(what: str, name: object = "…") -> Spelling:
     """Return how a column is named, in Python and on the command line."""
-    each = f"{what}={name}"
-    return Spelling(each, f"--columns {each}, or FILE:{each} for one file alone")
+    setting = f"{what}={name}"
+    return Spelling(setting, f"--columns {setting}, or FILE:{setting} for one file alone")
 
 
 @contextmanager
@@ -378,18 +354,18 @@ def read_table(source: object, *, format: str | None = None) -> DataTable:  # no
 
 def _read_files(source: str | os.PathLike[str], kind: str | None) -> DataTable:
     """Read a file, or the Parquet files of a folder or a pattern as one table."""
-    place = source if isinstance(source, str) else Path(source)
-    if kind not in (None, "parquet") or not is_several(place):
+    path = source if isinstance(source, str) else Path(source)
+    if kind not in (None, "parquet") or not is_several(path):
         return _read_file(InputFile.of(source), kind)
-    files = find_parquet(place)
+    files = find_parquet(path)
     if len(files) == 1:
         return _read_file(InputFile.of(files[0]), kind)
     tables = [_read_file(InputFile.of(file), "parquet") for file in files]
-    name = Path(place).name
+    name = Path(path).name
     notes: tuple[str, ...] = ()
-    if is_address(place):
-        name = address_name(place)
-        notes = (f"{name}: read into memory from {shown_address(place)}",)
+    if is_address(path):
+        name = address_name(path)
+        notes = (f"{name}: read into memory from {shown_address(path)}",)
     for table in tables[1:]:
         if set(table.frame.columns) != set(tables[0].frame.columns):
             raise DataError(

@@ -373,8 +373,8 @@ def _odd_lines(file: InputFile, separator: str, quote: bool) -> Iterator[tuple[i
         while lines := opened.readlines(_BLOCK):
             block = b"".join(lines)
             if quote and b'"' in block:  # a separator may stand between quotation marks
-                rest = chain(lines, opened)
-                yield from _odd_rows(rest, separator, width, seen)
+                remainder = chain(lines, opened)
+                yield from _odd_rows(remainder, separator, width, seen)
                 return
             counts = _cells(block, separator.encode())
             if not width:
@@ -408,10 +408,10 @@ def _cells(block: bytes, mark: bytes) -> I64:
     if len(mark) > 1:
         block, mark = block.replace(mark, b"\x1f"), b"\x1f"
     text = np.frombuffer(block, np.uint8)
-    ends = np.flatnonzero(text == ord("\n"))
+    stops = np.flatnonzero(text == ord("\n"))
     if not block.endswith(b"\n"):
-        ends = np.append(ends, text.size)
-    before = np.searchsorted(np.flatnonzero(text == mark[0]), ends)
+        stops = np.append(stops, text.size)
+    before = np.searchsorted(np.flatnonzero(text == mark[0]), stops)
     return np.diff(before, prepend=0) + 1
 
 
@@ -542,8 +542,10 @@ def _typed(text: pl.Series) -> pl.Series:
     sample = text.head(100).drop_nulls()
     if not bool(sample.str.contains(CANONICAL_INTEGER).all()) or not len(sample):
         return text
-    whole = text.cast(pl.Int64, strict=False)
-    if whole.null_count() > text.null_count() or not bool((whole.cast(pl.String) == text).all()):
+    integers = text.cast(pl.Int64, strict=False)
+    if integers.null_count() > text.null_count() or not bool(
+        (integers.cast(pl.String) == text).all()
+    ):
         return text
     # As in the pattern, which saw the first rows only: at most 18 digits.
-    return whole if bool(whole.is_between(-(10**18), 10**18, closed="none").all()) else text
+    return integers if bool(integers.is_between(-(10**18), 10**18, closed="none").all()) else text

@@ -103,20 +103,20 @@ class Workers:
             self._context.__exit__(*problem)
 
     def do(
-        self, function: Callable[[Any], None], tasks: list[Any], moved: Callable[[], None]
+        self, function: Callable[[Any], None], tasks: list[Any], advance: Callable[[], None]
     ) -> None:
         """Do all tasks; of those that fail raise the first, and start none after it."""
         if self.client is None:
-            self._here(function, tasks, moved)
+            self._here(function, tasks, advance)
         else:
-            self._there(function, tasks, moved)
+            self._there(function, tasks, advance)
 
     def _here(
-        self, function: Callable[[Any], None], tasks: list[Any], moved: Callable[[], None]
+        self, function: Callable[[Any], None], tasks: list[Any], advance: Callable[[], None]
     ) -> None:
         failed: dict[int, BaseException] = {}
 
-        def one(number: int) -> None:
+        def block(number: int) -> None:
             if failed and number > min(failed):
                 return
             try:
@@ -124,21 +124,21 @@ class Workers:
             except BaseException as problem:
                 failed[number] = problem
             else:
-                moved()
+                advance()
 
         with _interrupts(failed):
-            map_blocks(one, range(len(tasks)), self.count)
+            map_blocks(block, range(len(tasks)), self.count)
         if failed:
             raise failed[min(failed)]
 
     def _there(
-        self, function: Callable[[Any], None], tasks: list[Any], moved: Callable[[], None]
+        self, function: Callable[[Any], None], tasks: list[Any], advance: Callable[[], None]
     ) -> None:
         from unskew.engine.cluster import over
 
         for outcome in over(self.client, partial(_reporting, function, self.sign), tasks):
             _must_have_worked(outcome)
-            moved()
+            advance()
 
 
 @contextmanager
@@ -194,34 +194,34 @@ class Work:
     """Of the files with the values of each user, once all are there."""
 
     @property
-    def home(self) -> Path:
+    def folder(self) -> Path:
         return Path(self.job.output)
 
     @property
     def is_finished(self) -> bool:
-        return (self.home / "card.json").exists()
+        return (self.folder / "card.json").exists()
 
     @classmethod
     def open(cls, job: Job, by_user: bool, hands: Workers) -> Work:
         """Begin in an empty folder, or go on in one that holds the same evaluation."""
-        home = Path(job.output)
+        folder = Path(job.output)
         facts = _facts(job, by_user)
-        plan = hands.sign = home / JOB
+        plan = hands.sign = folder / JOB
         if plan.exists():
-            held = _held(plan)
-            if held["facts"] != facts:
-                wrong = next(k for k in facts if held["facts"].get(k) != facts[k])
+            saved = _held(plan)
+            if saved["facts"] != facts:
+                wrong = next(k for k in facts if saved["facts"].get(k) != facts[k])
                 raise SettingError(
-                    f"{home} holds another evaluation ({wrong} differs): give another output, or "
+                    f"{folder} holds another evaluation ({wrong} differs): give another output, or "
                     f"remove it"
                 )
-            layout = held["layout"]
+            layout = saved["layout"]
             if layout["boot"] != _boot():  # what the disk was not waited for may be gone
-                shutil.rmtree(home / "parts", ignore_errors=True)
+                shutil.rmtree(folder / "parts", ignore_errors=True)
                 layout["boot"] = _boot()
                 write_sealed(plan, {"facts": facts, "layout": layout})
         else:
-            check_folder(home)
+            check_folder(folder)
             layout = _layout(job, by_user, hands)
             write_sealed(plan, {"facts": facts, "layout": layout})
         chunks: list[list[Chunk]] = []
@@ -231,7 +231,7 @@ class Work:
                 chunks_of(
                     source,
                     step,
-                    home / "parts" / f"{number:03d}",
+                    folder / "parts" / f"{number:03d}",
                     layout["parts"],
                     job.user_kind,
                     sync,
@@ -240,10 +240,10 @@ class Work:
                     zip(job.sources, layout["steps"], strict=True)
                 )
             ]
-            paths = tuple(tuple(chunk.path for chunk in own) for own in chunks)
+            paths = tuple(tuple(chunk.path for chunk in group) for group in chunks)
             job = replace(job, chunks=paths)
         job = replace(job, parts=layout["parts"])
-        return cls(job, [chunk for own in chunks for chunk in own], hands, facts)
+        return cls(job, [chunk for group in chunks for chunk in group], hands, facts)
 
     def done(self, progress: Progress | None) -> dict[str, Any]:
         """Do what is left to do; return the sums of all parts, and digests of their values."""
@@ -252,24 +252,24 @@ class Work:
         chunks = [chunk for chunk in self.chunks if parts and not is_spilled(chunk)]
         finished, total = 0, len(chunks) + len(parts)
 
-        def moved() -> None:
+        def advance() -> None:
             nonlocal finished
             finished += 1
             if progress is not None:
                 progress(finished, total)
 
-        self.hands.do(spill, chunks, moved)
+        self.hands.do(spill, chunks, advance)
         light, heavy = self._by_weight(parts)
-        self.hands.do(partial(judge_part, job), light, moved)
-        self.hands.alone().do(partial(judge_part, job), heavy, moved)
+        self.hands.do(partial(judge_part, job), light, advance)
+        self.hands.alone().do(partial(judge_part, job), heavy, advance)
         if job.chunks is None:
             _refuse_scattered(job)
         done = [self._part(part) for part in range(job.parts)]
         self.digests = {
-            f"{USERS}/{users_file(job.output, part).name}": one["values"]
-            for part, one in enumerate(done)
+            f"{USERS}/{users_file(job.output, part).name}": part_done["values"]
+            for part, part_done in enumerate(done)
         }
-        return merged(one["sums"] for one in done)
+        return merged(part["sums"] for part in done)
 
     def _by_weight(self, parts: list[int]) -> tuple[list[int], list[int]]:
         """Tell the parts that a worker has room for from those that need the room of all."""
@@ -293,14 +293,14 @@ class Work:
     def _refuse_too_heavy(self, part: int, need: float) -> None:
         """Refuse a part that all workers' memory together does not hold."""
         job = self.job
-        most = job.budget * self.hands.threads
-        if need <= most:
+        available = job.budget * self.hands.threads
+        if need <= available:
             return
         user, rows = heaviest(job, part)
-        more = math.ceil((need - most) / 2**20)
+        more = math.ceil((need - available) / 2**20)
         raise SettingError(
             f"a part of the users needs about {need / 2**20:,.0f} MiB, but "
-            f"{most / 2**20:,.0f} MiB are available. User {user!r} has the most rows in it, "
+            f"{available / 2**20:,.0f} MiB are available. User {user!r} has the most rows in it, "
             f"{rows:,}, and the rows of one user are evaluated together. Run again with at least "
             f"{more:,} MiB more memory: finished parts are kept"
         )
@@ -317,8 +317,8 @@ class Work:
     def clear(self) -> None:
         """Remove what was in between."""
         for name in ("parts", "sums"):
-            shutil.rmtree(self.home / name, ignore_errors=True)
-        for left in (self.home / USERS).glob(".*.part"):  # by a run that was killed
+            shutil.rmtree(self.folder / name, ignore_errors=True)
+        for left in (self.folder / USERS).glob(".*.part"):  # by a run that was killed
             left.unlink(missing_ok=True)
 
 
@@ -326,11 +326,11 @@ def check_folder(output: str | os.PathLike[str]) -> None:
     """Refuse a folder that holds something which is no evaluation."""
     check_local("output", output)
     check_links(output)
-    home = Path(output)
-    if (home / JOB).exists() or not home.exists():
+    folder = Path(output)
+    if (folder / JOB).exists() or not folder.exists():
         return
-    if any(inside.name != parquet.FOLDER for inside in home.iterdir()):
-        raise SettingError(f"{home} is not empty: give a new folder as output")
+    if any(inside.name != parquet.FOLDER for inside in folder.iterdir()):
+        raise SettingError(f"{folder} is not empty: give a new folder as output")
 
 
 def _held(plan: Path) -> dict[str, Any]:
@@ -389,7 +389,7 @@ def _layout(job: Job, by_user: bool, hands: Workers) -> dict[str, Any]:
 
 def _room(job: Job, source: ParquetSource) -> int:
     """Return what is left for the rows of a chunk beside the row group that they are read from."""
-    return job.budget - max(source.held)
+    return job.budget - max(source.row_bytes)
 
 
 def _need(job: Job, source: ParquetSource, rows: int) -> float:

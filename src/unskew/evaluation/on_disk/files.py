@@ -117,7 +117,7 @@ class FileScores(Result):
     def means(self) -> dict[str, dict[str, float]]:
         """Return the means of all metrics, by system and metric."""
         return {
-            system: {label: one.value for label, one in row.items()}
+            system: {label: mean.value for label, mean in row.items()}
             for system, row in self.estimates.items()
         }
 
@@ -127,13 +127,13 @@ class FileScores(Result):
             {
                 "system": system,
                 "metric": label,
-                "mean": one.value,
-                "error": one.error,
-                "users": one.users,
-                "undefined": one.undefined,
+                "mean": mean.value,
+                "error": mean.error,
+                "users": mean.users,
+                "undefined": mean.undefined,
             }
             for system, row in self.estimates.items()
-            for label, one in row.items()
+            for label, mean in row.items()
         ]
         return pl.DataFrame(rows, schema_overrides={"mean": pl.Float64, "error": pl.Float64})
 
@@ -157,22 +157,22 @@ class FileScores(Result):
             {
                 "system": system,
                 "metric": label,
-                "mean": one.value,
-                "low": one.value - 2 * one.error,
-                "high": one.value + 2 * one.error,
+                "mean": mean.value,
+                "low": mean.value - 2 * mean.error,
+                "high": mean.value + 2 * mean.error,
             }
             for system, row in self.estimates.items()
-            for label, one in row.items()
-            if not math.isnan(one.value) and not math.isnan(one.error)
+            for label, mean in row.items()
+            if not math.isnan(mean.value) and not math.isnan(mean.error)
         ]
         base = alt.Chart(alt.NamedData("rows")).encode(y=alt.Y("system:N", title=None, sort=None))
         bars = base.mark_rule().encode(x=alt.X("low:Q", title=None), x2="high:Q")
         dots = base.mark_point(filled=True).encode(x="mean:Q")
         chart = alt.layer(bars, dots).properties(width=180)
-        whole = chart.facet(facet=alt.Facet("metric:N", title=None, sort=None), columns=3)
-        whole = whole.resolve_scale(x="independent")
-        told = "Means over users; lines reach two standard errors to each side"
-        return as_figure(whole, "Means of each metric", [told], rows)
+        facets = chart.facet(facet=alt.Facet("metric:N", title=None, sort=None), columns=3)
+        facets = facets.resolve_scale(x="independent")
+        caption = "Means over users; lines reach two standard errors to each side"
+        return as_figure(facets, "Means of each metric", [caption], rows)
 
     def _content(self) -> dict[str, object]:
         return {
@@ -196,28 +196,28 @@ class FileScores(Result):
     @classmethod
     def load(cls, folder: str | os.PathLike[str]) -> FileScores:
         """Read what `evaluate_files` wrote to its output folder; DataError if it was changed."""
-        home = Path(folder)
+        path = Path(folder)
         try:
-            card = inner_path(home, "card.json").read_text(encoding="utf-8")
+            card = inner_path(path, "card.json").read_text(encoding="utf-8")
             number = json.loads(card)["format"]
         except (OSError, ValueError, KeyError, TypeError) as problem:
-            raise DataError(f"{home}: there is no finished evaluation here ({problem})") from None
+            raise DataError(f"{path}: there is no finished evaluation here ({problem})") from None
         if number != FORMAT:
-            raise DataError(f"{home}: saved in format {number}, this version reads {FORMAT}")
+            raise DataError(f"{path}: saved in format {number}, this version reads {FORMAT}")
         try:
-            content = read_sealed(home / "card.json")
+            content = read_sealed(path / "card.json")
         except ValueError:
-            raise _changed(home / "card.json") from None
+            raise _changed(path / "card.json") from None
         digests = dict(content["digests"])
-        if not is_unchanged(home, MEANS, digests):
-            raise _changed(home / MEANS)
-        table = pl.read_parquet(local_path(home / MEANS), glob=False)
+        if not is_unchanged(path, MEANS, digests):
+            raise _changed(path / MEANS)
+        table = pl.read_parquet(local_path(path / MEANS), glob=False)
         del digests[MEANS]
         means: dict[str, dict[str, FileEstimate]] = {}
         for system, label, *facts in table.iter_rows():
             means.setdefault(system, {})[label] = FileEstimate(*facts)
         return cls(
-            folder=home,
+            folder=path,
             estimates=means,
             users=content["users"],
             undefined=content["undefined"],
@@ -228,10 +228,10 @@ class FileScores(Result):
         )
 
 
-def is_unchanged(home: Path, file: str, digests: Mapping[str, str]) -> bool:
+def is_unchanged(folder: Path, file: str, digests: Mapping[str, str]) -> bool:
     """Tell whether a file is there as it was written."""
     try:
-        return digest_of_file(inner_path(home, file)) == digests[file]
+        return digest_of_file(inner_path(folder, file)) == digests[file]
     except OSError:
         return False
 
@@ -350,12 +350,12 @@ def evaluate_files(
     {'mine': {'RR': 0.75, 'P@2': 0.5}}
     """
     check_averaging(users, undefined)
-    for name, given, allowed in (
+    for name, value, allowed in (
         ("duplicates", duplicates, DUPLICATES),
         ("repeated", repeated, ("error", "first")),
         ("nan", nan, ("error", "drop")),
     ):
-        choose(name, given, allowed)
+        choose(name, value, allowed)
     if ties is not None:
         choose("ties", ties, (*TIES, EXPECTED))
     paper = paper_of(relevance)
@@ -366,30 +366,32 @@ def evaluate_files(
         raise SettingError(f"depth must be at least 1, got {depth}")
     depth = depth or paper.depth
     names = _column_names(columns)
-    wanted = _supported(metrics, paper)
+    by_label = _supported(metrics, paper)
     if ties == EXPECTED:
-        check_tied(wanted, depth, "out")
+        check_tied(by_label, depth, "out")
     reading = ParquetReading(duplicates, repeated, nan, by, ties, seed, feedback)
     check_folder(output)
     tests = parquet.judgments_source(with_copies("judgments", judgments, output), names, reading)
     systems = tuple(
-        parquet.run_source(name, with_copies(f"run-{name}", given, output), names, reading)
-        for name, given in parquet.named(runs).items()
+        parquet.run_source(name, with_copies(f"run-{name}", run, output), names, reading)
+        for name, run in parquet.named(runs).items()
     )
     implicit = _is_implicit(tests, feedback)
     rule, notes = _relevance(tests, implicit, liked, above, gain, loss, relevance)
-    kept, left_out = without_dislikes(wanted, implicit)
+    retained, left_out = without_dislikes(by_label, implicit)
     name = relevance if isinstance(relevance, str) else ""
     notes += [*paper_notes(name), *left_out]
-    held = max((*tests.held, *(size for source in systems for size in source.held)))
+    largest = max((*tests.row_bytes, *(size for source in systems for size in source.row_bytes)))
     with Workers.of(workers, cluster) as hands:
         if workers is None and cluster is None:  # as many as there is room for
-            hands.count = max(1, min(hands.count, (memory_bytes(memory) - OWN) // (LEAST + held)))
+            hands.count = max(
+                1, min(hands.count, (memory_bytes(memory) - OWN) // (LEAST + largest))
+            )
         share = _share(memory, hands, (tests, *systems))
         job = Job(
             judgments=tests,
             runs=systems,
-            labels=tuple(kept),
+            labels=tuple(retained),
             relevance=rule,
             users=users,
             undefined=undefined,
@@ -415,8 +417,8 @@ def _column_names(columns: Mapping[str, str | int] | None) -> dict[str, str | in
 
 def _supported(metrics: str | Metric | Iterable[str | Metric], paper: Paper) -> dict[str, Metric]:
     """Return the metrics by label; refuse those that look beyond one user's rows."""
-    wanted = labelled(metrics, paper)
-    for label, metric in wanted.items():
+    by_label = labelled(metrics, paper)
+    for label, metric in by_label.items():
         definition = metric.definition
         reason = None
         if definition.of == "run":
@@ -432,7 +434,7 @@ def _supported(metrics: str | Metric | Iterable[str | Metric], paper: Paper) -> 
                 f"{label} {reason}, but files are evaluated in separate parts of the users: "
                 "leave this metric out, or use evaluate() on data that fit into memory"
             )
-    return wanted
+    return by_label
 
 
 def _is_implicit(tests: ParquetSource, feedback: str | None) -> bool:
@@ -461,8 +463,8 @@ def _relevance(
 ) -> tuple[Relevance, list[str]]:
     """Return the rule by which ratings are taken, and a note where it had to be assumed."""
     for what, rule in (("gain", gain), ("loss", loss)):
-        held = getattr(relevance, what, rule)
-        if callable(held):
+        attribute = getattr(relevance, what, rule)
+        if callable(attribute):
             raise SettingError(
                 f"{what}: give a name or a mapping here, not a function: a resumed evaluation "
                 "could not check that the function is the same"
@@ -493,36 +495,36 @@ def _examples(tests: ParquetSource) -> Ratings:
 
 def _share(memory: int | str, hands: Workers, sources: Iterable[ParquetSource]) -> int:
     """Return the room of each worker, beyond what its process holds anyway."""
-    room = (memory_bytes(memory) - OWN) // hands.threads
-    held, path = max(
+    share = (memory_bytes(memory) - OWN) // hands.threads
+    largest, path = max(
         (size, path)
         for source in sources
-        for size, path in zip(source.held, source.files, strict=True)
+        for size, path in zip(source.row_bytes, source.files, strict=True)
     )
-    if room >= LEAST + held:
-        return room
-    least = (OWN + (LEAST + held) * hands.threads) >> 20
-    given = Spelling(f"memory={memory!r}", f"--memory {memory}")
+    if share >= LEAST + largest:
+        return share
+    minimum = (OWN + (LEAST + largest) * hands.threads) >> 20
+    spelling = Spelling(f"memory={memory!r}", f"--memory {memory}")
     fewer = ", or fewer workers" if hands.threads > 1 else ""
-    if room < LEAST:
+    if share < LEAST:
         raise SettingError(
-            given,
+            spelling,
             f" is too little for {hands.threads} workers in one process: give at least "
-            f"{least}MiB{fewer}",
+            f"{minimum}MiB{fewer}",
         )
     raise SettingError(
-        given,
-        f" is too little for {path}: reading a row of its largest row group takes {held >> 20:,} "
-        f"MiB. Give at least {least + 1}MiB{fewer}, or write the file with smaller row groups, "
-        "as with write_parquet(…, row_group_size=250_000) of polars",
+        spelling,
+        f" is too little for {path}: reading a row of its largest row group takes "
+        f"{largest >> 20:,} MiB. Give at least {minimum + 1}MiB{fewer}, or write the file with "
+        "smaller row groups, as with write_parquet(…, row_group_size=250_000) of polars",
     )
 
 
 def _finish(work: Work, sums: Mapping[str, Any], notes: Iterable[str]) -> FileScores:
     """Write the means and the card, and remove what was in between."""
     job = work.job
-    wanted = job.metrics
-    remarked = remarks(job, wanted, sums)
+    metrics = job.metrics
+    remarked = remarks(job, metrics, sums)
     grave = [*meet(job, sums), *(text for text, is_grave in remarked if is_grave)]
     plain = [text for text, is_grave in remarked if not is_grave]
     all_notes = (*grave, *notes, *file_notes(job), *plain)
@@ -535,7 +537,7 @@ def _finish(work: Work, sums: Mapping[str, Any], notes: Iterable[str]) -> FileSc
     }
     rule = str(job.relevance)
     scores = FileScores(
-        folder=work.home,
+        folder=work.folder,
         estimates=means,
         users=job.users,
         undefined=job.undefined,
@@ -544,7 +546,7 @@ def _finish(work: Work, sums: Mapping[str, Any], notes: Iterable[str]) -> FileSc
         card=_card(work.facts),
         digests=work.digests,
     )
-    write_table(scores.table(), work.home / MEANS, "parquet")
+    write_table(scores.table(), work.folder / MEANS, "parquet")
     content = {
         "format": FORMAT,
         "users": job.users,
@@ -552,9 +554,9 @@ def _finish(work: Work, sums: Mapping[str, Any], notes: Iterable[str]) -> FileSc
         "relevance": rule,
         "notes": all_notes,
         "card": scores.card,
-        "digests": {**work.digests, MEANS: digest_of_file(work.home / MEANS)},
+        "digests": {**work.digests, MEANS: digest_of_file(work.folder / MEANS)},
     }
-    write_sealed(work.home / "card.json", content)
+    write_sealed(work.folder / "card.json", content)
     work.clear()
     for text in grave:
         warn(text)

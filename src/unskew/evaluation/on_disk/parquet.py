@@ -30,7 +30,7 @@ FOLDER = "copies"
 """Where copies lie, in the output folder; they may be removed when the evaluation is finished."""
 
 
-def with_copies(what: str, given: object, output: str | os.PathLike[str]) -> object:
+def with_copies(what: str, source: object, output: str | os.PathLike[str]) -> object:
     """Return sources in which copies take the place of remote files.
 
     Parameters
@@ -42,23 +42,23 @@ def with_copies(what: str, given: object, output: str | os.PathLike[str]) -> obj
     output
         The folder of the evaluation.
     """
-    several = given if isinstance(given, list | tuple) else [given]
-    if not any(is_address(one) for one in several):
-        return given
-    home = Path(output) / FOLDER / _plain(what)
+    sources = source if isinstance(source, list | tuple) else [source]
+    if not any(is_address(source) for source in sources):
+        return source
+    folder = Path(output) / FOLDER / _plain(what)
     places: list[object] = []
-    for number, one in enumerate(several):
-        if is_address(one):
-            files = [file for file in find_parquet(one) if isinstance(file, RemoteFile)]
-            places += [_copy(file, home / str(number), at) for at, file in enumerate(files)]
+    for number, path in enumerate(sources):
+        if is_address(path):
+            files = [file for file in find_parquet(path) if isinstance(file, RemoteFile)]
+            places += [_copy(file, folder / str(number), index) for index, file in enumerate(files)]
         else:
-            places.append(one)
+            places.append(path)
     return places
 
 
-def _copy(file: RemoteFile, home: Path, number: int) -> Path:
+def _copy(file: RemoteFile, folder: Path, number: int) -> Path:
     """Copy a file, unless its copy is there; the time of a copy tells the version of the file."""
-    path = home / f"{number:05d}-{_plain(file.name)}"
+    path = folder / f"{number:05d}-{_plain(file.name)}"
     seconds = int(digest(f"{file.shown} {file.version}".encode())[:7], 16)
     try:
         there = path.stat()
@@ -98,7 +98,7 @@ def largest_row_group(path: str, columns: Collection[str]) -> int:
 
 def _compressed(group: dict[int, Any], columns: Collection[str]) -> int:
     chunks = [chunk[_COLUMN] for chunk in group[_COLUMNS]]
-    return sum(one[_COMPRESSED] for one in chunks if one[_PATH][0].decode() in columns)
+    return sum(chunk[_COMPRESSED] for chunk in chunks if chunk[_PATH][0].decode() in columns)
 
 
 def _footer(path: Path, size: int) -> dict[int, Any]:
@@ -212,7 +212,7 @@ class ParquetSource:
     reading: ParquetReading = field(default_factory=ParquetReading)
     width: float = 24.0
     """Bytes that a row takes in memory."""
-    held: tuple[int, ...] = ()
+    row_bytes: tuple[int, ...] = ()
     """Of each file, the bytes that whoever reads a row of it holds: those of its row group."""
 
     @property
@@ -242,11 +242,11 @@ class ParquetSource:
             nothing = frozen(np.zeros(0, np.int32))
             implicit = "rating" not in self.columns
             return Ratings(*empty, nothing, nothing, frozen(np.zeros(0)), implicit=implicit)
-        given: dict[str, Any] = dict(self.columns)
+        columns: dict[str, Any] = dict(self.columns)
         # Whether feedback is implicit is told from all rows, never from these alone.
-        feedback = "explicit" if "rating" in given else "implicit"
+        feedback = "explicit" if "rating" in columns else "implicit"
         return ratings_files.read_ratings(
-            frame, **given, duplicates=self.reading.duplicates, feedback=feedback
+            frame, **columns, duplicates=self.reading.duplicates, feedback=feedback
         )
 
     def run(self, frame: pl.DataFrame) -> Run:
@@ -254,10 +254,10 @@ class ParquetSource:
         if not frame.height:
             ids, start = (self._no_ids("user"), self._no_ids("item")), np.zeros(1, np.int64)
             return Run(*ids, frozen(start), frozen(np.zeros(0, np.int32)))
-        how, given = self.reading, dict[str, Any](self.columns)
+        how, columns = self.reading, dict[str, Any](self.columns)
         return read_run(
             frame,
-            **given,
+            **columns,
             ties=how.ties,
             seed=how.seed,
             nan=how.nan,
@@ -295,7 +295,7 @@ class ParquetSource:
             )
             raise DataError(f"{self.files[file]}: ", *parts, seen) from None
 
-    def places(self, wanted: Mapping[str, object], most: int = 2) -> str:
+    def places(self, values: Mapping[str, object], limit: int = 2) -> str:
         """Return where rows stand whose columns have these values, in words."""
         result = []
         for number, path in enumerate(self.files):
@@ -303,14 +303,14 @@ class ParquetSource:
                 pl.col(self.columns[role]).cast(KIND[self.kinds[role]]) == value
                 if role in self.kinds
                 else pl.col(self.columns[role]) == value
-                for role, value in wanted.items()
+                for role, value in values.items()
             ]
-            rows = scan([path]).with_row_index("row").filter(*match).head(most)
+            rows = scan([path]).with_row_index("row").filter(*match).head(limit)
             for row in rows.select("row").collect().to_series():
                 result.append(f"row {row + 1:,} of {self.files[number]}")
-            if len(result) >= most:
+            if len(result) >= limit:
                 break
-        return " and ".join(result[:most])
+        return " and ".join(result[:limit])
 
 
 def _is_plain(role: str, column: pl.Series) -> bool:
@@ -335,17 +335,17 @@ def scan(files: Sequence[str]) -> pl.LazyFrame:
     )
 
 
-def find_files(what: str, given: object) -> tuple[str, ...]:
+def find_files(what: str, source: object) -> tuple[str, ...]:
     """Return the Parquet files meant by a file, a folder, a pattern, or several of these."""
-    several = given if isinstance(given, list | tuple) else [given]
+    sources = source if isinstance(source, list | tuple) else [source]
     files: list[str] = []
-    for one in several:
-        if not isinstance(one, str | os.PathLike):
+    for part in sources:
+        if not isinstance(part, str | os.PathLike):
             raise SettingError(
-                f"{what}: expected Parquet files, folders or patterns, got {type(one).__name__}; "
+                f"{what}: expected Parquet files, folders or patterns, got {type(part).__name__}; "
                 f"evaluate() takes tables"
             )
-        places = find_parquet(one if isinstance(one, str) else Path(one))
+        places = find_parquet(part if isinstance(part, str) else Path(part))
         files += (str(path.resolve()) for path in places if not isinstance(path, RemoteFile))
     if len(set(files)) < len(files):
         raise DataError(f"{what}: the same file is meant twice")
@@ -385,10 +385,10 @@ def _without_host(address: str) -> str:
 
 
 def judgments_source(
-    given: object, names: Mapping[str, str | int], reading: ParquetReading
+    source: object, names: Mapping[str, str | int], reading: ParquetReading
 ) -> ParquetSource:
     """Look at the files of the judgments."""
-    files = find_files("judgments", given)
+    files = find_files("judgments", source)
     table = _table(files[0])
     user = table.need("user", tables.USER, names.get("user"))
     item = table.need("item", tables.ITEM, names.get("item"))
@@ -407,10 +407,10 @@ def judgments_source(
 
 
 def run_source(
-    name: str, given: object, names: Mapping[str, str | int], reading: ParquetReading
+    name: str, run: object, names: Mapping[str, str | int], reading: ParquetReading
 ) -> ParquetSource:
     """Look at the files of a system's lists."""
-    files = find_files(name, given)
+    files = find_files(name, run)
     table = _table(files[0])
     rank = table.pick("rank", tables.RANK, names.get("rank"))
     score = table.pick("score", tables.SCORE, names.get("score"))
@@ -448,28 +448,28 @@ def _source(
     columns: Mapping[str, str | None],
     reading: ParquetReading,
 ) -> ParquetSource:
-    known = {role: column for role, column in columns.items() if column is not None}
+    roles = {role: column for role, column in columns.items() if column is not None}
     schemas = [_schema(path) for path in files]
     for path, schema in zip(files, schemas, strict=True):
-        missing = [column for column in known.values() if column not in schema]
+        missing = [column for column in roles.values() if column not in schema]
         if missing:
             raise DataError(f"{path}: no column {missing[0]!r}, which {files[0]} has")
-    nested = isinstance(schemas[0][known["item"]], pl.List | pl.Array)
-    if nested and "rank" in known:
-        del known["rank"]
-    if nested and not isinstance(schemas[0].get(known.get("score", "")), pl.List | pl.Array):
-        known.pop("score", None)
-    kinds = {role: _kind(files, schemas, known[role]) for role in ("user", "item")}
+    nested = isinstance(schemas[0][roles["item"]], pl.List | pl.Array)
+    if nested and "rank" in roles:
+        del roles["rank"]
+    if nested and not isinstance(schemas[0].get(roles.get("score", "")), pl.List | pl.Array):
+        roles.pop("score", None)
+    kinds = {role: _kind(files, schemas, roles[role]) for role in ("user", "item")}
     rows = tuple(int(scan([path]).select(pl.len()).collect().item()) for path in files)
     if not sum(rows):
         raise DataError(f"{name}: there are no rows")
-    source = ParquetSource(name, is_run, files, rows, known, kinds, reading)
+    source = ParquetSource(name, is_run, files, rows, roles, kinds, reading)
     first = next(number for number, count in enumerate(rows) if count)
     sample = source.read(first, 0, _SAMPLE)
     source.refuse_bad(sample, first, 0)
     width = max(sample.estimated_size() / sample.height, 8.0)
-    held = tuple(largest_row_group(path, known.values()) for path in files)
-    return replace(source, width=width, held=held)
+    row_bytes = tuple(largest_row_group(path, roles.values()) for path in files)
+    return replace(source, width=width, row_bytes=row_bytes)
 
 
 def _kind(files: Sequence[str], schemas: Sequence[Mapping[str, Any]], column: str) -> str:
@@ -497,10 +497,10 @@ def _kind(files: Sequence[str], schemas: Sequence[Mapping[str, Any]], column: st
 
 def common_kind(sources: Iterable[ParquetSource], role: str) -> str:
     """Return the kind in which ids are compared: text only where some id is no integer."""
-    several = list(sources)
-    texts = [source for source in several if source.kinds[role] == "text"]
-    if not texts or len(texts) == len(several):
-        return several[0].kinds[role]
+    all_sources = list(sources)
+    texts = [source for source in all_sources if source.kinds[role] == "text"]
+    if not texts or len(texts) == len(all_sources):
+        return all_sources[0].kinds[role]
     for source in texts:
         for values in source.values(role):
             ids = values.explode() if isinstance(values.dtype, pl.List | pl.Array) else values

@@ -92,9 +92,9 @@ def spill(chunk: Chunk) -> None:
     start = np.concatenate([[0], np.cumsum(np.bincount(part, minlength=parts))])
     order = grouped_order(part, start.astype(np.int64)).astype(np.uint32)
     frame = frame[pl.Series(order)]
-    ends = np.zeros(parts + 1, np.int64)
+    bounds = np.zeros(parts + 1, np.int64)
     digests = []
-    with replacing(chunk.path, sync=chunk.sync) as place, place.open("wb") as file:
+    with replacing(chunk.path, sync=chunk.sync) as path, path.open("wb") as file:
         for number in range(parts):
             rows = frame.slice(int(start[number]), int(start[number + 1] - start[number]))
             piece = io.BytesIO()
@@ -102,8 +102,8 @@ def spill(chunk: Chunk) -> None:
                 rows.write_ipc_stream(piece, compression="uncompressed")
             file.write(piece.getbuffer())
             digests.append(_digest(piece.getbuffer()))
-            ends[number + 1] = file.tell()
-        file.write(ends.tobytes())
+            bounds[number + 1] = file.tell()
+        file.write(bounds.tobytes())
         file.write(np.diff(start).astype(np.int64).tobytes())
         file.write(b"".join(digests))
 
@@ -212,9 +212,9 @@ def sums_file(output: str | Path, part: int) -> Path:
 
 def judge_part(job: Job, part: int) -> None:
     """Judge the users of one part; write their values, then the sums."""
-    wanted = job.metrics
-    judged = prepare(_judged(job, part), wanted)
-    results = score(judged.basis, judged.matched, wanted, threads=1, budget=job.budget)
+    metrics = job.metrics
+    judged = prepare(_judged(job, part), metrics)
+    results = score(judged.basis, judged.matched, metrics, threads=1, budget=job.budget)
     scores = Scores(
         labels=job.labels,
         systems=results,
@@ -234,10 +234,10 @@ def read_part(output: str | Path, part: int) -> dict[str, Any] | None:
     """Return a part's sums and the digest of its values; None where they are not as written."""
     try:
         done = read_sealed(sums_file(output, part))
-        whole = digest_of_file(users_file(output, part)) == done["values"]
+        is_intact = digest_of_file(users_file(output, part)) == done["values"]
     except (OSError, ValueError):
         return None
-    return done if whole else None
+    return done if is_intact else None
 
 
 def _judged(job: Job, part: int) -> Judged:
@@ -282,8 +282,8 @@ def heaviest(job: Job, part: int) -> tuple[object, int]:
     for source, paths in zip(job.sources, job.chunks or (), strict=False):
         for piece in pieces_of(paths, part, job.parts):
             user = piece[source.columns["user"]].cast(KIND[job.user_kind]).alias("user")
-            both = pl.concat([counts, user.value_counts().cast({"count": pl.UInt32})])
-            counts = both.group_by("user").agg(pl.col("count").sum())
+            both_counts = pl.concat([counts, user.value_counts().cast({"count": pl.UInt32})])
+            counts = both_counts.group_by("user").agg(pl.col("count").sum())
     user, rows = counts.sort("count", "user", descending=[True, False]).row(0)
     return user, rows
 
@@ -320,8 +320,8 @@ def _sums(scores: Scores, judged: Judged) -> dict[str, Any]:
     """Return everything about a part that the whole needs."""
     tested = scores.lists["test"].to_numpy() > 0
     liked = scores.lists["liked"].to_numpy()
-    known = np.zeros(len(judged.judgments.items), np.bool_)
-    known[judged.judgments.item] = True
+    rated = np.zeros(len(judged.judgments.items), np.bool_)
+    rated[judged.judgments.item] = True
     systems = {}
     for name, system in scores.systems.items():
         keep = scores.averaged(name)
@@ -334,7 +334,7 @@ def _sums(scores: Scores, judged: Judged) -> dict[str, Any]:
             "lists": int(np.count_nonzero(listed)),
             "deepest": int(system.depth.max(initial=0)),
             "users met": int(np.count_nonzero(tested & listed)),
-            "items met": int(np.count_nonzero(known[matched.from_run])),
+            "items met": int(np.count_nonzero(rated[matched.from_run])),
         }
     return {
         "users": int(tested.size),
@@ -352,8 +352,8 @@ def _moments(values: F64, keep: Mask) -> list[list[int]]:
     high = 134217729.0 * values
     high = high - (high - values)
     low = values - high
-    rest = ((high * high - square) + 2.0 * high * low) + low * low
-    sums, squares, rests = (exact_sums(part, keep) for part in (values, square, rest))
+    remainder = ((high * high - square) + 2.0 * high * low) + low * low
+    sums, squares, rests = (exact_sums(part, keep) for part in (values, square, remainder))
     return [
         [total, power[0] + more[0], defined, missing]
         for (total, defined, missing), power, more in zip(sums, squares, rests, strict=True)
@@ -362,18 +362,18 @@ def _moments(values: F64, keep: Mask) -> list[list[int]]:
 
 def merged(parts: Iterable[Mapping[str, Any]]) -> dict[str, Any]:
     """Add up the sums of parts, in any order."""
-    whole: dict[str, Any] = {}
+    total: dict[str, Any] = {}
     for part in parts:
-        whole = _added(whole, part) if whole else dict(part)
-    return whole
+        total = _added(total, part) if total else dict(part)
+    return total
 
 
-def _added(one: Any, other: Any, key: str = "") -> Any:
-    if isinstance(one, Mapping):
-        return {name: _added(one[name], other[name], name) for name in one}
-    if isinstance(one, list):
-        return [_added(a, b) for a, b in zip(one, other, strict=True)]
-    return max(one, other) if key == "deepest" else one + other
+def _added(first: Any, second: Any, key: str = "") -> Any:
+    if isinstance(first, Mapping):
+        return {name: _added(first[name], second[name], name) for name in first}
+    if isinstance(first, list):
+        return [_added(a, b) for a, b in zip(first, second, strict=True)]
+    return max(first, second) if key == "deepest" else first + second
 
 
 def meet(job: Job, sums: Mapping[str, Any]) -> list[str]:
@@ -389,21 +389,21 @@ def meet(job: Job, sums: Mapping[str, Any]) -> list[str]:
 
 
 def _strangers(job: Job, source: ParquetSource, role: str) -> str:
-    mine, theirs = ((one.kinds[role], _some_ids(one, role)) for one in (source, job.judgments))
+    mine, theirs = ((side.kinds[role], _some_ids(side, role)) for side in (source, job.judgments))
     return say_strangers(f"{role}s", mine, theirs)
 
 
 def share_items(job: Job, source: ParquetSource) -> bool:
     """Look for a common item beyond parts: no part had one, which is rare but possible."""
 
-    def items(one: ParquetSource) -> pl.LazyFrame:
-        column = pl.col(one.columns["item"])
-        if isinstance(scan(one.files[:1]).collect_schema()[one.columns["item"]], pl.List):
+    def items(source_: ParquetSource) -> pl.LazyFrame:
+        column = pl.col(source_.columns["item"])
+        if isinstance(scan(source_.files[:1]).collect_schema()[source_.columns["item"]], pl.List):
             column = column.explode()
-        return scan(one.files).select(item=column.cast(pl.String)).unique()
+        return scan(source_.files).select(item=column.cast(pl.String)).unique()
 
-    both = items(source).join(items(job.judgments), on="item", how="semi").head(1)
-    return bool(both.collect(engine="streaming").height)
+    shared = items(source).join(items(job.judgments), on="item", how="semi").head(1)
+    return bool(shared.collect(engine="streaming").height)
 
 
 def _some_ids(source: ParquetSource, role: str) -> str:
@@ -423,9 +423,9 @@ def file_notes(job: Job) -> list[str]:
     return notes
 
 
-def remarks(job: Job, wanted: Mapping[str, Metric], sums: Mapping[str, Any]) -> list[Remark]:
+def remarks(job: Job, metrics: Mapping[str, Metric], sums: Mapping[str, Any]) -> list[Remark]:
     """Return what a reader of the numbers should know, as `evaluate` says it."""
-    looked_at = attention(wanted)
+    looked_at = attention(metrics)
     remarks: list[Remark] = []
     for name, facts in sums["systems"].items():
         counted = SystemFacts(

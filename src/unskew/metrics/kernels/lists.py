@@ -29,64 +29,64 @@ def walk(
     liked: F64,
     disliked: F64,
     cutoffs: I64,
-    at: I64,
+    index: I64,
     out: F64,
 ) -> None:
     """Walk down every list once and write what its metrics are made of, at each cutoff.
 
-    `at` says where in `out` each part goes, -1 if nobody asks for it. The parts: 0 liked items,
+    `index` says where in `out` each part goes, -1 if nobody asks for it. The parts: 0 liked items,
     1 disliked items, 2 the sum of the precision at every liked item, 3 the reciprocal rank of
     the first, 4 the sum of bpref's terms, 5 of infAP's, 6 of infAP's with everything in the
     pool, 7 the discounted gains.
     """
     for row in range(start.size - 1):
-        c, good, bad, pooled, first = 0, 0.0, 0.0, 0.0, 0.0
+        c, likes, bad, pooled, first = 0, 0.0, 0.0, 0.0, 0.0
         precision, preference, inferred, inferred_all, gains = 0.0, 0.0, 0.0, 0.0, 0.0
         fewer = min(liked[row], disliked[row])
         stop = start[row + 1]
         for h in range(start[row], stop + 1):
-            place = rank[h] if h < stop else NEVER
-            while c < cutoffs.size and place > cutoffs[c]:
-                if at[0] >= 0:
-                    out[at[0], c, row] = good
-                if at[1] >= 0:
-                    out[at[1], c, row] = bad
-                if at[2] >= 0:
-                    out[at[2], c, row] = precision
-                if at[3] >= 0:
-                    out[at[3], c, row] = first
-                if at[4] >= 0:
-                    out[at[4], c, row] = preference
-                if at[5] >= 0:
-                    out[at[5], c, row] = inferred
-                if at[6] >= 0:
-                    out[at[6], c, row] = inferred_all
-                if at[7] >= 0:
-                    out[at[7], c, row] = gains
+            position = rank[h] if h < stop else NEVER
+            while c < cutoffs.size and position > cutoffs[c]:
+                if index[0] >= 0:
+                    out[index[0], c, row] = likes
+                if index[1] >= 0:
+                    out[index[1], c, row] = bad
+                if index[2] >= 0:
+                    out[index[2], c, row] = precision
+                if index[3] >= 0:
+                    out[index[3], c, row] = first
+                if index[4] >= 0:
+                    out[index[4], c, row] = preference
+                if index[5] >= 0:
+                    out[index[5], c, row] = inferred
+                if index[6] >= 0:
+                    out[index[6], c, row] = inferred_all
+                if index[7] >= 0:
+                    out[index[7], c, row] = gains
                 c += 1
             if c == cutoffs.size:
                 break
             j = judgment[h]
-            if at[7] >= 0:
-                gains += gain[j] * discount[place]
+            if index[7] >= 0:
+                gains += gain[j] * discount[position]
             if label[j] == LIKED:
-                above = place - 1.0
-                if at[2] >= 0:
-                    precision += (good + 1.0) / place
-                if good == 0.0:
-                    first = 1.0 / place
-                if at[4] >= 0:
+                above = position - 1.0
+                if index[2] >= 0:
+                    precision += (likes + 1.0) / position
+                if likes == 0.0:
+                    first = 1.0 / position
+                if index[4] >= 0:
                     preference += 1.0 if bad == 0.0 else 1.0 - min(bad, liked[row]) / fewer
-                if at[5] >= 0 or at[6] >= 0:
+                if index[5] >= 0 or index[6] >= 0:
                     if above == 0.0:
                         inferred += 1.0
                         inferred_all += 1.0
                     else:
-                        share = (good + EPSILON) / (good + bad + 2 * EPSILON)
-                        known = (good + bad + pooled) / above
-                        inferred += 1.0 / place + (above / place) * known * share
-                        inferred_all += 1.0 / place + (above / place) * share
-                good += 1.0
+                        share = (likes + EPSILON) / (likes + bad + 2 * EPSILON)
+                        judged_share = (likes + bad + pooled) / above
+                        inferred += 1.0 / position + (above / position) * judged_share * share
+                        inferred_all += 1.0 / position + (above / position) * share
+                likes += 1.0
             elif label[j] == DISLIKED:
                 bad += 1.0
             elif label[j] == POOLED:
@@ -166,15 +166,15 @@ def ideal(
                 keys[j] = key[first + j]
                 weights[j] = weight[first + j]
             _sort_down(keys, weights, levels)
-        c, total, place = 0, 0.0, 0
+        c, total, position = 0, 0.0, 0
         for level in range(levels):
-            worth = 0.5 * (HALVES - 1 - level) if counted else weights[level]
+            value = 0.5 * (HALVES - 1 - level) if counted else weights[level]
             for _ in range(times[HALVES - 1 - level] if counted else 1):
-                place += 1
-                while c < cutoffs.size and place > cutoffs[c]:
+                position += 1
+                while c < cutoffs.size and position > cutoffs[c]:
                     out[c, row - lo] = total
                     c += 1
-                total += worth * discount[place]
+                total += value * discount[position]
             if c == cutoffs.size:
                 break
         while c < cutoffs.size:
@@ -218,15 +218,15 @@ def ordered_pairs(
     for row in range(start.size - 1):
         others = targets[row] - liked[row]
         for c in range(cutoffs.size):
-            shown = min(cutoffs[c], depth[row])
-            right, good = 0.0, 0
+            last = min(cutoffs[c], depth[row])
+            right, likes = 0.0, 0
             for h in range(start[row], start[row + 1]):
-                if rank[h] > shown:
+                if rank[h] > last:
                     break
                 if label[judgment[h]] == LIKED:
-                    right += others - (rank[h] - 1 - good)
-                    good += 1
-            out[c, row] = right + 0.5 * (liked[row] - good) * (others - (shown - good))
+                    right += others - (rank[h] - 1 - likes)
+                    likes += 1
+            out[c, row] = right + 0.5 * (liked[row] - likes) * (others - (last - likes))
 
 
 @kernel
@@ -314,8 +314,8 @@ def _carry(limbs: I64, mantissas: int, exponent: int) -> None:
     low = np.uint64(0xFFFFFFFF)
     sign = -1 if mantissas < 0 else 1
     size = np.uint64(abs(mantissas))
-    place = max(exponent, 1) - 1
-    limb, shift = place >> 5, np.uint64(place & 31)
+    bit = max(exponent, 1) - 1
+    limb, shift = bit >> 5, np.uint64(bit & 31)
     a = (size & low) << shift
     b = (size >> np.uint64(32)) << shift
     limbs[limb] += sign * np.int64(a & low)
@@ -324,18 +324,18 @@ def _carry(limbs: I64, mantissas: int, exponent: int) -> None:
 
 
 @kernel
-def first_liked(liked: F64, targets: F64, shown: F64, reciprocal: F64, hit: F64) -> None:
-    """Write E[1 / rank of the first liked item] and P(any) within `shown` places of each list.
+def first_liked(liked: F64, targets: F64, places: F64, reciprocal: F64, hit: F64) -> None:
+    """Write E[1 / rank of the first liked item] and P(any) within `places` places of each list.
 
     With r liked of t targets in random order the first stands at place i with probability
     r / (t - i + 1) if none stood before.
     """
-    for cut in range(shown.shape[0]):
+    for cut in range(places.shape[0]):
         for row in range(liked.size):
             r, t = liked[row], targets[row]
             none, total = 1.0, 0.0
             if r > 0:
-                for i in range(1, int(shown[cut, row]) + 1):
+                for i in range(1, int(places[cut, row]) + 1):
                     left = t - i + 1
                     total += none * (r / left) / i
                     none *= max(left - r, 0.0) / left
@@ -403,56 +403,56 @@ def weighted_ideal(
     """
     out = np.zeros((cutoffs.size, hi - lo))
     last = summed.size - 1
-    room = np.zeros(WEIGHTED_HALVES)
+    widths = np.zeros(WEIGHTED_HALVES)
     keys = np.empty(WEIGHTED_HALVES)
     for level in range(WEIGHTED_HALVES):
         keys[level] = 0.5 * (WEIGHTED_HALVES - 1 - level)
-    most = 0
+    longest = 0
     for row in range(lo, hi):
-        most = max(most, judged_start[user[row] + 1] - judged_start[user[row]])
-    rank, worth = np.empty(most), np.empty(most)
-    order, more = np.empty(most, np.int32), np.empty(most, np.int32)
+        longest = max(longest, judged_start[user[row] + 1] - judged_start[user[row]])
+    rank, values = np.empty(longest), np.empty(longest)
+    order, more = np.empty(longest, np.int32), np.empty(longest, np.int32)
     for row in range(lo, hi):
         first, end = judged_start[user[row]], judged_start[user[row] + 1]
         # Gains are mostly small multiples of a half: then weights are added up by gain, not sorted.
         counted = same
         if same:
-            room[:] = 0.0
+            widths[:] = 0.0
             for j in range(first, end):
                 halves = 2.0 * key[j]
                 if not (0.0 <= halves < WEIGHTED_HALVES and halves == np.floor(halves)):
                     counted = False
                     break
-                room[WEIGHTED_HALVES - 1 - np.int64(halves)] += weight[j]
+                widths[WEIGHTED_HALVES - 1 - np.int64(halves)] += weight[j]
         if counted:
-            _fill(keys, room, summed, last, cutoffs, out[:, row - lo])
+            _fill(keys, widths, summed, last, cutoffs, out[:, row - lo])
         else:
             size = end - first
             for j in range(size):
                 rank[j], order[j] = key[first + j], j
-            sort_falling(rank, order, size, worth, more)
+            sort_falling(rank, order, size, values, more)
             for j in range(size):
-                worth[j], rank[j] = gain[first + order[j]], weight[first + order[j]]
-            _fill(worth[:size], rank[:size], summed, last, cutoffs, out[:, row - lo])
+                values[j], rank[j] = gain[first + order[j]], weight[first + order[j]]
+            _fill(values[:size], rank[:size], summed, last, cutoffs, out[:, row - lo])
     return out
 
 
 @kernel
-def _fill(worth: F64, room: F64, summed: F64, last: int, cutoffs: I64, out: F64) -> None:
+def _fill(values: F64, widths: F64, summed: F64, last: int, cutoffs: I64, out: F64) -> None:
     """Sum worth x discount down to each cutoff, each worth filling as many ranks as it has room."""
     for c in range(cutoffs.size):
-        most = float(min(cutoffs[c], last))
-        place, before, total = 0.0, 0.0, 0.0
-        for level in range(worth.size):
-            if room[level] == 0.0:
+        deepest = float(min(cutoffs[c], last))
+        position, before, total = 0.0, 0.0, 0.0
+        for level in range(values.size):
+            if widths[level] == 0.0:
                 continue
-            place = min(place + room[level], most)
-            whole = int(place)
-            slope = summed[min(whole + 1, last)] - summed[whole]
-            after = summed[whole] + (place - whole) * slope
-            total += worth[level] * (after - before)
+            position = min(position + widths[level], deepest)
+            rank = int(position)
+            slope = summed[min(rank + 1, last)] - summed[rank]
+            after = summed[rank] + (position - rank) * slope
+            total += values[level] * (after - before)
             before = after
-            if place >= most:
+            if position >= deepest:
                 break
         out[c] = total
 
@@ -480,20 +480,20 @@ def slot_kinds(
         for k in range(8):
             out[k, r] = 0.0
         h, end = hit_start[r], hit_start[r + 1]
-        for place in range(1, min(cutoff, depth[r]) + 1):
-            if item.size > 0 and item[begin[r] + place - 1] < 0:
+        for position in range(1, min(cutoff, depth[r]) + 1):
+            if item.size > 0 and item[begin[r] + position - 1] < 0:
                 continue
             kind = 2
-            if h < end and hit_rank[h] == place:
+            if h < end and hit_rank[h] == position:
                 taken = label[hit_judgment[h]]
                 if taken == 1:
                     kind = 0
                 elif taken == 2:
                     kind = 1
                 h += 1
-            out[kind, r] += discount[place]
+            out[kind, r] += discount[position]
             out[3 + kind, r] += 1.0
             if kind == 0 and out[6, r] == 0.0:
-                out[6, r] = place
+                out[6, r] = position
             if kind != 1 and out[7, r] == 0.0:
-                out[7, r] = place
+                out[7, r] = position

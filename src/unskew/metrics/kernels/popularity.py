@@ -24,8 +24,8 @@ def class_counts(
             first = start[row]
             if c > 0:
                 first = min(last, start[row] + cutoffs[c - 1])
-                for one in range(3):
-                    out[c, row - lo, one] = out[c - 1, row - lo, one]
+                for level in range(3):
+                    out[c, row - lo, level] = out[c - 1, row - lo, level]
             for slot in range(first, last):
                 if item[slot] >= 0:
                     out[c, row - lo, classes[item[slot]]] += 1
@@ -50,12 +50,12 @@ def divergences(profile: F64, counts: I64, lo: int, hi: int) -> F64:
     out = np.empty((len(counts), hi - lo))
     for c in range(len(counts)):
         for row in range(hi - lo):
-            own, listed = profile[lo + row], counts[c, row]
-            size, drawn = own.sum(), listed.sum()
+            shares, listed = profile[lo + row], counts[c, row]
+            size, length = shares.sum(), listed.sum()
             total = 0.0
-            for one in range(own.size):
-                total += _term(own[one] / size, listed[one] / drawn)
-            out[c, row] = total if size > 0 and drawn > 0 else math.nan
+            for level in range(shares.size):
+                total += _term(shares[level] / size, listed[level] / length)
+            out[c, row] = total if size > 0 and length > 0 else math.nan
     return out
 
 
@@ -79,7 +79,7 @@ def _expected_term(
     table: F64,
     total: float,
     inside: float,
-    drawn: float,
+    length: float,
     size: float,
     profile: float,
     is_rest: bool,
@@ -88,77 +88,77 @@ def _expected_term(
 
     The probabilities start at the most likely number, so that none is lost below 1e-300.
     """
-    low, high = max(0.0, drawn - (total - inside)), min(inside, drawn)
-    mode = min(max(math.floor((drawn + 1) * (inside + 1) / (total + 2)), low), high)
+    low, high = max(0.0, length - (total - inside)), min(inside, length)
+    mode = min(max(math.floor((length + 1) * (inside + 1) / (total + 2)), low), high)
     peak = math.exp(
         _log_ways(table, inside, mode)
-        + _log_ways(table, total - inside, drawn - mode)
-        - _log_ways(table, total, drawn)
+        + _log_ways(table, total - inside, length - mode)
+        - _log_ways(table, total, length)
     )
     expected, chance, b = 0.0, peak, mode
     while b <= high:
         a = inside - b if is_rest else profile
-        expected += chance * _term(a / size, b / drawn)
-        chance *= (inside - b) * (drawn - b) / ((b + 1) * (total - inside - drawn + b + 1))
+        expected += chance * _term(a / size, b / length)
+        chance *= (inside - b) * (length - b) / ((b + 1) * (total - inside - length + b + 1))
         b += 1
     chance, b = peak, mode
     while b > low:
-        chance *= b * (total - inside - drawn + b) / ((inside - b + 1) * (drawn - b + 1))
+        chance *= b * (total - inside - length + b) / ((inside - b + 1) * (length - b + 1))
         b -= 1
         a = inside - b if is_rest else profile
-        expected += chance * _term(a / size, b / drawn)
+        expected += chance * _term(a / size, b / length)
     return expected
 
 
 @kernel
-def expected_divergence(table: F64, pool: F64, drawn: float, profile: F64, is_rest: bool) -> float:
+def expected_divergence(table: F64, pool: F64, length: float, profile: F64, is_rest: bool) -> float:
     """Return the expected divergence when a list is drawn from a pool, without replacement.
 
     Its shares are compared with `profile` or, with `is_rest`, with what is left of the pool.
     Exact: the divergence is a sum over classes, so that each needs its own number only.
     """
     total = pool.sum()
-    size = total - drawn if is_rest else profile.sum()
-    if drawn <= 0 or size <= 0:
+    size = total - length if is_rest else profile.sum()
+    if length <= 0 or size <= 0:
         return math.nan
     expected = 0.0
-    for one in range(pool.size):
-        expected += _expected_term(table, total, pool[one], drawn, size, profile[one], is_rest)
+    for level in range(pool.size):
+        expected += _expected_term(table, total, pool[level], length, size, profile[level], is_rest)
     return expected
 
 
 @kernel
 def null_divergences(profile: F64, counts: I64, lo: int, hi: int) -> F64:
     """Return the expected divergence if profile and list were one pool, divided at random."""
-    most = 0.0
+    largest = 0.0
     for row in range(hi - lo):
-        most = max(most, profile[lo + row].sum() + counts[-1, row].sum())
-    table = log_factorials(int(most))
+        largest = max(largest, profile[lo + row].sum() + counts[-1, row].sum())
+    table = log_factorials(int(largest))
     out = np.empty((len(counts), hi - lo))
-    pool, rest = np.empty(3), np.empty(3)
+    pool, remainder = np.empty(3), np.empty(3)
     for c in range(len(counts)):
         for row in range(hi - lo):
-            drawn = 0.0
-            for one in range(3):
-                rest[one] = profile[lo + row, one]
-                pool[one] = rest[one] + counts[c, row, one]
-                drawn += counts[c, row, one]
-            out[c, row] = expected_divergence(table, pool, drawn, rest, True)
+            length = 0.0
+            for level in range(3):
+                remainder[level] = profile[lo + row, level]
+                pool[level] = remainder[level] + counts[c, row, level]
+                length += counts[c, row, level]
+            out[c, row] = expected_divergence(table, pool, length, remainder, True)
     return out
 
 
 @kernel
-def chance_divergences(profile: F64, targets: F64, shown: F64) -> F64:
+def chance_divergences(profile: F64, targets: F64, places: F64) -> F64:
     """Return the expected divergence of random lists of each list's targets: cutoff x list."""
-    most = 0.0
+    largest = 0.0
     for row in range(len(profile)):
-        most = max(most, targets[row].sum())
-    table = log_factorials(int(most))
-    out = np.empty_like(shown)
-    for c in range(len(shown)):
+        largest = max(largest, targets[row].sum())
+    table = log_factorials(int(largest))
+    out = np.empty_like(places)
+    for c in range(len(places)):
         for row in range(len(profile)):
             out[c, row] = expected_divergence(
-                table, targets[row], shown[c, row], profile[row], False
+                table, targets[row], places[c, row], profile[row], False
             )
     return out
 
@@ -184,20 +184,20 @@ def tail_counts(
     out = np.zeros((start.size, 6), np.int64)
     mark = np.zeros(tail.size, np.int64)
     for row in range(start.size):
-        own = user[row]
-        for at in range(judged_start[own], judged_start[own + 1]):
-            if label[at] == LIKED:
-                mark[judged_item[at]] = row + 1
-                out[row, 4 + int(tail[judged_item[at]])] += 1
+        owner = user[row]
+        for judgment in range(judged_start[owner], judged_start[owner + 1]):
+            if label[judgment] == LIKED:
+                mark[judged_item[judgment]] = row + 1
+                out[row, 4 + int(tail[judged_item[judgment]])] += 1
         for slot in range(start[row], min(stop[row], start[row] + cutoff)):
             if item[slot] < 0:
                 continue
-            one = from_run[item[slot]]
-            if inside[one]:
-                out[row, int(tail[one])] += 1
-            if mark[one] == row + 1:
-                out[row, 2 + int(tail[one])] += 1
-                mark[one] = 0  # an item that comes twice is one hit
+            listed = from_run[item[slot]]
+            if inside[listed]:
+                out[row, int(tail[listed])] += 1
+            if mark[listed] == row + 1:
+                out[row, 2 + int(tail[listed])] += 1
+                mark[listed] = 0  # an item that comes twice is one hit
     return out
 
 
@@ -206,8 +206,8 @@ def profile_sums(start: I64, item: I32, weight: F64) -> F64:
     """Sum a weight of the items of each user's profile."""
     out = np.zeros(start.size - 1)
     for user in range(start.size - 1):
-        for at in range(start[user], start[user + 1]):
-            out[user] += weight[item[at]]
+        for row in range(start[user], start[user + 1]):
+            out[user] += weight[item[row]]
     return out
 
 
@@ -216,7 +216,7 @@ def profile_counts(start: I64, item: I32, classes: I8, number: int) -> F64:
     """Count the items of each class in each user's profile; items of class -1 do not count."""
     out = np.zeros((start.size - 1, number))
     for user in range(start.size - 1):
-        for at in range(start[user], start[user + 1]):
-            if classes[item[at]] >= 0:
-                out[user, classes[item[at]]] += 1
+        for row in range(start[user], start[user + 1]):
+            if classes[item[row]] >= 0:
+                out[user, classes[item[row]]] += 1
     return out

@@ -13,19 +13,24 @@ LANES = 8  # a vector of this many numbers stays whole: rows of half matrices, p
 
 @kernel
 def add_outer(
-    A: F64, b: F64, Y: F64, column: I32, extra: F64, wanted: F64, first: int, last: int
+    A: F64, b: F64, Y: F64, column: I32, extra: F64, target: F64, first: int, last: int
 ) -> None:
-    """Add Σ extra · y yᵀ to the upper half of A and Σ wanted · y to b, four entries at a time.
+    """Add Σ extra · y yᵀ to the upper half of A and Σ target · y to b, four entries at a time.
 
     Inner loops run from 0 over slices: only then does the compiler know that no index is
     negative, and makes vectors of them.
     """
     width = b.size
-    whole = first + (last - first) // 4 * 4
-    for at in range(first, whole, 4):
-        y0, y1, y2, y3 = Y[column[at]], Y[column[at + 1]], Y[column[at + 2]], Y[column[at + 3]]
-        e0, e1, e2, e3 = extra[at], extra[at + 1], extra[at + 2], extra[at + 3]
-        p0, p1, p2, p3 = wanted[at], wanted[at + 1], wanted[at + 2], wanted[at + 3]
+    stop = first + (last - first) // 4 * 4
+    for entry in range(first, stop, 4):
+        y0, y1, y2, y3 = (
+            Y[column[entry]],
+            Y[column[entry + 1]],
+            Y[column[entry + 2]],
+            Y[column[entry + 3]],
+        )
+        e0, e1, e2, e3 = extra[entry], extra[entry + 1], extra[entry + 2], extra[entry + 3]
+        p0, p1, p2, p3 = target[entry], target[entry + 1], target[entry + 2], target[entry + 3]
         for k in range(width):
             b[k] += (p0 * y0[k] + p1 * y1[k]) + (p2 * y2[k] + p3 * y3[k])
         for left in range(0, width, LANES):
@@ -35,12 +40,12 @@ def add_outer(
                 row = A[left + a, left:]
                 for k in range(width - left):
                     row[k] += (w0 * z0[k] + w1 * z1[k]) + (w2 * z2[k] + w3 * z3[k])
-    for at in range(whole, last):
-        y0 = Y[column[at]]
+    for entry in range(stop, last):
+        y0 = Y[column[entry]]
         for k in range(width):
-            b[k] += wanted[at] * y0[k]
+            b[k] += target[entry] * y0[k]
         for a in range(width):
-            w0 = extra[at] * y0[a]
+            w0 = extra[entry] * y0[a]
             row, z0 = A[a, a:], y0[a:]
             for k in range(width - a):
                 row[k] += w0 * z0[k]
@@ -56,25 +61,25 @@ def solve(A: F64, b: F64) -> None:
         for c in range(n - k):
             pivot[c] *= scale
         b[k] *= scale
-        known = b[k]
-        rest = b[k:]
+        value = b[k]
+        tail = b[k:]
         for r in range(1, n - k):
             factor = pivot[r]
-            rest[r] -= factor * known
+            tail[r] -= factor * value
             row, done = A[k + r, k + r :], pivot[r:]
             for c in range(n - k - r):
                 row[c] -= factor * done[c]
     for k in range(n - 1, -1, -1):
-        row, rest = A[k, k:], b[k:]
-        total = rest[0]
+        row, tail = A[k, k:], b[k:]
+        total = tail[0]
         for c in range(1, n - k):
-            total -= row[c] * rest[c]
+            total -= row[c] * tail[c]
         b[k] = total / row[0]
 
 
 @kernel
 def least_squares(
-    start: I64, column: I32, extra: F64, wanted: F64, Y: F64, gram: F64, low: int, out: F64
+    start: I64, column: I32, extra: F64, target: F64, Y: F64, gram: F64, low: int, out: F64
 ) -> None:
     """Fill `out` with the factors of rows low, low+1, … that fit best, given the others'."""
     width = Y.shape[1]
@@ -85,7 +90,7 @@ def least_squares(
         for a in range(width):
             for k in range(width):
                 A[a, k] = gram[a, k]
-        add_outer(A, b, Y, column, extra, wanted, start[low + row], start[low + row + 1])
+        add_outer(A, b, Y, column, extra, target, start[low + row], start[low + row + 1])
         solve(A, b)
 
 
@@ -93,14 +98,14 @@ def least_squares(
 def combine(weight: Floats, M: Floats, out: Floats) -> None:
     """Add Σ weight · row of M to `out`, four rows at a time."""
     n = out.size
-    whole = weight.size // 4 * 4
-    for at in range(0, whole, 4):
-        w0, w1, w2, w3 = weight[at], weight[at + 1], weight[at + 2], weight[at + 3]
-        m0, m1, m2, m3 = M[at], M[at + 1], M[at + 2], M[at + 3]
+    stop = weight.size // 4 * 4
+    for row in range(0, stop, 4):
+        w0, w1, w2, w3 = weight[row], weight[row + 1], weight[row + 2], weight[row + 3]
+        m0, m1, m2, m3 = M[row], M[row + 1], M[row + 2], M[row + 3]
         for k in range(n):
             out[k] += (w0 * m0[k] + w1 * m1[k]) + (w2 * m2[k] + w3 * m3[k])
-    for at in range(whole, weight.size):
-        w0, m0 = weight[at], M[at]
+    for row in range(stop, weight.size):
+        w0, m0 = weight[row], M[row]
         for k in range(n):
             out[k] += w0 * m0[k]
 
@@ -118,19 +123,19 @@ def dot(a: F64, b: F64) -> float:
 def gather(Y: F64, column: I32, Z: Floats, Zt: Floats) -> None:
     """Copy some rows of Y to the rows of Z and to the columns of Zt, four at a time."""
     n, width = column.size, Y.shape[1]
-    for at in range(n):
-        y, z = Y[column[at]], Z[at]
+    for row in range(n):
+        y, z = Y[column[row]], Z[row]
         for k in range(width):
             z[k] = y[k]
-    whole = n // 4 * 4
-    for at in range(0, whole, 4):
-        z0, z1, z2, z3 = Z[at], Z[at + 1], Z[at + 2], Z[at + 3]
+    stop = n // 4 * 4
+    for row in range(0, stop, 4):
+        z0, z1, z2, z3 = Z[row], Z[row + 1], Z[row + 2], Z[row + 3]
         for k in range(width):
-            line = Zt[k, at : at + 4]
+            line = Zt[k, row : row + 4]
             line[0], line[1], line[2], line[3] = z0[k], z1[k], z2[k], z3[k]
-    for at in range(whole, n):
+    for row in range(stop, n):
         for k in range(width):
-            Zt[k, at] = Z[at, k]
+            Zt[k, row] = Z[row, k]
 
 
 @kernel
@@ -138,7 +143,7 @@ def conjugate_gradient(
     start: I64,
     column: I32,
     extra: F64,
-    wanted: F64,
+    target: F64,
     Y: F64,
     gram: F64,
     steps: int,
@@ -151,12 +156,12 @@ def conjugate_gradient(
     in single precision: half as much to read. Factors, residuals and steps are doubles.
     """
     width = Y.shape[1]
-    most = 0
+    longest = 0
     for row in range(out.shape[0]):
-        most = max(most, start[low + row + 1] - start[low + row])
+        longest = max(longest, start[low + row + 1] - start[low + row])
     padded = -(-width // LANES) * LANES
-    Z, across = np.zeros((most, padded), np.float32), np.empty(width * most, np.float32)
-    seen = np.empty(most, np.float32)
+    Z, across = np.zeros((longest, padded), np.float32), np.empty(width * longest, np.float32)
+    seen = np.empty(longest, np.float32)
     short, part = np.empty(width, np.float32), np.empty(padded, np.float32)
     residual, direction, image = np.empty(width), np.empty(width), np.empty(width)
     for row in range(out.shape[0]):
@@ -167,9 +172,9 @@ def conjugate_gradient(
         gather(Y, column[first:last], Z, Zt)
         x = out[row]
         residual[:] = 0.0
-        combine(wanted[first:last], Z, residual)
-        whole = dot(residual, residual)
-        if whole == 0.0:
+        combine(target[first:last], Z, residual)
+        scale = dot(residual, residual)
+        if scale == 0.0:
             x[:] = 0.0
             continue
         direction[:] = x
@@ -180,8 +185,8 @@ def conjugate_gradient(
             t[:] = 0.0
             short[:] = direction
             combine(short, Zt, t)
-            for at in range(n):
-                t[at] *= extra[first + at]
+            for entry in range(n):
+                t[entry] *= extra[first + entry]
             part[:] = 0.0
             combine(t, Z, part)
             for k in range(width):
@@ -192,12 +197,12 @@ def conjugate_gradient(
                     direction[k] = residual[k]
                 length = dot(residual, residual)
                 continue
-            if length <= NOTHING * whole:
+            if length <= NOTHING * scale:
                 break
-            move = length / dot(direction, image)
+            step_size = length / dot(direction, image)
             for k in range(width):
-                x[k] += move * direction[k]
-                residual[k] -= move * image[k]
+                x[k] += step_size * direction[k]
+                residual[k] -= step_size * image[k]
             before = length
             length = dot(residual, residual)
             for k in range(width):
@@ -217,9 +222,9 @@ def product(a: F64, b: F64) -> float:
 def slope_and_bend(gap: F64, extra: F64, z: F64) -> tuple[float, float]:
     """Return Σ gap · z and Σ extra · z²."""
     slope, bend = 0.0, 0.0
-    for at in range(z.size):
-        slope += gap[at] * z[at]
-        bend += extra[at] * z[at] * z[at]
+    for entry in range(z.size):
+        slope += gap[entry] * z[entry]
+        bend += extra[entry] * z[entry] * z[entry]
     return slope, bend
 
 
@@ -228,7 +233,7 @@ def coordinate_descent(
     start: I64,
     column: I32,
     extra: F64,
-    wanted: F64,
+    target: F64,
     Y: F64,
     gram: F64,
     missing: F64,
@@ -238,15 +243,15 @@ def coordinate_descent(
 ) -> None:
     """Move each coordinate of `out`, the factors of rows low, low+1, …, once to its best value.
 
-    A row x has the loss m xᵀ(gram)x + Σ (extra (x·y)² - 2 wanted x·y) + penalty ‖x‖², m being its
-    `missing`. The gaps wanted - extra x·y of its entries are kept up to date, so that a
+    A row x has the loss m xᵀ(gram)x + Σ (extra (x·y)² - 2 target x·y) + penalty ‖x‖², m being its
+    `missing`. The gaps target - extra x·y of its entries are kept up to date, so that a
     coordinate costs one pass over the entries and one row of the Gram matrix.
     """
     width = Y.shape[1]
-    most = 0
+    longest = 0
     for row in range(out.shape[0]):
-        most = max(most, start[low + row + 1] - start[low + row])
-    Z, across, gaps = np.empty((most, width)), np.empty(width * most), np.empty(most)
+        longest = max(longest, start[low + row + 1] - start[low + row])
+    Z, across, gaps = np.empty((longest, width)), np.empty(width * longest), np.empty(longest)
     for row in range(out.shape[0]):
         first, last = start[low + row], start[low + row + 1]
         n = last - first
@@ -256,16 +261,16 @@ def coordinate_descent(
         x = out[row]
         gap[:] = 0.0
         combine(x, Zt, gap)
-        for at in range(n):
-            gap[at] = wanted[first + at] - more[at] * gap[at]
+        for entry in range(n):
+            gap[entry] = target[first + entry] - more[entry] * gap[entry]
         for k in range(width):
             z = Zt[k]
             slope, bend = slope_and_bend(gap, more, z)
             slope -= m * product(gram[k], x) + penalty * x[k]
-            move = slope / (bend + m * gram[k, k] + penalty)
-            x[k] += move
-            for at in range(n):
-                gap[at] -= move * more[at] * z[at]
+            change = slope / (bend + m * gram[k, k] + penalty)
+            x[k] += change
+            for entry in range(n):
+                gap[entry] -= change * more[entry] * z[entry]
 
 
 FEW = 64  # items that a working set may grow by, however small it is
@@ -275,7 +280,7 @@ MOST_ROUNDS, MOST_SWEEPS = 100, 10_000  # never reached unless the matrix is all
 @kernel
 def gram_rows(
     column_start: I64,
-    place: I64,
+    order: I64,
     row_of: I32,
     start: I64,
     column: I32,
@@ -286,18 +291,18 @@ def gram_rows(
     """Add to `out` rows low, low+1, … of the upper half of RᵀR: sums over rows in their order."""
     for i in range(out.shape[0]):
         total = out[i]
-        for at in range(column_start[low + i], column_start[low + i + 1]):
-            here = place[at]
+        for entry in range(column_start[low + i], column_start[low + i + 1]):
+            here = order[entry]
             weight = value[here]
-            for other in range(here, start[row_of[at] + 1]):
-                total[column[other]] += weight * value[other]
+            for partner in range(here, start[row_of[entry] + 1]):
+                total[column[partner]] += weight * value[partner]
 
 
 @kernel
 def quadratic_forms(start: I64, row: I32, value: F64, M: F64, low: int, out: F64) -> None:
     """Fill `out` with rᵀMr for the columns r number low, low+1, … of a sparse matrix."""
-    for at in range(out.size):
-        first, last = start[low + at], start[low + at + 1]
+    for index in range(out.size):
+        first, last = start[low + index], start[low + index + 1]
         total = 0.0
         for a in range(first, last):
             line = M[row[a]]
@@ -305,7 +310,7 @@ def quadratic_forms(start: I64, row: I32, value: F64, M: F64, low: int, out: F64
             for b in range(first, last):
                 part += value[b] * line[row[b]]
             total += value[a] * part
-        out[at] = total
+        out[index] = total
 
 
 @kernel
@@ -325,19 +330,19 @@ def working_set(w: F64, s: F64, norm: F64, i: int, l1: float, l2: float) -> I64:
     first no longer do once the strongest have their weights.
     """
     decrease = np.zeros(w.size)
-    kept = 0
+    active = 0
     new = 0
     for j in range(w.size):
         if w[j] > 0.0:
-            kept += 1
+            active += 1
         elif j != i and s[j] > l1:
             decrease[j] = (s[j] - l1) ** 2 / (norm[j] + l2)
             new += 1
     bar = 0.0
-    most = max(FEW, kept)
-    if new > most:
-        bar = np.partition(decrease, w.size - most)[w.size - most]
-    chosen = np.empty(kept + new, np.int64)
+    limit = max(FEW, active)
+    if new > limit:
+        bar = np.partition(decrease, w.size - limit)[w.size - limit]
+    chosen = np.empty(active + new, np.int64)
     count = 0
     for j in range(w.size):
         if w[j] > 0.0 or (decrease[j] > 0.0 and decrease[j] >= bar):
@@ -370,21 +375,21 @@ def descend(H: F64, v: F64, s: F64, l1: float, l2: float, enough: float) -> None
 def subtract_weighted(w: F64, G: F64, s: F64) -> None:
     """Take Σ weight · row of G off `s`, four rows at a time; weights of 0 cost nothing."""
     n = s.size
-    place = np.empty(n, np.int64)
+    index = np.empty(n, np.int64)
     count = 0
     for j in range(n):
         if w[j] != 0.0:
-            place[count] = j
+            index[count] = j
             count += 1
-    whole = count // 4 * 4
-    for at in range(0, whole, 4):
-        a, b, c, d = place[at], place[at + 1], place[at + 2], place[at + 3]
+    stop = count // 4 * 4
+    for entry in range(0, stop, 4):
+        a, b, c, d = index[entry], index[entry + 1], index[entry + 2], index[entry + 3]
         w0, w1, w2, w3 = w[a], w[b], w[c], w[d]
         g0, g1, g2, g3 = G[a], G[b], G[c], G[d]
         for k in range(n):
             s[k] -= (w0 * g0[k] + w1 * g1[k]) + (w2 * g2[k] + w3 * g3[k])
-    for at in range(whole, count):
-        w0, g0 = w[place[at]], G[place[at]]
+    for entry in range(stop, count):
+        w0, g0 = w[index[entry]], G[index[entry]]
         for k in range(n):
             s[k] -= w0 * g0[k]
 

@@ -48,7 +48,7 @@ def _meet(
     column: I32,
     value: F64,
     there: I64,
-    other: I32,
+    owner: I32,
     weight: F64,
     shrink: float,
     dot: F64,
@@ -60,25 +60,25 @@ def _meet(
         low, high = np.uint64(there[column[a]]), np.uint64(there[column[a] + 1])
         if shrink > 0:
             for b in range(low, high):
-                v = np.uint32(other[b])
+                v = np.uint32(owner[b])
                 dot[v] += x * weight[b]
                 shared[v] += 1.0
         else:
             for b in range(low, high):
-                dot[np.uint32(other[b])] += x * weight[b]
+                dot[np.uint32(owner[b])] += x * weight[b]
 
 
 @kernel
 def _list_met(
-    row: int, start: I64, column: I32, there: I64, other: I32, met: I32, seen: Mask
+    row: int, start: I64, column: I32, there: I64, owner: I32, met: I32, seen: Mask
 ) -> int:
     """List the rows that have a column in common with a row, as they are met."""
     count = 0
     for a in range(start[row], start[row + 1]):
         for b in range(there[column[a]], there[column[a] + 1]):
-            if not seen[other[b]]:
-                seen[other[b]] = True
-                met[count] = other[b]
+            if not seen[owner[b]]:
+                seen[owner[b]] = True
+                met[count] = owner[b]
                 count += 1
     for c in range(count):
         seen[met[c]] = False
@@ -99,7 +99,7 @@ def cosine_rows(
     column: I32,
     value: F64,
     there: I64,
-    other: I32,
+    owner: I32,
     weight: F64,
     length: F64,
     other_length: F64,
@@ -109,15 +109,15 @@ def cosine_rows(
     """Fill a row of similarities for each of some rows; 0 with itself and where there is none."""
     n = length.size
     shared = np.zeros(n if shrink > 0 else 1, np.float64)
-    for at in range(rows.size):
-        row = rows[at]
-        dot = result[at]
+    for index in range(rows.size):
+        row = rows[index]
+        dot = result[index]
         dot[:] = 0.0
         shared[:] = 0.0
-        _meet(row, start, column, value, there, other, weight, shrink, dot, shared)
+        _meet(row, start, column, value, there, owner, weight, shrink, dot, shared)
         for v in range(n):
-            both = shared[v] if shrink > 0 else 0.0
-            dot[v] = _similarity(dot[v], length[row] * other_length[v], both, shrink)
+            common = shared[v] if shrink > 0 else 0.0
+            dot[v] = _similarity(dot[v], length[row] * other_length[v], common, shrink)
         dot[row] = 0.0
 
 
@@ -128,11 +128,11 @@ def _worse(a: float, i: int, b: float, j: int) -> bool:
 
 
 @kernel
-def _sink(near: F64, who: I32, at: int, size: int) -> None:
-    """Restore a heap whose worst is on top, after its entry `at` got better."""
-    a, i = near[at], who[at]
+def _sink(near: F64, who: I32, parent: int, size: int) -> None:
+    """Restore a heap whose worst is on top, after its entry `parent` got better."""
+    a, i = near[parent], who[parent]
     while True:
-        child = 2 * at + 1
+        child = 2 * parent + 1
         if child >= size:
             break
         right = child + 1
@@ -140,16 +140,16 @@ def _sink(near: F64, who: I32, at: int, size: int) -> None:
             child = right
         if not _worse(near[child], who[child], a, i):
             break
-        near[at], who[at] = near[child], who[child]
-        at = child
-    near[at], who[at] = a, i
+        near[parent], who[parent] = near[child], who[child]
+        parent = child
+    near[parent], who[parent] = a, i
 
 
 @kernel
 def _heapify(near: F64, who: I32, size: int) -> None:
     """Make a heap whose worst is on top."""
-    for at in range(size // 2 - 1, -1, -1):
-        _sink(near, who, at, size)
+    for parent in range(size // 2 - 1, -1, -1):
+        _sink(near, who, parent, size)
 
 
 @kernel
@@ -182,15 +182,15 @@ def _select(
     """
     size = 0
     # What a product must exceed, per length of the other, to come near enough.
-    least = toll[row] if toll.size else 0.0
+    minimum = toll[row] if toll.size else 0.0
     for c in range(candidates.size if candidates.size else length.size):
         v = candidates[c] if candidates.size else c
-        if dot[v] > least * other_length[v] and v != row:
+        if dot[v] > minimum * other_length[v] and v != row:
             if toll.size:
-                s = dot[v] - least * other_length[v]
+                s = dot[v] - minimum * other_length[v]
             else:
-                both = shared[v] if shrink > 0 else 0.0
-                s = _similarity(dot[v], length[row] * other_length[v], both, shrink)
+                common = shared[v] if shrink > 0 else 0.0
+                s = _similarity(dot[v], length[row] * other_length[v], common, shrink)
             if size < k:
                 near[size], who[size] = s, v
                 size += 1
@@ -201,7 +201,7 @@ def _select(
                 near[0], who[0] = s, v
                 _sink(near, who, 0, k)
             if not toll.size:
-                least = near[0] * length[row] * ALMOST
+                minimum = near[0] * length[row] * ALMOST
     return size
 
 
@@ -213,7 +213,7 @@ def nearest_rows(
     column: I32,
     value: F64,
     there: I64,
-    other: I32,
+    owner: I32,
     weight: F64,
     length: F64,
     other_length: F64,
@@ -234,15 +234,15 @@ def nearest_rows(
     shared = np.zeros(n if shrink > 0 else 1, np.float64)
     met = np.empty(n, np.int32)
     seen = np.zeros(n, np.bool_)
-    found = np.zeros(high - low, np.int64)
+    counts = np.zeros(high - low, np.int64)
     end = 0
     for row in range(low, high):
         if steps[row] == 0:
             continue
-        _meet(row, start, column, value, there, other, weight, shrink, dot, shared)
+        _meet(row, start, column, value, there, owner, weight, shrink, dot, shared)
         candidates = met[:0]
         if steps[row] < n // SPARSE:
-            candidates = met[: _list_met(row, start, column, there, other, met, seen)]
+            candidates = met[: _list_met(row, start, column, there, owner, met, seen)]
             if k >= n - 1:
                 sort_rising(met, 0, candidates.size)
         values, numbers = near[end:], who[end:]
@@ -251,7 +251,7 @@ def nearest_rows(
         )
         if k < n - 1:
             _nearest_first(values, numbers, size)
-        found[row - low] = size
+        counts[row - low] = size
         end += size
         if candidates.size:
             for v in candidates:
@@ -261,7 +261,7 @@ def nearest_rows(
         else:
             dot[:] = 0.0
             shared[:] = 0.0
-    return found
+    return counts
 
 
 @kernel
@@ -281,17 +281,17 @@ def all_votes(
 
 
 @kernel
-def supported(weight: F64, there: I64, other: I32, least: int, result: Mask) -> None:
+def supported(weight: F64, there: I64, owner: I32, minimum: int, result: Mask) -> None:
     """Tell for each row of weights which columns have at least so many positive ones."""
     for t in range(weight.shape[0]):
         for i in range(there.size - 1):
             count = 0
             for b in range(there[i], there[i + 1]):
-                if weight[t, other[b]] > 0:
+                if weight[t, owner[b]] > 0:
                     count += 1
-                    if count == least:
+                    if count == minimum:
                         break
-            result[t, i] = count >= least
+            result[t, i] = count >= minimum
 
 
 STRIP = 256  # columns of a dense matrix that are summed at a time
@@ -315,9 +315,9 @@ def sparse_product(
 
     What is to be counted enters the product as 1.
     """
-    for at in range(rows.size):
-        sums, counts = total[at], terms[at]
-        for a in range(start[rows[at]], start[rows[at] + 1]):
+    for index in range(rows.size):
+        sums, counts = total[index], terms[index]
+        for a in range(start[rows[index]], start[rows[index] + 1]):
             x = 1.0 if count_outer else outer[a]
             low, high = np.uint64(there[middle[a]]), np.uint64(there[middle[a] + 1])
             for b in range(low, high):
@@ -341,14 +341,14 @@ def dense_product(rows: I32, start: I64, column: I32, value: F64, dense: Floats,
                 continue
             total = out[row, low:high]
             total[:] = 0.0
-            whole = first + (last - first) // 4 * 4
-            for at in range(first, whole, 4):
-                r0, r1, r2, r3 = value[at], value[at + 1], value[at + 2], value[at + 3]
-                b0, b1 = dense[column[at], low:high], dense[column[at + 1], low:high]
-                b2, b3 = dense[column[at + 2], low:high], dense[column[at + 3], low:high]
+            stop = first + (last - first) // 4 * 4
+            for entry in range(first, stop, 4):
+                r0, r1, r2, r3 = value[entry], value[entry + 1], value[entry + 2], value[entry + 3]
+                b0, b1 = dense[column[entry], low:high], dense[column[entry + 1], low:high]
+                b2, b3 = dense[column[entry + 2], low:high], dense[column[entry + 3], low:high]
                 for k in range(high - low):
                     total[k] += (r0 * b0[k] + r1 * b1[k]) + (r2 * b2[k] + r3 * b3[k])
-            for at in range(whole, last):
-                r0, b0 = value[at], dense[column[at], low:high]
+            for entry in range(stop, last):
+                r0, b0 = value[entry], dense[column[entry], low:high]
                 for k in range(high - low):
                     total[k] += r0 * b0[k]

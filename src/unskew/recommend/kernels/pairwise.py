@@ -38,10 +38,10 @@ def draw_unrated(state: np.uint64, pool: I32, weight: I64, start: I64, item: I32
     if left == 0:
         return -1
     left = below(random_bits(state, TRIES) >> _HALF, left)
-    at = low
+    position = low
     for j in range(weight.size):
-        if at < high and item[at] == j:
-            at += 1
+        if position < high and item[position] == j:
+            position += 1
             continue
         left -= weight[j]
         if left < 0:
@@ -70,18 +70,18 @@ def pair_steps(
     of_bias: np.float32,
 ) -> None:
     """Ascend ln σ(x_ui - x_uj) - ½(penalties) at the first `count` triples, one by one."""
-    one = np.float32(1)
-    keep_u, keep_i, keep_b = one - rate * of_user, one - rate * of_item, one - rate * of_bias
+    unit = np.float32(1)
+    keep_u, keep_i, keep_b = unit - rate * of_user, unit - rate * of_item, unit - rate * of_bias
     for t in range(count):
         u, i, j = int(triples[t, 0]), int(triples[t, 1]), int(triples[t, 2])
         if i == j:  # happens to drifting draws: the slopes cancel, both penalties stay
-            b[i] *= keep_b + keep_b - one
+            b[i] *= keep_b + keep_b - unit
             for k in range(P.shape[1]):
                 P[u, k] *= keep_u
-                Q[i, k] *= keep_i + keep_i - one
+                Q[i, k] *= keep_i + keep_i - unit
             continue
         x = b[i] - b[j] + dot_difference(P, u, Q, i, j)
-        e = rate / (one + np.exp(x))
+        e = rate / (unit + np.exp(x))
         b[i] = keep_b * b[i] + e
         b[j] = keep_b * b[j] - e
         of_u, of_i, of_j = P[u], Q[i], Q[j]
@@ -156,16 +156,16 @@ def first_reaching(w: F64, sums: F64, limit: float) -> int:
 
 
 @kernel
-def recall(held: I32, used: I64, segment: int, u: int, now: int) -> bool:
+def recall(users: I32, used: I64, segment: int, u: int, now: int) -> bool:
     """Tell whether a segment of the cache holds u; if not, u replaces who was used longest ago."""
     oldest = 0
-    for t in range(held.shape[1]):
-        if held[segment, t] == u:
+    for t in range(users.shape[1]):
+        if users[segment, t] == u:
             used[segment, t] = now
             return True
         if used[segment, t] < used[segment, oldest]:
             oldest = t
-    held[segment, oldest], used[segment, oldest] = u, now
+    users[segment, oldest], used[segment, oldest] = u, now
     return False
 
 
@@ -176,7 +176,7 @@ def drifting_draws(
     start: I64,
     item: I32,
     active: I32,
-    place: I32,
+    rank: I32,
     ranked: I32,
     segment: I32,
     size: int,
@@ -191,13 +191,13 @@ def drifting_draws(
 ) -> None:
     """Do as `weighted_draws` with LibRec's draws of j.
 
-    Where a rating's item stands in w says `place`, which item stands there `ranked`; `segment` is
+    Where a rating's item stands in w says `rank`, which item stands there `ranked`; `segment` is
     each user's part of the cache, which holds `size` users.
     """
     triples, sums = np.empty((BATCH, 3), np.int32), np.empty(w.size // BLOCK)
-    held = np.full((segment.max() + 1, size), -1, np.int32)
-    used = np.full(held.shape, -1, np.int64)
-    kept = np.empty(ranked.size)
+    users = np.full((segment.max() + 1, size), -1, np.int32)
+    used = np.full(users.shape, -1, np.int64)
+    weights = np.empty(ranked.size)
     scale = 1.0
     for batch in range(0, last, BATCH):
         count = min(BATCH, last - batch)
@@ -206,16 +206,16 @@ def drifting_draws(
             u, row = draw_rating(state, active, start)
             low, high = start[u], start[u + 1]
             for a in range(low, high):
-                kept[a - low] = w[place[a]]
-                w[place[a]] = 0.0
+                weights[a - low] = w[rank[a]]
+                w[rank[a]] = 0.0
             total = block_sums(w, sums)
             limit = np.float64(random_bits(state, 1) >> _ELEVEN) * 2.0**-53
             divisor = 1.0
-            if not recall(held, used, segment[u], u, batch + t) and total > 0.0:
+            if not recall(users, used, segment[u], u, batch + t) and total > 0.0:
                 divisor, scale = scale * total, 1.0 / total
             k = first_reaching(w, sums, limit / scale)
             for a in range(low, high):
-                w[place[a]] = kept[a - low] * divisor
+                w[rank[a]] = weights[a - low] * divisor
             if not SMALL < scale < 1.0 / SMALL:
                 w *= scale
                 scale = 1.0
@@ -272,13 +272,13 @@ def draw_group(
     others = min(group.shape[1] - 1, end - low)
     for m in range(others):
         last = end - others + m
-        place = low + below(random_bits(state, TRIES + 1 + m) >> _HALF, last - low + 1)
-        one = rater[place] if rater[place] != u else rater[end]
+        position = low + below(random_bits(state, TRIES + 1 + m) >> _HALF, last - low + 1)
+        member = rater[position] if rater[position] != u else rater[end]
         for before in range(1, m + 1):
-            if group[t, before] == one:
-                one = rater[last] if rater[last] != u else rater[end]
+            if group[t, before] == member:
+                member = rater[last] if rater[last] != u else rater[end]
                 break
-        group[t, m + 1] = one
+        group[t, m + 1] = member
     for m in range(others + 1, group.shape[1]):
         group[t, m] = -1
 
@@ -296,10 +296,10 @@ def members(group: I32, t: int) -> int:
 def group_margin(pair: I32, group: I32, t: int, rho: Any, P: F32, Q: F32) -> Any:
     """Return x_Gi - x_uj without biases, u being the first of the group."""
     u, i, j = group[t, 0], pair[t, 0], pair[t, 1]
-    own = np.float32(1) - rho
+    share = np.float32(1) - rho
     x, of_group = np.float32(0), np.float32(0)
     for k in range(P.shape[1]):
-        x += P[u, k] * (own * Q[i, k] - Q[j, k])
+        x += P[u, k] * (share * Q[i, k] - Q[j, k])
     for m in range(group.shape[1]):
         w = group[t, m]
         if w >= 0:
@@ -312,11 +312,11 @@ def group_margin(pair: I32, group: I32, t: int, rho: Any, P: F32, Q: F32) -> Any
 def draw_groups(
     seed: np.uint64,
     first: int,
-    each: int,
+    draws: int,
     users: I32,
     start: I64,
     item: I32,
-    known: I32,
+    pool: I32,
     weight: I64,
     there: I64,
     rater: I32,
@@ -327,16 +327,16 @@ def draw_groups(
     group: I32,
     margin: F32,
 ) -> None:
-    """Fill `each` draws per user: the items (i, j), the group, and what factors make of it.
+    """Fill `draws` draws per user: the items (i, j), the group, and what factors make of it.
 
     Draws of a user follow each other, while all that is known of her is near the processor.
     """
     for t in range(margin.size):
         state = random_bits(seed, first + t)
-        u = int(users[t // each])
+        u = int(users[t // draws])
         row = start[u] + below(random_bits(state, 0) >> _HALF, start[u + 1] - start[u])
         pair[t, 0] = item[row]
-        pair[t, 1] = draw_unrated(state, known, weight, start, item, u)
+        pair[t, 1] = draw_unrated(state, pool, weight, start, item, u)
         draw_group(state, u, there, rater, item[row], group, t)
     for t in range(margin.size):
         if pair[t, 1] >= 0:
@@ -346,13 +346,13 @@ def draw_groups(
 @kernel
 def bias_steps(pair: I32, margin: F32, b: F32, rate: np.float32, of_bias: np.float32) -> None:
     """Ascend with the biases, draw after draw; turn margins into e = σ(x_uj - x_Gi)."""
-    one = np.float32(1)
-    keep = one - rate * of_bias
+    unit = np.float32(1)
+    keep = unit - rate * of_bias
     for t in range(margin.size):
         i, j = pair[t, 0], pair[t, 1]
         if j < 0:
             continue
-        e = one / (one + np.exp(b[i] - b[j] + margin[t]))
+        e = unit / (unit + np.exp(b[i] - b[j] + margin[t]))
         margin[t] = e
         b[i] = keep * b[i] + rate * e
         b[j] = keep * b[j] - rate * e
@@ -363,7 +363,7 @@ def user_gradient(
     pair: I32, group: I32, slope: F32, rho: np.float32, Q: F32, gradient: F32, times: F32
 ) -> None:
     """Add up e ∂x/∂p over the draws, and how often each user takes part."""
-    one = np.float32(1)
+    unit = np.float32(1)
     for t in range(slope.size):
         i, j = pair[t, 0], pair[t, 1]
         if j < 0:
@@ -373,12 +373,12 @@ def user_gradient(
         for m in range(group.shape[1]):
             w = group[t, m]
             if w >= 0:
-                times[w] += one
+                times[w] += unit
                 for k in range(Q.shape[1]):
                     gradient[w, k] += shared * Q[i, k]
-        own, u = e * (one - rho), group[t, 0]
+        part, u = e * (unit - rho), group[t, 0]
         for k in range(Q.shape[1]):
-            gradient[u, k] += own * Q[i, k] - e * Q[j, k]
+            gradient[u, k] += part * Q[i, k] - e * Q[j, k]
 
 
 @kernel
@@ -386,17 +386,17 @@ def item_gradient(
     pair: I32, group: I32, slope: F32, rho: np.float32, P: F32, gradient: F32, times: F32
 ) -> None:
     """Add up e ∂x/∂q over the draws, and how often each item takes part."""
-    one = np.float32(1)
+    unit = np.float32(1)
     for t in range(slope.size):
         i, j = pair[t, 0], pair[t, 1]
         if j < 0:
             continue
-        times[i] += one
-        times[j] += one
+        times[i] += unit
+        times[j] += unit
         e, u = slope[t], group[t, 0]
-        own = e * (one - rho)
+        part = e * (unit - rho)
         for k in range(P.shape[1]):
-            gradient[i, k] += own * P[u, k]
+            gradient[i, k] += part * P[u, k]
             gradient[j, k] -= e * P[u, k]
         shared = e * (rho / np.float32(members(group, t)))
         for m in range(group.shape[1]):
@@ -415,8 +415,8 @@ def list_losses(
     `squashed` starts with the ratings of user low.
     """
     base = start[low]
-    for at in range(loss.size):
-        u = low + at
+    for index in range(loss.size):
+        u = low + index
         total = 0.0
         expected = 0.0
         for a in range(start[u], start[u + 1]):
@@ -424,7 +424,7 @@ def list_losses(
             squashed[a - base] = s
             total += np.exp(s)
             expected += target[a] * s
-        loss[at] = np.log(total) - expected if total > 0.0 else 0.0
+        loss[index] = np.log(total) - expected if total > 0.0 else 0.0
 
 
 @kernel

@@ -82,22 +82,22 @@ def below(bits: np.uint64, end: int) -> int:
 
 
 @kernel
-def holds(sorted_items: I32, low: int, high: int, one: int) -> bool:
-    """Tell whether `one` stands in the part of `sorted_items` from low to before high."""
+def holds(sorted_items: I32, low: int, high: int, item: int) -> bool:
+    """Tell whether `item` stands in the part of `sorted_items` from low to before high."""
     size = high - low
     while size > 1:
         half = size >> 1
-        low += half * int(sorted_items[low + half] <= one)
+        low += half * int(sorted_items[low + half] <= item)
         size -= half
-    return bool(sorted_items[low] == one)
+    return bool(sorted_items[low] == item)
 
 
 @kernel
 def mark_rated(start: I64, item: I32, marks: U8) -> None:
     """Set the bit of every rated item in its user's row."""
     for u in range(marks.shape[0]):
-        for at in range(start[u], start[u + 1]):
-            marks[u, item[at] >> 3] |= np.uint8(1 << (item[at] & 7))
+        for entry in range(start[u], start[u + 1]):
+            marks[u, item[entry] >> 3] |= np.uint8(1 << (item[entry] & 7))
 
 
 @kernel
@@ -111,7 +111,7 @@ def draw_triples(
     item: I32,
     marks: U8,
     active: I32,
-    known: I32,
+    pool: I32,
     triples: I32,
 ) -> int:
     """Fill triples (u, i, j) from the draws first, …, last - 1; return how many there are.
@@ -128,7 +128,7 @@ def draw_triples(
             row = start[w] + below(more >> _HALF, start[w + 1] - start[w])
         else:
             row = below(bits >> _HALF, user.size)
-        u, j = user[row], known[below(bits & _LOW, known.size)]
+        u, j = user[row], pool[below(bits & _LOW, pool.size)]
         triples[count, 0], triples[count, 1], triples[count, 2] = u, item[row], j
         if marks.size:
             count += 1 - ((marks[u, j >> 3] >> (j & 7)) & 1)
@@ -148,7 +148,7 @@ def pairwise_draws(
     item: I32,
     marks: U8,
     active: I32,
-    known: I32,
+    pool: I32,
     P: F32,
     Q: F32,
     b: F32,
@@ -159,19 +159,19 @@ def pairwise_draws(
     of_other: np.float32,
 ) -> None:
     """Ascend ln σ(x_ui - x_uj) - ½(penalties) at the draws first, …, last - 1 of (u, i, j)."""
-    one = np.float32(1)
-    keep_u, keep_i, keep_j = one - rate * of_user, one - rate * of_liked, one - rate * of_other
+    unit = np.float32(1)
+    keep_u, keep_i, keep_j = unit - rate * of_user, unit - rate * of_liked, unit - rate * of_other
     # To look up whether j is rated waits for memory; many look-ups in a row wait together.
     triples = np.empty((BATCH, 3), np.int32)
     for batch in range(first, last, BATCH):
         until = min(batch + BATCH, last)
         count = draw_triples(
-            seed, batch, until, by_user, start, user, item, marks, active, known, triples
+            seed, batch, until, by_user, start, user, item, marks, active, pool, triples
         )
         for t in range(count):
             u, i, j = int(triples[t, 0]), int(triples[t, 1]), int(triples[t, 2])
             x = b[i] - b[j] + dot_difference(P, u, Q, i, j)
-            e = rate / (one + np.exp(x))
+            e = rate / (unit + np.exp(x))
             if biased:
                 b[i] = keep_i * b[i] + e
                 b[j] = keep_j * b[j] - e
@@ -217,20 +217,20 @@ def implicit_epoch(
         z[:] = 0.0
         d[:] = 0.0
         a = 1.0
-        for at in range(low, high):
-            y = Y[item[at]]
+        for entry in range(low, high):
+            y = Y[item[entry]]
             for k in range(factors):
                 z[k] += y[k]
         for k in range(factors):
             z[k] /= root
         of_u = P[u]
-        for at in range(low, high):
-            i = item[at]
+        for entry in range(low, high):
+            i = item[entry]
             of_i = Q[i]
             x = mean + b[u] + c[i]
             for k in range(factors):
                 x += of_i[k] * (of_u[k] + z[k])
-            e = rate * (value[at] - x)
+            e = rate * (value[entry] - x)
             b[u] = keep_bias * b[u] + e
             c[i] = keep_bias * c[i] + e
             a *= keep_y
@@ -240,8 +240,8 @@ def implicit_epoch(
                 of_i[k] = keep * q + e * (p + s)
                 z[k] = keep_y * s + e * q
                 d[k] = keep_y * d[k] + e * q / root
-        for at in range(low, high):
-            y = Y[item[at]]
+        for entry in range(low, high):
+            y = Y[item[entry]]
             for k in range(factors):
                 y[k] = a * y[k] + d[k]
 
@@ -253,8 +253,8 @@ def implicit_users(start: I64, item: I32, P: F64, Y: F64, out: F64) -> None:
         of = out[u]
         of[:] = 0.0
         low, high = start[u], start[u + 1]
-        for at in range(low, high):
-            y = Y[item[at]]
+        for entry in range(low, high):
+            y = Y[item[entry]]
             for k in range(of.size):
                 of[k] += y[k]
         root = np.sqrt(float(max(high - low, 1)))

@@ -65,7 +65,7 @@ def count_by_item(
     last: int,
     start: I64,
     user: I32,
-    place: I64,
+    order: I64,
     ratio: F64,
     theta: F64,
     phi: F64,
@@ -75,9 +75,9 @@ def count_by_item(
     topics = theta.shape[1]
     for i in range(first, last):
         counts[i] = 0.0
-        for at in range(start[i], start[i + 1]):
-            u = int(user[at])
-            part = ratio[place[at]]
+        for entry in range(start[i], start[i + 1]):
+            u = int(user[entry])
+            part = ratio[order[entry]]
             for z in range(topics):
                 counts[i, z] += part * theta[u, z]
         for z in range(topics):
@@ -183,7 +183,7 @@ def gaussian_items(
     last: int,
     start: I64,
     user: I32,
-    place: I64,
+    order: I64,
     value: F64,
     log_theta: F64,
     mu: F64,
@@ -207,12 +207,12 @@ def gaussian_items(
             mass[z] = prior
             shift[z] = -prior * mu[i, z]
             square[z] = prior * (1.0 + mu[i, z] * mu[i, z])
-        for at in range(start[i], start[i + 1]):
-            u, v, whole = int(user[at]), value[place[at]], evidence[place[at]]
+        for entry in range(start[i], start[i + 1]):
+            u, v, log_total = int(user[entry]), value[order[entry]], evidence[order[entry]]
             for z in range(K):
                 d = v - mu[i, z]
                 chance = log_theta[u, z] - log_sigma[i, z] - half[i, z] * d * d
-                share = np.exp(max(tempering * chance - whole, LEAST))
+                share = np.exp(max(tempering * chance - log_total, LEAST))
                 mass[z] += share
                 shift[z] += share * d
                 square[z] += share * d * d
@@ -228,20 +228,20 @@ _LARGE = 1e100  # a product of factors from 1 up is taken to its logarithm beyon
 @kernel
 def _add_rows(total: F64, table: F64, index: I32, weight: F64, first: int, last: int) -> None:
     """Add to a row Σ weight·table[index] over a range of both; four rows at a time, for speed."""
-    at = first
-    while at + 4 <= last:
-        a, b = table[index[at]], table[index[at + 1]]
-        c, d = table[index[at + 2]], table[index[at + 3]]
-        p, q, r, s = weight[at], weight[at + 1], weight[at + 2], weight[at + 3]
+    entry = first
+    while entry + 4 <= last:
+        a, b = table[index[entry]], table[index[entry + 1]]
+        c, d = table[index[entry + 2]], table[index[entry + 3]]
+        p, q, r, s = weight[entry], weight[entry + 1], weight[entry + 2], weight[entry + 3]
         for x in range(total.size):
             total[x] += (p * a[x] + q * b[x]) + (r * c[x] + s * d[x])
-        at += 4
-    while at < last:
-        a = table[index[at]]
-        p = weight[at]
+        entry += 4
+    while entry < last:
+        a = table[index[entry]]
+        p = weight[entry]
         for x in range(total.size):
             total[x] += p * a[x]
-        at += 1
+        entry += 1
 
 
 @kernel
@@ -249,13 +249,13 @@ def _log_product(factor: F64) -> float:
     """Return the logarithm of a product of factors from 1 up; four of them stay below 1e200."""
     total = 0.0
     product = 1.0
-    whole = factor.size - factor.size % 4
-    for x in range(0, whole, 4):
+    stop = factor.size - factor.size % 4
+    for x in range(0, stop, 4):
         product *= (factor[x] * factor[x + 1]) * (factor[x + 2] * factor[x + 3])
         if product > _LARGE:
             total += math.log(product)
             product = 1.0
-    for x in range(whole, factor.size):
+    for x in range(stop, factor.size):
         product *= factor[x]
     return total + math.log(product)
 
@@ -284,30 +284,30 @@ def relevance_model_1(
             continue
         likelihood = np.empty(neighbours)
         unseen = 0.0  # Σ_j log p(j|C)
-        for at in range(start[u], start[u + 1]):
-            mark[item[at]] = row
-            unseen += math.log(collection[item[at]])
-        most = -np.inf
+        for entry in range(start[u], start[u + 1]):
+            mark[item[entry]] = row
+            unseen += math.log(collection[item[entry]])
+        largest = -np.inf
         for n in range(neighbours):
             v = who[n]
             total = unseen + (start[u + 1] - start[u]) * math.log(background[v])
-            for at in range(start[v], start[v + 1]):
-                j = item[at]
+            for entry in range(start[v], start[v + 1]):
+                j = item[entry]
                 if mark[j] == row:
-                    total += math.log1p(seen[at] / (background[v] * collection[j]))
+                    total += math.log1p(seen[entry] / (background[v] * collection[j]))
             likelihood[n] = total
-            most = max(most, total)
+            largest = max(largest, total)
         out[:] = 0.0
         share = 0.0
         for n in range(neighbours):
             v = who[n]
-            w = math.exp(likelihood[n] - most)
+            w = math.exp(likelihood[n] - largest)
             share += w * background[v]
-            for at in range(start[v], start[v + 1]):
-                out[item[at]] += w * seen[at]
+            for entry in range(start[v], start[v + 1]):
+                out[item[entry]] += w * seen[entry]
         for i in range(collection.size):
             if collection[i] > 0.0:
-                out[i] = most + math.log((out[i] + share * collection[i]) / neighbours)
+                out[i] = largest + math.log((out[i] + share * collection[i]) / neighbours)
             else:
                 out[i] = np.nan
 
@@ -333,7 +333,7 @@ def relevance_model_2(
     """
     items = collection.size
     log_item = -math.log(items)
-    place = np.full(items, -1, np.int64)
+    position = np.full(items, -1, np.int64)
     raters = np.zeros(items + 1, np.int64)
     for row in range(users.size):
         u = users[row]
@@ -348,32 +348,32 @@ def relevance_model_2(
             ratings += start[v + 1] - start[v]
         first, size = start[u], start[u + 1] - start[u]
         for j in range(size):
-            place[item[first + j]] = j
+            position[item[first + j]] = j
 
         prior = 1.0 / neighbours
-        given = np.empty((neighbours, size))  # p(v) p(j|v), later over B_j
+        joint = np.empty((neighbours, size))  # p(v) p(j|v), later over B_j
         base = np.zeros(size)  # B_j
         raters[:] = 0
         for n in range(neighbours):
             v = who[n]
             b = background[v]
             for j in range(size):
-                given[n, j] = prior * b * collection[item[first + j]]
-            for at in range(start[v], start[v + 1]):
-                raters[item[at] + 1] += 1
-                j = place[item[at]]
+                joint[n, j] = prior * b * collection[item[first + j]]
+            for entry in range(start[v], start[v + 1]):
+                raters[item[entry] + 1] += 1
+                j = position[item[entry]]
                 if j >= 0:
-                    given[n, j] += prior * seen[at]
+                    joint[n, j] += prior * seen[entry]
             for j in range(size):
-                base[j] += b * given[n, j]
+                base[j] += b * joint[n, j]
         constant = 0.0
         for j in range(size):
             constant += math.log(base[j])
-            place[item[first + j]] = -1
+            position[item[first + j]] = -1
             base[j] = 1.0 / base[j]
         for n in range(neighbours):
             for j in range(size):
-                given[n, j] *= base[j]
+                joint[n, j] *= base[j]
 
         for i in range(items):
             raters[i + 1] += raters[i]
@@ -381,10 +381,10 @@ def relevance_model_2(
         what = np.empty(ratings)
         for n in range(neighbours):
             v = who[n]
-            for at in range(start[v], start[v + 1]):
-                i = item[at]
+            for entry in range(start[v], start[v + 1]):
+                i = item[entry]
                 rater[raters[i]] = n
-                what[raters[i]] = seen[at] / collection[i]
+                what[raters[i]] = seen[entry] / collection[i]
                 raters[i] += 1
         # Filling moved every start to the next item's.
         factor = np.empty(size)
@@ -395,7 +395,7 @@ def relevance_model_2(
                 total = log_item + constant + size * (math.log(collection[i]) - log_item)
                 if end > begin:
                     factor[:] = 1.0
-                    _add_rows(factor, given, rater, what, begin, end)
+                    _add_rows(factor, joint, rater, what, begin, end)
                     total += _log_product(factor)
                 out[i] = total
             begin = end

@@ -13,7 +13,7 @@ import numpy as np
 from unskew.arrays import F64, I32, I64, frozen
 from unskew.data.ratings import Ratings
 from unskew.engine.threads import map_blocks
-from unskew.recommend.matrices.sparse import SparseRows, check_size, most, user_rows
+from unskew.recommend.matrices.sparse import SparseRows, capacity, check_size, user_rows
 
 # Rows per task, and tasks where there are many rows: each task has a buffer as long as all rows.
 _ROWS = 128
@@ -61,9 +61,9 @@ def nearest(
     check_size(
         int(bound.sum()) * _BYTES,
         f"lists of {'all' if k is None else f'{k:,}'} neighbours of {n:,} rows",
-        f"ask for k of about {most(_BYTES * n):,} or less",
+        f"ask for k of about {capacity(_BYTES * n):,} or less",
     )
-    given = (
+    arguments = (
         *rows.arrays,
         *inverted.arrays,
         frozen(length),
@@ -77,9 +77,9 @@ def nearest(
 
     def task(low: int) -> tuple[I64, I32, F64]:
         high = min(low + step, n)
-        room = int(bound[low:high].sum())
-        who, near = np.empty(room, np.int32), np.empty(room)
-        result = kernels.nearest_rows(low, high, *given, who, near)
+        size = int(bound[low:high].sum())
+        who, near = np.empty(size, np.int32), np.empty(size)
+        result = kernels.nearest_rows(low, high, *arguments, who, near)
         end = int(result.sum())
         return result, who[:end], near[:end]
 
@@ -119,10 +119,10 @@ class Cosines:
         """Prepare the similarities of some rows."""
         from unskew.recommend.kernels import neighbours as kernels
 
-        turned = rows.transposed() if inverted is None else inverted
+        columns = rows.transposed() if inverted is None else inverted
         norm = kernels.norms(rows.start, rows.value)
         length, other_length = (norm ** (2 * share) for share in (asymmetry, 1 - asymmetry))
-        return cls(rows, turned, frozen(length), frozen(other_length), float(shrink))
+        return cls(rows, columns, frozen(length), frozen(other_length), float(shrink))
 
     def block(self, which: I32) -> F64:
         """Return the similarities of some rows with all rows."""
@@ -159,20 +159,20 @@ class Nearest:
 
     rows: SparseRows
     inverted: SparseRows
-    most: dict[float, int]
+    limits: dict[float, int]
     """By asymmetry: the largest k that is wanted."""
     is_trial: bool = False
     """Whether settings are tried on a part of the users: then all neighbours are refused where they
     might not fit with all users, because the chosen setting has to be trained on these."""
-    known: dict[float, Cosines] = field(default_factory=dict)
+    prepared: dict[float, Cosines] = field(default_factory=dict)
     passes: dict[tuple[float, int | None], SparseRows] = field(default_factory=dict)
 
     def cosines(self, asymmetry: float) -> Cosines:
         """Return the similarities, prepared at their first use."""
-        if asymmetry not in self.known:
-            prepared = Cosines.of(self.rows, self.inverted, asymmetry=asymmetry)
-            self.known[asymmetry] = prepared
-        return self.known[asymmetry]
+        if asymmetry not in self.prepared:
+            cosines = Cosines.of(self.rows, self.inverted, asymmetry=asymmetry)
+            self.prepared[asymmetry] = cosines
+        return self.prepared[asymmetry]
 
     def first(self, k: int | None, asymmetry: float) -> SparseRows:
         """Return the k nearest rows of each row, the same bits as by a pass for this k alone."""
@@ -181,9 +181,9 @@ class Nearest:
             check_size(
                 n * (n - 1) * _BYTES,
                 f"lists of all neighbours of {n:,} rows",
-                f"ask for k of about {most(_BYTES * n):,} or less",
+                f"ask for k of about {capacity(_BYTES * n):,} or less",
             )
-        largest = None if k is None else self.most[asymmetry]
+        largest = None if k is None else self.limits[asymmetry]
         if (asymmetry, largest) not in self.passes:
             near = self.cosines(asymmetry).nearest(largest)
             self.passes[asymmetry, largest] = near
@@ -197,13 +197,13 @@ class Nearest:
         return first_of_each(near, k)
 
 
-def first_of_each(rows: SparseRows, most: int) -> SparseRows:
+def first_of_each(rows: SparseRows, limit: int) -> SparseRows:
     """Return the first entries of each row."""
-    count = np.minimum(np.diff(rows.start), most)
+    count = np.minimum(np.diff(rows.start), limit)
     start = np.append(0, np.cumsum(count))
-    place = np.arange(start[-1]) + np.repeat(rows.start[:-1] - start[:-1], count)
+    entry = np.arange(start[-1]) + np.repeat(rows.start[:-1] - start[:-1], count)
     return SparseRows(
-        frozen(start), frozen(rows.column[place]), frozen(rows.value[place]), rows.columns
+        frozen(start), frozen(rows.column[entry]), frozen(rows.value[entry]), rows.columns
     )
 
 

@@ -69,8 +69,8 @@ class SparseRows:
 
 def user_rows(train: Ratings, value: F64 | None = None) -> SparseRows:
     """Return the ratings, or other values in their place, with a row per user."""
-    kept = train.value if value is None else value
-    return SparseRows(train.start, train.item, frozen(kept), len(train.items))
+    values = train.value if value is None else value
+    return SparseRows(train.start, train.item, frozen(values), len(train.items))
 
 
 def rated_users(train: Ratings) -> Mask:
@@ -89,7 +89,7 @@ LARGEST = 2 << 30
 """Bytes above which a part is refused."""
 
 
-def most(size: int) -> int:
+def capacity(size: int) -> int:
     """Return how many things of so many bytes fit."""
     return LARGEST // size
 
@@ -114,7 +114,7 @@ def item_gram(R: SparseRows, purpose: str) -> F64:
     check_size(
         items * items * 8,
         f"{purpose}: its {items:,} x {items:,} matrix of items",
-        f"it can have {isqrt(most(8)):,} items: keep the most rated ones, or use a model of "
+        f"it can have {isqrt(capacity(8)):,} items: keep the most rated ones, or use a model of "
         f"factors",
     )
     start, row, order = R.by_column()
@@ -208,9 +208,9 @@ def sums(
     total = np.zeros((users.size, second.columns))
     terms = np.zeros(total.shape, np.int32)
 
-    def fill(some: I32, rows: slice) -> None:
+    def fill(part: I32, rows: slice) -> None:
         kernels.sparse_product(
-            some,
+            part,
             *first.arrays,
             *second.arrays,
             count_first,
@@ -326,17 +326,17 @@ class UserWeights:
         R = self.ratings
         tile = np.empty((users.size, R.columns))
 
-        def fill(some: I32, rows: slice) -> None:
-            total = np.zeros((R.columns, some.size))
-            weight = frozen(self.weights[:, some])
+        def fill(part: I32, rows: slice) -> None:
+            total = np.zeros((R.columns, part.size))
+            weight = frozen(self.weights[:, part])
             kernels.all_votes(weight, *R.arrays, False, total)
             total /= -self.diagonal[:, np.newaxis]
             tile[rows] = total.T
 
         in_blocks(users, fill, R.value.size * users.size, USERS_AT_ONCE)
-        for at, user in enumerate(users):
-            some = slice(R.start[user], R.start[user + 1])
-            tile[at, R.column[some]] += R.value[some]
+        for row, user in enumerate(users):
+            entries = slice(R.start[user], R.start[user + 1])
+            tile[row, R.column[entries]] += R.value[entries]
         tile[np.diff(R.start)[users] == 0] = np.nan
         return tile
 
@@ -345,8 +345,8 @@ def _multiply(which: I32, rows: SparseRows, dense: Floats, out: F64) -> None:
     """Fill the products of some rows, but leave those without entries as they are."""
     from unskew.recommend.kernels import neighbours as kernels
 
-    def fill(some: I32, place: slice) -> None:
-        kernels.dense_product(some, *rows.arrays, dense, out[place])
+    def fill(part: I32, block: slice) -> None:
+        kernels.dense_product(part, *rows.arrays, dense, out[block])
 
     in_blocks(which, fill, rows.value.size * dense.shape[1])
 

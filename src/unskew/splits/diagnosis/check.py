@@ -82,8 +82,8 @@ class Check:
             "sentence": self.sentence,
             "remedy": self.remedy,
             "splits": {
-                label: {"light": one.light, "value": one.value, **one.counts}
-                for label, one in self.readings.items()
+                label: {"light": reading.light, "value": reading.value, **reading.counts}
+                for label, reading in self.readings.items()
             },
         }
 
@@ -110,8 +110,10 @@ class Rule:
 
     def conclude(self, readings: Mapping[str, Reading]) -> Check:
         """Put the answers for all splits together: the worst light, and where it is."""
-        light = min((one.light for one in readings.values()), key=list(LIGHTS).index)
-        label, worst = worst_of({at: one for at, one in readings.items() if one.light == light})
+        light = min((reading.light for reading in readings.values()), key=list(LIGHTS).index)
+        label, worst = worst_of(
+            {name: reading for name, reading in readings.items() if reading.light == light}
+        )
         sentence, short = worst.sentence, worst.short or amount(worst.value, self.unit)
         if len(readings) > 1:
             sentence, short = self._over_splits(readings, light, label, worst)
@@ -133,18 +135,18 @@ class Rule:
         self, readings: Mapping[str, Reading], light: str, label: str, worst: Reading
     ) -> tuple[str, str]:
         """Say in how many splits, and in which it is worst; and the value in a few words."""
-        alike = [one for one in readings.values() if one.light == light]
-        values = [one.value for one in alike if one.value is not None]
+        alike = [reading for reading in readings.values() if reading.light == light]
+        values = [reading.value for reading in alike if reading.value is not None]
         short = ""
         if values:
-            low, high = (amount(one, self.unit) for one in (min(values), max(values)))
+            low, high = (amount(value, self.unit) for value in (min(values), max(values)))
             short = low if low == high else f"{low} to {high}"
-        if len({one.sentence for one in readings.values()}) == 1:
+        if len({reading.sentence for reading in readings.values()}) == 1:
             return worst.sentence, short
         if light == "shown":
             return f"{short} over {len(readings):,} splits. {label}: {worst.sentence}", short
-        place = "all" if len(alike) == len(readings) else f"{len(alike):,} of"
-        return f"{place.capitalize()} {len(readings):,} splits; {label}: {worst.sentence}", short
+        scope = "all" if len(alike) == len(readings) else f"{len(alike):,} of"
+        return f"{scope.capitalize()} {len(readings):,} splits; {label}: {worst.sentence}", short
 
 
 def rule(
@@ -204,11 +206,8 @@ def unknown(why: str, counts: Mapping[str, Number] | None = None) -> Reading:
     return Reading("unknown", None, why, counts or {})
 
 
-def shown(
-    value: float | None,
-    sentence: str,
-    counts: Mapping[str, Number] | None = None,
-    short: str = "",
+def fact(
+    value: float | None, sentence: str, counts: Mapping[str, Number] | None = None, short: str = ""
 ) -> Reading:
     """Return a fact."""
     return Reading("shown", value, sentence, counts or {}, short)

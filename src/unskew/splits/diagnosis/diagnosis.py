@@ -67,25 +67,25 @@ class Lights(Result):
     @property
     def lights(self) -> dict[str, str]:
         """The light of each check, by its key."""
-        return {one.key: one.light for one in self.checks}
+        return {check.key: check.light for check in self.checks}
 
     def of_light(self, light: str) -> tuple[Check, ...]:
         """Return the checks with a light: `leak`, `look`, `unknown`, `shown` or `ok`."""
         choose("light", light, LIGHTS)
-        return tuple(one for one in self.checks if one.light == light)
+        return tuple(check for check in self.checks if check.light == light)
 
     def check(self, key: str) -> Check:
         """Return one check by its key, such as `future`."""
-        choose("check", key, [one.key for one in self.checks])
-        return next(one for one in self.checks if one.key == key)
+        choose("check", key, [check.key for check in self.checks])
+        return next(check for check in self.checks if check.key == key)
 
     def table(self) -> pl.DataFrame:
         """Return a row per check and split: its light, its value, and when the light changes."""
         rows = [
-            (one.key, one.title, label, part.light, part.value, one.unit, one.threshold,
+            (check.key, check.title, label, part.light, part.value, check.unit, check.threshold,
              part.sentence)
-            for one in self.checks
-            for label, part in one.readings.items()
+            for check in self.checks
+            for label, part in check.readings.items()
         ]  # fmt: skip
         texts = ["key", "title", "split", "light", "value", "unit", "threshold", "sentence"]
         schema = {name: pl.Float64 if name == "value" else pl.String for name in texts}
@@ -93,16 +93,16 @@ class Lights(Result):
 
     def numbers(self) -> pl.DataFrame:
         """Return a row per split: users, items and ratings of its parts."""
-        rows = [{"split": label} | _plain(one) for label, one in self.splits.items()]
+        rows = [{"split": label} | _plain(counts) for label, counts in self.splits.items()]
         return pl.DataFrame(rows, infer_schema_length=None)
 
     def counts(self) -> pl.DataFrame:
         """Return a row per number behind the lights: its check, its split, its name, its value."""
         rows = [
-            (one.key, label, name, None if isinstance(value, str) else value,
+            (check.key, label, name, None if isinstance(value, str) else value,
              value if isinstance(value, str) else None)
-            for one in self.checks
-            for label, part in one.readings.items()
+            for check in self.checks
+            for label, part in check.readings.items()
             for name, value in part.counts.items()
         ]  # fmt: skip
         schema = {
@@ -144,9 +144,9 @@ class Lights(Result):
     def display_table(self) -> pl.DataFrame:
         """Return a row per check, the worst light first."""
         rows = [
-            (one.light, one.title, one.short, one.sentence, one.threshold)
+            (check.light, check.title, check.short, check.sentence, check.threshold)
             for light in IN_ORDER
-            for one in self.of_light(light)
+            for check in self.of_light(light)
         ]
         names = ["light", "check", "value", "in a sentence", "when the light changes"]
         return pl.DataFrame(rows, schema=dict.fromkeys(names, pl.String), orient="row")
@@ -168,18 +168,18 @@ class Lights(Result):
     def __str__(self) -> str:
         lines = [self._summary(), ""]
         for light in ("leak", "look"):
-            for one in self.of_light(light):
-                lines += _block(light, f"{one.title}: {one.sentence}")
-                lines += _block("", f"Do: {one.remedy}") if one.remedy else []
-        shown = "; ".join(f"{one.title} {one.short}" for one in self.of_light("shown"))
-        lines += _block("shown", shown) if shown else []
-        fine = "; ".join(one.title for one in self.of_light("ok"))
+            for check in self.of_light(light):
+                lines += _block(light, f"{check.title}: {check.sentence}")
+                lines += _block("", f"Do: {check.remedy}") if check.remedy else []
+        facts = "; ".join(f"{fact.title} {fact.short}" for fact in self.of_light("shown"))
+        lines += _block("shown", facts) if facts else []
+        fine = "; ".join(check.title for check in self.of_light("ok"))
         lines += _block("ok", fine) if fine else []
         reasons: dict[str, list[str]] = {}
-        for one in self.of_light("unknown"):
-            reasons.setdefault(one.sentence, []).append(one.title)
-        for at, (reason, titles) in enumerate(reasons.items()):
-            lines += _block("" if at else "unknown", f"{', '.join(titles)}: {reason}")
+        for check in self.of_light("unknown"):
+            reasons.setdefault(check.sentence, []).append(check.title)
+        for index, (reason, titles) in enumerate(reasons.items()):
+            lines += _block("" if index else "unknown", f"{', '.join(titles)}: {reason}")
         return "\n".join([*map(visible, lines), *map(visible, self.notes)])
 
     def _summary(self) -> str:
@@ -191,8 +191,8 @@ class Lights(Result):
         return {
             "verdict": self.verdict(),
             "lights": self.lights,
-            "checks": [one.to_dict() for one in self.checks],
-            "splits": {label: _plain(one) for label, one in self.splits.items()},
+            "checks": [check.to_dict() for check in self.checks],
+            "splits": {label: _plain(counts) for label, counts in self.splits.items()},
             "notes": list(self.notes),
         }
 
@@ -227,7 +227,7 @@ def document_of(diagnosis: Lights) -> Document:
     """Return a diagnosis as a document."""
     return Document(
         f"Leaks and drift: {', '.join(list(diagnosis.splits)[:3])}",
-        tuple(lead(diagnosis)),
+        tuple(verdict_words(diagnosis)),
         (
             Section(
                 "lights",
@@ -258,23 +258,25 @@ def document_of(diagnosis: Lights) -> Document:
     )
 
 
-def lead(diagnosis: Lights) -> list[Words]:
+def verdict_words(diagnosis: Lights) -> list[Words]:
     """Return the answer: the verdict, and every red and yellow light with its remedy."""
     tone = "warning" if diagnosis.leaks else "good"
     result = [Words(f"{diagnosis.verdict()}.", tone, "Verdict")]
     for light in ("leak", "look"):
-        for one in diagnosis.of_light(light):
-            result.append(Words(f"{one.sentence} {one.remedy}", TONES[light], f"{one.title}."))
+        for check in diagnosis.of_light(light):
+            result.append(
+                Words(f"{check.sentence} {check.remedy}", TONES[light], f"{check.title}.")
+            )
     return result
 
 
 def light_blocks(diagnosis: Lights) -> list[Block]:
     """Return the table of lights, without facts, and the rows over time."""
     rows = [
-        (SIGNS[light], one.title, one.short, one.sentence)
+        (SIGNS[light], check.title, check.short, check.sentence)
         for light in IN_ORDER
         if light != "shown"
-        for one in diagnosis.of_light(light)
+        for check in diagnosis.of_light(light)
     ]
     blocks: list[Block] = [_table(rows)]
     if diagnosis.timelines:
@@ -285,7 +287,7 @@ def light_blocks(diagnosis: Lights) -> list[Block]:
 def fact_blocks(diagnosis: Lights) -> list[Block]:
     """Return the facts, and the drift of items."""
     facts = diagnosis.of_light("shown")
-    blocks: list[Block] = [_table([(SIGNS["shown"], *_row(one)) for one in facts])]
+    blocks: list[Block] = [_table([(SIGNS["shown"], *_row(fact)) for fact in facts])]
     if diagnosis.drift:
         blocks.insert(0, Picture(diagnosis.figure("drift")))
     return blocks
@@ -293,7 +295,7 @@ def fact_blocks(diagnosis: Lights) -> list[Block]:
 
 def threshold_table(diagnosis: Lights) -> Table:
     """Return when each light changes."""
-    rows = [(one.key, one.title, one.threshold, one.remedy) for one in diagnosis.checks]
+    rows = [(check.key, check.title, check.threshold, check.remedy) for check in diagnosis.checks]
     names = ["key", "check", "when the light changes", "what to do"]
     return Table("", pl.DataFrame(rows, schema=dict.fromkeys(names, pl.String), orient="row"))
 
@@ -307,7 +309,7 @@ def _table(rows: list[tuple[str, str, str, str]]) -> Table:
     frame = pl.DataFrame(rows, schema=dict.fromkeys(names, pl.String), orient="row")
     bad = (SIGNS["leak"], SIGNS["look"])
     return Table(
-        "", frame, strong=frozenset((at, 0) for at, row in enumerate(rows) if row[0] in bad)
+        "", frame, strong=frozenset((index, 0) for index, row in enumerate(rows) if row[0] in bad)
     )
 
 
@@ -317,7 +319,7 @@ def _turned(frame: pl.DataFrame) -> pl.DataFrame:
     columns: dict[str, list[object]] = {"number": list(names)}
     for row in frame.iter_rows(named=True):
         values = [row[name] for name in names]
-        columns[row["split"]] = [None if one is None else float(one) for one in values]
+        columns[row["split"]] = [None if value is None else float(value) for value in values]
     return pl.DataFrame(columns)
 
 
@@ -397,17 +399,17 @@ def diagnose(split: Split | Iterable[Split], *, log: Events | Ratings | None = N
     ['future', 'user-order', 'unborn-items', 'torn-sessions']
     """
     view = None if log is None else Log.of(log)
-    readings: dict[str, dict[str, Reading]] = {one.key: {} for one in CHECKS}
+    readings: dict[str, dict[str, Reading]] = {check.key: {} for check in CHECKS}
     counts: dict[str, SplitCounts] = {}
     timelines: list[RowsOverTime] = []
     drift: list[DriftPeriod] = []
-    for one in [split] if isinstance(split, Split) else split:
-        if not isinstance(one, Split):
-            raise SettingError(f"split must be a Split or several of them, got {one!r}")
-        _check_rows(one)
-        view = Log.of_split(one) if view is None else view
-        parts = SplitParts(one, view)
-        label = _label(one.label, counts)
+    for part in [split] if isinstance(split, Split) else split:
+        if not isinstance(part, Split):
+            raise SettingError(f"split must be a Split or several of them, got {part!r}")
+        _check_rows(part)
+        view = Log.of_split(part) if view is None else view
+        parts = SplitParts(part, view)
+        label = _label(part.label, counts)
         for rule in CHECKS:
             if not rule.of_log or not counts:
                 readings[rule.key][label] = rule.reading(parts)
@@ -435,10 +437,10 @@ def _check_rows(split: Split) -> None:
             )
 
 
-def _label(label: str, known: dict[str, SplitCounts]) -> str:
+def _label(label: str, counts: dict[str, SplitCounts]) -> str:
     """Return a name that no split before has."""
     name, number = label, 2
-    while name in known:
+    while name in counts:
         name, number = f"{label} ({number})", number + 1
     return name
 

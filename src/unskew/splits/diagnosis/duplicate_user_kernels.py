@@ -37,30 +37,32 @@ def exponentials(key: np.uint64, weight: F64, table: F32) -> None:
 
 
 @kernel
-def lower_signatures(low: int, wanted: Mask, start: I64, item: I32, table: U32, least: U32) -> None:
+def lower_signatures(
+    low: int, mask: Mask, start: I64, item: I32, table: U32, signature: U32
+) -> None:
     """Lower the least times of wanted users, from number `low` on, to those of a part's items.
 
     Times are the bits of positive floats, which are in the same order and quicker to compare.
     """
-    for at in range(least.shape[0]):
-        if not wanted[low + at]:
+    for index in range(signature.shape[0]):
+        if not mask[low + index]:
             continue
-        row = least[at]
-        for i in range(start[low + at], start[low + at + 1]):
+        row = signature[index]
+        for i in range(start[low + index], start[low + index + 1]):
             times = table[item[i]]
             for h in range(table.shape[1]):
                 row[h] = min(row[h], times[h])
 
 
 @kernel
-def band_keys(least: U32, rows: I64, width: int, low: int, out: U64) -> None:
+def band_keys(signature: U32, rows: I64, width: int, low: int, out: U64) -> None:
     """Fill in a key for each band of min-hashes of some rows, from place `low` on."""
-    for at in range(rows.size):
+    for index in range(rows.size):
         for band in range(out.shape[0]):
             key = np.uint64(band)
             for h in range(band * width, (band + 1) * width):
-                key = mix(key ^ np.uint64(least[rows[at], h]))
-            out[band, low + at] = key
+                key = mix(key ^ np.uint64(signature[rows[index], h]))
+            out[band, low + index] = key
 
 
 @kernel
@@ -75,31 +77,31 @@ def meet(left: U64, right: U64, crowd: int) -> tuple[I64, I64]:
     slot, chain = np.full(size, -1, np.int64), np.full(right.size, -1, np.int64)
     rows = np.zeros(right.size, np.int64)  # of a key: entries of the right, at its first one
     for j in range(right.size):
-        at = np.int64(right[j] & np.uint64(size - 1))
-        while slot[at] >= 0 and right[slot[at]] != right[j]:
-            at = (at + 1) & (size - 1)
-        if slot[at] < 0:
-            slot[at] = j
+        position = np.int64(right[j] & np.uint64(size - 1))
+        while slot[position] >= 0 and right[slot[position]] != right[j]:
+            position = (position + 1) & (size - 1)
+        if slot[position] < 0:
+            slot[position] = j
         else:
-            chain[j] = chain[slot[at]]
-            chain[slot[at]] = j
-        rows[slot[at]] += 1
-    head, many = np.full(left.size, -1, np.int64), np.zeros(right.size, np.int64)
+            chain[j] = chain[slot[position]]
+            chain[slot[position]] = j
+        rows[slot[position]] += 1
+    head, matches = np.full(left.size, -1, np.int64), np.zeros(right.size, np.int64)
     for i in range(left.size):
-        at = np.int64(left[i] & np.uint64(size - 1))
-        while slot[at] >= 0 and right[slot[at]] != left[i]:
-            at = (at + 1) & (size - 1)
-        if slot[at] >= 0:
-            head[i] = slot[at]
-            many[slot[at]] += 1
+        position = np.int64(left[i] & np.uint64(size - 1))
+        while slot[position] >= 0 and right[slot[position]] != left[i]:
+            position = (position + 1) & (size - 1)
+        if slot[position] >= 0:
+            head[i] = slot[position]
+            matches[slot[position]] += 1
     total = 0
     for i in range(left.size):
-        if head[i] >= 0 and rows[head[i]] * many[head[i]] <= crowd:
+        if head[i] >= 0 and rows[head[i]] * matches[head[i]] <= crowd:
             total += rows[head[i]]
     a, b = np.empty(total, np.int64), np.empty(total, np.int64)
     n = 0
     for i in range(left.size):
-        if head[i] >= 0 and rows[head[i]] * many[head[i]] <= crowd:
+        if head[i] >= 0 and rows[head[i]] * matches[head[i]] <= crowd:
             j = head[i]
             while j >= 0:
                 a[n], b[n] = i, j
@@ -118,14 +120,14 @@ def overlaps(pairs: I32, start: I64, item: I32, test_start: I64, test_item: I32)
         j, last = test_start[v], test_start[v + 1]
         k, stop = start[v], start[v + 1]
         while i < end:
-            wanted = item[i]
-            while j < last and test_item[j] < wanted:
+            number = item[i]
+            while j < last and test_item[j] < number:
                 j += 1
-            while k < stop and item[k] < wanted:
+            while k < stop and item[k] < number:
                 k += 1
-            if j < last and test_item[j] == wanted:
+            if j < last and test_item[j] == number:
                 result[p, 0] += 1
-            elif k < stop and item[k] == wanted:
+            elif k < stop and item[k] == number:
                 result[p, 1] += 1
             i += 1
     return result
@@ -162,13 +164,13 @@ def _compared(
     value: F64,
     time: I64,
     user: int,
-    wanted: I32,
+    items: I32,
     values: F64,
     times: I64,
     n: int,
     width: int,
     skip: I32,
-    held: F64,
+    counts: F64,
     apart: I64,
 ) -> tuple[int, int, int, int]:
     """Compare an account with wanted items: mark those that it holds.
@@ -176,20 +178,20 @@ def _compared(
     Returns how many it holds, without those to skip; how many of all it holds; with the same value;
     and how many at the usual time apart, within `width`. `apart` is working space.
     """
-    some, common, same = 0, 0, 0
+    overlap, common, same = 0, 0, 0
     i, end = start[user], start[user + 1]
     for j in range(n):
-        while i < end and item[i] < wanted[j]:
+        while i < end and item[i] < items[j]:
             i += 1
-        if i < end and item[i] == wanted[j]:
-            held[j] += 1.0
+        if i < end and item[i] == items[j]:
+            counts[j] += 1.0
             same += value[i] == values[j]
             if time.size:
                 apart[common] = time[i] - times[j]
             common += 1
-            some += wanted[j] != skip[0] and wanted[j] != skip[1] and wanted[j] != skip[2]
+            overlap += items[j] != skip[0] and items[j] != skip[1] and items[j] != skip[2]
     if common == 0 or time.size == 0:
-        return some, common, same, 0
+        return overlap, common, same, 0
     gap = 1
     while gap < common // 9:
         gap = 3 * gap + 1
@@ -204,16 +206,16 @@ def _compared(
     near = 0
     for x in range(common):
         near += abs(apart[x] - apart[common // 2]) <= width
-    return some, common, same, near
+    return overlap, common, same, near
 
 
 @kernel
-def _improbability(chance: F64, n: int, held: float) -> float:
+def _improbability(chance: F64, n: int, number: float) -> float:
     """Return Chernoff's bound for that many of independent events, as a power of ten."""
     mean = 0.0
     for i in range(n):
         mean += chance[i]
-    if held <= mean or n == 0:
+    if number <= mean or n == 0:
         return 0.0
     low, high = 0.0, 60.0
     for _ in range(80):
@@ -222,12 +224,12 @@ def _improbability(chance: F64, n: int, held: float) -> float:
         for i in range(n):
             up = chance[i] * np.exp(s)
             expected += up / (1.0 - chance[i] + up)
-        if expected < held:
+        if expected < number:
             low = s
         else:
             high = s
     s = 0.5 * (low + high)
-    bound = s * held
+    bound = s * number
     for i in range(n):
         bound -= np.log(1.0 - chance[i] + chance[i] * np.exp(s))
     return float(bound / np.log(10.0))
@@ -247,16 +249,16 @@ def _agreement(number: int, matches: int, chance: float) -> float:
 
 @kernel
 def _same_by_habit(
-    start: I64, item: I32, value: F64, user: int, wanted: I32, values: F64, n: int
+    start: I64, item: I32, value: F64, user: int, items: I32, values: F64, n: int
 ) -> float:
     """Return the chance of equal values if both keep their habits and forget the items."""
     mine, yours = np.empty(n), np.empty(n)
     common = 0
     i, end = start[user], start[user + 1]
     for j in range(n):
-        while i < end and item[i] < wanted[j]:
+        while i < end and item[i] < items[j]:
             i += 1
-        if i < end and item[i] == wanted[j]:
+        if i < end and item[i] == items[j]:
             mine[common], yours[common] = value[i], values[j]
             common += 1
     equal = 0.0
@@ -267,12 +269,12 @@ def _same_by_habit(
 
 
 @kernel
-def _seeds(wanted: I32, n: int, mine: F64, item_start: I64, skip: I32) -> None:
+def _seeds(items: I32, n: int, mine: F64, item_start: I64, skip: I32) -> None:
     """Fill in the rarest common items that others have too."""
     for s in range(SEEDS):
         best = np.int64(2**62)
         for j in range(n):
-            i = wanted[j]
+            i = items[j]
             size = item_start[i + 1] - item_start[i]
             fresh = i != skip[0] and i != skip[1] and i != skip[2]
             if mine[j] > 0.0 and fresh and 3 <= size < best:
@@ -284,7 +286,7 @@ def _seeds(wanted: I32, n: int, mine: F64, item_start: I64, skip: I32) -> None:
 def _weigh(
     u: int,
     v: int,
-    wanted: I32,
+    items: I32,
     values: F64,
     times: I64,
     n: int,
@@ -307,10 +309,10 @@ def _weigh(
     count, mine, apart = np.zeros(n), np.zeros(n), np.empty(n, np.int64)
     skip, mine_size = np.full(SEEDS, -1, np.int32), start[u + 1] - start[u]
     _, common, same, near = _compared(
-        start, item, value, time, u, wanted, values, times, n, width, skip, mine, apart
+        start, item, value, time, u, items, values, times, n, width, skip, mine, apart
     )
-    _seeds(wanted, n, mine, item_start, skip)
-    others, held = np.zeros(SEEDS * RATERS), np.int64(0)
+    _seeds(items, n, mine, item_start, skip)
+    others, accounts = np.zeros(SEEDS * RATERS), np.int64(0)
     seen = np.full(SEEDS * RATERS, -1, np.int32)
     all_common, all_same, all_near = 0, 0, 0
     for s in range(SEEDS):
@@ -318,44 +320,44 @@ def _weigh(
             continue
         low, high = item_start[skip[s]], item_start[skip[s] + 1]
         step = max((high - low) / VISITED, 1.0)
-        before = held
+        before = accounts
         for r in range(min(VISITED, high - low)):
             w = raters[low + np.int64(r * step)]
             # The less active hold less of anything: they say nothing about this account.
-            known = w in (u, v) or 2 * (all_start[w + 1] - all_start[w]) < mine_size
-            for x in range(held):
-                known = known or seen[x] == w
-            if not known and held - before < RATERS:
-                seen[held] = w
-                some, c, e, a = _compared(
-                    all_start, all_item, all_value, all_time, w, wanted, values, times, n, width,
+            is_excluded = w in (u, v) or 2 * (all_start[w + 1] - all_start[w]) < mine_size
+            for x in range(accounts):
+                is_excluded = is_excluded or seen[x] == w
+            if not is_excluded and accounts - before < RATERS:
+                seen[accounts] = w
+                overlap, c, e, a = _compared(
+                    all_start, all_item, all_value, all_time, w, items, values, times, n, width,
                     skip, count, apart,
                 )  # fmt: skip
-                others[held] = some
-                held += 1
+                others[accounts] = overlap
+                accounts += 1
                 if c >= 3:  # of fewer the usual time apart is no measure
                     all_common += c
                     all_same += e
                     all_near += a
     chance, m, k = np.empty(n), 0, 0.0
     for j in range(n):
-        i = wanted[j]
+        i = items[j]
         if i != skip[0] and i != skip[1] and i != skip[2]:
             popular = 1.0 - np.exp(-draws * (item_start[i + 1] - item_start[i]) / raters.size)
             prior = max(PRIOR, popular)
-            guess = (count[j] + prior * PRIOR_WEIGHT) / (held + PRIOR_WEIGHT)
+            guess = (count[j] + prior * PRIOR_WEIGHT) / (accounts + PRIOR_WEIGHT)
             chance[m] = min(max(popular, guess), 1.0 - 1e-9)
             k += mine[j]
             m += 1
     weight = AGREE_WEIGHT * n
     by_others = (all_same + AGREE * weight) / (all_common + weight)
-    by_habit = _same_by_habit(start, item, value, u, wanted, values, n)
+    by_habit = _same_by_habit(start, item, value, u, items, values, n)
     out[0] = _improbability(chance, m, k)
     out[0] += _agreement(common, same, max(by_others, by_habit) + HABIT_MARGIN)
     out[0] += _agreement(common, near, (all_near + AGREE * weight) / (all_common + weight))
-    out[1] = held
+    out[1] = accounts
     out[2] = 0.0
-    for x in range(held):
+    for x in range(accounts):
         out[2] += others[x] >= alike * k
 
 
@@ -370,7 +372,7 @@ def _merge(
     test_item: I32,
     test_value: F64,
     test_time: I64,
-    wanted: I32,
+    items: I32,
     values: F64,
     times: I64,
 ) -> int:
@@ -381,12 +383,12 @@ def _merge(
         if take_test:
             if i < start[v + 1] and test_item[j] == item[i]:
                 i += 1
-            wanted[n], values[n] = test_item[j], test_value[j]
+            items[n], values[n] = test_item[j], test_value[j]
             if time.size:
                 times[n] = test_time[j]
             j += 1
         else:
-            wanted[n], values[n] = item[i], value[i]
+            items[n], values[n] = item[i], value[i]
             if time.size:
                 times[n] = time[i]
             i += 1
@@ -451,20 +453,20 @@ def evidence(
     for p in range(pairs.shape[0]):
         u, v = pairs[p, 0], pairs[p, 1]
         size = max(all_start[v + 1] - all_start[v], test_start[v + 1] - test_start[v])
-        wanted, values = np.empty(size, np.int32), np.empty(size)
+        items, values = np.empty(size, np.int32), np.empty(size)
         times, part = np.zeros(size, np.int64), np.zeros(3)
-        for whole in range(2):
-            low = all_start[v] if whole else test_start[v]
-            n = all_start[v + 1] - low if whole else test_start[v + 1] - low
+        for both_parts in range(2):
+            low = all_start[v] if both_parts else test_start[v]
+            n = all_start[v + 1] - low if both_parts else test_start[v + 1] - low
             for j in range(n):
-                wanted[j] = all_item[low + j] if whole else test_item[low + j]
-                values[j] = all_value[low + j] if whole else test_value[low + j]
+                items[j] = all_item[low + j] if both_parts else test_item[low + j]
+                values[j] = all_value[low + j] if both_parts else test_value[low + j]
                 if time.size:
-                    times[j] = all_time[low + j] if whole else test_time[low + j]
+                    times[j] = all_time[low + j] if both_parts else test_time[low + j]
             _weigh(
-                u, v, wanted, values, times, n, start, item, value, time,
+                u, v, items, values, times, n, start, item, value, time,
                 all_start, all_item, all_value, all_time, item_start, raters,
                 draws[p], width, alike, part,
             )  # fmt: skip
-            if whole == 0 or part[0] > out[p, 0]:
+            if both_parts == 0 or part[0] > out[p, 0]:
                 out[p, 0], out[p, 1], out[p, 2] = part[0], part[1], part[2]

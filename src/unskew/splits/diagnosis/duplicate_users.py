@@ -20,7 +20,7 @@ from unskew.data.ratings import Ratings
 from unskew.engine.rng import key_of
 from unskew.engine.threads import map_blocks
 from unskew.report.text import counted
-from unskew.splits.diagnosis.check import Reading, by_share, percent, rule, shown
+from unskew.splits.diagnosis.check import Reading, by_share, fact, percent, rule
 from unskew.splits.diagnosis.parts import DAY, SplitParts, starts, times_of
 from unskew.splits.diagnosis.thresholds import (
     COPY_ALIKE,
@@ -120,7 +120,7 @@ def find_duplicates(train: Ratings, test: Ratings) -> DuplicateUsers:
         return none
     evidence = _evidence(pairs, train, test)
     decades, others, alike = evidence.T
-    trained, tested = (int(np.count_nonzero(np.diff(one.start))) for one in (train, test))
+    trained, tested = (int(np.count_nonzero(np.diff(part.start))) for part in (train, test))
     needed = np.log10(max(trained * tested, 1)) + COPY_MARGIN
     real = (decades >= needed) & (alike <= np.maximum(2.0, COPY_OTHERS * others))
     exposed = sizes[close][real, 0]
@@ -138,19 +138,19 @@ def _evidence(pairs: I32, train: Ratings, test: Ratings) -> F64:
         train.start, train.item, train.value, times[0],
         test.start, test.item, test.value, times[1],
     )  # fmt: skip
-    whole = _united(parts)
-    rows = int(whole[0][-1])
-    item_start = starts(np.bincount(whole[1][:rows], minlength=len(train.items)))
-    user = np.repeat(np.arange(len(train.users), dtype=np.int32), np.diff(whole[0]))
-    raters = frozen(user[grouped_order(whole[1][:rows], item_start)])
+    united = _united(parts)
+    rows = int(united[0][-1])
+    item_start = starts(np.bincount(united[1][:rows], minlength=len(train.items)))
+    user = np.repeat(np.arange(len(train.users), dtype=np.int32), np.diff(united[0]))
+    raters = frozen(user[grouped_order(united[1][:rows], item_start)])
     draws = _draws(np.diff(item_start), np.diff(train.start)[pairs[:, 0]])
     evidence = np.empty((pairs.shape[0], 3))
 
     def weigh(low: int) -> None:
-        some = slice(low, low + _PAIRS)
+        rows = slice(low, low + _PAIRS)
         kernels.evidence(
-            pairs[some], *parts, *whole, item_start, raters, draws[some], width, COPY_ALIKE,
-            evidence[some],
+            pairs[rows], *parts, *united, item_start, raters, draws[rows], width, COPY_ALIKE,
+            evidence[rows],
         )  # fmt: skip
 
     for _ in map_blocks(weigh, range(0, pairs.shape[0], _PAIRS), size=len(train)):
@@ -163,14 +163,14 @@ def _united(parts: tuple[NDArray[Any], ...]) -> tuple[I64, I32, F64, I64]:
     from unskew.splits.diagnosis import duplicate_user_kernels as kernels
 
     size = parts[1].size + parts[5].size
-    whole = (
+    columns = (
         np.zeros(parts[0].size, np.int64),
         np.empty(size, np.int32),
         np.empty(size),
         np.empty(size, np.int64),
     )
-    kernels.united(*parts, *whole)  # type: ignore[call-arg]
-    start, item, value, time = (frozen(one) for one in whole)
+    kernels.united(*parts, *columns)  # type: ignore[call-arg]
+    start, item, value, time = (frozen(column) for column in columns)
     return start, item, value, time
 
 
@@ -179,8 +179,8 @@ def _times(train: Ratings, test: Ratings) -> tuple[tuple[I64, I64], int]:
     none = frozen(np.zeros(0, np.int64))
     if train.time is None or test.time is None:
         return (none, none), 0
-    ends = [int(end) for one in (train.time, test.time) for end in (one.min(), one.max())]
-    width = max(JITTER_DAYS * DAY, round(JITTER_SHARE * (max(ends) - min(ends))))
+    bounds = [int(end) for time in (train.time, test.time) for end in (time.min(), time.max())]
+    width = max(JITTER_DAYS * DAY, round(JITTER_SHARE * (max(bounds) - min(bounds))))
     return (frozen(train.time), frozen(test.time)), width
 
 
@@ -188,11 +188,11 @@ def _draws(counts: I64, sizes: I64) -> F64:
     """Return how many draws by popularity give accounts of these sizes."""
     from unskew.splits.diagnosis import duplicate_user_kernels as kernels
 
-    some = counts[counts > 0].astype(np.float64)
-    grid = np.unique(np.geomspace(1.0, min(float(sizes.max()), some.size - 0.5), 30))
-    known = np.empty(grid.size)
-    kernels.draws_for(some, float(some.sum()), grid, known)
-    return np.interp(sizes, grid, known)
+    positive = counts[counts > 0].astype(np.float64)
+    grid = np.unique(np.geomspace(1.0, min(float(sizes.max()), positive.size - 0.5), 30))
+    numbers = np.empty(grid.size)
+    kernels.draws_for(positive, float(positive.sum()), grid, numbers)
+    return np.interp(sizes, grid, numbers)
 
 
 def _close(candidates: I32, sizes: I64, train: Ratings, test: Ratings) -> I64:
@@ -202,10 +202,10 @@ def _close(candidates: I32, sizes: I64, train: Ratings, test: Ratings) -> I64:
     in_test, in_train = sizes.T
     copy = np.diff(train.start)[candidates[:, 0]]
     of_test = np.diff(test.start)[candidates[:, 1]]
-    whole = of_test + np.diff(train.start)[candidates[:, 1]]
-    both = in_test + in_train
-    similar = np.maximum(in_test / (copy + of_test - in_test), both / (copy + whole - both))
-    enough = (similar >= SIMILAR) & (both >= COPY_ITEMS)
+    of_all = of_test + np.diff(train.start)[candidates[:, 1]]
+    in_all = in_test + in_train
+    similar = np.maximum(in_test / (copy + of_test - in_test), in_all / (copy + of_all - in_all))
+    enough = (similar >= SIMILAR) & (in_all >= COPY_ITEMS)
     rows = np.flatnonzero(enough)
     order = np.argsort(-similar[rows], kind="stable")[:MOST_CANDIDATES]
     return np.sort(rows[order])
@@ -223,11 +223,11 @@ def _candidates(train: Ratings, test: Ratings) -> I32:
     )
     left, of_test, of_all = _keys(_hashes(train, test), train, test, chosen)
     copies = np.flatnonzero(chosen[0]).astype(np.int32)
-    users = np.concatenate([np.flatnonzero(one) for one in chosen[1:]]).astype(np.int32)
+    users = np.concatenate([np.flatnonzero(mask) for mask in chosen[1:]]).astype(np.int32)
     right = np.hstack([of_test, of_all])
     pairs = [kernels.meet(left[band], right[band], CROWD) for band in range(BANDS)]
-    a = np.concatenate([copies[one] for one, _ in pairs])
-    b = np.concatenate([users[other] for _, other in pairs])
+    a = np.concatenate([copies[index] for index, _ in pairs])
+    b = np.concatenate([users[index] for _, index in pairs])
     code = np.unique((a.astype(np.int64) << 32 | b)[a != b])
     return np.ascontiguousarray(np.column_stack([code >> 32, code & 0xFFFFFFFF]).astype(np.int32))
 
@@ -254,19 +254,19 @@ def _keys(
     """
     from unskew.splits.diagnosis import duplicate_user_kernels as kernels
 
-    users, wanted = chosen[0].size, frozen(chosen[0] | chosen[1] | chosen[2])
+    users, in_any = chosen[0].size, frozen(chosen[0] | chosen[1] | chosen[2])
     keys = tuple(np.empty((BANDS, int(mask.sum())), np.uint64) for mask in chosen)
     places = [np.append(0, np.cumsum(mask)) for mask in chosen]
 
     def fill(low: int) -> None:
         high = min(low + _USERS, users)
         signatures = [np.full((high - low, BANDS * WIDTH), _NEVER) for _ in range(2)]
-        for part, least in zip((train, test), signatures, strict=True):
-            kernels.lower_signatures(low, wanted, part.start, part.item, table, least)
+        for part, signature in zip((train, test), signatures, strict=True):
+            kernels.lower_signatures(low, in_any, part.start, part.item, table, signature)
         signatures.append(np.minimum(*signatures))
-        for least, mask, place, out in zip(signatures, chosen, places, keys, strict=True):
+        for signature, mask, before, out in zip(signatures, chosen, places, keys, strict=True):
             rows = np.flatnonzero(mask[low:high])
-            kernels.band_keys(least, rows, WIDTH, int(place[low]), out)
+            kernels.band_keys(signature, rows, WIDTH, int(before[low]), out)
 
     for _ in map_blocks(fill, range(0, users, _USERS), size=len(train)):
         pass
@@ -278,8 +278,8 @@ PAIR, VALUE, TIME = 1, 2, 4
 """Bits of a match: the pair, its value, its time."""
 
 
-def matches(ratings: Ratings, other: Ratings) -> U8:
-    """Mark rows whose pair is in `other` too, with bits for an equal value and an equal time."""
+def matches(ratings: Ratings, others: Ratings) -> U8:
+    """Mark rows whose pair is in `others` too, with bits for an equal value and an equal time."""
     from unskew.splits.diagnosis import kernels
 
     return kernels.matched(
@@ -287,19 +287,19 @@ def matches(ratings: Ratings, other: Ratings) -> U8:
         ratings.item,
         times_of(ratings),
         ratings.value,
-        other.start,
-        other.item,
-        times_of(other),
-        other.value,
+        others.start,
+        others.item,
+        times_of(others),
+        others.value,
     )
 
 
 def _of(parts: SplitParts) -> U8:
     """Match the test part with training, once."""
-    known = vars(parts).get("_matches")
-    if known is None:
-        known = vars(parts)["_matches"] = matches(parts.test, parts.train)
-    result: U8 = known
+    mark = vars(parts).get("_matches")
+    if mark is None:
+        mark = vars(parts)["_matches"] = matches(parts.test, parts.train)
+    result: U8 = mark
     return result
 
 
@@ -363,4 +363,4 @@ def repeats(parts: SplitParts) -> Reading:
     sentence = f"Training has {percent(share)} of the test pairs too, at another time."
     if not timed:
         sentence = f"Training has {percent(share)} of the test pairs too, with another value."
-    return shown(share, sentence, {"rows": number})
+    return fact(share, sentence, {"rows": number})

@@ -10,7 +10,7 @@ import numpy as np
 from unskew.arrays import I64
 from unskew.data.steps import Step
 from unskew.report.text import counted
-from unskew.splits.diagnosis.check import Reading, days, listed, percent, rule, shown, unknown
+from unskew.splits.diagnosis.check import Reading, days, fact, listed, percent, rule, unknown
 from unskew.splits.diagnosis.parts import DAY, NEVER, NO_TIME, Log, SplitParts, mean_of
 from unskew.splits.diagnosis.thresholds import CUT_OFF_SURPRISE, LEAK_SHARE
 from unskew.splits.diagnosis.time_checks import target_places
@@ -24,7 +24,7 @@ def sizes(parts: SplitParts) -> Reading:
     """Count rows, users and items of the parts."""
     train, test, of = len(parts.train), len(parts.test), parts.counts
     share = test / (train + test)
-    held = {
+    counts = {
         "train_rows": train,
         "test_rows": test,
         "train_users": of.train_users,
@@ -35,14 +35,14 @@ def sizes(parts: SplitParts) -> Reading:
         "test_sequence": test / of.test_users,
         "train_density": train / (of.train_users * of.train_items),
         "test_density": test / (of.test_users * of.test_items),
-        **{f"{name}_rows": len(one) for name, one in parts.validation.items()},
+        **{f"{name}_rows": len(part) for name, part in parts.validation.items()},
     }
     sentence = (
-        f"{train:,} training rows of {held['train_users']:,} users and {held['train_items']:,} "
-        f"items, {test:,} test rows of {held['test_users']:,} users and {held['test_items']:,} "
-        f"items; {held['train_sequence']:.1f} and {held['test_sequence']:.1f} rows per user."
+        f"{train:,} training rows of {counts['train_users']:,} users and {counts['train_items']:,} "
+        f"items, {test:,} test rows of {counts['test_users']:,} users and {counts['test_items']:,} "
+        f"items; {counts['train_sequence']:.1f} and {counts['test_sequence']:.1f} rows per user."
     )
-    return shown(share, sentence, held)
+    return fact(share, sentence, counts)
 
 
 @rule("test-size", "Test users", unit="number")
@@ -56,7 +56,7 @@ def test_size(parts: SplitParts) -> Reading:
         "5%)."
     )
     counts = {"smallest_difference_in_deviations": smallest}
-    return shown(float(users), sentence, counts, f"{users:,} (can tell {smallest:.2f} sd)")
+    return fact(float(users), sentence, counts, f"{users:,} (can tell {smallest:.2f} sd)")
 
 
 @rule("cold-users", "Cold users")
@@ -70,7 +70,7 @@ def cold_users(parts: SplitParts) -> Reading:
         f"have {of_rows} of the test rows."
     )
     short = f"{percent(share)} ({of_rows} of rows)"
-    return shown(share, sentence, {"users": counts.cold_users, "rows": cold}, short)
+    return fact(share, sentence, {"users": counts.cold_users, "rows": cold}, short)
 
 
 @rule("cold-items", "Cold items")
@@ -90,7 +90,7 @@ def cold_items(parts: SplitParts) -> Reading:
         counts["new_items"] = new
         sentence += f" {counted(new, 'of them is', 'of them are')} born in the test period."
     short = f"{percent(share)} ({of_rows} of rows)"
-    return shown(share, sentence, counts, short)
+    return fact(share, sentence, counts, short)
 
 
 @rule("time-frame", "Time frame", unit="days", needs_time=True)
@@ -99,14 +99,14 @@ def time_frame(parts: SplitParts) -> Reading:
     texts: list[str] = []
     counts: dict[str, int | float | str | None] = {}
     for name, time in (("training", parts.train_time), ("test", parts.test_time)):
-        low, high = (int(one) for one in (time.min(), time.max()))
+        low, high = (int(bound) for bound in (time.min(), time.max()))
         texts.append(f"{name} {_date(low)} to {_date(high)} ({days((high - low) / DAY)})")
         counts |= {f"{name}_first": _date(low), f"{name}_last": _date(high)}
-    whole = max(parts.train_time.max(), parts.test_time.max()) - min(
+    span = max(parts.train_time.max(), parts.test_time.max()) - min(
         parts.train_time.min(), parts.test_time.min()
     )
     sentence = f"{texts[0][0].upper()}{texts[0][1:]}, {texts[1]}."
-    return shown(float(whole) / DAY, sentence, counts)
+    return fact(float(span) / DAY, sentence, counts)
 
 
 def _date(micros: int) -> str:
@@ -116,20 +116,20 @@ def _date(micros: int) -> str:
 @rule("temporal-shift", "From last input to first target", unit="days", needs_time=True)
 def temporal_shift(parts: SplitParts) -> Reading:
     """Measure how long it is from a user's last training row to the first test row."""
-    at, log = parts.user_times, parts.log
-    both = (at.train_last > -NEVER) & (at.test_first < NEVER)
-    if not both.any() or log.history is None or not log.history.gaps.size:
+    times, log = parts.user_times, parts.log
+    in_both = (times.train_last > -NEVER) & (times.test_first < NEVER)
+    if not in_both.any() or log.history is None or not log.history.gaps.size:
         return unknown("No user has rows in both parts.")
     if parts.is_mixed:
         return unknown("Training and test cover the same time.")
-    shift = float(np.median(at.test_first[both] - at.train_last[both])) / DAY
+    shift = float(np.median(times.test_first[in_both] - times.train_last[in_both])) / DAY
     usual = float(np.median(log.history.gaps)) / DAY
     sentence = (
         f"A median of {days(shift)} passes between a user's last training row and first test row; "
         f"between neighbouring rows of a user it is {days(usual)}."
     )
-    counts = {"users": int(both.sum()), "median_gap_days": usual}
-    return shown(shift, sentence, counts, f"{days(shift)} (usual gap {days(usual)})")
+    counts = {"users": int(in_both.sum()), "median_gap_days": usual}
+    return fact(shift, sentence, counts, f"{days(shift)} (usual gap {days(usual)})")
 
 
 @rule("positional-shift", "Place of targets", needs_time=True)
@@ -138,12 +138,12 @@ def positional_shift(parts: SplitParts) -> Reading:
     _, _, users, places, rows = target_places(parts)
     if not rows:
         return unknown("No user has rows in both parts.")
-    place = places / rows
+    position = places / rows
     sentence = (
-        f"Test rows of {counted(users, 'user')} with training rows stand at {percent(place)} of "
+        f"Test rows of {counted(users, 'user')} with training rows stand at {percent(position)} of "
         "the way from the first to the last row of their user, on average; a random row at 50%."
     )
-    return shown(place, sentence, {"rows": rows})
+    return fact(position, sentence, {"rows": rows})
 
 
 # The log
@@ -161,7 +161,7 @@ def collisions(parts: SplitParts) -> Reading:
         f"{percent(share)} of the rows have the same time stamp as another row of their user: "
         f"their order is unknown. Stamps are exact to {unit}."
     )
-    return shown(share, sentence, {"rows": log.history.tied})
+    return fact(share, sentence, {"rows": log.history.tied})
 
 
 @rule("log-repeats", "Repeats in the log", of_log=True)
@@ -176,7 +176,7 @@ def log_repeats(parts: SplitParts) -> Reading:
         f"{percent(at_once)} that of the event before."
     )
     counts = {"repeats": log.history.repeats, "consecutive": log.history.consecutive}
-    return shown(share, sentence, counts)
+    return fact(share, sentence, counts)
 
 
 @rule("rhythm", "Between rows of a user", unit="days", of_log=True)
@@ -190,7 +190,7 @@ def rhythm(parts: SplitParts) -> Reading:
         f"{days(mean)} on average, median {days(median)}; "
         f"{counted(log.history.sessions, 'session')} of {len(log) / log.history.sessions:.1f} rows."
     )
-    return shown(mean, sentence, {"median_days": median, "sessions": log.history.sessions})
+    return fact(mean, sentence, {"median_days": median, "sessions": log.history.sessions})
 
 
 @rule("lifetimes", "Lifetime of users", unit="days", of_log=True)
@@ -201,19 +201,19 @@ def lifetimes(parts: SplitParts) -> Reading:
         return unknown(NO_TIME)
     users, items = _user_lives(log), _item_lives(log)
     counts = {"mean_user_days": mean_of(users) / DAY, "mean_item_days": mean_of(items) / DAY}
-    whole = (int(log.time.max()) - int(log.time.min())) / DAY
+    span = (int(log.time.max()) - int(log.time.min())) / DAY
     sentence = (
         f"From first to last row {days(counts['mean_user_days'])} for users and "
-        f"{days(counts['mean_item_days'])} for items on average; the log lasts {days(whole)}."
+        f"{days(counts['mean_item_days'])} for items on average; the log lasts {days(span)}."
     )
     short = f"{days(counts['mean_user_days'])} (items {days(counts['mean_item_days'])})"
-    return shown(counts["mean_user_days"], sentence, {**counts, "log_days": whole}, short)
+    return fact(counts["mean_user_days"], sentence, {**counts, "log_days": span}, short)
 
 
 def _user_lives(log: Log) -> I64:
     assert log.time is not None
-    some = np.flatnonzero(np.diff(log.start))
-    return log.time[log.start[some + 1] - 1] - log.time[log.start[some]]
+    active = np.flatnonzero(np.diff(log.start))
+    return log.time[log.start[active + 1] - 1] - log.time[log.start[active]]
 
 
 def _item_lives(log: Log) -> I64:
@@ -275,8 +275,8 @@ def _all_steps(parts: SplitParts) -> set[str]:
 
 
 def _settings(step: Step) -> str:
-    given = {key: value for key, value in step.settings.items() if value is not None}
-    return ", ".join(f"{key}={value}" for key, value in given.items())
+    settings = {key: value for key, value in step.settings.items() if value is not None}
+    return ", ".join(f"{key}={value}" for key, value in settings.items())
 
 
 @rule(
@@ -292,7 +292,7 @@ def _settings(step: Step) -> str:
 def cut_off(parts: SplitParts) -> Reading:
     """Look whether users or items with few rows, test rows included, seem to be removed."""
     counts: dict[str, int | float | str | None] = {}
-    texts, least, total = [], 0, 0.0
+    texts, smallest, total = [], 0, 0.0
     for name, trained, everything in _all_counts(parts):
         k, expected = truncation(everything)
         below = int(np.count_nonzero((trained > 0) & (trained < k)))
@@ -300,7 +300,7 @@ def cut_off(parts: SplitParts) -> Reading:
         counts |= {f"smallest_{name}_count": k, f"{name}_surprise": surprise}
         total += surprise
         if surprise >= 1.0:
-            least = max(least, k)
+            smallest = max(smallest, k)
             texts.append(
                 f"no {name} has fewer than {k:,} rows over all parts, and {below:,} have fewer in "
                 "training"
@@ -308,7 +308,7 @@ def cut_off(parts: SplitParts) -> Reading:
     if total < CUT_OFF_SURPRISE:
         return Reading("ok", 0.0, "Numbers of rows do not look cut off at a least number.", counts)
     sentence = f"{listed(texts)}: test rows may have decided who stays."
-    return Reading("look", float(least), sentence[0].upper() + sentence[1:], counts)
+    return Reading("look", float(smallest), sentence[0].upper() + sentence[1:], counts)
 
 
 def _all_counts(parts: SplitParts) -> Iterator[tuple[str, I64, I64]]:

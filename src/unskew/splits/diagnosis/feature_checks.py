@@ -38,9 +38,9 @@ class Sums(NamedTuple):
             return self.values
         return np.divide(self.values, self.rows, out=np.zeros(self.rows.size), where=self.rows > 0)
 
-    def plus(self, other: Sums) -> Sums:
+    def plus(self, sums: Sums) -> Sums:
         """Return both together."""
-        return Sums(self.rows + other.rows, self.values + other.values)
+        return Sums(self.rows + sums.rows, self.values + sums.values)
 
 
 class FeatureFit(NamedTuple):
@@ -77,7 +77,7 @@ class FeatureFit(NamedTuple):
 def features(parts: SplitParts) -> Reading:
     """Look for columns of items or users that hold counts or means with test rows."""
     columns = _columns(parts)
-    numeric = {name: one for name, one in columns.items() if one is not None}
+    numeric = {name: column for name, column in columns.items() if column is not None}
     if not numeric:
         what = "no column of numbers" if columns else "no further column"
         return unknown(f"The ratings have {what} beside user, item, rating and time.")
@@ -86,14 +86,14 @@ def features(parts: SplitParts) -> Reading:
         fits += _fits(parts, name, column)
     counts: dict[str, int | float | str | None] = {
         "columns": len(numeric),
-        "compared": len({one.column for one in fits}),
+        "compared": len({fit.column for fit in fits}),
     }
     leaks: dict[str, FeatureFit] = {}
-    for one in sorted(fits, key=lambda fit: fit.misfit):
-        if one.is_leak:
-            leaks.setdefault(one.column, one)
+    for candidate in sorted(fits, key=lambda fit: fit.misfit):
+        if candidate.is_leak:
+            leaks.setdefault(candidate.column, candidate)
     if leaks:
-        texts = [f"{one.column!r} follows {one.statistic}" for one in leaks.values()]
+        texts = [f"{leak.column!r} follows {leak.statistic}" for leak in leaks.values()]
         worst = next(iter(leaks.values()))
         counts |= {"misfit": worst.misfit, "misfit_without_test": worst.without}
         sentence = f"{listed(texts)}, not those of training alone."
@@ -117,13 +117,13 @@ class Column(NamedTuple):
 
 def _columns(parts: SplitParts) -> dict[str, Column | None]:
     """Return the further columns of both parts, and of the log; None if they hold no numbers."""
-    both = [parts.train, parts.test]
+    pair = [parts.train, parts.test]
     result: dict[str, Column | None] = {}
     for name in parts.train.tags:
         if name in parts.test.tags:
-            values = [_floats(part.tags[name]) for part in both]
+            values = [_floats(part.tags[name]) for part in pair]
             result[name] = _column(
-                [part.user for part in both], [part.item for part in both], values
+                [part.user for part in pair], [part.item for part in pair], values
             )
     log = parts.log.source
     for name in () if log is None else log.tags:
@@ -148,8 +148,8 @@ def _log_column(parts: SplitParts, log: Events | Ratings, name: str) -> Column |
 
 
 def _column(user: list[I32], item: list[I32], values: list[F64 | None]) -> Column | None:
-    known = [one for one in values if one is not None]
-    return Column(user, item, known) if len(known) == len(values) else None
+    numbers = [value for value in values if value is not None]
+    return Column(user, item, numbers) if len(numbers) == len(values) else None
 
 
 def _floats(column: pl.Series) -> F64 | None:
@@ -178,18 +178,18 @@ def _fits(parts: SplitParts, name: str, column: Column) -> Iterator[FeatureFit]:
             kernels.constant_values(frozen(code), frozen(value), constant) for code, value in rows
         ):
             continue
-        known = np.flatnonzero(np.isfinite(constant) & (tested > 0))
-        if known.size < FEATURE_ENTRIES or np.ptp(constant[known]) == 0:
+        entries = np.flatnonzero(np.isfinite(constant) & (tested > 0))
+        if entries.size < FEATURE_ENTRIES or np.ptp(constant[entries]) == 0:
             continue
-        known = known[:: -(-known.size // MOST_ENTRIES)]
-        yield from _compare(parts, name, of, constant[known], known)
+        entries = entries[:: -(-entries.size // MOST_ENTRIES)]
+        yield from _compare(parts, name, of, constant[entries], entries)
 
 
 def _compare(
-    parts: SplitParts, name: str, of: str, column: F64, known: I64
+    parts: SplitParts, name: str, of: str, column: F64, entries: I64
 ) -> Iterator[FeatureFit]:
     """Compare with training alone, with training and the test up to some moments, and the test."""
-    train, *steps = _sums(parts, of, known)
+    train, *steps = _sums(parts, of, entries)
     ranked = ranks(column)
     for statistic in (ROWS,) if parts.test.implicit else (ROWS, "sum", "mean"):
         without = _misfit(ranked, train.of(statistic))
@@ -204,7 +204,7 @@ def _compare(
         yield FeatureFit(name, of, what, _misfit(ranked, test.of(statistic)), without)
 
 
-def _sums(parts: SplitParts, of: str, known: I64) -> list[Sums]:
+def _sums(parts: SplitParts, of: str, entries: I64) -> list[Sums]:
     """Return sums of training, and of each step of the test; one step without time stamps."""
     size = len(parts.train.items if of == "item" else parts.train.users)
     step = np.zeros(len(parts.test), np.int64)
@@ -217,16 +217,16 @@ def _sums(parts: SplitParts, of: str, known: I64) -> list[Sums]:
         *((parts.test, step == number) for number in range(int(step.max()) + 1)),
     ):
         code, value = (part.item if of == "item" else part.user)[rows], part.value[rows]
-        number = np.bincount(code, minlength=size)[known].astype(np.float64)
-        values = np.bincount(code, value, minlength=size)[known].astype(np.float64)
+        number = np.bincount(code, minlength=size)[entries].astype(np.float64)
+        values = np.bincount(code, value, minlength=size)[entries].astype(np.float64)
         result.append(Sums(number, values))
     return result
 
 
-def _misfit(ranked: F64, other: F64) -> float:
+def _misfit(ranked: F64, values: F64) -> float:
     """Return 1 - |rank correlation|; 1 where one of them is constant."""
     deviation = ranked - ranked.mean()
-    against = ranks(other)
+    against = ranks(values)
     against -= against.mean()
     scale = float(deviation @ deviation) * float(against @ against)
     return 1.0 if scale == 0 else max(0.0, 1.0 - abs(float(deviation @ against)) / scale**0.5)
@@ -234,6 +234,6 @@ def _misfit(ranked: F64, other: F64) -> float:
 
 def ranks(values: F64) -> F64:
     """Return ranks; equal values share the mean of theirs."""
-    _, place, number = np.unique(values, return_inverse=True, return_counts=True)
+    _, index, number = np.unique(values, return_inverse=True, return_counts=True)
     last = np.cumsum(number)
-    return (last - (number - 1) / 2.0)[place]
+    return (last - (number - 1) / 2.0)[index]

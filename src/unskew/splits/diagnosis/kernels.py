@@ -128,16 +128,16 @@ def history(
     sessions there are.
     """
     seen = np.full(items, -1, np.int32)
-    tied, again, repeats, sessions, at = 0, 0, 0, 0, 0
+    tied, again, repeats, sessions, position = 0, 0, 0, 0, 0
     for u in range(start.size - 1):
         size = 0
         for i in range(start[u], start[u + 1]):
             if i > start[u]:
-                gaps[at] = time[i] - time[i - 1]
-                tied += gaps[at] == 0
+                gaps[position] = time[i] - time[i - 1]
+                tied += gaps[position] == 0
                 again += item[i] == item[i - 1]
-                at += 1
-            if i == start[u] or gaps[at - 1] > gap:
+                position += 1
+            if i == start[u] or gaps[position - 1] > gap:
                 sessions += 1
                 size = 0
             size += 1

@@ -13,7 +13,7 @@ from unskew.data.groups import grouped_order
 from unskew.engine.rng import draw, key_of
 from unskew.report.charts import BLUE, GREEN, GREY, INK, VERMILION, Figure, as_figure
 from unskew.report.text import counted, number
-from unskew.splits.diagnosis.check import Reading, days, percent, rule, shown, unknown
+from unskew.splits.diagnosis.check import Reading, days, fact, percent, rule, unknown
 from unskew.splits.diagnosis.parts import DAY, Log, Rows, SplitParts, calendar_of, starts, times_of
 
 DRIFT_DRAWS = 20
@@ -74,10 +74,10 @@ def distance(
         draws,
         _alone(early[0], late[0], size[0]),
     )
-    drawn = result[1:][np.isfinite(result[1:])]
-    if not drawn.size:
+    sample = result[1:][np.isfinite(result[1:])]
+    if not sample.size:
         return Distance(float(result[0]), float("nan"), float("nan"))
-    return Distance(float(result[0]), float(drawn.mean()), float(drawn.max()))
+    return Distance(float(result[0]), float(sample.mean()), float(sample.max()))
 
 
 def some_users(users: int, rows: int, most_rows: int, salt: str) -> Mask | None:
@@ -98,7 +98,7 @@ def of_users(rows: Rows, users: Mask | None) -> tuple[I32, I32]:
 
 def _alone(early: I32, late: I32, users: int) -> float:
     """Return the share of users with rows on the late side alone, among those on one side."""
-    first, then = (np.bincount(one, minlength=users) > 0 for one in (early, late))
+    first, then = (np.bincount(side, minlength=users) > 0 for side in (early, late))
     only = int(np.count_nonzero(then & ~first)), int(np.count_nonzero(first & ~then))
     return only[0] / max(sum(only), 1)
 
@@ -126,7 +126,7 @@ def popularity_drift(parts: SplitParts) -> Reading:
         "late_training_rows": int(late.user.size),
     }
     short = f"{percent(result.value)} (by chance {percent(result.chance)})"
-    return shown(result.value, sentence, counts, short)
+    return fact(result.value, sentence, counts, short)
 
 
 @rule("rating-drift", "Drift of ratings", unit="value", needs_time=True)
@@ -139,16 +139,16 @@ def rating_drift(parts: SplitParts) -> Reading:
     users = len(parts.train.users)
     difference, error = mean_shift(parts.late_training, parts.test_rows, users)
     low, high = difference - 1.96 * error, difference + 1.96 * error
-    shift, ends = (
+    shift, limits = (
         number(difference, 3, signed=True),
-        [number(one, 3, signed=True) for one in (low, high)],
+        [number(limit, 3, signed=True) for limit in (low, high)],
     )
     sentence = (
         f"The mean test rating differs by {shift} from that of late training (95% interval "
-        f"{ends[0]} to {ends[1]}, users drawn)."
+        f"{limits[0]} to {limits[1]}, users drawn)."
     )
     counts = {"low": low, "high": high, "standard_error": error}
-    return shown(difference, sentence, counts, f"{shift} ± {1.96 * error:.3f}")
+    return fact(difference, sentence, counts, f"{shift} ± {1.96 * error:.3f}")
 
 
 def mean_shift(early: Rows, late: Rows, users: int) -> tuple[float, float]:
@@ -169,16 +169,18 @@ def activity_drift(parts: SplitParts) -> Reading:
     if parts.is_mixed:
         return unknown(MIXED)
     late, test = parts.late_training, parts.test_rows
-    spans = [max((int(one.max()) - int(one.min())) / DAY, 1 / 24) for one in (late.time, test.time)]
+    spans = [
+        max((int(time.max()) - int(time.min())) / DAY, 1 / 24) for time in (late.time, test.time)
+    ]
     rates = [late.user.size / spans[0], test.user.size / spans[1]]
-    users = [int(np.count_nonzero(np.bincount(one.user))) for one in (late, test)]
+    users = [int(np.count_nonzero(np.bincount(part.user))) for part in (late, test)]
     sentence = (
         f"{rates[0]:,.1f} rows a day of {counted(users[0], 'user')} in late training "
         f"({days(spans[0])}), {rates[1]:,.1f} of {counted(users[1], 'user')} in the test "
         f"({days(spans[1])})."
     )
     counts = {"late_training_per_day": rates[0], "test_per_day": rates[1]}
-    return shown(rates[1] / rates[0], sentence, counts)
+    return fact(rates[1] / rates[0], sentence, counts)
 
 
 @rule("seasonality", "Weekdays and hours", unit="ratio", needs_time=True)
@@ -189,10 +191,10 @@ def seasonality(parts: SplitParts) -> Reading:
     counts: dict[str, int | float | str | None] = {"test_weeks": weeks}
     if np.isnan(per_day).any() or per_day.min() == 0:
         sentence = f"A weekday has no row; the test lasts {weeks:.1f} weeks."
-        return shown(None, sentence, counts, f"test of {weeks:.1f} weeks")
+        return fact(None, sentence, counts, f"test of {weeks:.1f} weeks")
     ratio = float(per_day.max() / per_day.min())
     busiest, calmest = WEEKDAYS[int(per_day.argmax())], WEEKDAYS[int(per_day.argmin())]
-    train, test = (calendar_of(one).weekdays for one in (parts.train_time, parts.test_time))
+    train, test = (calendar_of(time).weekdays for time in (parts.train_time, parts.test_time))
     shift = float(0.5 * np.abs(test / test.sum() - train / train.sum()).sum())
     sentence = (
         f"{busiest} has {ratio:.2f} times the rows of {calmest}; the test covers {weeks:.1f} "
@@ -204,7 +206,7 @@ def seasonality(parts: SplitParts) -> Reading:
         hours = parts.log.calendar.hours
         counts["busiest_hour_utc"] = int(hours.argmax())
         counts["share_of_busiest_hour"] = float(hours.max() / hours.sum())
-    return shown(ratio, sentence, {**counts, "weekday_shift": shift}, short)
+    return fact(ratio, sentence, {**counts, "weekday_shift": shift}, short)
 
 
 def weekday_rates(log: Log) -> F64:
@@ -252,15 +254,17 @@ def rows_over_time(parts: SplitParts) -> RowsOverTime | None:
     if not parts.has_time or parts.log.time is None:
         return None
     times = {"training": parts.train_time, "test": parts.test_time}
-    times |= {name: times_of(one) for name, one in parts.validation.items() if one.time is not None}
-    spans = {name: (int(one.min()), int(one.max())) for name, one in times.items() if one.size}
-    ends = [int(end) for end in parts.log.ordered_time[[0, -1]]]
-    low, high = min(ends[0], *(one[0] for one in spans.values())), ends[1]
-    high = max(high, *(one[1] for one in spans.values()))
+    times |= {
+        name: times_of(part) for name, part in parts.validation.items() if part.time is not None
+    }
+    spans = {name: (int(time.min()), int(time.max())) for name, time in times.items() if time.size}
+    bounds = [int(end) for end in parts.log.ordered_time[[0, -1]]]
+    low, high = min(bounds[0], *(span[0] for span in spans.values())), bounds[1]
+    high = max(high, *(span[1] for span in spans.values()))
     width = max(-(-(high - low + 1) // BINS), 1)
     rows = {
-        name: np.bincount((one - low) // width, minlength=BINS)[:BINS]
-        for name, one in times.items()
+        name: np.bincount((time - low) // width, minlength=BINS)[:BINS]
+        for name, time in times.items()
     }
     return RowsOverTime(parts.split.label, low + width * np.arange(BINS + 1), rows, spans)
 
@@ -348,13 +352,13 @@ def _windows(timelines: Sequence[RowsOverTime]) -> Figure:
     """Draw a bar from the first to the last row of each part of each split."""
     import altair as alt
 
-    parts = list(dict.fromkeys(part for one in timelines for part in one.spans))
+    parts = list(dict.fromkeys(part for timeline in timelines for part in timeline.spans))
     rows = [
-        {"split": one.label, "part": part, "from": _moment(low), "to": _moment(high)}
-        for one in timelines
-        for part, (low, high) in one.spans.items()
+        {"split": timeline.label, "part": part, "from": _moment(low), "to": _moment(high)}
+        for timeline in timelines
+        for part, (low, high) in timeline.spans.items()
     ]
-    labels = list(dict.fromkeys(one.label for one in timelines))
+    labels = list(dict.fromkeys(timeline.label for timeline in timelines))
     chart = (
         alt.Chart(alt.NamedData(name="rows"), width=620, height=alt.Step(22))
         .mark_bar(opacity=0.75, height=9)
@@ -382,12 +386,12 @@ def drift(periods: Sequence[DriftPeriod]) -> Figure:
     import altair as alt
 
     label = periods[-1].label
-    shown = [one for one in periods if one.label == label]
+    last_periods = [period for period in periods if period.label == label]
     kinds = {"measured": VERMILION, "expected without drift": GREY}
     rows = [
-        {"from": _moment((one.first + one.last) // 2), "kind": kind, "distance": value}
-        for one in shown
-        for kind, value in zip(kinds, (one.distance.value, one.distance.chance), strict=True)
+        {"from": _moment((period.first + period.last) // 2), "kind": kind, "distance": value}
+        for period in last_periods
+        for kind, value in zip(kinds, (period.distance.value, period.distance.chance), strict=True)
         if np.isfinite(value)
     ]
     color = alt.Color("kind:N").scale(domain=list(kinds), range=list(kinds.values()))

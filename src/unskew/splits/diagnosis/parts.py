@@ -111,11 +111,11 @@ class Log:
         start = starts(np.bincount(codes, minlength=len(data.users)))
         order = grouped_order(codes, start)
         stamps: I64 | None = None
-        if all(one is not None for one in time):
+        if all(column is not None for column in time):
             moments: I64 = np.concatenate(time)[order]  # type: ignore[arg-type]
             if not in_time:
-                within, _ = sort_groups(start, frozen(moments), frozen(np.zeros(0, np.int64)))
-                order, moments = order[within], moments[within]
+                positions, _ = sort_groups(start, frozen(moments), frozen(np.zeros(0, np.int64)))
+                order, moments = order[positions], moments[positions]
             stamps = moments
         return cls(
             users=data.users,
@@ -316,8 +316,8 @@ class SplitParts:
             births = log.births.copy()
         else:
             births = np.full(len(self.train.items), NEVER)
-            place = places_in(self.train.items, log.items)
-            births[place >= 0] = log.births[place[place >= 0]]
+            position = places_in(self.train.items, log.items)
+            births[position >= 0] = log.births[position[position >= 0]]
         for part in (self.train, self.test):
             kernels.lower_births(part.item, times_of(part), births)
         return births
@@ -336,8 +336,8 @@ class SplitParts:
     @cached_property
     def late_training(self) -> Rows:
         """The last training rows, about as many as there are test rows."""
-        at = len(self.train) - min(len(self.test), len(self.train))
-        late = self.train_time >= np.partition(self.train_time, at)[at]
+        first = len(self.train) - min(len(self.test), len(self.train))
+        late = self.train_time >= np.partition(self.train_time, first)[first]
         train = self.train
         return Rows(train.user[late], train.item[late], train.value[late], self.train_time[late])
 
@@ -350,7 +350,7 @@ class SplitParts:
 
 def validation_of(split: Split) -> dict[str, Ratings]:
     """Return the validation parts of a split, by name."""
-    return {name: one for name, one in split.judgments.items() if name.lower() in VALIDATION}
+    return {name: part for name, part in split.judgments.items() if name.lower() in VALIDATION}
 
 
 def times_of(ratings: Ratings) -> I64:
@@ -366,8 +366,8 @@ def starts(counts: I64) -> I64:
 
 def places_in(ids: Ids, others: Ids) -> I32:
     """Return for each id its number among others; -1 where it is not one of them."""
-    whole, (table, other_table) = Ids.union(ids, others)
-    back = np.full(len(whole), -1, np.int32)
+    union, (table, other_table) = Ids.union(ids, others)
+    back = np.full(len(union), -1, np.int32)
     back[other_table] = np.arange(len(others), dtype=np.int32)
     return back[table]
 

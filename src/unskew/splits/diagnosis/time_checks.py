@@ -146,20 +146,20 @@ def target_places(parts: SplitParts) -> tuple[int, int, int, float, int]:
     """Return where test rows stand among the rows of their users; see the kernel."""
     from unskew.splits.diagnosis import kernels
 
-    known = vars(parts).get("_target_places")
-    if known is None:
-        at = parts.user_times
-        known = kernels.targets_in_time(
+    places = vars(parts).get("_target_places")
+    if places is None:
+        times = parts.user_times
+        places = kernels.targets_in_time(
             parts.test.start,
             parts.test_time,
             parts.train.start,
             parts.train_time,
-            at.train_last,
-            at.test_first,
+            times.train_last,
+            times.test_first,
             GAP,
         )
-        vars(parts)["_target_places"] = known
-    result: tuple[int, int, int, float, int] = known
+        vars(parts)["_target_places"] = places
+    result: tuple[int, int, int, float, int] = places
     return result
 
 
@@ -178,12 +178,12 @@ def validation(parts: SplitParts) -> Reading:
     if not parts.validation:
         return unknown("The split has no validation part.")
     later, copies, shared, trained = 0.0, 0, 0, 0.0
-    for one in parts.validation.values():
-        both, exact = _in_both(parts, one)
-        shared, copies = shared + both, copies + exact
-        if parts.has_time and one.time is not None:
-            later = max(later, mean_later(times_of(one), parts.sorted_test_time))
-            trained = max(trained, mean_later(parts.train_time, np.sort(one.time)))
+    for part in parts.validation.values():
+        pairs, exact = _in_both(parts, part)
+        shared, copies = shared + pairs, copies + exact
+        if parts.has_time and part.time is not None:
+            later = max(later, mean_later(times_of(part), parts.sorted_test_time))
+            trained = max(trained, mean_later(parts.train_time, np.sort(part.time)))
     rows = len(parts.test)
     counts = {
         "validation_rows": sum(map(len, parts.validation.values())),
@@ -214,11 +214,11 @@ def _badness(light: str) -> int:
     return ("leak", "look", "ok").index(light)
 
 
-def _in_both(parts: SplitParts, other: object) -> tuple[int, int]:
+def _in_both(parts: SplitParts, part: object) -> tuple[int, int]:
     """Count test pairs that another part has, and those with the same time and value."""
     from unskew.splits.diagnosis.duplicate_users import matches
 
-    mark = matches(parts.test, other)  # type: ignore[arg-type]
+    mark = matches(parts.test, part)  # type: ignore[arg-type]
     timed = parts.has_time
     exact = mark == 7 if timed else mark == 3
     return int(np.count_nonzero(mark)), int(np.count_nonzero(exact))
@@ -298,10 +298,10 @@ def _sittings(log: Log, counts: Counts) -> list[str]:
     """Look whether users give all their rows at once."""
     assert log.history is not None
     rows = log.user_counts
-    many = rows >= SITTING_ROWS
-    if not many.any() or log.resolution > 60_000_000:
+    active = rows >= SITTING_ROWS
+    if not active.any() or log.resolution > 60_000_000:
         return []
-    share = float(np.median(log.history.largest[many] / rows[many]))
+    share = float(np.median(log.history.largest[active] / rows[active]))
     counts["median_share_of_largest_session"] = share
     if share < ONE_SITTING:
         return []

@@ -28,7 +28,7 @@ from unskew.splits.time.time_parts import (
     warmth,
 )
 from unskew.splits.time.timeline import TIES, TimeAxis, a_duration, check_cut
-from unskew.splits.time.windows import check_passes
+from unskew.splits.time.windows import time_axis
 
 PICKS = (*ONE, "next")
 
@@ -138,8 +138,7 @@ class Sessions(Splitter):
 
     def make_splits(self, ratings: Any, seed: int) -> Iterator[Split]:
         """Make the split."""
-        line = TimeAxis.of(ratings, self.name, self.repeats)
-        check_passes(self, line)
+        line = time_axis(self, ratings)
         sittings = Sittings.of(line, duration(self.pause, "pause"))
         cut, late, ties = self._cut(sittings)
         rows = self._rows(line, sittings, cut, late)
@@ -197,17 +196,17 @@ class Sessions(Splitter):
         """Choose targets; return them over all rows, and what was counted."""
         long = sittings.size[sittings.session] >= self.least
         inner = sittings.step > 1 if self.pick == "next" else np.ones(len(line), np.bool_)
-        asked = np.flatnonzero(rows.test & long)
+        candidates = np.flatnonzero(rows.test & long)
         picked = pick_rows(
             line,
-            asked,
-            sittings.session[asked],
+            candidates,
+            sittings.session[candidates],
             pick=self.pick,
             seen=self.seen,
             seed=seed,
         )
         target = np.zeros(len(line), np.bool_)
-        target[asked[picked.target]] = True
+        target[candidates[picked.target]] = True
         target &= inner
         tested = np.unique(sittings.session[rows.test])
         with_target = np.unique(sittings.session[target])
@@ -220,8 +219,8 @@ class Sessions(Splitter):
             "left_out_torn": torn,
             "left_out_seen": picked.seen,
         }
-        rest = int(np.count_nonzero(rows.test)) - counts["targets"] - picked.seen
-        counts["left_out_pick"] = rest
+        left_out = int(np.count_nonzero(rows.test)) - counts["targets"] - picked.seen
+        counts["left_out_pick"] = left_out
         if picked.ties is not None:
             counts["sessions_with_ties_at_pick"] = picked.ties
         return Picked(target, picked.seen, picked.ties), counts
@@ -232,7 +231,9 @@ class Sessions(Splitter):
         """Return the events of both parts; what is torn stands among those of the test part."""
         logs = {}
         for part, mask in (("train", rows.train), ("test", rows.test | rows.torn)):
-            at = np.flatnonzero(mask)
-            target = picked.target[at] if part == "test" else None
-            logs[part] = tagged(line.log(at), sittings.step[at], sittings.session[at], target)
+            positions = np.flatnonzero(mask)
+            target = picked.target[positions] if part == "test" else None
+            logs[part] = tagged(
+                line.log(positions), sittings.step[positions], sittings.session[positions], target
+            )
         return logs

@@ -117,7 +117,9 @@ class Temporal(Splitter):
     def describe(self) -> dict[str, Any]:
         """Return the settings for a card; those that came later only where they are set."""
         later = {
-            one.name: one.default for one in fields(self) if one.name in self.draw_omit_default
+            field.name: field.default
+            for field in fields(self)
+            if field.name in self.draw_omit_default
         }
         card = super().describe()
         return {key: value for key, value in card.items() if later.get(key, ...) != value}
@@ -153,18 +155,18 @@ class Temporal(Splitter):
             start = line.edge_of_share(self.test, self.ties)
         else:
             start = line.edge_at(moment(self.at), self.ties)
-        test, cut = Span(start.place, len(line)), self._apart(line, start)
+        test, cut = Span(start.row, len(line)), self._apart(line, start)
         facts: dict[str, Any] = {"cut": start.text, "ties_at_cut": start.ties}
         validation, between = None, 0
         if self.has_validation:
             begin = self._begin_validation(line, start)
-            part = Span(begin.place, max(cut.place, begin.place))
+            part = Span(begin.row, max(cut.row, begin.row))
             facts |= {"validation_cut": begin.text, "ties_at_validation_cut": begin.ties}
             cut, between = self._apart(line, begin), part.size
             validation = JudgedRows(part)
         if self.gap is not None:
             facts |= {"train_end": cut.text, "ties_at_train_end": cut.ties}
-        train = Span(0, cut.place)
+        train = Span(0, cut.row)
         return split_rows(
             self,
             line,
@@ -191,7 +193,7 @@ class Temporal(Splitter):
                 )
             return begin
         rows = _rows_of(len(line), self.validation)
-        return line.edge_before(max(start.place - rows, 0), self.ties)
+        return line.edge_before(max(start.row - rows, 0), self.ties)
 
     def _each_user(self, line: TimeAxis, rule: TargetRule) -> Split:
         """Cut the rows of each user on their own."""
@@ -205,9 +207,9 @@ class Temporal(Splitter):
         facts, validation, before = {"users_with_ties_at_cut": tied}, None, None
         train = ~test
         if self.validation is not None:
-            both = as_share("test", DEFAULT_TEST if self.test is None else self.test)
-            both += as_share(VALIDATION, self.validation)
-            late, tied = self._last_of_each(line, rows, both)
+            share = as_share("test", DEFAULT_TEST if self.test is None else self.test)
+            share += as_share(VALIDATION, self.validation)
+            late, tied = self._last_of_each(line, rows, share)
             facts["users_with_ties_at_validation_cut"] = tied
             train, before = ~late, np.flatnonzero(~test)
             validation = JudgedRows(np.flatnonzero(late & ~test))
@@ -244,16 +246,16 @@ class Temporal(Splitter):
 
 def _rows_of(rows: int, part: float | None) -> int:
     """Return a share of rows, rounded to the nearest whole number, half to even."""
-    wanted = as_share(VALIDATION, part)
-    return int(portion(np.array([rows]), wanted, "half-even")[0])
+    share = as_share(VALIDATION, part)
+    return int(portion(np.array([rows]), share, "half-even")[0])
 
 
 def cut_in_time(
-    time: I64, test: float | None, at: str | datetime | float | None, ties: str
+    time: I64, test: float | None, start: str | datetime | float | None, ties: str
 ) -> tuple[Mask, dict[str, Any]]:
     """Mark what comes after one cut; return the facts of the cut too."""
-    if at is not None:
-        cut, tied = moment(at), True
+    if start is not None:
+        cut, tied = moment(start), True
     else:
         part = as_share("test", DEFAULT_TEST if test is None else test)
         first = time.size - int(portion(np.array([time.size]), part, "half-even")[0])
@@ -262,10 +264,7 @@ def cut_in_time(
         around = np.partition(time, [first - 1, first])
         cut, tied = int(around[first]), bool(around[first - 1] == around[first])
     after = time > cut if tied and ties == "train" else time >= cut
-    facts = {
-        "cut": written(cut),
-        "ties_at_cut": int(np.count_nonzero(time == cut)) if tied else 0,
-    }
+    facts = {"cut": written(cut), "ties_at_cut": int(np.count_nonzero(time == cut)) if tied else 0}
     return after, facts
 
 

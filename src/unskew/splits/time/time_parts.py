@@ -41,13 +41,7 @@ class Picked:
 
 
 def pick_rows(
-    line: TimeAxis,
-    places: I64,
-    group: I64,
-    *,
-    pick: str,
-    seen: str,
-    seed: int,
+    line: TimeAxis, places: I64, group: I64, *, pick: str, seen: str, seed: int
 ) -> Picked:
     """Say which rows are targets.
 
@@ -86,10 +80,10 @@ def _one_of_each(line: TimeAxis, places: I64, group: I64, pick: str, seed: int) 
     groups = int(codes.max(initial=-1)) + 1
     start, grouped = group_starts(frozen(codes), groups)
     by_group = np.arange(places.size) if grouped else grouped_order(codes, start)
-    at = places[by_group]
-    time = line.time[at]
+    rows = places[by_group]
+    time = line.time[rows]
     key = {"first": time, "last": -time, "random": np.zeros_like(time)}[pick]
-    order, _ = sort_groups(frozen(start), frozen(key), _hashes(line, at, seed))
+    order, _ = sort_groups(frozen(start), frozen(key), _hashes(line, rows, seed))
     mark, size = np.zeros(places.size, np.uint8), frozen(np.ones(groups, np.int64))
     kernels.mark_first(frozen(start), frozen(by_group[order]), size, mark)
     ties = kernels.count_tied(frozen(start), frozen(order), frozen(key), size)
@@ -127,7 +121,7 @@ def tagged(
 ) -> Events:
     """Return a log with what each event is in its sequence."""
     columns = {SESSION: session, STEP: step, TARGET: target}
-    more = {name: pl.Series(name, one) for name, one in columns.items() if one is not None}
+    more = {name: pl.Series(name, column) for name, column in columns.items() if column is not None}
     return replace(log, tags={**log.tags, **more})
 
 
@@ -170,7 +164,7 @@ class _TimePart:
     """Rows (ratings or events) that it was made of."""
     seen: int
     """Rows left out because their pair was met before."""
-    known: Ratings | None
+    earlier: Ratings | None
     """What was met before and is not in training."""
     picked: Picked | None = None
 
@@ -237,9 +231,9 @@ def split_rows(
         left_out=len(line) - size_of(train) - tested.rows,
         judgments={key: part.ratings for key, part in parts.items() if key != "test"},
     )
-    known = {key: part.known for key, part in parts.items() if part.known}
+    earlier = {key: part.earlier for key, part in parts.items() if part.earlier}
     logs = {} if tested.picked is None else _logs(line, train, test.rows, tested.picked)
-    return replace(split, known=known, logs=logs)
+    return replace(split, known=earlier, logs=logs)
 
 
 def size_of(rows: Rows) -> int:
@@ -265,27 +259,29 @@ def _part(
     history = trained
     if isinstance(part.rows, Span):
         assert isinstance(train, Span)
-        known = line.known(train, part.rows.first)
+        earlier = line.earlier(train, part.rows.first)
     else:
-        known = None
+        earlier = None
         if part.before is not None:
             history, _ = line.ratings(part.before)
-            known = history.take(~shared_rows(history, trained))
+            earlier = history.take(~shared_rows(history, trained))
     if rule.pick != "all":
-        return _picked_part(line, part.rows, rule, known)
+        return _picked_part(line, part.rows, rule, earlier)
     size = size_of(part.rows)
     if rule.seen == "drop" and isinstance(part.rows, Span):
         ratings, rows = line.new_ratings(part.rows)
-        return _TimePart(ratings, rows, size - rows, known)
+        return _TimePart(ratings, rows, size - rows, earlier)
     ratings, events = line.ratings(part.rows)
     if events is None or rule.seen == "keep":
-        return _TimePart(ratings, size, 0, known)
+        return _TimePart(ratings, size, 0, earlier)
     again = shared_rows(ratings, history)
     seen = int(events[again].sum())
-    return _TimePart(ratings.take(~again), size - seen, seen, known)
+    return _TimePart(ratings.take(~again), size - seen, seen, earlier)
 
 
-def _picked_part(line: TimeAxis, rows: Rows, rule: TargetRule, known: Ratings | None) -> _TimePart:
+def _picked_part(
+    line: TimeAxis, rows: Rows, rule: TargetRule, earlier: Ratings | None
+) -> _TimePart:
     places = places_of(rows)
     picked = pick_rows(
         line,
@@ -296,7 +292,7 @@ def _picked_part(line: TimeAxis, rows: Rows, rule: TargetRule, known: Ratings | 
         seed=rule.seed,
     )
     ratings, _ = line.ratings(places[picked.target])
-    return _TimePart(ratings, int(np.count_nonzero(picked.target)), picked.seen, known, picked)
+    return _TimePart(ratings, int(np.count_nonzero(picked.target)), picked.seen, earlier, picked)
 
 
 def _row_counts(line: TimeAxis, train: Rows, parts: Mapping[str, _TimePart]) -> dict[str, int]:

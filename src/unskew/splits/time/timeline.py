@@ -44,14 +44,14 @@ Rows = Span | I64
 """Rows by their places in order of time: a span, or places that rise."""
 
 
-def check_cut(splitter: Any, share: str = "test", at: str = "at") -> None:
+def check_cut(splitter: Any, share: str = "test", instant: str = "at") -> None:
     """Refuse a share of rows together with a moment, and a moment that cannot be read."""
-    part, when = getattr(splitter, share), getattr(splitter, at)
+    part, when = getattr(splitter, share), getattr(splitter, instant)
     if when is None:
         return
-    moment(when, at)
+    moment(when, instant)
     if part is not None:
-        raise SettingError(f"give either a share ({share}={part}) or a moment ({at}={when})")
+        raise SettingError(f"give either a share ({share}={part}) or a moment ({instant}={when})")
 
 
 def as_index(rows: Rows) -> slice | I64:
@@ -67,7 +67,7 @@ def places_of(rows: Rows) -> I64:
 class Edge(NamedTuple):
     """A cut between two rows in order of time."""
 
-    place: int
+    row: int
     """Rows before it."""
     moment: int
     """Microseconds since 1970."""
@@ -138,22 +138,22 @@ class TimeAxis:
     @cached_property
     def tick(self) -> int:
         """How fine the time stamps are, in microseconds: a day, a second, or less."""
-        return next(one for one in _TICKS if not (self.time[:1000] % one).any()
-                    and not (self.time % one).any())  # fmt: skip
+        return next(tick for tick in _TICKS if not (self.time[:1000] % tick).any()
+                    and not (self.time % tick).any())  # fmt: skip
 
     def edge_at(self, moment: int, ties: str) -> Edge:
         """Cut at a moment: rows at it come after the cut (`test`) or before it (`train`)."""
         low, high = (int(np.searchsorted(self.time, moment, side)) for side in ("left", "right"))
         return Edge(high if ties == "train" else low, moment, high - low)
 
-    def edge_before(self, place: int, ties: str) -> Edge:
+    def edge_before(self, position: int, ties: str) -> Edge:
         """Cut before a row; where the row before it has the same time, all of that time move."""
-        if place >= len(self):
+        if position >= len(self):
             return self.last_edge(ties)
-        moment = int(self.time[place])
-        if place > 0 and int(self.time[place - 1]) == moment:
+        moment = int(self.time[position])
+        if position > 0 and int(self.time[position - 1]) == moment:
             return self.edge_at(moment, ties)
-        return Edge(place, moment, 0)
+        return Edge(position, moment, 0)
 
     def last_edge(self, ties: str) -> Edge:
         """Cut after the last row; rows at the moment of a cut come after it (`test`) or before."""
@@ -190,7 +190,7 @@ class TimeAxis:
             return self.data.pair_order.is_first[places]
         return np.ones(places.size, np.bool_)
 
-    def known(self, train: Span, last: int) -> Ratings | None:
+    def earlier(self, train: Span, last: int) -> Ratings | None:
         """Return the pairs that occur before a place and not in a span; None where there are none.
 
         Parameters
@@ -203,11 +203,11 @@ class TimeAxis:
         if train.first == 0 and train.last >= last:
             return None
         if isinstance(self.data, Events):
-            known = self.data.ratings_outside(last, *train)
+            pairs = self.data.ratings_outside(last, *train)
         else:
             places = np.append(np.arange(train.first), np.arange(train.last, last))
-            known = self.ratings(places)[0]
-        return known if len(known) else None
+            pairs = self.ratings(places)[0]
+        return pairs if len(pairs) else None
 
     def log(self, rows: Rows) -> Events:
         """Return some rows as an event log."""

@@ -49,7 +49,7 @@ class Window(NamedTuple):
     @property
     def span(self) -> Span:
         """Its rows."""
-        return Span(self.start.place, self.end.place)
+        return Span(self.start.row, self.end.row)
 
 
 @dataclass(frozen=True)
@@ -127,7 +127,7 @@ class Windows(Splitter):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        check_cut(self, at="start")
+        check_cut(self, instant="start")
         if self.length is None and self.step is not None:
             raise SettingError(
                 f"step={self.step!r} needs length=…: windows of equal numbers of rows follow each "
@@ -147,36 +147,31 @@ class Windows(Splitter):
 
     def count(self, ratings: Any, seed: int = 0) -> int:
         """Return how many splits there are."""
-        known = self.known_count()
-        return len(self._windows(self._line(ratings))) if known is None else known
+        number = self.known_count()
+        return len(self._windows(time_axis(self, ratings))) if number is None else number
 
     def make_splits(self, ratings: Any, seed: int) -> Iterator[Split]:
         """Make the windows one by one."""
-        line = self._line(ratings)
+        line = time_axis(self, ratings)
         windows = self._windows(line)
-        for place in range(len(windows)):
-            yield self._split(line, windows, place, seed)
+        for index in range(len(windows)):
+            yield self._split(line, windows, index, seed)
 
     def make_one(self, ratings: Any, number: int, seed: int) -> Split | None:
         """Make one window alone."""
-        line = self._line(ratings)
+        line = time_axis(self, ratings)
         windows = self._windows(line)
         return self._split(line, windows, number, seed) if number < len(windows) else None
-
-    def _line(self, ratings: Any) -> TimeAxis:
-        line = TimeAxis.of(ratings, self.name, self.repeats)
-        check_passes(self, line)
-        return line
 
     def _windows(self, line: TimeAxis) -> list[Window]:
         """Return the windows that have rows."""
         windows = self._by_rows(line) if self.length is None else self._by_length(line)
-        full = [one for one in windows if one.span.size]
+        full = [window for window in windows if window.span.size]
         if len(full) < len(windows) and self.empty == "error":
-            one = next(one for one in windows if not one.span.size)
+            blank = next(window for window in windows if not window.span.size)
             raise DataError(
-                f"{self.name}: there is no row in window {one.number}, from {one.start.text} to "
-                f"{one.end.text}; the log lasts from {written(int(line.time[0]))} to "
+                f"{self.name}: there is no row in window {blank.number}, from {blank.start.text} "
+                f"to {blank.end.text}; the log lasts from {written(int(line.time[0]))} to "
                 f"{written(line.end)}. Ask for longer or fewer windows, or leave such windows out "
                 "with ",
                 Spelling("empty='skip'", "--empty skip"),
@@ -186,7 +181,7 @@ class Windows(Splitter):
     def _by_rows(self, line: TimeAxis) -> list[Window]:
         """Cut what windows cover into equal numbers of rows."""
         number = self.number or DEFAULT_NUMBER
-        first = self._first(line).place
+        first = self._first(line).row
         rows = len(line) - first
         edges = [line.edge_before(first + rows * k // number, self.ties) for k in range(number)]
         edges = [self._first(line), *edges[1:], line.last_edge(self.ties)]
@@ -212,14 +207,14 @@ class Windows(Splitter):
             number = self._room(end - first, length, step)
         if not number or first <= int(line.time[0]):
             lasts = lasting(line.end - int(line.time[0]))
-            asked = f"{counted(number or 1, 'window')} of {lasting(length)}"
+            request = f"{counted(number or 1, 'window')} of {lasting(length)}"
             if number and number > 1:
-                asked += f", one every {lasting(step)},"
-            asked += f" with training before {'them' if number and number > 1 else 'it'}"
+                request += f", one every {lasting(step)},"
+            request += f" with training before {'them' if number and number > 1 else 'it'}"
             raise DataError(
-                f"{self.name}: {asked} would begin at {written(first)}, but the log lasts {lasts}, "
-                f"from {written(int(line.time[0]))} to {written(line.end)}; ask for shorter or "
-                "fewer windows"
+                f"{self.name}: {request} would begin at {written(first)}, but the log lasts "
+                f"{lasts}, from {written(int(line.time[0]))} to {written(line.end)}; ask for "
+                "shorter or fewer windows"
             )
         starts = [first + k * step for k in range(number)]
         return [
@@ -227,13 +222,13 @@ class Windows(Splitter):
             for k, begin in enumerate(starts)
         ]
 
-    def _room(self, rest: int, length: int, step: int) -> int:
+    def _room(self, remainder: int, length: int, step: int) -> int:
         """Return how many windows fit; the last one may end a little after the log."""
-        least = -int(-COVERED * length // 1)
-        return 0 if rest < least else (rest - least) // step + 1
+        minimum = -int(-COVERED * length // 1)
+        return 0 if remainder < minimum else (remainder - minimum) // step + 1
 
-    def _split(self, line: TimeAxis, windows: Sequence[Window], place: int, seed: int) -> Split:
-        window = windows[place]
+    def _split(self, line: TimeAxis, windows: Sequence[Window], index: int, seed: int) -> Split:
+        window = windows[index]
         start, end = window.start, window.end
         label = f"window{window.number}"
         train, facts = training_before(
@@ -256,8 +251,8 @@ class Windows(Splitter):
         if self.length is not None:
             lasted = min(end.moment, line.last_edge(self.ties).moment) - start.moment
             facts["covered"] = round(lasted / duration(self.length), 6)
-        if self.step is not None and place:
-            shared = windows[place - 1].end.place - start.place
+        if self.step is not None and index:
+            shared = windows[index - 1].end.row - start.row
             facts["rows_in_previous_window"] = max(shared, 0)
         skipped = windows[-1].number - len(windows)
         if skipped:
@@ -274,10 +269,12 @@ class Windows(Splitter):
         )
 
 
-def check_passes(protocol: Splitter, line: TimeAxis) -> None:
-    """Refuse data in which no time passes."""
+def time_axis(protocol: Any, ratings: Any) -> TimeAxis:
+    """Lay data along time; refuse data in which no time passes."""
+    line = TimeAxis.of(ratings, protocol.name, protocol.repeats)
     if not len(line) or line.time[0] == line.time[-1]:
         raise DataError(f"{protocol.name}: {time_hint(line.time)}")
+    return line
 
 
 def training_before(
@@ -310,7 +307,7 @@ def training_before(
     cut = line.edge_at(start.moment - apart, ties) if apart else start
     facts: dict[str, Any] = {"cut": cut.text, "ties_at_cut": cut.ties}
     if train_length is None:
-        return Span(0, cut.place), facts
+        return Span(0, cut.row), facts
     lasts = duration(train_length, "train_length")
     first = line.edge_at(cut.moment - lasts, ties)
     begin = int(line.time[0])
@@ -320,7 +317,7 @@ def training_before(
             f"{first.text}, but the log begins at {written(begin)}: parts of different length "
             "cannot be compared. Shorten train_length, or test later"
         )
-    return Span(first.place, cut.place), {"train_start": first.text, **facts}
+    return Span(first.row, cut.row), {"train_start": first.text, **facts}
 
 
 DEFAULT_AGES = 4
@@ -404,7 +401,7 @@ class ModelAges(Splitter):
 
     def make_splits(self, ratings: Any, seed: int) -> Iterator[Split]:
         """Make the splits one by one, the youngest first."""
-        line, judged = self._line(ratings), None
+        line, judged = time_axis(self, ratings), None
         for number in range(len(self._ages())):
             split = self._split(line, number, seed, judged)
             judged = split.judged
@@ -414,12 +411,7 @@ class ModelAges(Splitter):
         """Make the split of one age alone."""
         if number >= len(self._ages()):
             return None
-        return self._split(self._line(ratings), number, seed, None)
-
-    def _line(self, ratings: Any) -> TimeAxis:
-        line = TimeAxis.of(ratings, self.name, self.repeats)
-        check_passes(self, line)
-        return line
+        return self._split(time_axis(self, ratings), number, seed, None)
 
     def _ages(self) -> list[int]:
         if self.ages is not None:
@@ -453,7 +445,7 @@ class ModelAges(Splitter):
         if judged is None:
             judged = self._warm(line, [span for span, _ in parts])
         age, (train, facts) = ages[number], parts[number]
-        test = Span(start.place, end.place)
+        test = Span(start.row, end.row)
         split = split_rows(
             self,
             line,

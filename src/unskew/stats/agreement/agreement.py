@@ -87,7 +87,9 @@ class Agreement(Result):
             `tau_b`, `tau_ap` (columns are the reference) or `rbo`.
         """
         matrix = self.matrix(measure)
-        columns = {name: _nullable(matrix[:, at]) for at, name in enumerate(self.conditions)}
+        columns = {
+            name: _nullable(matrix[:, column]) for column, name in enumerate(self.conditions)
+        }
         return pl.DataFrame({"condition": self.conditions, **columns})
 
     def matrix(self, measure: str = "tau_b") -> F64:
@@ -132,11 +134,15 @@ class Agreement(Result):
         under `a`, negative under `b`. The widest disagreement comes first, measured by the smaller
         of both differences, each relative to the spread of its condition.
         """
-        i, j = (self.conditions.index(choose("condition", one, self.conditions)) for one in (a, b))
+        i, j = (
+            self.conditions.index(choose("condition", name, self.conditions)) for name in (a, b)
+        )
         rows: list[tuple[str, str, float, float, float]] = []
         for x, y in _swapped(self.values[i], self.values[j]):
-            gaps = [float(self.values[at, x] - self.values[at, y]) for at in (i, j)]
-            ranges = [float(np.ptp(self.values[at])) for at in (i, j)]
+            gaps = [
+                float(self.values[condition, x] - self.values[condition, y]) for condition in (i, j)
+            ]
+            ranges = [float(np.ptp(self.values[condition])) for condition in (i, j)]
             width = min(abs(gap) / span for gap, span in zip(gaps, ranges, strict=True))
             rows.append((self.systems[x], self.systems[y], gaps[0], gaps[1], width))
         rows.sort(key=lambda row: -row[4])
@@ -159,8 +165,8 @@ class Agreement(Result):
             x=alt.X("column:N").sort(names).axis(orient="top", labelAngle=-45, **bare),
             y=alt.Y("row:N").sort(names).axis(**bare),
         )
-        known = matrix[~np.isnan(matrix)]
-        worst = float(known.min(initial=1.0))
+        defined = matrix[~np.isnan(matrix)]
+        worst = float(defined.min(initial=1.0))
         scale = alt.Scale(domain=[worst, 1.0], scheme="blues")
         squares = cells.mark_rect().encode(color=alt.Color("value:Q", scale=scale, legend=None))
         middle = (worst + 1) / 2
@@ -177,11 +183,11 @@ class Agreement(Result):
         lines = [f"Kendall's τ_b of the orders of {len(self.systems)} systems"]
         upper = np.triu_indices(len(self.conditions), 1)
         taus = self.tau[upper]
-        known = taus[~np.isnan(taus)]
-        if known.size:
-            at = int(np.nanargmin(taus))
-            i, j = int(upper[0][at]), int(upper[1][at])
-            line = f"least: {self.conditions[i]} and {self.conditions[j]}, τ = {taus[at]:.2f}"
+        defined = taus[~np.isnan(taus)]
+        if defined.size:
+            position = int(np.nanargmin(taus))
+            i, j = int(upper[0][position]), int(upper[1][position])
+            line = f"least: {self.conditions[i]} and {self.conditions[j]}, τ = {taus[position]:.2f}"
             if not math.isnan(self.low[i, j]):
                 low, high = self.low[i, j], self.high[i, j]
                 line += f" ({100 * self.level:g} % over users: {low:.2f} to {high:.2f})"
@@ -261,9 +267,9 @@ def agreement(
         scores = scores if table is None else table
         sources, notes = conditions_of(scores, metrics)
         systems = sources[0].systems
-        named = tuple(one.name for one in sources)
-        values = np.array([one.means for one in sources])
-        negated = dict.fromkeys(one.label for one in sources if one.sign < 0)
+        named = tuple(source.name for source in sources)
+        values = np.array([source.means for source in sources])
+        negated = dict.fromkeys(source.label for source in sources if source.sign < 0)
         if negated:
             notes.append(
                 f"{', '.join(negated)}: lower is better, so values are negated before the systems "
@@ -273,7 +279,7 @@ def agreement(
     if len(named) < 2:
         raise SettingError(f"there is only one order ({named[0]}): give several metrics or designs")
     tau, p = _matrices(values, permutations, seed, threads)
-    least, most = _one_left_out(values)
+    lowest, highest = _one_left_out(values)
     low = high = np.full_like(tau, np.nan)
     if bootstrap and sources:
         low, high = _intervals(sources, bootstrap, level, seed, threads, progress)
@@ -285,8 +291,8 @@ def agreement(
         p=p,
         low=low,
         high=high,
-        least=least,
-        most=most,
+        least=lowest,
+        most=highest,
         level=level,
         bootstrap=bootstrap if sources else 0,
         permutations=permutations,
@@ -315,13 +321,13 @@ def _one_left_out(values: F64) -> tuple[F64, F64]:
     from unskew.stats import kernels
 
     count, systems = values.shape
-    least, most = np.full((count, count), np.inf), np.full((count, count), -np.inf)
+    lowest, highest = np.full((count, count), np.inf), np.full((count, count), -np.inf)
     for gone in range(systems if systems > 2 else 0):
         tau = kernels.tau_matrix(frozen(np.delete(values, gone, axis=1)))
-        least, most = np.fmin(least, tau), np.fmax(most, tau)
-    unknown = np.isinf(least)
-    least[unknown] = most[unknown] = np.nan
-    return least, most
+        lowest, highest = np.fmin(lowest, tau), np.fmax(highest, tau)
+    unknown = np.isinf(lowest)
+    lowest[unknown] = highest[unknown] = np.nan
+    return lowest, highest
 
 
 def _intervals(
@@ -337,7 +343,7 @@ def _intervals(
 
     count = len(sources)
     means = resampled(sources, draws, seed, threads, progress)
-    known = np.logical_not(np.logical_and.reduce(np.isnan(means), axis=(0, 2)))
+    is_known = np.logical_not(np.logical_and.reduce(np.isnan(means), axis=(0, 2)))
     upper = np.triu_indices(count)
     taus = np.empty((draws, upper[0].size))
 
@@ -349,7 +355,7 @@ def _intervals(
     out = []
     for share in ((1 - level) / 2, (1 + level) / 2):
         matrix = np.full((count, count), np.nan)
-        defined = ~np.isnan(taus).all(axis=0) & known[upper[0]] & known[upper[1]]
+        defined = ~np.isnan(taus).all(axis=0) & is_known[upper[0]] & is_known[upper[1]]
         edge = np.full(upper[0].size, np.nan)
         edge[defined] = np.nanquantile(taus[:, defined], share, axis=0)
         matrix[upper] = edge
@@ -397,34 +403,34 @@ def score_table(
         Draw users anew (with replacement) this often, instead of taking all once.
     """
     as_count("users", users, least=0)
-    several = isinstance(scores, Mapping) and named_sources(scores)
-    named: Mapping[str, Source] = scores if several else {"": scores}
+    is_named = isinstance(scores, Mapping) and named_sources(scores)
+    named: Mapping[str, Source] = scores if is_named else {"": scores}
     frames = []
     for name, source in named.items():
         conditions, _ = conditions_of(source, metrics)
         if users:
-            drawn = resampled(conditions, users, seed, threads, None)
+            draws = resampled(conditions, users, seed, threads, None)
         else:
-            drawn = np.array([[one.means for one in conditions]])
-        for at, one in enumerate(conditions):
-            if np.isnan(drawn[:, at]).any():
+            draws = np.array([[condition.means for condition in conditions]])
+        for index, condition in enumerate(conditions):
+            if np.isnan(draws[:, index]).any():
                 raise DataError(
-                    f"{one.label} has no value per user, so users=… cannot resample users"
+                    f"{condition.label} has no value per user, so users=… cannot resample users"
                 )
-            metric = known_metric(one.label)
+            metric = known_metric(condition.label)
             # `stability` knows on which side a metric is better by its name, if it is known.
-            sign = 1.0 if metric is None else one.sign
+            sign = 1.0 if metric is None else condition.sign
             frame = pl.DataFrame(
                 {
-                    "system": list(one.systems) * len(drawn),
-                    "score": (sign * drawn[:, at]).ravel(),
-                    "users": np.repeat(np.arange(len(drawn)), len(one.systems)),
+                    "system": list(condition.systems) * len(draws),
+                    "score": (sign * draws[:, index]).ravel(),
+                    "users": np.repeat(np.arange(len(draws)), len(condition.systems)),
                 }
             )
-            family = one.label if metric is None else str(metric.family)
+            family = condition.label if metric is None else str(metric.family)
             cutoff = pl.lit(None if metric is None else metric.cutoff, pl.Int64)
             frame = frame.with_columns(pl.lit(family).alias("metric"), cutoff.alias("cutoff"))
-            if several:
+            if is_named:
                 frame = frame.with_columns(pl.lit(name).alias(factor))
             frames.append(frame if users else frame.drop("users"))
     if not frames:

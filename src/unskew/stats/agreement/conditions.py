@@ -54,8 +54,8 @@ def _from_table(
     plain = {plain_name(name): name for name in reversed(frame.columns)}
     key = plain.get("system", plain.get("metric", plain.get("condition", frame.columns[0])))
     names = tuple(str(name) for name in frame[key])
-    turned = plain_name(key) in ("metric", "condition")
-    what = "condition" if turned else "system"
+    is_transposed = plain_name(key) in ("metric", "condition")
+    what = "condition" if is_transposed else "system"
     if frame[key].dtype.is_float():
         raise DataError(
             f"column {key!r} holds numbers, where the {what}s should be named (the index of a "
@@ -69,17 +69,18 @@ def _from_table(
         )
     columns = tuple(name for name in frame.columns if name != key)
     values = np.array([_means(table, name) for name in columns])
-    if turned:
+    if is_transposed:
         values = values.T
-    systems, conditions = (columns, names) if turned else (names, columns)
-    several = [metrics] if isinstance(metrics, str) else metrics
-    wanted = conditions if several is None else tuple(several)
+    systems, conditions = (columns, names) if is_transposed else (names, columns)
+    labels = [metrics] if isinstance(metrics, str) else metrics
+    chosen = conditions if labels is None else tuple(labels)
     rows = [
-        conditions.index(choose(what if turned else "column", name, conditions)) for name in wanted
+        conditions.index(choose(what if is_transposed else "column", name, conditions))
+        for name in chosen
     ]
     values = values[rows]
-    _check_known(values, wanted, systems)
-    return systems, wanted, values
+    _check_known(values, chosen, systems)
+    return systems, chosen, values
 
 
 def _means(table: DataTable, name: str) -> F64:
@@ -91,14 +92,17 @@ def _means(table: DataTable, name: str) -> F64:
 
 def _check_known(values: F64, named: Sequence[str], systems: Sequence[str]) -> None:
     if np.isnan(values).any():
-        at, system = (int(index[0]) for index in np.nonzero(np.isnan(values)))
-        raise DataError(f"{named[at]}: {systems[system]} has no value (NaN): leave one of them out")
+        row, system = (int(index[0]) for index in np.nonzero(np.isnan(values)))
+        raise DataError(
+            f"{named[row]}: {systems[system]} has no value (NaN): leave one of them out"
+        )
 
 
 def named_sources(scores: Mapping[Any, Any]) -> bool:
     """Return whether a mapping holds several sources by name, and not the columns of one table."""
     return all(
-        is_evaluated(one) or isinstance(one, Mapping) or is_frame(one) for one in scores.values()
+        is_evaluated(score) or isinstance(score, Mapping) or is_frame(score)
+        for score in scores.values()
     )
 
 
@@ -109,21 +113,23 @@ def conditions_of(
     named = scores if isinstance(scores, Mapping) and named_sources(scores) else {"": scores}
     if not named:
         raise SettingError("no scores are given")
-    asked = [metrics] if isinstance(metrics, str) else metrics
+    requested = [metrics] if isinstance(metrics, str) else metrics
     conditions: list[Condition] = []
     notes: list[str] = []
-    for source, one in named.items():
-        both = paired(one)
-        notes += [f"{source}: {note}" if source else note for note in both.notes]
-        labels = list(both.order) if asked is None else [both.any_label(m) for m in asked]
+    for source, scored in named.items():
+        pairing = paired(scored)
+        notes += [f"{source}: {note}" if source else note for note in pairing.notes]
+        labels = (
+            list(pairing.order) if requested is None else [pairing.any_label(m) for m in requested]
+        )
         for label in dict.fromkeys(labels):
             name = " ".join(filter(None, [source, label if len(labels) > 1 or not source else ""]))
-            better = both.direction(label)
+            better = pairing.direction(label)
             if better == "neither":
                 notes.append(f"{label}: neither higher nor lower is better; ordered from high down")
             sign = -1.0 if better == "lower" else 1.0
-            values = [sign * mean for mean in both.means(label)]
-            conditions.append(Condition(name, both.systems, values, sign, both, label))
+            values = [sign * mean for mean in pairing.means(label)]
+            conditions.append(Condition(name, pairing.systems, values, sign, pairing, label))
     if not conditions:
         raise SettingError("no metrics are named; leave metrics out to take all there are")
     first = conditions[0].systems
@@ -142,8 +148,8 @@ def conditions_of(
 def _in_order_of(condition: Condition, systems: tuple[str, ...]) -> Condition:
     if condition.systems == systems:
         return condition
-    at = [condition.systems.index(name) for name in systems]
-    means = [condition.means[place] for place in at]
+    order = [condition.systems.index(name) for name in systems]
+    means = [condition.means[column] for column in order]
     return Condition(
         condition.name, systems, means, condition.sign, condition.paired, condition.label
     )
@@ -163,30 +169,30 @@ def resampled(
     from unskew.stats import kernels
 
     groups: dict[int, list[int]] = {}
-    for at, one in enumerate(sources):
-        groups.setdefault(id(one.paired), []).append(at)
-    several = [sources[members[0]].paired for members in groups.values()]
-    everyone, tables = Ids.union(*(both.users for both in several))
+    for index, source in enumerate(sources):
+        groups.setdefault(id(source.paired), []).append(index)
+    pairings = [sources[members[0]].paired for members in groups.values()]
+    everyone, tables = Ids.union(*(pairing.users for pairing in pairings))
     key = np.uint64(key_of(seed, "bootstrap"))
     systems = sources[0].systems
     out = np.full((draws, len(sources), len(systems)), np.nan)
-    for both, members, table in zip(several, groups.values(), tables, strict=True):
-        kept = [at for at in members if sources[at].label in both.metrics]
-        whole = table.size == len(everyone)
+    for pairing, members, table in zip(pairings, groups.values(), tables, strict=True):
+        usable = [index for index in members if sources[index].label in pairing.metrics]
+        is_complete = table.size == len(everyone)
 
-        def weigh(low: int, rows: F64, table: Any = table, whole: bool = whole) -> None:
-            if whole:
+        def weigh(low: int, rows: F64, table: Any = table, is_complete: bool = is_complete) -> None:
+            if is_complete:
                 kernels.resample(key, low, rows)
                 return
-            drawn = np.empty((len(rows), len(everyone)))
-            kernels.resample(key, low, drawn)
-            rows[:] = drawn[:, table]
+            counts = np.empty((len(rows), len(everyone)))
+            kernels.resample(key, low, counts)
+            rows[:] = counts[:, table]
 
-        labels = [sources[at].label for at in kept]
+        labels = [sources[index].label for index in usable]
         if not labels:
             continue
-        means = reweighted(both, labels, weigh, draws, threads, progress)
-        columns = [both.systems.index(name) for name in systems]
-        for place, at in enumerate(kept):
-            out[:, at] = sources[at].sign * means[:, place][:, columns]
+        means = reweighted(pairing, labels, weigh, draws, threads, progress)
+        columns = [pairing.systems.index(name) for name in systems]
+        for column, index in enumerate(usable):
+            out[:, index] = sources[index].sign * means[:, column][:, columns]
     return out

@@ -49,8 +49,8 @@ class DiscriminativePower(Result):
         Of unordered pairs the mean of both directions (two estimates of the same), of ordered ones
         both.
         """
-        both: F64 = self.p.reshape(-1, len(self.metrics)) if self.ordered else self.p.mean(axis=0)
-        return both
+        values: F64 = self.p.reshape(-1, len(self.metrics)) if self.ordered else self.p.mean(axis=0)
+        return values
 
     def table(self) -> pl.DataFrame:
         """Return a row per metric: DP, median p, significant pairs, their ratio, pairs.
@@ -87,22 +87,22 @@ class DiscriminativePower(Result):
         """Draw the p-value curves (valcarce2018 figure 8): the closer to the origin the better."""
         import altair as alt
 
-        wanted = list(self.metrics) if metrics is None else list(metrics)
-        for metric in wanted:
+        chosen = list(self.metrics) if metrics is None else list(metrics)
+        for metric in chosen:
             choose("metric", metric, self.metrics)
         falling = np.sort(self.values(), axis=0)[::-1]
-        most = max(POINTS // len(wanted), 2)
-        ranks = np.unique(np.linspace(0, len(falling) - 1, min(most, len(falling))).round())
+        points = max(POINTS // len(chosen), 2)
+        ranks = np.unique(np.linspace(0, len(falling) - 1, min(points, len(falling))).round())
         rows = [
-            {"metric": name, "rank": int(at) + 1, "p": float(falling[int(at), column])}
-            for name in wanted
+            {"metric": name, "rank": int(rank) + 1, "p": float(falling[int(rank), column])}
+            for name in chosen
             for column in [self.metrics.index(name)]
-            for at in ranks
+            for rank in ranks
         ]
         x = alt.X("rank:Q", title="pairs of systems, the largest p first").scale(nice=False)
         y = alt.Y("p:Q", title="p").scale(domain=[0, 1])
         chart = alt.Chart(alt.NamedData(name="rows"), width=520, height=280)
-        color = alt.Color("metric:N").scale(domain=wanted)
+        color = alt.Color("metric:N").scale(domain=chosen)
         line: alt.Chart = chart.mark_line().encode(x=x, y=y, color=color)
         return as_figure(line, "p-value curves", self.footer(), rows)
 
@@ -151,24 +151,24 @@ def discriminative_power(
     names = tuple(long["metric"].unique(maintain_order=True).to_list())
     systems = pl.concat([long["a"], long["b"]]).unique(maintain_order=True).to_list()
     check_two_systems(systems)
-    pairs = {pair: at for at, pair in enumerate(combinations(systems, 2))}
-    place = {name: at for at, name in enumerate(names)}
+    pairs = {pair: row for row, pair in enumerate(combinations(systems, 2))}
+    columns = {name: column for column, name in enumerate(names)}
     p = np.full((2, len(pairs), len(names)), np.nan)
     for name, a, b, value in long.iter_rows():
         if a == b:
             raise DataError(f"{name}: a pair of {a!r} with itself")
-        turned = (a, b) not in pairs
-        at = pairs[(b, a) if turned else (a, b)]
-        if not np.isnan(p[int(turned), at, place[name]]):
+        is_reversed = (a, b) not in pairs
+        row = pairs[(b, a) if is_reversed else (a, b)]
+        if not np.isnan(p[int(is_reversed), row, columns[name]]):
             raise DataError(f"{name}: the pair {a}, {b} occurs twice")
         if value is None or not 0 <= value <= 1:
             raise DataError(f"{name}: the p of {a} and {b} is not between 0 and 1: {value!r}")
-        p[int(turned), at, place[name]] = value
-    for one, other in ((0, 1), (1, 0)):
-        p[one] = np.where(np.isnan(p[one]), p[other], p[one])
+        p[int(is_reversed), row, columns[name]] = value
+    for side, opposite in ((0, 1), (1, 0)):
+        p[side] = np.where(np.isnan(p[side]), p[opposite], p[side])
     if np.isnan(p).any():
-        _, at, column = (int(index[0]) for index in np.nonzero(np.isnan(p)))
-        a, b = list(pairs)[at]
+        _, row, column = (int(index[0]) for index in np.nonzero(np.isnan(p)))
+        a, b = list(pairs)[row]
         raise DataError(f"{names[column]}: there is no p for {a} and {b}: all pairs are needed")
     return DiscriminativePower(names, tuple(pairs), p, alpha, ordered)
 
@@ -244,27 +244,29 @@ class SampleSize(Result):
 
     def detectable(self) -> F64:
         """Return metrics x pairs: the least difference that is found with the power asked for."""
-        free = self.users[:, None] - self._quantile() ** 2 / 2
-        least: F64 = (self._quantile() + NormalDist().inv_cdf(self.power)) * self.sd / np.sqrt(free)
-        return least
+        effective = self.users[:, None] - self._quantile() ** 2 / 2
+        smallest: F64 = (
+            (self._quantile() + NormalDist().inv_cdf(self.power)) * self.sd / np.sqrt(effective)
+        )
+        return smallest
 
     def needed(self) -> F64:
         """Return metrics x pairs: the users needed; infinite for a difference of 0."""
         gap = (
             np.abs(self.gap) if self.difference is None else np.full_like(self.gap, self.difference)
         )
-        both = self._quantile() + NormalDist().inv_cdf(self.power)
+        quantiles = self._quantile() + NormalDist().inv_cdf(self.power)
         with np.errstate(divide="ignore", invalid="ignore"):
             ratio = np.where(gap > 0, self.sd / gap, np.inf)
         # Less a hair, so that a whole number found in floating point is not rounded up.
-        users: F64 = np.ceil((both * ratio) ** 2 + self._quantile() ** 2 / 2 - 1e-9)
+        users: F64 = np.ceil((quantiles * ratio) ** 2 + self._quantile() ** 2 / 2 - 1e-9)
         return np.maximum(users, 2.0)
 
     def achieved(self) -> F64:
         """Return metrics x pairs: the power with which a difference as observed is found."""
         with np.errstate(divide="ignore", invalid="ignore"):
-            free = np.sqrt(self.users[:, None] - self._quantile() ** 2 / 2)
-            shift = np.where(self.gap == 0, 0.0, np.abs(self.gap) / self.sd * free)
+            effective = np.sqrt(self.users[:, None] - self._quantile() ** 2 / 2)
+            shift = np.where(self.gap == 0, 0.0, np.abs(self.gap) / self.sd * effective)
         normal = NormalDist()
         return np.array(
             [
@@ -307,16 +309,16 @@ class SampleSize(Result):
         powered (the share of pairs whose observed difference is at least what is detectable),
         needed (median users; null where no number would do).
         """
-        least = self.detectable()
+        smallest = self.detectable()
         needed = np.median(self.needed(), axis=1)
         return pl.DataFrame(
             {
                 "metric": self.metrics,
                 "users": self.users,
                 "sd": np.median(self.sd, axis=1),
-                "detectable": np.median(least, axis=1),
-                "hardest": least.max(axis=1),
-                "powered": ((np.abs(self.gap) >= least) & (self.gap != 0)).mean(axis=1),
+                "detectable": np.median(smallest, axis=1),
+                "hardest": smallest.max(axis=1),
+                "powered": ((np.abs(self.gap) >= smallest) & (self.gap != 0)).mean(axis=1),
                 "needed": [math.ceil(n) if n < MOST_USERS else None for n in needed.tolist()],
             },
             schema_overrides={"needed": pl.Int64},
@@ -326,11 +328,11 @@ class SampleSize(Result):
         return NormalDist().inv_cdf(1 - self.alpha / self.tests / 2)
 
     def _explanation(self) -> list[str]:
-        wanted = "the observed differences" if self.difference is None else f"{self.difference:g}"
+        target = "the observed differences" if self.difference is None else f"{self.difference:g}"
         shared = f" / {self.tests} (Bonferroni)" if self.tests > 1 else ""
         return [
             f"paired t test, two-sided, alpha {self.alpha:g}{shared}, power {self.power:g} "
-            f"(normal approximation with Guenther's correction); users needed for {wanted}"
+            f"(normal approximation with Guenther's correction); users needed for {target}"
         ]
 
     def _summary(self) -> str:
@@ -384,29 +386,29 @@ def sample_size(
     """
     from unskew.stats.pairing import all_pairs, sample
 
-    both = paired(scores)
-    check_two_systems(both.systems)
-    labels = chosen_metrics(both, metrics)
+    pairing = paired(scores)
+    check_two_systems(pairing.systems)
+    labels = chosen_metrics(pairing, metrics)
     check_power(power, alpha)
     choose("correction", correction, ("none", "bonferroni"))
     if difference is not None:
         check_difference(difference)
-    names = both.systems
+    names = pairing.systems
     pairs = tuple(combinations(names, 2))
     tests = len(pairs) if correction == "bonferroni" else 1
-    least = math.floor(NormalDist().inv_cdf(1 - alpha / tests / 2) ** 2 / 2) + 2
+    minimum = math.floor(NormalDist().inv_cdf(1 - alpha / tests / 2) ** 2 / 2) + 2
 
-    def one(label: str) -> tuple[F64, F64, int]:
-        values = both.complete(label)
-        if len(values) < least:
+    def pair_numbers(label: str) -> tuple[F64, F64, int]:
+        values = pairing.complete(label)
+        if len(values) < minimum:
             raise DataError(
                 f"{label}: {counted(len(values), 'user is', 'users are')} too few for "
-                f"alpha={alpha:g}: at least {least}"
+                f"alpha={alpha:g}: at least {minimum}"
             )
-        given = sample(values, all_pairs(len(names)), label, threads)
-        return given.difference, given.sd, given.users
+        pair_sample = sample(values, all_pairs(len(names)), label, threads)
+        return pair_sample.difference, pair_sample.sd, pair_sample.users
 
-    rows = [one(label) for label in labels]
+    rows = [pair_numbers(label) for label in labels]
     gap, sd, users = (np.array(column) for column in zip(*rows, strict=True))
     return SampleSize(
         metrics=tuple(labels),

@@ -127,13 +127,13 @@ class Robustness(Result):
         rows = []
         for m, metric in enumerate(self.metrics):
             means = [_spread(taus)["tau"] for taus in self.tau[m]]
-            known = [mean for mean in means if mean is not None]
+            defined = [mean for mean in means if mean is not None]
             rows.append(
                 {
                     "metric": metric,
-                    "tau": math.fsum(known) / len(known) if known else None,
-                    "least": min(known, default=None),
-                    "undefined": len(means) - len(known),
+                    "tau": math.fsum(defined) / len(defined) if defined else None,
+                    "least": min(defined, default=None),
+                    "undefined": len(means) - len(defined),
                 }
             )
         schema = {
@@ -156,13 +156,13 @@ class Robustness(Result):
                 "metric": metric,
                 "share": share,
                 "system": system,
-                "mean": float(self.means[m, s, :, at].mean()),
-                "sd": None if single else float(self.means[m, s, :, at].std(ddof=1)),
-                "full": float(self.full_means[m, at]),
+                "mean": float(self.means[m, s, :, column].mean()),
+                "sd": None if single else float(self.means[m, s, :, column].std(ddof=1)),
+                "full": float(self.full_means[m, column]),
             }
             for m, metric in enumerate(self.metrics)
             for s, share in enumerate(self.shares)
-            for at, system in enumerate(self.systems)
+            for column, system in enumerate(self.systems)
         ]
         return pl.DataFrame(rows, schema_overrides={"sd": pl.Float64}, infer_schema_length=None)
 
@@ -170,31 +170,31 @@ class Robustness(Result):
         """Draw the mean τ over the share that is kept, a line per metric."""
         import altair as alt
 
-        wanted = list(self.metrics) if metrics is None else list(metrics)
-        for metric in wanted:
+        chosen = list(self.metrics) if metrics is None else list(metrics)
+        for metric in chosen:
             choose("metric", metric, self.metrics)
-        table = self.table().filter(pl.col("metric").is_in(wanted) & pl.col("tau").is_not_null())
+        table = self.table().filter(pl.col("metric").is_in(chosen) & pl.col("tau").is_not_null())
         rows = table.select("metric", "share", "tau", "low", "high").to_dicts()
         x = alt.X("share:Q", title=KEPT[self.to])
         x = x.scale(reverse=True, zero=False).axis(format="%")
         y = alt.Y("tau:Q", title="Kendall's τ with the order on all data").scale(zero=False)
-        color = alt.Color("metric:N").scale(domain=wanted)
+        color = alt.Color("metric:N").scale(domain=chosen)
         chart = alt.Chart(alt.NamedData(name="rows"), width=520, height=280)
         line: alt.Chart = chart.mark_line(point=True).encode(x=x, y=y, color=color)
         return as_figure(line, f"Robustness to {self.to}", self.footer(), rows)
 
     def _explanation(self) -> list[str]:
         samples = self.tau.shape[2]
-        each = (
+        detail = (
             f"{counted(samples, 'sample')} per share" if samples > 1 else "one test set per share"
         )
-        least = int(self.users.min(initial=self.full["users"]))
+        fewest = int(self.users.min(initial=self.full["users"]))
         lines = [
-            f"τ_b of {counted(len(self.systems), 'system')} with their order on all data; {each}"
+            f"τ_b of {counted(len(self.systems), 'system')} with their order on all data; {detail}"
         ]
-        if self.to != "users" and least < self.full["users"]:
+        if self.to != "users" and fewest < self.full["users"]:
             lines.append(
-                f"users without remaining judgments are not averaged: at least {least:,} of "
+                f"users without remaining judgments are not averaged: at least {fewest:,} of "
                 f"{self.full['users']:,} remain"
             )
         undefined = int(np.isnan(self.tau).sum())
@@ -216,14 +216,14 @@ class Robustness(Result):
 
 def _spread(taus: F64) -> dict[str, float | None]:
     """Return mean and spread of the samples in which τ is defined."""
-    known = taus[~np.isnan(taus)]
+    defined = taus[~np.isnan(taus)]
     facts: dict[str, float | None] = {"tau": None, "sd": None, "low": None, "high": None}
-    if known.size:
-        facts["tau"] = math.fsum(known) / known.size
-        facts |= {"low": float(known.min()), "high": float(known.max())}
-    if known.size > 1:
-        facts["sd"] = float(known.std(ddof=1))
-    return {**facts, "samples": taus.size, "undefined": taus.size - known.size}
+    if defined.size:
+        facts["tau"] = math.fsum(defined) / defined.size
+        facts |= {"low": float(defined.min()), "high": float(defined.max())}
+    if defined.size > 1:
+        facts["sd"] = float(defined.std(ddof=1))
+    return {**facts, "samples": taus.size, "undefined": taus.size - defined.size}
 
 
 TASKS_PER_WORKER = 4
@@ -283,7 +283,10 @@ class SmallerTests:
         ]
 
     def _unpopular(self, part: range) -> list[SmallerTest]:
-        return [UnpopularTest(at - part.start, self.shares[at], self.judged.basis) for at in part]
+        return [
+            UnpopularTest(index - part.start, self.shares[index], self.judged.basis)
+            for index in part
+        ]
 
     def all_by(self, executor: Executor, progress: Progress | None) -> TestMeans:
         """Return the means of all smaller test sets."""
@@ -303,9 +306,9 @@ class SmallerTests:
                     progress(done, total)
         order, axis = [results[part] for part in parts], 1 if self.to == "sparsity" else 0
         return TestMeans(
-            np.concatenate([one.means for one in order], axis=axis),
-            np.concatenate([one.judgments for one in order], axis=axis),
-            np.concatenate([one.users for one in order], axis=axis),
+            np.concatenate([block.means for block in order], axis=axis),
+            np.concatenate([block.judgments for block in order], axis=axis),
+            np.concatenate([block.users for block in order], axis=axis),
         )
 
 
@@ -402,7 +405,7 @@ def robustness(
     users, undefined = users or paper.users, undefined or paper.undefined
     runs, metrics = second_argument(judgments, runs, metrics, METRICS)
     levels = _levels(SHARES[to] if shares is None else shares)
-    wanted = labelled(metrics, paper)
+    chosen = labelled(metrics, paper)
     judged = as_judged(judgments, runs, seed=seed, **data)
     if judged.targets is not None:
         raise SettingError("give test ratings and runs with one list per user, not target lists")
@@ -411,13 +414,13 @@ def robustness(
     if users in TRAINED and judged.train is None:
         raise SettingError(f"users={users!r} needs the training ratings: give train=…")
     check_two_systems(list(judged.systems))
-    judged = prepare(judged, wanted)
+    judged = prepare(judged, chosen)
     count = as_count("samples", samples) if to == "sparsity" else 1
     settings = Averaging(users, undefined, resolve(threads), memory_bytes(memory))
-    full, everything = means_of_tests(judged, wanted, settings, [FullTest()], (1, 1))
+    full, everything = means_of_tests(judged, chosen, settings, [FullTest()], (1, 1))
     tests = SmallerTests(
         judged=judged,
-        wanted=wanted,
+        wanted=chosen,
         to=to,
         shares=tuple(levels),
         samples=count,
@@ -428,12 +431,12 @@ def robustness(
         threads=threads,
         memory=settings.budget,
     )
-    with executor(workers, cluster) as one:
-        result = tests.all_by(one, progress)
+    with executor(workers, cluster) as running:
+        result = tests.all_by(running, progress)
     return Robustness(
         to=to,
         systems=tuple(judged.systems),
-        metrics=tuple(wanted),
+        metrics=tuple(chosen),
         shares=tuple(float(part) for part in levels),
         tau=_taus(result.means, full[0, 0]),
         judgments=result.judgments,
@@ -504,12 +507,12 @@ def user_robustness(
     """
     from unskew.stats import kernels
 
-    both = paired(scores)
-    check_two_systems(both.systems)
-    labels = chosen_metrics(both, metrics)
+    pairing = paired(scores)
+    check_two_systems(pairing.systems)
+    labels = chosen_metrics(pairing, metrics)
     levels = _levels(SHARES["users"] if shares is None else shares)
     count = as_count("samples", samples)
-    people = len(both)
+    people = len(pairing)
     sizes = np.array([int(portion(np.array([people]), part, "half-even")[0]) for part in levels])
     if sizes.min() < 1:
         raise SettingError(
@@ -522,13 +525,13 @@ def user_robustness(
         # A sample's number is its key, whatever the level: a smaller set is part of a larger.
         kernels.part(key, frozen(number // len(levels)), frozen(sizes[number % len(levels)]), out)
 
-    draws = reweighted(both, labels, weigh, count * len(levels), threads, progress)
-    everyone = reweighted(both, labels, lambda _, out: out.fill(1.0), 1, threads)[0]
+    draws = reweighted(pairing, labels, weigh, count * len(levels), threads, progress)
+    everyone = reweighted(pairing, labels, lambda _, out: out.fill(1.0), 1, threads)[0]
     means = draws.reshape(count, len(levels), len(labels), -1).swapaxes(0, 1)
     users = np.repeat(sizes[:, None], count, axis=1)
     return Robustness(
         to="users",
-        systems=both.systems,
+        systems=pairing.systems,
         metrics=tuple(labels),
         shares=tuple(float(part) for part in levels),
         tau=_taus(means, everyone),
@@ -538,5 +541,5 @@ def user_robustness(
         means=_by_metric(means),
         full_means=everyone,
         seed=seed,
-        notes=both.notes,
+        notes=pairing.notes,
     )

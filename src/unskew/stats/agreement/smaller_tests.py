@@ -55,12 +55,12 @@ class SparseTest:
         keep = np.empty(high - low, np.uint8)
         key = np.uint64(key_of(self.seed, f"sample/{self.per}"))
         if self.per == "user":
-            place = np.empty(high - low, np.int32)
-            kernels.places(start, user, item, key, place)
+            rank = np.empty(high - low, np.int32)
+            kernels.places(start, user, item, key, rank)
             counts = np.diff(start)
             for level, share in enumerate(self.shares):
                 kernels.keep_first(
-                    start, frozen(place), frozen(portion(counts, share, "half-even")), keep
+                    start, frozen(rank), frozen(portion(counts, share, "half-even")), keep
                 )
                 yield level, self.number, keep
             return
@@ -214,14 +214,14 @@ def means_of_tests(
 
         map_blocks(add, draws, settings.threads)
     means = np.empty((*shape, len(wanted), len(judged.systems)))
-    for at, (label, slot) in enumerate(slots.items()):
+    for position, (label, slot) in enumerate(slots.items()):
         if slot is not None:
             metric = wanted[label]
             column = int(np.searchsorted(cutoffs, metric.whole_cutoff))
             mean = tally.mean(slot, views.index(metric.anti), column)
-            means[:, :, at] = mean / metric.whole_cutoff if slot == LIKED_COUNT else mean
+            means[:, :, position] = mean / metric.whole_cutoff if slot == LIKED_COUNT else mean
     if slow:
-        rows = [at for at, label in enumerate(wanted) if label in slow]
+        rows = [row for row, label in enumerate(wanted) if label in slow]
         start, total = judged.judgments.start, len(judged.judgments)
 
         def measure(draw: SmallerTest) -> None:
@@ -244,9 +244,9 @@ def _empty_tally(shape: tuple[int, int], systems: int, views: int, cutoffs: int)
 
 def _lists_per_block(judged: Judged, settings: Averaging) -> int:
     """Choose how many lists' hits are held at a time; never shows in a result."""
-    each = len(judged.judgments) / max(len(judged.basis.lists), 1) + 1
-    held = 16 * len(judged.systems) * each + 64 * settings.threads * each
-    return max(min(int(settings.budget / held), 1 << 16), 64)
+    judgments = len(judged.judgments) / max(len(judged.basis.lists), 1) + 1
+    list_bytes = 16 * len(judged.systems) * judgments + 64 * settings.threads * judgments
+    return max(min(int(settings.budget / list_bytes), 1 << 16), 64)
 
 
 @dataclass(frozen=True, eq=False)
@@ -314,7 +314,7 @@ class _HitBlock:
         rows, here = self.start.size - 1, slice(self.first, self.last)
         label, gain = np.empty(keep.size, np.int8), np.empty(keep.size)
         liked, disliked = np.empty(rows), np.empty(rows)
-        kept = np.empty(rows, np.int32)
+        judgments = np.empty(rows, np.int32)
         weight: F64 | None = None
         for view, seen in enumerate(self.views):
             kernels.relabel(
@@ -326,10 +326,10 @@ class _HitBlock:
                 gain,
                 liked,
                 disliked,
-                kept,
+                judgments,
             )
             if weight is None:
-                weight = self._averaged(kept, disliked if seen.is_anti else liked)
+                weight = self._averaged(judgments, disliked if seen.is_anti else liked)
             inverse = self._inverse_ideal(frozen(gain), rows)
             for system, hits in enumerate(self.systems):
                 kernels.add_lists(
@@ -350,24 +350,26 @@ class _HitBlock:
                     tally.sums[level, sample, system, view],
                 )
         if weight is None:  # no metric of this kind: only counts are asked for
-            kept = np.add.reduceat(np.append(keep, 0), self.start[:-1], dtype=np.int32)
-            kept[np.diff(self.start) == 0] = 0
-            weight = (kept > 0).astype(np.float64)
-        tally.judgments[level, sample] += int(kept.sum())
+            judgments = np.add.reduceat(np.append(keep, 0), self.start[:-1], dtype=np.int32)
+            judgments[np.diff(self.start) == 0] = 0
+            weight = (judgments > 0).astype(np.float64)
+        tally.judgments[level, sample] += int(judgments.sum())
         counts = [self._count(weight, hits) for hits in self.systems]
         tally.averaged[level, sample] += counts
         tally.users[level, sample] += max(counts)
 
-    def _averaged(self, kept: I32, liked: F64) -> F64:
+    def _averaged(self, judgments: I32, liked: F64) -> F64:
         """Return 1 for users who are averaged, whatever the system, else 0."""
         if self.users in TRAINED:
             assert self.trained is not None
-            some = self.trained if self.users == "with-train" else self.trained & (kept > 0)
-            return some.astype(np.float64)
+            averaged = (
+                self.trained if self.users == "with-train" else self.trained & (judgments > 0)
+            )
+            return averaged.astype(np.float64)
         if self.users in ("all", "with-list"):
-            return np.ones(kept.size)
-        some = liked > 0 if self.users == "with-relevant" else kept > 0
-        return some.astype(np.float64)
+            return np.ones(judgments.size)
+        averaged = liked > 0 if self.users == "with-relevant" else judgments > 0
+        return averaged.astype(np.float64)
 
     def _count(self, weight: F64, hits: Hits) -> int:
         listed = hits.depth > 0 if self.users in ("both", "with-list") else True
@@ -393,7 +395,7 @@ def _general(judged: Judged, wanted: Mapping[str, Metric], settings: Averaging, 
     labels = tuple(k for k, metric in wanted.items() if metric.definition.of != "run")
     out = np.empty((len(wanted), len(judged.systems)))
     # System by system, so that no more than one system's values are held at a time.
-    for at, (name, matched) in enumerate(judged.matched.items()):
+    for column, (name, matched) in enumerate(judged.matched.items()):
         result = score(masked, {name: matched}, wanted, threads=1, budget=settings.budget)
         scores = Scores(
             labels=labels,
@@ -404,5 +406,5 @@ def _general(judged: Judged, wanted: Mapping[str, Metric], settings: Averaging, 
             undefined=settings.undefined,
             order=tuple(wanted),
         )
-        out[:, at] = [mean.value for mean in scores.averages()[name].values()]
+        out[:, column] = [mean.value for mean in scores.averages()[name].values()]
     return out

@@ -69,10 +69,10 @@ class Stability(Result):
         `flips` (both ways, not both significantly), `contradicts` (both ways significantly).
         """
         rows = []
-        known = not np.isnan(self.significant).all()
-        for at, (i, j) in enumerate(combinations(range(len(self.systems)), 2)):
+        has_significance = not np.isnan(self.significant).all()
+        for pair, (i, j) in enumerate(combinations(range(len(self.systems)), 2)):
             gap = self.values[:, i] - self.values[:, j]
-            mark = self.significant[:, at] > 0
+            mark = self.significant[:, pair] > 0
             wins = [int((gap > 0).sum()), int((gap < 0).sum())]
             sure = [int((mark & (gap > 0)).sum()), int((mark & (gap < 0)).sum())]
             names = [self.systems[i], self.systems[j]]
@@ -90,7 +90,7 @@ class Stability(Result):
                 "ties": int((gap == 0).sum()),
                 "flips": wins[1] / sum(wins) if sum(wins) else None,
             }
-            if known:
+            if has_significance:
                 row |= {"a_significant": sure[0], "b_significant": sure[1]}
             rows.append({**row, "verdict": verdict})
         table = pl.DataFrame(rows, infer_schema_length=None)
@@ -211,8 +211,8 @@ def stability(
     values[row, places] = numbers.to_numpy() * _signs(rows, factors)
     alone = int((np.count_nonzero(~np.isnan(values), axis=1) < 2).sum())
     notes = [f"{alone:,} conditions hold a single system"] if alone else []
-    known = None if pvalues is None else read_table(pvalues).frame
-    significant = _significance(known, conditions, named, alpha)
+    p_table = None if pvalues is None else read_table(pvalues).frame
+    significant = _significance(p_table, conditions, named, alpha)
     return Stability(
         systems=named,
         factors=factors,
@@ -243,15 +243,15 @@ def _signs(table: pl.DataFrame, factors: Sequence[str]) -> F64:
         metric = known_metric(str(name))
         return -1.0 if metric is not None and metric.better == "lower" else 1.0
 
-    known = {name: sign(name) for name in table["metric"].unique().to_list()}
-    return np.array([known[name] for name in table["metric"].to_list()])
+    sign_of = {name: sign(name) for name in table["metric"].unique().to_list()}
+    return np.array([sign_of[name] for name in table["metric"].to_list()])
 
 
 def _significance(
     pvalues: pl.DataFrame | None, conditions: pl.DataFrame, systems: tuple[str, ...], alpha: float
 ) -> F64:
     """Return conditions x pairs: 1 where p < alpha, 0 where not, NaN where it is not known."""
-    pairs = {pair: at for at, pair in enumerate(combinations(systems, 2))}
+    pairs = {pair: row for row, pair in enumerate(combinations(systems, 2))}
     out = np.full((conditions.height, len(pairs)), np.nan)
     if pvalues is None:
         return out
@@ -263,32 +263,32 @@ def _significance(
     numbered = conditions.with_row_index("_condition")
     joined = pvalues.join(numbered, on=shared, how="inner", nulls_equal=True)
     for a, b, p, condition in joined.select("a", "b", "p", "_condition").iter_rows():
-        at = pairs.get((str(a), str(b)), pairs.get((str(b), str(a))))
-        if at is not None and p is not None:
-            out[condition, at] = float(p < alpha)
+        row = pairs.get((str(a), str(b)), pairs.get((str(b), str(a))))
+        if row is not None and p is not None:
+            out[condition, row] = float(p < alpha)
     return out
 
 
 def _decomposition(result: Stability) -> pl.DataFrame:
-    place = _places(result.values)
-    known = ~np.isnan(place)
-    filled = np.where(known, place, 0.0)
-    count = known.sum(axis=0)
-    each = filled.sum(axis=0) / np.maximum(count, 1)
-    grand = filled.sum() / known.sum()
-    total = float((np.where(known, place - grand, 0.0) ** 2).sum())
-    of_system = float((count * (each - grand) ** 2).sum())
+    ranks = _places(result.values)
+    is_known = ~np.isnan(ranks)
+    filled = np.where(is_known, ranks, 0.0)
+    count = is_known.sum(axis=0)
+    system_mean = filled.sum(axis=0) / np.maximum(count, 1)
+    grand = filled.sum() / is_known.sum()
+    total = float((np.where(is_known, ranks - grand, 0.0) ** 2).sum())
+    of_system = float((count * (system_mean - grand) ** 2).sum())
     systems, runs = len(result.systems), result.conditions.height
     codes = {name: _codes(result.conditions[name]) for name in result.factors}
-    balanced = known.all() and math.prod(int(c.max()) + 1 for c in codes.values()) == runs
+    balanced = is_known.all() and math.prod(int(c.max()) + 1 for c in codes.values()) == runs
     squares, levels = {}, {}
     for name, code in codes.items():
         levels[name] = int(code.max()) + 1
-        squares[name] = _between(filled, known, code, levels[name], each)
-    rest = total - of_system - sum(squares.values())
+        squares[name] = _between(filled, is_known, code, levels[name], system_mean)
+    residual = total - of_system - sum(squares.values())
     freedom = {name: (levels[name] - 1) * (systems - 1) for name in codes}
     left = (runs - 1) * (systems - 1) - sum(freedom.values())
-    noise = max(rest, 0.0) / left if left > 0 else 0.0
+    noise = max(residual, 0.0) / left if left > 0 else 0.0
     rows: list[dict[str, object]] = [
         {"factor": SYSTEM, "levels": systems, "share": _part(of_system, total)}
     ]
@@ -304,7 +304,7 @@ def _decomposition(result: Stability) -> pl.DataFrame:
         rows.append(row)
     remaining: dict[str, object] = {"factor": REST, "levels": None}
     if balanced:
-        remaining |= {"share": _part(max(rest, 0.0), total), "component": noise}
+        remaining |= {"share": _part(max(residual, 0.0), total), "component": noise}
     rows.append(remaining)
     schema = {
         "factor": pl.String,
@@ -318,13 +318,13 @@ def _decomposition(result: Stability) -> pl.DataFrame:
 
 def _places(values: F64) -> F64:
     """Return the share of the other systems that each beats in its condition, ties half."""
-    known = ~np.isnan(values)
+    is_known = ~np.isnan(values)
     out = np.full(values.shape, np.nan)
-    others = known.sum(axis=1) - 1
+    others = is_known.sum(axis=1) - 1
     for system in range(values.shape[1]):
         mine = values[:, system, None]
         beaten = (mine > values).sum(axis=1) + 0.5 * ((mine == values).sum(axis=1) - 1)
-        here = known[:, system] & (others > 0)
+        here = is_known[:, system] & (others > 0)
         out[here, system] = beaten[here] / others[here]
     return out
 
@@ -336,14 +336,14 @@ def _codes(column: pl.Series) -> I64:
     return _numbered(frame, pl.DataFrame({"level": levels}))
 
 
-def _between(filled: F64, known: Mask, code: I64, levels: int, each: F64) -> float:
+def _between(filled: F64, is_known: Mask, code: I64, levels: int, system_mean: F64) -> float:
     """Return the sum of squares of the interaction of systems and a factor."""
     amount = 0.0
     for level in range(levels):
         here = code == level
-        count = known[here].sum(axis=0)
+        count = is_known[here].sum(axis=0)
         mean = filled[here].sum(axis=0) / np.maximum(count, 1)
-        amount += float((count * (mean - each) ** 2).sum())
+        amount += float((count * (mean - system_mean) ** 2).sum())
     return amount
 
 
@@ -367,9 +367,9 @@ def _tau_when_only(result: Stability, factor: str) -> float | None:
         if len(rows) < 2:
             continue
         for i, j in combinations(range(len(rows)), 2):
-            both = ~np.isnan(rows[i]) & ~np.isnan(rows[j])
-            if both.sum() > 1:
-                tau = kernels.tau_b(frozen(rows[i][both]), frozen(rows[j][both]))
+            valid = ~np.isnan(rows[i]) & ~np.isnan(rows[j])
+            if valid.sum() > 1:
+                tau = kernels.tau_b(frozen(rows[i][valid]), frozen(rows[j][valid]))
                 taus.append(float(tau))
-    known = [tau for tau in taus if not math.isnan(tau)]
-    return math.fsum(known) / len(known) if known else None
+    defined = [tau for tau in taus if not math.isnan(tau)]
+    return math.fsum(defined) / len(defined) if defined else None

@@ -225,8 +225,8 @@ def compare(
     settings.check()
     judged = scores if isinstance(scores, Judged) else None
     if judged is not None:
-        wanted = METRICS if metric is None else metric
-        scores = evaluate(judged, wanted, threads=threads)
+        requested = METRICS if metric is None else metric
+        scores = evaluate(judged, requested, threads=threads)
     pairing = paired(scores)
     if len(pairing.systems) < 2:
         raise SettingError(
@@ -246,9 +246,12 @@ def compare(
         systems=systems,
         metrics=tuple(labels),
         better={label: pairing.better[label] for label in labels},
-        users={one.label: one.users for one in compared},
-        means={one.label: dict(zip(systems, one.means.tolist(), strict=True)) for one in compared},
-        pairs=_table([one.numbers for one in compared], settings),
+        users={metric_sample.label: metric_sample.users for metric_sample in compared},
+        means={
+            metric_sample.label: dict(zip(systems, metric_sample.means.tolist(), strict=True))
+            for metric_sample in compared
+        },
+        pairs=_table([metric_sample.numbers for metric_sample in compared], settings),
         test=test,
         alternative=alternative,
         correction=correction,
@@ -284,19 +287,19 @@ def _compare_all(
     compared, count = [], PermutationCount(0, False)
     for group in _groups(labels, pairing, settings):
         samples = [_sample(pairing, label, pairs, settings.threads) for label in group]
-        sides = [settings.side(pairing.better[one.label]) for one in samples]
+        sides = [settings.side(pairing.better[sample.label]) for sample in samples]
         p, corrected, count = p_values(samples, sides, settings)
-        for row, one in enumerate(samples):
-            numbers = _numbers(one, pairing.better[one.label], pairing.systems, settings)
+        for row, tested in enumerate(samples):
+            numbers = _numbers(tested, pairing.better[tested.label], pairing.systems, settings)
             numbers |= {"p": p[row], "p_corrected": corrected[row]}
-            left_out = one.kept.size - one.users
-            compared.append(_Compared(one.label, one.users, one.means, left_out, numbers))
+            left_out = tested.kept.size - tested.users
+            compared.append(_Compared(tested.label, tested.users, tested.means, left_out, numbers))
     return compared, count
 
 
 def _table(columns: list[dict[str, object]], settings: TestSettings) -> pl.DataFrame:
     """Return a row per metric and pair; p-values of all metrics are corrected here."""
-    table = pl.concat([pl.DataFrame(one) for one in columns])
+    table = pl.concat([pl.DataFrame(column) for column in columns])
     if settings.family == "all" and settings.correction in CORRECTIONS:
         corrected = correct(table["p"].to_numpy(), settings.correction)
         table = table.with_columns(p_corrected=pl.Series(corrected))
@@ -316,8 +319,8 @@ def _groups(labels: list[str], pairing: Paired, settings: TestSettings) -> list[
     """Cut the metrics into groups that fit in memory; what is corrected together stays together."""
     if settings.family == "all" and settings.correction in BY_PERMUTATION:
         return [labels]
-    many = max(1, _HELD // (8 * len(pairing) * len(pairing.systems)))
-    return [labels[start : start + many] for start in range(0, len(labels), many)]
+    per_group = max(1, _HELD // (8 * len(pairing) * len(pairing.systems)))
+    return [labels[start : start + per_group] for start in range(0, len(labels), per_group)]
 
 
 def _sample(pairing: Paired, label: str, pairs: Pairs, threads: int | None) -> PairedSample:
@@ -329,32 +332,36 @@ def _sample(pairing: Paired, label: str, pairs: Pairs, threads: int | None) -> P
 
 
 def _numbers(
-    one: PairedSample, better: str, systems: tuple[str, ...], settings: TestSettings
+    paired_sample: PairedSample, better: str, systems: tuple[str, ...], settings: TestSettings
 ) -> dict[str, object]:
-    pairs, users = one.pairs, one.users
-    low, high = difference_interval(one, settings)
+    pairs, users = paired_sample.pairs, paired_sample.users
+    low, high = difference_interval(paired_sample, settings)
     with np.errstate(divide="ignore", invalid="ignore"):
-        d = np.where((one.better == 0) & (one.worse == 0), 0.0, one.difference / one.sd)
-    greater, smaller = one.better / users, one.worse / users
+        d = np.where(
+            (paired_sample.better == 0) & (paired_sample.worse == 0),
+            0.0,
+            paired_sample.difference / paired_sample.sd,
+        )
+    greater, smaller = paired_sample.better / users, paired_sample.worse / users
     if better == "lower":
         greater, smaller = smaller, greater
     numbers: dict[str, object] = {
-        "metric": [one.label] * len(pairs),
+        "metric": [paired_sample.label] * len(pairs),
         "a": [systems[i] for i in pairs.one],
         "b": [systems[i] for i in pairs.other],
-        "mean_a": one.means[pairs.one],
-        "mean_b": one.means[pairs.other],
-        "difference": one.difference,
+        "mean_a": paired_sample.means[pairs.one],
+        "mean_b": paired_sample.means[pairs.other],
+        "difference": paired_sample.difference,
         "low": low,
         "high": high,
         "cohen_d": d,
         "hedges_g": d * _hedges(users),
         "better": greater,
         "worse": smaller,
-        "equal": 1 - (one.better + one.worse) / users,
+        "equal": 1 - (paired_sample.better + paired_sample.worse) / users,
     }
     if settings.rope is not None:
-        above, same, below = bayesian_t(one, settings.rope)
+        above, same, below = bayesian_t(paired_sample, settings.rope)
         if better == "lower":
             above, below = below, above
         numbers |= {"p_a_better": above, "p_equivalent": same, "p_b_better": below}
@@ -393,7 +400,7 @@ def _columns(with_rope: bool) -> list[str]:
 
 
 def _left_out(samples: list[_Compared]) -> list[str]:
-    lost = {one.label: one.left_out for one in samples if one.left_out}
+    lost = {sample.label: sample.left_out for sample in samples if sample.left_out}
     if not lost:
         return []
     names = ", ".join(f"{count:,} of {label}" for label, count in lost.items())

@@ -75,8 +75,8 @@ def rank_intervals(
     """
     of_each = np.stack(
         [
-            _drawn_ranks(one, metric, better, resamples, (seed, number), threads, progress)
-            for number, one in enumerate(samples)
+            _drawn_ranks(sample, metric, better, resamples, (seed, number), threads, progress)
+            for number, sample in enumerate(samples)
         ]
     )
     count = len(samples)
@@ -84,14 +84,14 @@ def rank_intervals(
     # A data set that is drawn twice in one resample has its users drawn twice.
     slot = np.arange(count) * max(resamples // count, 1)
     draw = (np.arange(resamples)[:, None] + slot) % resamples
-    drawn: F64 = of_each[chosen, draw].mean(axis=1)
-    low, high = percentile_interval(drawn, expanded_level(confidence, count))
-    still = (ranks == ranks[0]).all(axis=0)
+    draw_means: F64 = of_each[chosen, draw].mean(axis=1)
+    low, high = percentile_interval(draw_means, expanded_level(confidence, count))
+    is_constant = (ranks == ranks[0]).all(axis=0)
     unseen = 1 - ((1 - confidence) / 2) ** (1 / count)
     lowest = ranks[0] - (ranks[0] - 1) * unseen
     highest = ranks[0] + (ranks.shape[1] - ranks[0]) * unseen
-    low = np.where(still, np.minimum(low, lowest), low)
-    return low, np.where(still, np.maximum(high, highest), high)
+    low = np.where(is_constant, np.minimum(low, lowest), low)
+    return low, np.where(is_constant, np.maximum(high, highest), high)
 
 
 def _drawn_ranks(
@@ -214,18 +214,18 @@ def compare_data_sets(
     as_count("resamples", resamples, 0)
     if rope is not None:
         rope = as_number("rope", rope)
-    given = read_data_sets(scores, metric, missing)
-    pairs = _pairs(given, reference, test)
-    samples = [sample(one.copy(), pairs, given.label, threads) for one in given.values]
-    means = np.stack([one.means for one in samples])
-    ranks = ranks_of(means, given.better)
-    low = high = np.full(len(given.systems), np.nan)
+    data = read_data_sets(scores, metric, missing)
+    pairs = _pairs(data, reference, test)
+    samples = [sample(value.copy(), pairs, data.label, threads) for value in data.values]
+    means = np.stack([sample.means for sample in samples])
+    ranks = ranks_of(means, data.better)
+    low = high = np.full(len(data.systems), np.nan)
     if resamples and len(samples) >= LEAST_DATA_SETS:
         low, high = rank_intervals(
-            [_as_paired(given, one) for one in given.values],
+            [_as_paired(data, value) for value in data.values],
             ranks,
-            metric=given.label,
-            better=given.better,
+            metric=data.label,
+            better=data.better,
             resamples=resamples,
             confidence=confidence,
             seed=seed,
@@ -233,25 +233,25 @@ def compare_data_sets(
             progress=progress,
         )
     return DataSetComparison(
-        systems=given.systems,
-        data_sets=given.names,
-        metric=given.label,
-        better=given.better,
-        users=tuple(one.users for one in samples),
+        systems=data.systems,
+        data_sets=data.names,
+        metric=data.label,
+        better=data.better,
+        users=tuple(sample.users for sample in samples),
         means=means,
         ranks=ranks,
         rank_low=low,
         rank_high=high,
         friedman=friedman_test(ranks, permutations, seed),
-        pairs=_pair_table(given, samples, ranks, test, rope, confidence),
-        errors=np.stack([one.standard_error for one in samples]),
+        pairs=_pair_table(data, samples, ranks, test, rope, confidence),
+        errors=np.stack([sample.standard_error for sample in samples]),
         test=test,
         reference=reference,
         rope=rope,
         confidence=confidence,
         resamples=resamples,
         seed=seed,
-        notes=given.notes,
+        notes=data.notes,
     )
 
 
@@ -277,10 +277,10 @@ def read_data_sets(scores: Mapping[str, Any], metric: str | None, missing: str) 
             f"at least 2 data sets are needed, got {len(scores)}; systems on one data set are "
             "compared by compare"
         )
-    read = {str(name): _read(str(name), one) for name, one in scores.items()}
+    read = {str(name): _read(str(name), values) for name, values in scores.items()}
     label = _metric(read, metric)
-    labels = {name: _label_in(name, one, label) for name, one in read.items()}
-    sides = {name: one.better[labels[name]] for name, one in read.items()}
+    labels = {name: _label_in(name, values, label) for name, values in read.items()}
+    sides = {name: values.better[labels[name]] for name, values in read.items()}
     better = next(iter(sides.values()))
     if len(set(sides.values())) > 1:
         words = ", ".join(f"{name}: {side}" for name, side in sides.items())
@@ -294,7 +294,7 @@ def read_data_sets(scores: Mapping[str, Any], metric: str | None, missing: str) 
     notes += _rule_notes({name: read[name] for name in names})
     values = []
     for name in names:
-        columns = [read[name].systems.index(one) for one in systems]
+        columns = [read[name].systems.index(system) for system in systems]
         values.append(np.ascontiguousarray(_complete(name, read[name], labels[name])[:, columns]))
     return DataSetValues(names, systems, label, better, tuple(values), tuple(notes))
 
@@ -313,11 +313,11 @@ def _metric(read: Mapping[str, Paired], metric: str | None) -> str:
     if metric is not None:
         return metric
     first = next(iter(read.values())).metrics
-    common = [label for label in first if all(label in one.metrics for one in read.values())]
+    common = [label for label in first if all(label in values.metrics for values in read.values())]
     if len(common) == 1:
         return common[0]
     if not common:
-        there = "; ".join(f"{name}: {', '.join(one.metrics)}" for name, one in read.items())
+        there = "; ".join(f"{name}: {', '.join(values.metrics)}" for name, values in read.items())
         raise DataError(f"the data sets share no metric with a value per user ({there})")
     raise SettingError(f"choose one metric=… of those that all have: {', '.join(common)}")
 
@@ -333,12 +333,13 @@ def _shared(
     read: Mapping[str, Paired], missing: str
 ) -> tuple[tuple[str, ...], tuple[str, ...], list[str]]:
     """Return the data sets and systems that are compared, and what was left out."""
-    every = tuple(dict.fromkeys(one for values in read.values() for one in values.systems))
+    named = tuple(dict.fromkeys(system for values in read.values() for system in values.systems))
     lacks = {
-        name: [one for one in every if one not in values.systems] for name, values in read.items()
+        name: [system for system in named if system not in values.systems]
+        for name, values in read.items()
     }
     lacking = {name: absent for name, absent in lacks.items() if absent}
-    names, systems, notes = tuple(read), every, []
+    names, systems, notes = tuple(read), named, []
     if lacking and missing == "refuse":
         words = "; ".join(f"{name} lacks {', '.join(absent)}" for name, absent in lacking.items())
         raise DataError(
@@ -346,15 +347,15 @@ def _shared(
             "missing='systems', or such data sets with missing='data-sets'"
         )
     if lacking and missing == "systems":
-        gone = {one for absent in lacking.values() for one in absent}
-        systems = tuple(one for one in every if one not in gone)
-        left = ", ".join(one for one in every if one in gone)
+        gone = {system for absent in lacking.values() for system in absent}
+        systems = tuple(system for system in named if system not in gone)
+        left = ", ".join(system for system in named if system in gone)
         notes.append(f"{counted(len(gone), 'system')} that a data set lacks left out: {left}")
     if lacking and missing == "data-sets":
         names = tuple(name for name in read if name not in lacking)
         left = ", ".join(lacking)
-        many = counted(len(lacking), "data set that lacks", "data sets that lack")
-        notes.append(f"{many} a system left out: {left}")
+        lacking_text = counted(len(lacking), "data set that lacks", "data sets that lack")
+        notes.append(f"{lacking_text} a system left out: {left}")
     if len(systems) < 2:
         raise DataError(f"at least 2 systems on every data set are needed, got {len(systems)}")
     if len(names) < 2:
@@ -364,7 +365,7 @@ def _shared(
 
 def _rule_notes(read: Mapping[str, Paired]) -> list[str]:
     """Return what data sets do not share: which items are liked, how undefined values count."""
-    rules = {name: "; ".join(one.rules) for name, one in read.items()}
+    rules = {name: "; ".join(values.rules) for name, values in read.items()}
     if len(set(rules.values())) == 1:
         return []
     return [
@@ -374,41 +375,41 @@ def _rule_notes(read: Mapping[str, Paired]) -> list[str]:
 
 
 def _complete(name: str, values: Paired, label: str) -> F64:
-    kept = values.complete(label)
-    if not len(kept):
+    rows = values.complete(label)
+    if not len(rows):
         raise DataError(f"data set {name!r}: no user has a value of {label} for every system")
-    return kept
+    return rows
 
 
-def _as_paired(given: DataSetValues, values: F64) -> PairedValues:
+def _as_paired(data: DataSetValues, values: F64) -> PairedValues:
     """Return values as what users are drawn from."""
     from unskew.data.ratings import Ids
 
     return PairedValues(
-        systems=given.systems,
-        metrics=(given.label,),
-        better={given.label: given.better},
+        systems=data.systems,
+        metrics=(data.label,),
+        better={data.label: data.better},
         users=Ids(pl.Series(np.arange(len(values)))),
         parts=(),
-        values={given.label: values},
+        values={data.label: values},
     )
 
 
 # Pairs
 
 
-def _pairs(given: DataSetValues, reference: str | None, test: str) -> Pairs:
+def _pairs(data: DataSetValues, reference: str | None, test: str) -> Pairs:
     if reference is None:
-        return all_pairs(len(given.systems))
-    if reference not in given.systems:
-        raise unknown_name("reference", reference, given.systems)
+        return all_pairs(len(data.systems))
+    if reference not in data.systems:
+        raise unknown_name("reference", reference, data.systems)
     if test == "nemenyi":
         raise SettingError("test='nemenyi' is for all pairs: leave out reference=…")
-    return against(given.systems.index(reference), len(given.systems))
+    return against(data.systems.index(reference), len(data.systems))
 
 
 def _pair_table(
-    given: DataSetValues,
+    data: DataSetValues,
     samples: list[PairedSample],
     ranks: F64,
     test: str,
@@ -417,15 +418,15 @@ def _pair_table(
 ) -> pl.DataFrame:
     """Return a row per pair; see `DataSetComparison.table`."""
     pairs = samples[0].pairs
-    side = -1.0 if given.better == "lower" else 1.0
-    difference = np.stack([_differences(one) for one in samples])
-    error = np.stack([one.standard_error for one in samples])
-    users = np.array([one.users for one in samples], np.float64)
+    side = -1.0 if data.better == "lower" else 1.0
+    difference = np.stack([_differences(sample) for sample in samples])
+    error = np.stack([sample.standard_error for sample in samples])
+    users = np.array([sample.users for sample in samples], np.float64)
     above, below = sign_counts(side * difference)
     p_sign = np.minimum(2 * binomial_half_cdf(np.minimum(above, below), above + below), 1.0)
     p_sign = np.where(above + below == 0, 1.0, p_sign)
     p = _p_values(test, difference, ranks, pairs, p_sign)
-    these, p_these = _on_these(difference, error, users, confidence)
+    limits, p_these = _on_these(difference, error, users, confidence)
     p_corrected = p if test == "nemenyi" else correct(p, "holm")
     columns = {
         "p": p,
@@ -434,18 +435,18 @@ def _pair_table(
         "p_these": correct(p_these, "holm"),
     }
     rows = []
-    for at in range(len(pairs)):
-        d, s = difference[:, at], error[:, at]
+    for index in range(len(pairs)):
+        d, s = difference[:, index], error[:, index]
         row: dict[str, Any] = {
-            "a": given.systems[int(pairs.one[at])],
-            "b": given.systems[int(pairs.other[at])],
+            "a": data.systems[int(pairs.one[index])],
+            "b": data.systems[int(pairs.other[index])],
             **_mean_interval(d, confidence),
-            "low_these": these[0][at],
-            "high_these": these[1][at],
-            "a_ahead": int(above[at]),
-            "b_ahead": int(below[at]),
-            **{name: values[at] for name, values in columns.items()},
-            "significant": bool(p_corrected[at] <= round(1 - confidence, 12)),
+            "low_these": limits[0][index],
+            "high_these": limits[1][index],
+            "a_ahead": int(above[index]),
+            "b_ahead": int(below[index]),
+            **{name: values[index] for name, values in columns.items()},
+            "significant": bool(p_corrected[index] <= round(1 - confidence, 12)),
             **_hierarchical(d, s, side, rope, confidence),
         }
         rows.append({name: _known(value) for name, value in row.items()})
@@ -476,10 +477,10 @@ def _known(value: Any) -> Any:
     return None if math.isnan(value) else float(value)
 
 
-def _differences(one: PairedSample) -> F64:
+def _differences(paired_sample: PairedSample) -> F64:
     """Return the mean differences, 0 where no user differs: rounding is no difference."""
-    same = (one.better == 0) & (one.worse == 0)
-    return np.where(same, 0.0, one.difference)
+    same = (paired_sample.better == 0) & (paired_sample.worse == 0)
+    return np.where(same, 0.0, paired_sample.difference)
 
 
 def _p_values(test: str, difference: F64, ranks: F64, pairs: Pairs, p_sign: F64) -> F64:
@@ -490,12 +491,12 @@ def _p_values(test: str, difference: F64, ranks: F64, pairs: Pairs, p_sign: F64)
     if test == "nemenyi":
         mean = ranks.mean(axis=0)
         gaps = mean[pairs.one] - mean[pairs.other]
-        return np.array([nemenyi_p(float(one), ranks.shape[1], count) for one in gaps])
+        return np.array([nemenyi_p(float(gap), ranks.shape[1], count) for gap in gaps])
     if test == "wilcoxon":
         scale = np.abs(difference).max(axis=0)
         # Equal up to rounding is equal, as the exact test needs to know.
         level = np.round(difference / np.where(scale > 0, scale, 1.0), 12)
-        return np.array([signed_ranks(one, 0) for one in level.T])
+        return np.array([signed_ranks(column, 0) for column in level.T])
     error = difference.std(axis=0, ddof=1) / math.sqrt(count)
     with np.errstate(divide="ignore", invalid="ignore"):
         t = np.where(difference.any(axis=0), difference.mean(axis=0) / error, 0.0)
@@ -530,7 +531,7 @@ def _on_these(
         t = np.where(mean == 0, 0.0, mean * count / np.sqrt(total))
     freedom = np.where(total > 0, freedom, 1.0)
     quantile = np.array(
-        [math.nan if math.isnan(one) else _quantile(one, confidence) for one in freedom]
+        [math.nan if math.isnan(df) else _quantile(df, confidence) for df in freedom]
     )
     half = quantile * np.sqrt(total) / count
     p = np.minimum(2 * student_t_sf(np.abs(t), np.where(np.isnan(freedom), 1.0, freedom)), 1.0)

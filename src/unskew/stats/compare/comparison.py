@@ -41,17 +41,17 @@ def differences(
         if row["difference"] is not None
     ]
     order = [row["system"] for row in rows]
-    whole = alt.Chart(alt.NamedData(name="rows"), width=420, height=alt.Step(24))
+    chart = alt.Chart(alt.NamedData(name="rows"), width=420, height=alt.Step(24))
     y = alt.Y("system:N", title=None).scale(domain=order).axis(labelPadding=8)
     color = alt.Color("verdict:N").scale(domain=list(_SURE.values()), range=[BLUE, GREY])
     named = f"{label}: difference to {base}"
-    points = whole.mark_point(filled=True, size=60, opacity=1).encode(
+    points = chart.mark_point(filled=True, size=60, opacity=1).encode(
         x=alt.X("difference:Q", title=named).axis(tickCount=6), y=y, color=color
     )
-    lines = whole.mark_rule(strokeWidth=2).encode(
+    lines = chart.mark_rule(strokeWidth=2).encode(
         x=alt.X("low:Q", title=named), x2="high:Q", y=y, color=color
     )
-    zero = whole.mark_rule(strokeDash=[4, 3], color=GREY).encode(x=alt.datum(0.0))
+    zero = chart.mark_rule(strokeDash=[4, 3], color=GREY).encode(x=alt.datum(0.0))
     return as_figure(alt.layer(zero, lines, points), f"{label}: differences", notes, rows)
 
 
@@ -77,9 +77,9 @@ def pair_matrix(
                     "verdict": f"row {word}" if pair["significant"] else _SURE[False],
                 }
             )
-    whole = alt.Chart(alt.NamedData(name="rows"), width=alt.Step(44), height=alt.Step(24))
+    chart = alt.Chart(alt.NamedData(name="rows"), width=alt.Step(44), height=alt.Step(24))
     bare: dict[str, Any] = {"domain": False, "ticks": False, "title": None}
-    cells = whole.encode(
+    cells = chart.encode(
         x=alt.X("column:N").scale(domain=list(order)).axis(orient="top", labelAngle=-45, **bare),
         y=alt.Y("row:N").scale(domain=list(order)).axis(labelPadding=8, **bare),
     )
@@ -99,7 +99,7 @@ def segment_differences(rows: pl.DataFrame, by: str, label: str, notes: Sequence
     """Draw the difference of one pair in each segment, with its interval."""
     import altair as alt
 
-    known = rows.filter(pl.col("difference").is_not_null())
+    estimated = rows.filter(pl.col("difference").is_not_null())
     points = [
         {
             "segment": f"{row['segment']} ({counted(row['users'], 'user')})",
@@ -109,20 +109,20 @@ def segment_differences(rows: pl.DataFrame, by: str, label: str, notes: Sequence
             "p": row["p_corrected"],
             "verdict": _SURE[bool(row["significant"])],
         }
-        for row in known.iter_rows(named=True)
+        for row in estimated.iter_rows(named=True)
     ]
     order = [row["segment"] for row in points]
-    whole = alt.Chart(alt.NamedData(name="rows"), width=420, height=alt.Step(24))
+    chart = alt.Chart(alt.NamedData(name="rows"), width=420, height=alt.Step(24))
     y = alt.Y("segment:N", title=None).scale(domain=order).axis(labelPadding=8)
     color = alt.Color("verdict:N").scale(domain=list(_SURE.values()), range=[BLUE, GREY])
-    named = f"{label}: {known['a'][0]} − {known['b'][0]}" if known.height else label
-    marks = whole.mark_point(filled=True, size=60, opacity=1).encode(
+    named = f"{label}: {estimated['a'][0]} − {estimated['b'][0]}" if estimated.height else label
+    marks = chart.mark_point(filled=True, size=60, opacity=1).encode(
         x=alt.X("difference:Q", title=named).axis(tickCount=6), y=y, color=color
     )
-    lines = whole.mark_rule(strokeWidth=2).encode(
+    lines = chart.mark_rule(strokeWidth=2).encode(
         x=alt.X("low:Q", title=named), x2="high:Q", y=y, color=color
     )
-    zero = whole.mark_rule(strokeDash=[4, 3], color=GREY).encode(x=alt.datum(0.0))
+    zero = chart.mark_rule(strokeDash=[4, 3], color=GREY).encode(x=alt.datum(0.0))
     title = f"{label} by {by}"
     return as_figure(alt.layer(zero, lines, marks), title, notes, points)
 
@@ -139,8 +139,8 @@ def letter(number: int) -> str:
     >>> letter(0), letter(26), letter(51), letter(52)
     ('a', 'A', 'Z', 'a1')
     """
-    round_, place = divmod(number, len(_ALPHABET))
-    return _ALPHABET[place] + (str(round_) if round_ else "")
+    round_, index = divmod(number, len(_ALPHABET))
+    return _ALPHABET[index] + (str(round_) if round_ else "")
 
 
 def letter_display(differ: Mask) -> list[str]:
@@ -186,11 +186,11 @@ def _split(groups: Sequence[frozenset[int]], i: int, j: int) -> list[frozenset[i
 
 def _absorb(groups: Sequence[frozenset[int]]) -> list[frozenset[int]]:
     distinct = sorted(set(groups), key=len, reverse=True)
-    kept: list[frozenset[int]] = []
+    maximal: list[frozenset[int]] = []
     for group in distinct:
-        if not any(group <= other for other in kept):
-            kept.append(group)
-    return kept
+        if not any(group <= larger for larger in maximal):
+            maximal.append(group)
+    return maximal
 
 
 FIGURES = ("differences", "pairs")
@@ -301,9 +301,9 @@ class Comparison(Result):
         }
         letters = self._letters(order, rows_by_pair) if self.reference is None else None
         rows = []
-        for place, system in enumerate(order):
+        for index, system in enumerate(order):
             row: dict[str, Any] = {
-                "rank": place + 1,
+                "rank": index + 1,
                 "system": system,
                 "mean": self.means[label][system],
                 "difference": None,
@@ -316,7 +316,7 @@ class Comparison(Result):
             if letters is None:
                 row["verdict"] = self._verdict(label, row, system)
             else:
-                row["letters"] = letters[place]
+                row["letters"] = letters[index]
             rows.append(row)
         kinds = {"difference": pl.Float64, "low": pl.Float64, "high": pl.Float64, "p": pl.Float64}
         return pl.DataFrame(rows, schema_overrides=kinds, infer_schema_length=None)
@@ -326,9 +326,9 @@ class Comparison(Result):
             return self.metrics[0]
         if metric in self.metrics:
             return metric
-        wanted = parse(metric)
+        parsed = parse(metric)
         for label in self.metrics:
-            if parse(label) == wanted:
+            if parse(label) == parsed:
                 return label
         raise unknown_name("metric of this comparison", metric, self.metrics)
 
@@ -339,10 +339,10 @@ class Comparison(Result):
     def _letters(
         self, order: Sequence[str], rows_by_pair: Mapping[tuple[str, str], Any]
     ) -> list[str]:
-        place = {system: number for number, system in enumerate(order)}
+        rank = {system: number for number, system in enumerate(order)}
         differ = np.zeros((len(order), len(order)), np.bool_)
         for (a, b), row in rows_by_pair.items():
-            differ[place[a], place[b]] = differ[place[b], place[a]] = bool(row["significant"])
+            differ[rank[a], rank[b]] = differ[rank[b], rank[a]] = bool(row["significant"])
         return letter_display(differ)
 
     def _verdict(self, label: str, row: Mapping[str, Any], system: str) -> str:
@@ -384,10 +384,10 @@ class Comparison(Result):
             if row["difference"] is None:
                 cells += ["", "", ""]
             else:
-                ends = [number(row[end], digits, signed=True) for end in ("low", "high")]
+                limits = [number(row[end], digits, signed=True) for end in ("low", "high")]
                 cells += [
                     number(row["difference"], digits, signed=True),
-                    f"[{ends[0]}, {ends[1]}]",
+                    f"[{limits[0]}, {limits[1]}]",
                     p_value(row["p"]),
                 ]
             rows.append([*cells, row[last]])

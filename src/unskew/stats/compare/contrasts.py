@@ -172,16 +172,20 @@ class Contrasts(Result):
 
     def leader(self, design: str) -> str:
         """Return the system with the best mean under a design; of equal ones the first."""
-        others = {name: [one for one in self.systems if one != name] for name in self.systems}
+        others = {
+            name: [system for system in self.systems if system != name] for name in self.systems
+        }
         return max(
             self.systems,
-            key=lambda name: min(self.get(design, name, one).difference for one in others[name]),
+            key=lambda name: min(
+                self.get(design, name, opponent).difference for opponent in others[name]
+            ),
         )
 
     def winner(self, design: str) -> str | None:
         """Return the leader if it is significantly ahead of every other system, else None."""
         first = self.leader(design)
-        rows = [self.get(design, first, one) for one in self.systems if one != first]
+        rows = [self.get(design, first, system) for system in self.systems if system != first]
         ahead = all(row.p <= self.alpha and row.difference > 0 for row in rows)
         return first if ahead else None
 
@@ -228,13 +232,13 @@ class Contrasts(Result):
 
     def table(self) -> pl.DataFrame:
         """Return a row per design and pair; the columns are the fields of `Contrast`."""
-        names = [one.name for one in fields(Contrast)]
+        names = [field.name for field in fields(Contrast)]
         return pl.DataFrame({name: [getattr(row, name) for row in self.rows] for name in names})
 
     def display_table(self) -> pl.DataFrame:
         """Return the table as people read it."""
-        shown = ("design", "a", "b", "difference", "low", "high", "p", "detectable", "users")
-        return self.table().select(shown)
+        columns = ("design", "a", "b", "difference", "low", "high", "p", "detectable", "users")
+        return self.table().select(columns)
 
     def _summary(self) -> str:
         designs, systems = (
@@ -350,13 +354,13 @@ def contrasts(
         design: pair_errors(splits[design], pairs, blocks, target=target, level=level)
         for design in sorted(parts)
     }
-    largest = largest_t([one.influence for one in errors.values()], draws, seed)
+    largest = largest_t([error.influence for error in errors.values()], draws, seed)
     critical = _finite_critical(largest, level)
     sign = -1.0 if better == "lower" else 1.0
     by_pair: dict[tuple[str, str, str], Contrast] = {}
-    for design, one in errors.items():
-        tail = Tail.of(one.splits, target, level)
-        for row in _rows(design, sorted_names, one, sign=sign, largest=largest, tail=tail):
+    for design, pair_error in errors.items():
+        tail = Tail.of(pair_error.splits, target, level)
+        for row in _rows(design, sorted_names, pair_error, sign=sign, largest=largest, tail=tail):
             by_pair[design, row.a, row.b] = row
             by_pair[design, row.b, row.a] = row.swapped()
     return Contrasts(
@@ -367,8 +371,8 @@ def contrasts(
         rows=tuple(
             by_pair[design, a, b]
             for design in parts
-            for place, a in enumerate(names)
-            for b in names[place + 1 :]
+            for index, a in enumerate(names)
+            for b in names[index + 1 :]
         ),
         kind=target,
         target=WORDS[target],
@@ -404,8 +408,8 @@ def _checked_systems(
     parts: Mapping[str, Sequence[Scores]], systems: Sequence[str] | None
 ) -> tuple[str, ...]:
     """Return the systems to compare; all splits of all designs must have them."""
-    every = [part for of in parts.values() for part in of]
-    names = tuple(every[0].systems) if systems is None else tuple(dict.fromkeys(systems))
+    splits = [part for of in parts.values() for part in of]
+    names = tuple(splits[0].systems) if systems is None else tuple(dict.fromkeys(systems))
     for design, of in parts.items():
         for part in of:
             missing = [name for name in names if name not in part.systems]
@@ -453,25 +457,27 @@ def _splits(
     ids = common_users(flat, [mask for of in keep.values() for mask in of])
     result, notes = {}, []
     for design, of in parts.items():
-        every = [
+        candidates = [
             split_influence(part, part._label(metric), systems, ids, mask)
             for part, mask in zip(of, keep[design], strict=True)
         ]
-        filled = [one for one in every if one.counted.any()]
-        users_of = [one.counted for one in filled]
+        filled = [split for split in candidates if split.counted.any()]
+        users_of = [split.counted for split in filled]
         if not filled or np.logical_or.reduce(users_of).sum() < 2:
             raise DataError(
                 f"{design!r} has fewer than 2 users with a value of every system: give test "
                 "ratings and lists of more users, or leave the design out"
             )
         result[design] = distinct_splits(filled)
-        empty, repeated = len(every) - len(filled), len(filled) - len(result[design])
+        empty, repeated = len(candidates) - len(filled), len(filled) - len(result[design])
         if empty:
-            notes.append(f"{design}: {empty} of {len(every)} splits have no users and do not count")
+            notes.append(
+                f"{design}: {empty} of {len(candidates)} splits have no users and do not count"
+            )
         if repeated:
             notes.append(
-                f"{design}: {repeated} of {len(every)} splits repeat another one value for value "
-                f"and count once"
+                f"{design}: {repeated} of {len(candidates)} splits repeat another one value for "
+                f"value and count once"
             )
     return result, notes
 
@@ -521,22 +527,22 @@ def _rows(
     return [
         Contrast(
             design=design,
-            a=systems[pairs.one[at]],
-            b=systems[pairs.other[at]],
-            difference=float(difference[at]),
-            se=float(errors.se[at]),
-            low=float(difference[at] - wide[at]),
-            high=float(difference[at] + wide[at]),
-            low_single=float(difference[at] - narrow[at]),
-            high_single=float(difference[at] + narrow[at]),
+            a=systems[pairs.one[index]],
+            b=systems[pairs.other[index]],
+            difference=float(difference[index]),
+            se=float(errors.se[index]),
+            low=float(difference[index] - wide[index]),
+            high=float(difference[index] + wide[index]),
+            low_single=float(difference[index] - narrow[index]),
+            high_single=float(difference[index] + narrow[index]),
             critical=critical,
-            p=float(p[at]),
-            p_single=float(p_single[at]),
-            detectable=float(detectable[at]),
+            p=float(p[index]),
+            p_single=float(p_single[index]),
+            detectable=float(detectable[index]),
             users=errors.users,
             splits=errors.splits,
         )
-        for at in range(len(pairs))
+        for index in range(len(pairs))
     ]
 
 
@@ -548,7 +554,7 @@ def _means(
 ) -> dict[str, dict[str, float]]:
     result = {}
     for design in designs:
-        means = np.stack([one.means for one in splits[design]]).mean(axis=0)
+        means = np.stack([split.means for split in splits[design]]).mean(axis=0)
         by_name = dict(zip(sorted_names, means.tolist(), strict=True))
         result[design] = {name: by_name[name] for name in systems}
     return result
@@ -561,9 +567,9 @@ def _identical(
     groups: list[list[str]] = []
     for design in designs:
         for group in groups:
-            first, one = splits[group[0]], splits[design]
-            if len(first) == len(one) and all(
-                x.same_values(y) for x, y in zip(first, one, strict=True)
+            first, candidate = splits[group[0]], splits[design]
+            if len(first) == len(candidate) and all(
+                x.same_values(y) for x, y in zip(first, candidate, strict=True)
             ):
                 group.append(design)
                 break

@@ -34,7 +34,7 @@ def critical_differences(systems: RankedSystems, notes: Sequence[str]) -> Figure
     rows = [*_ruler(systems), *_joined(bars, count), *_stems(systems, len(bars), reach)]
     depth = max(row["y2"] for row in rows) + 0.4
     top = min(row["y"] for row in rows) - 0.6
-    whole = alt.Chart(alt.NamedData(name="rows"), width=520, height=max(90, 24 * (depth - top)))
+    base = alt.Chart(alt.NamedData(name="rows"), width=520, height=max(90, 24 * (depth - top)))
     x = (
         alt.X("x:Q", title="mean rank (1 is the best)")
         .scale(domain=[1 - reach, count + reach], nice=False)
@@ -43,17 +43,17 @@ def critical_differences(systems: RankedSystems, notes: Sequence[str]) -> Figure
     y = alt.Y("y:Q").scale(domain=[depth, top], nice=False).axis(None)
 
     def lines(kind: str, **look: Any) -> alt.Chart:
-        drawn: alt.Chart = whole.transform_filter(f"datum.kind === '{kind}'").mark_rule(**look)
-        return drawn.encode(x=x, x2="x2:Q", y=y, y2="y2:Q")
+        rules: alt.Chart = base.transform_filter(f"datum.kind === '{kind}'").mark_rule(**look)
+        return rules.encode(x=x, x2="x2:Q", y=y, y2="y2:Q")
 
     def texts(kind: str, align: Any, shift: int, rise: int = 0) -> alt.Chart:
-        marks = whole.transform_filter(f"datum.kind === '{kind}'")
-        drawn: alt.Chart = marks.mark_text(
+        marks = base.transform_filter(f"datum.kind === '{kind}'")
+        labels: alt.Chart = marks.mark_text(
             align=align, dx=shift, dy=rise, color=INK, fontSize=12, limit=260
         ).encode(x=x, y=y, text="text:N")
-        return drawn
+        return labels
 
-    points = whole.transform_filter("datum.kind === 'point'")
+    points = base.transform_filter("datum.kind === 'point'")
     chart = alt.layer(
         lines("stem", color=GREY, strokeWidth=1),
         lines("bar", color=VERMILION, strokeWidth=5, strokeCap="round"),
@@ -70,7 +70,7 @@ def _bars(systems: RankedSystems) -> list[tuple[float, float]]:
     """Return the ends of the bars: the groups of systems that share a letter, two or more."""
     named = [_split(text) for text in systems.letters]
     groups = []
-    for name in dict.fromkeys(one for names in named for one in names):
+    for name in dict.fromkeys(name for names in named for name in names):
         members = [rank for rank, names in zip(systems.ranks, named, strict=True) if name in names]
         if len(members) > 1:
             groups.append((min(members), max(members)))
@@ -103,10 +103,10 @@ def _joined(bars: Sequence[tuple[float, float]], count: int) -> list[dict[str, A
             "kind": "bar",
             "x": low - pad,
             "x2": high + pad,
-            "y": _BAR * (at + 1),
-            "y2": _BAR * (at + 1),
+            "y": _BAR * (level + 1),
+            "y2": _BAR * (level + 1),
         }
-        for at, (low, high) in enumerate(bars)
+        for level, (low, high) in enumerate(bars)
     ]
 
 
@@ -115,9 +115,9 @@ def _stems(systems: RankedSystems, bars: int, reach: float) -> list[dict[str, An
     count = len(systems.names)
     left = math.ceil(count / 2)
     rows: list[dict[str, Any]] = []
-    for place, (name, rank) in enumerate(zip(systems.names, systems.ranks, strict=True)):
-        is_left = place < left
-        line = place if is_left else count - 1 - place
+    for index, (name, rank) in enumerate(zip(systems.names, systems.ranks, strict=True)):
+        is_left = index < left
+        line = index if is_left else count - 1 - index
         y = _BAR * (bars + 1) + _ROW * (line + 0.5)
         edge = 1 - reach if is_left else count + reach
         at_edge = {"x": edge, "x2": edge, "y": y, "y2": y, "text": f"{name} {rank:.2f}"}
@@ -149,14 +149,14 @@ def differences(
     import altair as alt
 
     order = [row["name"] for row in rows]
-    whole = alt.Chart(alt.NamedData(name="rows"), width=420, height=alt.Step(24))
+    chart = alt.Chart(alt.NamedData(name="rows"), width=420, height=alt.Step(24))
     y = alt.Y("name:N", title=None).scale(domain=order).axis(labelPadding=8)
     color = alt.Color("kind:N").scale(domain=["one data set", "all"], range=[BLUE, VERMILION])
-    points = whole.mark_point(filled=True, size=60, opacity=1).encode(
+    points = chart.mark_point(filled=True, size=60, opacity=1).encode(
         x=alt.X("difference:Q", title=label).axis(tickCount=6), y=y, color=color
     )
-    lines = whole.mark_rule(strokeWidth=2).encode(
+    lines = chart.mark_rule(strokeWidth=2).encode(
         x=alt.X("low:Q", title=label), x2="high:Q", y=y, color=color
     )
-    zero = whole.mark_rule(strokeDash=[4, 3], color=GREY).encode(x=alt.datum(0.0))
+    zero = chart.mark_rule(strokeDash=[4, 3], color=GREY).encode(x=alt.datum(0.0))
     return as_figure(alt.layer(zero, lines, points), title, notes, rows)

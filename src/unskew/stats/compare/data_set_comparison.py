@@ -91,7 +91,7 @@ class DataSetComparison(Result):
     @property
     def order(self) -> list[int]:
         """The systems by mean rank, the best first."""
-        return [int(one) for one in np.argsort(self.mean_ranks, kind="stable")]
+        return [int(index) for index in np.argsort(self.mean_ranks, kind="stable")]
 
     @property
     def critical_difference(self) -> float:
@@ -128,20 +128,20 @@ class DataSetComparison(Result):
         """Return a pair as a less b, whichever way round it was tested; see `table`."""
         by_pair = {(row["a"], row["b"]): row for row in self.pairs.iter_rows(named=True)}
         if (a, b) not in by_pair and (b, a) not in by_pair:
-            raise unknown_name("pair", f"{a}, {b}", [", ".join(one) for one in by_pair])
+            raise unknown_name("pair", f"{a}, {b}", [", ".join(pair) for pair in by_pair])
         return _seen_from(by_pair, a, b)
 
     def differences(self, a: str, b: str) -> pl.DataFrame:
         """Return a row per data set: users, the difference a less b, its standard error."""
         self.pair(a, b)
         tested = self.pairs.select("a", "b").rows()
-        at = tested.index((a, b) if (a, b) in tested else (b, a))
-        one, other = self.systems.index(a), self.systems.index(b)
+        column = tested.index((a, b) if (a, b) in tested else (b, a))
+        first, second = self.systems.index(a), self.systems.index(b)
         columns = {
             "data_set": self.data_sets,
             "users": self.users,
-            "difference": self.means[:, one] - self.means[:, other],
-            "standard_error": self.errors[:, at],
+            "difference": self.means[:, first] - self.means[:, second],
+            "standard_error": self.errors[:, column],
         }
         return pl.DataFrame(columns)
 
@@ -155,14 +155,14 @@ class DataSetComparison(Result):
         letters = self.letters()
         rows = [
             {
-                "system": self.systems[at],
-                "mean_rank": float(self.mean_ranks[at]),
-                "low": _none(self.rank_low[at]),
-                "high": _none(self.rank_high[at]),
-                "mean": float(self.means[:, at].mean()),
-                "letters": None if letters is None else letters[place],
+                "system": self.systems[system],
+                "mean_rank": float(self.mean_ranks[system]),
+                "low": _none(self.rank_low[system]),
+                "high": _none(self.rank_high[system]),
+                "mean": float(self.means[:, system].mean()),
+                "letters": None if letters is None else letters[rank],
             }
-            for place, at in enumerate(order)
+            for rank, system in enumerate(order)
         ]
         kinds = {"low": pl.Float64, "high": pl.Float64, "letters": pl.String}
         return pl.DataFrame(rows, schema_overrides=kinds)
@@ -171,10 +171,10 @@ class DataSetComparison(Result):
         """Return the letters of the systems in the order of mean ranks; None with a reference."""
         if self.reference is not None:
             return None
-        place = {self.systems[at]: number for number, at in enumerate(self.order)}
-        differ = np.zeros((len(place), len(place)), np.bool_)
+        rank = {self.systems[system]: number for number, system in enumerate(self.order)}
+        differ = np.zeros((len(rank), len(rank)), np.bool_)
         for a, b, is_different in self.pairs.select("a", "b", "significant").iter_rows():
-            differ[place[a], place[b]] = differ[place[b], place[a]] = is_different
+            differ[rank[a], rank[b]] = differ[rank[b], rank[a]] = is_different
         return letter_display(differ)
 
     # Text
@@ -196,17 +196,17 @@ class DataSetComparison(Result):
         header += ["letters"] if self.reference is None else []
         header += list(self.data_sets)
         rows, strong = [], set()
-        for place, row in enumerate(self.ranking().iter_rows(named=True)):
+        for index, row in enumerate(self.ranking().iter_rows(named=True)):
             cells = [row["system"], number(row["mean_rank"], 2)]
             if self.has_rank_intervals:
                 cells.append(f"[{row['low']:.2f}, {row['high']:.2f}]")
             if self.reference is None:
                 cells.append(row["letters"])
-            at = self.systems.index(row["system"])
+            system = self.systems.index(row["system"])
             for i in range(len(self.data_sets)):
-                if self.ranks[i, at] == self.ranks[i].min():
-                    strong.add((place, len(cells)))
-                cells.append(f"{number(self.means[i, at], digits)} ({self.ranks[i, at]:g})")
+                if self.ranks[i, system] == self.ranks[i].min():
+                    strong.add((index, len(cells)))
+                cells.append(f"{number(self.means[i, system], digits)} ({self.ranks[i, system]:g})")
             rows.append(cells)
         title = (
             f"{self.metric} ({direction} is better) on {counted(len(self.data_sets), 'data set')}: "
@@ -237,8 +237,8 @@ class DataSetComparison(Result):
 
     def _against_base(self) -> list[dict[str, Any]]:
         """Return the pairs with the base, as differences of the other system less the base."""
-        others = [self.systems[at] for at in self.order if self.systems[at] != self.base]
-        return [self.pair(one, self.base) for one in others]
+        others = [self.systems[index] for index in self.order if self.systems[index] != self.base]
+        return [self.pair(system, self.base) for system in others]
 
     def _summary(self) -> str:
         return (
@@ -296,8 +296,8 @@ class DataSetComparison(Result):
     def _test_note(self) -> str:
         if self.test == "nemenyi":
             return f"{TESTS[self.test]}, critical difference {self.critical_difference:.2f}"
-        many = counted(self.pairs.height, "pair")
-        return f"{TESTS[self.test]}; p corrected by Holm over {many}"
+        pairs = counted(self.pairs.height, "pair")
+        return f"{TESTS[self.test]}; p corrected by Holm over {pairs}"
 
     def _friedman_note(self) -> str:
         test = self.friedman
@@ -307,8 +307,8 @@ class DataSetComparison(Result):
         # With fewer data sets it is false far too often: 15 to 18 % of 3 data sets, at 5 %.
         if test.f is None or test.p_f is None or len(self.data_sets) < LEAST_DATA_SETS:
             return text
-        rest = f"; Iman and Davenport's F = {test.f:.2f}, p = {p_value(test.p_f)}"
-        return text + rest.replace("= <", "< ")
+        davenport = f"; Iman and Davenport's F = {test.f:.2f}, p = {p_value(test.p_f)}"
+        return text + davenport.replace("= <", "< ")
 
     def _conclusion(self) -> list[str]:
         return [*self._on_these(), *self._on_others()]
@@ -331,14 +331,14 @@ class DataSetComparison(Result):
 
     def _on_others(self) -> list[str]:
         """Conclude about most data sets like these, by the sign test alone."""
-        count, many = len(self.data_sets), self.pairs.height
-        least = many * 2.0 ** (1 - count)
-        if least > self.alpha:
-            needed = 1 + math.ceil(math.log2(many / self.alpha))
+        count, pairs = len(self.data_sets), self.pairs.height
+        smallest = pairs * 2.0 ** (1 - count)
+        if smallest > self.alpha:
+            needed = 1 + math.ceil(math.log2(pairs / self.alpha))
             return [
                 f"nothing is concluded about other data sets: with {count} of them and "
-                f"{counted(many, 'pair')}, a system that is ahead on all has a corrected p of "
-                f"{min(least, 1.0):.2g} by signs; at least {needed} data sets are needed"
+                f"{counted(pairs, 'pair')}, a system that is ahead on all has a corrected p of "
+                f"{min(smallest, 1.0):.2g} by signs; at least {needed} data sets are needed"
             ]
         sure = [row for row in self._against_base() if _is_sure(row["p_sign"], self.alpha)]
         lines = []
@@ -376,8 +376,8 @@ class DataSetComparison(Result):
                 "which systems do not differ"
             )
         systems = charts.RankedSystems(
-            names=[self.systems[at] for at in self.order],
-            ranks=[float(self.mean_ranks[at]) for at in self.order],
+            names=[self.systems[index] for index in self.order],
+            ranks=[float(self.mean_ranks[index]) for index in self.order],
             letters=letters,
             critical=self.critical_difference if self.test == "nemenyi" else None,
         )
@@ -392,15 +392,17 @@ class DataSetComparison(Result):
         """Draw the base against the next system of the order."""
         from unskew.stats.compare import data_set_charts as charts
 
-        other = next(self.systems[at] for at in self.order if self.systems[at] != self.base)
-        label = f"{self.metric}: {self.base} − {other}"
+        opponent = next(
+            self.systems[index] for index in self.order if self.systems[index] != self.base
+        )
+        label = f"{self.metric}: {self.base} − {opponent}"
         notes = [f"{100 * self.confidence:g} % intervals; every data set counts once"]
-        rows = [*self._rows_of_each(other), *self._rows_over_all(other)]
+        rows = [*self._rows_of_each(opponent), *self._rows_over_all(opponent)]
         return charts.differences(rows, f"{self.metric}: differences by data set", label, notes)
 
-    def _rows_of_each(self, other: str) -> list[dict[str, Any]]:
+    def _rows_of_each(self, opponent: str) -> list[dict[str, Any]]:
         rows = []
-        for row in self.differences(self.base, other).iter_rows(named=True):
+        for row in self.differences(self.base, opponent).iter_rows(named=True):
             low = high = None
             if row["users"] > 1:
                 quantile = student_t_quantile((1 + self.confidence) / 2, row["users"] - 1)
@@ -417,8 +419,8 @@ class DataSetComparison(Result):
             )
         return rows
 
-    def _rows_over_all(self, other: str) -> list[dict[str, Any]]:
-        pair = self.pair(self.base, other)
+    def _rows_over_all(self, opponent: str) -> list[dict[str, Any]]:
+        pair = self.pair(self.base, opponent)
         return [
             {
                 "name": name,
@@ -456,12 +458,12 @@ def _share(value: float | None) -> str:
 
 def _seen_from(by_pair: Any, system: str, base: str) -> dict[str, Any]:
     """Return a pair as the difference of `system` less `base`, however it was tested."""
-    turned = (base, system) in by_pair
-    row = by_pair[(base, system) if turned else (system, base)]
-    sides: Sequence[str] = ("b", "a") if turned else ("a", "b")
+    is_reversed = (base, system) in by_pair
+    row = by_pair[(base, system) if is_reversed else (system, base)]
+    sides: Sequence[str] = ("b", "a") if is_reversed else ("a", "b")
     result = {
         "system": system,
-        "difference": -row["difference"] if turned else row["difference"],
+        "difference": -row["difference"] if is_reversed else row["difference"],
         "ahead": row[f"{sides[0]}_ahead"],
         "behind": row[f"{sides[1]}_ahead"],
         "better": row[f"p_next_{sides[0]}_better"],
@@ -470,10 +472,10 @@ def _seen_from(by_pair: Any, system: str, base: str) -> dict[str, Any]:
         **{name: row[name] for name in ("p_corrected", "p_sign", "p_these")},
     }
     for name in _OVER.values():
-        ends = (row[f"low{name}"], row[f"high{name}"])
-        if turned:
-            ends = (_negated(ends[1]), _negated(ends[0]))
-        result[f"low{name}"], result[f"high{name}"] = ends
+        limits = (row[f"low{name}"], row[f"high{name}"])
+        if is_reversed:
+            limits = (_negated(limits[1]), _negated(limits[0]))
+        result[f"low{name}"], result[f"high{name}"] = limits
     return result
 
 

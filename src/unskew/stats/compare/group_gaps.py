@@ -185,18 +185,18 @@ def _metric(
     pairing: Paired, label: str, segments: Segmentation, settings: _GapSettings
 ) -> _GroupPart:
     values = values_of_users(pairing, label)
-    kept = ~np.isnan(values).any(axis=1)
-    if not np.isfinite(values[kept]).all():
+    is_complete = ~np.isnan(values).any(axis=1)
+    if not np.isfinite(values[is_complete]).all():
         raise DataError(f"{label}: infinite values cannot be compared")
     # Groups all of whose users are left out have nothing to show.
-    used, code = np.unique(segments.code[kept], return_inverse=True)
+    used, code = np.unique(segments.code[is_complete], return_inverse=True)
     if used.size < 2:
         raise DataError(f"{label}: fewer than two groups have users with a value")
-    names = [segments.names[at] for at in used.tolist()]
+    names = [segments.names[group] for group in used.tolist()]
     if settings.reference is not None and settings.reference not in names:
         raise SettingError(f"against={settings.reference!r}: no user of it has a value of {label}")
-    data = GroupData(np.ascontiguousarray(values[kept]), code.astype(np.int64), used.size)
-    whole = shuffle_groups(
+    data = GroupData(np.ascontiguousarray(values[is_complete]), code.astype(np.int64), used.size)
+    shuffled = shuffle_groups(
         data.values,
         data.code,
         data.groups,
@@ -206,10 +206,10 @@ def _metric(
         threads=settings.threads,
     )
     means = _means(data, label, names, pairing.systems, settings)
-    gaps = _gaps(data, label, names, pairing, whole, settings)
-    summary = _summary(data, label, means, pairing, whole, settings)
-    lost = int(np.count_nonzero(~kept))
-    return _GroupPart(means, gaps, summary, lost, whole.shuffles, len(data.values))
+    gaps = _gaps(data, label, names, pairing, shuffled, settings)
+    summary = _summary(data, label, means, pairing, shuffled, settings)
+    lost = int(np.count_nonzero(~is_complete))
+    return _GroupPart(means, gaps, summary, lost, shuffled.shuffles, len(data.values))
 
 
 def _means(
@@ -217,11 +217,11 @@ def _means(
 ) -> pl.DataFrame:
     """Return a row per system and group; intervals of all of them hold together."""
     of = group_means(data.values, data.code, data.groups)
-    many = max(int((data.sizes >= LEAST_USERS).sum()) * len(systems), 1)
-    low, high = intervals(of_means(of), 1 - (1 - settings.confidence) / many)
+    comparisons = max(int((data.sizes >= LEAST_USERS).sum()) * len(systems), 1)
+    low, high = intervals(of_means(of), 1 - (1 - settings.confidence) / comparisons)
     varied = np.stack([data.others(data.code == group) for group in range(data.groups)], axis=1)
     enough = (data.sizes >= LEAST_USERS) & (varied >= LEAST_OTHERS)
-    least, most = _range(label)
+    minimum, maximum = _range(label)
     return pl.DataFrame(
         {
             "metric": [label] * of.mean.size,
@@ -230,8 +230,8 @@ def _means(
             "users": np.tile(data.sizes.astype(np.int64), len(systems)),
             "varied_users": varied.ravel(),
             "mean": of.mean.ravel(),
-            "low": np.where(enough, np.maximum(low, least), np.nan).ravel(),
-            "high": np.where(enough, np.minimum(high, most), np.nan).ravel(),
+            "low": np.where(enough, np.maximum(low, minimum), np.nan).ravel(),
+            "high": np.where(enough, np.minimum(high, maximum), np.nan).ravel(),
         }
     ).with_columns(pl.selectors.float().fill_nan(None))
 
@@ -249,7 +249,7 @@ def _gaps(
     label: str,
     names: list[str],
     pairing: Paired,
-    whole: ShuffledGroups,
+    shuffled: ShuffledGroups,
     settings: _GapSettings,
 ) -> pl.DataFrame:
     """Return a row per system and comparison, corrected over all of them."""
@@ -257,23 +257,23 @@ def _gaps(
     pairs = pairs_of(data.groups, settings.against, reference)
     tested = independent(data, pairs)
     level = 1 - (1 - settings.confidence) / max(tested * len(pairing.systems), 1)
-    p = p_of_pairs(data, pairs, whole, settings.seed, settings.threads)
+    p = p_of_pairs(data, pairs, shuffled, settings.seed, settings.threads)
     corrected = p
     if settings.correction is not None:
         # Two groups against the rest are one comparison, seen from both sides.
         once = p[:, :1] if data.groups == 2 else p
         corrected = np.broadcast_to(correct(once, settings.correction), p.shape)
-    place = {pair: at for at, pair in enumerate(pairs)}
-    place |= {pair.turned: at for pair, at in place.items() if pair.other != REST}
+    column_of = {pair: column for column, pair in enumerate(pairs)}
+    column_of |= {pair.turned: column for pair, column in column_of.items() if pair.other != REST}
     tables = []
     for row, system in enumerate(pairing.systems):
         alone = replace(data, values=data.values[:, [row]])
-        shown = pairs
+        chosen = pairs
         if settings.against == "best":
-            shown = against_best(alone, pairing.better[label], label)
-        at = [place[pair] for pair in shown]
-        columns = _columns(alone, shown, names, level)
-        columns |= {"p": p[row, at], "p_corrected": corrected[row, at]}
+            chosen = against_best(alone, pairing.better[label], label)
+        selected = [column_of[pair] for pair in chosen]
+        columns = _columns(alone, chosen, names, level)
+        columns |= {"p": p[row, selected], "p_corrected": corrected[row, selected]}
         tables.append(pl.DataFrame({"metric": label, "system": system, **columns}))
     alpha = 1 - settings.confidence + 1e-12
     frame = pl.concat(tables).with_columns(pl.selectors.float().fill_nan(None))
@@ -308,7 +308,7 @@ def _summary(
     label: str,
     means: pl.DataFrame,
     pairing: Paired,
-    whole: ShuffledGroups,
+    shuffled: ShuffledGroups,
     settings: _GapSettings,
 ) -> pl.DataFrame:
     """Return a row per system: the test of all groups, the worst one, indices of inequality."""
@@ -318,9 +318,9 @@ def _summary(
     of = group_means(data.values, data.code, data.groups)
     sizes, epsilon = data.sizes, settings.epsilon
     rows = []
-    for at, system in enumerate(pairing.systems):
-        column = np.ascontiguousarray(data.values[:, at])
-        one, other = (
+    for index, system in enumerate(pairing.systems):
+        column = np.ascontiguousarray(data.values[:, index])
+        gini_index, atkinson_index = (
             gini(column, settings.confidence),
             atkinson(column, epsilon, settings.confidence),
         )
@@ -332,19 +332,19 @@ def _summary(
                 "system": system,
                 "users": len(column),
                 "mean": float(column.mean()),
-                "p": float(test.p[at]),
-                "p_corrected": float(corrected[at]),
+                "p": float(test.p[index]),
+                "p_corrected": float(corrected[index]),
                 **_worst(mine, pairing.better[label]),
-                "gini": one.value,
-                "gini_low": one.low,
-                "gini_high": one.high,
-                "atkinson": other.value,
-                "atkinson_low": other.low,
-                "atkinson_high": other.high,
-                "group_gini": _index(group_gini(of.mean[at], sizes), across),
-                "group_gini_chance": _index(whole.chance_gini[at], across),
-                "group_atkinson": _index(group_atkinson(of.mean[at], sizes, epsilon), across),
-                "group_atkinson_chance": _index(whole.chance_atkinson[at], across),
+                "gini": gini_index.value,
+                "gini_low": gini_index.low,
+                "gini_high": gini_index.high,
+                "atkinson": atkinson_index.value,
+                "atkinson_low": atkinson_index.low,
+                "atkinson_high": atkinson_index.high,
+                "group_gini": _index(group_gini(of.mean[index], sizes), across),
+                "group_gini_chance": _index(shuffled.chance_gini[index], across),
+                "group_atkinson": _index(group_atkinson(of.mean[index], sizes, epsilon), across),
+                "group_atkinson_chance": _index(shuffled.chance_atkinson[index], across),
             }
         )
     return pl.DataFrame(rows, schema_overrides=_SUMMARY).with_columns(
@@ -373,20 +373,20 @@ def _worst(rows: pl.DataFrame, better: str) -> dict[str, object]:
     their lower and the lowest of their upper ends, and a group whose interval is wholly above that
     is not the worst.
     """
-    known = rows.filter(pl.col("users") >= LEAST_USERS)
+    estimated = rows.filter(pl.col("users") >= LEAST_USERS)
     sign = {"higher": 1.0, "lower": -1.0}.get(better)
-    if sign is None or not known.height or known["low"].null_count():
+    if sign is None or not estimated.height or estimated["low"].null_count():
         return dict.fromkeys(_SUMMARY)
-    mean, low, high = (known[name].to_numpy() * sign for name in ("mean", "low", "high"))
+    mean, low, high = (estimated[name].to_numpy() * sign for name in ("mean", "low", "high"))
     if sign < 0:
         low, high = high, low
-    ends = sorted((sign * float(low.min()), sign * float(high.min())))
-    group = known["group"].to_list()
+    limits = sorted((sign * float(low.min()), sign * float(high.min())))
+    group = estimated["group"].to_list()
     return {
         "worst_group": group[int(np.argmin(mean))],
         "worst_mean": sign * float(mean.min()),
-        "worst_low": ends[0],
-        "worst_high": ends[1],
+        "worst_low": limits[0],
+        "worst_high": limits[1],
         "may_be_worst": [
             name for name, end in zip(group, low, strict=True) if end <= float(high.min())
         ],

@@ -102,10 +102,12 @@ class GroupData:
 def pairs_of(groups: int, against: str, reference: int | None) -> list[GroupPair]:
     """Return the comparisons of a request: with the rest, with one group, or of all pairs."""
     if reference is not None:
-        return [GroupPair(one, reference) for one in range(groups) if one != reference]
+        return [GroupPair(group, reference) for group in range(groups) if group != reference]
     if against == "rest":
-        return [GroupPair(one) for one in range(groups)]
-    return [GroupPair(one, other) for one in range(groups) for other in range(one + 1, groups)]
+        return [GroupPair(group) for group in range(groups)]
+    return [
+        GroupPair(group, second) for group in range(groups) for second in range(group + 1, groups)
+    ]
 
 
 def against_best(data: GroupData, better: str, label: str) -> list[GroupPair]:
@@ -115,7 +117,7 @@ def against_best(data: GroupData, better: str, label: str) -> list[GroupPair]:
         raise SettingError(f"against='best': neither direction of {label} is better")
     means = np.bincount(data.code, data.values[:, 0], data.groups) / data.sizes
     best = int(np.argmax(sign * means))
-    return [GroupPair(one, best) for one in range(data.groups) if one != best]
+    return [GroupPair(group, best) for group in range(data.groups) if group != best]
 
 
 def independent(data: GroupData, pairs: Sequence[GroupPair]) -> int:
@@ -137,8 +139,8 @@ def sides_of(data: GroupData, pairs: Sequence[GroupPair]) -> Sides:
     centre = np.ascontiguousarray(data.values.T).mean(axis=1)
     count, *sums = sums_by_group(data.values - centre, data.code, data.groups)
     powers = [count, *sums]
-    one = [power[:, [pair.one for pair in pairs]] for power in powers]
-    other = [
+    first = [power[:, [pair.one for pair in pairs]] for power in powers]
+    second = [
         np.stack(
             [
                 power.sum(axis=1) - power[:, pair.one]
@@ -150,14 +152,14 @@ def sides_of(data: GroupData, pairs: Sequence[GroupPair]) -> Sides:
         )
         for power in powers
     ]
-    enough = np.ones(one[0].shape)
-    for place, pair in enumerate(pairs):
+    enough = np.ones(first[0].shape)
+    for column, pair in enumerate(pairs):
         here = data.code == pair.one
         there = ~here if pair.other == REST else data.code == pair.other
         for member in (here, there):
-            few = member.sum() < LEAST_USERS
-            enough[:, place] *= [not few and n >= LEAST_OTHERS for n in data.others(member)]
-    return Sides(_means(one, centre), _means(other, centre), enough)
+            too_few = member.sum() < LEAST_USERS
+            enough[:, column] *= [not too_few and n >= LEAST_OTHERS for n in data.others(member)]
+    return Sides(_means(first, centre), _means(second, centre), enough)
 
 
 def _means(powers: Sequence[F64], centre: F64) -> Means:
@@ -167,33 +169,33 @@ def _means(powers: Sequence[F64], centre: F64) -> Means:
 
 def gaps_of(sides: Sides, level: float, *, is_negative: bool) -> Gaps:
     """Return differences and ratios with their intervals, each at this level."""
-    both = differences(sides.one, sides.other)
-    low, high = (np.where(sides.enough > 0, end, np.nan) for end in intervals(both, level))
-    ratios = np.full((3, *both.value.shape), np.nan)
+    difference = differences(sides.one, sides.other)
+    low, high = (np.where(sides.enough > 0, end, np.nan) for end in intervals(difference, level))
+    ratios = np.full((3, *difference.value.shape), np.nan)
     kind: list[list[str]] = []
-    for system in range(both.value.shape[0]):
+    for system in range(difference.value.shape[0]):
         kind.append([])
-        for place in range(both.value.shape[1]):
+        for pair in range(difference.value.shape[1]):
             word, three = RATIO, (np.nan, np.nan, np.nan)
-            at = (system, place)
+            cell = (system, pair)
             if is_negative:
                 word = NEGATIVE
-            elif not sides.enough[at]:
+            elif not sides.enough[cell]:
                 word = SMALL
             else:
-                one, other = sides.one.pick(at), sides.other.pick(at)
-                ends = ratio_interval(one, other, level)
-                word = UNIDENTIFIED if np.isinf(ends[1]) else RATIO
-                three = (float(one.mean / other.mean), *ends) if word == RATIO else three
-            ratios[(slice(None), *at)] = three
+                first, second = sides.one.pick(cell), sides.other.pick(cell)
+                limits = ratio_interval(first, second, level)
+                word = UNIDENTIFIED if np.isinf(limits[1]) else RATIO
+                three = (float(first.mean / second.mean), *limits) if word == RATIO else three
+            ratios[(slice(None), *cell)] = three
             kind[-1].append(word)
-    return Gaps(both.value, low, high, ratios[0], ratios[1], ratios[2], kind)
+    return Gaps(difference.value, low, high, ratios[0], ratios[1], ratios[2], kind)
 
 
 def p_of_pairs(
     data: GroupData,
     pairs: Sequence[GroupPair],
-    whole: ShuffledGroups,
+    shuffled: ShuffledGroups,
     seed: int,
     threads: int | None,
 ) -> F64:
@@ -202,11 +204,11 @@ def p_of_pairs(
     Users of two groups that are compared change places among themselves.
     """
     p = np.full((data.values.shape[1], len(pairs)), np.nan)
-    for place, pair in enumerate(pairs):
+    for column, pair in enumerate(pairs):
         if min(_users(data, pair)) < LEAST_USERS:
             continue
         if pair.other == REST:
-            p[:, place] = whole.p[:, pair.one]
+            p[:, column] = shuffled.p[:, pair.one]
             continue
         member = (data.code == pair.one) | (data.code == pair.other)
         code = (data.code[member] == pair.other).astype(np.int64)
@@ -214,7 +216,7 @@ def p_of_pairs(
         pair_test = shuffle_groups(
             data.values[member], code, 2, key=key, seed=seed, threads=threads
         )
-        p[:, place] = pair_test.p[:, 0]
+        p[:, column] = pair_test.p[:, 0]
     return p
 
 

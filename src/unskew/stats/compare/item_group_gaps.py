@@ -75,8 +75,8 @@ class ItemGroupGaps(Result):
         interval = f"{100 * self.confidence:g} % intervals"
         places = ["system", "group", "items", "share of places", interval]
         places += ["share of liked", "gap", interval]
-        found = ["system", "group", "users", "recall", interval, "recall of the rest", "gap"]
-        found += [interval, "p"]
+        headers = ["system", "group", "users", "recall", interval, "recall of the rest", "gap"]
+        headers += [interval, "p"]
         rows, recalls, before = [], [], ""
         for row in self.rows.iter_rows(named=True):
             system = "" if row["system"] == before else row["system"]
@@ -105,7 +105,7 @@ class ItemGroupGaps(Result):
         title = f"the first {counted(self.k, 'place')} of lists by {self.by} of items"
         return [
             Table.of_rows(places, rows, left=(0, 1), title=title),
-            Table.of_rows(found, recalls, left=(0, 1), title=f"Recall@{self.k} of liked items"),
+            Table.of_rows(headers, recalls, left=(0, 1), title=f"Recall@{self.k} of liked items"),
         ]
 
     def _explanation(self) -> list[str]:
@@ -154,8 +154,8 @@ def _both(
     low, high = row[f"{name}_low"], row[f"{name}_high"]
     if low is None or high is None:
         return _number(row[name], digits, signed=signed), "–"
-    ends = (number(end, digits, signed=signed) for end in (low, high))
-    return _number(row[name], digits, signed=signed), f"[{', '.join(ends)}]"
+    limits = (number(end, digits, signed=signed) for end in (low, high))
+    return _number(row[name], digits, signed=signed), f"[{', '.join(limits)}]"
 
 
 @dataclass(frozen=True, eq=False)
@@ -230,7 +230,7 @@ def item_group_gaps(
         choose("correction", correction, CORRECTIONS)
     cutoff = as_count("k", k)
     _check(judged)
-    ready = judged.prepare(Need(scan=cutoff, shown=cutoff), judged.threads)
+    ready = judged.prepare(Need(scan=cutoff, top=cutoff), judged.threads)
     items = items_of(ready, by, groups)
     if not (ready.liked > 0).any():
         raise DataError(f"no user has a liked item ({ready.relevance})")
@@ -280,38 +280,40 @@ def items_of(judged: Judged, by: object, groups: int | None) -> ItemGroups:
     if isinstance(by, str) and not is_column(by):
         raise unknown_name("by", by, ("popularity", "FILE:COLUMN"))
     column = read_column(by, "item") if isinstance(by, str) else column_of_table(by, "item")
-    at = column.users.codes(ids.values)
-    if not (at >= 0).any():
+    codes = column.users.codes(ids.values)
+    if not (codes >= 0).any():
         raise DataError(
             f"{column.source}: none of its {counted(len(column.users), 'item')} is among the "
             f"{counted(len(ids), 'item')} of judgments and lists, such as {ids.values[0]!r}"
         )
     absent = f"not in {column.place}, or without {column.name}"
     if column.numbers is not None:
-        return _by_number(column.title, np.append(column.numbers, np.nan)[at], parts, absent)
+        return _by_number(column.title, np.append(column.numbers, np.nan)[codes], parts, absent)
     if groups is not None:
         raise SettingError(f"groups=… does nothing here: {column.title} holds text; leave it out")
-    return _by_text(column, at, ids, absent)
+    return _by_text(column, codes, ids, absent)
 
 
 def _by_number(by: str, values: F64, parts: int, absent: str) -> ItemGroups:
-    known = ~np.isnan(values)
-    code, names = quantile_groups(values, known, parts, is_time=False)
+    is_known = ~np.isnan(values)
+    code, names = quantile_groups(values, is_known, parts, is_time=False)
     rule = f"groups: {parts} parts of the items by {by}; items with equal values stay together"
     return _several(by, rule, code, names, absent)
 
 
-def _by_text(column: UserColumn, at: I32, ids: Ids, absent: str) -> ItemGroups:
+def _by_text(column: UserColumn, codes: I32, ids: Ids, absent: str) -> ItemGroups:
     assert column.texts is not None
     texts = pl.concat([column.texts, pl.Series([None], dtype=pl.String)])
-    of_item = texts.gather(pl.Series(np.where(at >= 0, at, len(column.users)).astype(np.int64)))
+    of_item = texts.gather(
+        pl.Series(np.where(codes >= 0, codes, len(column.users)).astype(np.int64))
+    )
     ranked = sorted(of_item.drop_nulls().value_counts().rows(), key=lambda row: (-row[1], row[0]))
-    kept = {name for name, _ in ranked[:MOST_GROUPS] if name != OTHER}
-    merged = len(ranked) - len(kept)
-    names = sorted(kept) + [OTHER] * (merged > 0)
-    place = {name: number for number, name in enumerate(names)}
+    frequent = {name for name, _ in ranked[:MOST_GROUPS] if name != OTHER}
+    merged = len(ranked) - len(frequent)
+    names = sorted(frequent) + [OTHER] * (merged > 0)
+    number_of = {name: number for number, name in enumerate(names)}
     code = np.array(
-        [-1 if text is None else place.get(text, place.get(OTHER, -1)) for text in of_item],
+        [-1 if text is None else number_of.get(text, number_of.get(OTHER, -1)) for text in of_item],
         np.int64,
     )
     rule = f"groups: {column.title}"
@@ -341,8 +343,8 @@ def _several(by: str, rule: str, code: I64, names: Sequence[str], absent: str) -
 def _count(judged: Judged, matched: Matched, items: ItemGroups, k: int) -> _ItemCounts:
     """Count, for each user and group, places, liked items among them, and all liked items."""
     groups, users = len(items.names), judged.liked.size
-    shown, hits = np.zeros((users, groups)), np.zeros((users, groups))
-    judgments, room = judged.judgments, Scratch()
+    listed, hits = np.zeros((users, groups)), np.zeros((users, groups))
+    judgments, scratch = judged.judgments, Scratch()
     for lo in range(0, users, BLOCK):
         hi = min(lo + BLOCK, users)
         start = matched.start[lo:hi]
@@ -350,15 +352,15 @@ def _count(judged: Judged, matched: Matched, items: ItemGroups, k: int) -> _Item
         owner = np.repeat(np.arange(lo, hi), length)
         slot = np.repeat(start - (np.cumsum(length) - length), length) + np.arange(length.sum())
         group = items.code[matched.from_run[matched.run.item[slot]]]
-        np.add.at(shown, (owner, group), 1.0)
-        of = matched.hits(judgments, lo, hi, room)
+        np.add.at(listed, (owner, group), 1.0)
+        of = matched.hits(judgments, lo, hi, scratch)
         owner = np.repeat(np.arange(lo, hi), np.diff(of.start))
         keep = (judged.view.label[of.judgment] == LIKED) & (of.rank <= k)
         np.add.at(hits, (owner[keep], items.code[judgments.item[of.judgment[keep]]]), 1.0)
     liked = np.zeros((users, groups))
     mine = judged.view.label == LIKED
     np.add.at(liked, (judgments.user[mine], items.code[judgments.item[mine]]), 1.0)
-    return _ItemCounts(shown, hits, liked)
+    return _ItemCounts(listed, hits, liked)
 
 
 # Estimates
@@ -410,21 +412,21 @@ def _rows(system: str, counts: _ItemCounts, items: ItemGroups) -> list[dict[str,
             rest_liked = liked - mine
             rest_hits = counts.hits.sum(axis=1) - counts.hits[:, group]
             there = np.where(rest_liked > 0, rest_hits / rest_liked, 0.0)
-        shown = _mean(exposure, listed)
-        both = _mean(exposure - demand, listed & liking)
-        one, other = _mean(here, mine > 0), _mean(there, rest_liked > 0)
+        exposed = _mean(exposure, listed)
+        gap = _mean(exposure - demand, listed & liking)
+        recall, recall_rest = _mean(here, mine > 0), _mean(there, rest_liked > 0)
         rows.append(
             {
                 "system": system,
                 "group": name,
                 "items": int(size[group]),
-                "users": one.users,
-                "exposure": _single(shown),
+                "users": recall.users,
+                "exposure": _single(exposed),
                 "liked_share": _mean(demand, liking).value,
-                "exposure_gap": _single(both, is_difference=True),
-                "recall": _single(one),
-                "recall_rest": other.value,
-                "recall_gap": _gap(one, other),
+                "exposure_gap": _single(gap, is_difference=True),
+                "recall": _single(recall),
+                "recall_rest": recall_rest.value,
+                "recall_gap": _gap(recall, recall_rest),
             }
         )
     return rows
@@ -436,12 +438,12 @@ def _single(of: _GroupMean, *, is_difference: bool = False) -> tuple[float, Mean
     return of.value, _estimate(of.value, of.influence, of.users, is_difference=is_difference)
 
 
-def _gap(one: _GroupMean, other: _GroupMean) -> tuple[float, MeanEstimates | None]:
-    value = one.value - other.value
-    if not (one.is_known and other.is_known):
+def _gap(inside: _GroupMean, outside: _GroupMean) -> tuple[float, MeanEstimates | None]:
+    value = inside.value - outside.value
+    if not (inside.is_known and outside.is_known):
         return value, None
-    users = min(one.users, other.users)
-    return value, _estimate(value, one.influence - other.influence, users, is_difference=True)
+    users = min(inside.users, outside.users)
+    return value, _estimate(value, inside.influence - outside.influence, users, is_difference=True)
 
 
 def _together(
@@ -452,20 +454,20 @@ def _together(
 ) -> pl.DataFrame:
     """Put systems together: intervals of a kind hold together, p-values are corrected."""
     rows = [row for part in parts for row in part]
-    many = len(rows)
-    once = len(parts) if len(items.names) == 2 else many
+    row_count = len(rows)
+    once = len(parts) if len(items.names) == 2 else row_count
     frame: dict[str, list[Any]] = {name: [row[name] for row in rows] for name in rows[0]}
     for name in ("exposure", "exposure_gap", "recall", "recall_gap"):
-        alone = once if name.endswith("gap") or name == "exposure" else many
+        alone = once if name.endswith("gap") or name == "exposure" else row_count
         if name == "recall_gap":
             p = [np.nan if of is None else float(p_values_of(of)) for _, of in frame[name]]
-        ends = [
+        limits = [
             (np.nan, np.nan) if of is None else intervals(of, 1 - (1 - confidence) / alone)
             for _, of in frame[name]
         ]
         frame[name] = [value for value, _ in frame[name]]
-        frame[f"{name}_low"] = [float(low) for low, _ in ends]
-        frame[f"{name}_high"] = [float(high) for _, high in ends]
+        frame[f"{name}_low"] = [float(low) for low, _ in limits]
+        frame[f"{name}_high"] = [float(high) for _, high in limits]
     for name in ("exposure", "recall"):  # shares
         frame[f"{name}_low"] = np.maximum(frame[f"{name}_low"], 0.0).tolist()
         frame[f"{name}_high"] = np.minimum(frame[f"{name}_high"], 1.0).tolist()
@@ -478,9 +480,9 @@ def _together(
 
 def _corrected(p: F64, systems: int, groups: int, correction: str | None) -> list[float]:
     if correction is None:
-        return [float(one) for one in p]
+        return [float(value) for value in p]
     table = p.reshape(systems, groups)
     # Two groups are one comparison, seen from both sides.
     once = table[:, :1] if groups == 2 else table
     corrected = np.broadcast_to(correct(once, correction), table.shape)
-    return [float(one) for one in corrected.ravel()]
+    return [float(value) for value in corrected.ravel()]

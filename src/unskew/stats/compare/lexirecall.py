@@ -173,7 +173,7 @@ def _chosen(systems: tuple[str, ...], reference: str | None) -> list[tuple[str, 
         return list(combinations(systems, 2))
     if reference not in systems:
         raise unknown_name("reference system", reference, systems)
-    return [(one, reference) for one in systems if one != reference]
+    return [(system, reference) for system in systems if system != reference]
 
 
 def _check(judged: Judged) -> None:
@@ -191,37 +191,37 @@ def _check(judged: Judged) -> None:
 def _signs(judged: Judged, a: str, b: str) -> I8:
     """Return 1 where a is better for a list's user, -1 where b is, 0 where they are tied."""
     basis = judged.basis
-    most = np.asarray(basis.liked, np.int64)
-    lists = most.size
+    liked = np.asarray(basis.liked, np.int64)
+    lists = liked.size
     sign = np.zeros(lists, np.int8)
-    step = int(max(1, min(8192, _CELLS // max(int(most.max(initial=1)), 1))))
-    room = Scratch()
+    step = int(max(1, min(8192, _CELLS // max(int(liked.max(initial=1)), 1))))
+    scratch = Scratch()
     for lo in range(0, lists, step):
         hi = min(lo + step, lists)
-        width = int(most[lo:hi].max(initial=0))
+        width = int(liked[lo:hi].max(initial=0))
         if not width:
             continue
-        one, other = (
-            _worst_first(judged, judged.matched[name], lo, hi, width, room) for name in (a, b)
+        first, second = (
+            _worst_first(judged, judged.matched[name], lo, hi, width, scratch) for name in (a, b)
         )
-        at = (one != other).argmax(axis=1)
+        position = (first != second).argmax(axis=1)
         row = np.arange(hi - lo)
-        sign[lo:hi] = np.sign(other[row, at].astype(np.int64) - one[row, at])
+        sign[lo:hi] = np.sign(second[row, position].astype(np.int64) - first[row, position])
     return sign
 
 
 def _worst_first(
-    judged: Judged, matched: Matched, lo: int, hi: int, width: int, room: Scratch
+    judged: Judged, matched: Matched, lo: int, hi: int, width: int, scratch: Scratch
 ) -> I64:
     """Return the places of liked items from the worst up: missing ones, then those in the list."""
-    hits = matched.hits(judged.judgments, lo, hi, room)
+    hits = matched.hits(judged.judgments, lo, hi, scratch)
     owner = np.repeat(np.arange(hi - lo), np.diff(hits.start))
     liked = judged.view.label[hits.judgment] == LIKED
     rank, owner = hits.rank[liked].astype(np.int64), owner[liked]
-    held = np.bincount(owner, minlength=hi - lo)
+    hit_counts = np.bincount(owner, minlength=hi - lo)
     places = np.full((hi - lo, width), _MISSING, np.int64)
     # Hits are in rank order: the last liked one of a list stands at the end of its row's start.
-    start = np.cumsum(held) - held
+    start = np.cumsum(hit_counts) - hit_counts
     order = np.arange(rank.size) - start[owner]
     total = judged.liked[lo:hi].astype(np.int64)
     places[owner, total[owner] - 1 - order] = rank

@@ -91,7 +91,9 @@ class PaperTable(Result):
     def beaten_by(self, system: str, metric: str) -> list[str]:
         """Return the systems that a system is significantly better than."""
         return [
-            other for other in self.systems if (system, other) in self._wins(self._label(metric))
+            opponent
+            for opponent in self.systems
+            if (system, opponent) in self._wins(self._label(metric))
         ]
 
     def _label(self, metric: str) -> str:
@@ -118,7 +120,11 @@ class PaperTable(Result):
             if (system, self.baseline) in wins:
                 return BETTER
             return WORSE if (self.baseline, system) in wins else ""
-        beaten = [letter(at) for at, one in enumerate(self.systems) if (system, one) in wins]
+        beaten = [
+            letter(index)
+            for index, opponent in enumerate(self.systems)
+            if (system, opponent) in wins
+        ]
         return ("" if len(self.systems) <= SINGLE else ",").join(beaten)
 
     def best(self, metric: str, digits: int | None = None) -> tuple[list[str], list[str]]:
@@ -138,7 +144,7 @@ class PaperTable(Result):
         order = sorted(set(printed.values()), reverse=better == "higher")
         if better == "neither" or len(order) < 2:
             return [], []
-        places = [[name for name, mean in printed.items() if mean == one] for one in order[:2]]
+        places = [[name for name, mean in printed.items() if mean == value] for value in order[:2]]
         return places[0], places[1] if len(self.systems) > 2 else []
 
     # As a table
@@ -153,14 +159,14 @@ class PaperTable(Result):
         rows = [
             (
                 system,
-                letter(at) if self.baseline is None else None,
+                letter(index) if self.baseline is None else None,
                 label,
                 self.comparison.means[label][system],
                 self._place(label, system),
                 self.mark(system, label),
                 ", ".join(self.beaten_by(system, label)),
             )
-            for at, system in enumerate(self.systems)
+            for index, system in enumerate(self.systems)
             for label in self.metrics
         ]
         schema = {
@@ -179,7 +185,7 @@ class PaperTable(Result):
         if better == "neither" or math.isnan(means[system]):
             return None
         sign = 1 if better == "higher" else -1
-        return 1 + sum(sign * one > sign * means[system] for one in means.values())
+        return 1 + sum(sign * mean > sign * means[system] for mean in means.values())
 
     def display_tables(self, digits: int | None = None) -> list[Table]:
         """Return the table as it is printed, with its caption below."""
@@ -188,17 +194,17 @@ class PaperTable(Result):
         first = 2 if lettered else 1
         rows: list[list[object]] = []
         strong, second, marks = set(), set(), {}
-        for at, system in enumerate(self.systems):
+        for index, system in enumerate(self.systems):
             means = [self.comparison.means[label][system] for label in self.metrics]
-            rows.append([*([letter(at)] if lettered else []), system, *means])
-            for place, label in enumerate(self.metrics, start=first):
+            rows.append([*([letter(index)] if lettered else []), system, *means])
+            for column, label in enumerate(self.metrics, start=first):
                 mark = self.mark(system, label)
                 if mark:
-                    marks[at, place] = mark
-        for place, label in enumerate(self.metrics, start=first):
+                    marks[index, column] = mark
+        for column, label in enumerate(self.metrics, start=first):
             best, next_best = self.best(label, digits)
-            strong |= {(self.systems.index(one), place) for one in best}
-            second |= {(self.systems.index(one), place) for one in next_best}
+            strong |= {(self.systems.index(name), column) for name in best}
+            second |= {(self.systems.index(name), column) for name in next_best}
         if self.chance:
             values = [self.chance.get(label, math.nan) for label in self.metrics]
             rows.append([*([""] if lettered else []), RANDOM, *values])
@@ -236,14 +242,14 @@ class PaperTable(Result):
 
     def _users(self) -> str:
         counts = sorted(set(self.comparison.users.values()))
-        number = " to ".join(f"{one:,}" for one in (counts[:1] + counts[-1:])[: len(counts)])
+        number = " to ".join(f"{count:,}" for count in (counts[:1] + counts[-1:])[: len(counts)])
         users = "user" if counts[-1] == 1 else "users"
         return f"{number} {users} {self.averaged}".strip()
 
     def _directions(self) -> list[str]:
         """Say where lower is better, or neither direction."""
-        lower = [one for one in self.metrics if self.comparison.better[one] == "lower"]
-        neither = [one for one in self.metrics if self.comparison.better[one] == "neither"]
+        lower = [metric for metric in self.metrics if self.comparison.better[metric] == "lower"]
+        neither = [metric for metric in self.metrics if self.comparison.better[metric] == "neither"]
         lines = [f"Lower is better for {_in_a_row(lower)}."] if lower else []
         if neither:
             lines.append(f"Neither direction is better for {_in_a_row(neither)}.")
@@ -258,9 +264,9 @@ class PaperTable(Result):
 
     def _marks(self) -> str:
         """Say what superscripts mean, and by which test and correction."""
-        one = self.comparison
-        tested = f"{self._test()}, {self._correction()}, significance level {one.alpha:g}"
-        if one.reference is None:
+        comparison = self.comparison
+        tested = f"{self._test()}, {self._correction()}, significance level {comparison.alpha:g}"
+        if comparison.reference is None:
             return (
                 f"Superscripts are the letters of the systems that a system is significantly "
                 f"better than ({tested})."
@@ -268,34 +274,34 @@ class PaperTable(Result):
         marks = {self.mark(system, label) for system in self.systems for label in self.metrics}
         worse = f", {WORSE} one that is significantly worse" if WORSE in marks else ""
         return (
-            f"{BETTER} marks a system that is significantly better than {one.reference}{worse} "
-            f"({tested})."
+            f"{BETTER} marks a system that is significantly better than {comparison.reference}"
+            f"{worse} ({tested})."
         )
 
     def _test(self) -> str:
-        one = self.comparison
-        sides = "two-sided" if one.alternative == "two-sided" else "one-sided"
-        name = TESTS[one.test].partition(" (")[0]  # no brackets within brackets
+        comparison = self.comparison
+        sides = "two-sided" if comparison.alternative == "two-sided" else "one-sided"
+        name = TESTS[comparison.test].partition(" (")[0]  # no brackets within brackets
         text = f"{sides} {name if 'paired' in name else f'paired {name}'}"
-        if one.enumerated:
-            return f"{text}, all {one.permutations:,} sign patterns"
-        if not one.permutations:
+        if comparison.enumerated:
+            return f"{text}, all {comparison.permutations:,} sign patterns"
+        if not comparison.permutations:
             return text
-        what = "resamples" if one.test.startswith("bootstrap") else "permutations"
-        return f"{text}, {one.permutations:,} {what}"
+        what = "resamples" if comparison.test.startswith("bootstrap") else "permutations"
+        return f"{text}, {comparison.permutations:,} {what}"
 
     def _correction(self) -> str:
-        one = self.comparison
-        if one.correction is None:
+        comparison = self.comparison
+        if comparison.correction is None:
             return "p-values not corrected"
-        pairs = one.table(one.metrics[0]).height
-        name = IN_WORDS[one.correction]
-        if len(one.metrics) == 1:
+        pairs = comparison.table(comparison.metrics[0]).height
+        name = IN_WORDS[comparison.correction]
+        if len(comparison.metrics) == 1:
             return f"p-values corrected by {name} over {counted(pairs, 'pair')} of systems"
-        if one.family == "all":
+        if comparison.family == "all":
             return (
-                f"p-values corrected by {name} over all {one.pairs.height:,} combinations of pair "
-                f"and metric"
+                f"p-values corrected by {name} over all {comparison.pairs.height:,} combinations "
+                f"of pair and metric"
             )
         return f"p-values corrected by {name} over {counted(pairs, 'pair')} within each metric"
 
@@ -510,14 +516,16 @@ def _check_per_user(pairing: Paired, metrics: str | Sequence[str] | None) -> Non
 
 def _chance(parts: Sequence[Scores], metrics: Sequence[str]) -> dict[str, float]:
     """Return the mean over splits of what a random order is expected to score."""
-    each = [part.random() for part in parts]
-    if not each or not all(each):
+    expected = [part.random() for part in parts]
+    if not expected or not all(expected):
         raise SettingError(
             "what a random order scores is not known here: leave out chance=True, or judge lists "
             "with their target items (judge(…, targets=…), run_plan)"
         )
-    known = [label for label in metrics if all(label in one for one in each)]
-    return {label: math.fsum(one[label] for one in each) / len(each) for label in known}
+    shared = [label for label in metrics if all(label in scores for scores in expected)]
+    return {
+        label: math.fsum(scores[label] for scores in expected) / len(expected) for label in shared
+    }
 
 
 def _left(rows: Sequence[Sequence[Any]], first: int, digits: int) -> list[int]:
@@ -527,10 +535,10 @@ def _left(rows: Sequence[Sequence[Any]], first: int, digits: int) -> list[int]:
     left.
     """
     widths = [
-        {len(number(row[place], digits)) for row in rows if not math.isnan(row[place])}
-        for place in range(first, len(rows[0]))
+        {len(number(row[column], digits)) for row in rows if not math.isnan(row[column])}
+        for column in range(first, len(rows[0]))
     ]
-    even = [place for place, width in enumerate(widths, start=first) if len(width) < 2]
+    even = [column for column, width in enumerate(widths, start=first) if len(width) < 2]
     return [*range(first), *even]
 
 

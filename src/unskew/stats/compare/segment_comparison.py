@@ -100,9 +100,9 @@ class SegmentComparison(Result):
             return self.metrics[0]
         if metric in self.metrics:
             return metric
-        wanted = parse(metric)
+        parsed = parse(metric)
         for label in self.metrics:
-            if parse(label) == wanted:
+            if parse(label) == parsed:
                 return label
         raise unknown_name("metric of this comparison", metric, self.metrics)
 
@@ -111,11 +111,11 @@ class SegmentComparison(Result):
     def display_tables(self, digits: int | None = None) -> list[Table]:
         """Return, of each metric, the segments of all pairs and the interaction tests."""
         digits = self.digits if digits is None else digits
-        several = [
+        tables = [
             (self._display_segments(label, digits), self._display_tests(label, digits))
             for label in self.metrics
         ]
-        return [table for both in several for table in both]
+        return [table for group in tables for table in group]
 
     def _display_segments(self, label: str, digits: int) -> Table:
         together = f"{100 * self.confidence:g} % intervals"
@@ -254,11 +254,11 @@ class SegmentComparison(Result):
         return comparison.segment_differences(mine, self.by, label, notes)
 
     def _pair(self, rows: pl.DataFrame, pair: tuple[str, str] | None) -> tuple[str, str]:
-        known = list(dict.fromkeys(zip(rows["a"], rows["b"], strict=True)))
+        pairs = list(dict.fromkeys(zip(rows["a"], rows["b"], strict=True)))
         if pair is None:
-            return known[0]
-        if tuple(pair) not in known:
-            allowed = "; ".join(f"{a!r}, {b!r}" for a, b in known)
+            return pairs[0]
+        if tuple(pair) not in pairs:
+            allowed = "; ".join(f"{a!r}, {b!r}" for a, b in pairs)
             raise SettingError(f"pair={pair!r} was not compared; the pairs are: {allowed}")
         return pair
 
@@ -334,13 +334,13 @@ def compare_segments(
         raise SettingError("rope=… does not go with by=…: leave one of them out")
     metrics = [_metric(pairing, label) for label in labels]
     parts = [
-        _part(one, number, pairs, segments, settings)
-        for one in metrics
+        _part(metric, number, pairs, segments, settings)
+        for metric in metrics
         for number in range(len(segments.names))
     ]
     families = [parts] if settings.family == "all" else _by_metric(parts, labels)
     tables = [_table(family, pairs, pairing.systems, settings) for family in families]
-    tests = [_interaction(one, pairs, segments, settings) for one in metrics]
+    tests = [_interaction(metric, pairs, segments, settings) for metric in metrics]
     rows = pl.concat(tables)
     return SegmentComparison(
         systems=pairing.systems,
@@ -371,28 +371,32 @@ def compare_segments(
 
 def _metric(pairing: Paired, label: str) -> _SegmentValues:
     matrix = pairing.matrix(label)
-    kept: Mask = np.logical_not(np.isnan(matrix).any(axis=1))
-    left = int(kept.size - kept.sum())
+    is_complete: Mask = np.logical_not(np.isnan(matrix).any(axis=1))
+    left = int(is_complete.size - is_complete.sum())
     if left and left < len(matrix):
         matrix *= (len(matrix) - left) / len(matrix)  # as in `Paired.complete`
-    return _SegmentValues(label, pairing.better[label], matrix, kept)
+    return _SegmentValues(label, pairing.better[label], matrix, is_complete)
 
 
 def _part(
-    one: _SegmentValues, number: int, pairs: Pairs, segments: Segmentation, settings: TestSettings
+    segment_values: _SegmentValues,
+    number: int,
+    pairs: Pairs,
+    segments: Segmentation,
+    settings: TestSettings,
 ) -> _SegmentPart:
-    values = one.values[(segments.code == number) & one.kept]
+    values = segment_values.values[(segments.code == number) & segment_values.kept]
     name = segments.names[number]
     if not len(values):
-        return _SegmentPart(one, name, None, np.full(len(pairs), np.nan))
-    held = sample(values, pairs, f"{one.label}, {name}", settings.threads)
-    if held.users < 2:
-        return _SegmentPart(one, name, held, np.full(len(pairs), np.nan))
+        return _SegmentPart(segment_values, name, None, np.full(len(pairs), np.nan))
+    segment_sample = sample(values, pairs, f"{segment_values.label}, {name}", settings.threads)
+    if segment_sample.users < 2:
+        return _SegmentPart(segment_values, name, segment_sample, np.full(len(pairs), np.nan))
     plain = replace(settings, correction=None, family="metric", progress=None)
-    p, _, _ = p_values([held], [settings.side(one.better)], plain)
+    p, _, _ = p_values([segment_sample], [settings.side(segment_values.better)], plain)
     if settings.progress is not None:
         settings.progress(number + 1, len(segments.names))
-    return _SegmentPart(one, name, held, p[0])
+    return _SegmentPart(segment_values, name, segment_sample, p[0])
 
 
 def _by_metric(parts: Sequence[_SegmentPart], labels: Sequence[str]) -> list[list[_SegmentPart]]:
@@ -427,14 +431,14 @@ def _table(
 def _rows(
     part: _SegmentPart, pairs: Pairs, systems: tuple[str, ...], settings: TestSettings
 ) -> pl.DataFrame:
-    held, count = part.held, len(pairs)
+    segment_sample, count = part.held, len(pairs)
     names = ("mean_a", "mean_b", "difference", "se", "low", "high")
     numbers = dict.fromkeys(names, np.full(count, np.nan))
-    if held is not None:
-        low, high = difference_interval(held, settings)
-        means = held.means[pairs.one], held.means[pairs.other]
-        several = (*means, held.difference, held.standard_error, low, high)
-        numbers = dict(zip(names, several, strict=True))
+    if segment_sample is not None:
+        low, high = difference_interval(segment_sample, settings)
+        means = segment_sample.means[pairs.one], segment_sample.means[pairs.other]
+        columns = (*means, segment_sample.difference, segment_sample.standard_error, low, high)
+        numbers = dict(zip(names, columns, strict=True))
     return pl.DataFrame(
         {
             "_metric": [part.metric.label] * count,
@@ -451,10 +455,10 @@ def _rows(
 
 
 def _interaction(
-    one: _SegmentValues, pairs: Pairs, segments: Segmentation, settings: TestSettings
+    segment_values: _SegmentValues, pairs: Pairs, segments: Segmentation, settings: TestSettings
 ) -> Interaction:
     """Test all pairs, as many at a time as fit in memory: shuffles are the same for all."""
-    values, code = one.values[one.kept], segments.code[one.kept]
+    values, code = segment_values.values[segment_values.kept], segments.code[segment_values.kept]
     step = max(1, HELD // (8 * max(len(values), 1)))
     parts = []
     for low in range(0, len(pairs), step):
@@ -477,14 +481,14 @@ def _tests(
 ) -> pl.DataFrame:
     """Return a row per metric and pair: the interaction test and the worst segment."""
     parts = []
-    for one, test in zip(metrics, tests, strict=True):
-        mine = rows.filter(pl.col("metric") == one.label)
-        sign = {"higher": 1, "lower": -1, "neither": None}[one.better]
+    for metric, test in zip(metrics, tests, strict=True):
+        mine = rows.filter(pl.col("metric") == metric.label)
+        sign = {"higher": 1, "lower": -1, "neither": None}[metric.better]
         worst = _worst(mine, sign)
         p = test.p
         if settings.family == "metric" and settings.correction is not None:
             p = correct(p, settings.correction)
-        overall = one.values[one.kept].mean(axis=0)
+        overall = metric.values[metric.kept].mean(axis=0)
         frame = mine.select("metric", "a", "b").unique(maintain_order=True)
         parts.append(
             frame.with_columns(
@@ -510,14 +514,14 @@ def _worst(rows: pl.DataFrame, sign: int | None) -> pl.DataFrame:
     names: list[str | None] = []
     values: list[float | None] = []
     for _, pair in rows.group_by("a", "b", maintain_order=True):
-        known = pair.filter(pl.col("users") > 1)
-        if sign is None or not known.height:
+        estimated = pair.filter(pl.col("users") > 1)
+        if sign is None or not estimated.height:
             names.append(None)
             values.append(None)
             continue
-        at = int((known["difference"] * sign).arg_min() or 0)
-        names.append(known["segment"][at])
-        values.append(known["difference"][at])
+        row = int((estimated["difference"] * sign).arg_min() or 0)
+        names.append(estimated["segment"][row])
+        values.append(estimated["difference"][row])
     return pl.DataFrame(
         {
             "worst_segment": pl.Series(names, dtype=pl.String),
@@ -528,7 +532,7 @@ def _worst(rows: pl.DataFrame, sign: int | None) -> pl.DataFrame:
 
 def _left_out(metrics: Sequence[_SegmentValues], parts: Sequence[_SegmentPart]) -> list[str]:
     lines = []
-    lost = {one.label: int(np.count_nonzero(~one.kept)) for one in metrics}
+    lost = {metric.label: int(np.count_nonzero(~metric.kept)) for metric in metrics}
     names = ", ".join(f"{count:,} of {label}" for label, count in lost.items() if count)
     if names:
         lines.append(f"users left out because a value is undefined: {names}")

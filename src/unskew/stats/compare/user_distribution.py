@@ -65,12 +65,12 @@ def quantile_band(values: F64, level: float = 0.95) -> QuantileBand:
     n = x.size
     p = np.array(POINTS)
     middle, half = n * p, critical_width(n, level) * np.sqrt(n * p * (1 - p))
-    at = np.ceil(middle - 1e-9).astype(np.int64)
+    rank = np.ceil(middle - 1e-9).astype(np.int64)
     low = np.ceil(middle - half - 1e-9).astype(np.int64)
     high = np.floor(middle + half + 1e-9).astype(np.int64) + 1
-    ends = np.concatenate([[-np.inf], x, [np.inf]])
+    bounds = np.concatenate([[-np.inf], x, [np.inf]])
     return QuantileBand(
-        ends[np.clip(at, 1, n)], ends[np.clip(low, 0, n)], ends[np.clip(high, 1, n + 1)]
+        bounds[np.clip(rank, 1, n)], bounds[np.clip(low, 0, n)], bounds[np.clip(high, 1, n + 1)]
     )
 
 
@@ -80,12 +80,12 @@ def critical_width(n: int, level: float) -> float:
     p = np.array(POINTS)
     cells = np.diff(np.concatenate([[0.0], p, [1.0]]))
     counts = generator(0, "quantile bands", n).multinomial(n, cells, _DRAWS)[:, :-1].cumsum(axis=1)
-    away = np.abs(counts - n * p) / np.sqrt(n * p * (1 - p))
-    return float(np.quantile(away.max(axis=1), level, method="higher"))
+    deviation = np.abs(counts - n * p) / np.sqrt(n * p * (1 - p))
+    return float(np.quantile(deviation.max(axis=1), level, method="higher"))
 
 
 LEAST_OTHERS = 5
-"""Users whose shortfalls differ between the systems: with fewer, second order is not tested."""
+"""Users whose value is not the most common one: with fewer, there is no test."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -102,19 +102,19 @@ class Dominance:
     """Of each threshold: one-sided p that more users lie above it."""
 
 
-def thresholds_of(one: F64, other: F64) -> F64:
+def thresholds_of(first: F64, second: F64) -> F64:
     """Return the values at which two systems are compared: quantiles of the values of both.
 
     Without the largest value, which nobody lies above.
     """
-    both = np.sort(np.concatenate([one, other]))
-    at = np.ceil(np.array(POINTS) * both.size).astype(np.int64) - 1
-    values = np.unique(both[at])
-    below: F64 = values[values < both[-1]]
+    pooled = np.sort(np.concatenate([first, second]))
+    rank = np.ceil(np.array(POINTS) * pooled.size).astype(np.int64) - 1
+    values = np.unique(pooled[rank])
+    below: F64 = values[values < pooled[-1]]
     return below
 
 
-def dominance(one: F64, other: F64) -> Dominance:
+def dominance(values_a: F64, values_b: F64) -> Dominance:
     """Test whether the first system dominates the second, on the same users.
 
     Examples
@@ -126,23 +126,23 @@ def dominance(one: F64, other: F64) -> Dominance:
     >>> result.first < 1e-6, dominance(worse, worse + 0.2).first
     (True, 1.0)
     """
-    values = thresholds_of(one, other)
+    values = thresholds_of(values_a, values_b)
     if not values.size:
         return Dominance(values, 1.0, 1.0, values)
-    up = np.array([np.count_nonzero((one > x) & (other <= x)) for x in values])
-    down = np.array([np.count_nonzero((other > x) & (one <= x)) for x in values])
+    up = np.array([np.count_nonzero((values_a > x) & (values_b <= x)) for x in values])
+    down = np.array([np.count_nonzero((values_b > x) & (values_a <= x)) for x in values])
     # P(at least `up` of the users who lie above with one system only).
     above = np.where(up + down > 0, binomial_half_cdf(down, up + down), 1.0)
     # Nobody falls short of the least value; at the largest the mean shortfall is it less the mean.
-    least, most = (function([one, other]) for function in (np.min, np.max))
-    top = np.append(values[values > least], most)
-    second = max(_shortfall_p(one, other, float(x)) for x in top)
+    lowest, highest = (function([values_a, values_b]) for function in (np.min, np.max))
+    top = np.append(values[values > lowest], highest)
+    second = max(_shortfall_p(values_a, values_b, float(x)) for x in top)
     return Dominance(values, float(above.max()), second, above)
 
 
-def _shortfall_p(one: F64, other: F64, x: float) -> float:
+def _shortfall_p(first: F64, second: F64, x: float) -> float:
     """Return the one-sided p that the mean shortfall below x is smaller with the first system."""
-    gain = np.maximum(x - other, 0.0) - np.maximum(x - one, 0.0)
+    gain = np.maximum(x - second, 0.0) - np.maximum(x - first, 0.0)
     if others(gain) < LEAST_OTHERS:
         return 1.0
     of = of_means(group_means(gain[:, None], np.zeros(gain.size, np.int64), 1).pick((0, 0)))
@@ -152,7 +152,6 @@ def _shortfall_p(one: F64, other: F64, x: float) -> float:
 
 LEAST_USERS = 20
 """With fewer users there are no bands and no tests."""
-LEAST_USERS = 5
 _EQUAL = 1e-12
 """In parts of the largest value: values that differ by less are tied."""
 
@@ -260,32 +259,32 @@ def _values(pairing: Paired, label: str) -> tuple[F64, float, int]:
     Values that differ by rounding become equal, so that users are tied.
     """
     values = values_of_users(pairing, label)
-    kept = ~np.isnan(values).any(axis=1)
-    values = values[kept]
+    is_complete = ~np.isnan(values).any(axis=1)
+    values = values[is_complete]
     if not len(values):
         raise DataError(f"{label}: no user has a value of every system")
     if not np.isfinite(values).all():
         raise DataError(f"{label}: infinite values cannot be compared")
     step = _EQUAL * max(float(np.abs(values).max()), np.finfo(np.float64).tiny)
-    distinct, at = np.unique(values, return_inverse=True)
+    distinct, position = np.unique(values, return_inverse=True)
     first = np.concatenate([[True], np.diff(distinct) > step])
     merged = distinct[first][np.cumsum(first) - 1]
     sign = -1.0 if pairing.better[label] == "lower" else 1.0
-    return merged[at].reshape(values.shape), sign, int(np.count_nonzero(~kept))
+    return merged[position].reshape(values.shape), sign, int(np.count_nonzero(~is_complete))
 
 
 def _curves(pairing: Paired, label: str, values: F64, level: float) -> pl.DataFrame:
     """Return a row per system and share of users."""
     metric = known_metric(label)
-    least, most = -np.inf, np.inf
+    minimum, maximum = -np.inf, np.inf
     if metric is not None:
-        least, most = metric.definition.low, metric.definition.high
+        minimum, maximum = metric.definition.low, metric.definition.high
     tables = []
-    for at, system in enumerate(pairing.systems):
-        band = quantile_band(values[:, at], level)
-        ends = np.maximum(band.low, least), np.minimum(band.high, most)
+    for column, system in enumerate(pairing.systems):
+        band = quantile_band(values[:, column], level)
+        limits = np.maximum(band.low, minimum), np.minimum(band.high, maximum)
         low, high = (
-            np.where(np.isfinite(end) & (len(values) >= LEAST_USERS), end, np.nan) for end in ends
+            np.where(np.isfinite(end) & (len(values) >= LEAST_USERS), end, np.nan) for end in limits
         )
         columns = {"share": list(POINTS), "value": band.value, "low": low, "high": high}
         tables.append(pl.DataFrame({"metric": label, "system": system, **columns}))
@@ -299,17 +298,17 @@ def _means(pairing: Paired, label: str, values: F64, level: float) -> pl.DataFra
     low, high = intervals(of, level)
     lowest = float(values.min())
     rows = []
-    for at, system in enumerate(pairing.systems):
-        enough = n >= LEAST_USERS and others(values[:, at]) >= LEAST_USERS
-        share = share_of(int(np.count_nonzero(values[:, at] == lowest)), n, level)
+    for column, system in enumerate(pairing.systems):
+        enough = n >= LEAST_USERS and others(values[:, column]) >= LEAST_OTHERS
+        share = share_of(int(np.count_nonzero(values[:, column] == lowest)), n, level)
         rows.append(
             {
                 "metric": label,
                 "system": system,
                 "users": n,
-                "mean": float(of.value[at, 0]),
-                "low": float(low[at, 0]) if enough else None,
-                "high": float(high[at, 0]) if enough else None,
+                "mean": float(of.value[column, 0]),
+                "low": float(low[column, 0]) if enough else None,
+                "high": float(high[column, 0]) if enough else None,
                 "lowest_value": lowest,
                 "at_lowest": share.value,
                 "at_lowest_low": share.low,
@@ -326,16 +325,16 @@ def _pairs(
     systems = pairing.systems
     chosen = list(combinations(range(len(systems)), 2))
     if reference is not None:
-        at = systems.index(reference)
-        chosen = [(one, at) for one in range(len(systems)) if one != at]
+        index = systems.index(reference)
+        chosen = [(system, index) for system in range(len(systems)) if system != index]
     return [
         _pair(label, systems[i], systems[j], values[:, i], values[:, j], level) for i, j in chosen
     ]
 
 
-def _pair(label: str, a: str, b: str, one: F64, other: F64, level: float) -> _SystemPair:
-    n = one.size
-    better, worse = int(np.count_nonzero(one > other)), int(np.count_nonzero(one < other))
+def _pair(label: str, a: str, b: str, first: F64, second: F64, level: float) -> _SystemPair:
+    n = first.size
+    better, worse = int(np.count_nonzero(first > second)), int(np.count_nonzero(first < second))
     row: dict[str, object] = {"metric": label, "a": a, "b": b, "users": n}
     for name, count in (("better", better), ("worse", worse), ("tied", n - better - worse)):
         share = share_of(count, n, level)
@@ -343,11 +342,11 @@ def _pair(label: str, a: str, b: str, one: F64, other: F64, level: float) -> _Sy
     net = net_share(better, worse, n, level)
     row |= {"net": net.value, "net_low": net.low, "net_high": net.high}
     row |= {"sign_p": sign_p(better, worse)}
-    difference = one - other
+    difference = first - second
     of = mean_gain(difference)
-    enough = n >= LEAST_USERS and others(difference) >= LEAST_USERS
-    ends = [float(end) for end in intervals(of, level)] if enough else [None, None]
-    row |= {"gain": float(of.value), "gain_low": ends[0], "gain_high": ends[1]}
+    enough = n >= LEAST_USERS and others(difference) >= LEAST_OTHERS
+    limits = [float(end) for end in intervals(of, level)] if enough else [None, None]
+    row |= {"gain": float(of.value), "gain_low": limits[0], "gain_high": limits[1]}
     return _SystemPair(
         a=a,
         b=b,
@@ -355,8 +354,8 @@ def _pair(label: str, a: str, b: str, one: F64, other: F64, level: float) -> _Sy
         better=better,
         worse=worse,
         gain=of if enough else None,
-        forward=dominance(one, other),
-        backward=dominance(other, one),
+        forward=dominance(first, second),
+        backward=dominance(second, first),
         row=row,
     )
 
@@ -379,13 +378,15 @@ def _table(pairs: Sequence[_SystemPair], level: float) -> pl.DataFrame:
     columns: dict[str, list[float]] = {}
     for order in ("first", "second"):
         p = [min(getattr(pair.forward, order), getattr(pair.backward, order)) for pair in pairs]
-        p = [1.0 if pair.users < LEAST_USERS else one for pair, one in zip(pairs, p, strict=True)]
+        p = [
+            1.0 if pair.users < LEAST_USERS else value for pair, value in zip(pairs, p, strict=True)
+        ]
         columns[order] = correct(p, "holm").tolist()
-    for at, (pair, row) in enumerate(zip(pairs, rows, strict=True)):
-        row |= {"first_p": columns["first"][at], "second_p": columns["second"][at]}
+    for row_index, (pair, row) in enumerate(zip(pairs, rows, strict=True)):
+        row |= {"first_p": columns["first"][row_index], "second_p": columns["second"][row_index]}
         row["dominance"] = None
         for order in ("second", "first"):
-            if columns[order][at] <= 1 - level + 1e-12:
+            if columns[order][row_index] <= 1 - level + 1e-12:
                 ahead = getattr(pair.forward, order) <= getattr(pair.backward, order)
                 row["dominance"] = f"{pair.a if ahead else pair.b}, {order} order"
     texts = {"dominance": pl.String, "gain_low": pl.Float64, "gain_high": pl.Float64}
@@ -407,14 +408,18 @@ def _sentences(
             ahead, order = row["dominance"].rsplit(", ", 1)
             behind = b if ahead == a else a
             count = pair.forward.thresholds.size
-            ends = [number(sign * float(x), 4) for x in pair.forward.thresholds[[0, -1]]]
-            ends = ends if sign > 0 else ends[::-1]
+            limits = [number(sign * float(x), 4) for x in pair.forward.thresholds[[0, -1]]]
+            limits = limits if sign > 0 else limits[::-1]
             what = (
                 f"more users lie {side} it with {ahead}"
                 if order == "first order"
                 else f"users fall short of it by less with {ahead}, in the mean"
             )
-            where = f"each of {count} values from {ends[0]} to {ends[1]}" if count > 1 else ends[0]
+            where = (
+                f"each of {count} values from {limits[0]} to {limits[1]}"
+                if count > 1
+                else limits[0]
+            )
             lines.append(f"{label}: {ahead} dominates {behind} ({order}): at {where}, {what}")
         lines += _crossing(pair, label, sign, side, alpha)
         lines += _hidden(pair, label, alpha)
@@ -427,10 +432,10 @@ def _crossing(pair: _SystemPair, label: str, sign: float, side: str, alpha: floa
         return []
     # Both directions at all values together (Bonferroni).
     limit = alpha / (2 * forward.thresholds.size)
-    one, other = int(np.argmin(forward.above)), int(np.argmin(backward.above))
-    if max(forward.above[one], backward.above[other]) > limit:
+    ahead, behind = int(np.argmin(forward.above)), int(np.argmin(backward.above))
+    if max(forward.above[ahead], backward.above[behind]) > limit:
         return []
-    here, there = (number(sign * float(forward.thresholds[at]), 4) for at in (one, other))
+    here, there = (number(sign * float(forward.thresholds[index]), 4) for index in (ahead, behind))
     return [
         f"{label}: the curves of {pair.a} and {pair.b} cross: more users lie {side} {here} with "
         f"{pair.a}, and {side} {there} with {pair.b}"

@@ -33,13 +33,15 @@ def quantile_curves(rows: pl.DataFrame, label: str, notes: Sequence[str]) -> Fig
     points = rows.select("system", "share", "value", "low", "high").to_dicts()
     systems = list(dict.fromkeys(rows["system"].to_list()))
     colours = system_colours(systems)
-    color = alt.Color("system:N").scale(domain=systems, range=[colours[one] for one in systems])
-    whole = alt.Chart(alt.NamedData(name="rows"), width=480, height=300)
+    color = alt.Color("system:N").scale(
+        domain=systems, range=[colours[system] for system in systems]
+    )
+    chart = alt.Chart(alt.NamedData(name="rows"), width=480, height=300)
     x = alt.X("share:Q", title="share of users").scale(domain=[0, 1]).axis(format="%")
-    band = whole.mark_area(opacity=0.15, interpolate="step-after").encode(
+    band = chart.mark_area(opacity=0.15, interpolate="step-after").encode(
         x=x, y=alt.Y("low:Q", title=label), y2="high:Q", color=color
     )
-    line = whole.mark_line(strokeWidth=2, interpolate="step-after").encode(
+    line = chart.mark_line(strokeWidth=2, interpolate="step-after").encode(
         x=x, y=alt.Y("value:Q", title=label), color=color
     )
     title = f"{label}: the value that a share of users does not exceed"
@@ -211,5 +213,5 @@ def _with_interval(row: Mapping[str, Any], digits: int, *, signed: bool = False)
     text = number(row["value"], digits, signed=signed)
     if row["low"] is None or row["high"] is None:
         return text
-    ends = (number(row[end], digits, signed=signed) for end in ("low", "high"))
-    return f"{text} [{', '.join(ends)}]"
+    limits = (number(row[end], digits, signed=signed) for end in ("low", "high"))
+    return f"{text} [{', '.join(limits)}]"

@@ -67,11 +67,11 @@ def wilcoxon_test(sample: PairedSample, side: int, threads: int | None = None) -
     for continuity.
     """
 
-    def one(pair: int) -> float:
+    def p_of_pair(pair: int) -> float:
         return signed_ranks(sample.differences(pair), side)
 
     pairs = range(len(sample.pairs))
-    return np.array(map_blocks(one, pairs, threads, len(pairs) * sample.users), np.float64)
+    return np.array(map_blocks(p_of_pair, pairs, threads, len(pairs) * sample.users), np.float64)
 
 
 def signed_ranks(differences: F64, side: int) -> float:
@@ -79,9 +79,9 @@ def signed_ranks(differences: F64, side: int) -> float:
     d = differences[differences != 0]
     if not d.size:
         return 1.0
-    _, place, count = np.unique(np.abs(d), return_inverse=True, return_counts=True)
+    _, position, count = np.unique(np.abs(d), return_inverse=True, return_counts=True)
     last = np.cumsum(count)
-    doubled = (2 * last - count + 1)[place]  # twice the mean rank: whole numbers
+    doubled = (2 * last - count + 1)[position]  # twice the mean rank: whole numbers
     plus = int(doubled[d > 0].sum())
     if d.size <= EXACT_WILCOXON:
         return _exact_signed_ranks(doubled, plus, side)
@@ -175,10 +175,10 @@ def friedman_test(ranks: F64, permutations: int, seed: int) -> Friedman:
     if total == 0:
         return Friedman(0.0, None, None, 1.0, is_exact=True, permutations=0)
     chi = (systems - 1) * observed / total
-    rest = data_sets * (systems - 1) - chi
+    remainder = data_sets * (systems - 1) - chi
     f = p_f = None
-    if data_sets > 1 and rest > _SAME * chi:
-        f = (data_sets - 1) * chi / rest
+    if data_sets > 1 and remainder > _SAME * chi:
+        f = (data_sets - 1) * chi / remainder
         p_f = _f_sf(f, systems - 1, (systems - 1) * (data_sets - 1))
     exact = _exact_p(ranks, observed)
     if exact is not None:
@@ -214,12 +214,12 @@ def _exact_p(ranks: F64, observed: float) -> float | None:
     power = base ** np.arange(systems, dtype=np.int64)
     sums, share = np.sort(doubled[:1], axis=1), np.ones(1)
     for row in doubled[1:]:
-        every = np.array(list(orders(row.tolist())), np.int64)
-        if sums.shape[0] * every.shape[0] > _STATES:
+        arrangements = np.array(list(orders(row.tolist())), np.int64)
+        if sums.shape[0] * arrangements.shape[0] > _STATES:
             return None
-        after = np.sort((sums[:, None] + every).reshape(-1, systems), axis=1)
+        after = np.sort((sums[:, None] + arrangements).reshape(-1, systems), axis=1)
         _, first, state = np.unique(after @ power, return_index=True, return_inverse=True)
-        share = np.bincount(state, np.repeat(share, every.shape[0])) / every.shape[0]
+        share = np.bincount(state, np.repeat(share, arrangements.shape[0])) / arrangements.shape[0]
         sums = after[first]
     return float(min(share[_spread(sums / 2) >= observed * (1 - _SAME)].sum(), 1.0))
 
@@ -231,8 +231,8 @@ def _drawn_p(ranks: F64, observed: float, permutations: int, seed: int) -> float
         sums = np.zeros((_BLOCK, ranks.shape[1]))
         for row in ranks:
             sums += rng.permuted(np.tile(row, (_BLOCK, 1)), axis=1)
-        kept = _spread(sums)[: permutations - start]
-        extreme += int((kept >= observed * (1 - _SAME)).sum())
+        spreads = _spread(sums)[: permutations - start]
+        extreme += int((spreads >= observed * (1 - _SAME)).sum())
     return (extreme + 1) / (permutations + 1)
 
 
@@ -258,7 +258,7 @@ def range_cdf(width: float, count: int) -> float:
 
 
 def _normal_cdf(z: F64) -> F64:
-    return np.array([0.5 * math.erfc(-one / math.sqrt(2)) for one in z.tolist()])
+    return np.array([0.5 * math.erfc(-value / math.sqrt(2)) for value in z.tolist()])
 
 
 @cache

@@ -125,28 +125,30 @@ def _statistic(
     size: F64, sums: F64, squares: F64, cubes: F64, *, with_p: bool = True
 ) -> tuple[F64, F64]:
     """Return |g(t)| of each group against the rest, and its p by Student's t."""
-    total = (one.sum(axis=-1, keepdims=True) for one in (sums, squares, cubes))
-    rest_sums = [all_ - one for all_, one in zip(total, (sums, squares, cubes), strict=True)]
+    total = (power.sum(axis=-1, keepdims=True) for power in (sums, squares, cubes))
+    rest_sums = [all_ - power for all_, power in zip(total, (sums, squares, cubes), strict=True)]
     here = means_of_sums(np.broadcast_to(size, sums.shape), sums, squares, cubes)
-    rest = means_of_sums(np.broadcast_to(size.sum() - size, sums.shape), *rest_sums)
-    here, rest = _with_least_variance(here, rest)
-    both = differences(here, rest)
+    remainder = means_of_sums(np.broadcast_to(size.sum() - size, sums.shape), *rest_sums)
+    here, remainder = _with_least_variance(here, remainder)
+    difference = differences(here, remainder)
     with np.errstate(invalid="ignore", divide="ignore"):
-        t = both.value / both.error
-    statistic = np.abs(without_skewness(t, both.skewness))
+        t = difference.value / difference.error
+    statistic = np.abs(without_skewness(t, difference.skewness))
     # No variance at all: equal everywhere, or constant in each group.
-    still = ~(both.variance > 0)
-    statistic = np.where(still, np.where(np.abs(both.value) > 0, np.inf, 0.0), statistic)
-    return statistic, p_values_of(both) if with_p else statistic
+    is_constant = ~(difference.variance > 0)
+    statistic = np.where(
+        is_constant, np.where(np.abs(difference.value) > 0, np.inf, 0.0), statistic
+    )
+    return statistic, p_values_of(difference) if with_p else statistic
 
 
-def _with_least_variance(one: Means, other: Means) -> tuple[Means, Means]:
+def _with_least_variance(first: Means, second: Means) -> tuple[Means, Means]:
     """Return both sides with a variance of at least 1/20 of the pooled one."""
     spread = [
         np.where(side.count > 1, side.variance, 0.0) * side.count * (side.count - 1)
-        for side in (one, other)
+        for side in (first, second)
     ]
-    pooled = (spread[0] + spread[1]) / np.maximum(one.count + other.count - 2, 1)
+    pooled = (spread[0] + spread[1]) / np.maximum(first.count + second.count - 2, 1)
     raised = [
         Means(
             side.count,
@@ -154,7 +156,7 @@ def _with_least_variance(one: Means, other: Means) -> tuple[Means, Means]:
             np.fmax(side.variance, LEAST_VARIANCE * pooled / side.count),
             np.where(np.isnan(side.third), 0.0, side.third),
         )
-        for side in (one, other)
+        for side in (first, second)
     ]
     return raised[0], raised[1]
 
@@ -247,10 +249,10 @@ def _centred(differences: F64) -> F64:
     return values
 
 
-def _tails(f: F64, one: int, other: F64) -> F64:
-    """Return P(F > f) with `one` and `other` degrees of freedom, each worked out alone."""
+def _tails(f: F64, df_between: int, df_within: F64) -> F64:
+    """Return P(F > f) with `df_between` and `df_within` degrees of freedom, each alone."""
     p = np.where(f > 0, 0.0, 1.0)
-    for at in np.flatnonzero(np.isfinite(f) & (f > 0)).tolist():
-        x = other[at] / (other[at] + one * f[at])
-        p[at] = float(incomplete_beta(x, 1 - x, other[at] / 2, one / 2))
+    for index in np.flatnonzero(np.isfinite(f) & (f > 0)).tolist():
+        x = df_within[index] / (df_within[index] + df_between * f[index])
+        p[index] = float(incomplete_beta(x, 1 - x, df_within[index] / 2, df_between / 2))
     return p

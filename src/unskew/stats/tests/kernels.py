@@ -22,21 +22,21 @@ def _welch(total: F64, square: F64, size: I64, users: int, weight: F64, out: F64
     `weight` is room for a number per group.
     """
     groups = size.size
-    within, whole = 0.0, 0.0
+    residual, total_square = 0.0, 0.0
     for g in range(groups):
         weight[g] = max(square[g] - total[g] * total[g] / size[g], 0.0)
-        within += weight[g]
-        whole += square[g]
+        residual += weight[g]
+        total_square += square[g]
     out[0], out[1] = 0.0, np.inf
-    if whole == 0.0:
+    if total_square == 0.0:
         return
-    if within <= _TINY * whole:  # constant within groups, and not over all
+    if residual <= _TINY * total_square:  # constant within groups, and not over all
         out[0] = np.inf
         return
-    least = LEAST_VARIANCE * within / (users - groups)
+    minimum = LEAST_VARIANCE * residual / (users - groups)
     weights, middle = 0.0, 0.0
     for g in range(groups):
-        weight[g] = size[g] / max(weight[g] / (size[g] - 1), least)
+        weight[g] = size[g] / max(weight[g] / (size[g] - 1), minimum)
         weights += weight[g]
         middle += weight[g] * total[g] / size[g]
     middle /= weights
@@ -126,8 +126,8 @@ _RANK = 1e-9
 def _exchange(state: np.uint64, low: int, high: int, window: I64, out: I64) -> None:
     """Write the windows of cells low..high in random order (Fisher and Yates)."""
     size = high - low
-    for at in range(size):
-        out[at] = window[low + at]
+    for position in range(size):
+        out[position] = window[low + position]
     for left in range(size, 1, -1):
         # The number of the cell is the counter: the draw does not depend on other users.
         chosen = np.int64(((second(state, low + left) >> _32) * np.uint64(left)) >> _32)
@@ -146,14 +146,14 @@ def _wald(total: F64, square: F64, out: F64) -> None:
     largest = 0.0
     for w in range(size):
         largest = max(largest, square[w, w])
-    least = _RANK * largest
+    minimum = _RANK * largest
     for step in range(size):
         best = step
         for w in range(step + 1, size):
             if square[w, w] > square[best, best]:
                 best = w
         pivot = square[best, best]
-        if not pivot > least:
+        if not pivot > minimum:
             return
         if best != step:
             for w in range(size):
@@ -171,17 +171,17 @@ def _wald(total: F64, square: F64, out: F64) -> None:
 
 
 @kernel
-def _add_user(low: int, high: int, at: I64, centred: F64, total: F64, square: F64) -> None:
+def _add_user(low: int, high: int, windows: I64, centred: F64, total: F64, square: F64) -> None:
     """Add one user's deviations: sums per window and pair, and products of each two windows."""
     pairs = centred.shape[1]
-    for one in range(low, high):
-        w = at[one - low]
+    for cell in range(low, high):
+        w = windows[cell - low]
         for p in range(pairs):
-            total[w, p] += centred[one, p]
-        for other in range(low, one + 1):
-            v = at[other - low]
+            total[w, p] += centred[cell, p]
+        for earlier in range(low, cell + 1):
+            v = windows[earlier - low]
             for p in range(pairs):
-                square[w, v, p] += centred[one, p] * centred[other, p]
+                square[w, v, p] += centred[cell, p] * centred[earlier, p]
 
 
 @kernel
@@ -226,15 +226,15 @@ def count_exchanged(
     """Count, for each pair, the exchanges begin..end whose statistic reaches `limit`."""
     pairs = centred.shape[1]
     total, square = np.empty((windows, pairs)), np.empty((windows, windows, pairs))
-    at, out = np.empty(windows, np.int64), np.empty((pairs, 2))
+    order, out = np.empty(windows, np.int64), np.empty((pairs, 2))
     for number in range(begin, end):
         state = first(key, number)
         total[:] = 0.0
         square[:] = 0.0
         for user in range(start.size - 1):
             low, high = start[user], start[user + 1]
-            _exchange(state, low, high, window, at)
-            _add_user(low, high, at, centred, total, square)
+            _exchange(state, low, high, window, order)
+            _add_user(low, high, order, centred, total, square)
         _statistics(total, square, out)
         for p in range(pairs):
             counts[p] += out[p, 0] >= limit[p]
@@ -245,13 +245,13 @@ def exchanged_sums(
     key: np.uint64, begin: int, start: I64, window: I64, values: F64, out: F64
 ) -> None:
     """Write exchanges x windows x systems: the sum of the values that came to each window."""
-    at = np.empty(out.shape[1], np.int64)
+    order = np.empty(out.shape[1], np.int64)
     for number in range(out.shape[0]):
         state = first(key, begin + number)
         out[number] = 0.0
         for user in range(start.size - 1):
             low, high = start[user], start[user + 1]
-            _exchange(state, low, high, window, at)
+            _exchange(state, low, high, window, order)
             for cell in range(low, high):
                 for s in range(values.shape[1]):
-                    out[number, at[cell - low], s] += values[cell, s]
+                    out[number, order[cell - low], s] += values[cell, s]

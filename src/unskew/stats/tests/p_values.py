@@ -102,7 +102,7 @@ def p_values(
     count = PermutationCount(settings.permutations if by_bootstrap else 0, False)
     draws = Resampling(settings.permutations, settings.seed, settings.threads, settings.progress)
 
-    def one(of: PairedSample, side: int) -> F64:
+    def p_of_sample(of: PairedSample, side: int) -> F64:
         if settings.test == "t":
             return classic.t_test(of, side)
         if settings.test == "sign":
@@ -112,7 +112,7 @@ def p_values(
         test = shifted_p if settings.test == "bootstrap" else studentised_p
         return test(of, side, draws, settings.plus_one)
 
-    p = np.stack([one(of, side) for of, side in zip(samples, sides, strict=True)])
+    p = np.stack([p_of_sample(of, side) for of, side in zip(samples, sides, strict=True)])
     return p, _corrected(p, settings), count
 
 
@@ -129,11 +129,11 @@ def _randomised(
     shape = (len(samples), len(pairs))
     values = samples[0].values
     if len(samples) > 1:
-        values = np.concatenate([one.values for one in samples], axis=1)
+        values = np.concatenate([sample.values for sample in samples], axis=1)
     side = np.repeat(np.array(sides, np.int8), len(pairs))
-    observed = np.concatenate([one.observed for one in samples])
+    observed = np.concatenate([sample.observed for sample in samples])
     statistic = np.where(side == 0, np.abs(observed), side * observed)
-    tolerance = np.repeat([one.tolerance for one in samples], len(pairs))
+    tolerance = np.repeat([sample.tolerance for sample in samples], len(pairs))
     shift = np.repeat(np.arange(len(samples)) * systems, len(pairs))
     families: tuple[I64, ...] = ()
     scale = None
@@ -159,14 +159,14 @@ def _randomised(
         progress=settings.progress,
     )
     p = counts.p(counts.each, settings.plus_one)
-    drawn = PermutationCount(counts.permutations, counts.enumerated)
+    permutation_count = PermutationCount(counts.permutations, counts.enumerated)
     if settings.correction == "maxT":
         adjusted = step_down(counts.p(counts.largest, settings.plus_one), families).reshape(shape)
     elif settings.correction == "tukey":
         adjusted = _tukey(values, samples, statistic - tolerance, settings)
     else:
         adjusted = _corrected(p.reshape(shape), settings)
-    return p.reshape(shape), adjusted, drawn
+    return p.reshape(shape), adjusted, permutation_count
 
 
 def _standard(samples: list[PairedSample]) -> F64:
@@ -176,8 +176,8 @@ def _standard(samples: list[PairedSample]) -> F64:
     sum d / sqrt(sum d²): the largest of these is the largest t.
     """
     parts = []
-    for one in samples:
-        total = one.squares / one.unit**2 + one.observed**2 / one.users
+    for sample in samples:
+        total = sample.squares / sample.unit**2 + sample.observed**2 / sample.users
         parts.append(np.where(total > 0, 1 / np.sqrt(np.where(total > 0, total, 1.0)), 0.0))
     return np.concatenate(parts)
 
@@ -193,7 +193,7 @@ def _informative(samples: list[PairedSample]) -> Mask | None:
     """Mark the users for whom systems differ; not looked at where there are clearly too many."""
     if samples[0].values.shape[0] > 100_000:
         return None
-    differ = [(one.values != one.values[:, :1]).any(axis=1) for one in samples]
+    differ = [(sample.values != sample.values[:, :1]).any(axis=1) for sample in samples]
     result: Mask = np.logical_or.reduce(differ)
     return result
 
@@ -226,13 +226,16 @@ def _tukey(values: F64, samples: list[PairedSample], threshold: F64, settings: T
     return Counts(counts, counts, settings.permutations, False).p(counts, settings.plus_one)
 
 
-def difference_interval(one: PairedSample, settings: TestSettings) -> tuple[F64, F64]:
+def difference_interval(paired_sample: PairedSample, settings: TestSettings) -> tuple[F64, F64]:
     """Return both ends of each pair's interval, at the settings' confidence; NaN with one user."""
-    if one.users < 2:
-        nothing = np.full(len(one.pairs), np.nan)
+    if paired_sample.users < 2:
+        nothing = np.full(len(paired_sample.pairs), np.nan)
         return nothing, nothing.copy()
     if settings.interval == "bca":
         draws = Resampling(settings.resamples, settings.seed, settings.threads)
-        return bca_intervals(one, settings.confidence, draws)
-    half = student_t_quantile((1 + settings.confidence) / 2, one.users - 1) * one.standard_error
-    return one.difference - half, one.difference + half
+        return bca_intervals(paired_sample, settings.confidence, draws)
+    half = (
+        student_t_quantile((1 + settings.confidence) / 2, paired_sample.users - 1)
+        * paired_sample.standard_error
+    )
+    return paired_sample.difference - half, paired_sample.difference + half

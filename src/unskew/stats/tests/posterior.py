@@ -70,14 +70,18 @@ class Posterior:
         """Return the probability that mu (`new`: theta of a new data set) exceeds a limit."""
         scale = np.sqrt(self.variance + self.tau**2) if new else np.sqrt(self.variance)
         z = ((limit - self.mean) / scale / math.sqrt(2)).tolist()
-        return 0.5 * math.fsum(w * math.erfc(one) for w, one in zip(self.weight, z, strict=True))
+        return 0.5 * math.fsum(
+            w * math.erfc(score) for w, score in zip(self.weight, z, strict=True)
+        )
 
     def quantile(self, probability: float, *, new: bool = False) -> float:
         """Return the value that mu (theta of a new data set) stays below so often."""
         scale = np.sqrt(self.variance + self.tau**2) if new else np.sqrt(self.variance)
         z = NormalDist().inv_cdf(probability)
-        ends = self.mean + z * scale  # the quantile of each normal: that of the mixture is between
-        low, high = float(ends.min()), float(ends.max())
+        quantiles = (
+            self.mean + z * scale
+        )  # the quantile of each normal: that of the mixture is between
+        low, high = float(quantiles.min()), float(quantiles.max())
         value = float((self.weight * self.mean).sum())
         value = value if low < value < high else (low + high) / 2
         for _ in range(200):

@@ -71,14 +71,14 @@ def grid_of(values: F64) -> ValueGrid:
     these) it is that unit; else the finest power of two for which sums stay below 2**52.
     """
     columns = range(values.shape[1])
-    most = max((float(np.abs(values[:, c]).sum()) for c in columns), default=0.0)
-    if most == 0:
+    largest_sum = max((float(np.abs(values[:, c]).sum()) for c in columns), default=0.0)
+    if largest_sum == 0:
         return ValueGrid(1.0, True)
     largest = max(float(np.abs(values[:, c]).max()) for c in columns)
     steps = _common_steps(values, largest)
-    if steps is not None and most / largest * steps < _EXACT_SUM:
+    if steps is not None and largest_sum / largest * steps < _EXACT_SUM:
         return ValueGrid(largest / steps, True)
-    return ValueGrid(2.0 ** (math.frexp(most)[1] - 52), False)
+    return ValueGrid(2.0 ** (math.frexp(largest_sum)[1] - 52), False)
 
 
 def _common_steps(values: F64, largest: float) -> int | None:
@@ -92,9 +92,9 @@ def _common_steps(values: F64, largest: float) -> int | None:
             ratio = np.unique(ratio)
             if ratio.size > _MOST_DISTINCT:
                 return None
-        for one in dict.fromkeys(ratio.tolist()):
-            fraction = Fraction(one).limit_denominator(_MOST_DENOMINATOR)
-            if abs(float(fraction) - one) > _NEAR:
+        for fromkey in dict.fromkeys(ratio.tolist()):
+            fraction = Fraction(fromkey).limit_denominator(_MOST_DENOMINATOR)
+            if abs(float(fraction) - fromkey) > _NEAR:
                 return None
             steps = math.lcm(steps, fraction.denominator)
             if steps > _MOST_STEPS:
@@ -226,7 +226,7 @@ def flip_signs(
     block = min(BLOCK, max(64, -(-permutations // resolve(threads))))
     steps = Steps(permutations, progress)
 
-    def one(start: int) -> tuple[I64, I64]:
+    def count_block(start: int) -> tuple[I64, I64]:
         size = min(block, permutations - start)
         sums = np.zeros((tiles, size, kernels.WIDE), on.values.dtype)
         for user in range(0, users, USERS):
@@ -237,20 +237,20 @@ def flip_signs(
         straight = np.empty((columns, size), on.values.dtype)
         kernels.by_column(sums, straight)
         del sums
-        each, largest = np.zeros((2, tests.one.size), np.int64)
+        single, largest = np.zeros((2, tests.one.size), np.int64)
         kernels.count_extreme(
-            straight, tests.one, tests.other, centre, tests.side, on.threshold, each
+            straight, tests.one, tests.other, centre, tests.side, on.threshold, single
         )
         for family in families:
             family.count(straight, largest)
         steps.advance(size)
-        return each, largest
+        return single, largest
 
     size = permutations * values.size // 8
-    parts = map_blocks(one, range(0, permutations, block), threads, size)
-    each = np.sum([part[0] for part in parts], axis=0)
+    parts = map_blocks(count_block, range(0, permutations, block), threads, size)
+    single = np.sum([part[0] for part in parts], axis=0)
     largest = np.sum([part[1] for part in parts], axis=0)
-    return Counts(each, largest, permutations, enumerated)
+    return Counts(single, largest, permutations, enumerated)
 
 
 @dataclass(frozen=True, eq=False)
@@ -295,11 +295,11 @@ def _in_32_bits(values: F64, tests: Hypotheses, systems: int, threads: int | Non
     if (unit > 1).any():
         step = max(1, min(1024, -(-lost.size // resolve(threads))))
 
-        def one(start: int) -> None:
+        def add_rounding(start: int) -> None:
             h = slice(start, start + step)
             kernels.rounding(values, small, of_pair[h], tests.one[h], tests.other[h], lost[h])
 
-        map_blocks(one, range(0, lost.size, step), threads, lost.size * users)
+        map_blocks(add_rounding, range(0, lost.size, step), threads, lost.size * users)
     limit = np.ceil((tests.threshold - 8 * np.sqrt(lost)) / of_pair)
     return _KernelValues(small, np.clip(limit, -(2.0**60), 2.0**60).astype(np.int64), of_pair)
 
@@ -334,11 +334,13 @@ def shuffled_ranges(
     block = max(1, min(256, -(-permutations // resolve(threads))))
     steps = Steps(permutations, progress)
 
-    def one(start: int) -> F64:
+    def ranges_from(start: int) -> F64:
         ranges = np.empty((min(block, permutations - start), values.shape[1] // systems))
         kernels.ranges_of_shuffled(key, start, values, systems, ranges)
         steps.advance(ranges.shape[0])
         return ranges
 
-    parts = map_blocks(one, range(0, permutations, block), threads, permutations * values.size)
+    parts = map_blocks(
+        ranges_from, range(0, permutations, block), threads, permutations * values.size
+    )
     return np.concatenate(parts)

@@ -86,10 +86,10 @@ class ModelDecay(Result):
         percent = f"{100 * self.level:g} % interval"
         rows, before = [], ""
         for row in self.table(label).iter_rows(named=True):
-            ends = "–"
+            interval = "–"
             if row["low"] is not None:
                 low, high = (number(row[end], digits, signed=True) for end in ("low", "high"))
-                ends = f"[{low}, {high}]"
+                interval = f"[{low}, {high}]"
             change = row["difference"]
             rows.append(
                 [
@@ -97,7 +97,7 @@ class ModelDecay(Result):
                     self._age(row["age"]),
                     number(row["mean"], digits),
                     "–" if change is None else number(change, digits, signed=True),
-                    ends,
+                    interval,
                 ]
             )
             before = row["system"]
@@ -153,19 +153,19 @@ class ModelDecay(Result):
         lines = []
         for system in self.systems:
             rows = self.table(label).filter(pl.col("system") == system).drop_nulls("low")
-            for verb, shown in (
+            for verb, losses in (
                 ("loses", rows.filter(pl.col("high") < 0)),
                 ("gains", rows.filter(pl.col("low") > 0)),
             ):
-                ages = list(shown.iter_rows(named=True))
+                ages = list(losses.iter_rows(named=True))
                 for row in ages if len(ages) < 3 else (ages[0], ages[-1]):
                     lines.append(self._sentence(label, verb, row))
         return lines or [f"{label}: no system is shown to lose or gain with age"]
 
     def _sentence(self, label: str, verb: str, row: Mapping[str, object]) -> str:
-        ends = sorted(abs(float(row[end])) for end in ("low", "high"))  # type: ignore[arg-type]
+        limits = sorted(abs(float(row[end])) for end in ("low", "high"))  # type: ignore[arg-type]
         change = number(abs(float(row["difference"])), self.digits)  # type: ignore[arg-type]
-        low, high = (number(one, self.digits) for one in ends)
+        low, high = (number(end, self.digits) for end in limits)
         if self.better[label] == "lower":
             verb = {"loses": "is worse by", "gains": "is better by"}[verb]
         age = self._age(str(row["age"]))
@@ -303,13 +303,13 @@ def _by_age(windows: WindowScores) -> WindowScores:
 def _fact(windows: WindowScores, part: str, name: str) -> dict[str, object]:
     """Return something that the cards of all ages know, by age; empty where one does not."""
     facts = {}
-    for age, one in windows.parts.items():
-        if len(one.parts) != 1:
+    for age, pairing in windows.parts.items():
+        if len(pairing.parts) != 1:
             return {}
-        known = (one.parts[0].card.get(part) or {}).get(name)
-        if known is None:
+        value = (pairing.parts[0].card.get(part) or {}).get(name)
+        if value is None:
             return {}
-        facts[age] = known
+        facts[age] = value
     return facts
 
 
@@ -317,7 +317,11 @@ def _check_one_test(windows: WindowScores) -> None:
     """Refuse ages that were judged by different test ratings, or were trained on the same ones."""
     first, *older = windows.parts
     tests = _fact(windows, "judgments", "fingerprint")
-    counts = {age: counts_of_test(one.parts[0]) for age, one in windows.parts.items() if one.parts}
+    counts = {
+        age: counts_of_test(pairing.parts[0])
+        for age, pairing in windows.parts.items()
+        if pairing.parts
+    }
     for age in older:
         other_rows = bool(tests) and tests[age] != tests[first]
         other_counts = len(counts) > 1 and not counts[age].equals(counts[first])
@@ -333,10 +337,10 @@ def _check_one_test(windows: WindowScores) -> None:
 def _training_sizes(windows: WindowScores) -> list[str]:
     rows, whose = _fact(windows, "train", "rows"), "training ratings"
     if not rows:
-        parts = {age: one.parts for age, one in windows.parts.items()}
-        if not all(len(one) == 1 and "train" in one[0].lists.columns for one in parts.values()):
+        parts = {age: pairing.parts for age, pairing in windows.parts.items()}
+        if not all(len(part) == 1 and "train" in part[0].lists.columns for part in parts.values()):
             return []
-        rows = {age: int(_tested(one[0])["train"].sum()) for age, one in parts.items()}
+        rows = {age: int(_tested(folds[0])["train"].sum()) for age, folds in parts.items()}
         whose = "training ratings of the judged users"
     if len(set(rows.values())) < 2:
         return []
@@ -360,31 +364,33 @@ def _decay(data: WindowValues, level: float, seed: int) -> tuple[pl.DataFrame, i
         )
     values = np.stack(
         [
-            one[np.searchsorted(code, common)]
-            for one, code in zip(data.values, data.codes, strict=True)
+            value[np.searchsorted(code, common)]
+            for value, code in zip(data.values, data.codes, strict=True)
         ]
     )
     change = data.sign * (values[1:] - values[:1])
     columns = np.ascontiguousarray(change.transpose(1, 0, 2)).reshape(common.size, -1)
-    shown = simultaneous([columns], [np.arange(common.size)], common.size, level=level, seed=seed)
+    result = simultaneous([columns], [np.arange(common.size)], common.size, level=level, seed=seed)
     shape = (ages - 1, len(data.systems))
-    ends = {
+    columns_by_name = {
         name: np.concatenate([np.full((1, shape[1]), np.nan), part.reshape(shape)])
         for name, part in (
-            ("difference", shown.difference),
-            ("low", shown.low),
-            ("high", shown.high),
+            ("difference", result.difference),
+            ("low", result.low),
+            ("high", result.high),
         )
     }
     half = student_t_quantile((1 + level) / 2, common.size - 1) / np.sqrt(common.size)
-    return _table(data, values, ends, half), int(len(data.users) - common.size)
+    return _table(data, values, columns_by_name, half), int(len(data.users) - common.size)
 
 
-def _table(data: WindowValues, values: F64, ends: Mapping[str, F64], half: float) -> pl.DataFrame:
+def _table(
+    data: WindowValues, values: F64, estimates: Mapping[str, F64], half: float
+) -> pl.DataFrame:
     rows = []
-    for at, system in enumerate(data.systems):
+    for index, system in enumerate(data.systems):
         for age, name in enumerate(data.windows):
-            column = values[age, :, at]
+            column = values[age, :, index]
             mean, width = float(column.mean()), half * float(column.std(ddof=1))
             rows.append(
                 {
@@ -395,7 +401,7 @@ def _table(data: WindowValues, values: F64, ends: Mapping[str, F64], half: float
                     "mean": mean,
                     "mean_low": mean - width,
                     "mean_high": mean + width,
-                    **{key: float(part[age, at]) for key, part in ends.items()},
+                    **{key: float(part[age, index]) for key, part in estimates.items()},
                 }
             )
     table = pl.DataFrame(rows, infer_schema_length=None)

@@ -166,7 +166,7 @@ def order_across_splits(
     """
     folded = scores
     if isinstance(scores, Mapping):
-        folded = {str(name): _folds(one) for name, one in scores.items()}
+        folded = {str(name): _folds(source) for name, source in scores.items()}
     return _orders(
         folded,
         metrics,
@@ -183,8 +183,8 @@ def order_across_splits(
 
 def _folds(source: Any) -> Any:
     """Return the scores of each fold of a plan's results; anything else as it is."""
-    made = getattr(source, "scores", None)
-    return made() if callable(made) and hasattr(source, "by_fold") else source
+    scores = getattr(source, "scores", None)
+    return scores() if callable(scores) and hasattr(source, "by_fold") else source
 
 
 def _orders(
@@ -214,14 +214,18 @@ def _orders(
     for label in windows.metrics:
         data = windows.values(label)
         cells = Cells.of(data)
-        shown = differences_of(data, pairs, level=level, seed=seed)
+        simultaneous_differences = differences_of(data, pairs, level=level, seed=seed)
         test = within_users(
             cells, pairs, exchanges=exchanges, seed=seed, threads=threads, progress=progress
         )
         by_f |= test.exchanges == 0 and test.users > 0
         curves.append(_curves(data, level, unit))
-        differences.append(_differences(data, pairs, shown, unit))
-        changes.append(_changes(data, pairs, shown, test, between_windows(data, pairs), level))
+        differences.append(_differences(data, pairs, simultaneous_differences, unit))
+        changes.append(
+            _changes(
+                data, pairs, simultaneous_differences, test, between_windows(data, pairs), level
+            )
+        )
         tau[label] = agreement(
             dict(windows.parts), label, bootstrap=bootstrap, seed=seed, threads=threads
         )
@@ -262,33 +266,37 @@ def _curves(data: WindowValues, level: float, unit: str) -> pl.DataFrame:
         if users > 1:
             error = values.std(axis=0, ddof=1) / np.sqrt(users)
             half = student_t_quantile((1 + level) / 2, users - 1) * error
-        for at, system in enumerate(data.systems):
-            ends = (middle[at] - half[at], middle[at] + half[at])
-            rows.append((data.label, window, system, users, float(middle[at]), *map(float, ends)))
+        for column, system in enumerate(data.systems):
+            limits = (middle[column] - half[column], middle[column] + half[column])
+            rows.append(
+                (data.label, window, system, users, float(middle[column]), *map(float, limits))
+            )
     names = ("metric", unit, "system", "users", "mean", "low", "high")
     table = pl.DataFrame(rows, names, orient="row", infer_schema_length=None)
     return table.with_columns(pl.selectors.float().fill_nan(None))
 
 
-def _differences(data: WindowValues, pairs: Pairs, shown: Differences, unit: str) -> pl.DataFrame:
+def _differences(
+    data: WindowValues, pairs: Pairs, estimates: Differences, unit: str
+) -> pl.DataFrame:
     """Return a row per pair and window."""
     count, windows = len(pairs), len(data.windows)
 
     def flat(values: NDArray[np.generic]) -> NDArray[Any]:
         return np.ascontiguousarray(values.T).reshape(-1)
 
-    ahead = np.where(flat(shown.ahead), "a", np.where(flat(shown.behind), "b", ""))
+    ahead = np.where(flat(estimates.ahead), "a", np.where(flat(estimates.behind), "b", ""))
     table = pl.DataFrame(
         {
             "metric": [data.label] * (count * windows),
             "a": [data.systems[i] for i in pairs.one for _ in range(windows)],
             "b": [data.systems[i] for i in pairs.other for _ in range(windows)],
             unit: list(data.windows) * count,
-            "users": np.tile(shown.users, count),
-            "difference": flat(shown.difference),
-            "se": flat(shown.se),
-            "low": flat(shown.low),
-            "high": flat(shown.high),
+            "users": np.tile(estimates.users, count),
+            "difference": flat(estimates.difference),
+            "se": flat(estimates.se),
+            "low": flat(estimates.low),
+            "high": flat(estimates.high),
             "ahead": pl.Series(ahead, dtype=pl.String),
         }
     )
@@ -305,34 +313,34 @@ def _differences(data: WindowValues, pairs: Pairs, shown: Differences, unit: str
 def _changes(
     data: WindowValues,
     pairs: Pairs,
-    shown: Differences,
+    estimates: Differences,
     test: WithinUsers,
     between: F64,
     level: float,
 ) -> pl.DataFrame:
     """Return a row per pair: whether differences vary, and whether the order changes."""
-    both = np.maximum(test.p, between)
-    corrected = correct(both, "holm")
+    larger_p = np.maximum(test.p, between)
+    corrected = correct(larger_p, "holm")
     rows = []
-    for at in range(len(pairs)):
+    for column in range(len(pairs)):
         named = [
-            [data.windows[w] for w in np.flatnonzero(mask[:, at])]
-            for mask in (shown.ahead, shown.behind)
+            [data.windows[w] for w in np.flatnonzero(mask[:, column])]
+            for mask in (estimates.ahead, estimates.behind)
         ]
-        known = shown.difference[~np.isnan(shown.difference[:, at]), at]
-        p = corrected[at]
+        defined = estimates.difference[~np.isnan(estimates.difference[:, column]), column]
+        p = corrected[column]
         rows.append(
             {
                 "metric": data.label,
-                "a": data.systems[pairs.one[at]],
-                "b": data.systems[pairs.other[at]],
-                "least": float(known.min()) if known.size else None,
-                "most": float(known.max()) if known.size else None,
-                "statistic": float(test.statistic[at]),
-                "df": int(test.df[at]),
-                "p_within": float(test.p[at]),
-                "p_between": float(between[at]),
-                "p": float(both[at]),
+                "a": data.systems[pairs.one[column]],
+                "b": data.systems[pairs.other[column]],
+                "least": float(defined.min()) if defined.size else None,
+                "most": float(defined.max()) if defined.size else None,
+                "statistic": float(test.statistic[column]),
+                "df": int(test.df[column]),
+                "p_within": float(test.p[column]),
+                "p_between": float(between[column]),
+                "p": float(larger_p[column]),
                 "p_corrected": float(p),
                 "varies": bool(p <= round(1 - level, 12)),
                 "a_ahead": named[0],

@@ -43,17 +43,17 @@ def differences(rows: pl.DataFrame, unit: str, label: str, notes: Sequence[str])
     names = [f"{a} is ahead", f"{b} is ahead", _SHOWN[2]]
     for point in points:
         point["verdict"] = names[_SHOWN.index(point["verdict"])]
-    whole = alt.Chart(alt.NamedData(name="rows"), width=max(320, min(640, 60 * len(order))))
+    chart = alt.Chart(alt.NamedData(name="rows"), width=max(320, min(640, 60 * len(order))))
     x = alt.X(f"{unit}:N", title=unit).scale(domain=order).axis(labelAngle=-30, labelOverlap=True)
     color = alt.Color("verdict:N").scale(domain=names, range=[BLUE, VERMILION, GREY])
     title = f"{label}: {a} − {b}, positive is better for {a}"
-    marks = whole.mark_point(filled=True, size=60, opacity=1).encode(
+    marks = chart.mark_point(filled=True, size=60, opacity=1).encode(
         x=x, y=alt.Y("difference:Q", title=title), color=color
     )
-    bars = whole.mark_rule(strokeWidth=2).encode(
+    bars = chart.mark_rule(strokeWidth=2).encode(
         x=x, y=alt.Y("low:Q", title=title), y2="high:Q", color=color
     )
-    zero = whole.mark_rule(strokeDash=[4, 3], color=GREY).encode(y=alt.datum(0.0))
+    zero = chart.mark_rule(strokeDash=[4, 3], color=GREY).encode(y=alt.datum(0.0))
     return as_figure(alt.layer(zero, bars, marks), f"{label}: {a} − {b}", notes, points)
 
 
@@ -170,12 +170,12 @@ class OrderOverTime(Result):
     def _display_changes(self, label: str, digits: int) -> Table:
         header = ["pair", "least a − b", "most a − b", "varies, p", "a ahead", "b ahead", "order"]
         rows = []
-        every = self.changes(label)
+        changes = self.changes(label)
         # Where there are many pairs: those that change or vary first, and no more than fit.
-        chosen = every
-        if every.height > PAIRS:
+        chosen = changes
+        if changes.height > PAIRS:
             order = ["reverses", "varies", "p_corrected"]
-            chosen = every.sort(
+            chosen = changes.sort(
                 order, descending=[True, True, False], nulls_last=True, maintain_order=True
             ).head(PAIRS)
         for row in chosen.iter_rows(named=True):
@@ -191,8 +191,8 @@ class OrderOverTime(Result):
                 ]
             )
         title = f"{label}: does the order change between {self.unit}s? (positive: a is better)"
-        if chosen.height < every.height:
-            title += f"; {chosen.height} of {every.height} pairs, all in changes()"
+        if chosen.height < changes.height:
+            title += f"; {chosen.height} of {changes.height} pairs, all in changes()"
         return Table.of_rows(header, rows, left=(0, 6), title=title)
 
     def _explanation(self) -> list[str]:
@@ -213,13 +213,13 @@ class OrderOverTime(Result):
         ]
 
     def _users_line(self, label: str) -> str:
-        everyone, several = self.users[label]
+        everyone, repeated = self.users[label]
         prefix = f"{label}: " if len({*self.users.values()}) > 1 else ""
         if prefix == "" and label != self.metrics[0]:
             return ""
         return (
-            f"{prefix}{counted(everyone, 'user')}, {several:,} of them in two {self.unit}s or "
-            f"more; the others ({everyone - several:,}) say nothing about change within users"
+            f"{prefix}{counted(everyone, 'user')}, {repeated:,} of them in two {self.unit}s or "
+            f"more; the others ({everyone - repeated:,}) say nothing about change within users"
         )
 
     def _tau_lines(self) -> list[str]:
@@ -262,16 +262,16 @@ class OrderOverTime(Result):
 
     def _findings(self, label: str) -> list[str]:
         rows = list(self.changes(label).iter_rows(named=True))
-        turned = [row for row in rows if row["reverses"]]
-        lines = [self._reversal(label, row) for row in turned[:SENTENCES]]
-        if len(turned) > SENTENCES:
+        reversals = [row for row in rows if row["reverses"]]
+        lines = [self._reversal(label, row) for row in reversals[:SENTENCES]]
+        if len(reversals) > SENTENCES:
             lines.append(
-                f"{label}: the order of {counted(len(turned) - SENTENCES, 'more pair')} changes"
+                f"{label}: the order of {counted(len(reversals) - SENTENCES, 'more pair')} changes"
             )
         varying = [row for row in rows if row["varies"] and not row["reverses"]]
         if varying:
             lines.append(self._variation(label, varying))
-        if not turned:
+        if not reversals:
             lines.append(f"{label}: no change of order is shown{self._blind(label)}")
         return lines
 
@@ -301,16 +301,16 @@ class OrderOverTime(Result):
         return text
 
     def _list(self, names: Sequence[str]) -> str:
-        shown = ", ".join(names[:NAMED])
+        text = ", ".join(names[:NAMED])
         more = len(names) - NAMED
-        return f"{shown} and {more} more" if more > 0 else shown
+        return f"{text} and {more} more" if more > 0 else text
 
     def _blind(self, label: str) -> str:
         """Say how large a difference in a window must be to be seen."""
-        known = self.table(label).drop_nulls("low")
-        if not known.height:
+        estimated = self.table(label).drop_nulls("low")
+        if not estimated.height:
             return f": no {self.unit} has enough users whose values differ"
-        half = float(((known["high"] - known["low"]) / 2).median())  # type: ignore[arg-type]
+        half = float(((estimated["high"] - estimated["low"]) / 2).median())  # type: ignore[arg-type]
         return (
             f"; in the median {self.unit} and pair, a difference below {number(half, self.digits)} "
             "would not be"
@@ -342,10 +342,10 @@ class OrderOverTime(Result):
             "curves": self.means,
             "differences": self.rows,
             "changes": self.tests,
-            "tau": {label: one.pairs() for label, one in self.tau.items()},
+            "tau": {label: value.pairs() for label, value in self.tau.items()},
             "tau_by_chance": {
-                label: None if one is None else dict(vars(one))
-                for label, one in self.chance.items()
+                label: None if value is None else dict(vars(value))
+                for label, value in self.chance.items()
             },
             "notes": self.footer(),
         }
@@ -387,11 +387,11 @@ class OrderOverTime(Result):
         return differences(mine, self.unit, label, [note])
 
     def _pair(self, pair: tuple[str, str] | None) -> tuple[str, str]:
-        known = list(self.tests.select("a", "b").unique(maintain_order=True).iter_rows())
+        pairs = list(self.tests.select("a", "b").unique(maintain_order=True).iter_rows())
         if pair is None:
-            return known[0]
-        if tuple(pair) not in known:
-            allowed = "; ".join(f"{a!r}, {b!r}" for a, b in known)
+            return pairs[0]
+        if tuple(pair) not in pairs:
+            allowed = "; ".join(f"{a!r}, {b!r}" for a, b in pairs)
             raise SettingError(f"pair={pair!r} was not compared; the pairs are: {allowed}")
         return pair
 

@@ -155,8 +155,12 @@ def step_curves(
     check_share("level", level)
     as_count("most", most)
     _check_steps(scores)
-    asked = [metrics] if isinstance(metrics, str) else metrics
-    labels = [scores._label(one) for one in asked] if asked is not None else list(scores.labels)
+    requested = [metrics] if isinstance(metrics, str) else metrics
+    labels = (
+        [scores._label(metric) for metric in requested]
+        if requested is not None
+        else list(scores.labels)
+    )
     if not labels:
         raise SettingError("no metrics are named; leave metrics out to take all there are")
     if by == "step":
@@ -193,7 +197,7 @@ def steps_by_window(scores: Scores, windows: int | Sequence[Any] = WINDOWS) -> d
     """
     _check_steps(scores)
     code, points = _by_window(scores, windows)
-    return {name: scores.of_lists(code == at) for at, name in enumerate(points)}
+    return {name: scores.of_lists(code == window) for window, name in enumerate(points)}
 
 
 def _check_steps(scores: Scores) -> None:
@@ -204,11 +208,14 @@ def _check_steps(scores: Scores) -> None:
         )
 
 
-def _by_step(step: I64, most: int) -> tuple[I64, list[str]]:
-    """Number steps up to `most`; later ones share a point."""
-    code = np.minimum(step, most + 1) - 1
+def _by_step(step: I64, maximum: int) -> tuple[I64, list[str]]:
+    """Number steps up to `maximum`; later ones share a point."""
+    code = np.minimum(step, maximum + 1) - 1
     used = np.unique(code)
-    names = [str(at + 1) if at < most else f"{most + 1} and more" for at in used.tolist()]
+    names = [
+        str(step_index + 1) if step_index < maximum else f"{maximum + 1} and more"
+        for step_index in used.tolist()
+    ]
     return np.searchsorted(used, code), names
 
 
@@ -217,10 +224,10 @@ def _by_window(scores: Scores, windows: int | Sequence[Any]) -> tuple[I64, list[
     time = scores.lists["time"].cast(pl.Datetime("us")).dt.timestamp("us").to_numpy()
     if isinstance(windows, int):
         as_count("windows", windows, most=10_000)
-        ends = np.linspace(int(time.min()), int(time.max()) + 1, windows + 1)
-        edges = np.round(ends).astype(np.int64)
+        bounds = np.linspace(int(time.min()), int(time.max()) + 1, windows + 1)
+        edges = np.round(bounds).astype(np.int64)
     else:
-        edges = np.array([_moment(one) for one in windows], np.int64)
+        edges = np.array([_moment(window) for window in windows], np.int64)
         if edges.size < 2 or (np.diff(edges) <= 0).any():
             raise SettingError("windows must be at least 2 moments, each later than the one before")
     code = np.searchsorted(edges, time, side="right") - 1
@@ -229,15 +236,15 @@ def _by_window(scores: Scores, windows: int | Sequence[Any]) -> tuple[I64, list[
     if not used.size:
         raise DataError("no step falls into the windows")
     names = _window_names(edges, used)
-    place = np.full(edges.size + 1, -1)
-    place[used] = np.arange(used.size)
-    return place[code], names
+    number_of = np.full(edges.size + 1, -1)
+    number_of[used] = np.arange(used.size)
+    return number_of[code], names
 
 
 def _window_names(edges: I64, used: I64) -> list[str]:
     """Name windows by the day on which they begin, or the moment where a day has several."""
-    moments = [written(int(edges[at])) for at in used.tolist()]
-    days = [one[:10] for one in moments]
+    moments = [written(int(edges[index])) for index in used.tolist()]
+    days = [moment[:10] for moment in moments]
     return days if len(set(days)) == len(days) else moments
 
 
@@ -257,17 +264,17 @@ def _points(
 ) -> pl.DataFrame:
     """Return a row per point and system, chance last."""
     row = scores.labels.index(label)
-    values = {name: one.values[row] for name, one in scores.systems.items()}
+    values = {name: system.values[row] for name, system in scores.systems.items()}
     if scores.chance is not None:
         values[RANDOM] = scores.chance.values[row]
     user = scores.lists["user"].to_numpy()
     rows = []
-    for at, point in enumerate(points):
-        here = code == at
-        who, place = np.unique(user[here], return_inverse=True)
-        for name, every in values.items():
-            ends = clustered_mean(every[here], place, who.size, scores.over, level)
-            rows.append((label, point, name, who.size, int(here.sum()), *ends))
+    for index, point in enumerate(points):
+        here = code == index
+        who, cluster = np.unique(user[here], return_inverse=True)
+        for name, system_values in values.items():
+            estimate = clustered_mean(system_values[here], cluster, who.size, scores.over, level)
+            rows.append((label, point, name, who.size, int(here.sum()), *estimate))
     names = ("metric", by, "system", "users", "steps", "mean", "low", "high")
     table = pl.DataFrame(rows, names, orient="row", infer_schema_length=None)
     return table.with_columns(pl.selectors.float().fill_nan(None))
@@ -284,9 +291,9 @@ def clustered_mean(
     total = np.bincount(user, values, users)
     size = np.bincount(user, minlength=users).astype(np.float64)
     if over == "users":
-        each = total / size
-        mean = float(each.mean())
-        influence = (each - mean) / users
+        user_means = total / size
+        mean = float(user_means.mean())
+        influence = (user_means - mean) / users
     else:
         mean = float(total.sum() / size.sum())
         influence = (total - mean * size) / size.sum()

@@ -70,13 +70,13 @@ class Cells:
     @classmethod
     def of(cls, data: WindowValues) -> Cells:
         """Collect them, user by user and in each by window."""
-        several = data.counts > 1
+        has_several = data.counts > 1
         user = np.concatenate([np.zeros(0, np.int64), *data.codes])
-        window = np.repeat(np.arange(len(data.codes)), [one.size for one in data.codes])
+        window = np.repeat(np.arange(len(data.codes)), [code.size for code in data.codes])
         values = np.concatenate([np.zeros((0, len(data.systems))), *data.values])
-        keep = np.flatnonzero(several[user])
+        keep = np.flatnonzero(has_several[user])
         order = keep[np.argsort(user[keep], kind="stable")]
-        sizes = data.counts[several]
+        sizes = data.counts[has_several]
         return cls(
             frozen(np.append(0, np.cumsum(sizes)).astype(np.int64)),
             frozen(window[order].astype(np.int64)),
@@ -95,11 +95,11 @@ class Cells:
             return columns
         sizes = np.diff(self.start)
         means = np.add.reduceat(columns, self.start[:-1], axis=0) / sizes[:, None]
-        rest: F64 = columns - np.repeat(means, sizes, axis=0)
+        residual: F64 = columns - np.repeat(means, sizes, axis=0)
         # What is the same in all windows leaves rounding errors, which are no deviations.
         size = np.maximum(np.abs(columns).max(axis=0, initial=0.0), np.finfo(np.float64).tiny)
-        rest[np.abs(rest) <= _NONE * size] = 0.0
-        return rest
+        residual[np.abs(residual) <= _NONE * size] = 0.0
+        return residual
 
 
 @dataclass(frozen=True, eq=False)
@@ -132,13 +132,13 @@ def within_users(
     nothing = np.full(count, np.nan)
     if not cells.users:
         return WithinUsers(0, nothing, np.zeros(count, np.int64), nothing.copy(), 0)
-    start, window, rest = _varying(cells, pairs)
+    start, window, residual = _varying(cells, pairs)
     out = np.zeros((count, 2))
-    kernels.wald_of_pairs(start, window, cells.windows, rest, out)
+    kernels.wald_of_pairs(start, window, cells.windows, residual, out)
     statistic, df = np.ascontiguousarray(out[:, 0]), out[:, 1].astype(np.int64)
     work = float((np.diff(start).astype(np.float64) ** 2).sum()) / 2 * count * exchanges
     if work > MOST_WORK:
-        p = _hotelling(statistic, df, _users_that_vary(start, rest))
+        p = _hotelling(statistic, df, _users_that_vary(start, residual))
         return WithinUsers(cells.users, statistic, df, p, 0)
     key = np.uint64(key_of(seed, "windows within users"))
     limit = statistic * (1 - _ROUNDING)
@@ -146,7 +146,9 @@ def within_users(
 
     def some(begin: int) -> I64:
         end, counts = min(begin + _BLOCK, exchanges), np.zeros(count, np.int64)
-        kernels.count_exchanged(key, begin, end, start, window, cells.windows, rest, limit, counts)
+        kernels.count_exchanged(
+            key, begin, end, start, window, cells.windows, residual, limit, counts
+        )
         steps.advance(end - begin)
         return counts
 
@@ -157,19 +159,19 @@ def within_users(
 
 def _varying(cells: Cells, pairs: Pairs) -> tuple[I64, I64, F64]:
     """Return the deviations of pairs, of those users alone of whom any pair varies."""
-    rest = cells.centred(cells.values[:, pairs.one] - cells.values[:, pairs.other])
-    moved = np.add.reduceat((rest != 0).any(axis=1).astype(np.int64), cells.start[:-1]) > 0
+    residual = cells.centred(cells.values[:, pairs.one] - cells.values[:, pairs.other])
+    is_varying = np.add.reduceat((residual != 0).any(axis=1).astype(np.int64), cells.start[:-1]) > 0
     sizes = np.diff(cells.start)
-    keep = np.repeat(moved, sizes)
-    start = np.append(0, np.cumsum(sizes[moved])).astype(np.int64)
-    return frozen(start), frozen(cells.window[keep]), frozen(rest[keep])
+    keep = np.repeat(is_varying, sizes)
+    start = np.append(0, np.cumsum(sizes[is_varying])).astype(np.int64)
+    return frozen(start), frozen(cells.window[keep]), frozen(residual[keep])
 
 
-def _users_that_vary(start: I64, rest: F64) -> I64:
+def _users_that_vary(start: I64, residual: F64) -> I64:
     """Count, for each pair, the users whose difference varies."""
     if start.size < 2:
-        return np.zeros(rest.shape[1], np.int64)
-    marks = np.add.reduceat((rest != 0).astype(np.int64), start[:-1], axis=0)
+        return np.zeros(residual.shape[1], np.int64)
+    marks = np.add.reduceat((residual != 0).astype(np.int64), start[:-1], axis=0)
     count: I64 = np.count_nonzero(marks, axis=0)
     return count
 
@@ -177,11 +179,11 @@ def _users_that_vary(start: I64, rest: F64) -> I64:
 def _hotelling(statistic: F64, df: I64, users: I64) -> F64:
     """Return p of T' S⁺ T, whose S holds the squares of T too, by Hotelling's F."""
     p = np.ones(statistic.size)
-    for at in np.flatnonzero((df > 0) & (users > df)).tolist():
-        n, q, rank = float(users[at]), float(statistic[at]), float(df[at])
+    for index in np.flatnonzero((df > 0) & (users > df)).tolist():
+        n, q, rank = float(users[index]), float(statistic[index]), float(df[index])
         # The share of n that T' S⁺ T can reach at most is Beta(rank / 2, (n - rank) / 2).
         share = min(q / n, 1.0)
-        p[at] = float(incomplete_beta(1 - share, share, (n - rank) / 2, rank / 2))
+        p[index] = float(incomplete_beta(1 - share, share, (n - rank) / 2, rank / 2))
     return p
 
 
@@ -192,7 +194,7 @@ def between_windows(data: WindowValues, pairs: Pairs) -> F64:
     p by Hotelling's F, which is exact for normal differences of users who are in all windows. The
     variance of a window counts as at least 1/20 of what the pooled one would give it.
     """
-    sizes = np.array([one.shape[0] for one in data.values])
+    sizes = np.array([value.shape[0] for value in data.values])
     used = np.flatnonzero(sizes > 1)
     users, p = int(np.count_nonzero(data.counts)), np.full(len(pairs), np.nan)
     if used.size < 2 or users < used.size:
@@ -201,14 +203,14 @@ def between_windows(data: WindowValues, pairs: Pairs) -> F64:
     weight = 1 / np.sqrt(count * (count - 1))
     with one_blas_thread():
         for pair in range(len(pairs)):
-            one, other = pairs.one[pair], pairs.other[pair]
-            rest, means = np.zeros((used.size, len(data.users))), np.empty(used.size)
-            for at, window in enumerate(used.tolist()):
-                column = data.values[window][:, one] - data.values[window][:, other]
-                means[at] = column.mean()
-                rest[at, data.codes[window]] = column - means[at]
-            pooled = float((rest**2).sum()) / max(count.sum() - used.size, 1.0)
-            cov = rest @ rest.T * np.outer(weight, weight)
+            first, second = pairs.one[pair], pairs.other[pair]
+            residual, means = np.zeros((used.size, len(data.users))), np.empty(used.size)
+            for index, window in enumerate(used.tolist()):
+                column = data.values[window][:, first] - data.values[window][:, second]
+                means[index] = column.mean()
+                residual[index, data.codes[window]] = column - means[index]
+            pooled = float((residual**2).sum()) / max(count.sum() - used.size, 1.0)
+            cov = residual @ residual.T * np.outer(weight, weight)
             floor = LEAST_VARIANCE * pooled / count
             cov[np.diag_indices(used.size)] = np.maximum(np.diag(cov), floor)
             p[pair] = _wald_p(means, cov, users)
@@ -292,28 +294,28 @@ def simultaneous(
     draws, seed
         Of the largest |t|.
     """
-    sizes = np.array([one.shape[0] for one in columns])
+    sizes = np.array([column.shape[0] for column in columns])
     blocks = user_blocks(users, seed)
     shape = (len(columns), columns[0].shape[1])
     mean, se, differing = np.full(shape, np.nan), np.full(shape, np.nan), np.zeros(shape, np.int64)
     influences = []
-    for at, (values, code) in enumerate(zip(columns, codes, strict=True)):
+    for index, (values, code) in enumerate(zip(columns, codes, strict=True)):
         influence = np.zeros((int(blocks.max(initial=-1)) + 1, shape[1]))
-        if sizes[at]:
-            mean[at] = _exact_means(values)
-            differing[at] = np.count_nonzero(values, axis=0)
-        if sizes[at] > 1:
-            rest = (values - mean[at]) / sizes[at]
-            np.add.at(influence, blocks[code], rest)
-            se[at] = np.sqrt((rest**2).sum(axis=0) * sizes[at] / (sizes[at] - 1))
+        if sizes[index]:
+            mean[index] = _exact_means(values)
+            differing[index] = np.count_nonzero(values, axis=0)
+        if sizes[index] > 1:
+            residual = (values - mean[index]) / sizes[index]
+            np.add.at(influence, blocks[code], residual)
+            se[index] = np.sqrt((residual**2).sum(axis=0) * sizes[index] / (sizes[index] - 1))
         influences.append(influence)
     se[se <= _NONE * np.abs(np.where(np.isnan(mean), 0.0, mean))] = 0.0
     largest = largest_t(influences, draws, seed)
     normal = max(critical_value(largest, level), NormalDist().inv_cdf((1 + level) / 2))
     critical = np.array([_student(normal, int(size) - 1) for size in sizes])
-    least = least_differing(shape[0] * shape[1], level)
-    half = np.where(differing >= least, critical[:, None] * se, np.nan)
-    return Differences(sizes, mean + 0.0, se, mean - half, mean + half, critical, least)
+    minimum = least_differing(shape[0] * shape[1], level)
+    half = np.where(differing >= minimum, critical[:, None] * se, np.nan)
+    return Differences(sizes, mean + 0.0, se, mean - half, mean + half, critical, minimum)
 
 
 def least_differing(family: int, level: float) -> int:
@@ -376,13 +378,13 @@ def tau_by_chance(
         return _mean_taus(out[:, used] / sizes[used][:, None])
 
     blocks = range(0, TAU_EXCHANGES, _BLOCK)
-    drawn = [one for part in map_blocks(some, blocks, threads, cells.values.size) for one in part]
-    known = np.array([one for one in drawn if not math.isnan(one)])
+    taus = [tau for part in map_blocks(some, blocks, threads, cells.values.size) for tau in part]
+    defined = np.array([tau for tau in taus if not math.isnan(tau)])
     observed = _mean_taus(sums[:, used] / sizes[used][:, None])[0]
-    if math.isnan(observed) or not known.size:
+    if math.isnan(observed) or not defined.size:
         return None
-    low, high = np.quantile(known, [0.025, 0.975])
-    return TauByChance(observed, float(known.mean()), float(low), float(high))
+    low, high = np.quantile(defined, [0.025, 0.975])
+    return TauByChance(observed, float(defined.mean()), float(low), float(high))
 
 
 def _mean_taus(means: F64) -> list[float]:
@@ -391,8 +393,8 @@ def _mean_taus(means: F64) -> list[float]:
 
     upper = np.triu_indices(means.shape[1], 1)
     result = []
-    for one in means:
-        taus = kernels.tau_matrix(frozen(rounded(one)))[upper]
-        known = taus[~np.isnan(taus)]
-        result.append(math.fsum(known) / known.size if known.size else math.nan)
+    for mean in means:
+        taus = kernels.tau_matrix(frozen(rounded(mean)))[upper]
+        defined = taus[~np.isnan(taus)]
+        result.append(math.fsum(defined) / defined.size if defined.size else math.nan)
     return result

@@ -54,8 +54,8 @@ class WindowValues:
     @property
     def counts(self) -> I64:
         """In how many windows each user has a value."""
-        every = np.concatenate([np.zeros(0, np.int64), *self.codes])
-        return np.bincount(every, minlength=len(self.users)).astype(np.int64)
+        codes = np.concatenate([np.zeros(0, np.int64), *self.codes])
+        return np.bincount(codes, minlength=len(self.users)).astype(np.int64)
 
 
 @dataclass(frozen=True, eq=False)
@@ -74,15 +74,15 @@ class WindowScores:
     def values(self, metric: str) -> WindowValues:
         """Return the values of one metric, over one numbering of all users."""
         first = next(iter(self.parts.values()))
-        kept: list[tuple[Ids, F64]] = []
+        complete: list[tuple[Ids, F64]] = []
         for part in self.parts.values():
             matrix = part.matrix(metric)
-            known = ~np.isnan(matrix).any(axis=1)
+            is_complete = ~np.isnan(matrix).any(axis=1)
             columns = [part.systems.index(name) for name in first.systems]
-            scale = known.mean() if known.any() else 1.0  # as in `Paired.complete`
-            who = Ids(part.users.values.filter(pl.Series(known)))
-            kept.append((who, np.ascontiguousarray(matrix[known][:, columns] * scale)))
-        everyone, tables = Ids.union(*(who for who, _ in kept))
+            scale = is_complete.mean() if is_complete.any() else 1.0  # as in `Paired.complete`
+            who = Ids(part.users.values.filter(pl.Series(is_complete)))
+            complete.append((who, np.ascontiguousarray(matrix[is_complete][:, columns] * scale)))
+        everyone, tables = Ids.union(*(who for who, _ in complete))
         orders = [np.argsort(table, kind="stable") for table in tables]
         return WindowValues(
             label=first.label(metric),
@@ -95,7 +95,7 @@ class WindowScores:
             ),
             values=tuple(
                 np.ascontiguousarray(values[order])
-                for (_, values), order in zip(kept, orders, strict=True)
+                for (_, values), order in zip(complete, orders, strict=True)
             ),
         )
 
@@ -133,15 +133,19 @@ def read_windows(
             f"{counted(least, unit)} or more are needed, got {len(named)}: give a mapping from "
             f"{unit}s to scores, the results of a plan, or a table with a column {unit!r}"
         )
-    parts, turned = {}, {}
+    parts, averaging_notes = {}, {}
     for name, source in named.items():
-        one, turned[name] = _averaged_by_user(source)
-        table = not is_evaluated(one)
+        scores_by_user, averaging_notes[name] = _averaged_by_user(source)
+        table = not is_evaluated(scores_by_user)
         try:
-            parts[name] = paired(one, better=better) if table and better else paired(one)
+            parts[name] = (
+                paired(scores_by_user, better=better)
+                if table and better
+                else paired(scores_by_user)
+            )
         except DataError as problem:
             raise DataError(f"{unit} {name!r}: ", *problem.args) from None
-    notes += _notes(parts, turned)
+    notes += _notes(parts, averaging_notes)
     first = next(iter(parts.values()))
     if not one_system:
         check_two_systems(first.systems)
@@ -158,14 +162,14 @@ def read_windows(
     return WindowScores(parts, tuple(labels), tuple(dict.fromkeys(notes)))
 
 
-def _notes(parts: Mapping[str, Paired], turned: Mapping[str, list[str]]) -> list[str]:
+def _notes(parts: Mapping[str, Paired], averaging_notes: Mapping[str, list[str]]) -> list[str]:
     """Return the notes of all windows, each once; those of some windows name them."""
     scored = {name: part.parts for name, part in parts.items() if part.parts}
     lines = notes_of(scored) if scored else []
     others: dict[str, list[str]] = {}
     for name, part in parts.items():
-        known = set(notes_of({"": part.parts})) if part.parts else set()
-        for note in (*turned[name], *(one for one in part.notes if one not in known)):
+        common = set(notes_of({"": part.parts})) if part.parts else set()
+        for note in (*averaging_notes[name], *(note for note in part.notes if note not in common)):
             others.setdefault(note, []).append(name)
     for note, names in others.items():
         lines.append(note if len(names) == len(parts) else f"{note} ({', '.join(names)})")
@@ -189,7 +193,7 @@ def _named(scores: Any, unit: str) -> tuple[dict[str, Any], list[str]]:
     if isinstance(scores, FoldScores):
         return dict(scores.by_fold()), []
     if isinstance(scores, Mapping) and scores and named_sources(scores):
-        return {_text(name): one for name, one in scores.items()}, []
+        return {_text(name): source for name, source in scores.items()}, []
     if is_evaluated(scores):
         raise SettingError(
             f"these scores do not say which {unit} they are of: give a mapping from {unit}s to "
@@ -220,9 +224,9 @@ def _from_table(table: DataTable, unit: str) -> tuple[dict[str, Any], list[str]]
         )
     names = sorted(table.frame[column].cast(pl.String).unique().to_list(), key=natural)
     text = table.frame[column].cast(pl.String)
-    rest = table.frame.drop(column)
+    frame = table.frame.drop(column)
     parts = {
-        name: replace(table, frame=rest.filter(text == name), source=f"{table.source}, {name}")
+        name: replace(table, frame=frame.filter(text == name), source=f"{table.source}, {name}")
         for name in names
     }
     return parts, list(table.notes)
@@ -245,19 +249,19 @@ def has_one_training(windows: WindowScores) -> bool:
     ratings the users have whom two windows share.
     """
     parts = [part.parts for part in windows.parts.values()]
-    if not all(len(one) == 1 for one in parts):
+    if not all(len(part) == 1 for part in parts):
         return False
-    scores = [one[0] for one in parts]
-    prints = [(one.card.get("train") or {}).get("fingerprint") for one in scores]
+    scores = [part[0] for part in parts]
+    prints = [(score.card.get("train") or {}).get("fingerprint") for score in scores]
     if all(prints):
         return len(set(prints)) == 1
-    if any(prints) or not all("train" in one.lists.columns for one in scores):
+    if any(prints) or not all("train" in score.lists.columns for score in scores):
         return False
-    first, *later = (_training_counts(one) for one in scores)
-    shared = [first.join(one, on="user", how="inner") for one in later]
+    first, *later = (_training_counts(score) for score in scores)
+    shared = [first.join(table, on="user", how="inner") for table in later]
     return all(
-        one.height > 1 and one["train"].equals(one["train_right"], check_names=False)
-        for one in shared
+        table.height > 1 and table["train"].equals(table["train_right"], check_names=False)
+        for table in shared
     )
 
 
@@ -277,21 +281,24 @@ def natural(text: str) -> list[tuple[int, float, str]]:
     ['w1', 'w2', 'w10']
     """
     parts = re.split(r"(\d+(?:\.\d+)?)", text)
-    return [(1, float(one), "") if at % 2 else (0, 0.0, one) for at, one in enumerate(parts)]
+    return [
+        (1, float(part), "") if index % 2 else (0, 0.0, part) for index, part in enumerate(parts)
+    ]
 
 
 def _averaged_by_user(source: Any) -> tuple[Any, list[str]]:
     """Average the lists of each user first: in time, a user's number of lists changes too."""
     folds = [source] if isinstance(source, Scores) else source
-    if not (isinstance(folds, Sequence) and all(isinstance(one, Scores) for one in folds)):
+    if not (isinstance(folds, Sequence) and all(isinstance(fold, Scores) for fold in folds)):
         return source, []
-    several = [one.over != "users" and _has_several(one) for one in folds]
-    if not any(several):
+    has_several = [fold.over != "users" and _has_several(fold) for fold in folds]
+    if not any(has_several):
         return source, []
-    turned = [
-        replace(one, over="users") if s else one for one, s in zip(folds, several, strict=True)
+    averaged = [
+        replace(fold, over="users") if s else fold
+        for fold, s in zip(folds, has_several, strict=True)
     ]
-    return turned, ["the lists of each user are averaged first (over='users')"]
+    return averaged, ["the lists of each user are averaged first (over='users')"]
 
 
 def _has_several(scores: Scores) -> bool:

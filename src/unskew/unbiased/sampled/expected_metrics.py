@@ -126,9 +126,9 @@ def corrected_values(
     >>> corrected_values("Recall@1", items=3, n=1).round(4).tolist()
     [[0.8308, -0.1642]]
     """
-    wanted = [of_rank(metric) for metric in labelled(metrics).values()]
+    by_rank = [of_rank(metric) for metric in labelled(metrics).values()]
     check_gamma(gamma)
-    return trade_off(wanted, items, n, gamma, replacement)
+    return trade_off(by_rank, items, n, gamma, replacement)
 
 
 def check_gamma(gamma: float) -> None:
@@ -172,10 +172,10 @@ def values_in_lists(metric: Metric, ranks: F64, sizes: I64) -> F64:
     return out
 
 
-def rows_by_kind(kind: I64, many: int) -> list[I64]:
+def rows_by_kind(kind: I64, kinds: int) -> list[I64]:
     """Return the rows of each kind."""
     order = np.argsort(kind, kind="stable")
-    edges = np.cumsum(np.bincount(kind, minlength=many))[:-1]
+    edges = np.cumsum(np.bincount(kind, minlength=kinds))[:-1]
     return np.split(order, edges)
 
 
@@ -202,15 +202,15 @@ def whole_numbers(name: str, values: ArrayLike, lists: int) -> I64:
     return np.broadcast_to(array.astype(np.int64), (lists,))
 
 
-def check_ranks(name: str, ranks: F64, most: I64) -> None:
+def check_ranks(name: str, ranks: F64, limits: I64) -> None:
     """Refuse ranks that are no whole numbers from 1 to the number of ranked items."""
     with np.errstate(invalid="ignore"):
-        wrong = ~np.isnan(ranks) & ((ranks < 1) | (ranks > most) | (ranks != np.floor(ranks)))
+        wrong = ~np.isnan(ranks) & ((ranks < 1) | (ranks > limits) | (ranks != np.floor(ranks)))
     if wrong.any():
-        system, at = (int(index[0]) for index in np.nonzero(wrong))
+        system, row = (int(index[0]) for index in np.nonzero(wrong))
         raise DataError(
-            f"{name}: list {at} has rank {ranks[system, at]:g}; whole numbers from 1 to "
-            f"{int(most[at]):,} are possible ({int(wrong.sum()):,} such ranks)"
+            f"{name}: list {row} has rank {ranks[system, row]:g}; whole numbers from 1 to "
+            f"{int(limits[row]):,} are possible ({int(wrong.sum()):,} such ranks)"
         )
 
 
@@ -322,19 +322,19 @@ def expected_metrics(
     >>> result.value[0].round(3).tolist()
     [[1.0, 0.88], [0.0, 0.5]]
     """
-    wanted = {label: of_rank(metric) for label, metric in labelled(metrics).items()}
+    by_label = {label: of_rank(metric) for label, metric in labelled(metrics).items()}
     names, ranks = ranks_by_system("true_ranks", true_ranks)
     lists = ranks.shape[1]
     if not lists:
         raise DataError("true_ranks: there are no lists")
     size = whole_numbers("items", items, lists)
     check_ranks("true_ranks", ranks, size)
-    several = tuple(as_count("sizes", one) for one in sizes)
-    if not several:
+    numbers = tuple(as_count("sizes", size) for size in sizes)
+    if not numbers:
         raise SettingError("no sizes are given")
-    value = np.zeros((len(wanted), len(several), len(names)))
+    value = np.zeros((len(by_label), len(numbers), len(names)))
     cells = np.stack([np.broadcast_to(size, ranks.shape), np.nan_to_num(ranks).astype(np.int64)])
-    full = np.zeros((len(wanted), len(names)))
+    full = np.zeros((len(by_label), len(names)))
     for s in range(len(names)):
         here = cells[:, s, ~np.isnan(ranks[s])]
         pairs, count = np.unique(here, axis=1, return_counts=True)
@@ -342,23 +342,23 @@ def expected_metrics(
             (int(total), pairs[1, pairs[0] == total], count[pairs[0] == total])
             for total in np.unique(pairs[0])
         ]
-        for m, metric in enumerate(wanted.values()):
-            truth = [value_at(metric, rank, total) @ many for total, rank, many in groups]
+        for m, metric in enumerate(by_label.values()):
+            truth = [value_at(metric, rank, total) @ count for total, rank, count in groups]
             full[m, s] = math.fsum(truth) / lists
 
-            def one(group: tuple[int, I64, I64], metric: Metric = metric) -> list[float]:
-                total, rank, many = group
+            def block(group: tuple[int, I64, I64], metric: Metric = metric) -> list[float]:
+                total, rank, count = group
                 return [
-                    float(_expected(metric, rank, total, n, replacement) @ many) for n in several
+                    float(_expected(metric, rank, total, n, replacement) @ count) for n in numbers
                 ]
 
-            parts = map_blocks(one, groups, threads, size=pairs.shape[1] * max(several))
+            parts = map_blocks(block, groups, threads, size=pairs.shape[1] * max(numbers))
             if parts:  # some rank is known
                 value[m, :, s] = [math.fsum(column) / lists for column in zip(*parts, strict=True)]
     return ExpectedSampled(
         systems=names,
-        metrics=tuple(wanted),
-        sizes=several,
+        metrics=tuple(by_label),
+        sizes=numbers,
         value=value,
         full=full,
         lists=lists,
@@ -369,5 +369,5 @@ def expected_metrics(
 def _expected(metric: Metric, rank: I64, items: int, n: int, replacement: bool) -> F64:
     if items < 2:
         return value_at(metric, rank, items)
-    most = n if replacement else min(n, items - 1)
-    return expected_sampled(metric, rank, items, most, replacement=replacement)
+    number = n if replacement else min(n, items - 1)
+    return expected_sampled(metric, rank, items, number, replacement=replacement)

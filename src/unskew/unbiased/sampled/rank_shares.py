@@ -39,13 +39,13 @@ class RankBins:
     last: I64
 
     @classmethod
-    def up_to(cls, most: int) -> RankBins:
+    def up_to(cls, limit: int) -> RankBins:
         """Cut: singly at first, then ever wider."""
-        edges = list(range(1, min(most, SINGLE) + 1))
-        while edges[-1] < most:
+        edges = list(range(1, min(limit, SINGLE) + 1))
+        while edges[-1] < limit:
             edges.append(edges[-1] + max(1, int(edges[-1] * WIDTH)))
-        first = np.array([edge for edge in edges if edge <= most], np.int64)
-        return cls(first, np.append(first[1:] - 1, most))
+        first = np.array([edge for edge in edges if edge <= limit], np.int64)
+        return cls(first, np.append(first[1:] - 1, limit))
 
     @property
     def size(self) -> I64:
@@ -59,8 +59,8 @@ class RankBins:
 
     def values(self, metric: Metric) -> F64:
         """Return the mean of a metric over the ranks of each bin."""
-        most = int(self.last[-1])
-        at_ranks = value_at(metric, np.arange(1, most + 1), most)
+        limit = int(self.last[-1])
+        at_ranks = value_at(metric, np.arange(1, limit + 1), limit)
         return np.add.reduceat(at_ranks, self.first - 1) / self.size
 
     def chances(self, items: int, n: int, replacement: bool = False) -> F64:
@@ -156,9 +156,9 @@ class RankCells:
     @classmethod
     def of(cls, groups: SampleGroups, ranks: F64) -> RankCells:
         """Count the lists of a system by group and sampled rank."""
-        known = groups.of_list < 0
-        counted: Mask = ~np.isnan(ranks) & (~known | groups.adaptive)
-        group = np.where(known, len(groups), groups.of_list)[counted]
+        is_exact = groups.of_list < 0
+        counted: Mask = ~np.isnan(ranks) & (~is_exact | groups.adaptive)
+        group = np.where(is_exact, len(groups), groups.of_list)[counted]
         seen = ranks[counted].astype(np.int64) - 1
         bin_of = np.searchsorted(groups.bins.last, seen + 1)
         pairs, cell, count = np.unique(
@@ -171,9 +171,10 @@ class RankCells:
         of_list[counted] = cell.ravel()
         # Group by group: of a large sample only the rows that were seen are held.
         parts = [np.empty((0, groups.bins.first.size))]
-        for one in np.unique(pairs[0]):
-            rows = pairs[1][pairs[0] == one]
-            parts.append(groups.chances(one)[rows] if one < len(groups) else groups.known[rows])
+        for number in np.unique(pairs[0]):
+            rows = pairs[1][pairs[0] == number]
+            chances = groups.chances(number) if number < len(groups) else groups.known
+            parts.append(chances[rows])
         chance = np.concatenate(parts)
         return cls(groups.bins, chance, count.astype(np.float64), of_list)
 
@@ -264,9 +265,9 @@ def most_likely_values(
     changed = np.array([not _unchanged(metric) for metric in metrics])
     among = cells.cell >= 0
     if among.any() and changed.any():
-        wanted = [metric for metric in metrics if not _unchanged(metric)]
+        changing = [metric for metric in metrics if not _unchanged(metric)]
         steps = default_iterations(cells.lists) if iterations is None else iterations
-        by_cell = most_likely(cells, cells.values(wanted), steps)
+        by_cell = most_likely(cells, cells.values(changing), steps)
         out[np.ix_(changed, among)] = by_cell[:, cells.cell[among]]
     out[:, np.isnan(ranks)] = 0.0
     return out

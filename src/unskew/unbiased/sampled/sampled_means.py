@@ -101,13 +101,13 @@ class SampledRanks:
 
 
 def average_sampled(
-    wanted: Mapping[str, Metric],
+    by_label: Mapping[str, Metric],
     data: SampledRanks,
     settings: SampledSettings,
     notes: Sequence[str],
 ) -> Sampled:
     """Count for every list what each estimator counts, and average."""
-    metrics = list(wanted.values())
+    metrics = list(by_label.values())
     sample = data.sample(settings.replacement)
     fixed = [settled(metric, sample, settings.adaptive) for metric in metrics]
     columns = _columns(settings, fixed)
@@ -143,7 +143,7 @@ def average_sampled(
         for pick, metric in zip(picks, metrics, strict=True)
     )
     more = [*notes, *_remarks(sample, groups)]
-    return _averaged(data.systems, tuple(wanted), columns, picks, sums, counts, settings, more)
+    return _averaged(data.systems, tuple(by_label), columns, picks, sums, counts, settings, more)
 
 
 def _columns(settings: SampledSettings, fixed: Sequence[Pick | None]) -> tuple[str, ...]:
@@ -172,8 +172,8 @@ def _picks(
     picks = []
     for m, pick in enumerate(fixed):
         if pick is None:
-            one, other = (columns.index(name) for name in ("mle", "trade-off"))
-            pick = compare(sums[:, m, one] - sums[:, m, other], counts, systems)
+            likely, traded = (columns.index(name) for name in ("mle", "trade-off"))
+            pick = compare(sums[:, m, likely] - sums[:, m, traded], counts, systems)
         picks.append(pick)
     return tuple(picks)
 
@@ -250,7 +250,7 @@ def _counted(
 
 def _full_values(metrics: Sequence[Metric], true: F64, items: I64) -> F64:
     """Return metrics x lists of the true ranks of one system."""
-    exact = np.stack([values_in_lists(one, true, items) for one in metrics])
+    exact = np.stack([values_in_lists(metric, true, items) for metric in metrics])
     return np.where(np.isnan(true), 0.0, exact)
 
 
@@ -266,10 +266,10 @@ def _averaged(
 ) -> Sampled:
     """Average sums per user over all lists, and over draws of users."""
     mean = sums.sum(axis=0) / counts.sum()
-    drawn = _drawn_means(sums, counts, settings)
+    means = _drawn_means(sums, counts, settings)
     value, full = mean[:, :-1], mean[:, -1]
-    low, high = percentile_interval(drawn[:, :, :-1], settings.level)
-    gaps = drawn[:, :, :-1] - drawn[:, :, -1:]
+    low, high = percentile_interval(means[:, :, :-1], settings.level)
+    gaps = means[:, :, :-1] - means[:, :, -1:]
     gap_low, gap_high = percentile_interval(gaps, settings.level)
     tau, distance = (np.full((*value.shape[:2], 3), np.nan) for _ in range(2))
     if not np.isnan(full).all():
@@ -279,7 +279,7 @@ def _averaged(
         )
         if len(systems) > 1:
             tau[..., 0] = _taus(mean[None])[0]
-            tau[..., 1], tau[..., 2] = percentile_interval(_taus(drawn), settings.level)
+            tau[..., 1], tau[..., 2] = percentile_interval(_taus(means), settings.level)
     return Sampled(
         systems=systems,
         metrics=metrics,

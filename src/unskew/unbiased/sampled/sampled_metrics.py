@@ -53,28 +53,28 @@ class AdaptiveRanks:
     again: int
     """How many lists were drawn further."""
 
-    def remark(self, name: str, free: I64) -> str:
+    def remark(self, name: str, candidates: I64) -> str:
         """Return what adaptive sampling did and saved for a system."""
         return (
             f"{name}: more others were drawn for {counted(self.again, 'list')} of {self.n.size:,}; "
             f"{self.n.mean():,.0f} per list in the mean, where all items would be "
-            f"{free.mean():,.0f}"
+            f"{candidates.mean():,.0f}"
         )
 
 
-def check_most(most: int, lists: TargetLists) -> None:
+def check_most(limit: int, lists: TargetLists) -> None:
     """Refuse a limit that allows no more others than there are already."""
-    as_count("adaptive", most)
+    as_count("adaptive", limit)
     assert isinstance(lists.source, DrawnTargets)
-    if lists.source.n is not None and most <= lists.source.n:
+    if lists.source.n is not None and limit <= lists.source.n:
         raise SettingError(
-            f"adaptive={most}: lists start with {lists.source.n} others already; give the most "
+            f"adaptive={limit}: lists start with {lists.source.n} others already; give the most "
             "others that a list may get, such as 32 times as many"
         )
 
 
 def adaptive_ranks(
-    lists: TargetLists, model: Model, most: int, *, ties: str, seed: int, threads: int | None
+    lists: TargetLists, model: Model, limit: int, *, ties: str, seed: int, threads: int | None
 ) -> AdaptiveRanks:
     """Let a model rank lists, and draw more others where the relevant item stands first.
 
@@ -93,20 +93,20 @@ def adaptive_ranks(
     n = lists.size - 1
     again: Mask = np.zeros(n.size, np.bool_)
     while True:
-        wanted = np.where((rank == 1) & (n > 0), _next_sizes(lists, n, most), n)
-        rows = np.flatnonzero(wanted > n)
+        sizes = np.where((rank == 1) & (n > 0), _next_sizes(lists, n, limit), n)
+        rows = np.flatnonzero(sizes > n)
         if not rows.size:
             return AdaptiveRanks(rank, n, int(again.sum()))
         again[rows] = True
-        for size in np.unique(wanted[rows]):
-            some = rows[wanted[rows] == size]
-            larger = _with_others(lists, some, int(size))
+        for size in np.unique(sizes[rows]):
+            grown = rows[sizes[rows] == size]
+            larger = _with_others(lists, grown, int(size))
             ranking = ranks_of(model, larger, ties=ties, seed=seed, threads=threads)
-            rank[some] = anchor_ranks(larger, ranking)
-        n = wanted
+            rank[grown] = anchor_ranks(larger, ranking)
+        n = sizes
 
 
-def _next_sizes(lists: TargetLists, n: I64, most: int) -> I64:
+def _next_sizes(lists: TargetLists, n: I64, limit: int) -> I64:
     """Return how many others each list gets next: twice as many, or all; n where it has enough.
 
     Draws of few of many are a sequence of which more or less is taken; of a quarter and more they
@@ -114,22 +114,22 @@ def _next_sizes(lists: TargetLists, n: I64, most: int) -> I64:
     """
     assert isinstance(lists.source, DrawnTargets)
     pool = np.diff(lists.pool.cand_start)[np.maximum(lists.stratum, 0)]
-    twice = np.minimum(2 * n, most)
+    twice = np.minimum(2 * n, limit)
     in_sequence = (4 * twice <= lists.free) & (2 * lists.free >= pool)
-    return np.where(in_sequence, twice, np.where(lists.free <= most, lists.free, n))
+    return np.where(in_sequence, twice, np.where(lists.free <= limit, lists.free, n))
 
 
 def _with_others(lists: TargetLists, rows: I64, size: int) -> TargetLists:
     """Return some of the lists with so many others, of which the present ones are a part."""
     assert isinstance(lists.source, DrawnTargets)
-    free = frozen(lists.free[rows])
+    candidates = frozen(lists.free[rows])
     return replace(
         lists,
         user=frozen(lists.user[rows]),
         anchor=frozen(lists.anchor[rows]),
         stratum=frozen(lists.stratum[rows]),
-        size=frozen(np.minimum(free, size) + 1),
-        source=replace(lists.source, n=size, free=free),
+        size=frozen(np.minimum(candidates, size) + 1),
+        source=replace(lists.source, n=size, available=candidates),
         design={**lists.design, "others": size},
     )
 
@@ -207,18 +207,18 @@ def sampled_metrics(
     >>> float(result.estimate[0, 0].round(2))
     0.72
     """
-    wanted = {label: of_rank(metric) for label, metric in labelled(metrics).items()}
-    names, given = ranks_by_system("ranks", ranks)
-    lists = given.shape[1]
+    by_label = {label: of_rank(metric) for label, metric in labelled(metrics).items()}
+    names, values = ranks_by_system("ranks", ranks)
+    lists = values.shape[1]
     if not lists:
         raise DataError("ranks: there are no lists")
-    size, drawn = whole_numbers("items", items, lists), _drawn_by_system(n, names, lists)
+    size, sizes = whole_numbers("items", items, lists), _drawn_by_system(n, names, lists)
     for s in range(len(names)):
-        check_ranks("ranks", given[s : s + 1], drawn[s] + 1)
+        check_ranks("ranks", values[s : s + 1], sizes[s] + 1)
     full = None
     if true_ranks is not None:
         others, full = ranks_by_system("true_ranks", true_ranks)
-        if others != names or full.shape != given.shape:
+        if others != names or full.shape != values.shape:
             raise DataError("true_ranks must be of the same systems and lists as ranks")
         check_ranks("true_ranks", full, size)
     settings = SampledSettings(
@@ -233,8 +233,8 @@ def sampled_metrics(
         seed=seed,
         threads=threads,
     )
-    data = SampledRanks(names, given, full, size, drawn, _owners(users, lists))
-    return average_sampled(wanted, data, settings, ())
+    data = SampledRanks(names, values, full, size, sizes, _owners(users, lists))
+    return average_sampled(by_label, data, settings, ())
 
 
 def _drawn_by_system(
@@ -330,8 +330,8 @@ def correct_sampled(
     >>> result.picked
     {'Recall@5': 'trade-off', 'AP': 'trade-off'}
     """
-    free = _free(lists)
-    wanted = {label: of_rank(metric) for label, metric in labelled(metrics).items()}
+    candidates = _free(lists)
+    by_label = {label: of_rank(metric) for label, metric in labelled(metrics).items()}
     if not models:
         raise SettingError("no models are given")
     if adaptive is not None:
@@ -352,18 +352,18 @@ def correct_sampled(
     notes = list(lists.notes)
     if not keep.all():
         notes.append(f"{counted(int((~keep).sum()), 'list')} without any other item left out")
-    ranks, drawn, true = [], [], []
-    for at, (name, model) in enumerate(models.items()):
+    ranks, sizes, true = [], [], []
+    for index, (name, model) in enumerate(models.items()):
         scorer = as_model(model, lists.train)
         if adaptive is None:
-            some = ranks_of(scorer, lists, ties=ties, seed=seed, threads=threads)
-            rank, n = anchor_ranks(lists, some), lists.size - 1
+            ranking = ranks_of(scorer, lists, ties=ties, seed=seed, threads=threads)
+            rank, n = anchor_ranks(lists, ranking), lists.size - 1
         else:
             more = adaptive_ranks(lists, scorer, adaptive, ties=ties, seed=seed, threads=threads)
             rank, n = more.rank, more.n
-            notes.append(more.remark(name, free))
+            notes.append(more.remark(name, candidates))
         ranks.append(rank[keep])
-        drawn.append(n[keep])
+        sizes.append(n[keep])
         lost = int(np.isnan(ranks[-1]).sum())
         if lost:
             notes.append(
@@ -372,16 +372,16 @@ def correct_sampled(
         if full:
             true.append(full_ranks(lists, scorer, ties, seed, threads)[0][keep])
         if progress is not None:
-            progress(at + 1, len(models))
+            progress(index + 1, len(models))
     data = SampledRanks(
         systems=tuple(models),
         ranks=np.array(ranks),
         full=np.array(true) if full else None,
-        items=free[keep] + 1,
-        n=np.array(drawn),
+        items=candidates[keep] + 1,
+        n=np.array(sizes),
         owner=np.unique(lists.user[keep], return_inverse=True)[1],
     )
-    return average_sampled(wanted, data, settings, notes)
+    return average_sampled(by_label, data, settings, notes)
 
 
 def _free(lists: TargetLists) -> I64:

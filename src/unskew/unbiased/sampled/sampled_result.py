@@ -69,12 +69,12 @@ def settled(metric: Metric, sample: Sample, adaptive: bool) -> Pick | None:
     if form is not None and form.draws_change_nothing:
         return Pick("plain", "because a sample does not change its expectation")
     ranks = ranks_looked_at(metric, sample.items)
-    shown = ranks * sample.share
-    if shown < LEAST_SHOWN:
+    expected = ranks * sample.share
+    if expected < LEAST_SHOWN:
         return Pick(
             "trade-off",
             f"because {metric} hangs on the first ranks (about {ranks:.1f}), and a sample holds "
-            f"{shown:.3f} of these in the mean, fewer than {LEAST_SHOWN:g}: too few to tell mle "
+            f"{expected:.3f} of these in the mean, fewer than {LEAST_SHOWN:g}: too few to tell mle "
             "from it",
         )
     return None
@@ -100,13 +100,13 @@ def why_no_interval(metric: Metric, sample: Sample) -> str:
     if sample.known or (form is not None and form.draws_change_nothing):
         return ""
     ranks = ranks_looked_at(metric, sample.items)
-    held = ranks * sample.first_share
-    if held >= LEAST_HELD:
+    expected = ranks * sample.first_share
+    if expected >= LEAST_HELD:
         return ""
     return (
-        f"it hangs on the first ranks (about {ranks:.1f}), of which a sample holds {held:.2f} in "
-        f"the mean, fewer than {LEAST_HELD:g}: its error is mostly bias, which draws of users do "
-        "not show"
+        f"it hangs on the first ranks (about {ranks:.1f}), of which a sample holds {expected:.2f} "
+        f"in the mean, fewer than {LEAST_HELD:g}: its error is mostly bias, which draws of users "
+        "do not show"
     )
 
 
@@ -132,8 +132,8 @@ def difference_in_errors(sums: F64, counts: F64) -> F64:
     lists = counts.sum()
     mean = sums.sum(axis=0) / lists
     users = len(counts)
-    rest = sums - mean * counts[:, None]
-    error = np.sqrt((rest**2).sum(axis=0) * users / (users - 1)) / lists
+    residual = sums - mean * counts[:, None]
+    error = np.sqrt((residual**2).sum(axis=0) * users / (users - 1)) / lists
     tiny = 1e-9  # differences of rounding are none
     return np.where(np.abs(mean) <= tiny, 0.0, np.abs(mean) / np.maximum(error, tiny))
 
@@ -158,17 +158,17 @@ def compare(sums: F64, counts: F64, systems: Sequence[str]) -> Pick:
         )
     errors = difference_in_errors(sums, counts)
     limit = NormalDist().inv_cdf(1.0 - ALARM / (2 * len(systems)))
-    most = int(np.argmax(errors))
-    if errors[most] <= limit:
+    index = int(np.argmax(errors))
+    if errors[index] <= limit:
         return Pick(
             "trade-off",
-            f"because mle differs from it by at most {errors[most]:.2f} standard errors, which is "
+            f"because mle differs from it by at most {errors[index]:.2f} standard errors, which is "
             f"not more than {limit:.2f}",
         )
     return Pick(
         "mle",
-        f"because it differs from the trade-off by {errors[most]:.2f} standard errors for "
-        f"{systems[most]}, which is more than {limit:.2f}",
+        f"because it differs from the trade-off by {errors[index]:.2f} standard errors for "
+        f"{systems[index]}, which is more than {limit:.2f}",
     )
 
 
@@ -219,8 +219,8 @@ class Sampled(Result):
         return self._of_picked(self.value)
 
     def _of_picked(self, of: F64) -> F64:
-        at = [self.estimators.index(pick.estimator) for pick in self.picks]
-        return np.array([of[m, e] for m, e in enumerate(at)])
+        indices = [self.estimators.index(pick.estimator) for pick in self.picks]
+        return np.array([of[m, e] for m, e in enumerate(indices)])
 
     def table(self) -> pl.DataFrame:
         """Return a row per metric, system and estimator.
@@ -234,15 +234,15 @@ class Sampled(Result):
         for m, metric in enumerate(self.metrics):
             for s, system in enumerate(self.systems):
                 for e, estimator in enumerate(self.estimators):
-                    at = (m, e, s)
+                    index = (m, e, s)
                     numbers = (
-                        self.value[at],
-                        low[at],
-                        high[at],
+                        self.value[index],
+                        low[index],
+                        high[index],
                         self.full[m, s],
-                        self.value[at] - self.full[m, s],
-                        self.gap_low[at],
-                        self.gap_high[at],
+                        self.value[index] - self.full[m, s],
+                        self.gap_low[index],
+                        self.gap_high[index],
                     )
                     picked = estimator == self.picks[m].estimator
                     rows.append((metric, system, estimator, picked, *(float(x) for x in numbers)))
@@ -251,8 +251,8 @@ class Sampled(Result):
 
     def _ends(self) -> tuple[F64, F64]:
         """Return the ends of the intervals, NaN where the estimate has none."""
-        hidden = np.array([bool(pick.no_interval) for pick in self.picks])[:, None, None]
-        return np.where(hidden, np.nan, self.low), np.where(hidden, np.nan, self.high)
+        unusable = np.array([bool(pick.no_interval) for pick in self.picks])[:, None, None]
+        return np.where(unusable, np.nan, self.low), np.where(unusable, np.nan, self.high)
 
     def agreement(self) -> pl.DataFrame:
         """Return a row per metric and estimator: how near it comes to the full values.
@@ -347,12 +347,12 @@ class Sampled(Result):
 
     def display_table(self) -> pl.DataFrame:
         """Return a row per metric and system: the estimate, all estimators, and the full value."""
-        ends = [self._of_picked(of) for of in (self.value, *self._ends())]
+        columns = [self._of_picked(of) for of in (self.value, *self._ends())]
         rows = [
             (
                 metric,
                 system,
-                *(float(end[m, s]) for end in ends),
+                *(float(end[m, s]) for end in columns),
                 *self.value[m, :, s].tolist(),
                 float(self.full[m, s]),
             )

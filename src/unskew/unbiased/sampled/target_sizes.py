@@ -90,8 +90,8 @@ class TargetSizes(Result):
         rows: list[dict[str, Any]] = []
 
         def add(panel: str, line: str, values: F64) -> None:
-            for place, size in enumerate(order):
-                value, low, high = (null(x) for x in values[place])
+            for position, size in enumerate(order):
+                value, low, high = (null(x) for x in values[position])
                 numbers = {"value": value, "low": low, "high": high}
                 rows.append({"panel": panel, "line": line, "others": size, **numbers})
 
@@ -223,8 +223,8 @@ def target_sizes(
     scores: dict[str, Scores] = {}
     notes: list[str] = []
     steps = Steps(len(numbers) + 1, progress)
-    several: list[int | str] = [*numbers, "all"]
-    for size in several:
+    all_sizes: list[int | str] = [*numbers, "all"]
+    for size in all_sizes:
         lists = replace(design, others=size).lists(split, relevance, liked=liked, seed=seed)
         with quietly():
             scores[str(size)] = evaluate(lists, fitted, metric, threads=threads, draws=1)
@@ -234,22 +234,22 @@ def target_sizes(
     test_settings = {"test": test, "permutations": permutations, "seed": seed, "threads": threads}
     power = pl.concat(
         discriminative_power(
-            compare(one, label, correction=None, **test_settings),  # type: ignore[call-overload]
+            compare(score, label, correction=None, **test_settings),  # type: ignore[call-overload]
             alpha=alpha,
         ).table()
-        for one in scores.values()
+        for score in scores.values()
     )
     conditions, more = conditions_of(scores, label)
     notes += more
-    values = np.array([one.means for one in conditions])
+    values = np.array([condition.means for condition in conditions])
     against = _truth(truth, label, conditions[0].systems, conditions[0].sign)
     taus = [_tau_to(values, values[-1])]
     taus.append(np.full(len(scores), np.nan) if against is None else _tau_to(values, against))
-    ends = _tau_intervals(conditions, against, bootstrap, level, seed, threads)
+    intervals = _tau_intervals(conditions, against, bootstrap, level, seed, threads)
     tau_full, tau_true = (
-        np.stack([tau, low, high], axis=1) for tau, (low, high) in zip(taus, ends, strict=True)
+        np.stack([tau, low, high], axis=1) for tau, (low, high) in zip(taus, intervals, strict=True)
     )
-    ties = np.array([_ties(one.paired.complete(label)) for one in conditions])
+    ties = np.array([_ties(condition.paired.complete(label)) for condition in conditions])
     return TargetSizes(
         metric=label,
         systems=conditions[0].systems,
@@ -313,16 +313,16 @@ def _tau_intervals(
         taus[0, d] = _tau_to(means[d], means[d, -1])
         if truth is not None:
             taus[1, d] = _tau_to(means[d], truth)
-    return [percentile_interval(one, level) for one in taus]
+    return [percentile_interval(draws, level) for draws in taus]
 
 
 def _ties(values: F64) -> tuple[float, float]:
     """Return the share of users and pairs of systems with equal values, and with both 0."""
     equal = zero = pairs = 0
-    for one in range(values.shape[1] - 1):
-        rest = values[:, one + 1 :]
-        same = np.isclose(rest, values[:, one : one + 1], rtol=1e-12, atol=0.0)
+    for column in range(values.shape[1] - 1):
+        later = values[:, column + 1 :]
+        same = np.isclose(later, values[:, column : column + 1], rtol=1e-12, atol=0.0)
         equal += int(np.count_nonzero(same))
-        zero += int(np.count_nonzero(same & (rest == 0)))
-        pairs += rest.size
+        zero += int(np.count_nonzero(same & (later == 0)))
+        pairs += later.size
     return equal / pairs, zero / pairs
