@@ -66,11 +66,14 @@ def read_claims(
     with _located(file):
         content = _parsed(path)
         _check_fields("the file", content, FILE, required=FILE)
-    claims = []
+    claims: dict[str, Claim] = {}
     for number, table in enumerate(content["claim"], start=1):
         with _located(f"{file}, claim {table.get('key') or f'number {number}'}"):
-            claims.append(_claim(table, functions, data))
-    return tuple(claims)
+            claim = _claim(table, functions, data)
+            if claim.key in claims:
+                raise SettingError("another claim has this key; every claim needs its own")
+            claims[claim.key] = claim
+    return tuple(claims.values())
 
 
 @contextmanager

@@ -196,8 +196,3 @@ class Study:
     def size(self, name: str) -> Size:
         """Return the size of a data set of the paper."""
         return self.sizes.get(name) or DATASETS[name].size_of_ratings
-
-    def __post_init__(self) -> None:
-        keys = [claim.key for claim in self.claims]
-        if len(set(keys)) != len(keys):
-            raise SettingError(f"{self.name}: a claim has the key of another")
