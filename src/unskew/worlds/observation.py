@@ -524,7 +524,7 @@ def whole_counts(expected: F64, total: int, limit: int) -> I64:
     --------
     >>> import numpy as np
     >>> from unskew.worlds.observation import whole_counts
-    >>> whole_counts(np.array([5.5, 1.3, 1.2]), total=8, most=4).tolist()
+    >>> whole_counts(np.array([5.5, 1.3, 1.2]), total=8, limit=4).tolist()
     [4, 2, 2]
     """
     if total > limit * expected.size:

@@ -144,14 +144,10 @@ def read_ratings(
         log, rating, {who, what, when, kind, *tags}, feedback, duplicates
     )
     columns = {"user": who, "item": what, "rating": feedback_kind.column, "time": when}
-    stamps, unit = None, ""
-    if when is not None:
-        stamps, unit = time_column(log.table, when)
+    stamps, unit = (None, "") if when is None else time_column(log.table, when)
     frame = log.table.frame
-    unused = [
-        name for name in frame.columns if name not in {who, what, when, kind, feedback_kind.column}
-    ]
-    further = [name for name in unused if by_place and name not in tags]
+    used = {who, what, when, kind, feedback_kind.column, *tags}
+    further = [name for name in frame.columns if by_place and name not in used]
     notes = [
         *log.notes,
         _columns_note(log.table, columns, unit),
