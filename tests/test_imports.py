@@ -250,3 +250,10 @@ def test_the_front_door_shows_what_belongs_there():
     shown = {name for name in dir(unskew) if not name.startswith("_")}
     assert not shown & {"engine", "checks", "arrays", "cli", "lazy_loader"}
     assert shown >= {"evaluate", "stats", "splits", "Ratings"}
+
+
+def test_the_command_line_starts_without_numbers():
+    """Help and errors come at once, and addresses are counted before libraries reserve them."""
+    code = "import sys, unskew.cli; print({'numpy', 'polars', 'numba'} & set(sys.modules))"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout == "set()\n"

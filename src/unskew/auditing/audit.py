@@ -35,7 +35,6 @@ from unskew.auditing.page.reproduction import (
     ratings_command,
 )
 from unskew.auditing.request import (
-    STAGE_WEIGHTS,
     WITHOUT_DISLIKES,
     Progress,
     Request,
@@ -61,7 +60,7 @@ from unskew.data.relevance import DEFAULT_GAIN, DEFAULT_LOSS, Relevance, Rule
 from unskew.data.summary import summary
 from unskew.engine.executor import executor
 from unskew.engine.files import temporary_folder
-from unskew.engine.progress import notebook_progress
+from unskew.engine.progress import AUDIT_STAGES, notebook_progress
 from unskew.engine.store import Store
 from unskew.errors import SettingError, quietly
 from unskew.evaluation.scores import Scores
@@ -79,7 +78,7 @@ TRUE_METRICS = ("P@10", "anti-P@10", "nDCG@10")
 """What the truth is told of, beside the metric that orders the systems."""
 
 
-@notebook_progress("audit", weights=STAGE_WEIGHTS)
+@notebook_progress("audit", weights=AUDIT_STAGES)
 @checked
 def audit(
     data: object = None,

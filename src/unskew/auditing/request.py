@@ -176,15 +176,3 @@ def check_absent(arguments: Mapping[str, object], why: str) -> None:
     for name, value in arguments.items():
         if value is not None:
             raise SettingError(f"{name} {why}")
-
-
-STAGE_WEIGHTS = {
-    "reading": 1,
-    "splits": 2,
-    "designs": 62,
-    "null experiment": 28,
-    "conclusions": 2,
-    "diagnostics": 1,
-    "statements": 4,
-}
-"""Shares of the time that audits of ratings took: the time that is left is told from them."""

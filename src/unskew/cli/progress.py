@@ -13,9 +13,8 @@ from contextvars import ContextVar
 from dataclasses import dataclass, field
 from typing import Any
 
-from unskew.auditing.request import STAGE_WEIGHTS
 from unskew.cli.console import command_name, messages
-from unskew.engine.progress import Remaining
+from unskew.engine.progress import AUDIT_STAGES, Remaining
 from unskew.engine.threads import Lock, every
 
 SHORT = 2.0
@@ -43,7 +42,7 @@ _AUDIT_TITLES = {
 _AUDIT_UNITS = {"splits": "splits", "designs": "tasks", "null experiment": "null runs"}
 AUDIT = {
     name: Stage(_AUDIT_TITLES.get(name, name), weight, _AUDIT_UNITS.get(name, ""))
-    for name, weight in STAGE_WEIGHTS.items()
+    for name, weight in AUDIT_STAGES.items()
 }
 """The stages of an audit of ratings."""
 

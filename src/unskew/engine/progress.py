@@ -16,6 +16,17 @@ from unskew.engine.threads import new_lock
 Progress = Callable[[int, int], None]
 """Called with (done, total) as work goes on."""
 
+AUDIT_STAGES = {
+    "reading": 1,
+    "splits": 2,
+    "designs": 62,
+    "null experiment": 28,
+    "conclusions": 2,
+    "diagnostics": 1,
+    "statements": 4,
+}
+"""Shares of the time that audits of ratings took: the time that is left is told from them."""
+
 
 class Steps:
     """Counts the steps that are done, and reports each to a progress function.
