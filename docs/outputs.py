@@ -6,6 +6,7 @@ The examples of one page follow each other: they share names and a folder.
 """
 
 import io
+import os
 import re
 import shlex
 import sys
@@ -17,6 +18,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 from unittest import mock
+
+# The same kernels of OpenBLAS on every machine, as in tests/conftest.py.
+os.environ.setdefault("OPENBLAS_CORETYPE", "Haswell")
 
 from unskew.cli import console, main
 

@@ -1,6 +1,11 @@
 """Fixtures of all tests."""
 
+import os
 from pathlib import Path
+
+# OpenBLAS chooses its kernels by the processor, and the last digits of trained models with them:
+# examples of pages would print other lists on other machines. Set before numpy is imported.
+os.environ.setdefault("OPENBLAS_CORETYPE", "Haswell")
 
 import pytest
 from hypothesis import settings

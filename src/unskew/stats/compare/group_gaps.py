@@ -258,11 +258,11 @@ def _gaps(
     tested = independent(data, pairs)
     level = 1 - (1 - settings.confidence) / max(tested * len(pairing.systems), 1)
     p = p_of_pairs(data, pairs, shuffled, settings.seed, settings.threads)
-    corrected = p
-    if settings.correction is not None:
-        # Two groups against the rest are one comparison, seen from both sides.
-        once = p[:, :1] if data.groups == 2 else p
-        corrected = np.broadcast_to(correct(once, settings.correction), p.shape)
+    if data.groups == 2:
+        # Two groups are one comparison, seen from both sides: one p, to the last digit.
+        p = p[:, :1]
+    corrected = p if settings.correction is None else correct(p, settings.correction)
+    p, corrected = (np.broadcast_to(part, (len(p), len(pairs))) for part in (p, corrected))
     column_of = {pair: column for column, pair in enumerate(pairs)}
     column_of |= {pair.turned: column for pair, column in column_of.items() if pair.other != REST}
     tables = []
