@@ -554,10 +554,10 @@ def world(
     if isinstance(what, str):
         named = WORLDS[choose("world", what, WORLDS)]
         for setting in settings:
-            if setting not in named.settings():
+            if setting not in named.settings:
                 common = ("users", "items", "seed", "ratings", "density")
-                raise unknown_name(f"setting of {what}", setting, [*named.settings(), *common])
-        name, parts = what, named.parts(**settings)
+                raise unknown_name(f"setting of {what}", setting, [*named.settings, *common])
+        name, parts = what, named.build(**settings)
         default, usual = (named.users, named.items), named.ratings / (named.users * named.items)
     else:
         if settings:
