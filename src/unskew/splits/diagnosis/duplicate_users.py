@@ -27,7 +27,6 @@ from unskew.splits.diagnosis.thresholds import (
     COPY_ITEMS,
     COPY_MARGIN,
     COPY_OTHERS,
-    LEAK_SHARE,
 )
 
 BANDS, WIDTH = 24, 4
@@ -59,15 +58,7 @@ class DuplicateUsers(NamedTuple):
     """Pairs that were looked at closely."""
 
 
-@rule(
-    "duplicate-users",
-    "Near-duplicate users",
-    threshold=(
-        f"red if near-duplicates of test users hold {percent(LEAK_SHARE)} of the test rows in "
-        "training, yellow if there are any; accounts of fewer than about 15 rows cannot be told"
-    ),
-    remedy="Merge or remove such accounts before you split; the counts of this check name some.",
-)
+@rule
 def duplicate_users(parts: SplitParts) -> Reading:
     """Look for accounts in training that are near-duplicates of test users."""
     result = find_duplicates(parts.train, parts.test)
@@ -303,15 +294,7 @@ def _of(parts: SplitParts) -> U8:
     return result
 
 
-@rule(
-    "copies",
-    "Rows in both parts",
-    threshold=(
-        f"red from {percent(LEAK_SHARE)} of test rows with the same user, item, time and value in "
-        "training; yellow above 0, and where times do not tell a copy from a repeat"
-    ),
-    remedy="Remove them from training or test (splits.Given(overlap=…), --overlap to-training).",
-)
+@rule
 def copies(parts: SplitParts) -> Reading:
     """Measure which share of test rows is in training too."""
     mark, rows = _of(parts), len(parts.test)
@@ -352,7 +335,7 @@ def _on_the_day_of_the_cut(parts: SplitParts, exact: Mask) -> bool:
     return bool(day == parts.train.time.max() and (parts.test.time[exact] == day).all())
 
 
-@rule("repeats", "Repeated pairs")
+@rule
 def repeats(parts: SplitParts) -> Reading:
     """Measure which share of test rows repeats a pair of training."""
     mark = _of(parts)
