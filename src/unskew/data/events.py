@@ -16,7 +16,15 @@ from unskew.arrays import F64, I32, I64, Mask, frozen
 from unskew.checks import checked, choose
 from unskew.data import times
 from unskew.data.groups import grouped_order, sort_groups
-from unskew.data.ratings import FEEDBACK, Ids, Ratings, id_column, take_rows, value_column
+from unskew.data.ratings import (
+    FEEDBACK,
+    Ids,
+    Ratings,
+    id_column,
+    recoded,
+    take_rows,
+    value_column,
+)
 from unskew.data.read import tables
 from unskew.data.read.rating_columns import (
     busy_users,
@@ -209,6 +217,11 @@ class Events:
         """Return some rows, under the same ids: a slice, a mask, or row numbers in order."""
         result: Events = take_rows(self, rows)
         return result
+
+    def recode(self, users: Ids, user_table: I32, items: Ids, item_table: I32) -> Events:
+        """Return the same events under a larger common numbering."""
+        user, item = recoded(self.user, user_table), recoded(self.item, item_table)
+        return replace(self, users=users, items=items, user=frozen(user), item=frozen(item))
 
     def to_polars(self) -> pl.DataFrame:
         """Return the events with raw ids as a polars frame."""

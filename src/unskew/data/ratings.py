@@ -544,8 +544,8 @@ def take_rows(data: Any, rows: slice | I64 | Mask) -> Any:
     return replace(data, tags=tags, **{name: frozen(getattr(data, name)[rows]) for name in names})
 
 
-def under_one_numbering(*parts: Ratings) -> list[Ratings]:
-    """Return ratings from several sources under common ids."""
+def under_one_numbering(*parts: Any) -> list[Any]:
+    """Return ratings and event logs from several sources under common ids."""
     users, user_tables = Ids.union(*(part.users for part in parts))
     items, item_tables = Ids.union(*(part.items for part in parts))
     tables = zip(parts, user_tables, item_tables, strict=True)
