@@ -293,35 +293,21 @@ class GaussianPLSA(Algorithm):
 
         with np.errstate(divide="ignore"):
             log_theta = frozen(np.log(theta))
-        model = log_theta, frozen(mu), frozen(0.5 / variance), frozen(0.5 * np.log(variance))
+        halves = frozen(0.5 / variance), frozen(0.5 * np.log(variance))
+        model = topic_kernels.Gaussians(log_theta, frozen(mu), *halves)
         evidence = np.empty(len(train))
         new_theta, new_mu, new_variance = map(np.zeros_like, (theta, mu, variance))
 
         def users(first: int, last: int) -> None:
+            rows = train.start, train.item, value
             topic_kernels.gaussian_users(
-                first,
-                last,
-                train.start,
-                train.item,
-                value,
-                *model,
-                self.tempering,
-                evidence,
-                new_theta,
+                first, last, *rows, model, self.tempering, evidence, new_theta
             )
 
         def items(first: int, last: int) -> None:
+            settings = self.tempering, frozen(evidence), self.prior
             topic_kernels.gaussian_items(
-                first,
-                last,
-                *by_item,
-                value,
-                *model,
-                self.tempering,
-                frozen(evidence),
-                self.prior,
-                new_mu,
-                new_variance,
+                first, last, *by_item, value, model, *settings, new_mu, new_variance
             )
 
         share_out(users, len(theta), len(train) * self.topics)

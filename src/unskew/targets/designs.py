@@ -403,19 +403,10 @@ def _free(
     """Count the others that each list could have."""
     from unskew.targets import kernels
 
-    available = np.empty(queries.user.size, np.int64)
+    user, stratum, available = queries.user, queries.stratum, np.empty(queries.user.size, np.int64)
+    rows = (train.start, train.item, tests.start, tests.item, fixed)
     kernels.count_others(
-        user=queries.user,
-        stratum=queries.stratum,
-        cand_start=pool.cand_start,
-        item_stratum=pool.stratum,
-        weight=frozen(weight),
-        train_start=train.start,
-        train_item=train.item,
-        test_start=tests.start,
-        test_item=tests.item,
-        fixed=fixed,
-        count=available,
+        user, stratum, pool.cand_start, pool.stratum, frozen(weight), *rows, available
     )
     return frozen(available)
 
@@ -425,17 +416,8 @@ def _fixed_sizes(queries: _Asked, pool: Pool, train: Ratings, tests: Ratings, fi
     from unskew.targets import kernels
 
     sizes = np.empty(queries.user.size, np.int64)
-    kernels.fixed_sizes(
-        user=queries.user,
-        stratum=queries.stratum,
-        item_stratum=pool.stratum,
-        train_start=train.start,
-        train_item=train.item,
-        test_start=tests.start,
-        test_item=tests.item,
-        fixed=fixed,
-        size=sizes,
-    )
+    rows = kernels.Barred(train.start, train.item, tests.start, tests.item, fixed)
+    kernels.fixed_sizes(queries.user, queries.stratum, pool.stratum, rows, sizes)
     return sizes
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -57,19 +57,22 @@ def draw_rating(state: np.uint64, active: I32, start: I64) -> tuple[int, int]:
     return u, start[u] + below(bits & _LOW, start[u + 1] - start[u])
 
 
+class Ascent(NamedTuple):
+    """Factors and biases of items, and the sizes of the steps that they take."""
+
+    P: F32
+    Q: F32
+    b: F32
+    rate: np.float32
+    of_user: np.float32
+    of_item: np.float32
+    of_bias: np.float32
+
+
 @kernel
-def pair_steps(
-    triples: I32,
-    count: int,
-    P: F32,
-    Q: F32,
-    b: F32,
-    rate: np.float32,
-    of_user: np.float32,
-    of_item: np.float32,
-    of_bias: np.float32,
-) -> None:
+def pair_steps(triples: I32, count: int, ascent: Ascent) -> None:
     """Ascend ln σ(x_ui - x_uj) - ½(penalties) at the first `count` triples, one by one."""
+    P, Q, b, rate, of_user, of_item, of_bias = ascent
     unit = np.float32(1)
     keep_u, keep_i, keep_b = unit - rate * of_user, unit - rate * of_item, unit - rate * of_bias
     for t in range(count):
@@ -101,13 +104,7 @@ def weighted_draws(
     active: I32,
     pool: I32,
     weight: I64,
-    P: F32,
-    Q: F32,
-    b: F32,
-    rate: np.float32,
-    of_user: np.float32,
-    of_item: np.float32,
-    of_bias: np.float32,
+    ascent: Ascent,
 ) -> None:
     """Ascend ln σ(x_ui - x_uj) - ½(penalties) at the draws 0, …, last - 1 of (u, i, j)."""
     # To look up whether j is rated waits for memory; many look-ups in a row wait together.
@@ -120,7 +117,7 @@ def weighted_draws(
             j = draw_unrated(state, pool, weight, start, item, u)
             triples[count, 0], triples[count, 1], triples[count, 2] = u, item[row], j
             count += int(j >= 0)
-        pair_steps(triples, count, P, Q, b, rate, of_user, of_item, of_bias)
+        pair_steps(triples, count, ascent)
 
 
 # LibRec's WBPR keeps one table of popularities v, and a cache of users. A user that the cache does
@@ -181,13 +178,7 @@ def drifting_draws(
     segment: I32,
     size: int,
     w: F64,
-    P: F32,
-    Q: F32,
-    b: F32,
-    rate: np.float32,
-    of_user: np.float32,
-    of_item: np.float32,
-    of_bias: np.float32,
+    ascent: Ascent,
 ) -> None:
     """Do as `weighted_draws` with LibRec's draws of j.
 
@@ -222,7 +213,7 @@ def drifting_draws(
             # LibRec's j starts as 0 and stays so when the sum falls short of the limit.
             j = ranked[k] if k >= 0 else 0
             triples[t, 0], triples[t, 1], triples[t, 2] = u, item[row], j
-        pair_steps(triples, count, P, Q, b, rate, of_user, of_item, of_bias)
+        pair_steps(triples, count, ascent)
 
 
 @kernel

@@ -14,6 +14,7 @@ from unskew.data.groups import grouped_order
 from unskew.data.ratings import Ratings
 from unskew.engine.threads import map_blocks
 from unskew.errors import DataError
+from unskew.recommend.kernels.rows import Rows
 from unskew.recommend.model import Axes
 
 
@@ -32,9 +33,9 @@ class SparseRows:
         return self.start.size - 1
 
     @property
-    def arrays(self) -> tuple[I64, I32, F64]:
+    def arrays(self) -> Rows:
         """Starts, columns and values, as kernels take them."""
-        return self.start, self.column, self.value
+        return Rows(self.start, self.column, self.value)
 
     @property
     def row(self) -> I32:
@@ -209,14 +210,9 @@ def sums(
     terms = np.zeros(total.shape, np.int32)
 
     def fill(part: I32, rows: slice) -> None:
+        counted = count_first, count_second
         kernels.sparse_product(
-            part,
-            *first.arrays,
-            *second.arrays,
-            count_first,
-            count_second,
-            total[rows],
-            terms[rows],
+            part, first.arrays, second.arrays, *counted, total[rows], terms[rows]
         )
 
     in_blocks(users, fill, total.size)

@@ -9,10 +9,9 @@ called duplicates.
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from unskew.arrays import F64, I32, I64, U8, U32, U64, Mask, frozen
 from unskew.data.groups import grouped_order
@@ -125,44 +124,36 @@ def _evidence(pairs: I32, train: Ratings, test: Ratings) -> F64:
     from unskew.splits.diagnosis import duplicate_user_kernels as kernels
 
     times, width = _times(train, test)
-    parts = (
-        train.start, train.item, train.value, times[0],
-        test.start, test.item, test.value, times[1],
-    )  # fmt: skip
-    united = _united(parts)
-    rows = int(united[0][-1])
-    item_start = starts(np.bincount(united[1][:rows], minlength=len(train.items)))
-    user = np.repeat(np.arange(len(train.users), dtype=np.int32), np.diff(united[0]))
-    raters = frozen(user[grouped_order(united[1][:rows], item_start)])
+    parts = [
+        kernels.UserRows(*map(frozen, (part.start, part.item, part.value, time)))
+        for part, time in zip((train, test), times, strict=True)
+    ]
+    size = len(train) + len(test)
+    both = kernels.UserRows(
+        np.zeros(train.start.size, np.int64),
+        np.empty(size, np.int32),
+        np.empty(size),
+        np.empty(size, np.int64),
+    )
+    kernels.united(*parts, both)
+    both = kernels.UserRows(*map(frozen, both))
+    item = both.item[: both.start[-1]]
+    item_start = starts(np.bincount(item, minlength=len(train.items)))
+    user = np.repeat(np.arange(len(train.users), dtype=np.int32), np.diff(both.start))
+    raters = frozen(user[grouped_order(item, item_start)])
     draws = _draws(np.diff(item_start), np.diff(train.start)[pairs[:, 0]])
     evidence = np.empty((pairs.shape[0], 3))
 
     def weigh(low: int) -> None:
         rows = slice(low, low + _PAIRS)
         kernels.evidence(
-            pairs[rows], *parts, *united, item_start, raters, draws[rows], width, COPY_ALIKE,
+            pairs[rows], *parts, both, item_start, raters, draws[rows], width, COPY_ALIKE,
             evidence[rows],
         )  # fmt: skip
 
     for _ in map_blocks(weigh, range(0, pairs.shape[0], _PAIRS), size=len(train)):
         pass
     return evidence
-
-
-def _united(parts: tuple[NDArray[Any], ...]) -> tuple[I64, I32, F64, I64]:
-    """Return the rows of both parts together, each pair once: starts, items, values, times."""
-    from unskew.splits.diagnosis import duplicate_user_kernels as kernels
-
-    size = parts[1].size + parts[5].size
-    columns = (
-        np.zeros(parts[0].size, np.int64),
-        np.empty(size, np.int32),
-        np.empty(size),
-        np.empty(size, np.int64),
-    )
-    kernels.united(*parts, *columns)  # type: ignore[call-arg]
-    start, item, value, time = (frozen(column) for column in columns)
-    return start, item, value, time
 
 
 def _times(train: Ratings, test: Ratings) -> tuple[tuple[I64, I64], int]:
