@@ -12,7 +12,6 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import cache
 from pathlib import Path
-from typing import Any
 
 import polars as pl
 
@@ -260,54 +259,33 @@ class Library:
 @cache
 def all_libraries() -> dict[str, Library]:
     """Return every library by its key, in the order of their names."""
-    libraries = [
-        _library(tomllib.loads(path.read_text(encoding="utf-8")), path.stem)
-        for path in sorted(FOLDER.glob("*.toml"))
-    ]
+    libraries = [_library(path) for path in sorted(FOLDER.glob("*.toml"))]
     return {
         library.key: library
         for library in sorted(libraries, key=lambda library: library.name.lower())
     }
 
 
-def _library(content: Mapping[str, Any], stem: str) -> Library:
-    """Read a file; refuse what no convention has."""
-    key = str(content.get("key", stem))
-    defaults = dict(content.get("defaults", {}))
-    if content.get("evidence") not in EVIDENCE:
-        raise SettingError(f"{stem}: evidence must be one of {', '.join(EVIDENCE)}")
+def _library(path: Path) -> Library:
+    """Read a file; a test checks that it names metrics, axes and options that there are."""
+    content = tomllib.loads(path.read_text(encoding="utf-8"))
+    defaults, missing = content.pop("defaults"), content.pop("missing", ())
+    metrics = [_metric(content["key"], row, defaults) for row in content.pop("metrics")]
     return Library(
-        key=key,
-        name=str(content["name"]),
-        versions=tuple(map(str, content["versions"])),
-        evidence=str(content["evidence"]),
-        source=str(content.get("source", "")),
-        given=str(content.get("given", "")),
-        metrics=tuple(_metric(key, row, defaults) for row in content.get("metrics", ())),
-        missing=tuple(Missing(**row) for row in content.get("missing", ())),
-        prints=content.get("prints"),
-        tolerance=float(content.get("tolerance", 1e-9)),
+        versions=tuple(content.pop("versions")),
+        metrics=tuple(metrics),
+        missing=tuple(Missing(**row) for row in missing),
+        **content,
     )
 
 
-def _metric(library: str, row: Mapping[str, Any], defaults: Mapping[str, str]) -> LibraryMetric:
-    texts = {key: str(value) for key, value in row.items()}
-    metric, ours = texts.pop("metric", ""), texts.pop("ours", "")
-    if bool(metric) == bool(ours):
-        raise SettingError(f"{library}: {texts.get('name')}: give either metric or ours")
-    if metric and metric not in METRICS:
-        raise unknown_name(f"metric of {library}", metric, METRICS)
-    about = {
-        key: texts.pop(key, "") for key in ("name", "option", "given", "since", "until", "note")
-    }
-    for name in (*texts, *defaults):
-        if name not in AXES:
-            raise unknown_name(f"axis of {library}", name, AXES)
-    allowed = relevant_axes(metric) if metric else tuple(AXES)
-    chosen = {name: text for name, text in {**defaults, **texts}.items() if name in allowed}
-    options = tuple(sorted(chosen.items()))
-    Convention(metric or "P", None, **chosen)  # refuses options that do not exist
-    return LibraryMetric(library, metric=metric, ours=ours, options=options, **about)
+def _metric(library: str, row: Mapping[str, str], defaults: Mapping[str, str]) -> LibraryMetric:
+    """Read a row: facts of the metric, and options of the axes that can change it."""
+    about = {name: text for name, text in row.items() if name not in AXES}
+    allowed = relevant_axes(row["metric"]) if "metric" in row else tuple(AXES)
+    options = {**defaults, **row}
+    chosen = sorted((name, options[name]) for name in options if name in allowed)
+    return LibraryMetric(library, options=tuple(chosen), **about)  # type: ignore[arg-type]
 
 
 @checked
