@@ -8,6 +8,7 @@ import numpy as np
 
 from unskew.arrays import F32, F64, I32, I64
 from unskew.engine.compiled import kernel, training_kernel
+from unskew.recommend.kernels.rows import Raters, Rows
 from unskew.recommend.kernels.sgd import below, dot, dot_difference, holds, random_bits
 
 BATCH = 1024
@@ -398,13 +399,12 @@ def item_gradient(
 
 
 @kernel
-def list_losses(
-    low: int, start: I64, item: I32, target: F64, P: F64, Q: F64, squashed: F64, loss: F64
-) -> None:
+def list_losses(low: int, lists: Rows, P: F64, Q: F64, squashed: F64, loss: F64) -> None:
     """Fill the losses of users low, low + 1, … and, per rating of theirs, σ(p·q).
 
-    `squashed` starts with the ratings of user low.
+    The values of `lists` are the shares aimed at; `squashed` starts with the ratings of user low.
     """
+    start, item, target = lists
     base = start[low]
     for index in range(loss.size):
         u = low + index
@@ -420,17 +420,10 @@ def list_losses(
 
 @kernel
 def user_slopes(
-    low: int,
-    high: int,
-    start: I64,
-    item: I32,
-    target: F64,
-    Q: F64,
-    squashed: F64,
-    slope: F64,
-    gradient: F64,
+    low: int, high: int, lists: Rows, Q: F64, squashed: F64, slope: F64, gradient: F64
 ) -> None:
     """Fill per rating ∂loss/∂(p·q), and the gradients of users low, …, high - 1."""
+    start, item, target = lists
     for u in range(low, high):
         total = 0.0
         for a in range(start[u], start[u + 1]):
@@ -447,10 +440,9 @@ def user_slopes(
 
 
 @kernel
-def item_gradients(
-    low: int, high: int, there: I64, rater: I32, order: I64, slope: F64, P: F64, gradient: F64
-) -> None:
+def item_gradients(low: int, high: int, raters: Raters, slope: F64, P: F64, gradient: F64) -> None:
     """Fill the gradients of items low, …, high - 1."""
+    there, rater, order = raters
     for i in range(low, high):
         of = gradient[i]
         of[:] = 0.0

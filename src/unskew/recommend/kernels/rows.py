@@ -1,4 +1,4 @@
-"""`Rows`: sparse rows as kernels take them."""
+"""`Rows` and `Raters`: sparse rows as kernels take them."""
 
 from __future__ import annotations
 
@@ -14,3 +14,12 @@ class Rows(NamedTuple):
     """Where each row starts; one more entry for the end."""
     column: I32
     value: F64
+
+
+class Raters(NamedTuple):
+    """The entries of a sparse matrix by columns: their rows, and their places by rows."""
+
+    start: I64
+    """Where each column starts; one more entry for the end."""
+    row: I32
+    place: I64

@@ -7,9 +7,9 @@ from typing import NamedTuple
 
 import numpy as np
 
-from unskew.arrays import F64, I32, I64
+from unskew.arrays import F64, I32
 from unskew.engine.compiled import kernel
-from unskew.recommend.kernels.rows import Rows
+from unskew.recommend.kernels.rows import Raters, Rows
 from unskew.recommend.kernels.sgd import dot
 
 TINY = 1e-150  # takes part in no sum, and its square is still a normal number
@@ -26,9 +26,7 @@ def without_dust(x: float) -> float:
 def count_by_user(
     first: int,
     last: int,
-    start: I64,
-    item: I32,
-    value: F64,
+    ratings: Rows,
     theta: F64,
     phi: F64,
     ratio: F64,
@@ -41,6 +39,7 @@ def count_by_user(
     Fills counts[u, z] = θ_uz Σ_i ratio_ui φ_iz with ratio_ui = r_ui / Σ_z θ_uz φ_iz, and
     likelihood[u] = Σ_i r_ui ln Σ_z θ_uz φ_iz where it is wanted, else 0.
     """
+    start, item, value = ratings
     topics = theta.shape[1]
     for u in range(first, last):
         counts[u] = 0.0
@@ -63,17 +62,10 @@ def count_by_user(
 
 @kernel
 def count_by_item(
-    first: int,
-    last: int,
-    start: I64,
-    user: I32,
-    order: I64,
-    ratio: F64,
-    theta: F64,
-    phi: F64,
-    counts: F64,
+    first: int, last: int, raters: Raters, ratio: F64, theta: F64, phi: F64, counts: F64
 ) -> None:
     """Fill counts[i, z] = φ_iz Σ_u ratio_ui θ_uz."""
+    start, user, order = raters
     topics = theta.shape[1]
     for i in range(first, last):
         counts[i] = 0.0
@@ -152,9 +144,7 @@ class Gaussians(NamedTuple):
 def gaussian_users(
     first: int,
     last: int,
-    start: I64,
-    item: I32,
-    value: F64,
+    ratings: Rows,
     model: Gaussians,
     tempering: float,
     evidence: F64,
@@ -164,6 +154,7 @@ def gaussian_users(
 
     Also fills the logarithm of what the shares of each rating were divided by.
     """
+    start, item, value = ratings
     log_theta, mu, half, log_sigma = model
     K = theta.shape[1]
     share = np.empty(K)
@@ -190,9 +181,7 @@ def gaussian_users(
 def gaussian_items(
     first: int,
     last: int,
-    start: I64,
-    user: I32,
-    order: I64,
+    raters: Raters,
     value: F64,
     model: Gaussians,
     tempering: float,
@@ -206,6 +195,7 @@ def gaussian_items(
     `prior` more ratings of mean 0 and variance 1 count too. Squares are taken around the last
     mean, so that nothing is lost when a variance is small beside its mean.
     """
+    start, user, order = raters
     log_theta, mu, half, log_sigma = model
     K = mu.shape[1]
     mass, shift, square = np.empty(K), np.empty(K), np.empty(K)
