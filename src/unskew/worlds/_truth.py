@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
@@ -51,9 +51,9 @@ class Reach:
 
         numbers = [key_of(self.seed, self.stage(number)) for number in range(self.beta.size)]
         names = ("activity", "weight", "user_group", "item_group", "group", "beta")
-        arrays = (frozen(getattr(self, name)) for name in names)
-        keys = frozen(np.array(numbers, np.uint64))
-        return kernels.Discovery(*arrays, keys, float(self.if_liked), float(self.if_not))
+        arrays: dict[str, Any] = {name: frozen(getattr(self, name)) for name in names}
+        chances = {"if_liked": float(self.if_liked), "if_not": float(self.if_not)}
+        return kernels.Discovery(**arrays, keys=frozen(np.array(numbers, np.uint64)), **chances)
 
     def tile(self, users: I32, liked: Mask) -> F64:
         """Return p(observed) of all pairs of some users, given what they like."""
@@ -105,31 +105,6 @@ class Weighed(NamedTuple):
         return float(np.minimum(beta * self.weighted, self.decided).sum())
 
 
-class WorldTruth(Protocol):
-    """What a world needs to know about who likes what."""
-
-    def values(self, users: I32) -> F64:
-        """Return the ratings of all pairs of some users, NaN where not known."""
-
-    def chances(self, users: I32) -> F64:
-        """Return the chance that each is liked, before the coin."""
-
-    def values_of(self, user: I32, item: I32) -> F64:
-        """Return the ratings of some pairs."""
-
-    def item_chance(self, blocks: Sequence[I32]) -> F64:
-        """Return each item's mean chance to be liked."""
-
-    def observe(self, blocks: Sequence[I32], reach: Reach) -> Drawn:
-        """Draw which pairs are rated."""
-
-    def weigh(self, blocks: Sequence[I32], reach: Reach, next_weight: F64) -> Weighed:
-        """Sum what a further round with these item weights would reach."""
-
-    def sample(self, blocks: Sequence[I32], share: float, seed: int, stage: str) -> Drawn:
-        """Draw every known pair with the same probability."""
-
-
 class Drawn(NamedTuple):
     """Pairs drawn, by user and item."""
 
@@ -156,6 +131,7 @@ class Simulated:
         self._size = users * items
 
     def values(self, users: I32) -> F64:
+        """Return the ratings of all pairs of some users, NaN where not known."""
         from unskew.worlds import kernels
 
         out = np.empty((users.size, self._odds.item.size))
@@ -163,6 +139,7 @@ class Simulated:
         return out
 
     def chances(self, users: I32) -> F64:
+        """Return the chance that each is liked, before the coin."""
         from unskew.worlds import kernels
 
         out = np.empty((users.size, self._odds.item.size))
@@ -170,6 +147,7 @@ class Simulated:
         return out
 
     def values_of(self, user: I32, item: I32) -> F64:
+        """Return the ratings of some pairs."""
         from unskew.worlds import kernels
 
         out = np.empty(user.size)
@@ -177,6 +155,7 @@ class Simulated:
         return out
 
     def item_chance(self, blocks: Sequence[I32]) -> F64:
+        """Return each item's mean chance to be liked."""
         from unskew.worlds import kernels
 
         def add(users: I32) -> F64:
@@ -187,6 +166,7 @@ class Simulated:
         return _sum(map_blocks(add, blocks, size=self._size)) / self._odds.user.size
 
     def observe(self, blocks: Sequence[I32], reach: Reach) -> Drawn:
+        """Draw which pairs are rated."""
         from unskew.worlds import kernels
 
         discovery = reach.discovery()
@@ -204,6 +184,7 @@ class Simulated:
         return _joined(map_blocks(block, blocks, size=self._size))
 
     def weigh(self, blocks: Sequence[I32], reach: Reach, next_weight: F64) -> Weighed:
+        """Sum what a further round with these item weights would reach."""
         from unskew.worlds import kernels
 
         discovery = reach.discovery()
@@ -224,6 +205,7 @@ class Simulated:
         return Weighed(_sum([a for a, _ in parts]), _sum([b for _, b in parts]), top)
 
     def sample(self, blocks: Sequence[I32], share: float, seed: int, stage: str) -> Drawn:
+        """Draw every known pair with the same probability."""
         from unskew.worlds import kernels
 
         items, key = self._odds.item.size, np.uint64(key_of(seed, stage))
@@ -314,6 +296,10 @@ class Known:
             rated = coin < np.minimum(discovery, 1.0) * decision
             in_round[rated & (in_round < 0)] = number
         return in_round, clipped
+
+
+WorldTruth = Simulated | Known
+"""What a world needs to know about who likes what."""
 
 
 def _top(activity: F64, weight: F64, group: F64) -> float:

@@ -340,7 +340,17 @@ class World:
     @cached_property
     def ratings(self) -> Ratings:
         """The observed ratings (missing not at random), over the world's ids."""
-        return self._observed
+        if self.positions is not None:
+            return self._rated(self.positions.user, self.positions.item)
+        sample, moments = self._pairs.drawn, self._pairs.moments()
+        ratings = self._rated(sample.user, sample.item)
+        if moments is not None:
+            time = frozen(_BEGIN + (moments * _SPAN).astype(np.int64))
+            ratings = replace(ratings, time=time)
+        if self._part(Feedback) is not None:
+            number = pl.Series("round", sample.round.astype(np.int64) + 1)
+            ratings = replace(ratings, tags={"round": number})
+        return ratings
 
     def random(self, share: float = 0.05, seed: int = 0) -> Ratings:
         """Return a random sample (missing at random): every known pair with probability `share`.
@@ -428,9 +438,19 @@ class World:
         return f"<World {self}>"
 
     def _repr_html_(self) -> str:
-        from unskew.worlds.parts import of_world
+        from unskew.report.notebook_view import card
 
-        return of_world(self)
+        facts = [
+            ("users", len(self.users)),
+            ("items", len(self.items)),
+            ("expected ratings", self.expected),
+            ("scale", f"{self.scale[0]:g} to {self.scale[1]:g}"),
+            ("liked", f"{self.liked:g} and more"),
+            ("seed", self.seed),
+            ("parts", ", ".join(type(part).__name__ for part in self.parts)),
+        ]
+        hint = ".ratings are what is observed; what every user truly likes is known."
+        return card("World", self.name, facts, hint=hint)
 
     def _settings(self) -> dict[str, Any]:
         source = None if self.source is None else dict(self.source)
@@ -489,20 +509,6 @@ class World:
             blocks=self._blocks,
             exact=taken or (law is not None and law.exact),
         )
-
-    @cached_property
-    def _observed(self) -> Ratings:
-        if self.positions is not None:
-            return self._rated(self.positions.user, self.positions.item)
-        sample, moments = self._pairs.drawn, self._pairs.moments()
-        ratings = self._rated(sample.user, sample.item)
-        if moments is not None:
-            time = frozen(_BEGIN + (moments * _SPAN).astype(np.int64))
-            ratings = replace(ratings, time=time)
-        if self._part(Feedback) is not None:
-            number = pl.Series("round", sample.round.astype(np.int64) + 1)
-            ratings = replace(ratings, tags={"round": number})
-        return ratings
 
     def _rated(self, user: I32, item: I32) -> Ratings:
         """Return some pairs, in order, with their true ratings."""

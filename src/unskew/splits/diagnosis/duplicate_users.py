@@ -124,19 +124,14 @@ def _evidence(pairs: I32, train: Ratings, test: Ratings) -> F64:
     from unskew.splits.diagnosis import duplicate_user_kernels as kernels
 
     times, width = _times(train, test)
-    parts = [
-        kernels.UserRows(*map(frozen, (part.start, part.item, part.value, time)))
+    trained, tested = (
+        kernels.UserRows(part.start, part.item, frozen(part.value), time)
         for part, time in zip((train, test), times, strict=True)
-    ]
-    size = len(train) + len(test)
-    both = kernels.UserRows(
-        np.zeros(train.start.size, np.int64),
-        np.empty(size, np.int32),
-        np.empty(size),
-        np.empty(size, np.int64),
     )
-    kernels.united(*parts, both)
-    both = kernels.UserRows(*map(frozen, both))
+    start, size = np.zeros(train.start.size, np.int64), len(train) + len(test)
+    item, value, time = np.empty(size, np.int32), np.empty(size), np.empty(size, np.int64)
+    kernels.united(trained, tested, kernels.UserRows(start, item, value, time))
+    both = kernels.UserRows(frozen(start), frozen(item), frozen(value), frozen(time))
     item = both.item[: both.start[-1]]
     item_start = starts(np.bincount(item, minlength=len(train.items)))
     user = np.repeat(np.arange(len(train.users), dtype=np.int32), np.diff(both.start))
@@ -147,7 +142,7 @@ def _evidence(pairs: I32, train: Ratings, test: Ratings) -> F64:
     def weigh(low: int) -> None:
         rows = slice(low, low + _PAIRS)
         kernels.evidence(
-            pairs[rows], *parts, both, item_start, raters, draws[rows], width, COPY_ALIKE,
+            pairs[rows], trained, tested, both, item_start, raters, draws[rows], width, COPY_ALIKE,
             evidence[rows],
         )  # fmt: skip
 
