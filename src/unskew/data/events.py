@@ -192,9 +192,11 @@ class Events:
         )
 
     def _repr_html_(self) -> str:
-        from unskew.data.notebook_cards import of_events
+        from unskew.data.notebook_cards import rating_facts
+        from unskew.report.notebook_view import card
 
-        return of_events(self)
+        facts = [("events", len(self)), *rating_facts(self)[1:]]
+        return card("Events", "", facts, self.notes, "to_ratings() makes one rating of each pair.")
 
     @cached_property
     def fingerprint(self) -> str:
@@ -404,23 +406,22 @@ def read_events(
     labels = {**columns, "time": f"{names[2]} ({unit})"}
     assumed = ", ".join(f"{role} = {name}" for role, name in labels.items() if name is not None)
     note = f"{table.source}: {table.format}, {table.frame.height:,} events; {assumed}"
-    read = _in_order(
-        users,
-        items,
-        values,
-        stamps,
+    notes = (*log.notes, note, *table.notes, *further, *column_notes(table, columns, stated))
+    work: list[Callable[[], Any]] = [lambda: Ids.number(users), lambda: Ids.number(items)]
+    (user_ids, u), (item_ids, i) = map_blocks(lambda do: do(), work, size=len(users))
+    rough = Events(
+        users=user_ids,
+        items=item_ids,
+        user=frozen(u),
+        item=frozen(i),
+        value=frozen(values),
+        time=frozen(stamps),
         tags={tag: table.frame[tag] for tag in tag_names},
-        notes=(
-            *log.notes,
-            note,
-            *table.notes,
-            *further,
-            *column_notes(table, columns, stated),
-            *busy_users(users, table.source),
-        ),
         implicit=feedback == "implicit",
+        notes=(*notes, *busy_users(users, table.source)),
+        steps=log.steps,
     )
-    return replace(read, steps=log.steps)
+    return _in_time_order(rough)
 
 
 def _of_ratings(ratings: Ratings) -> Events:
@@ -434,53 +435,24 @@ def _of_ratings(ratings: Ratings) -> Events:
     return _in_time_order(Events(**columns))
 
 
-def _in_order(
-    user: pl.Series,
-    item: pl.Series,
-    value: F64,
-    time: I64,
-    *,
-    tags: Mapping[str, pl.Series],
-    notes: tuple[str, ...],
-    implicit: bool,
-) -> Events:
-    """Number the ids and put the rows in order of time."""
-    work: list[Callable[[], Any]] = [lambda: Ids.number(user), lambda: Ids.number(item)]
-    (users, u), (items, i) = map_blocks(lambda do: do(), work, size=len(user))
-    rough = Events(
-        users, items, frozen(u), frozen(i), frozen(value), frozen(time), tags, implicit, notes
-    )
-    return _in_time_order(rough)
-
-
 def _in_time_order(events: Events) -> Events:
     """Return the events by time, user, item and value."""
-    order = _time_order(events.user, events.item, events.value, events.time)
-    return events if order is None else events.take(order)
-
-
-def _time_order(user: I32, item: I32, value: F64, time: I64) -> I64 | None:
-    """Return the order by time, user, item and value; None where rows are in it already."""
     from unskew.data import kernels
 
+    user, item, value, time = events.user, events.item, events.value, events.time
     order = None
     if not kernels.never_falls(time):
         order = np.argsort(time, kind="stable")
         user, item, value, time = user[order], item[order], value[order], time[order]
     start = frozen(kernels.run_starts(frozen(time)))
-    if start.size - 1 == time.size:
-        return order
-    pair = (user.astype(np.int64) << 32) | item
-    positions, changed = sort_groups(start, frozen(pair), frozen(_sortable(value)))
-    if not changed:
-        return order
-    return positions if order is None else order[positions]
-
-
-def _sortable(value: F64) -> I64:
-    """Return whole numbers that sort as the values do."""
-    bits = (value + 0.0).view(np.int64)  # -0 becomes 0
-    return np.where(bits < 0, np.int64(-(2**63)) - bits - 1, bits)
+    if start.size - 1 < time.size:
+        pair = (user.astype(np.int64) << 32) | item
+        bits = (value + 0.0).view(np.int64)  # -0 becomes 0
+        sortable = np.where(bits < 0, np.int64(-(2**63)) - bits - 1, bits)  # sorts as the values do
+        positions, changed = sort_groups(start, frozen(pair), frozen(sortable))
+        if changed:
+            order = positions if order is None else order[positions]
+    return events if order is None else events.take(order)
 
 
 @dataclass(frozen=True, eq=False)

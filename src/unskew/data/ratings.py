@@ -339,9 +339,11 @@ class Ratings:
         )
 
     def _repr_html_(self) -> str:
-        from unskew.data.notebook_cards import of_ratings
+        from unskew.data.notebook_cards import rating_facts
+        from unskew.report.notebook_view import card
 
-        return of_ratings(self)
+        hint = "to_polars() gives the rows."
+        return card("Ratings", "", rating_facts(self), self.notes, hint)
 
     @cached_property
     def start(self) -> I64:
