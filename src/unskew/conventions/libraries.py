@@ -285,7 +285,7 @@ def _metric(library: str, row: Mapping[str, str], defaults: Mapping[str, str]) -
     allowed = relevant_axes(row["metric"]) if "metric" in row else tuple(AXES)
     options = {**defaults, **row}
     chosen = sorted((name, options[name]) for name in options if name in allowed)
-    return LibraryMetric(library, options=tuple(chosen), **about)  # type: ignore[arg-type]
+    return LibraryMetric(library, options=tuple(chosen), **about)
 
 
 @checked

@@ -6,7 +6,7 @@ import hashlib
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from functools import cached_property
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import polars as pl
@@ -41,6 +41,9 @@ from unskew.engine.threads import map_blocks
 from unskew.errors import DataError, SettingError
 from unskew.report.text import counted
 
+if TYPE_CHECKING:
+    from unskew.data.kernels import PairRows
+
 KEPT_WHOLE = 0.75
 """From this share on, the first of some values are a view, which keeps them all."""
 
@@ -69,13 +72,8 @@ def _first_of(values: NDArray[Any], number: int) -> NDArray[Any]:
 class PairOrder:
     """The rows of a log by user, item and time."""
 
-    row: I64
-    item: I32
-    """The item of each row."""
-    time: I64
-    """The time of each row: read in this order, not looked up all over the log."""
-    start: I64
-    """Where each user's rows start; one more entry for the end."""
+    rows: PairRows
+    """With their times, which are not looked up all over the log."""
 
     @classmethod
     def of(cls, user: I32, item: I32, time: I64, users: int) -> PairOrder:
@@ -85,10 +83,10 @@ class PairOrder:
         start, _ = kernels.group_starts(user, users)
         order = grouped_order(user, start)
         item = frozen(item[order])
-        positions, changed = sort_groups(frozen(start), item, frozen(np.zeros(0, np.int64)))
+        positions, changed = sort_groups(frozen(start), item)
         if changed:
             order, item = order[positions], frozen(item[positions])
-        return cls(frozen(order), item, frozen(time[order]), frozen(start))
+        return cls(kernels.PairRows(frozen(start), frozen(order), item, frozen(time[order])))
 
     def between(
         self, first: int, last: int, *, only_new: bool = False, latest: bool = False, rows: bool
@@ -113,9 +111,8 @@ class PairOrder:
         user, item = np.empty(size, np.int32), np.empty(size, np.int32)
         time = np.empty(size, np.int64)
         pairs = kernels.pairs_between(
-            self.start, self.row, self.item, self.time, first, last, only_new, latest,
-            row, head, user, item, time,
-        )  # fmt: skip
+            self.rows, first, last, only_new, latest, row, head, user, item, time
+        )
         user, item, time = (_first_of(column, pairs) for column in (user, item, time))
         events = int(head[pairs]) if rows else 0
         return UserItemPairs(user, item, time, _first_of(head, pairs + 1), _first_of(row, events))
@@ -127,9 +124,7 @@ class PairOrder:
         size = last - max(min(high, last) - low, 0)
         user, item = np.empty(size, np.int32), np.empty(size, np.int32)
         time = np.empty(size, np.int64)
-        pairs = kernels.pairs_outside(
-            self.start, self.row, self.item, self.time, last, low, high, user, item, time
-        )
+        pairs = kernels.pairs_outside(self.rows, last, low, high, user, item, time)
         user, item, time = (_first_of(column, pairs) for column in (user, item, time))
         none = frozen(np.zeros(0, np.int64))
         return UserItemPairs(user, item, time, none, none)
@@ -139,7 +134,7 @@ class PairOrder:
         """Which rows of the log are the first of their pair."""
         from unskew.data import kernels
 
-        return frozen(kernels.first_of_pair(self.start, self.row, self.item).view(np.bool_))
+        return frozen(kernels.first_of_pair(self.rows).view(np.bool_))
 
 
 REPEATS = ("count", "sum", "mean", "max", "first", "last")
@@ -515,5 +510,5 @@ def user_histories(ratings: Ratings, what: str) -> Histories:
             f"{what} needs time stamps, and the ratings have none; name their column with ",
             column_hint("time"),
         )
-    order, _ = sort_groups(ratings.start, frozen(ratings.time), frozen(np.zeros(0, np.int64)))
+    order, _ = sort_groups(ratings.start, frozen(ratings.time))
     return Histories(ratings.start, frozen(ratings.item[order]), frozen(ratings.time[order]))

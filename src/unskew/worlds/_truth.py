@@ -52,8 +52,12 @@ class Reach:
         numbers = [key_of(self.seed, self.stage(number)) for number in range(self.beta.size)]
         names = ("activity", "weight", "user_group", "item_group", "group", "beta")
         arrays: dict[str, Any] = {name: frozen(getattr(self, name)) for name in names}
-        chances = {"if_liked": float(self.if_liked), "if_not": float(self.if_not)}
-        return kernels.Discovery(**arrays, keys=frozen(np.array(numbers, np.uint64)), **chances)
+        return kernels.Discovery(
+            **arrays,
+            keys=frozen(np.array(numbers, np.uint64)),
+            if_liked=float(self.if_liked),
+            if_not=float(self.if_not),
+        )
 
     def tile(self, users: I32, liked: Mask) -> F64:
         """Return p(observed) of all pairs of some users, given what they like."""
