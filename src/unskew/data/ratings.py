@@ -453,10 +453,7 @@ class Ratings:
             return ones.in_order("sum")
 
         start, grouped = kernels.group_starts(self.user, len(self.users))
-        order: I64 | None = None
-        if not grouped:
-            order = grouped_order(self.user, start)
-        ready = self if order is None else self.take(order)
+        ready = self if grouped else self.take(grouped_order(self.user, start))
         ready, clean = ready._sorted_within(frozen(start))
         count, example = (0, -1) if clean else kernels.repeated(frozen(start), ready.item)
         if not count:

@@ -248,21 +248,18 @@ class Known:
         index = np.minimum(np.searchsorted(mine, keys), max(mine.size - 1, 0))
         return np.where(mine[index] == keys, self._ratings.value[index], np.nan)
 
-    def item_chance(self, blocks: Sequence[I32]) -> F64:
-        del blocks
+    def item_chance(self, _blocks: Sequence[I32]) -> F64:
         items = len(self._ratings.items)
         liked = self._ratings.value >= self._liked
         counts = np.bincount(self._ratings.item, minlength=items)
         return np.bincount(self._ratings.item, liked, items) / np.maximum(counts, 1)
 
-    def observe(self, blocks: Sequence[I32], reach: Reach) -> Drawn:
-        del blocks
+    def observe(self, _blocks: Sequence[I32], reach: Reach) -> Drawn:
         in_round, clipped = self._rounds(reach)
         rows = in_round >= 0
         return Drawn(self._ratings.user[rows], self._ratings.item[rows], in_round[rows], clipped)
 
-    def weigh(self, blocks: Sequence[I32], reach: Reach, next_weight: F64) -> Weighed:
-        del blocks
+    def weigh(self, _blocks: Sequence[I32], reach: Reach, next_weight: F64) -> Weighed:
         with np.errstate(divide="ignore"):
             logs = np.log(reach.activity), np.log(next_weight), np.log(reach.group)
         top = _top(*logs)
@@ -276,8 +273,7 @@ class Known:
         weighted: F64 = np.bincount(bin_, s * decision, _BINS).astype(np.float64)
         return Weighed(decided, weighted, top)
 
-    def sample(self, blocks: Sequence[I32], share: float, seed: int, stage: str) -> Drawn:
-        del blocks
+    def sample(self, _blocks: Sequence[I32], share: float, seed: int, stage: str) -> Drawn:
         user, item = self._ratings.user, self._ratings.item
         rows = uniform(seed, stage, user, item) < share
         return Drawn(user[rows], item[rows], np.zeros(int(rows.sum()), np.int8), 0)

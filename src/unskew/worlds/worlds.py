@@ -26,17 +26,10 @@ from unskew.errors import DataError, SettingError, unknown_name
 from unskew.report.text import counted
 from unskew.worlds._truth import Known, Simulated, WorldTruth
 from unskew.worlds.named import WORLDS
-from unskew.worlds.observation import (
-    Activity,
-    ByItem,
-    Feedback,
-    ObservingPart,
-    PopularityLaw,
-)
+from unskew.worlds.observation import Activity, ByItem, Feedback, ObservingPart, PopularityLaw
 from unskew.worlds.parts import (
     PARTS,
     ObservedSample,
-    P,
     as_parts,
     as_users,
     as_whole,
@@ -47,13 +40,7 @@ from unskew.worlds.parts import (
     find_part,
     gini,
 )
-from unskew.worlds.tastes import (
-    Iid,
-    LikingPart,
-    Odds,
-    Part,
-    Stars,
-)
+from unskew.worlds.tastes import Iid, LikingPart, Odds, Part, Stars
 
 __all__ = ["OBSERVATIONS", "PARTS", "WORLDS", "World", "world"]
 
@@ -112,7 +99,7 @@ class World:
 
     def __post_init__(self) -> None:
         check_together(self.parts)
-        law = self._part(PopularityLaw)
+        law = find_part(self.parts, PopularityLaw)
         if law is not None and law.exact:
             check_exact(self.parts, self.expected, matrix=self.known is not None)
 
@@ -347,7 +334,7 @@ class World:
         if moments is not None:
             time = frozen(_BEGIN + (moments * _SPAN).astype(np.int64))
             ratings = replace(ratings, time=time)
-        if self._part(Feedback) is not None:
+        if find_part(self.parts, Feedback) is not None:
             number = pl.Series("round", sample.round.astype(np.int64) + 1)
             ratings = replace(ratings, tags={"round": number})
         return ratings
@@ -476,9 +463,6 @@ class World:
 
     # How it is made
 
-    def _part(self, kind: type[P]) -> P | None:
-        return find_part(self.parts, kind)
-
     @cached_property
     def _blocks(self) -> list[I32]:
         step = max(1, _PAIRS // max(len(self.items), 1))
@@ -493,11 +477,11 @@ class World:
             return Known(self.known, self.liked)
         taste = [part for part in self.parts if isinstance(part, LikingPart)]
         odds = Odds.of(taste, len(self.users), len(self.items), self.seed)
-        return Simulated(odds, self._part(Stars) or Stars(), self.seed)
+        return Simulated(odds, find_part(self.parts, Stars) or Stars(), self.seed)
 
     @cached_property
     def _pairs(self) -> ObservedSample:
-        law = self._part(PopularityLaw)
+        law = find_part(self.parts, PopularityLaw)
         taken = self.source is not None and self.source["observation"] == "counts"
         return ObservedSample(
             parts=self.parts,

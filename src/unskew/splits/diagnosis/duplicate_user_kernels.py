@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
-
 import numpy as np
 
 from unskew.arrays import F32, F64, I32, I64, U32, U64, Mask
 from unskew.engine.compiled import kernel
 from unskew.engine.rng import first, mix, second
+from unskew.splits.diagnosis.kernels import UserRows
 
 SEEDS = 3
 """The rarest common items, whose other raters show what goes with them."""
@@ -23,15 +22,6 @@ AGREE, AGREE_WEIGHT = 0.7, 2.0
 """The same for equal values and for a usual time apart; others count by common items."""
 HABIT_MARGIN = 0.1
 """What is added to the chance of equal values: people agree on items more than habits tell."""
-
-
-class UserRows(NamedTuple):
-    """Rows by user and item; times are empty where there are none."""
-
-    start: I64
-    item: I32
-    value: F64
-    time: I64
 
 
 @kernel

@@ -259,16 +259,11 @@ def matches(ratings: Ratings, others: Ratings) -> U8:
     """Mark rows whose pair is in `others` too, with bits for an equal value and an equal time."""
     from unskew.splits.diagnosis import kernels
 
-    return kernels.matched(
-        ratings.start,
-        ratings.item,
-        times_of(ratings),
-        ratings.value,
-        others.start,
-        others.item,
-        times_of(others),
-        others.value,
+    rows, other_rows = (
+        kernels.UserRows(part.start, part.item, frozen(part.value), times_of(part))
+        for part in (ratings, others)
     )
+    return kernels.matched(rows, other_rows)
 
 
 def _of(parts: SplitParts) -> U8:
