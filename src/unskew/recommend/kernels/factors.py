@@ -226,14 +226,7 @@ def slope_and_bend(gap: F64, extra: F64, z: F64) -> tuple[float, float]:
 
 @kernel
 def coordinate_descent(
-    rows: Rows,
-    target: F64,
-    Y: F64,
-    gram: F64,
-    missing: F64,
-    penalty: float,
-    low: int,
-    out: F64,
+    rows: Rows, target: F64, Y: F64, gram: F64, missing: F64, penalty: float, low: int, out: F64
 ) -> None:
     """Move each coordinate of `out`, the factors of rows low, low+1, …, once to its best value.
 
