@@ -136,7 +136,7 @@ class Dataset:
         return TrueJudgments(random, RANDOM)
 
     def _repr_html_(self) -> str:
-        from unskew.data.notebook_cards import rating_facts
+        from unskew.data.rating_facts import rating_facts
         from unskew.report.notebook_view import card
 
         scale = None if self.scale is None else f"{self.scale[0]:g} to {self.scale[1]:g}"

@@ -187,7 +187,7 @@ class Events:
         )
 
     def _repr_html_(self) -> str:
-        from unskew.data.notebook_cards import rating_facts
+        from unskew.data.rating_facts import rating_facts
         from unskew.report.notebook_view import card
 
         facts = [("events", len(self)), *rating_facts(self)[1:]]

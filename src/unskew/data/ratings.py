@@ -339,7 +339,7 @@ class Ratings:
         )
 
     def _repr_html_(self) -> str:
-        from unskew.data.notebook_cards import rating_facts
+        from unskew.data.rating_facts import rating_facts
         from unskew.report.notebook_view import card
 
         hint = "to_polars() gives the rows."

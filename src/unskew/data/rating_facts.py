@@ -16,7 +16,7 @@ def rating_facts(ratings: Any) -> Facts:
     Examples
     --------
     >>> import unskew as us
-    >>> from unskew.data.notebook_cards import rating_facts
+    >>> from unskew.data.rating_facts import rating_facts
     >>> few = us.read_ratings({"user": [1, 1, 2], "item": [7, 8, 7], "rating": [5, 1, 4]})
     >>> rating_facts(few)[3:]
     [('density', '75 %'), ('values', '1 to 5')]
