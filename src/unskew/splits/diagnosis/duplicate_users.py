@@ -122,16 +122,17 @@ def find_duplicates(train: Ratings, test: Ratings) -> DuplicateUsers:
 def _evidence(pairs: I32, train: Ratings, test: Ratings) -> F64:
     """Return for each pair how improbable it is, how many others there are, and how many alike."""
     from unskew.splits.diagnosis import duplicate_user_kernels as kernels
+    from unskew.splits.diagnosis.kernels import UserRows
 
     times, width = _times(train, test)
     trained, tested = (
-        kernels.UserRows(part.start, part.item, frozen(part.value), time)
+        UserRows(part.start, part.item, frozen(part.value), time)
         for part, time in zip((train, test), times, strict=True)
     )
     start, size = np.zeros(train.start.size, np.int64), len(train) + len(test)
     item, value, time = np.empty(size, np.int32), np.empty(size), np.empty(size, np.int64)
-    kernels.united(trained, tested, kernels.UserRows(start, item, value, time))
-    both = kernels.UserRows(frozen(start), frozen(item), frozen(value), frozen(time))
+    kernels.united(trained, tested, UserRows(start, item, value, time))
+    both = UserRows(frozen(start), frozen(item), frozen(value), frozen(time))
     item = both.item[: both.start[-1]]
     item_start = starts(np.bincount(item, minlength=len(train.items)))
     user = np.repeat(np.arange(len(train.users), dtype=np.int32), np.diff(both.start))
