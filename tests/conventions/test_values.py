@@ -1,7 +1,8 @@
 """Values under every convention equal plain twins, and ours where the convention is ours."""
 
 import math
-from dataclasses import replace
+import tomllib
+from dataclasses import fields, replace
 
 import numpy as np
 import pytest
@@ -12,7 +13,15 @@ import unskew as us
 from shared import plain_conventions as plain
 from unskew.conventions.formulas import LINEAR
 from unskew.conventions.laying import lay
-from unskew.conventions.libraries import AXES, METRICS, Convention, relevant_axes
+from unskew.conventions.libraries import (
+    AXES,
+    EVIDENCE,
+    FOLDER,
+    METRICS,
+    Convention,
+    LibraryMetric,
+    relevant_axes,
+)
 from unskew.conventions.values import ConventionValues
 
 LIKED = 4
@@ -189,3 +198,19 @@ def test_our_conventions_are_those_of_evaluate(drawn, gain, users, undefined):
             name,
             c,
         )
+
+
+def test_files_of_libraries_name_what_there_is():
+    """Metrics, axes and options of every row exist, and none is given by metric and by name."""
+    about = {field.name for field in fields(LibraryMetric)}
+    for path in FOLDER.glob("*.toml"):
+        content = tomllib.loads(path.read_text(encoding="utf-8"))
+        assert content["evidence"] in EVIDENCE
+        assert set(content["defaults"]) <= set(AXES)
+        for row in content["metrics"]:
+            assert ("metric" in row) != ("ours" in row)
+            assert set(row) <= about | set(AXES)
+            assert row.get("metric", "P") in METRICS
+            options = {name: row[name] for name in row if name in AXES}
+            Convention(row.get("metric", "P"), None, **content["defaults"])
+            Convention(row.get("metric", "P"), None, **options)

@@ -245,7 +245,8 @@ def test_when_the_common_scale_is_multiplied_in_does_not_matter(monkeypatch):
         found = [rng.normal(0, 0.1, shape).astype(np.float32) for shape in ((300, 8), (90, 8), 90)]
         w = weight.copy()
         kernel(SEED, 2000, train.start, train.item, pairwise.active_users(train), place, ranked,
-               pairwise.segments(300), pairwise.SEGMENT, w, *found, *single)  # fmt: skip
+               pairwise.segments(300), pairwise.SEGMENT, w,
+               kernels.Ascent(*found, *single))  # fmt: skip
         return [*found, w / w.sum()]
 
     first = learn(kernels.drifting_draws)

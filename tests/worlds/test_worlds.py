@@ -34,7 +34,7 @@ from unskew.worlds.observation import (
     fit_popularity_law,
     whole_counts,
 )
-from unskew.worlds.parts import gini
+from unskew.worlds.parts import find_part, gini
 from unskew.worlds.saved import save_world
 from unskew.worlds.tastes import (
     ML1M_STARS,
@@ -379,7 +379,7 @@ def test_ageing_has_time_and_old_items_gather_more():
     assert (moment >= birth - 1e-9).all()
     assert (moment <= 1).all()
     # The age within the rest of an item's life follows its law: uniform after that law.
-    fade = w._part(Ageing).fade
+    fade = find_part(w.parts, Ageing).fade
     at = np.sort(np.expm1(-(moment - birth) / fade) / np.expm1(-(1 - birth) / fade))
     gap = np.abs(at - (np.arange(at.size) + 0.5) / at.size).max()
     assert gap * np.sqrt(at.size) < 1.95  # Kolmogorov's 99.9 % bound
@@ -500,7 +500,7 @@ def test_like_keeps_ids_popularity_and_prior(data):
     exact = World.like(named, liked=4, observation="counts")
     assert (counts(exact.ratings) == counts(named)).all()
     levels = dict(zip(*np.unique(data.value, return_counts=True), strict=True))
-    assert same._part(Stars).shares == tuple(levels[v] for v in (1, 2, 3, 4, 5))
+    assert find_part(same.parts, Stars).shares == tuple(levels[v] for v in (1, 2, 3, 4, 5))
     other = World.like(named, 4, observation=[PopularityLaw(0.5)], expected=500)
     assert other.observation(block).sum() == pytest.approx(500, rel=1e-3)
     card = same.describe()

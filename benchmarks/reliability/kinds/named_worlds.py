@@ -71,7 +71,7 @@ def named_world(draft: Draft, name: str) -> KnownWorld:
 
 def settings_at_size(name: str, items: int) -> dict[str, float]:
     """Return settings that keep the shape of a named world when it has fewer items."""
-    shift = WORLDS[name].settings().get("c2")
+    shift = WORLDS[name].settings.get("c2")
     return {} if shift is None else {"c2": shift * items / WORLDS[name].items}
 
 

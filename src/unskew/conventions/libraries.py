@@ -12,7 +12,6 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import cache
 from pathlib import Path
-from typing import Any
 
 import polars as pl
 
@@ -65,169 +64,10 @@ class Axis:
 
 
 AXES: dict[str, Axis] = {
-    "judgments": Axis(
-        "Which judgments does it see?",
-        {
-            "all": "all judgments",
-            "liked": "only the relevant judgments",
-            "listed": "only the judgments of items in the list",
-        },
-    ),
-    "relevant": Axis(
-        "Which judged items are relevant?",
-        {
-            "liked": "ratings from the threshold on",
-            "above": "ratings above the threshold",
-            "whole": "ratings whose whole part reaches the threshold",
-            "positive": "every rating above 0",
-            "one": "ratings from 1 on",
-            "judged": "every judged item",
-        },
-    ),
-    "gain": Axis(
-        "What is an item worth?",
-        {
-            "liked-only": "its rating if relevant",
-            "rating": "its rating, relevant or not",
-            "binary": "1 if relevant",
-            "burges": "2^rating - 1, relevant or not",
-            "burges-liked": "2^rating - 1 if relevant",
-            "burges-next": "2^(rating + 1) - 1, relevant or not",
-            "levels": "rating - threshold + 1 if relevant",
-            "exponential": "2^(rating - threshold + 1) - 1 if relevant",
-            "integer": "the whole part of its rating",
-            "integer-liked": "the whole part of its rating if relevant",
-            "integer-burges": "2^(whole part of its rating) - 1, relevant or not",
-            "integer-burges-liked": "2^(whole part of its rating) - 1 if relevant",
-        },
-        GRADED,
-    ),
-    "discount": Axis(
-        "How are ranks discounted?",
-        {
-            "log": "by log2(rank + 1)",
-            "original": "by log2(rank), ranks 1 and 2 in full",
-            "late": "by log2(rank + 2)",
-            "reciprocal": "by the rank",
-        },
-        GRADED,
-    ),
-    "ideal": Axis(
-        "What is the ideal list?",
-        {
-            "cut": "the user's best items, cut at k",
-            "uncut": "all of the user's items, best first",
-            "list": "the user's best items, as many as the list has up to k",
-            "full": "k items of gain 1",
-            "found": "the items of the list up to k, best first",
-            "found-uncut": "the items of the whole list, best first, cut at k",
-        },
-        ("nDCG", "NCRR"),
-    ),
-    "per": Axis(
-        "What is the sum divided by?",
-        {
-            "usual": "P and MeanP by k, Recall and AP by all relevant items",
-            "list": "the length of the list up to k; of AP, at most the number of relevant items",
-            "min": "the number of relevant items, at most k",
-            "k": "k",
-            "found": "the relevant items in the list up to k",
-            "found-uncut": "the relevant items in the whole list",
-            "all": "all relevant items",
-        },
-        ("P", "Recall", "F1", "AP", "MeanP"),
-    ),
-    "cut": Axis(
-        "Where is the list cut?",
-        {
-            "k": "at k",
-            "k+1": "one place below k",
-            "k-1": "one place above k",
-            "whole": "nowhere: the whole list counts",
-        },
-    ),
-    "users": Axis(
-        "Which users are averaged?",
-        {
-            "with-test": "those with a judgment; without a list they count 0",
-            "with-relevant": "those with a relevant judgment",
-            "both": "those with a list and a judgment",
-            "list-and-relevant": "those with a list and a relevant judgment",
-            "with-list": "those with a list",
-            "with-hit": "those with a relevant item anywhere in the list",
-            "above-zero": "those whose value is above 0",
-            "all": "everybody who has a judgment or a list",
-        },
-    ),
-    "undefined": Axis(
-        "What does an averaged user count who has no relevant item?",
-        {
-            "zero": "0",
-            "skip": "nothing: the user is left out",
-            "one": "1",
-        },
-    ),
-    "average": Axis(
-        "How is the mean taken?",
-        {
-            "users": "over users",
-            "pooled": "sum of the numerators by sum of the denominators",
-            "of-means": "F1 of mean precision and mean recall",
-        },
-    ),
-    "ties": Axis(
-        "Which of several items of equal score comes first?",
-        {
-            "given": "as the list was read",
-            "id": "the smaller id",
-            "trec": "the larger id, as text",
-            "input": "the one that came first",
-            "last": "the one that came last",
-            "reverse": "the larger id",
-            "text": "the smaller id, as text",
-            "expected": "none: mean over all orders",
-            "together": "none: all count at the last place of their group",
-        },
-    ),
-    "duplicates": Axis(
-        "What of an item that a list has twice?",
-        {
-            "first": "its first place counts; the others are taken out and the rest moves up",
-            "miss": "its first place counts; the others keep their places and miss",
-            "again": "it counts at each of its places",
-            "multiple": "it counts at each of its places, and as often among the relevant items",
-            "new": "each of its places up to k is another item, in the ideal list and totals too",
-        },
-    ),
-    "training": Axis(
-        "What of training items in a list?",
-        {
-            "keep": "they keep their places",
-            "remove": "they are taken out and the rest moves up",
-        },
-    ),
-    "catalogue": Axis(
-        "What of items outside the catalogue in a list?",
-        {
-            "keep": "they keep their places",
-            "remove": "they are taken out and the rest moves up",
-        },
-    ),
-    "unjudged": Axis(
-        "What of items without a judgment in a list?",
-        {
-            "keep": "they keep their places",
-            "remove": "they are taken out and the rest moves up",
-        },
-    ),
-    "digits": Axis(
-        "Are values of users rounded before they are averaged?",
-        {
-            "none": "no",
-            "5": "to five decimals",
-            "4": "to four decimals",
-        },
-    ),
+    name: Axis(axis["question"], axis["options"], tuple(axis.get("metrics", METRICS)))
+    for name, axis in tomllib.loads(
+        Path(__file__).with_name("axes.toml").read_text(encoding="utf-8")
+    ).items()
 }
 """Every choice, in the order in which a path from one convention to another takes its steps."""
 
@@ -419,54 +259,33 @@ class Library:
 @cache
 def all_libraries() -> dict[str, Library]:
     """Return every library by its key, in the order of their names."""
-    libraries = [
-        _library(tomllib.loads(path.read_text(encoding="utf-8")), path.stem)
-        for path in sorted(FOLDER.glob("*.toml"))
-    ]
+    libraries = [_library(path) for path in sorted(FOLDER.glob("*.toml"))]
     return {
         library.key: library
         for library in sorted(libraries, key=lambda library: library.name.lower())
     }
 
 
-def _library(content: Mapping[str, Any], stem: str) -> Library:
-    """Read a file; refuse what no convention has."""
-    key = str(content.get("key", stem))
-    defaults = dict(content.get("defaults", {}))
-    if content.get("evidence") not in EVIDENCE:
-        raise SettingError(f"{stem}: evidence must be one of {', '.join(EVIDENCE)}")
+def _library(path: Path) -> Library:
+    """Read a file; a test checks that it names metrics, axes and options that there are."""
+    content = tomllib.loads(path.read_text(encoding="utf-8"))
+    defaults, missing = content.pop("defaults"), content.pop("missing", ())
+    metrics = [_metric(content["key"], row, defaults) for row in content.pop("metrics")]
     return Library(
-        key=key,
-        name=str(content["name"]),
-        versions=tuple(map(str, content["versions"])),
-        evidence=str(content["evidence"]),
-        source=str(content.get("source", "")),
-        given=str(content.get("given", "")),
-        metrics=tuple(_metric(key, row, defaults) for row in content.get("metrics", ())),
-        missing=tuple(Missing(**row) for row in content.get("missing", ())),
-        prints=content.get("prints"),
-        tolerance=float(content.get("tolerance", 1e-9)),
+        versions=tuple(content.pop("versions")),
+        metrics=tuple(metrics),
+        missing=tuple(Missing(**row) for row in missing),
+        **content,
     )
 
 
-def _metric(library: str, row: Mapping[str, Any], defaults: Mapping[str, str]) -> LibraryMetric:
-    texts = {key: str(value) for key, value in row.items()}
-    metric, ours = texts.pop("metric", ""), texts.pop("ours", "")
-    if bool(metric) == bool(ours):
-        raise SettingError(f"{library}: {texts.get('name')}: give either metric or ours")
-    if metric and metric not in METRICS:
-        raise unknown_name(f"metric of {library}", metric, METRICS)
-    about = {
-        key: texts.pop(key, "") for key in ("name", "option", "given", "since", "until", "note")
-    }
-    for name in (*texts, *defaults):
-        if name not in AXES:
-            raise unknown_name(f"axis of {library}", name, AXES)
-    allowed = relevant_axes(metric) if metric else tuple(AXES)
-    chosen = {name: text for name, text in {**defaults, **texts}.items() if name in allowed}
-    options = tuple(sorted(chosen.items()))
-    Convention(metric or "P", None, **chosen)  # refuses options that do not exist
-    return LibraryMetric(library, metric=metric, ours=ours, options=options, **about)
+def _metric(library: str, row: Mapping[str, str], defaults: Mapping[str, str]) -> LibraryMetric:
+    """Read a row: facts of the metric, and options of the axes that can change it."""
+    about = {name: text for name, text in row.items() if name not in AXES}
+    allowed = relevant_axes(row["metric"]) if "metric" in row else tuple(AXES)
+    options = {**defaults, **row}
+    chosen = sorted((name, options[name]) for name in options if name in allowed)
+    return LibraryMetric(library, options=tuple(chosen), **about)
 
 
 @checked

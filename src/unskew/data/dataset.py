@@ -136,9 +136,19 @@ class Dataset:
         return TrueJudgments(random, RANDOM)
 
     def _repr_html_(self) -> str:
-        from unskew.data.notebook_cards import of_dataset
+        from unskew.data.rating_facts import rating_facts
+        from unskew.report.notebook_view import card
 
-        return of_dataset(self)
+        scale = None if self.scale is None else f"{self.scale[0]:g} to {self.scale[1]:g}"
+        facts = [
+            *rating_facts(self.ratings),
+            ("true part", None if self.true_part is None else str(self.true_part)),
+            ("scale", scale),
+            ("liked", None if self.liked is None else f"{self.liked:g} and more"),
+            ("features", ", ".join(self.features)),
+        ]
+        notes = tuple(dict.fromkeys((*self.ratings.notes, *self.notes)))
+        return card("Dataset", self.name, facts, notes)
 
     def __str__(self) -> str:
         text = (

@@ -6,7 +6,7 @@ import hashlib
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from functools import cached_property
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import polars as pl
@@ -16,7 +16,15 @@ from unskew.arrays import F64, I32, I64, Mask, frozen
 from unskew.checks import checked, choose
 from unskew.data import times
 from unskew.data.groups import grouped_order, sort_groups
-from unskew.data.ratings import FEEDBACK, Ids, Ratings, id_column, take_rows, value_column
+from unskew.data.ratings import (
+    FEEDBACK,
+    Ids,
+    Ratings,
+    id_column,
+    recoded,
+    take_rows,
+    value_column,
+)
 from unskew.data.read import tables
 from unskew.data.read.rating_columns import (
     busy_users,
@@ -32,6 +40,9 @@ from unskew.data.steps import Size, Step
 from unskew.engine.threads import map_blocks
 from unskew.errors import DataError, SettingError
 from unskew.report.text import counted
+
+if TYPE_CHECKING:
+    from unskew.data.kernels import PairRows
 
 KEPT_WHOLE = 0.75
 """From this share on, the first of some values are a view, which keeps them all."""
@@ -61,13 +72,8 @@ def _first_of(values: NDArray[Any], number: int) -> NDArray[Any]:
 class PairOrder:
     """The rows of a log by user, item and time."""
 
-    row: I64
-    item: I32
-    """The item of each row."""
-    time: I64
-    """The time of each row: read in this order, not looked up all over the log."""
-    start: I64
-    """Where each user's rows start; one more entry for the end."""
+    rows: PairRows
+    """With their times, which are not looked up all over the log."""
 
     @classmethod
     def of(cls, user: I32, item: I32, time: I64, users: int) -> PairOrder:
@@ -77,10 +83,10 @@ class PairOrder:
         start, _ = kernels.group_starts(user, users)
         order = grouped_order(user, start)
         item = frozen(item[order])
-        positions, changed = sort_groups(frozen(start), item, frozen(np.zeros(0, np.int64)))
+        positions, changed = sort_groups(frozen(start), item)
         if changed:
             order, item = order[positions], frozen(item[positions])
-        return cls(frozen(order), item, frozen(time[order]), frozen(start))
+        return cls(kernels.PairRows(frozen(start), frozen(order), item, frozen(time[order])))
 
     def between(
         self, first: int, last: int, *, only_new: bool = False, latest: bool = False, rows: bool
@@ -105,9 +111,8 @@ class PairOrder:
         user, item = np.empty(size, np.int32), np.empty(size, np.int32)
         time = np.empty(size, np.int64)
         pairs = kernels.pairs_between(
-            self.start, self.row, self.item, self.time, first, last, only_new, latest,
-            row, head, user, item, time,
-        )  # fmt: skip
+            self.rows, first, last, only_new, latest, row, head, user, item, time
+        )
         user, item, time = (_first_of(column, pairs) for column in (user, item, time))
         events = int(head[pairs]) if rows else 0
         return UserItemPairs(user, item, time, _first_of(head, pairs + 1), _first_of(row, events))
@@ -119,9 +124,7 @@ class PairOrder:
         size = last - max(min(high, last) - low, 0)
         user, item = np.empty(size, np.int32), np.empty(size, np.int32)
         time = np.empty(size, np.int64)
-        pairs = kernels.pairs_outside(
-            self.start, self.row, self.item, self.time, last, low, high, user, item, time
-        )
+        pairs = kernels.pairs_outside(self.rows, last, low, high, user, item, time)
         user, item, time = (_first_of(column, pairs) for column in (user, item, time))
         none = frozen(np.zeros(0, np.int64))
         return UserItemPairs(user, item, time, none, none)
@@ -131,7 +134,7 @@ class PairOrder:
         """Which rows of the log are the first of their pair."""
         from unskew.data import kernels
 
-        return frozen(kernels.first_of_pair(self.start, self.row, self.item).view(np.bool_))
+        return frozen(kernels.first_of_pair(self.rows).view(np.bool_))
 
 
 REPEATS = ("count", "sum", "mean", "max", "first", "last")
@@ -184,9 +187,11 @@ class Events:
         )
 
     def _repr_html_(self) -> str:
-        from unskew.data.notebook_cards import of_events
+        from unskew.data.rating_facts import rating_facts
+        from unskew.report.notebook_view import card
 
-        return of_events(self)
+        facts = [("events", len(self)), *rating_facts(self)[1:]]
+        return card("Events", "", facts, self.notes, "to_ratings() makes one rating of each pair.")
 
     @cached_property
     def fingerprint(self) -> str:
@@ -209,6 +214,11 @@ class Events:
         """Return some rows, under the same ids: a slice, a mask, or row numbers in order."""
         result: Events = take_rows(self, rows)
         return result
+
+    def recode(self, users: Ids, user_table: I32, items: Ids, item_table: I32) -> Events:
+        """Return the same events under a larger common numbering."""
+        user, item = recoded(self.user, user_table), recoded(self.item, item_table)
+        return replace(self, users=users, items=items, user=frozen(user), item=frozen(item))
 
     def to_polars(self) -> pl.DataFrame:
         """Return the events with raw ids as a polars frame."""
@@ -391,23 +401,22 @@ def read_events(
     labels = {**columns, "time": f"{names[2]} ({unit})"}
     assumed = ", ".join(f"{role} = {name}" for role, name in labels.items() if name is not None)
     note = f"{table.source}: {table.format}, {table.frame.height:,} events; {assumed}"
-    read = _in_order(
-        users,
-        items,
-        values,
-        stamps,
+    notes = (*log.notes, note, *table.notes, *further, *column_notes(table, columns, stated))
+    work: list[Callable[[], Any]] = [lambda: Ids.number(users), lambda: Ids.number(items)]
+    (user_ids, u), (item_ids, i) = map_blocks(lambda do: do(), work, size=len(users))
+    rough = Events(
+        users=user_ids,
+        items=item_ids,
+        user=frozen(u),
+        item=frozen(i),
+        value=frozen(values),
+        time=frozen(stamps),
         tags={tag: table.frame[tag] for tag in tag_names},
-        notes=(
-            *log.notes,
-            note,
-            *table.notes,
-            *further,
-            *column_notes(table, columns, stated),
-            *busy_users(users, table.source),
-        ),
         implicit=feedback == "implicit",
+        notes=(*notes, *busy_users(users, table.source)),
+        steps=log.steps,
     )
-    return replace(read, steps=log.steps)
+    return _in_time_order(rough)
 
 
 def _of_ratings(ratings: Ratings) -> Events:
@@ -421,53 +430,24 @@ def _of_ratings(ratings: Ratings) -> Events:
     return _in_time_order(Events(**columns))
 
 
-def _in_order(
-    user: pl.Series,
-    item: pl.Series,
-    value: F64,
-    time: I64,
-    *,
-    tags: Mapping[str, pl.Series],
-    notes: tuple[str, ...],
-    implicit: bool,
-) -> Events:
-    """Number the ids and put the rows in order of time."""
-    work: list[Callable[[], Any]] = [lambda: Ids.number(user), lambda: Ids.number(item)]
-    (users, u), (items, i) = map_blocks(lambda do: do(), work, size=len(user))
-    rough = Events(
-        users, items, frozen(u), frozen(i), frozen(value), frozen(time), tags, implicit, notes
-    )
-    return _in_time_order(rough)
-
-
 def _in_time_order(events: Events) -> Events:
     """Return the events by time, user, item and value."""
-    order = _time_order(events.user, events.item, events.value, events.time)
-    return events if order is None else events.take(order)
-
-
-def _time_order(user: I32, item: I32, value: F64, time: I64) -> I64 | None:
-    """Return the order by time, user, item and value; None where rows are in it already."""
     from unskew.data import kernels
 
+    user, item, value, time = events.user, events.item, events.value, events.time
     order = None
     if not kernels.never_falls(time):
         order = np.argsort(time, kind="stable")
         user, item, value, time = user[order], item[order], value[order], time[order]
     start = frozen(kernels.run_starts(frozen(time)))
-    if start.size - 1 == time.size:
-        return order
-    pair = (user.astype(np.int64) << 32) | item
-    positions, changed = sort_groups(start, frozen(pair), frozen(_sortable(value)))
-    if not changed:
-        return order
-    return positions if order is None else order[positions]
-
-
-def _sortable(value: F64) -> I64:
-    """Return whole numbers that sort as the values do."""
-    bits = (value + 0.0).view(np.int64)  # -0 becomes 0
-    return np.where(bits < 0, np.int64(-(2**63)) - bits - 1, bits)
+    if start.size - 1 < time.size:
+        pair = (user.astype(np.int64) << 32) | item
+        bits = (value + 0.0).view(np.int64)  # -0 becomes 0
+        sortable = np.where(bits < 0, np.int64(-(2**63)) - bits - 1, bits)  # sorts as the values do
+        positions, changed = sort_groups(start, frozen(pair), frozen(sortable))
+        if changed:
+            order = positions if order is None else order[positions]
+    return events if order is None else events.take(order)
 
 
 @dataclass(frozen=True, eq=False)
@@ -530,5 +510,5 @@ def user_histories(ratings: Ratings, what: str) -> Histories:
             f"{what} needs time stamps, and the ratings have none; name their column with ",
             column_hint("time"),
         )
-    order, _ = sort_groups(ratings.start, frozen(ratings.time), frozen(np.zeros(0, np.int64)))
+    order, _ = sort_groups(ratings.start, frozen(ratings.time))
     return Histories(ratings.start, frozen(ratings.item[order]), frozen(ratings.time[order]))

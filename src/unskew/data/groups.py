@@ -36,7 +36,10 @@ def grouped_order(group: I32, start: I64) -> I64:
     return order
 
 
-def sort_groups(start: I64, key: NDArray[Any], tie: I64) -> tuple[I64, int]:
+NO_TIES: I64 = frozen(np.zeros(0, np.int64))
+
+
+def sort_groups(start: I64, key: NDArray[Any], tie: I64 = NO_TIES) -> tuple[I64, int]:
     """Return the order that sorts every group by (key, tie), and how many groups it changes.
 
     Parameters

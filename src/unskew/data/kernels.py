@@ -5,7 +5,7 @@ Where results are long, numpy makes them and the kernel fills them: numpy asks f
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -403,12 +403,19 @@ def run_starts(time: I64) -> I64:
     return start
 
 
+class PairRows(NamedTuple):
+    """The rows of a log by user, item and time."""
+
+    start: I64
+    """Where each user's rows start; one more entry for the end."""
+    row: I64
+    item: I32
+    time: I64
+
+
 @kernel
 def pairs_between(
-    start: I64,
-    row: I64,
-    item: I32,
-    time: I64,
+    order: PairRows,
     first: int,
     last: int,
     only_new: bool,
@@ -421,11 +428,11 @@ def pairs_between(
 ) -> int:
     """Fill in the pairs of the rows from `first` up to `last`, in the order given, and the rows.
 
-    `start` says where each user's rows start in `row`, `item` and `time`, which are sorted by item
-    within a user, and by row within an item; `only_new` leaves out pairs with a row before `first`.
-    `times` receives the time of each pair's first row, or `latest`; `chosen` the rows, unless it is
-    empty; `head` where each pair starts there, and the end. Returns the number of pairs.
+    `only_new` leaves out pairs with a row before `first`. `times` receives the time of each pair's
+    first row, or `latest`; `chosen` the rows, unless it is empty; `head` where each pair starts
+    there, and the end. Returns the number of pairs.
     """
+    start, row, item, time = order
     rows, pairs = 0, 0
     for u in range(start.size - 1):
         before, opened, is_included = -1, False, True
@@ -454,22 +461,13 @@ def pairs_between(
 
 @kernel
 def pairs_outside(
-    start: I64,
-    row: I64,
-    item: I32,
-    time: I64,
-    last: int,
-    low: int,
-    high: int,
-    users: I32,
-    items: I32,
-    times: I64,
+    order: PairRows, last: int, low: int, high: int, users: I32, items: I32, times: I64
 ) -> int:
     """Fill in the pairs with a row before `last` and none from `low` up to `high`.
 
-    Order as in `pairs_between`. `times` receives the time of the first row of each; returns their
-    number.
+    `times` receives the time of the first row of each; returns their number.
     """
+    start, row, item, time = order
     pairs = 0
     for u in range(start.size - 1):
         i = start[u]
@@ -485,8 +483,9 @@ def pairs_outside(
 
 
 @kernel
-def first_of_pair(start: I64, row: I64, item: I32) -> U8:
-    """Mark the rows that are the first of their user and item; order as in `pairs_between`."""
+def first_of_pair(order: PairRows) -> U8:
+    """Mark the rows that are the first of their user and item."""
+    start, row, item, _ = order
     mark = np.zeros(row.size, np.uint8)
     for u in range(start.size - 1):
         for i in range(start[u], start[u + 1]):

@@ -339,9 +339,11 @@ class Ratings:
         )
 
     def _repr_html_(self) -> str:
-        from unskew.data.notebook_cards import of_ratings
+        from unskew.data.rating_facts import rating_facts
+        from unskew.report.notebook_view import card
 
-        return of_ratings(self)
+        hint = "to_polars() gives the rows."
+        return card("Ratings", "", rating_facts(self), self.notes, hint)
 
     @cached_property
     def start(self) -> I64:
@@ -451,10 +453,7 @@ class Ratings:
             return ones.in_order("sum")
 
         start, grouped = kernels.group_starts(self.user, len(self.users))
-        order: I64 | None = None
-        if not grouped:
-            order = grouped_order(self.user, start)
-        ready = self if order is None else self.take(order)
+        ready = self if grouped else self.take(grouped_order(self.user, start))
         ready, clean = ready._sorted_within(frozen(start))
         count, example = (0, -1) if clean else kernels.repeated(frozen(start), ready.item)
         if not count:
@@ -544,8 +543,8 @@ def take_rows(data: Any, rows: slice | I64 | Mask) -> Any:
     return replace(data, tags=tags, **{name: frozen(getattr(data, name)[rows]) for name in names})
 
 
-def under_one_numbering(*parts: Ratings) -> list[Ratings]:
-    """Return ratings from several sources under common ids."""
+def under_one_numbering(*parts: Any) -> list[Any]:
+    """Return ratings and event logs from several sources under common ids."""
     users, user_tables = Ids.union(*(part.users for part in parts))
     items, item_tables = Ids.union(*(part.items for part in parts))
     tables = zip(parts, user_tables, item_tables, strict=True)

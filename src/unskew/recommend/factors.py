@@ -246,7 +246,7 @@ class WRMF(Algorithm):
         X = X.copy()
 
         def solve(low: int) -> None:
-            arguments = *rows.arrays, target, others, gram
+            arguments = rows.arrays, target, others, gram
             if self.solver == "exact":
                 factor_kernels.least_squares(*arguments, low, X[low : low + ROWS])
             else:
@@ -290,15 +290,9 @@ class Coordinates:
         result, others, gram, missing = X.copy(), frozen(Y), frozen(gram), frozen(missing)
 
         def sweep(low: int) -> None:
+            part = result[low : low + ROWS]
             factor_kernels.coordinate_descent(
-                *rows.arrays,
-                target,
-                others,
-                gram,
-                missing,
-                self.penalty,
-                low,
-                result[low : low + ROWS],
+                rows.arrays, target, others, gram, missing, self.penalty, low, part
             )
 
         map_blocks(sweep, range(0, len(rows), ROWS), size=rows.value.size * Y.shape[1])

@@ -91,15 +91,7 @@ class RelevanceModel:
         score = np.empty((users.size, seen.columns))
 
         def fill(part: I32, rows: slice) -> None:
-            model(
-                part,
-                near.start,
-                near.column,
-                *seen.arrays,
-                self.background,
-                self.collection,
-                score[rows],
-            )
+            model(part, near.arrays, seen.arrays, self.background, self.collection, score[rows])
 
         in_blocks(users, fill, score.size, _ROWS)
         return score
@@ -386,13 +378,7 @@ class Walk:
         score = np.empty((users.size, len(back)))
 
         def fill(part: I32, rows: slice) -> None:
-            topics.hits(
-                part,
-                *out.arrays,
-                *back.arrays,
-                self.steps,
-                score[rows],
-            )
+            topics.hits(part, out.arrays, back.arrays, self.steps, score[rows])
 
         in_blocks(users, fill, score.size, _COLUMNS)
         score -= self.steps

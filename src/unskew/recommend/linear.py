@@ -207,7 +207,7 @@ class _Products:
 
         def fill(low: int) -> None:
             part = lever[low : low + ROWS]
-            factors.quadratic_forms(*columns.arrays, weights, low, part)
+            factors.quadratic_forms(columns.arrays, weights, low, part)
 
         map_blocks(fill, range(0, len(columns), ROWS), size=self.R.value.size * len(self.R))
         return UserWeights(self.R, weights, frozen(np.where(rated, (1.0 - lever) / l2, np.nan)))

@@ -7,9 +7,10 @@ from typing import ClassVar
 
 import numpy as np
 
-from unskew.arrays import F64, I32, I64, frozen
+from unskew.arrays import F64
 from unskew.data.ratings import Ratings
 from unskew.engine.threads import map_blocks
+from unskew.recommend.kernels.rows import Raters, Rows
 from unskew.recommend.matrices.sparse import user_rows
 from unskew.recommend.model import Algorithm, Grid, Model
 from unskew.recommend.sgd import learned, padded
@@ -84,10 +85,9 @@ class ListRankMF(Algorithm):
 class RatedLists:
     """The loss of ListRankMF on training ratings, and its gradient."""
 
-    train: Ratings
-    target: F64
+    lists: Rows
     """t_ui per rating."""
-    by_item: tuple[I64, I32, I64]
+    by_item: Raters
     penalty: float
 
     @classmethod
@@ -98,30 +98,22 @@ class RatedLists:
             divisor = top if top > 0 else 1.0
         raised = np.exp((train.value - top) / divisor)
         mass = np.bincount(train.user, raised, len(train.users))
-        target = frozen(raised / mass[train.user])
-        return cls(train, target, user_rows(train).by_column(), penalty)
+        lists = user_rows(train, raised / mass[train.user])
+        return cls(lists.arrays, lists.by_column(), penalty)
 
     def loss(self, P: F64, Q: F64) -> tuple[float, F64]:
         """Return the loss, and σ(p_u·q_i) per rating."""
         from unskew.recommend.kernels import pairwise as kernels
 
-        train = self.train
-        losses, squashed = np.empty(len(P)), np.empty(len(train))
+        start, size = self.lists.start, self.lists.value.size
+        losses, squashed = np.empty(len(P)), np.empty(size)
 
         def fill(low: int) -> None:
             high = min(low + BLOCK, len(P))
-            kernels.list_losses(
-                low=low,
-                start=train.start,
-                item=train.item,
-                target=self.target,
-                P=P,
-                Q=Q,
-                squashed=squashed[train.start[low] : train.start[high]],
-                loss=losses[low:high],
-            )
+            part = squashed[start[low] : start[high]]
+            kernels.list_losses(low, self.lists, P, Q, part, losses[low:high])
 
-        map_blocks(fill, range(0, len(P), BLOCK), size=len(train))
+        map_blocks(fill, range(0, len(P), BLOCK), size=size)
         squares = float((P * P).sum() + (Q * Q).sum())
         return float(losses.sum()) + 0.5 * self.penalty * squares, squashed
 
@@ -129,36 +121,16 @@ class RatedLists:
         """Return the gradient where `loss` gave σ(p_u·q_i)."""
         from unskew.recommend.kernels import pairwise as kernels
 
-        train, (there, rater, order) = self.train, self.by_item
-        slope, to_p, to_q = np.empty(len(train)), np.empty_like(P), np.empty_like(Q)
+        size = self.lists.value.size
+        slope, to_p, to_q = np.empty(size), np.empty_like(P), np.empty_like(Q)
 
         def of_users(low: int) -> None:
             high = min(low + BLOCK, len(P))
-            kernels.user_slopes(
-                low=low,
-                high=high,
-                start=train.start,
-                item=train.item,
-                target=self.target,
-                Q=Q,
-                squashed=squashed,
-                slope=slope,
-                gradient=to_p,
-            )
+            kernels.user_slopes(low, high, self.lists, Q, squashed, slope, to_p)
 
         def of_items(low: int) -> None:
-            high = min(low + BLOCK, len(Q))
-            kernels.item_gradients(
-                low=low,
-                high=high,
-                there=there,
-                rater=rater,
-                order=order,
-                slope=slope,
-                P=P,
-                gradient=to_q,
-            )
+            kernels.item_gradients(low, min(low + BLOCK, len(Q)), self.by_item, slope, P, to_q)
 
-        map_blocks(of_users, range(0, len(P), BLOCK), size=len(train))
-        map_blocks(of_items, range(0, len(Q), BLOCK), size=len(train))
+        map_blocks(of_users, range(0, len(P), BLOCK), size=size)
+        map_blocks(of_items, range(0, len(Q), BLOCK), size=size)
         return to_p + self.penalty * P, to_q + self.penalty * Q

@@ -130,40 +130,17 @@ class WBPR(Algorithm):
             single(self.regularisation_bias),
         )
         last = self.epochs * self.draws * active.size
+        c = np.zeros(len(train.items), np.float32)
         if self.drifting:
             c = rng.uniform(0.0, 0.01, len(train.items)).astype(np.float32)
+        draws = np.uint64(rng.integers(1 << 62)), last, train.start, train.item, active
+        ascent = kernels.Ascent(P, Q, c, *steps)
+        if self.drifting:
             ranked, rank, weight = ranked_popularity(train)
-            kernels.drifting_draws(
-                np.uint64(rng.integers(1 << 62)),
-                last,
-                train.start,
-                train.item,
-                active,
-                rank,
-                ranked,
-                segments(len(train.users)),
-                SEGMENT,
-                weight,
-                P,
-                Q,
-                c,
-                *steps,
-            )
+            cache = segments(len(train.users)), SEGMENT
+            kernels.drifting_draws(*draws, rank, ranked, *cache, weight, ascent)
         else:
-            c = np.zeros(len(train.items), np.float32)
-            kernels.weighted_draws(
-                np.uint64(rng.integers(1 << 62)),
-                last,
-                train.start,
-                train.item,
-                active,
-                train.item,
-                popularity(train),
-                P,
-                Q,
-                c,
-                *steps,
-            )
+            kernels.weighted_draws(*draws, train.item, popularity(train), ascent)
         return learned(train, P, Q, 0.0, c, self.factors)
 
 

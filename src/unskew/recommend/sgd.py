@@ -37,25 +37,33 @@ def padded(values: NDArray[Any]) -> NDArray[Any]:
 
 
 def descend(
+    settings: SVD | BiasedMF,
     train: Ratings,
     rng: np.random.Generator,
-    mean: float,
-    P: F64,
-    Q: F64,
-    b: F64,
-    c: F64,
+    start: tuple[F64, F64, F64, F64],
     *,
+    mean: float,
     biased: bool,
-    learning_rate: float,
-    regularisation: float,
-    epochs: int,
 ) -> Model:
-    """Pass over all ratings `epochs` times, each time in a new random order."""
+    """Pass over all ratings `epochs` times, each time in a new random order.
+
+    Parameters
+    ----------
+    settings
+        How many epochs, and the sizes of steps.
+    train, rng
+        As in `learn`.
+    start
+        Factors of users and items, and their biases.
+    mean
+        What is predicted beside these.
+    biased
+        Whether biases are learned.
+    """
     from unskew.recommend.kernels import sgd
 
-    factors = P.shape[1]
-    P, Q = padded(P), padded(Q)
-    for _ in range(epochs):
+    (P, Q), (b, c) = map(padded, start[:2]), start[2:]
+    for _ in range(settings.epochs):
         sgd.rating_epoch(
             order=frozen(rng.permutation(len(train))),
             user=train.user,
@@ -67,10 +75,10 @@ def descend(
             Q=Q,
             b=b,
             c=c,
-            rate=learning_rate,
-            penalty=regularisation,
+            rate=settings.learning_rate,
+            penalty=settings.regularisation,
         )
-    return learned(train, P, Q, mean + b, c, factors)
+    return learned(train, P, Q, mean + b, c, settings.factors)
 
 
 @dataclass(frozen=True)
@@ -110,19 +118,7 @@ class SVD(Algorithm):
         b, c = np.zeros(users), np.zeros(items)
         if self.bias:
             b, c = rng.uniform(-0.01, 0.01, users), rng.uniform(-0.01, 0.01, items)
-        return descend(
-            train,
-            rng,
-            0.0,
-            P,
-            Q,
-            b,
-            c,
-            biased=self.bias,
-            learning_rate=self.learning_rate,
-            regularisation=self.regularisation,
-            epochs=self.epochs,
-        )
+        return descend(self, train, rng, (P, Q, b, c), mean=0.0, biased=self.bias)
 
 
 @dataclass(frozen=True)
@@ -156,19 +152,8 @@ class BiasedMF(Algorithm):
         users, items = len(train.users), len(train.items)
         P = rng.normal(0.0, 0.1, (users, self.factors))
         Q = rng.normal(0.0, 0.1, (items, self.factors))
-        return descend(
-            train,
-            rng,
-            float(train.value.mean()),
-            P,
-            Q,
-            np.zeros(users),
-            np.zeros(items),
-            biased=True,
-            learning_rate=self.learning_rate,
-            regularisation=self.regularisation,
-            epochs=self.epochs,
-        )
+        start, mean = (P, Q, np.zeros(users), np.zeros(items)), float(train.value.mean())
+        return descend(self, train, rng, start, mean=mean, biased=True)
 
 
 @dataclass(frozen=True)

@@ -8,10 +8,11 @@ from typing import ClassVar
 
 import numpy as np
 
-from unskew.arrays import F64, I32, I64, Mask, frozen
+from unskew.arrays import F64, Mask, frozen
 from unskew.data.ratings import Ratings
 from unskew.engine.threads import map_blocks
 from unskew.errors import DataError
+from unskew.recommend.kernels.rows import Raters, Rows
 from unskew.recommend.matrices.sparse import (
     factor_model,
     rated_items,
@@ -44,9 +45,9 @@ class Shares:
                 f"{int((self.value < 0).sum())} are, the first {self.value[row]:g} in row "
                 f"{row + 1}; shift the ratings, or leave the negative ones out"
             )
-        self.train = train
         self.size = len(train)
-        self.by_item = user_rows(train).by_column()
+        rows = user_rows(train, self.value)
+        self.rows, self.by_item = rows.arrays, rows.by_column()
         self.ratio = np.empty(self.size)
         self.likelihood = np.empty(len(train.users))
 
@@ -59,16 +60,13 @@ class Shares:
         """
         from unskew.recommend.kernels import topics as topic_kernels
 
-        train = self.train
         theta, phi = frozen(theta), frozen(phi)
 
         def users(first: int, last: int) -> None:
             topic_kernels.count_by_user(
                 first=first,
                 last=last,
-                start=train.start,
-                item=train.item,
-                value=self.value,
+                ratings=self.rows,
                 theta=theta,
                 phi=phi,
                 ratio=self.ratio,
@@ -79,7 +77,7 @@ class Shares:
 
         def items(first: int, last: int) -> None:
             topic_kernels.count_by_item(
-                first, last, *self.by_item, frozen(self.ratio), theta, phi, by_item
+                first, last, self.by_item, frozen(self.ratio), theta, phi, by_item
             )
 
         share_out(users, theta.shape[0], self.size)
@@ -282,7 +280,7 @@ class GaussianPLSA(Algorithm):
     def _improved(
         self,
         train: Ratings,
-        by_item: tuple[I64, I32, I64],
+        by_item: Raters,
         value: F64,
         theta: F64,
         mu: F64,
@@ -293,35 +291,21 @@ class GaussianPLSA(Algorithm):
 
         with np.errstate(divide="ignore"):
             log_theta = frozen(np.log(theta))
-        model = log_theta, frozen(mu), frozen(0.5 / variance), frozen(0.5 * np.log(variance))
+        ratings = Rows(train.start, train.item, value)
+        halves = frozen(0.5 / variance), frozen(0.5 * np.log(variance))
+        model = topic_kernels.Gaussians(log_theta, frozen(mu), *halves)
         evidence = np.empty(len(train))
         new_theta, new_mu, new_variance = map(np.zeros_like, (theta, mu, variance))
 
         def users(first: int, last: int) -> None:
             topic_kernels.gaussian_users(
-                first,
-                last,
-                train.start,
-                train.item,
-                value,
-                *model,
-                self.tempering,
-                evidence,
-                new_theta,
+                first, last, ratings, model, self.tempering, evidence, new_theta
             )
 
         def items(first: int, last: int) -> None:
+            settings = self.tempering, frozen(evidence), self.prior
             topic_kernels.gaussian_items(
-                first,
-                last,
-                *by_item,
-                value,
-                *model,
-                self.tempering,
-                frozen(evidence),
-                self.prior,
-                new_mu,
-                new_variance,
+                first, last, by_item, value, model, *settings, new_mu, new_variance
             )
 
         share_out(users, len(theta), len(train) * self.topics)

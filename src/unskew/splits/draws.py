@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from fractions import Fraction
+from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
-from unskew.arrays import F64, I32, I64, Mask, frozen
+from unskew.arrays import F64, I32, I64, U64, Mask, frozen
 from unskew.checks import as_count
 from unskew.data.groups import sort_groups
 from unskew.data.ratings import Ratings
@@ -21,39 +24,35 @@ _HIGHEST = np.iinfo(np.int64).max
 _ROWS = 1 << 16
 
 
+def filled(
+    ratings: Ratings, kind: type[Any], seed: int, stage: str, change: Callable[[U64], NDArray[Any]]
+) -> NDArray[Any]:
+    """Return an array of what is made of the random bits of each rating."""
+    result = np.empty(len(ratings), kind)
+
+    def fill(low: int) -> None:
+        rows = slice(low, low + _ROWS)
+        result[rows] = change(draw(seed, stage, ratings.user[rows], ratings.item[rows]))
+
+    map_blocks(fill, range(0, len(ratings), _ROWS), size=len(ratings))
+    return result
+
+
 def coin(ratings: Ratings, chance: Fraction, seed: int, stage: str) -> Mask:
     """Flip a coin per rating: True with probability `chance`."""
     limit = np.uint64(int(chance * 2**64))
-    heads = np.empty(len(ratings), np.bool_)
-
-    def fill(rows: slice) -> None:
-        heads[rows] = draw(seed, stage, ratings.user[rows], ratings.item[rows]) < limit
-
-    map_blocks(fill, _blocks(len(ratings)), size=len(ratings))
-    return heads
+    return filled(ratings, np.bool_, seed, stage, lambda bits: bits < limit)
 
 
 def fold_of(ratings: Ratings, folds: int, seed: int, stage: str) -> I32:
     """Draw each rating into one of `folds` folds, all equally likely."""
-    fold = np.empty(len(ratings), np.int32)
-
-    def fill(rows: slice) -> None:
-        bits = draw(seed, stage, ratings.user[rows], ratings.item[rows])
-        fold[rows] = ((bits >> np.uint64(32)) * np.uint64(folds)) >> np.uint64(32)
-
-    map_blocks(fill, _blocks(len(ratings)), size=len(ratings))
-    return fold
+    half, number = np.uint64(32), np.uint64(folds)
+    return filled(ratings, np.int32, seed, stage, lambda bits: ((bits >> half) * number) >> half)
 
 
 def keys(ratings: Ratings, seed: int, stage: str) -> I64:
     """Return a random number from 0 up for each rating, to sort by."""
-    key = np.empty(len(ratings), np.int64)
-
-    def fill(rows: slice) -> None:
-        bits = draw(seed, stage, ratings.user[rows], ratings.item[rows])
-        key[rows] = (bits >> np.uint64(1)).view(np.int64)
-
-    map_blocks(fill, _blocks(len(ratings)), size=len(ratings))
+    key = filled(ratings, np.int64, seed, stage, lambda bits: (bits >> np.uint64(1)).view(np.int64))
     return frozen(key)
 
 
@@ -63,15 +62,19 @@ def uniforms(ratings: Ratings, seed: int, stage: str) -> F64:
     return bits * 2.0**-52 + 2.0**-53
 
 
-def of_each_user(ratings: Ratings, size: I64, seed: int, stage: str) -> Mask:
-    """Mark `size` ratings of each user, drawn at random."""
+def first_of_each(start: I64, order: I64, size: I64, rows: int | None = None) -> Mask:
+    """Mark the first `size` rows of each group, which `order` gives; `rows` there are in all."""
     from unskew.splits import kernels
 
-    key = keys(ratings, seed, stage)
-    order, _ = sort_groups(ratings.start, key, _no_ties())
-    mark = np.zeros(len(ratings), np.uint8)
-    kernels.mark_first(ratings.start, frozen(order), frozen(size), mark)
+    mark = np.zeros(order.size if rows is None else rows, np.uint8)
+    kernels.mark_first(start, frozen(order), frozen(size), mark)
     return mark.view(np.bool_)
+
+
+def of_each_user(ratings: Ratings, size: I64, seed: int, stage: str) -> Mask:
+    """Mark `size` ratings of each user, drawn at random."""
+    order, _ = sort_groups(ratings.start, keys(ratings, seed, stage))
+    return first_of_each(ratings.start, order, size)
 
 
 def of_each_item(ratings: Ratings, size: I64, seed: int, stage: str) -> Mask:
@@ -87,10 +90,8 @@ def of_each_item(ratings: Ratings, size: I64, seed: int, stage: str) -> Mask:
         result = kernels.count_below(item, key, frozen(limit))
     start = frozen(np.append(0, np.cumsum(result)))
     row, below = kernels.rows_below(item, key, frozen(limit), start)
-    order, _ = sort_groups(start, frozen(below), _no_ties())
-    mark = np.zeros(len(ratings), np.uint8)
-    kernels.mark_first(start, frozen(row[order]), frozen(size), mark)
-    return mark.view(np.bool_)
+    order, _ = sort_groups(start, frozen(below))
+    return first_of_each(start, row[order], size, len(ratings))
 
 
 def _likely_limit(counts: I64, size: I64) -> I64:
@@ -131,14 +132,6 @@ def _smallest(key: I64 | F64, size: int) -> Mask:
     ties = np.flatnonzero(key == limit)
     mark[ties[: size - int(np.count_nonzero(mark))]] = True
     return mark
-
-
-def _blocks(rows: int) -> list[slice]:
-    return [slice(low, low + _ROWS) for low in range(0, rows, _ROWS)]
-
-
-def _no_ties() -> I64:
-    return frozen(np.zeros(0, np.int64))
 
 
 def drawn_users(ratings: RowCounts, count: int, seed: int = 0) -> Mask | None:

@@ -197,10 +197,8 @@ def _in_time(ratings: Ratings, size: I64, pick: str, seed: int, protocol: str) -
     time = time_of(ratings, f"{protocol}, pick={pick!r}")
     key = frozen(time if pick == "first" else -time)
     order, _ = sort_groups(ratings.start, key, draws.keys(ratings, seed, "split/user"))
-    order, size = frozen(order), frozen(size)
-    mark = np.zeros(len(ratings), np.uint8)
-    kernels.mark_first(ratings.start, order, size, mark)
-    return mark.view(np.bool_), kernels.count_tied(ratings.start, order, key, size)
+    mask = draws.first_of_each(ratings.start, order, size)
+    return mask, kernels.count_tied(ratings.start, frozen(order), key, frozen(size))
 
 
 def hint_share(rated: I64) -> str:

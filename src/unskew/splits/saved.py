@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import os
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import fields, replace
 from pathlib import Path
 from typing import Any
@@ -16,7 +16,7 @@ import polars as pl
 from unskew.arrays import Mask, frozen
 from unskew.checks import checked, choose
 from unskew.data.events import Events, read_events
-from unskew.data.ratings import COUNT, WEIGHT, Ids, Ratings, recoded
+from unskew.data.ratings import COUNT, WEIGHT, Ids, Ratings, under_one_numbering
 from unskew.data.relevance import Relevance
 from unskew.data.steps import Step
 from unskew.engine.files import (
@@ -169,6 +169,7 @@ def _write_splits(
         subfolder = "." if split.label == splitter.title else split.label
         parts = {"train": split.train, "test": split.test, **split.judgments}
         more_files = _further_frames(split)
+        counts = {f"{name}.parquet": frame.height for name, frame in more_files.items()}
         for name, rows in parts.items():
             if not re.fullmatch(r"[\w-]+", name) or name.startswith((KNOWN, LOG, JUDGED)):
                 raise DataError(f"{name!r} cannot name a file: rename it, such as valid")
@@ -177,18 +178,26 @@ def _write_splits(
             write(frame, subfolder, name)
         facts = dict(split.facts)
         if liked is not None:
-            facts |= _count_liked(parts, liked)
+            rule = Relevance(liked=liked)
+            for name, rows in parts.items():
+                facts[f"{name}_liked"] = int(np.count_nonzero(rule.is_liked(rows.value)))
         entries.append(
             {
                 "label": split.label,
                 "folder": subfolder,
                 "files": {f"{name}.parquet": len(rows) for name, rows in parts.items()},
-                **_further_entry(more_files),
+                **({FURTHER: counts} if counts else {}),
                 "facts": facts,
                 "audit": {key: finite(fact) for key, fact in count_parts(split).describe().items()},
             }
         )
     settings = splitter.describe()
+    first, *others = (entry["facts"] for entry in entries)
+    common = {
+        key: fact
+        for key, fact in first.items()
+        if all(key in facts and facts[key] == fact for facts in others)
+    }
     card = {
         "format": FORMAT,
         "protocol": settings.pop("protocol"),
@@ -197,12 +206,12 @@ def _write_splits(
         "liked": liked,
         "data": _data_of(ratings),
         **more,
-        **_common([entry["facts"] for entry in entries]),
+        **common,
         "splits": entries,
         "digests": digests,
         "versions": versions(),
     }
-    _write_card(card, folder)
+    (folder / CARD).write_bytes(sealed(card))
     return card
 
 
@@ -230,8 +239,8 @@ def _loaded(path: Path, card: Mapping[str, Any]) -> Iterator[Split]:
         # What was done before the split is known to all parts, as it was when they were made.
         parts = [replace(_read(inner_path(folder, file)), steps=steps) for file in files]
         logs = [_read_log(inner_path(folder, file), parts[0].implicit) for file in log_files]
-        parts, logs = _under_one_numbering(parts, logs)
-        sets = dict(zip((Path(file).stem for file in files), parts, strict=True))
+        names = [Path(file).stem for file in (*files, *log_files)]
+        sets = dict(zip(names, under_one_numbering(*parts, *logs), strict=True))
         train, test = sets.pop("train"), sets.pop("test")
         judged = None
         if f"{JUDGED}.parquet" in further:
@@ -242,18 +251,16 @@ def _loaded(path: Path, card: Mapping[str, Any]) -> Iterator[Split]:
             entry["label"],
             entry["facts"],
             design,
-            {name: part for name, part in sets.items() if not name.startswith(KNOWN)},
+            {name: part for name, part in sets.items() if not name.startswith((KNOWN, LOG))},
             judged,
-            {
-                name.removeprefix(KNOWN): part
-                for name, part in sets.items()
-                if name.startswith(KNOWN)
-            },
-            {
-                Path(file).stem.removeprefix(LOG): log
-                for file, log in zip(log_files, logs, strict=True)
-            },
+            _of_kind(sets, KNOWN),
+            _of_kind(sets, LOG),
         )
+
+
+def _of_kind(sets: Mapping[str, Any], kind: str) -> dict[str, Any]:
+    """Return the parts whose names begin so, by what comes after."""
+    return {name.removeprefix(kind): part for name, part in sets.items() if name.startswith(kind)}
 
 
 def _further_frames(split: Split) -> dict[str, pl.DataFrame]:
@@ -266,17 +273,16 @@ def _further_frames(split: Split) -> dict[str, pl.DataFrame]:
     return frames
 
 
-def _further_entry(frames: Mapping[str, pl.DataFrame]) -> dict[str, Any]:
-    counts = {f"{name}.parquet": frame.height for name, frame in frames.items()}
-    return {FURTHER: counts} if counts else {}
+def _read_part(path: Path) -> pl.DataFrame:
+    try:
+        return pl.read_parquet(local_path(path), glob=False)
+    except (OSError, pl.exceptions.PolarsError) as problem:
+        raise DataError(f"{path}: not a part of a split ({problem})") from None
 
 
 def _read_log(path: Path, implicit: bool) -> Events:
     """Read an event log again, every further column as a tag."""
-    try:
-        frame = pl.read_parquet(local_path(path), glob=False)
-    except (OSError, pl.exceptions.PolarsError) as problem:
-        raise DataError(f"{path}: not a part of a split ({problem})") from None
+    frame = _read_part(path)
     tags = [name for name in frame.columns if name not in ("user", "item", "value", "time")]
     feedback = "implicit" if implicit else "explicit"
     return read_events(frame, rating="value", tags=tags, feedback=feedback)
@@ -290,28 +296,6 @@ def _read_judged(path: Path, users: Ids) -> Mask:
     judged = np.zeros(len(users), np.bool_)
     judged[codes[codes >= 0]] = True
     return frozen(judged)
-
-
-def _under_one_numbering(
-    ratings: Sequence[Ratings], logs: Sequence[Events]
-) -> tuple[list[Ratings], list[Events]]:
-    """Return ratings and event logs under common ids."""
-    parts: list[Ratings | Events] = [*ratings, *logs]
-    users, user_tables = Ids.union(*(part.users for part in parts))
-    items, item_tables = Ids.union(*(part.items for part in parts))
-    tables = list(zip(user_tables, item_tables, strict=True))
-    return [
-        rating.recode(users, u, items, i) for rating, (u, i) in zip(ratings, tables, strict=False)
-    ], [
-        replace(
-            log,
-            users=users,
-            items=items,
-            user=frozen(recoded(log.user, u)),
-            item=frozen(recoded(log.item, i)),
-        )
-        for log, (u, i) in zip(logs, tables[len(ratings) :], strict=True)
-    ]
 
 
 def read_card(path: str | os.PathLike[str]) -> dict[str, Any]:
@@ -392,7 +376,7 @@ def save_intervened(
     }
     with replacing_folder(path) as part:
         write_table(frame, part / "test.parquet", "parquet")
-        _write_card(card, part)
+        (part / CARD).write_bytes(sealed(card))
         _clear(path)  # now that everything is written
     return card
 
@@ -432,10 +416,10 @@ def _clear(folder: Path) -> None:
 
 def _read(path: Path) -> Ratings:
     """Read a part again, every further column as a tag."""
+    columns = {column.name: column for column in _read_part(path)}
     try:
-        columns = {column.name: column for column in pl.read_parquet(local_path(path), glob=False)}
         user, item = columns.pop("user"), columns.pop("item")
-    except (OSError, KeyError, pl.exceptions.PolarsError) as problem:
+    except KeyError as problem:
         raise DataError(f"{path}: not a part of a split ({problem})") from None
     time = columns.pop("time", None)
     values = {name: columns.pop(name) for name in ("rating", COUNT, WEIGHT) if name in columns}
@@ -444,32 +428,13 @@ def _read(path: Path) -> Ratings:
     return replace(read, implicit="rating" not in values)
 
 
-def _write_card(card: Mapping[str, Any], folder: Path) -> None:
-    (folder / CARD).write_bytes(sealed(dict(card)))
-
-
 def _data_of(data: Ratings | Events) -> dict[str, Any]:
     """Return what tells these ratings from others."""
+    sizes = {"ratings": len(data), "users": len(data.users), "items": len(data.items)}
     if isinstance(data, Events):
-        return {
-            "events": len(data),
-            "fingerprint": data.fingerprint,
-            "notes": list(data.notes),
-            **_steps(data),
-        }
-    return {
-        "ratings": len(data),
-        "users": len(data.users),
-        "items": len(data.items),
-        "fingerprint": data.fingerprint,
-        "notes": list(data.notes),
-        **_steps(data),
-    }
-
-
-def _steps(data: Ratings | Events) -> dict[str, Any]:
-    """Return what was done to data before they came here, where anything was."""
-    return {"steps": [step.describe() for step in data.steps]} if data.steps else {}
+        sizes = {"events": len(data)}
+    steps = {"steps": [step.describe() for step in data.steps]} if data.steps else {}
+    return {**sizes, "fingerprint": data.fingerprint, "notes": list(data.notes), **steps}
 
 
 def _check_same(what: str, expected: str, fingerprint: str) -> None:
@@ -478,21 +443,3 @@ def _check_same(what: str, expected: str, fingerprint: str) -> None:
             f"{what} are not those of the card (fingerprint {fingerprint}, the card says "
             f"{expected})"
         )
-
-
-def _common(facts: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
-    """Return the facts that all splits share."""
-    first, *others = facts
-    return {
-        key: value
-        for key, value in first.items()
-        if all(key in entry and entry[key] == value for entry in others)
-    }
-
-
-def _count_liked(parts: Mapping[str, Ratings], liked: float) -> dict[str, int]:
-    rule = Relevance(liked=liked)
-    return {
-        f"{name}_liked": int(np.count_nonzero(rule.is_liked(rows.value)))
-        for name, rows in parts.items()
-    }

@@ -361,7 +361,10 @@ def _lay(
     if n is not None:
         queries, available = _with_enough(targets, n, queries, available, tests, facts)
     if not queries.user.size:
-        raise _no_list(targets, relevance, facts)
+        why = f"no test rating among the candidates is liked ({relevance})"
+        if facts.get("skipped_lists"):
+            why = f"every list has fewer than {n} candidates; lower others or shorten"
+        raise DataError(f"{targets!r} asks for no list: {why}")
     size = available.copy() if n is None else np.minimum(available, n)
     size += 1 if targets.relevant == "one" else _fixed_sizes(queries, pool, barred, tests, fixed)
     facts |= {"lists": int(queries.user.size), "least": int(size.min()), "most": int(size.max())}
@@ -403,19 +406,10 @@ def _free(
     """Count the others that each list could have."""
     from unskew.targets import kernels
 
-    available = np.empty(queries.user.size, np.int64)
+    user, stratum, available = queries.user, queries.stratum, np.empty(queries.user.size, np.int64)
+    rows = (train.start, train.item, tests.start, tests.item, fixed)
     kernels.count_others(
-        user=queries.user,
-        stratum=queries.stratum,
-        cand_start=pool.cand_start,
-        item_stratum=pool.stratum,
-        weight=frozen(weight),
-        train_start=train.start,
-        train_item=train.item,
-        test_start=tests.start,
-        test_item=tests.item,
-        fixed=fixed,
-        count=available,
+        user, stratum, pool.cand_start, pool.stratum, frozen(weight), *rows, available
     )
     return frozen(available)
 
@@ -425,17 +419,8 @@ def _fixed_sizes(queries: _Asked, pool: Pool, train: Ratings, tests: Ratings, fi
     from unskew.targets import kernels
 
     sizes = np.empty(queries.user.size, np.int64)
-    kernels.fixed_sizes(
-        user=queries.user,
-        stratum=queries.stratum,
-        item_stratum=pool.stratum,
-        train_start=train.start,
-        train_item=train.item,
-        test_start=tests.start,
-        test_item=tests.item,
-        fixed=fixed,
-        size=sizes,
-    )
+    rows = kernels.Barred(train.start, train.item, tests.start, tests.item, fixed)
+    kernels.fixed_sizes(queries.user, queries.stratum, pool.stratum, rows, sizes)
     return sizes
 
 
@@ -446,19 +431,17 @@ def _with_enough(
     short = available < n
     facts["short_lists"] = int(np.count_nonzero(short))
     if facts["short_lists"] and targets.shortage == "error":
-        raise _too_few(n, available, queries.user, tests)
+        row = int(np.argmin(available))
+        user, fewest = tests.users.values[int(queries.user[row])], int(available[row])
+        raise DataError(
+            f"others={n}: {facts['short_lists']:,} of {available.size:,} lists have fewer "
+            f"candidates; one of user {user!r} has the fewest, {fewest:,}; ask for at most "
+            f"{fewest:,}, or use shortage='shorten' or 'skip'"
+        )
     if targets.shortage == "skip":
         facts["skipped_lists"] = facts["short_lists"]
         queries, available = queries.take(~short), frozen(available[~short])
     return queries, available
-
-
-def _no_list(targets: Targets, relevance: Relevance, facts: Mapping[str, Any]) -> DataError:
-    if facts.get("skipped_lists"):
-        why = f"every list has fewer than {targets.others} candidates; lower others or shorten"
-    else:
-        why = f"no test rating among the candidates is liked ({relevance})"
-    return DataError(f"{targets!r} asks for no list: {why}")
 
 
 def _strata(targets: Targets, split: Split, relevance: Relevance) -> Strata | None:
@@ -558,16 +541,6 @@ def _weights(weight: I64, pool: Pool, n: int | None) -> tuple[I64, I64]:
     parts = [np.sort(weights[start[s] : start[s + 1]])[::-1] for s in range(m)]
     heaviest = np.array([int(part[:n].sum()) for part in parts])
     return frozen(np.append(0, np.cumsum(weights))), frozen(heaviest)
-
-
-def _too_few(n: int, available: I64, user: I32, tests: Ratings) -> DataError:
-    row = int(np.argmin(available))
-    return DataError(
-        f"others={n}: {np.count_nonzero(available < n):,} of {available.size:,} lists have fewer "
-        f"candidates; one of user {tests.users.values[int(user[row])]!r} has the fewest, "
-        f"{int(available[row]):,}; ask for at most {int(available[row]):,}, or use "
-        "shortage='shorten' or 'skip'"
-    )
 
 
 def _remarks(targets: Targets, facts: Mapping[str, Any]) -> tuple[str, ...]:

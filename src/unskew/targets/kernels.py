@@ -7,6 +7,8 @@ being fixed for that user. Candidates stand stratum by stratum in `cand`, ascend
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import numpy as np
 
 from unskew.arrays import F64, I32, I64, U8
@@ -19,22 +21,40 @@ HEADS = 128
 """Groups by which drawn items are put nearly in order before they are sorted."""
 
 
+class Barred(NamedTuple):
+    """The rows that bar items: training rows, and those test rows that are fixed in the lists."""
+
+    train_start: I64
+    train_item: I32
+    test_start: I64
+    test_item: I32
+    fixed: U8
+
+
+class Candidates(NamedTuple):
+    """The candidates of one stratum after the other, and each item's stratum (-1: no candidate)."""
+
+    item: I32
+    start: I64
+    stratum: I32
+
+
+class DrawWeights(NamedTuple):
+    """Of each item, summed over the candidates, and of each stratum's n heaviest; may be empty."""
+
+    weight: I64
+    cumulative: I64
+    heaviest: I64
+
+
 @kernel
-def bar(
-    user: int,
-    train_start: I64,
-    train_item: I32,
-    test_start: I64,
-    test_item: I32,
-    fixed: U8,
-    barred: I32,
-) -> None:
+def bar(user: int, rows: Barred, barred: I32) -> None:
     """Mark what no other of this user can be: training items, and test items that are fixed."""
-    for j in range(train_start[user], train_start[user + 1]):
-        barred[train_item[j]] = user
-    for j in range(test_start[user], test_start[user + 1]):
-        if fixed[j]:
-            barred[test_item[j]] = user
+    for j in range(rows.train_start[user], rows.train_start[user + 1]):
+        barred[rows.train_item[j]] = user
+    for j in range(rows.test_start[user], rows.test_start[user + 1]):
+        if rows.fixed[j]:
+            barred[rows.test_item[j]] = user
 
 
 @plain_kernel
@@ -160,28 +180,18 @@ def draw_others(
 
 
 @kernel
-def free_weight(
-    u: int,
-    cand_start: I64,
-    cumulative: I64,
-    item_stratum: I32,
-    weight: I64,
-    train_start: I64,
-    train_item: I32,
-    test_start: I64,
-    test_item: I32,
-    fixed: U8,
-    loose: I64,
-) -> None:
+def free_weight(u: int, pool: Candidates, of: DrawWeights, rows: Barred, loose: I64) -> None:
     """Write at least how much weight each stratum keeps when what is barred for a user is taken."""
     for s in range(loose.size):
-        loose[s] = cumulative[cand_start[s + 1]] - cumulative[cand_start[s]]
-    for j in range(train_start[u], train_start[u + 1]):
-        if item_stratum[train_item[j]] >= 0:
-            loose[item_stratum[train_item[j]]] -= weight[train_item[j]]
-    for j in range(test_start[u], test_start[u + 1]):
-        if fixed[j] and item_stratum[test_item[j]] >= 0:
-            loose[item_stratum[test_item[j]]] -= weight[test_item[j]]
+        loose[s] = of.cumulative[pool.start[s + 1]] - of.cumulative[pool.start[s]]
+    for j in range(rows.train_start[u], rows.train_start[u + 1]):
+        i = rows.train_item[j]
+        if pool.stratum[i] >= 0:
+            loose[pool.stratum[i]] -= of.weight[i]
+    for j in range(rows.test_start[u], rows.test_start[u + 1]):
+        i = rows.test_item[j]
+        if rows.fixed[j] and pool.stratum[i] >= 0:
+            loose[pool.stratum[i]] -= of.weight[i]
 
 
 @kernel
@@ -195,24 +205,16 @@ def draw_lists(
     available: I64,
     key: np.uint64,
     fresh: bool,
-    cand: I32,
-    cand_start: I64,
-    item_stratum: I32,
-    cumulative: I64,
-    weight: I64,
-    heaviest: I64,
-    train_start: I64,
-    train_item: I32,
-    test_start: I64,
-    test_item: I32,
-    fixed: U8,
+    pool: Candidates,
+    weights: DrawWeights,
+    rows: Barred,
     start: I64,
     item: I32,
 ) -> None:
-    """Write the targets of lists lo..hi, ascending in each, where `start` says. n < 0: all.
-
-    `heaviest` is, for each stratum, what its n heaviest candidates weigh together.
-    """
+    """Write the targets of lists lo..hi, ascending in each, where `start` says. n < 0: all."""
+    cand, cand_start, item_stratum = pool
+    weight, cumulative, heaviest = weights
+    train_start, train_item, test_start, test_item, fixed = rows
     items = item_stratum.size
     barred = np.full(items, -1, np.int32)
     taken = np.full(items, -1, np.int64)
@@ -225,21 +227,9 @@ def draw_lists(
         u = user[row]
         if u != last:
             last = u
-            bar(u, train_start, train_item, test_start, test_item, fixed, barred)
+            bar(u, rows, barred)
             if weight.size:
-                free_weight(
-                    u,
-                    cand_start,
-                    cumulative,
-                    item_stratum,
-                    weight,
-                    train_start,
-                    train_item,
-                    test_start,
-                    test_item,
-                    fixed,
-                    loose,
-                )
+                free_weight(u, pool, weights, rows, loose)
         s = max(stratum[row], 0)
         low, high = cand_start[s], cand_start[s + 1]
         number = available[row] if n < 0 else min(n, available[row])
@@ -340,18 +330,9 @@ def in_sorted(item: I32, low: int, high: int, number: int) -> bool:
 
 
 @kernel
-def fixed_sizes(
-    user: I32,
-    stratum: I32,
-    item_stratum: I32,
-    train_start: I64,
-    train_item: I32,
-    test_start: I64,
-    test_item: I32,
-    fixed: U8,
-    size: I64,
-) -> None:
+def fixed_sizes(user: I32, stratum: I32, item_stratum: I32, rows: Barred, size: I64) -> None:
     """Count the fixed items of each list that asks for all of them."""
+    train_start, train_item, test_start, test_item, fixed = rows
     for row in range(user.size):
         u = user[row]
         s = max(stratum[row], 0)

@@ -279,7 +279,8 @@ class DrawnTargets:
         """Draw the targets of lists lo..hi."""
         from unskew.targets import kernels
 
-        item = np.empty(int(start[-1]), np.int32)
+        item, pool = np.empty(int(start[-1]), np.int32), self.pool
+        barred, tests = lists.barred, lists.tests
         kernels.draw_lists(
             user=lists.user,
             anchor=lists.anchor,
@@ -290,17 +291,9 @@ class DrawnTargets:
             available=self.available,
             key=np.uint64(self.key),
             fresh=self.fresh,
-            cand=self.pool.cand,
-            cand_start=self.pool.cand_start,
-            item_stratum=self.pool.stratum,
-            cumulative=self.cumulative,
-            weight=self.weight,
-            heaviest=self.heaviest,
-            train_start=lists.barred.start,
-            train_item=lists.barred.item,
-            test_start=lists.tests.start,
-            test_item=lists.tests.item,
-            fixed=self.fixed,
+            pool=kernels.Candidates(pool.cand, pool.cand_start, pool.stratum),
+            weights=kernels.DrawWeights(self.weight, self.cumulative, self.heaviest),
+            rows=kernels.Barred(barred.start, barred.item, tests.start, tests.item, self.fixed),
             start=frozen(start),
             item=item,
         )

@@ -221,14 +221,11 @@ def _codes(frame: pl.DataFrame, name: str, ids: Ids) -> I32:
 
 def _check(lists: Ids, code: I32, user: I32, item: I32, owner: I32) -> None:
     """Refuse lists of two users, items that stand twice, and lists in no order of users."""
-    mixed = user != owner[code]
-    if mixed.any():
-        name = lists.values[int(code[int(np.argmax(mixed))])]
-        raise DataError(f"targets: list {name!r} belongs to two users")
-    twice = (np.diff(code) == 0) & (np.diff(item) == 0)
-    if twice.any():
-        name = lists.values[int(code[int(np.argmax(twice))])]
-        raise DataError(f"targets: list {name!r} holds an item twice")
+    mixed, twice = user != owner[code], (np.diff(code) == 0) & (np.diff(item) == 0)
+    for bad, problem in ((mixed, "belongs to two users"), (twice, "holds an item twice")):
+        if bad.any():
+            name = lists.values[int(code[int(np.argmax(bad))])]
+            raise DataError(f"targets: list {name!r} {problem}")
     if (np.diff(owner) < 0).any():
         name = lists.values[int(np.argmax(np.diff(owner) < 0)) + 1]
         raise DataError(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
@@ -12,7 +12,7 @@ import polars as pl
 from unskew.arrays import F64, I32, I64, Mask, frozen
 from unskew.data.events import Events, read_events
 from unskew.data.groups import grouped_order
-from unskew.data.ratings import Ids, Ratings, recoded
+from unskew.data.ratings import Ids, Ratings, under_one_numbering
 from unskew.errors import DataError, SettingError
 from unskew.splits.split import Split
 from unskew.splits.time.time_parts import SESSION, TARGET
@@ -52,7 +52,7 @@ def event_parts(train: object, test: object) -> EventParts:
         raise SettingError("give the test events too: next_items(train, test), or a split")
     first, second = (_as_events(source) for source in (train, test))
     if not (first.users.equals(second.users) and first.items.equals(second.items)):
-        first, second = _under_one_numbering(first, second)
+        first, second = under_one_numbering(first, second)
     target = np.ones(len(second), np.bool_)
     return EventParts(first, second, target, first.to_ratings("count"))
 
@@ -61,8 +61,8 @@ def _of_split(split: Split) -> EventParts:
     """Return the events of a split: its logs, where it has some, else its ratings."""
     if not split.logs:
         _check_times(split.train, split.test)
-    train = split.logs["train"] if split.logs else read_events(split.train)
-    test = split.logs["test"] if split.logs else read_events(split.test)
+    logs = split.logs or {"train": read_events(split.train), "test": read_events(split.test)}
+    train, test = logs["train"], logs["test"]
     target = np.ones(len(test), np.bool_)
     if TARGET in test.tags:
         target = test.tags[TARGET].to_numpy().astype(np.bool_)
@@ -70,21 +70,6 @@ def _of_split(split: Split) -> EventParts:
         target &= split.judged[test.user]
     named = SESSION if SESSION in train.tags and SESSION in test.tags else None
     return EventParts(train, test, target, split.train, split.known.get("test"), named)
-
-
-def _under_one_numbering(*parts: Events) -> list[Events]:
-    users, user_tables = Ids.union(*(part.users for part in parts))
-    items, item_tables = Ids.union(*(part.items for part in parts))
-    return [
-        replace(
-            part,
-            users=users,
-            items=items,
-            user=frozen(recoded(part.user, user_table)),
-            item=frozen(recoded(part.item, item_table)),
-        )
-        for part, user_table, item_table in zip(parts, user_tables, item_tables, strict=True)
-    ]
 
 
 def _check_times(*parts: Ratings) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import NamedTuple, Protocol
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
@@ -15,6 +15,9 @@ from unskew.engine.rng import key_of
 from unskew.engine.threads import map_blocks
 from unskew.errors import SettingError
 from unskew.worlds.tastes import Odds, Stars, uniform
+
+if TYPE_CHECKING:
+    from unskew.worlds.kernels import Discovery
 
 # Bins of the logarithm of a pair's weight: 0.6 % wide, over a range of e^24.
 _BINS = 4096
@@ -42,21 +45,19 @@ class Reach:
         """Return the name under which a round draws."""
         return f"world/observed/{number}"
 
-    def arguments(self) -> tuple[F64, F64, I32, I32, F64, F64, U64, float, float]:
+    def discovery(self) -> Discovery:
         """Return all as kernels take it."""
+        from unskew.worlds import kernels
+
         numbers = [key_of(self.seed, self.stage(number)) for number in range(self.beta.size)]
-        keys = np.array(numbers, np.uint64)
-        arrays = (
-            self.activity,
-            self.weight,
-            self.user_group,
-            self.item_group,
-            self.group,
-            self.beta,
-            keys,
+        names = ("activity", "weight", "user_group", "item_group", "group", "beta")
+        arrays: dict[str, Any] = {name: frozen(getattr(self, name)) for name in names}
+        return kernels.Discovery(
+            **arrays,
+            keys=frozen(np.array(numbers, np.uint64)),
+            if_liked=float(self.if_liked),
+            if_not=float(self.if_not),
         )
-        a, w, u, i, g, b, k = (frozen(array) for array in arrays)
-        return a, w, u, i, g, b, k, float(self.if_liked), float(self.if_not)
 
     def tile(self, users: I32, liked: Mask) -> F64:
         """Return p(observed) of all pairs of some users, given what they like."""
@@ -108,31 +109,6 @@ class Weighed(NamedTuple):
         return float(np.minimum(beta * self.weighted, self.decided).sum())
 
 
-class WorldTruth(Protocol):
-    """What a world needs to know about who likes what."""
-
-    def values(self, users: I32) -> F64:
-        """Return the ratings of all pairs of some users, NaN where not known."""
-
-    def chances(self, users: I32) -> F64:
-        """Return the chance that each is liked, before the coin."""
-
-    def values_of(self, user: I32, item: I32) -> F64:
-        """Return the ratings of some pairs."""
-
-    def item_chance(self, blocks: Sequence[I32]) -> F64:
-        """Return each item's mean chance to be liked."""
-
-    def observe(self, blocks: Sequence[I32], reach: Reach) -> Drawn:
-        """Draw which pairs are rated."""
-
-    def weigh(self, blocks: Sequence[I32], reach: Reach, next_weight: F64) -> Weighed:
-        """Sum what a further round with these item weights would reach."""
-
-    def sample(self, blocks: Sequence[I32], share: float, seed: int, stage: str) -> Drawn:
-        """Draw every known pair with the same probability."""
-
-
 class Drawn(NamedTuple):
     """Pairs drawn, by user and item."""
 
@@ -146,59 +122,65 @@ class Simulated:
     """Ratings of every pair, by coins and priors."""
 
     def __init__(self, odds: Odds, stars: Stars, seed: int) -> None:
+        from unskew.worlds import kernels
+
         users, items = odds.user.size, odds.item.size
         factors = len(odds.user_factors)
         P = np.array(odds.user_factors).reshape(factors, users)
         Q = np.array(odds.item_factors).reshape(factors, items)
-        self._odds = (frozen(odds.user), frozen(odds.item), frozen(P), frozen(Q))
+        self._odds = kernels.LogOdds(frozen(odds.user), frozen(odds.item), frozen(P), frozen(Q))
         keys = [key_of(seed, "world/liked"), key_of(seed, "world/value")]
         self._keys: U64 = frozen(np.array(keys, np.uint64))
-        a, b, c, d = stars.ladders()
-        self._ladders = (frozen(a), frozen(b), frozen(c), frozen(d))
+        self._ladders = kernels.Ladders(*map(frozen, stars.ladders()))
         self._size = users * items
 
     def values(self, users: I32) -> F64:
+        """Return the ratings of all pairs of some users, NaN where not known."""
         from unskew.worlds import kernels
 
-        out = np.empty((users.size, self._odds[1].size))
-        kernels.value_tile(frozen(users), *self._odds, self._keys, *self._ladders, out)
+        out = np.empty((users.size, self._odds.item.size))
+        kernels.value_tile(frozen(users), self._odds, self._keys, self._ladders, out)
         return out
 
     def chances(self, users: I32) -> F64:
+        """Return the chance that each is liked, before the coin."""
         from unskew.worlds import kernels
 
-        out = np.empty((users.size, self._odds[1].size))
-        kernels.chance_tile(frozen(users), *self._odds, out)
+        out = np.empty((users.size, self._odds.item.size))
+        kernels.chance_tile(frozen(users), self._odds, out)
         return out
 
     def values_of(self, user: I32, item: I32) -> F64:
+        """Return the ratings of some pairs."""
         from unskew.worlds import kernels
 
         out = np.empty(user.size)
-        kernels.values_of(frozen(user), frozen(item), *self._odds, self._keys, *self._ladders, out)
+        kernels.values_of(frozen(user), frozen(item), self._odds, self._keys, self._ladders, out)
         return out
 
     def item_chance(self, blocks: Sequence[I32]) -> F64:
+        """Return each item's mean chance to be liked."""
         from unskew.worlds import kernels
 
         def add(users: I32) -> F64:
-            total = np.zeros(self._odds[1].size)
-            kernels.add_chances(frozen(users), *self._odds, total)
+            total = np.zeros(self._odds.item.size)
+            kernels.add_chances(frozen(users), self._odds, total)
             return total
 
-        return _sum(map_blocks(add, blocks, size=self._size)) / self._odds[0].size
+        return _sum(map_blocks(add, blocks, size=self._size)) / self._odds.user.size
 
     def observe(self, blocks: Sequence[I32], reach: Reach) -> Drawn:
+        """Draw which pairs are rated."""
         from unskew.worlds import kernels
 
-        arguments = reach.arguments()
+        discovery = reach.discovery()
 
         def block(users: I32) -> Drawn:
-            capacity = users.size * self._odds[1].size
+            capacity = users.size * self._odds.item.size
             count = np.empty(users.size, np.int32)
             result, in_round = np.empty(capacity, np.int32), np.empty(capacity, np.int8)
             size, clipped = kernels.observe_tile(
-                frozen(users), *arguments, *self._odds, self._keys[0], count, result, in_round
+                frozen(users), discovery, self._odds, self._keys[0], count, result, in_round
             )
             user = np.repeat(users, count)
             return Drawn(user, result[:size].copy(), in_round[:size].copy(), clipped)
@@ -206,44 +188,31 @@ class Simulated:
         return _joined(map_blocks(block, blocks, size=self._size))
 
     def weigh(self, blocks: Sequence[I32], reach: Reach, next_weight: F64) -> Weighed:
+        """Sum what a further round with these item weights would reach."""
         from unskew.worlds import kernels
 
-        activity, weight, user_group, item_group, group, beta, keys, *_ = reach.arguments()
-        weights = frozen(np.vstack([weight, next_weight]))
+        discovery = reach.discovery()
+        discovery = discovery._replace(weight=frozen(np.vstack([reach.weight, next_weight])))
         with np.errstate(divide="ignore"):
-            logs = (frozen(np.log(activity)), frozen(np.log(next_weight)), frozen(np.log(group)))
-        top = _top(*logs)
+            a, w, g = (np.log(part) for part in (reach.activity, next_weight, reach.group))
+        logs, top = (frozen(a), frozen(w), frozen(g)), _top(a, w, g)
 
         def block(users: I32) -> tuple[F64, F64]:
             decided, weighted = np.zeros(_BINS), np.zeros(_BINS)
             kernels.weigh_tile(
-                frozen(users),
-                activity,
-                weights,
-                user_group,
-                item_group,
-                group,
-                beta,
-                keys,
-                float(reach.if_liked),
-                float(reach.if_not),
-                *self._odds,
-                self._keys[0],
-                *logs,
-                top,
-                _BINS / _RANGE,
-                decided,
-                weighted,
-            )
+                frozen(users), discovery, self._odds, self._keys[0],
+                logs, top, _BINS / _RANGE, decided, weighted,
+            )  # fmt: skip
             return decided, weighted
 
         parts = map_blocks(block, blocks, size=self._size)
         return Weighed(_sum([a for a, _ in parts]), _sum([b for _, b in parts]), top)
 
     def sample(self, blocks: Sequence[I32], share: float, seed: int, stage: str) -> Drawn:
+        """Draw every known pair with the same probability."""
         from unskew.worlds import kernels
 
-        items, key = self._odds[1].size, np.uint64(key_of(seed, stage))
+        items, key = self._odds.item.size, np.uint64(key_of(seed, stage))
 
         def block(users: I32) -> Drawn:
             count = np.empty(users.size, np.int32)
@@ -279,21 +248,18 @@ class Known:
         index = np.minimum(np.searchsorted(mine, keys), max(mine.size - 1, 0))
         return np.where(mine[index] == keys, self._ratings.value[index], np.nan)
 
-    def item_chance(self, blocks: Sequence[I32]) -> F64:
-        del blocks
+    def item_chance(self, _blocks: Sequence[I32]) -> F64:
         items = len(self._ratings.items)
         liked = self._ratings.value >= self._liked
         counts = np.bincount(self._ratings.item, minlength=items)
         return np.bincount(self._ratings.item, liked, items) / np.maximum(counts, 1)
 
-    def observe(self, blocks: Sequence[I32], reach: Reach) -> Drawn:
-        del blocks
+    def observe(self, _blocks: Sequence[I32], reach: Reach) -> Drawn:
         in_round, clipped = self._rounds(reach)
         rows = in_round >= 0
         return Drawn(self._ratings.user[rows], self._ratings.item[rows], in_round[rows], clipped)
 
-    def weigh(self, blocks: Sequence[I32], reach: Reach, next_weight: F64) -> Weighed:
-        del blocks
+    def weigh(self, _blocks: Sequence[I32], reach: Reach, next_weight: F64) -> Weighed:
         with np.errstate(divide="ignore"):
             logs = np.log(reach.activity), np.log(next_weight), np.log(reach.group)
         top = _top(*logs)
@@ -307,8 +273,7 @@ class Known:
         weighted: F64 = np.bincount(bin_, s * decision, _BINS).astype(np.float64)
         return Weighed(decided, weighted, top)
 
-    def sample(self, blocks: Sequence[I32], share: float, seed: int, stage: str) -> Drawn:
-        del blocks
+    def sample(self, _blocks: Sequence[I32], share: float, seed: int, stage: str) -> Drawn:
         user, item = self._ratings.user, self._ratings.item
         rows = uniform(seed, stage, user, item) < share
         return Drawn(user[rows], item[rows], np.zeros(int(rows.sum()), np.int8), 0)
@@ -331,6 +296,10 @@ class Known:
             rated = coin < np.minimum(discovery, 1.0) * decision
             in_round[rated & (in_round < 0)] = number
         return in_round, clipped
+
+
+WorldTruth = Simulated | Known
+"""What a world needs to know about who likes what."""
 
 
 def _top(activity: F64, weight: F64, group: F64) -> float:

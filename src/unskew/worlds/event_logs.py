@@ -68,6 +68,17 @@ KINDS: dict[str, LogKind] = {
 """Every kind of clean log, by name."""
 
 
+@dataclass(frozen=True)
+class _LogShape:
+    """What a log is drawn by: its kind, how many users and items there are, how long it lasts."""
+
+    kind: LogKind
+    users: int
+    items: int
+    span: int
+    """Microseconds."""
+
+
 @checked
 def event_log(
     kind: str = "stationary",
@@ -107,20 +118,19 @@ def event_log(
     nature = KINDS[choose("kind", kind, KINDS)]
     size = as_count("users", users, 2), as_count("items", items, 2)
     number = as_count("events", events, 2)
-    span = round(as_number("days", days, 1.0, 36_500.0) * DAY)
-    user, time = _moments(nature, size[0], number, span, generator(seed, "event-log", kind, "when"))
-    item = _items(nature, user, time, size, span, generator(seed, "event-log", kind, "what"))
+    shape = _LogShape(nature, *size, round(as_number("days", days, 1.0, 36_500.0) * DAY))
+    when, what, series, values = (
+        generator(seed, "event-log", kind, stage) for stage in ("when", "what", "series", "value")
+    )
+    user, time = _moments(shape, number, when)
+    item = _items(shape, user, time, what)
     if nature.series:
-        user, item, time = _with_series(
-            nature, user, item, time, size, span, generator(seed, "event-log", kind, "series")
-        )
+        user, item, time = _with_series(shape, user, item, time, series)
     stamp = (START + time) // nature.unit * nature.unit
     if not nature.repeats:
         first = _first_of_pairs(user, item, stamp)
         user, item, stamp = user[first], item[first], stamp[first]
-    value = _values(
-        nature, user, item, stamp - START, size, span, generator(seed, "event-log", kind, "value")
-    )
+    value = _values(shape, user, item, stamp - START, values)
     return read_events(
         {
             "user": pl.Series(user),
@@ -132,10 +142,9 @@ def event_log(
     )
 
 
-def _moments(
-    nature: LogKind, users: int, events: int, span: int, rng: np.random.Generator
-) -> tuple[I32, I64]:
+def _moments(shape: _LogShape, events: int, rng: np.random.Generator) -> tuple[I32, I64]:
     """Draw the user and the time of each event, by user and then by time."""
+    nature, users, span = shape.kind, shape.users, shape.span
     arrival, leaving = _stays(nature, users, span, rng)
     activity = np.exp(rng.normal(0.0, 0.9, users)) * (leaving - arrival) / span
     number = rng.multinomial(events, activity / activity.sum())
@@ -193,23 +202,16 @@ def _busy_hours(nature: LogKind, span: int) -> tuple[F64, F64]:
     return edges, before / before[-1]
 
 
-def _items(
-    nature: LogKind,
-    user: I32,
-    time: I64,
-    size: tuple[int, int],
-    span: int,
-    rng: np.random.Generator,
-) -> I32:
+def _items(shape: _LogShape, user: I32, time: I64, rng: np.random.Generator) -> I32:
     """Draw the item of each event from what is popular in its period and in its user's taste."""
-    users, items = size
+    nature, users, items = shape.kind, shape.users, shape.items
     groups = int(rng.integers(2, 7))
     taste, group = rng.integers(0, groups, users), rng.integers(0, groups, items)
     level = -rng.uniform(0.6, 1.1) * np.log1p(rng.permutation(items))
     birth = np.where(rng.random(items) < nature.arrivals, rng.random(items) * 0.98, 0.0)
     steps = rng.normal(0.0, nature.walk / np.sqrt(PERIODS), (PERIODS, items))
     walk = np.cumsum(steps, axis=0)
-    period = np.minimum(time * PERIODS // span, PERIODS - 1)
+    period = np.minimum(time * PERIODS // shape.span, PERIODS - 1)
     cell = period * groups + taste[user]
     order = np.argsort(cell, kind="stable")
     edges = np.searchsorted(cell[order], np.arange(PERIODS * groups + 1))
@@ -246,23 +248,17 @@ def _repeated(nature: LogKind, user: I32, item: I32, rng: np.random.Generator) -
 
 
 def _with_series(
-    nature: LogKind,
-    user: I32,
-    item: I32,
-    time: I64,
-    size: tuple[int, int],
-    span: int,
-    rng: np.random.Generator,
+    shape: _LogShape, user: I32, item: I32, time: I64, rng: np.random.Generator
 ) -> tuple[I32, I32, I64]:
     """Add users' series: 8 to 14 items next to each other, one after the other within days.
 
     A third of these users has nothing else, so that their histories are nearly equal.
     """
-    users, items = size
+    users, items, span = shape.users, shape.items, shape.span
     number = max(items // 60, 1)
     length = rng.integers(8, 15, number)
     begin = rng.integers(0, max(items - 15, 1), number)
-    fans = np.flatnonzero(rng.random(users) < nature.series).astype(np.int32)
+    fans = np.flatnonzero(rng.random(users) < shape.kind.series).astype(np.int32)
     choice = rng.integers(0, number, fans.size)
     only = fans[rng.random(fans.size) < 1 / 3]
     more_user = np.repeat(fans, length[choice])
@@ -288,18 +284,10 @@ def _first_of_pairs(user: I32, item: I32, time: I64) -> I64:
     return np.sort(order[new])
 
 
-def _values(
-    nature: LogKind,
-    user: I32,
-    item: I32,
-    time: I64,
-    size: tuple[int, int],
-    span: int,
-    rng: np.random.Generator,
-) -> F64:
+def _values(shape: _LogShape, user: I32, item: I32, time: I64, rng: np.random.Generator) -> F64:
     """Draw ratings from 1 to 5, or 1 for all."""
-    if not nature.explicit:
+    if not shape.kind.explicit:
         return np.ones(user.size)
-    generous, quality = rng.normal(0.0, 0.4, size[0]), rng.normal(0.0, 0.6, size[1])
-    level = 3.4 + generous[user] + quality[item] + nature.slope * (time / span - 0.5)
+    generous, quality = rng.normal(0.0, 0.4, shape.users), rng.normal(0.0, 0.6, shape.items)
+    level = 3.4 + generous[user] + quality[item] + shape.kind.slope * (time / shape.span - 0.5)
     return np.clip(np.rint(level + rng.normal(0.0, 0.9, user.size)), 1.0, 5.0)

@@ -6,13 +6,45 @@ Whatever is drawn, is drawn for a pair of user and item by counter hash; blocks 
 from __future__ import annotations
 
 import math
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from unskew.arrays import F64, I8, I32, U64
 from unskew.engine.compiled import kernel
 from unskew.engine.rng import first, second
+
+
+class LogOdds(NamedTuple):
+    """Log odds of being liked: of users, of items, and factors whose products are added."""
+
+    user: F64
+    item: F64
+    P: F64
+    Q: F64
+
+
+class Ladders(NamedTuple):
+    """Values and cumulated shares of disliked ratings, then those of liked ones."""
+
+    low: F64
+    low_steps: F64
+    high: F64
+    high_steps: F64
+
+
+class Discovery(NamedTuple):
+    """Who discovers what, round by round, and rates it: see `Reach`."""
+
+    activity: F64
+    weight: F64
+    user_group: I32
+    item_group: I32
+    group: F64
+    beta: F64
+    keys: U64
+    if_liked: float
+    if_not: float
 
 
 @kernel
@@ -28,8 +60,9 @@ def chance_of(odds: float) -> float:
 
 
 @kernel
-def fill_odds(u: int, user: F64, item: F64, P: F64, Q: F64, row: F64) -> None:
+def fill_odds(u: int, odds: LogOdds, row: F64) -> None:
     """Write the log odds that a user likes each item."""
+    user, item, P, Q = odds
     for i in range(item.size):
         row[i] = user[u] + item[i]
     for f in range(P.shape[0]):  # factors outside: the inner loop is a plain vector sum
@@ -39,12 +72,13 @@ def fill_odds(u: int, user: F64, item: F64, P: F64, Q: F64, row: F64) -> None:
 
 
 @kernel
-def odds_of(u: int, i: int, user: F64, item: F64, P: F64, Q: F64) -> float:
+def odds_of(u: int, i: int, odds: LogOdds) -> float:
     """Return the log odds of one pair: the sum in the order of `fill_odds`, so the same bits."""
-    odds: float = user[u] + item[i]
+    user, item, P, Q = odds
+    total: float = user[u] + item[i]
     for f in range(P.shape[0]):
-        odds += P[f, u] * Q[f, i]
-    return odds
+        total += P[f, u] * Q[f, i]
+    return total
 
 
 @kernel
@@ -57,93 +91,57 @@ def rung(draw: float, values: F64, steps: F64) -> float:
 
 
 @kernel
-def chance_tile(users: I32, user: F64, item: F64, P: F64, Q: F64, out: F64) -> None:
+def chance_tile(users: I32, odds: LogOdds, out: F64) -> None:
     """Fill a row per user with the chances that items are liked."""
     for row in range(users.size):
-        fill_odds(users[row], user, item, P, Q, out[row])
-        for i in range(item.size):
+        fill_odds(users[row], odds, out[row])
+        for i in range(out.shape[1]):
             out[row, i] = chance_of(out[row, i])
 
 
 @kernel
-def value_tile(
-    users: I32,
-    user: F64,
-    item: F64,
-    P: F64,
-    Q: F64,
-    keys: U64,
-    low: F64,
-    low_steps: F64,
-    high: F64,
-    high_steps: F64,
-    out: F64,
-) -> None:
+def value_tile(users: I32, odds: LogOdds, keys: U64, stars: Ladders, out: F64) -> None:
     """Fill a row per user with ratings: a coin decides on liked, the prior on the value."""
     for row in range(users.size):
         u = users[row]
-        fill_odds(u, user, item, P, Q, out[row])
+        fill_odds(u, odds, out[row])
         coin, star = first(keys[0], u), first(keys[1], u)
-        for i in range(item.size):
+        for i in range(out.shape[1]):
             draw = unit(second(star, i))
             if unit(second(coin, i)) < chance_of(out[row, i]):
-                out[row, i] = rung(draw, high, high_steps)
+                out[row, i] = rung(draw, stars.high, stars.high_steps)
             else:
-                out[row, i] = rung(draw, low, low_steps)
+                out[row, i] = rung(draw, stars.low, stars.low_steps)
 
 
 @kernel
-def values_of(
-    users: I32,
-    items: I32,
-    user: F64,
-    item: F64,
-    P: F64,
-    Q: F64,
-    keys: U64,
-    low: F64,
-    low_steps: F64,
-    high: F64,
-    high_steps: F64,
-    out: F64,
-) -> None:
+def values_of(users: I32, items: I32, odds: LogOdds, keys: U64, stars: Ladders, out: F64) -> None:
     """Write the ratings of some pairs."""
     for row in range(users.size):
         u, i = users[row], items[row]
         draw = unit(second(first(keys[1], u), i))
-        chance = chance_of(odds_of(u, i, user, item, P, Q))
+        chance = chance_of(odds_of(u, i, odds))
         if unit(second(first(keys[0], u), i)) < chance:
-            out[row] = rung(draw, high, high_steps)
+            out[row] = rung(draw, stars.high, stars.high_steps)
         else:
-            out[row] = rung(draw, low, low_steps)
+            out[row] = rung(draw, stars.low, stars.low_steps)
 
 
 @kernel
-def add_chances(users: I32, user: F64, item: F64, P: F64, Q: F64, total: F64) -> None:
+def add_chances(users: I32, odds: LogOdds, total: F64) -> None:
     """Add up each item's chances over some users."""
-    row = np.empty(item.size)
+    row = np.empty(total.size)
     for n in range(users.size):
-        fill_odds(users[n], user, item, P, Q, row)
-        for i in range(item.size):
+        fill_odds(users[n], odds, row)
+        for i in range(total.size):
             total[i] += chance_of(row[i])
 
 
 @kernel
 def observe_tile(
     users: I32,
-    activity: F64,
-    weight: F64,
-    user_group: I32,
-    item_group: I32,
-    group: F64,
-    beta: F64,
-    round_keys: U64,
-    if_liked: float,
-    if_not: float,
-    user: F64,
-    item: F64,
-    P: F64,
-    Q: F64,
+    discovery: Discovery,
+    odds: LogOdds,
     coin_key: np.uint64,
     count: I32,
     items: I32,
@@ -154,6 +152,7 @@ def observe_tile(
     Writes each user's number of rated items, these items, and in which round each was rated.
     Returns how many there are, and how often a probability of discovery above 1 was cut.
     """
+    activity, weight, user_group, item_group, group, beta, round_keys, if_liked, if_not = discovery
     rounds, highest = beta.size, max(if_liked, if_not)
     states = np.empty(rounds, np.uint64)
     index = clipped = 0
@@ -163,20 +162,20 @@ def observe_tile(
         for r in range(rounds):
             states[r] = first(round_keys[r], u)
         begin = index
-        for i in range(item.size):
+        for i in range(item_group.size):
             reach = activity[u] * group[user_group[u], item_group[i]]
             liked = -1  # not yet looked at: most pairs are never discovered
             for r in range(rounds):
-                discovery = beta[r] * (reach * weight[r, i])
-                if discovery > 1.0:
-                    discovery = 1.0
+                seen = beta[r] * (reach * weight[r, i])
+                if seen > 1.0:
+                    seen = 1.0
                     clipped += 1
                 draw = unit(second(states[r], i))
-                if draw < discovery * highest:
+                if draw < seen * highest:
                     if liked < 0:
-                        chance = chance_of(odds_of(u, i, user, item, P, Q))
+                        chance = chance_of(odds_of(u, i, odds))
                         liked = 1 if unit(second(coin, i)) < chance else 0
-                    if draw < discovery * (if_liked if liked else if_not):
+                    if draw < seen * (if_liked if liked else if_not):
                         items[index] = i
                         in_round[index] = r
                         index += 1
@@ -188,23 +187,10 @@ def observe_tile(
 @kernel
 def weigh_tile(
     users: I32,
-    activity: F64,
-    weight: F64,
-    user_group: I32,
-    item_group: I32,
-    group: F64,
-    beta: F64,
-    round_keys: U64,
-    if_liked: float,
-    if_not: float,
-    user: F64,
-    item: F64,
-    P: F64,
-    Q: F64,
+    discovery: Discovery,
+    odds: LogOdds,
     coin_key: np.uint64,
-    log_activity: F64,
-    log_weight: F64,
-    log_group: F64,
+    logs: tuple[F64, F64, F64],
     top: float,
     per_bin: float,
     decided: F64,
@@ -213,12 +199,15 @@ def weigh_tile(
     """Sum the decision d and s times d over pairs, in bins of the logarithm of their weight s.
 
     For the round after those in `beta`, whose weights stand in the last row of `weight`; pairs
-    that were rated before do not count. From the sums follows how many ratings a scale gives,
-    whatever the scale: one pass over the pairs instead of one for each guess.
+    that were rated before do not count. `logs` are those of activities, of the weights of that
+    round, and of groups. From the sums follows how many ratings a scale gives, whatever the scale:
+    one pass over the pairs instead of one for each guess.
     """
+    activity, weight, user_group, item_group, group, beta, round_keys, if_liked, if_not = discovery
+    log_activity, log_weight, log_group = logs
     before, bins = beta.size, decided.size
     states = np.empty(before, np.uint64)
-    row = np.empty(item.size)
+    row = np.empty(item_group.size)
     needs = if_liked != if_not or before > 0
     for n in range(users.size):
         u = users[n]
@@ -226,8 +215,8 @@ def weigh_tile(
         for r in range(before):
             states[r] = first(round_keys[r], u)
         if needs:
-            fill_odds(u, user, item, P, Q, row)
-        for i in range(item.size):
+            fill_odds(u, odds, row)
+        for i in range(item_group.size):
             reach = activity[u] * group[user_group[u], item_group[i]]
             s = reach * weight[before, i]
             if s <= 0.0:
@@ -237,8 +226,8 @@ def weigh_tile(
                 decision = if_liked
             rated = False
             for r in range(before):
-                discovery = min(beta[r] * (reach * weight[r, i]), 1.0)
-                if unit(second(states[r], i)) < discovery * decision:
+                seen = min(beta[r] * (reach * weight[r, i]), 1.0)
+                if unit(second(states[r], i)) < seen * decision:
                     rated = True
                     break
             if rated:

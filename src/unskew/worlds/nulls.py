@@ -17,6 +17,7 @@ from unskew.data.ratings import Ratings
 from unskew.engine.rng import draw
 from unskew.engine.threads import map_blocks, one_blas_thread
 from unskew.errors import DataError, SettingError
+from unskew.splits.draws import filled
 
 NULLS = {
     "iid": "values drawn independently: nobody has any taste, no item is better",
@@ -28,8 +29,6 @@ DIRECTIONS = 2
 STEPS = 30
 """Of subspace iteration: signs settle long before values do."""
 
-# Rows hashed at a time: their temporaries stay in the cache.
-_ROWS = 1 << 16
 # Pairs drawn at a time.
 _CELLS = 1 << 20
 
@@ -153,14 +152,7 @@ def _means(codes: I32, value: F64, size: int) -> F64:
 
 def _bits(ratings: Ratings, seed: int, stage: str) -> U64:
     """Return 63 random bits for each pair."""
-    bits = np.empty(len(ratings), np.uint64)
-
-    def fill(low: int) -> None:
-        rows = slice(low, low + _ROWS)
-        bits[rows] = draw(seed, stage, ratings.user[rows], ratings.item[rows]) >> np.uint64(1)
-
-    map_blocks(fill, range(0, len(ratings), _ROWS), size=len(ratings))
-    return bits
+    return filled(ratings, np.uint64, seed, stage, lambda bits: bits >> np.uint64(1))
 
 
 def uniform(bits: U64) -> F64:
@@ -208,7 +200,7 @@ def _shuffled(ratings: Ratings, group: I32, groups: int, seed: int, null: str) -
     start = np.zeros(groups + 1, np.int64)
     np.cumsum(np.bincount(group, minlength=groups), out=start[1:])
     rows = grouped_order(frozen(group), start)
-    order, _ = sort_groups(start, frozen(key[rows]), frozen(np.zeros(0, np.int64)))
+    order, _ = sort_groups(start, frozen(key[rows]))
     value = np.empty(len(ratings))
     value[rows] = ratings.value[rows[order]]
     return value

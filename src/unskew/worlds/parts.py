@@ -21,7 +21,6 @@ from unskew.data.summary import gini as gini_of
 from unskew.engine.rng import draw
 from unskew.engine.threads import map_blocks
 from unskew.errors import DataError, SettingError, unknown_name
-from unskew.report.notebook_view import card
 from unskew.worlds._truth import Drawn, Reach, WorldTruth
 from unskew.worlds.observation import (
     Activity,
@@ -75,22 +74,9 @@ PARTS: dict[str, type[Part]] = {
 }
 """Every part that a world can be put together from, by name."""
 
-# Parts that exclude each other, or themselves twice.
-_ONE_OF: tuple[tuple[type[Part], ...], ...] = (
-    (Iid,),
-    (Tastes,),
-    (Quality,),
-    (Generosity,),
-    (Rising,),
-    (Stars,),
-    (PopularityLaw,),
-    (ByItem,),
-    (Activity,),
-    (Clustered,),
-    (WithRelevance, AgainstRelevance),
-    (Ageing, Feedback),
-    (ByRelevance, Always),
-)
+# Parts that exclude each other; all but `Uniform` exclude themselves twice.
+_EXCLUSIVE = ((WithRelevance, AgainstRelevance), (Ageing, Feedback), (ByRelevance, Always))
+_ONE_OF = (*((kind,) for kind in PARTS.values() if kind is not Uniform), *_EXCLUSIVE)
 
 
 def find_part(parts: Sequence[Part], kind: type[P]) -> P | None:
@@ -338,18 +324,3 @@ def gini(counts: NDArray[Any]) -> float:
     """
     value = gini_of(counts)
     return 0.0 if math.isnan(value) else value
-
-
-def of_world(world: Any) -> str:
-    """Return the card of a world; nothing of it is drawn for that."""
-    facts = [
-        ("users", len(world.users)),
-        ("items", len(world.items)),
-        ("expected ratings", world.expected),
-        ("scale", f"{world.scale[0]:g} to {world.scale[1]:g}"),
-        ("liked", f"{world.liked:g} and more"),
-        ("seed", world.seed),
-        ("parts", ", ".join(type(part).__name__ for part in world.parts)),
-    ]
-    hint = ".ratings are what is observed; what every user truly likes is known."
-    return card("World", world.name, facts, hint=hint)

@@ -12,9 +12,9 @@ import polars as pl
 
 from unskew.arrays import I32
 from unskew.checks import choose
-from unskew.data.ratings import Ratings
 from unskew.engine.files import replacing_folder, write_table
 from unskew.errors import SettingError
+from unskew.splits.saved import check_folder
 from unskew.worlds.worlds import MOST_PAIRS, World
 
 FORMATS = ("parquet", "csv")
@@ -66,11 +66,7 @@ def save_world(
     choose("format", format, FORMATS)
     if not 0 <= random <= 1:
         raise SettingError(f"random must be from 0 to 1, got {random!r}")
-    path = Path(folder)
-    if path.exists() and not path.is_dir():
-        raise SettingError(f"{path}: is a file; give a folder")
-    if not force and path.exists() and any(path.iterdir()):
-        raise SettingError(f"{path}: is not empty; give a new folder, or use --force (force=True)")
+    path = check_folder(folder, force)
     pairs = len(world.users) * len(world.items)
     if truth is None and world.known is None and pairs > MOST_PAIRS:
         raise SettingError(
@@ -79,25 +75,22 @@ def save_world(
         )
     observed = world.ratings  # whatever cannot be made, fails before anything is written
     with replacing_folder(path) as part:
-        files = {f"ratings.{format}": _write(observed, part / f"ratings.{format}", format)}
+        files = {}
+
+        def write(name: str, frame: pl.DataFrame) -> None:
+            write_table(frame, part / f"{name}.{format}", format)
+            files[f"{name}.{format}"] = frame.height
+
+        write("ratings", observed.to_polars())
         if random:
-            name = f"random.{format}"
-            files[name] = _write(world.random(random), part / name, format)
+            write("random", world.random(random).to_polars())
         if truth is None or truth:
             for number, users in enumerate(world.blocks(), 1):
-                frame = _pairs(world, users)
-                name = f"truth/{number}.{format}"
-                write_table(frame, part / name, format)
-                files[name] = frame.height
+                write(f"truth/{number}", _pairs(world, users))
         card = {**world.describe(), "random": random, "files": files}
         (part / CARD).write_text(json.dumps(card, indent=1) + "\n", encoding="utf-8")
         _clear(path)  # now that everything is written
     return card
-
-
-def _write(ratings: Ratings, path: Path, kind: str) -> int:
-    write_table(ratings.to_polars(), path, kind)
-    return len(ratings)
 
 
 def _pairs(world: World, users: I32) -> pl.DataFrame:

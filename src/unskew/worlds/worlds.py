@@ -26,17 +26,10 @@ from unskew.errors import DataError, SettingError, unknown_name
 from unskew.report.text import counted
 from unskew.worlds._truth import Known, Simulated, WorldTruth
 from unskew.worlds.named import WORLDS
-from unskew.worlds.observation import (
-    Activity,
-    ByItem,
-    Feedback,
-    ObservingPart,
-    PopularityLaw,
-)
+from unskew.worlds.observation import Activity, ByItem, Feedback, ObservingPart, PopularityLaw
 from unskew.worlds.parts import (
     PARTS,
     ObservedSample,
-    P,
     as_parts,
     as_users,
     as_whole,
@@ -47,13 +40,7 @@ from unskew.worlds.parts import (
     find_part,
     gini,
 )
-from unskew.worlds.tastes import (
-    Iid,
-    LikingPart,
-    Odds,
-    Part,
-    Stars,
-)
+from unskew.worlds.tastes import Iid, LikingPart, Odds, Part, Stars
 
 __all__ = ["OBSERVATIONS", "PARTS", "WORLDS", "World", "world"]
 
@@ -112,7 +99,7 @@ class World:
 
     def __post_init__(self) -> None:
         check_together(self.parts)
-        law = self._part(PopularityLaw)
+        law = find_part(self.parts, PopularityLaw)
         if law is not None and law.exact:
             check_exact(self.parts, self.expected, matrix=self.known is not None)
 
@@ -340,7 +327,17 @@ class World:
     @cached_property
     def ratings(self) -> Ratings:
         """The observed ratings (missing not at random), over the world's ids."""
-        return self._observed
+        if self.positions is not None:
+            return self._rated(self.positions.user, self.positions.item)
+        sample, moments = self._pairs.drawn, self._pairs.moments()
+        ratings = self._rated(sample.user, sample.item)
+        if moments is not None:
+            time = frozen(_BEGIN + (moments * _SPAN).astype(np.int64))
+            ratings = replace(ratings, time=time)
+        if find_part(self.parts, Feedback) is not None:
+            number = pl.Series("round", sample.round.astype(np.int64) + 1)
+            ratings = replace(ratings, tags={"round": number})
+        return ratings
 
     def random(self, share: float = 0.05, seed: int = 0) -> Ratings:
         """Return a random sample (missing at random): every known pair with probability `share`.
@@ -428,9 +425,19 @@ class World:
         return f"<World {self}>"
 
     def _repr_html_(self) -> str:
-        from unskew.worlds.parts import of_world
+        from unskew.report.notebook_view import card
 
-        return of_world(self)
+        facts = [
+            ("users", len(self.users)),
+            ("items", len(self.items)),
+            ("expected ratings", self.expected),
+            ("scale", f"{self.scale[0]:g} to {self.scale[1]:g}"),
+            ("liked", f"{self.liked:g} and more"),
+            ("seed", self.seed),
+            ("parts", ", ".join(type(part).__name__ for part in self.parts)),
+        ]
+        hint = ".ratings are what is observed; what every user truly likes is known."
+        return card("World", self.name, facts, hint=hint)
 
     def _settings(self) -> dict[str, Any]:
         source = None if self.source is None else dict(self.source)
@@ -456,9 +463,6 @@ class World:
 
     # How it is made
 
-    def _part(self, kind: type[P]) -> P | None:
-        return find_part(self.parts, kind)
-
     @cached_property
     def _blocks(self) -> list[I32]:
         step = max(1, _PAIRS // max(len(self.items), 1))
@@ -473,11 +477,11 @@ class World:
             return Known(self.known, self.liked)
         taste = [part for part in self.parts if isinstance(part, LikingPart)]
         odds = Odds.of(taste, len(self.users), len(self.items), self.seed)
-        return Simulated(odds, self._part(Stars) or Stars(), self.seed)
+        return Simulated(odds, find_part(self.parts, Stars) or Stars(), self.seed)
 
     @cached_property
     def _pairs(self) -> ObservedSample:
-        law = self._part(PopularityLaw)
+        law = find_part(self.parts, PopularityLaw)
         taken = self.source is not None and self.source["observation"] == "counts"
         return ObservedSample(
             parts=self.parts,
@@ -489,20 +493,6 @@ class World:
             blocks=self._blocks,
             exact=taken or (law is not None and law.exact),
         )
-
-    @cached_property
-    def _observed(self) -> Ratings:
-        if self.positions is not None:
-            return self._rated(self.positions.user, self.positions.item)
-        sample, moments = self._pairs.drawn, self._pairs.moments()
-        ratings = self._rated(sample.user, sample.item)
-        if moments is not None:
-            time = frozen(_BEGIN + (moments * _SPAN).astype(np.int64))
-            ratings = replace(ratings, time=time)
-        if self._part(Feedback) is not None:
-            number = pl.Series("round", sample.round.astype(np.int64) + 1)
-            ratings = replace(ratings, tags={"round": number})
-        return ratings
 
     def _rated(self, user: I32, item: I32) -> Ratings:
         """Return some pairs, in order, with their true ratings."""
@@ -554,10 +544,10 @@ def world(
     if isinstance(what, str):
         named = WORLDS[choose("world", what, WORLDS)]
         for setting in settings:
-            if setting not in named.settings():
+            if setting not in named.settings:
                 common = ("users", "items", "seed", "ratings", "density")
-                raise unknown_name(f"setting of {what}", setting, [*named.settings(), *common])
-        name, parts = what, named.parts(**settings)
+                raise unknown_name(f"setting of {what}", setting, [*named.settings, *common])
+        name, parts = what, named.build(**settings)
         default, usual = (named.users, named.items), named.ratings / (named.users * named.items)
     else:
         if settings:

@@ -549,7 +549,7 @@ def _list() -> None:
                 world.about,
                 world.paper,
                 f"{world.users:,} x {world.items:,}, {world.ratings:,}",
-                ", ".join(f"{key}={value}" for key, value in world.settings().items()),
+                ", ".join(f"{key}={value}" for key, value in world.settings.items()),
             )
             for name, world in WORLDS.items()
         ],

@@ -54,6 +54,16 @@ class Start:
         """The options of the library."""
         return "; ".join(dict.fromkeys(row.option for row in self.rows if row.option))
 
+    @property
+    def number_of_options(self) -> int:
+        """How many options of conventions differ from our defaults."""
+        return sum(len(row.options) for row in self.rows)
+
+
+def quantities_of(targets: Sequence[Target]) -> list[PrintedQuantity]:
+    """Return the metrics that are asked for, each once."""
+    return list(dict.fromkeys(target.quantity for target in targets))
+
 
 @dataclass(frozen=True)
 class Candidate:
@@ -70,6 +80,15 @@ class Candidate:
         if not changed:
             return row
         return replace(row, options=tuple(sorted({**dict(row.options), **changed}.items())))
+
+    def rows_of(
+        self, targets: Sequence[Target]
+    ) -> Iterator[tuple[Target, tuple[LibraryMetric, int | None]]]:
+        """Yield every target with the metric and the cutoff that stand for it."""
+        quantities = quantities_of(targets)
+        for target in targets:
+            row = self.row(quantities.index(target.quantity))
+            yield target, (row, self.cutoff(target.quantity.k))
 
     def cutoff(self, k: int | None) -> int | None:
         """Return the cutoff that is taken for one that is asked for."""

@@ -20,12 +20,11 @@ from unskew.conventions.explaining.explanation import (
 )
 from unskew.conventions.explaining.printed import (
     OURS,
-    Printed,
     PrintedQuantity,
     Target,
     read_targets,
 )
-from unskew.conventions.explaining.search import Class, ClassMeans, Search, quantities_of, search
+from unskew.conventions.explaining.search import Class, Search, search
 from unskew.conventions.explaining.waterfall import Waterfall, path_between
 from unskew.conventions.laying import Laid, lay
 from unskew.conventions.libraries import (
@@ -46,25 +45,17 @@ MOST = 24
 """The most classes among which a number is chosen."""
 
 
-def best_question(
-    means: ClassMeans,
-    targets: Sequence[Target],
-    classes: Sequence[Class],
-    libraries: Mapping[str, Library],
-    systems: Sequence[str],
-) -> str:
+def best_question(result: Search, classes: Sequence[Class]) -> str:
     """Return a sentence: the number that leaves the fewest classes, and how many it tells apart."""
     candidates = [simplest(group) for group in classes[:MOST]]
     if len(candidates) < 2:
         return ""
     best: tuple[float, str, int] = (math.inf, "", 0)
-    for system, quantity, printed in _questions(means, targets, systems):
-        texts = [
-            printed.show(_value(means, candidate, system, quantity, targets, libraries))
-            for candidate in candidates
-        ]
-        counts = Counter(texts)
-        remaining = sum(count**2 for count in counts.values()) / len(texts)
+    printed, systems = result.targets[0].printed, result.means.laid.systems
+    for system, quantity in _questions(result):
+        values = [_value(result, candidate, system, quantity) for candidate in candidates]
+        counts = Counter(map(printed.show, values))
+        remaining = sum(count**2 for count in counts.values()) / len(values)
         if remaining < best[0] - 1e-9:
             where = f" of {system}" if len(systems) > 1 else ""
             best = (remaining, f"{quantity.label}{where}", len(counts))
@@ -76,54 +67,38 @@ def best_question(
     )
 
 
-def _questions(
-    means: ClassMeans, targets: Sequence[Target], systems: Sequence[str]
-) -> Iterator[tuple[str, PrintedQuantity, Printed]]:
+def _questions(result: Search) -> Iterator[tuple[str, PrintedQuantity]]:
     """Return what might be asked: near to what is known first."""
-    printed_keys = {
-        (target.system, target.quantity.metric, target.quantity.k) for target in targets
-    }
-    first = targets[0]
-    deepest = max(int(means.laid.systems[name].run.depth.max(initial=1)) for name in systems)
+    targets, systems = result.targets, result.means.laid.systems
+    printed_keys = {(t.system, t.quantity.metric, t.quantity.k) for t in targets}
+    deepest = max(int(lists.run.depth.max(initial=1)) for lists in systems.values())
     families = dict.fromkeys([*(t.quantity.metric for t in targets), *COMMON])
     cutoffs = [k for k in CUTOFFS if k <= deepest]
     for system in dict.fromkeys([*(t.system for t in targets), *systems]):
         for family in families:
             for k in cutoffs if family and family not in WITHOUT_CUTOFF else []:
                 if (system, family, k) not in printed_keys:
-                    yield system, PrintedQuantity(f"{family}@{k}", family, k), first.printed
+                    yield system, PrintedQuantity(f"{family}@{k}", family, k)
 
 
-def _value(
-    means: ClassMeans,
-    candidate: Candidate,
-    system: str,
-    quantity: PrintedQuantity,
-    targets: Sequence[Target],
-    libraries: Mapping[str, Library],
-) -> float:
+def _value(result: Search, candidate: Candidate, system: str, quantity: PrintedQuantity) -> float:
     """Return what a candidate gives for another metric, by the row of its library if it has one."""
-    row = _row(candidate, quantity, targets, libraries)
+    row = _row(result, candidate, quantity)
     allowed = relevant_axes(row.metric)
     changes = tuple(change for change in candidate.changes if change[0] in (*allowed, "cutoff"))
     shifted = Candidate(type(candidate.start)(candidate.start.library, (row,)), changes)
-    return means.of(system, shifted.row(0), shifted.cutoff(quantity.k))
+    return result.means.of(system, shifted.row(0), shifted.cutoff(quantity.k))
 
 
-def _row(
-    candidate: Candidate,
-    quantity: PrintedQuantity,
-    targets: Sequence[Target],
-    libraries: Mapping[str, Library],
-) -> LibraryMetric:
+def _row(result: Search, candidate: Candidate, quantity: PrintedQuantity) -> LibraryMetric:
     start = candidate.start
-    for printed, row in zip(quantities_of(targets), start.rows, strict=True):
+    for printed, row in zip(result.quantities, start.rows, strict=True):
         if printed.metric == quantity.metric and row.has_cutoff:
             return row
     if start.library != OURS:
         rows = [
             row
-            for row in libraries[start.library].metrics
+            for row in result.libraries[start.library].metrics
             if row.given == start.rows[0].given and quantity.is_of(row)
         ]
         if rows:
@@ -223,9 +198,11 @@ def explain_laid(
     expected = result.expected(next((simplest(group) for group in [*fitting, *near]), None))
     verdict = verdict_of(len(fitting), expected)
     remaining = fitting if len(fitting) > 1 else [*fitting, *near]
-    ask = ""
-    if verdict != "explains":
-        ask = best_question(result.means, targets, remaining, libraries, list(laid.systems))
+    left_out = []
+    if result.left_out:
+        number = counted(result.left_out, "convention")
+        left_out.append(f"{number} were not tried, for their number")
+    ask = "" if verdict == "explains" else best_question(result, remaining)
     multiple = len({target.system for target in targets}) > 1
     return Explanation(
         verdict=verdict,
@@ -235,16 +212,16 @@ def explain_laid(
             )
             for target in targets
         },
-        answers=tuple(answer_of(group, targets, libraries, result.means) for group in fitting),
+        answers=tuple(answer_of(group, result) for group in fitting),
         tried=result.tried,
         classes=len(result.classes),
         changed=min(result.stage, 2),
         expected=expected,
         cut=result.cut,
-        near=() if fitting else _nearest_in_words(result, near),
+        near=() if fitting else (*_in_words(result, near[:NEAREST]), OUTSIDE),
         ask=ask,
         checks=tuple(in_sentences(look_at(laid, targets))),
-        notes=(*laid.notes, *_left_out(result)),
+        notes=(*laid.notes, *left_out),
     )
 
 
@@ -272,20 +249,10 @@ def nearest(result: Search, number: int = 20) -> list[Class]:
     return [classes[index] for index in order[:number]]
 
 
-def _nearest_in_words(result: Search, near: Sequence[Class]) -> tuple[str, ...]:
-    lines = []
-    for group in near[:NEAREST]:
+def _in_words(result: Search, near: Sequence[Class]) -> Iterator[str]:
+    for group in near:
         values = ", ".join(
             f"{target.quantity.label} = {target.printed.show(value)}"
             for target, value in zip(result.targets, group.values, strict=True)
         )
-        lines.append(
-            f"near: {values} by {title_of(simplest(group), result.targets, result.libraries)}"
-        )
-    return (*lines, OUTSIDE)
-
-
-def _left_out(result: Search) -> tuple[str, ...]:
-    if not result.left_out:
-        return ()
-    return (f"{counted(result.left_out, 'convention')} were not tried, for their number",)
+        yield f"near: {values} by {title_of(simplest(group), result)}"

@@ -12,8 +12,8 @@ from typing import Any
 import polars as pl
 
 from unskew.conventions.explaining.candidates import Candidate, Change, Start
-from unskew.conventions.explaining.printed import OURS, Target
-from unskew.conventions.explaining.search import Class, ClassMeans, quantities_of
+from unskew.conventions.explaining.printed import OURS
+from unskew.conventions.explaining.search import Class, Search
 from unskew.conventions.libraries import AXES, Library, LibraryMetric, all_libraries
 from unskew.conventions.values import ConventionValues
 from unskew.evaluation.compat import differences
@@ -31,12 +31,6 @@ LIMIT = 0.01
 """Up to so many chance fits, a unique fit explains."""
 SHOWN = 10
 """The most classes that are printed; the table holds all."""
-
-
-def _with_others(answer: Answer) -> str:
-    """Return the title of a class, and how many more libraries have it."""
-    others = len(answer.libraries) - 1
-    return f"{answer.title} and {others} more" if others > 0 else answer.title
 
 
 @dataclass(frozen=True)
@@ -107,7 +101,11 @@ class Explanation(Result):
         """Return the classes that fit, the first ten."""
         if not self.answers:
             return []
-        titles = [_with_others(answer) for answer in self.answers[:SHOWN]]
+        titles = [
+            f"{answer.title} and {others} more" if others > 0 else answer.title
+            for answer in self.answers[:SHOWN]
+            for others in [len(answer.libraries) - 1]
+        ]
         frame = self.table().head(SHOWN).drop("changes", "libraries")
         frame = frame.with_columns(pl.Series("convention", titles))
         return [Table("", frame, 6 if digits is None else digits)]
@@ -192,17 +190,14 @@ def name_of(start: Start, libraries: Mapping[str, Library]) -> str:
     return f"{library.name} {'/'.join(library.versions)}"
 
 
-def title_of(
-    candidate: Candidate, targets: Sequence[Target], libraries: Mapping[str, Library]
-) -> str:
+def title_of(candidate: Candidate, result: Search) -> str:
     """Say which library computes it so, under which of its names, and with which changes."""
     start = candidate.start
-    text = name_of(start, libraries)
+    text = name_of(start, result.libraries)
     if start.library != OURS:
-        quantities = quantities_of(targets)
         names = [
             row.label(quantity.k, full=True)
-            for row, quantity in zip(start.rows, quantities, strict=True)
+            for row, quantity in zip(start.rows, result.quantities, strict=True)
         ]
         text += f" ({', '.join(dict.fromkeys(names))})"
     if candidate.changes:
@@ -210,21 +205,18 @@ def title_of(
     return text
 
 
-def answer_of(
-    fit: Class, targets: Sequence[Target], libraries: Mapping[str, Library], means: ClassMeans
-) -> Answer:
+def answer_of(fit: Class, result: Search) -> Answer:
     """Describe a class by its simplest member, and name the libraries that have it."""
     first = simplest(fit)
     unchanged = [member for member in fit.members if not member.changes]
-    names = dict.fromkeys(name_of(member.start, libraries) for member in unchanged)
-    quantities = quantities_of(targets)
-    engines = [means.engine(target.system).values for target in targets]
+    names = dict.fromkeys(name_of(member.start, result.libraries) for member in unchanged)
+    engines = [result.means.engine(target.system).values for target in result.targets]
     pairs = [
         (_telling(first.row(index), engines), first.cutoff(q.k))
-        for index, q in enumerate(quantities)
+        for index, q in enumerate(result.quantities)
     ]
     return Answer(
-        title=title_of(first, targets, libraries),
+        title=title_of(first, result),
         libraries=tuple(names),
         options=tuple(dict.fromkeys(m.start.option for m in unchanged if m.start.option)),
         changes=tuple(map(change_in_words, first.changes)),
@@ -250,12 +242,11 @@ def simplest(group: Class) -> Candidate:
 
 
 def _simplicity(member: Candidate) -> tuple[float, ...]:
-    rows = member.start.rows
     return (
         not member.start.is_default,
         surprise(member.changes),
         member.start.library != OURS,
-        sum(len(row.options) for row in rows),
+        member.start.number_of_options,
     )
 
 

@@ -19,6 +19,7 @@ from unskew.conventions.explaining.candidates import (
     Candidate,
     Start,
     changed,
+    quantities_of,
     starts,
     usable_options,
 )
@@ -118,20 +119,7 @@ class ClassMeans:
 
     def of_all(self, candidate: Candidate, targets: Sequence[Target]) -> tuple[float, ...]:
         """Return the values of a candidate for all targets."""
-        numbers = quantities_of(targets)
-        return tuple(
-            self.of(
-                target.system,
-                candidate.row(numbers.index(target.quantity)),
-                candidate.cutoff(target.quantity.k),
-            )
-            for target in targets
-        )
-
-
-def quantities_of(targets: Sequence[Target]) -> list[PrintedQuantity]:
-    """Return the metrics that are asked for, each once."""
-    return list(dict.fromkeys(target.quantity for target in targets))
+        return tuple(self.of(target.system, *row) for target, row in candidate.rows_of(targets))
 
 
 @dataclass(eq=False)
@@ -215,13 +203,16 @@ class Search:
         """
         if first is None:
             return 0.0
-        quantities = quantities_of(self.targets)
-        steps = []
-        for target in self.targets:
-            row = first.row(quantities.index(target.quantity))
-            k = first.cutoff(target.quantity.k)
-            steps.append(smallest_step(self.means.engine(target.system).of_users(row, k)))
+        steps = [
+            smallest_step(self.means.engine(target.system).of_users(*row))
+            for target, row in first.rows_of(self.targets)
+        ]
         return expected_fits(self.cloud, self.targets, steps)
+
+    @property
+    def quantities(self) -> list[PrintedQuantity]:
+        """The metrics that are asked for, each once."""
+        return quantities_of(self.targets)
 
     @property
     def cloud(self) -> F64:
@@ -257,8 +248,4 @@ def search(
 def simplest_start(group: Class) -> Start:
     """Return the start of a class: what a library does by default, nearest to our defaults."""
     candidates = [member.start for member in group.members]
-
-    def order(start: Start) -> tuple[bool, int]:
-        return not start.is_default, sum(len(row.options) for row in start.rows)
-
-    return min(candidates, key=order)
+    return min(candidates, key=lambda start: (not start.is_default, start.number_of_options))

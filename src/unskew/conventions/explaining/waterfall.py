@@ -308,7 +308,7 @@ def _end(
             "comes near"
         )
     first = simplest(min(result.fitting, key=rank_of))
-    title = f"{target.printed.text}, taken as {title_of(first, (target,), libraries)}"
+    title = f"{target.printed.text}, taken as {title_of(first, result)}"
     return title, options_of(first.row(0), first.cutoff(quantity.k))
 
 

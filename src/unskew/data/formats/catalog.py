@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import tomllib
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
@@ -56,38 +57,17 @@ class ReleasedTable:
         return f"{self.source}, file {self.authors_file}" if self.authors_file else self.source
 
 
-_EVAL_METRICS = "GitHub repository dvalcarce/evalMetrics, folder data"
-_NAMES = {"ml-1m": "ml-1M", "librarything": "libraryThing", "beeradvocate": "beerAdvocate"}
-
-
-def _valcarce2018(name: str, authors: str) -> list[ReleasedTable]:
-    # 21 systems at 36 shares of items, and the ordered pairs of the systems. At 12 of the shares
-    # the table of BeerAdvocate has no values.
-    shares = 24 if name == "beeradvocate" else 36
-    tables = {
-        "results": (21 * shares, f"results-all-{authors}-pop.csv"),
-        "pvalues": (21 * 20, f"discriminative-{authors}.csv"),
-    }
-    return [
-        ReleasedTable(f"valcarce2018_{name}_{what}.csv", rows, _EVAL_METRICS, file)
-        for what, (rows, file) in tables.items()
-    ]
-
-
-_TABLES = [
-    *(table for name, authors in _NAMES.items() for table in _valcarce2018(name, authors)),
-    ReleasedTable(
-        "mena2021_ml-1m_at10.csv",
-        22,
-        "GitHub repository elikary/tois2021: the values at 10, averaged over its five folds",
-    ),
-]
-TABLES: dict[str, ReleasedTable] = {table.file: table for table in _TABLES}
+TABLES: dict[str, ReleasedTable] = {
+    file: ReleasedTable(file, **fields)
+    for file, fields in tomllib.loads(
+        Path(__file__).with_name("released.toml").read_text(encoding="utf-8")
+    ).items()
+}
 
 
 def released_table(name: str) -> ReleasedTable | None:
     """Return the table of a file's name, ours or the authors'; None if it is none."""
-    names = {table.authors_file: table for table in _TABLES if table.authors_file} | TABLES
+    names = {table.authors_file: table for table in TABLES.values() if table.authors_file} | TABLES
     return names.get(Path(name).name)
 
 
@@ -140,16 +120,12 @@ def read_released(file: str, data_dir: Path) -> pl.DataFrame:
         )
     frame = pl.read_csv(local_path(path), infer_schema_length=None)
     frame = frame.filter(~pl.all_horizontal(pl.col(frame.columns[KEYS:]).is_null()))
-    _check_rows(path, frame, table)
-    return frame
-
-
-def _check_rows(path: Path, frame: pl.DataFrame, table: ReleasedTable) -> None:
     if frame.height != table.rows:
         raise DataError(
             f"{path.name} has {counted(frame.height, 'row')} with values, but the authors' table "
             f"has {table.rows:,}: download it again ({table.source})"
         )
+    return frame
 
 
 VARIABLE = "UNSKEW_DATA"

@@ -71,8 +71,9 @@ def find_rating_column(
     _check_no_lists(table, columns)
     opinion = _opinion(table, columns, feedback)
     if opinion is not None:
-        others = [name for name in columns if name != opinion and _is_feedback(name)]
-        return RatingColumn(opinion, False, _unused(table, others))
+        others = [repr(name) for name in columns if name != opinion and _is_feedback(name)]
+        unused = (f"{table.source}: not used: {', '.join(others)}",) if others else ()
+        return RatingColumn(opinion, False, unused)
     if is_log:
         return None
     likes = [name for name in columns if _bare(name) in column_names()["likes"]]
@@ -150,12 +151,6 @@ def _opinion(table: DataTable, columns: list[str], feedback: str | None) -> str 
     if len(candidates) > 1 and feedback != "implicit":
         raise _no_choice(table, candidates, False)
     return candidates[0] if len(candidates) == 1 else None
-
-
-def _unused(table: DataTable, others: list[str]) -> tuple[str, ...]:
-    if not others:
-        return ()
-    return (f"{table.source}: not used: {', '.join(map(repr, others))}",)
 
 
 def _check_no_lists(table: DataTable, columns: list[str]) -> None:

@@ -148,9 +148,11 @@ def read_ratings(
     frame = log.table.frame
     used = {who, what, when, kind, feedback_kind.column, *tags}
     further = [name for name in frame.columns if by_place and name not in used]
+    labels = {**columns, "time": f"{when} ({unit})" if unit else when}
+    assumed = ", ".join(f"{role} = {name}" for role, name in labels.items() if name is not None)
     notes = [
         *log.notes,
-        _columns_note(log.table, columns, unit),
+        f"{table.source}: {log.table.format}, {counted(frame.height, 'row')}; {assumed}",
         *table.notes,
         *column_notes(table, columns, stated),
         *feedback_kind.notes,
@@ -221,13 +223,6 @@ def _check_unread(**options: object) -> None:
                 f"{name}=… is for files and tables, but these ratings were read already: give it "
                 "to read_ratings"
             )
-
-
-def _columns_note(table: DataTable, columns: Mapping[str, str | None], unit: str) -> str:
-    """Say which columns were read as what."""
-    assumed = ", ".join(f"{role} = {name}" for role, name in columns.items() if name is not None)
-    assumed += f" ({unit})" if unit else ""
-    return f"{table.source}: {table.format}, {counted(table.frame.height, 'row')}; {assumed}"
 
 
 @dataclass(frozen=True)

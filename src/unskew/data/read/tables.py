@@ -127,40 +127,24 @@ def _kind_of_zip(start: bytes) -> tuple[str, str]:
 # case without spaces, dashes, underscores and RecBole's ":token" endings.
 
 
-def _names(things: str) -> tuple[tuple[str, ...], ...]:
-    """Return the names of columns of each thing, those of one thing together."""
-    return tuple((f"{thing}id", thing, f"{thing}index", f"{thing}idx") for thing in things.split())
+def _names(kind: str) -> tuple[tuple[str, ...], ...]:
+    """Return the names of columns of each thing of a kind, those of one thing together."""
+    things = column_names()[kind]
+    return tuple((f"{thing}id", thing, f"{thing}index", f"{thing}idx") for thing in things)
 
 
-def _words(text: str) -> tuple[str, ...]:
-    return tuple(text.split())
-
-
-_USERS = ("user", "userid", "uid", "users", "userindex", "useridx", "u")
-_ITEMS = ("item", "itemid", "iid", "items", "itemindex", "itemidx", "i")
+_USERS, _ITEMS = column_names()["users"], column_names()["items"]
 _LEADING = frozenset((*_USERS, *_ITEMS))
 """Names that win over all others."""
-_PEOPLE = (
-    ("query", "queryid", "qid"),
-    *_names(
-        "customer reviewer profile visitor member account client shopper buyer purchaser listener "
-        "player gamer reader viewer watcher person people subscriber patron guest traveler "
-        "traveller student learner patient household rater critic consumer"
-    ),
-)
-_VISITS = _names("session usersession cookie device browser")
+_PEOPLE = (("query", "queryid", "qid"), *_names("people"))
+_VISITS = _names("visits")
 _THINGS = (
     ("parentasin", "asin"),  # Amazon: variants of one product have one parent
     ("docid", "doc", "docno", "documentid", "document"),
     ("gmapid", "gmap"),
-    *_names(
-        "movie film product sku isbn book artist song track album music video clip beer wine "
-        "business joke recipe game app anime manga hotel restaurant poi venue article news story "
-        "post ad advert offer coupon listing playlist podcast show series episode course lesson "
-        "question exercise problem job image photo pin repo destination attraction dish meal"
-    ),
+    *_names("things"),
 )
-_KINDS = _names("content brand store shop merchant seller channel page url category place location")
+_KINDS = _names("thing_kinds")
 _FALLBACK = frozenset(name for group in (*_VISITS, *_KINDS) for name in group)
 """Names that count only where there is no other."""
 _THING_OF = {
@@ -170,13 +154,7 @@ _THING_OF = {
 }
 USER = (*_USERS, *(name for group in (*_PEOPLE, *_VISITS) for name in group))
 ITEM = (*_ITEMS, *(name for group in (*_THINGS, *_KINDS) for name in group))
-TIME = _words(
-    "timestamp time ts date datetime unixtime unixreviewtime eventtime eventtimestamp eventdate "
-    "timems timestampms createdat created ratedat reviewdate dateadded dateupdated orderdate "
-    "purchasedate t"
-)
-RANK = ("rank", "ranking", "position", "pos")
-SCORE = _words("score scores prediction pred predicted similarity sim rating value")
+TIME, RANK, SCORE = (column_names()[kind] for kind in ("times", "ranks", "scores"))
 
 FORMATS = ("csv", "tsv", "::", "parquet", "trec", "json")
 

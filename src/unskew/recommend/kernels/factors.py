@@ -6,6 +6,7 @@ import numpy as np
 
 from unskew.arrays import F64, I32, I64, Floats
 from unskew.engine.compiled import kernel, training_kernel
+from unskew.recommend.kernels.rows import Raters, Rows
 
 NOTHING = 1e-30  # share of a squared length that cannot be told from 0
 LANES = 8  # a vector of this many numbers stays whole: rows of half matrices, padded rows
@@ -78,10 +79,12 @@ def solve(A: F64, b: F64) -> None:
 
 
 @kernel
-def least_squares(
-    start: I64, column: I32, extra: F64, target: F64, Y: F64, gram: F64, low: int, out: F64
-) -> None:
-    """Fill `out` with the factors of rows low, low+1, … that fit best, given the others'."""
+def least_squares(rows: Rows, target: F64, Y: F64, gram: F64, low: int, out: F64) -> None:
+    """Fill `out` with the factors of rows low, low+1, … that fit best, given the others'.
+
+    The values of `rows` are what rated cells have in confidence beyond all cells.
+    """
+    start, column, extra = rows
     width = Y.shape[1]
     A = np.empty((width, width))
     for row in range(out.shape[0]):
@@ -140,21 +143,14 @@ def gather(Y: F64, column: I32, Z: Floats, Zt: Floats) -> None:
 
 @kernel
 def conjugate_gradient(
-    start: I64,
-    column: I32,
-    extra: F64,
-    target: F64,
-    Y: F64,
-    gram: F64,
-    steps: int,
-    low: int,
-    out: F64,
+    rows: Rows, target: F64, Y: F64, gram: F64, steps: int, low: int, out: F64
 ) -> None:
     """Move `out`, the factors of rows low, low+1, …, towards those that fit best.
 
     The factors of a row's entries are held both ways round, so that every product adds up rows, and
     in single precision: half as much to read. Factors, residuals and steps are doubles.
     """
+    start, column, extra = rows
     width = Y.shape[1]
     longest = 0
     for row in range(out.shape[0]):
@@ -230,16 +226,7 @@ def slope_and_bend(gap: F64, extra: F64, z: F64) -> tuple[float, float]:
 
 @kernel
 def coordinate_descent(
-    start: I64,
-    column: I32,
-    extra: F64,
-    target: F64,
-    Y: F64,
-    gram: F64,
-    missing: F64,
-    penalty: float,
-    low: int,
-    out: F64,
+    rows: Rows, target: F64, Y: F64, gram: F64, missing: F64, penalty: float, low: int, out: F64
 ) -> None:
     """Move each coordinate of `out`, the factors of rows low, low+1, …, once to its best value.
 
@@ -247,6 +234,7 @@ def coordinate_descent(
     `missing`. The gaps target - extra x·y of its entries are kept up to date, so that a
     coordinate costs one pass over the entries and one row of the Gram matrix.
     """
+    start, column, extra = rows
     width = Y.shape[1]
     longest = 0
     for row in range(out.shape[0]):
@@ -278,17 +266,10 @@ MOST_ROUNDS, MOST_SWEEPS = 100, 10_000  # never reached unless the matrix is all
 
 
 @kernel
-def gram_rows(
-    column_start: I64,
-    order: I64,
-    row_of: I32,
-    start: I64,
-    column: I32,
-    value: F64,
-    low: int,
-    out: F64,
-) -> None:
+def gram_rows(columns: Raters, rows: Rows, low: int, out: F64) -> None:
     """Add to `out` rows low, low+1, … of the upper half of RᵀR: sums over rows in their order."""
+    column_start, row_of, order = columns
+    start, column, value = rows
     for i in range(out.shape[0]):
         total = out[i]
         for entry in range(column_start[low + i], column_start[low + i + 1]):
@@ -299,8 +280,9 @@ def gram_rows(
 
 
 @kernel
-def quadratic_forms(start: I64, row: I32, value: F64, M: F64, low: int, out: F64) -> None:
+def quadratic_forms(columns: Rows, M: F64, low: int, out: F64) -> None:
     """Fill `out` with rᵀMr for the columns r number low, low+1, … of a sparse matrix."""
+    start, row, value = columns
     for index in range(out.size):
         first, last = start[low + index], start[low + index + 1]
         total = 0.0

@@ -11,6 +11,7 @@ import numpy as np
 from unskew.arrays import F64, I32, I64, Floats, Mask
 from unskew.engine.compiled import kernel
 from unskew.engine.sort import sort_rising
+from unskew.recommend.kernels.rows import Rows
 
 # A row that meets fewer than one in so many of the others is cheaper to list than to scan.
 SPARSE = 8
@@ -42,19 +43,10 @@ def steps_of(start: I64, column: I32, there: I64) -> I64:
 
 
 @kernel
-def _meet(
-    row: int,
-    start: I64,
-    column: I32,
-    value: F64,
-    there: I64,
-    owner: I32,
-    weight: F64,
-    shrink: float,
-    dot: F64,
-    shared: F64,
-) -> None:
+def _meet(row: int, matrix: Rows, inverted: Rows, shrink: float, dot: F64, shared: F64) -> None:
     """Add a row's products with all rows into `dot`, its common columns into `shared`."""
+    start, column, value = matrix
+    there, owner, weight = inverted
     for a in range(start[row], start[row + 1]):
         x = value[a]
         low, high = np.uint64(there[column[a]]), np.uint64(there[column[a] + 1])
@@ -69,10 +61,9 @@ def _meet(
 
 
 @kernel
-def _list_met(
-    row: int, start: I64, column: I32, there: I64, owner: I32, met: I32, seen: Mask
-) -> int:
+def _list_met(row: int, matrix: Rows, inverted: Rows, met: I32, seen: Mask) -> int:
     """List the rows that have a column in common with a row, as they are met."""
+    start, column, there, owner = matrix.start, matrix.column, inverted.start, inverted.column
     count = 0
     for a in range(start[row], start[row + 1]):
         for b in range(there[column[a]], there[column[a] + 1]):
@@ -95,12 +86,8 @@ def _similarity(dot: float, length: float, shared: float, shrink: float) -> floa
 @kernel
 def cosine_rows(
     rows: I32,
-    start: I64,
-    column: I32,
-    value: F64,
-    there: I64,
-    owner: I32,
-    weight: F64,
+    matrix: Rows,
+    inverted: Rows,
     length: F64,
     other_length: F64,
     shrink: float,
@@ -114,7 +101,7 @@ def cosine_rows(
         dot = result[index]
         dot[:] = 0.0
         shared[:] = 0.0
-        _meet(row, start, column, value, there, owner, weight, shrink, dot, shared)
+        _meet(row, matrix, inverted, shrink, dot, shared)
         for v in range(n):
             common = shared[v] if shrink > 0 else 0.0
             dot[v] = _similarity(dot[v], length[row] * other_length[v], common, shrink)
@@ -209,12 +196,8 @@ def _select(
 def nearest_rows(
     low: int,
     high: int,
-    start: I64,
-    column: I32,
-    value: F64,
-    there: I64,
-    owner: I32,
-    weight: F64,
+    matrix: Rows,
+    inverted: Rows,
     length: F64,
     other_length: F64,
     toll: F64,
@@ -239,10 +222,10 @@ def nearest_rows(
     for row in range(low, high):
         if steps[row] == 0:
             continue
-        _meet(row, start, column, value, there, owner, weight, shrink, dot, shared)
+        _meet(row, matrix, inverted, shrink, dot, shared)
         candidates = met[:0]
         if steps[row] < n // SPARSE:
-            candidates = met[: _list_met(row, start, column, there, owner, met, seen)]
+            candidates = met[: _list_met(row, matrix, inverted, met, seen)]
             if k >= n - 1:
                 sort_rising(met, 0, candidates.size)
         values, numbers = near[end:], who[end:]
@@ -300,21 +283,19 @@ STRIP = 256  # columns of a dense matrix that are summed at a time
 @kernel
 def sparse_product(
     rows: I32,
-    start: I64,
-    middle: I32,
-    outer: F64,
-    there: I64,
-    column: I32,
-    inner: F64,
+    first: Rows,
+    second: Rows,
     count_outer: bool,
     count_inner: bool,
     total: F64,
     terms: I32,
 ) -> None:
-    """Add up outer · inner over the middle, per row and column, and count the terms.
+    """Add up the products of two matrices, per row and column, and count the terms.
 
     What is to be counted enters the product as 1.
     """
+    start, middle, outer = first
+    there, column, inner = second
     for index in range(rows.size):
         sums, counts = total[index], terms[index]
         for a in range(start[rows[index]], start[rows[index] + 1]):

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from unskew.arrays import F32, F64, I32, I64
 from unskew.engine.compiled import kernel, training_kernel
+from unskew.recommend.kernels.rows import Raters, Rows
 from unskew.recommend.kernels.sgd import below, dot, dot_difference, holds, random_bits
 
 BATCH = 1024
@@ -57,19 +58,22 @@ def draw_rating(state: np.uint64, active: I32, start: I64) -> tuple[int, int]:
     return u, start[u] + below(bits & _LOW, start[u + 1] - start[u])
 
 
+class Ascent(NamedTuple):
+    """Factors and biases of items, and the sizes of the steps that they take."""
+
+    P: F32
+    Q: F32
+    b: F32
+    rate: np.float32
+    of_user: np.float32
+    of_item: np.float32
+    of_bias: np.float32
+
+
 @kernel
-def pair_steps(
-    triples: I32,
-    count: int,
-    P: F32,
-    Q: F32,
-    b: F32,
-    rate: np.float32,
-    of_user: np.float32,
-    of_item: np.float32,
-    of_bias: np.float32,
-) -> None:
+def pair_steps(triples: I32, count: int, ascent: Ascent) -> None:
     """Ascend ln σ(x_ui - x_uj) - ½(penalties) at the first `count` triples, one by one."""
+    P, Q, b, rate, of_user, of_item, of_bias = ascent
     unit = np.float32(1)
     keep_u, keep_i, keep_b = unit - rate * of_user, unit - rate * of_item, unit - rate * of_bias
     for t in range(count):
@@ -101,13 +105,7 @@ def weighted_draws(
     active: I32,
     pool: I32,
     weight: I64,
-    P: F32,
-    Q: F32,
-    b: F32,
-    rate: np.float32,
-    of_user: np.float32,
-    of_item: np.float32,
-    of_bias: np.float32,
+    ascent: Ascent,
 ) -> None:
     """Ascend ln σ(x_ui - x_uj) - ½(penalties) at the draws 0, …, last - 1 of (u, i, j)."""
     # To look up whether j is rated waits for memory; many look-ups in a row wait together.
@@ -120,7 +118,7 @@ def weighted_draws(
             j = draw_unrated(state, pool, weight, start, item, u)
             triples[count, 0], triples[count, 1], triples[count, 2] = u, item[row], j
             count += int(j >= 0)
-        pair_steps(triples, count, P, Q, b, rate, of_user, of_item, of_bias)
+        pair_steps(triples, count, ascent)
 
 
 # LibRec's WBPR keeps one table of popularities v, and a cache of users. A user that the cache does
@@ -181,13 +179,7 @@ def drifting_draws(
     segment: I32,
     size: int,
     w: F64,
-    P: F32,
-    Q: F32,
-    b: F32,
-    rate: np.float32,
-    of_user: np.float32,
-    of_item: np.float32,
-    of_bias: np.float32,
+    ascent: Ascent,
 ) -> None:
     """Do as `weighted_draws` with LibRec's draws of j.
 
@@ -222,7 +214,7 @@ def drifting_draws(
             # LibRec's j starts as 0 and stays so when the sum falls short of the limit.
             j = ranked[k] if k >= 0 else 0
             triples[t, 0], triples[t, 1], triples[t, 2] = u, item[row], j
-        pair_steps(triples, count, P, Q, b, rate, of_user, of_item, of_bias)
+        pair_steps(triples, count, ascent)
 
 
 @kernel
@@ -407,13 +399,12 @@ def item_gradient(
 
 
 @kernel
-def list_losses(
-    low: int, start: I64, item: I32, target: F64, P: F64, Q: F64, squashed: F64, loss: F64
-) -> None:
+def list_losses(low: int, lists: Rows, P: F64, Q: F64, squashed: F64, loss: F64) -> None:
     """Fill the losses of users low, low + 1, … and, per rating of theirs, σ(p·q).
 
-    `squashed` starts with the ratings of user low.
+    The values of `lists` are the shares aimed at; `squashed` starts with the ratings of user low.
     """
+    start, item, target = lists
     base = start[low]
     for index in range(loss.size):
         u = low + index
@@ -429,17 +420,10 @@ def list_losses(
 
 @kernel
 def user_slopes(
-    low: int,
-    high: int,
-    start: I64,
-    item: I32,
-    target: F64,
-    Q: F64,
-    squashed: F64,
-    slope: F64,
-    gradient: F64,
+    low: int, high: int, lists: Rows, Q: F64, squashed: F64, slope: F64, gradient: F64
 ) -> None:
     """Fill per rating ∂loss/∂(p·q), and the gradients of users low, …, high - 1."""
+    start, item, target = lists
     for u in range(low, high):
         total = 0.0
         for a in range(start[u], start[u + 1]):
@@ -456,10 +440,9 @@ def user_slopes(
 
 
 @kernel
-def item_gradients(
-    low: int, high: int, there: I64, rater: I32, order: I64, slope: F64, P: F64, gradient: F64
-) -> None:
+def item_gradients(low: int, high: int, raters: Raters, slope: F64, P: F64, gradient: F64) -> None:
     """Fill the gradients of items low, …, high - 1."""
+    there, rater, order = raters
     for i in range(low, high):
         of = gradient[i]
         of[:] = 0.0

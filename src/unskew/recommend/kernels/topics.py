@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import math
+from typing import NamedTuple
 
 import numpy as np
 
-from unskew.arrays import F64, I32, I64
+from unskew.arrays import F64, I32
 from unskew.engine.compiled import kernel
+from unskew.recommend.kernels.rows import Raters, Rows
 from unskew.recommend.kernels.sgd import dot
 
 TINY = 1e-150  # takes part in no sum, and its square is still a normal number
@@ -24,9 +26,7 @@ def without_dust(x: float) -> float:
 def count_by_user(
     first: int,
     last: int,
-    start: I64,
-    item: I32,
-    value: F64,
+    ratings: Rows,
     theta: F64,
     phi: F64,
     ratio: F64,
@@ -39,6 +39,7 @@ def count_by_user(
     Fills counts[u, z] = θ_uz Σ_i ratio_ui φ_iz with ratio_ui = r_ui / Σ_z θ_uz φ_iz, and
     likelihood[u] = Σ_i r_ui ln Σ_z θ_uz φ_iz where it is wanted, else 0.
     """
+    start, item, value = ratings
     topics = theta.shape[1]
     for u in range(first, last):
         counts[u] = 0.0
@@ -61,17 +62,10 @@ def count_by_user(
 
 @kernel
 def count_by_item(
-    first: int,
-    last: int,
-    start: I64,
-    user: I32,
-    order: I64,
-    ratio: F64,
-    theta: F64,
-    phi: F64,
-    counts: F64,
+    first: int, last: int, raters: Raters, ratio: F64, theta: F64, phi: F64, counts: F64
 ) -> None:
     """Fill counts[i, z] = φ_iz Σ_u ratio_ui θ_uz."""
+    start, user, order = raters
     topics = theta.shape[1]
     for i in range(first, last):
         counts[i] = 0.0
@@ -137,25 +131,31 @@ def expected_gamma_logs(first: int, last: int, shape: F64, rate: F64, out: F64) 
             out[row, k] = max(np.exp(out[row, k] - largest), TINY)
 
 
+class Gaussians(NamedTuple):
+    """Topics as normal distributions: ln p(z|u), μ, 1/(2σ²) and ln σ."""
+
+    log_theta: F64
+    mu: F64
+    half: F64
+    log_sigma: F64
+
+
 @kernel
 def gaussian_users(
     first: int,
     last: int,
-    start: I64,
-    item: I32,
-    value: F64,
-    log_theta: F64,
-    mu: F64,
-    half: F64,
-    log_sigma: F64,
+    ratings: Rows,
+    model: Gaussians,
     tempering: float,
     evidence: F64,
     theta: F64,
 ) -> None:
     """Fill p(z|u), the mean share of topic z in the ratings of u, ∝ (p(z|u) N(v; μ, σ²))^β.
 
-    `half` is 1/(2σ²). Also fills the logarithm of what the shares of each rating were divided by.
+    Also fills the logarithm of what the shares of each rating were divided by.
     """
+    start, item, value = ratings
+    log_theta, mu, half, log_sigma = model
     K = theta.shape[1]
     share = np.empty(K)
     for u in range(first, last):
@@ -181,14 +181,9 @@ def gaussian_users(
 def gaussian_items(
     first: int,
     last: int,
-    start: I64,
-    user: I32,
-    order: I64,
+    raters: Raters,
     value: F64,
-    log_theta: F64,
-    mu: F64,
-    half: F64,
-    log_sigma: F64,
+    model: Gaussians,
     tempering: float,
     evidence: F64,
     prior: float,
@@ -200,6 +195,8 @@ def gaussian_items(
     `prior` more ratings of mean 0 and variance 1 count too. Squares are taken around the last
     mean, so that nothing is lost when a variance is small beside its mean.
     """
+    start, user, order = raters
+    log_theta, mu, half, log_sigma = model
     K = mu.shape[1]
     mass, shift, square = np.empty(K), np.empty(K), np.empty(K)
     for i in range(first, last):
@@ -262,33 +259,27 @@ def _log_product(factor: F64) -> float:
 
 @kernel
 def relevance_model_1(
-    users: I32,
-    near_start: I64,
-    near: I32,
-    start: I64,
-    item: I32,
-    seen: F64,
-    background: F64,
-    collection: F64,
-    score: F64,
+    users: I32, neighbours: Rows, texts: Rows, background: F64, collection: F64, score: F64
 ) -> None:
     """Fill log Σ_v p(v) p(i|v) Π_j p(j|v), with p(i|v) = seen_vi + background_v·collection_i."""
+    near_start, near, _ = neighbours
+    start, item, seen = texts
     mark = np.full(collection.size, -1, np.int64)
     for row in range(users.size):
         u = users[row]
         out = score[row]
         out[:] = np.nan
         who = near[near_start[u] : near_start[u + 1]]
-        neighbours = who.size
-        if neighbours == 0:
+        nearby = who.size
+        if nearby == 0:
             continue
-        likelihood = np.empty(neighbours)
+        likelihood = np.empty(nearby)
         unseen = 0.0  # Σ_j log p(j|C)
         for entry in range(start[u], start[u + 1]):
             mark[item[entry]] = row
             unseen += math.log(collection[item[entry]])
         largest = -np.inf
-        for n in range(neighbours):
+        for n in range(nearby):
             v = who[n]
             total = unseen + (start[u + 1] - start[u]) * math.log(background[v])
             for entry in range(start[v], start[v + 1]):
@@ -299,7 +290,7 @@ def relevance_model_1(
             largest = max(largest, total)
         out[:] = 0.0
         share = 0.0
-        for n in range(neighbours):
+        for n in range(nearby):
             v = who[n]
             w = math.exp(likelihood[n] - largest)
             share += w * background[v]
@@ -307,22 +298,14 @@ def relevance_model_1(
                 out[item[entry]] += w * seen[entry]
         for i in range(collection.size):
             if collection[i] > 0.0:
-                out[i] = largest + math.log((out[i] + share * collection[i]) / neighbours)
+                out[i] = largest + math.log((out[i] + share * collection[i]) / nearby)
             else:
                 out[i] = np.nan
 
 
 @kernel
 def relevance_model_2(
-    users: I32,
-    near_start: I64,
-    near: I32,
-    start: I64,
-    item: I32,
-    seen: F64,
-    background: F64,
-    collection: F64,
-    score: F64,
+    users: I32, neighbours: Rows, texts: Rows, background: F64, collection: F64, score: F64
 ) -> None:
     """Fill log p(i) Π_j Σ_v p(v) p(i|v)/p(i)·p(j|v), with p(i|v) as in `relevance_model_1`.
 
@@ -331,6 +314,8 @@ def relevance_model_2(
     the neighbours who rated i make the second factor, which is 1 for all others. A product of
     factors from 1 up cannot vanish, so that one logarithm serves many.
     """
+    near_start, near, _ = neighbours
+    start, item, seen = texts
     items = collection.size
     log_item = -math.log(items)
     position = np.full(items, -1, np.int64)
@@ -340,8 +325,8 @@ def relevance_model_2(
         out = score[row]
         out[:] = np.nan
         who = near[near_start[u] : near_start[u + 1]]
-        neighbours = who.size
-        if neighbours == 0:
+        nearby = who.size
+        if nearby == 0:
             continue
         ratings = 0
         for v in who:
@@ -350,11 +335,11 @@ def relevance_model_2(
         for j in range(size):
             position[item[first + j]] = j
 
-        prior = 1.0 / neighbours
-        joint = np.empty((neighbours, size))  # p(v) p(j|v), later over B_j
+        prior = 1.0 / nearby
+        joint = np.empty((nearby, size))  # p(v) p(j|v), later over B_j
         base = np.zeros(size)  # B_j
         raters[:] = 0
-        for n in range(neighbours):
+        for n in range(nearby):
             v = who[n]
             b = background[v]
             for j in range(size):
@@ -371,7 +356,7 @@ def relevance_model_2(
             constant += math.log(base[j])
             position[item[first + j]] = -1
             base[j] = 1.0 / base[j]
-        for n in range(neighbours):
+        for n in range(nearby):
             for j in range(size):
                 joint[n, j] *= base[j]
 
@@ -379,7 +364,7 @@ def relevance_model_2(
             raters[i + 1] += raters[i]
         rater = np.empty(ratings, np.int32)
         what = np.empty(ratings)
-        for n in range(neighbours):
+        for n in range(nearby):
             v = who[n]
             for entry in range(start[v], start[v + 1]):
                 i = item[entry]
@@ -402,22 +387,14 @@ def relevance_model_2(
 
 
 @kernel
-def hits(
-    users: I32,
-    start: I64,
-    item: I32,
-    forward: F64,
-    turned_start: I64,
-    turned_user: I32,
-    backward: F64,
-    steps: int,
-    score: F64,
-) -> None:
+def hits(users: I32, out: Rows, back: Rows, steps: int, score: F64) -> None:
     """Fill Σ_{t<steps} P(a walk from item i has met user u by step t).
 
-    `forward` are the probabilities of a step from user to item, `backward` from item to user.
-    All given users are walked at once, a column each.
+    `out` are the probabilities of a step from user to item, `back` from item to user. All given
+    users are walked at once, a column each.
     """
+    start, item, forward = out
+    turned_start, turned_user, backward = back
     columns = users.size
     items = turned_start.size - 1
     # A walk from an item stands at users after odd steps: met[t] of items needs met[t - 1] of

@@ -64,8 +64,8 @@ def nearest(
         f"ask for k of about {capacity(_BYTES * n):,} or less",
     )
     arguments = (
-        *rows.arrays,
-        *inverted.arrays,
+        rows.arrays,
+        inverted.arrays,
         frozen(length),
         frozen(length if other_length is None else other_length),
         frozen(np.empty(0) if toll is None else toll),
@@ -128,29 +128,16 @@ class Cosines:
         """Return the similarities of some rows with all rows."""
         from unskew.recommend.kernels import neighbours as kernels
 
-        rows, inverted = self.rows, self.inverted
-        result = np.empty((which.size, len(rows)))
-        kernels.cosine_rows(
-            frozen(which),
-            *rows.arrays,
-            *inverted.arrays,
-            self.length,
-            self.other_length,
-            self.shrink,
-            result,
-        )
+        result = np.empty((which.size, len(self.rows)))
+        matrices = self.rows.arrays, self.inverted.arrays
+        lengths = self.length, self.other_length
+        kernels.cosine_rows(frozen(which), *matrices, *lengths, self.shrink, result)
         return result
 
     def nearest(self, k: int | None = None) -> SparseRows:
         """Return the k most similar rows of each row: see `nearest`."""
-        return nearest(
-            self.rows,
-            self.inverted,
-            self.length,
-            k,
-            other_length=self.other_length,
-            shrink=self.shrink,
-        )
+        lengths = {"other_length": self.other_length}
+        return nearest(self.rows, self.inverted, self.length, k, shrink=self.shrink, **lengths)
 
 
 @dataclass(eq=False)

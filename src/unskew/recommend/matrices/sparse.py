@@ -14,6 +14,7 @@ from unskew.data.groups import grouped_order
 from unskew.data.ratings import Ratings
 from unskew.engine.threads import map_blocks
 from unskew.errors import DataError
+from unskew.recommend.kernels.rows import Raters, Rows
 from unskew.recommend.model import Axes
 
 
@@ -32,9 +33,9 @@ class SparseRows:
         return self.start.size - 1
 
     @property
-    def arrays(self) -> tuple[I64, I32, F64]:
+    def arrays(self) -> Rows:
         """Starts, columns and values, as kernels take them."""
-        return self.start, self.column, self.value
+        return Rows(self.start, self.column, self.value)
 
     @property
     def row(self) -> I32:
@@ -54,12 +55,12 @@ class SparseRows:
         """Return the same places with other values."""
         return replace(self, value=frozen(value))
 
-    def by_column(self) -> tuple[I64, I32, I64]:
+    def by_column(self) -> Raters:
         """Return where each column's entries start, and their rows and places, both ascending."""
         start = np.zeros(self.columns + 1, np.int64)
         np.cumsum(np.bincount(self.column, minlength=self.columns), out=start[1:])
         order = grouped_order(self.column, start)
-        return frozen(start), frozen(self.row[order]), frozen(order)
+        return Raters(frozen(start), frozen(self.row[order]), frozen(order))
 
     def transposed(self) -> SparseRows:
         """Return the matrix by columns, each in ascending order of the rows."""
@@ -117,11 +118,11 @@ def item_gram(R: SparseRows, purpose: str) -> F64:
         f"it can have {isqrt(capacity(8)):,} items: keep the most rated ones, or use a model of "
         f"factors",
     )
-    start, row, order = R.by_column()
+    columns = R.by_column()
     G = np.zeros((items, items))
 
     def fill(low: int) -> None:
-        factors.gram_rows(start, order, row, *R.arrays, low, G[low : low + ROWS])
+        factors.gram_rows(columns, R.arrays, low, G[low : low + ROWS])
 
     map_blocks(fill, range(0, items, ROWS), size=R.value.size * ROWS)
     mirror(G)
@@ -209,14 +210,9 @@ def sums(
     terms = np.zeros(total.shape, np.int32)
 
     def fill(part: I32, rows: slice) -> None:
+        counted = count_first, count_second
         kernels.sparse_product(
-            part,
-            *first.arrays,
-            *second.arrays,
-            count_first,
-            count_second,
-            total[rows],
-            terms[rows],
+            part, first.arrays, second.arrays, *counted, total[rows], terms[rows]
         )
 
     in_blocks(users, fill, total.size)

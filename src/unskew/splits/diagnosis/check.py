@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 import math
+import tomllib
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cache
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from unskew.splits.diagnosis import thresholds
 from unskew.splits.diagnosis.thresholds import LEAK_SHARE
 
 if TYPE_CHECKING:
@@ -94,13 +98,13 @@ class Rule:
 
     key: str
     title: str
-    unit: str
-    threshold: str
-    remedy: str
-    of_log: bool
-    """Whether the question is about the log, so that one answer serves all splits."""
-    needs_time: bool
     read: Callable[[SplitParts], Reading]
+    unit: str = "share"
+    threshold: str = "a fact: no threshold"
+    remedy: str = ""
+    of_log: bool = False
+    """Whether the question is about the log, so that one answer serves all splits."""
+    needs_time: bool = False
 
     def reading(self, parts: SplitParts) -> Reading:
         """Answer for one split; grey where there are no time stamps and they are needed."""
@@ -149,40 +153,24 @@ class Rule:
         return f"{scope.capitalize()} {len(readings):,} splits; {label}: {worst.sentence}", short
 
 
-def rule(
-    key: str,
-    title: str,
-    *,
-    unit: str = "share",
-    threshold: str = "a fact: no threshold",
-    remedy: str = "",
-    of_log: bool = False,
-    needs_time: bool = False,
-) -> Callable[[Callable[[SplitParts], Reading]], Rule]:
+@cache
+def check_facts() -> dict[str, dict[str, Any]]:
+    """Return what `checks.toml` says of each check, by its key."""
+    text = Path(__file__).with_name("checks.toml").read_text(encoding="utf-8")
+    facts: dict[str, dict[str, Any]] = tomllib.loads(text)
+    return facts
+
+
+def rule(read: Callable[[SplitParts], Reading]) -> Rule:
     """Make a rule of a function that answers a question for one split.
 
-    Parameters
-    ----------
-    key
-        A short word, for programs.
-    title
-        What is asked, in a few words.
-    unit
-        What the value is.
-    threshold
-        When the light changes, in words.
-    remedy
-        What to do if it is red or yellow.
-    of_log
-        Whether the question is about the log as a whole.
-    needs_time
-        Whether it cannot be answered without time stamps.
+    What else there is to say of the question stands in `checks.toml`, under the function's name.
     """
-
-    def make(read: Callable[[SplitParts], Reading]) -> Rule:
-        return Rule(key, title, unit, threshold, remedy, of_log, needs_time, read)
-
-    return make
+    key = read.__name__.replace("_", "-")
+    facts = dict(check_facts()[key])
+    if "threshold" in facts:
+        facts["threshold"] = facts["threshold"].format(**vars(thresholds))
+    return Rule(key=key, read=read, **facts)
 
 
 def worst_of(readings: Mapping[str, Reading]) -> tuple[str, Reading]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import textwrap
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, ClassVar
 
@@ -28,9 +28,7 @@ from unskew.splits.diagnosis import (
     over_time,
     time_checks,
 )
-from unskew.splits.diagnosis import duplicate_users as copy_checks
-from unskew.splits.diagnosis import fact_checks as filter_checks
-from unskew.splits.diagnosis.check import IN_ORDER, LIGHTS, Check, Reading, Rule
+from unskew.splits.diagnosis.check import IN_ORDER, LIGHTS, Check, Reading, Rule, check_facts
 from unskew.splits.diagnosis.over_time import DriftPeriod, RowsOverTime, drift_of, rows_over_time
 from unskew.splits.diagnosis.parts import Log, SplitParts
 from unskew.splits.split import Split
@@ -46,8 +44,8 @@ _INDENT = " " * 9
 
 
 @dataclass(frozen=True, eq=False)
-class Lights(Result):
-    """What was found in a split, or in several."""
+class Diagnosis(Result):
+    """What was found in a split, or in several. Made by `diagnose`."""
 
     figure_is_open: ClassVar[bool] = True
 
@@ -148,8 +146,8 @@ class Lights(Result):
             for light in IN_ORDER
             for check in self.of_light(light)
         ]
-        names = ["light", "check", "value", "in a sentence", "when the light changes"]
-        return pl.DataFrame(rows, schema=dict.fromkeys(names, pl.String), orient="row")
+        names = ("light", "check", "value", "in a sentence", "when the light changes")
+        return _text_frame(rows, *names)
 
     def header(self) -> list[str]:
         """Return what was looked at, and how many lights there are of each colour."""
@@ -157,13 +155,9 @@ class Lights(Result):
 
     def verdict(self) -> str:
         """Return how many lights there are of each colour, in words."""
-        words = {
-            "leak": counted(len(self.leaks), "leak"),
-            "look": f"{len(self.of_light('look')):,} to look at",
-            "ok": f"{len(self.of_light('ok')):,} ok",
-            "unknown": f"{len(self.of_light('unknown')):,} not checked",
-        }
-        return ", ".join(words.values())
+        words = {"look": "to look at", "ok": "ok", "unknown": "not checked"}
+        others = (f"{len(self.of_light(light)):,} {text}" for light, text in words.items())
+        return ", ".join([counted(len(self.leaks), "leak"), *others])
 
     def __str__(self) -> str:
         lines = [self._summary(), ""]
@@ -196,6 +190,43 @@ class Lights(Result):
             "notes": list(self.notes),
         }
 
+    def document(self) -> Document:
+        """Return the diagnosis as a document, for a page, Markdown or JSON."""
+        verdict = [Words(f"{self.verdict()}.", "warning" if self.leaks else "good", "Verdict")]
+        verdict += [
+            Words(f"{check.sentence} {check.remedy}", tone, f"{check.title}.")
+            for light, tone in TONES.items()
+            for check in self.of_light(light)
+        ]
+        judged = [light for light in IN_ORDER if light != "shown"]
+        lights: list[Block] = [_light_table(self, judged)]
+        if self.timelines:
+            lights.append(Picture(self.figure("time")))
+        facts: list[Block] = [Picture(self.figure("drift"))] if self.drift else []
+        facts.append(_light_table(self, ["shown"]))
+        rules = [(check.key, check.title, check.threshold, check.remedy) for check in self.checks]
+        names = ("key", "check", "when the light changes", "what to do")
+        numbers = (
+            Table("", _text_frame(rules, *names)),
+            Fold("All numbers", (Table("", self.counts(), 4),)),
+            Fold("Parts", (Table("", _turned(self.numbers()), 4),)),
+        )
+        sections = {"lights": tuple(lights), "drift": tuple(facts), "thresholds": numbers}
+        return Document(
+            f"Leaks and drift: {', '.join(list(self.splits)[:3])}",
+            tuple(verdict),
+            tuple(
+                Section(key, *SECTIONS[key], blocks, is_open=key != "thresholds")
+                for key, blocks in sections.items()
+            ),
+            card={"versions": versions(), "notes": list(self.notes)},
+            values=self.to_dict(),
+        )
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write the diagnosis as a page (`.html`), Markdown (`.md`) or JSON (`.json`)."""
+        save_report(self, path)
+
 
 def _plain(counts: SplitCounts) -> dict[str, Any]:
     return {key: value for key, value in counts.describe().items() if key != "label"}
@@ -220,97 +251,39 @@ SIGNS = {
     "shown": "· shown",
     "ok": "✓ ok",
 }
-TONES = {"leak": "warning", "look": "plain", "ok": "good"}
+TONES = {"leak": "warning", "look": "plain"}
+SECTIONS = {
+    "lights": (
+        "Lights",
+        "What was checked, the worst first: red is a leak, yellow is worth a look.",
+    ),
+    "drift": (
+        "Drift and facts",
+        "What changes between training and test, and what the data are: no judgement.",
+    ),
+    "thresholds": (
+        "Thresholds and numbers",
+        "When each light changes, and every number behind it.",
+    ),
+}
+"""Sections of the page: title, and what each shows."""
 
 
-def document_of(diagnosis: Lights) -> Document:
-    """Return a diagnosis as a document."""
-    return Document(
-        f"Leaks and drift: {', '.join(list(diagnosis.splits)[:3])}",
-        tuple(verdict_words(diagnosis)),
-        (
-            Section(
-                "lights",
-                "Lights",
-                "What was checked, the worst first: red is a leak, yellow is worth a look.",
-                tuple(light_blocks(diagnosis)),
-            ),
-            Section(
-                "drift",
-                "Drift and facts",
-                "What changes between training and test, and what the data are: no judgement.",
-                tuple(fact_blocks(diagnosis)),
-            ),
-            Section(
-                "thresholds",
-                "Thresholds and numbers",
-                "When each light changes, and every number behind it.",
-                (
-                    threshold_table(diagnosis),
-                    Fold("All numbers", (Table("", diagnosis.counts(), 4),)),
-                    Fold("Parts", (Table("", _turned(diagnosis.numbers()), 4),)),
-                ),
-                is_open=False,
-            ),
-        ),
-        card={"versions": versions(), "notes": list(diagnosis.notes)},
-        values=diagnosis.to_dict(),
-    )
-
-
-def verdict_words(diagnosis: Lights) -> list[Words]:
-    """Return the answer: the verdict, and every red and yellow light with its remedy."""
-    tone = "warning" if diagnosis.leaks else "good"
-    result = [Words(f"{diagnosis.verdict()}.", tone, "Verdict")]
-    for light in ("leak", "look"):
-        for check in diagnosis.of_light(light):
-            result.append(
-                Words(f"{check.sentence} {check.remedy}", TONES[light], f"{check.title}.")
-            )
-    return result
-
-
-def light_blocks(diagnosis: Lights) -> list[Block]:
-    """Return the table of lights, without facts, and the rows over time."""
+def _light_table(diagnosis: Diagnosis, lights: Iterable[str]) -> Table:
+    """Return a row per check with one of these lights, the bad ones marked."""
     rows = [
         (SIGNS[light], check.title, check.short, check.sentence)
-        for light in IN_ORDER
-        if light != "shown"
+        for light in lights
         for check in diagnosis.of_light(light)
     ]
-    blocks: list[Block] = [_table(rows)]
-    if diagnosis.timelines:
-        blocks.append(Picture(diagnosis.figure("time")))
-    return blocks
-
-
-def fact_blocks(diagnosis: Lights) -> list[Block]:
-    """Return the facts, and the drift of items."""
-    facts = diagnosis.of_light("shown")
-    blocks: list[Block] = [_table([(SIGNS["shown"], *_row(fact)) for fact in facts])]
-    if diagnosis.drift:
-        blocks.insert(0, Picture(diagnosis.figure("drift")))
-    return blocks
-
-
-def threshold_table(diagnosis: Lights) -> Table:
-    """Return when each light changes."""
-    rows = [(check.key, check.title, check.threshold, check.remedy) for check in diagnosis.checks]
-    names = ["key", "check", "when the light changes", "what to do"]
-    return Table("", pl.DataFrame(rows, schema=dict.fromkeys(names, pl.String), orient="row"))
-
-
-def _row(check: Check) -> tuple[str, str, str]:
-    return check.title, check.short, check.sentence
-
-
-def _table(rows: list[tuple[str, str, str, str]]) -> Table:
-    names = ["light", "check", "value", "in a sentence"]
-    frame = pl.DataFrame(rows, schema=dict.fromkeys(names, pl.String), orient="row")
+    frame = _text_frame(rows, "light", "check", "value", "in a sentence")
     bad = (SIGNS["leak"], SIGNS["look"])
-    return Table(
-        "", frame, strong=frozenset((index, 0) for index, row in enumerate(rows) if row[0] in bad)
-    )
+    strong = frozenset((index, 0) for index, row in enumerate(rows) if row[0] in bad)
+    return Table("", frame, strong=strong)
+
+
+def _text_frame(rows: Sequence[Sequence[str]], *names: str) -> pl.DataFrame:
+    return pl.DataFrame(rows, schema=dict.fromkeys(names, pl.String), orient="row")
 
 
 def _turned(frame: pl.DataFrame) -> pl.DataFrame:
@@ -323,49 +296,15 @@ def _turned(frame: pl.DataFrame) -> pl.DataFrame:
     return pl.DataFrame(columns)
 
 
-@dataclass(frozen=True, eq=False)
-class Diagnosis(Lights):
-    """What was found in a split, or in several. Made by `diagnose`."""
-
-    def document(self) -> Document:
-        """Return the diagnosis as a document, for a page, Markdown or JSON."""
-        return document_of(self)
-
-    def save(self, path: str | os.PathLike[str]) -> None:
-        """Write the diagnosis as a page (`.html`), Markdown (`.md`) or JSON (`.json`)."""
-        save_report(self, path)
-
-
-CHECKS: tuple[Rule, ...] = (
-    time_checks.future,
-    time_checks.user_order,
-    time_checks.unborn_items,
-    time_checks.torn_sessions,
-    time_checks.validation,
-    copy_checks.copies,
-    duplicate_users.duplicate_users,
-    feature_checks.features,
-    filter_checks.filters,
-    filter_checks.cut_off,
-    time_checks.time_stamps,
-    fact_checks.sizes,
-    fact_checks.test_size,
-    fact_checks.cold_users,
-    fact_checks.cold_items,
-    copy_checks.repeats,
-    over_time.popularity_drift,
-    over_time.rating_drift,
-    over_time.activity_drift,
-    over_time.seasonality,
-    fact_checks.time_frame,
-    fact_checks.temporal_shift,
-    fact_checks.positional_shift,
-    fact_checks.rhythm,
-    fact_checks.lifetimes,
-    fact_checks.collisions,
-    fact_checks.log_repeats,
-)
-"""Every check. To add one: a function with `@rule` in a file of its family, and a line here."""
+_RULES = {
+    rule.key: rule
+    for family in (time_checks, duplicate_users, feature_checks, fact_checks, over_time)
+    for rule in vars(family).values()
+    if isinstance(rule, Rule)
+}
+CHECKS: tuple[Rule, ...] = tuple(_RULES[key] for key in check_facts())
+"""Every check. To add one: a function with `@rule` in a file of its family, and its facts in
+`checks.toml`."""
 
 
 @checked

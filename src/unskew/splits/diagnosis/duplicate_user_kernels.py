@@ -7,6 +7,7 @@ import numpy as np
 from unskew.arrays import F32, F64, I32, I64, U32, U64, Mask
 from unskew.engine.compiled import kernel
 from unskew.engine.rng import first, mix, second
+from unskew.splits.diagnosis.kernels import UserRows
 
 SEEDS = 3
 """The rarest common items, whose other raters show what goes with them."""
@@ -159,10 +160,7 @@ def draws_for(counts: F64, total: float, sizes: F64, out: F64) -> None:
 
 @kernel
 def _compared(
-    start: I64,
-    item: I32,
-    value: F64,
-    time: I64,
+    rows: UserRows,
     user: int,
     items: I32,
     values: F64,
@@ -178,6 +176,7 @@ def _compared(
     Returns how many it holds, without those to skip; how many of all it holds; with the same value;
     and how many at the usual time apart, within `width`. `apart` is working space.
     """
+    start, item, value, time = rows
     overlap, common, same = 0, 0, 0
     i, end = start[user], start[user + 1]
     for j in range(n):
@@ -248,10 +247,9 @@ def _agreement(number: int, matches: int, chance: float) -> float:
 
 
 @kernel
-def _same_by_habit(
-    start: I64, item: I32, value: F64, user: int, items: I32, values: F64, n: int
-) -> float:
+def _same_by_habit(rows: UserRows, user: int, items: I32, values: F64, n: int) -> float:
     """Return the chance of equal values if both keep their habits and forget the items."""
+    start, item, value, _ = rows
     mine, yours = np.empty(n), np.empty(n)
     common = 0
     i, end = start[user], start[user + 1]
@@ -290,14 +288,8 @@ def _weigh(
     values: F64,
     times: I64,
     n: int,
-    start: I64,
-    item: I32,
-    value: F64,
-    time: I64,
-    all_start: I64,
-    all_item: I32,
-    all_value: F64,
-    all_time: I64,
+    train: UserRows,
+    both: UserRows,
     item_start: I64,
     raters: I32,
     draws: float,
@@ -307,10 +299,8 @@ def _weigh(
 ) -> None:
     """Fill in how improbable it is that u agrees with so many of the wanted rows, and of whom."""
     count, mine, apart = np.zeros(n), np.zeros(n), np.empty(n, np.int64)
-    skip, mine_size = np.full(SEEDS, -1, np.int32), start[u + 1] - start[u]
-    _, common, same, near = _compared(
-        start, item, value, time, u, items, values, times, n, width, skip, mine, apart
-    )
+    skip, mine_size = np.full(SEEDS, -1, np.int32), train.start[u + 1] - train.start[u]
+    _, common, same, near = _compared(train, u, items, values, times, n, width, skip, mine, apart)
     _seeds(items, n, mine, item_start, skip)
     others, accounts = np.zeros(SEEDS * RATERS), np.int64(0)
     seen = np.full(SEEDS * RATERS, -1, np.int32)
@@ -324,15 +314,15 @@ def _weigh(
         for r in range(min(VISITED, high - low)):
             w = raters[low + np.int64(r * step)]
             # The less active hold less of anything: they say nothing about this account.
-            is_excluded = w in (u, v) or 2 * (all_start[w + 1] - all_start[w]) < mine_size
+            size = both.start[w + 1] - both.start[w]
+            is_excluded = w in (u, v) or 2 * size < mine_size
             for x in range(accounts):
                 is_excluded = is_excluded or seen[x] == w
             if not is_excluded and accounts - before < RATERS:
                 seen[accounts] = w
                 overlap, c, e, a = _compared(
-                    all_start, all_item, all_value, all_time, w, items, values, times, n, width,
-                    skip, count, apart,
-                )  # fmt: skip
+                    both, w, items, values, times, n, width, skip, count, apart
+                )
                 others[accounts] = overlap
                 accounts += 1
                 if c >= 3:  # of fewer the usual time apart is no measure
@@ -351,7 +341,7 @@ def _weigh(
             m += 1
     weight = AGREE_WEIGHT * n
     by_others = (all_same + AGREE * weight) / (all_common + weight)
-    by_habit = _same_by_habit(start, item, value, u, items, values, n)
+    by_habit = _same_by_habit(train, u, items, values, n)
     out[0] = _improbability(chance, m, k)
     out[0] += _agreement(common, same, max(by_others, by_habit) + HABIT_MARGIN)
     out[0] += _agreement(common, near, (all_near + AGREE * weight) / (all_common + weight))
@@ -362,21 +352,10 @@ def _weigh(
 
 
 @kernel
-def _merge(
-    v: int,
-    start: I64,
-    item: I32,
-    value: F64,
-    time: I64,
-    test_start: I64,
-    test_item: I32,
-    test_value: F64,
-    test_time: I64,
-    items: I32,
-    values: F64,
-    times: I64,
-) -> int:
+def _merge(v: int, train: UserRows, test: UserRows, items: I32, values: F64, times: I64) -> int:
     """Fill in the rows of both parts of a user in order of items, each once; return how many."""
+    start, item, value, time = train
+    test_start, test_item, test_value, test_time = test
     n, i, j = 0, start[v], test_start[v]
     while i < start[v + 1] or j < test_start[v + 1]:
         take_test = i == start[v + 1] or (j < test_start[v + 1] and test_item[j] <= item[i])
@@ -397,46 +376,22 @@ def _merge(
 
 
 @kernel
-def united(
-    start: I64,
-    item: I32,
-    value: F64,
-    time: I64,
-    test_start: I64,
-    test_item: I32,
-    test_value: F64,
-    test_time: I64,
-    all_start: I64,
-    all_item: I32,
-    all_value: F64,
-    all_time: I64,
-) -> None:
+def united(train: UserRows, test: UserRows, both: UserRows) -> None:
     """Fill in the rows of both parts, by user and item, each pair once."""
-    for v in range(start.size - 1):
-        low = all_start[v]
-        high = low + start[v + 1] - start[v] + test_start[v + 1] - test_start[v]
-        n = _merge(
-            v, start, item, value, time, test_start, test_item, test_value, test_time,
-            all_item[low:high], all_value[low:high], all_time[low:high],
-        )  # fmt: skip
-        all_start[v + 1] = low + n
+    for v in range(train.start.size - 1):
+        low = both.start[v]
+        size = train.start[v + 1] - train.start[v] + test.start[v + 1] - test.start[v]
+        items, values = both.item[low : low + size], both.value[low : low + size]
+        n = _merge(v, train, test, items, values, both.time[low : low + size])
+        both.start[v + 1] = low + n
 
 
 @kernel
 def evidence(
     pairs: I32,
-    start: I64,
-    item: I32,
-    value: F64,
-    time: I64,
-    test_start: I64,
-    test_item: I32,
-    test_value: F64,
-    test_time: I64,
-    all_start: I64,
-    all_item: I32,
-    all_value: F64,
-    all_time: I64,
+    train: UserRows,
+    test: UserRows,
+    both: UserRows,
     item_start: I64,
     raters: I32,
     draws: F64,
@@ -447,25 +402,23 @@ def evidence(
     """Fill in for each pair how improbable the overlap is, and how many others overlap alike.
 
     With the test part of the user or with all, the less probable; then how many others were looked
-    at, and how many of these are alike. `all_…` are the rows of both parts. Times are empty where
-    there are none.
+    at, and how many of these are alike. `both` are the rows of both parts.
     """
     for p in range(pairs.shape[0]):
         u, v = pairs[p, 0], pairs[p, 1]
-        size = max(all_start[v + 1] - all_start[v], test_start[v + 1] - test_start[v])
+        size = max(both.start[v + 1] - both.start[v], test.start[v + 1] - test.start[v])
         items, values = np.empty(size, np.int32), np.empty(size)
         times, part = np.zeros(size, np.int64), np.zeros(3)
         for both_parts in range(2):
-            low = all_start[v] if both_parts else test_start[v]
-            n = all_start[v + 1] - low if both_parts else test_start[v + 1] - low
+            start, item, value, time = both if both_parts else test
+            low = start[v]
+            n = start[v + 1] - low
             for j in range(n):
-                items[j] = all_item[low + j] if both_parts else test_item[low + j]
-                values[j] = all_value[low + j] if both_parts else test_value[low + j]
-                if time.size:
-                    times[j] = all_time[low + j] if both_parts else test_time[low + j]
+                items[j], values[j] = item[low + j], value[low + j]
+                if train.time.size:
+                    times[j] = time[low + j]
             _weigh(
-                u, v, items, values, times, n, start, item, value, time,
-                all_start, all_item, all_value, all_time, item_start, raters,
+                u, v, items, values, times, n, train, both, item_start, raters,
                 draws[p], width, alike, part,
             )  # fmt: skip
             if both_parts == 0 or part[0] > out[p, 0]:

@@ -9,10 +9,9 @@ called duplicates.
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from unskew.arrays import F64, I32, I64, U8, U32, U64, Mask, frozen
 from unskew.data.groups import grouped_order
@@ -27,7 +26,6 @@ from unskew.splits.diagnosis.thresholds import (
     COPY_ITEMS,
     COPY_MARGIN,
     COPY_OTHERS,
-    LEAK_SHARE,
 )
 
 BANDS, WIDTH = 24, 4
@@ -59,15 +57,7 @@ class DuplicateUsers(NamedTuple):
     """Pairs that were looked at closely."""
 
 
-@rule(
-    "duplicate-users",
-    "Near-duplicate users",
-    threshold=(
-        f"red if near-duplicates of test users hold {percent(LEAK_SHARE)} of the test rows in "
-        "training, yellow if there are any; accounts of fewer than about 15 rows cannot be told"
-    ),
-    remedy="Merge or remove such accounts before you split; the counts of this check name some.",
-)
+@rule
 def duplicate_users(parts: SplitParts) -> Reading:
     """Look for accounts in training that are near-duplicates of test users."""
     result = find_duplicates(parts.train, parts.test)
@@ -132,46 +122,34 @@ def find_duplicates(train: Ratings, test: Ratings) -> DuplicateUsers:
 def _evidence(pairs: I32, train: Ratings, test: Ratings) -> F64:
     """Return for each pair how improbable it is, how many others there are, and how many alike."""
     from unskew.splits.diagnosis import duplicate_user_kernels as kernels
+    from unskew.splits.diagnosis.kernels import UserRows
 
     times, width = _times(train, test)
-    parts = (
-        train.start, train.item, train.value, times[0],
-        test.start, test.item, test.value, times[1],
-    )  # fmt: skip
-    united = _united(parts)
-    rows = int(united[0][-1])
-    item_start = starts(np.bincount(united[1][:rows], minlength=len(train.items)))
-    user = np.repeat(np.arange(len(train.users), dtype=np.int32), np.diff(united[0]))
-    raters = frozen(user[grouped_order(united[1][:rows], item_start)])
+    trained, tested = (
+        UserRows(part.start, part.item, frozen(part.value), time)
+        for part, time in zip((train, test), times, strict=True)
+    )
+    start, size = np.zeros(train.start.size, np.int64), len(train) + len(test)
+    item, value, time = np.empty(size, np.int32), np.empty(size), np.empty(size, np.int64)
+    kernels.united(trained, tested, UserRows(start, item, value, time))
+    both = UserRows(frozen(start), frozen(item), frozen(value), frozen(time))
+    item = both.item[: both.start[-1]]
+    item_start = starts(np.bincount(item, minlength=len(train.items)))
+    user = np.repeat(np.arange(len(train.users), dtype=np.int32), np.diff(both.start))
+    raters = frozen(user[grouped_order(item, item_start)])
     draws = _draws(np.diff(item_start), np.diff(train.start)[pairs[:, 0]])
     evidence = np.empty((pairs.shape[0], 3))
 
     def weigh(low: int) -> None:
         rows = slice(low, low + _PAIRS)
         kernels.evidence(
-            pairs[rows], *parts, *united, item_start, raters, draws[rows], width, COPY_ALIKE,
+            pairs[rows], trained, tested, both, item_start, raters, draws[rows], width, COPY_ALIKE,
             evidence[rows],
         )  # fmt: skip
 
     for _ in map_blocks(weigh, range(0, pairs.shape[0], _PAIRS), size=len(train)):
         pass
     return evidence
-
-
-def _united(parts: tuple[NDArray[Any], ...]) -> tuple[I64, I32, F64, I64]:
-    """Return the rows of both parts together, each pair once: starts, items, values, times."""
-    from unskew.splits.diagnosis import duplicate_user_kernels as kernels
-
-    size = parts[1].size + parts[5].size
-    columns = (
-        np.zeros(parts[0].size, np.int64),
-        np.empty(size, np.int32),
-        np.empty(size),
-        np.empty(size, np.int64),
-    )
-    kernels.united(*parts, *columns)  # type: ignore[call-arg]
-    start, item, value, time = (frozen(column) for column in columns)
-    return start, item, value, time
 
 
 def _times(train: Ratings, test: Ratings) -> tuple[tuple[I64, I64], int]:
@@ -282,16 +260,11 @@ def matches(ratings: Ratings, others: Ratings) -> U8:
     """Mark rows whose pair is in `others` too, with bits for an equal value and an equal time."""
     from unskew.splits.diagnosis import kernels
 
-    return kernels.matched(
-        ratings.start,
-        ratings.item,
-        times_of(ratings),
-        ratings.value,
-        others.start,
-        others.item,
-        times_of(others),
-        others.value,
+    rows, other_rows = (
+        kernels.UserRows(part.start, part.item, frozen(part.value), times_of(part))
+        for part in (ratings, others)
     )
+    return kernels.matched(rows, other_rows)
 
 
 def _of(parts: SplitParts) -> U8:
@@ -303,15 +276,7 @@ def _of(parts: SplitParts) -> U8:
     return result
 
 
-@rule(
-    "copies",
-    "Rows in both parts",
-    threshold=(
-        f"red from {percent(LEAK_SHARE)} of test rows with the same user, item, time and value in "
-        "training; yellow above 0, and where times do not tell a copy from a repeat"
-    ),
-    remedy="Remove them from training or test (splits.Given(overlap=…), --overlap to-training).",
-)
+@rule
 def copies(parts: SplitParts) -> Reading:
     """Measure which share of test rows is in training too."""
     mark, rows = _of(parts), len(parts.test)
@@ -352,7 +317,7 @@ def _on_the_day_of_the_cut(parts: SplitParts, exact: Mask) -> bool:
     return bool(day == parts.train.time.max() and (parts.test.time[exact] == day).all())
 
 
-@rule("repeats", "Repeated pairs")
+@rule
 def repeats(parts: SplitParts) -> Reading:
     """Measure which share of test rows repeats a pair of training."""
     mark = _of(parts)

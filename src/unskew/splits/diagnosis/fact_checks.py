@@ -19,7 +19,7 @@ POWER = 1.959964 + 0.841621
 """Standard errors between 0 and a difference that is found with 80 % probability at 5 %."""
 
 
-@rule("sizes", "Test share")
+@rule
 def sizes(parts: SplitParts) -> Reading:
     """Count rows, users and items of the parts."""
     train, test, of = len(parts.train), len(parts.test), parts.counts
@@ -45,7 +45,7 @@ def sizes(parts: SplitParts) -> Reading:
     return fact(share, sentence, counts)
 
 
-@rule("test-size", "Test users", unit="number")
+@rule
 def test_size(parts: SplitParts) -> Reading:
     """Count the test users, and say which difference between two systems would be seen."""
     users = parts.counts.test_users
@@ -59,7 +59,7 @@ def test_size(parts: SplitParts) -> Reading:
     return fact(float(users), sentence, counts, f"{users:,} (can tell {smallest:.2f} sd)")
 
 
-@rule("cold-users", "Cold users")
+@rule
 def cold_users(parts: SplitParts) -> Reading:
     """Measure which share of test users, and of test rows, has no training row."""
     counts, (trained, tested) = parts.counts, parts.user_counts
@@ -73,7 +73,7 @@ def cold_users(parts: SplitParts) -> Reading:
     return fact(share, sentence, {"users": counts.cold_users, "rows": cold}, short)
 
 
-@rule("cold-items", "Cold items")
+@rule
 def cold_items(parts: SplitParts) -> Reading:
     """Measure which share of test items has no training row, and count those that are new."""
     trained, tested = parts.item_counts
@@ -93,7 +93,7 @@ def cold_items(parts: SplitParts) -> Reading:
     return fact(share, sentence, counts, short)
 
 
-@rule("time-frame", "Time frame", unit="days", needs_time=True)
+@rule
 def time_frame(parts: SplitParts) -> Reading:
     """Show from when to when the parts go."""
     texts: list[str] = []
@@ -113,7 +113,7 @@ def _date(micros: int) -> str:
     return str(np.datetime64(micros, "us").astype("M8[D]"))
 
 
-@rule("temporal-shift", "From last input to first target", unit="days", needs_time=True)
+@rule
 def temporal_shift(parts: SplitParts) -> Reading:
     """Measure how long it is from a user's last training row to the first test row."""
     times, log = parts.user_times, parts.log
@@ -132,7 +132,7 @@ def temporal_shift(parts: SplitParts) -> Reading:
     return fact(shift, sentence, counts, f"{days(shift)} (usual gap {days(usual)})")
 
 
-@rule("positional-shift", "Place of targets", needs_time=True)
+@rule
 def positional_shift(parts: SplitParts) -> Reading:
     """Measure where test rows stand in the history of their users."""
     _, _, users, places, rows = target_places(parts)
@@ -149,7 +149,7 @@ def positional_shift(parts: SplitParts) -> Reading:
 # The log
 
 
-@rule("collisions", "Rows of a user at one time", of_log=True)
+@rule
 def collisions(parts: SplitParts) -> Reading:
     """Measure which share of rows has the time of the user's row before."""
     log = parts.log
@@ -164,7 +164,7 @@ def collisions(parts: SplitParts) -> Reading:
     return fact(share, sentence, {"rows": log.history.tied})
 
 
-@rule("log-repeats", "Repeats in the log", of_log=True)
+@rule
 def log_repeats(parts: SplitParts) -> Reading:
     """Measure which share of events repeats an item of the user, and which at once."""
     log = parts.log
@@ -179,7 +179,7 @@ def log_repeats(parts: SplitParts) -> Reading:
     return fact(share, sentence, counts)
 
 
-@rule("rhythm", "Between rows of a user", unit="days", of_log=True)
+@rule
 def rhythm(parts: SplitParts) -> Reading:
     """Measure the time between rows of a user, and count sessions."""
     log = parts.log
@@ -193,7 +193,7 @@ def rhythm(parts: SplitParts) -> Reading:
     return fact(mean, sentence, {"median_days": median, "sessions": log.history.sessions})
 
 
-@rule("lifetimes", "Lifetime of users", unit="days", of_log=True)
+@rule
 def lifetimes(parts: SplitParts) -> Reading:
     """Measure how long users and items are there."""
     log = parts.log
@@ -230,15 +230,7 @@ LOOKS_BACK = ("drop-repeats",)
 """Filters that count other rows, but earlier ones only."""
 
 
-@rule(
-    "filters",
-    "Filters that counted test rows",
-    threshold=(
-        "red if a recorded filter whose counts include test rows removed "
-        f"{percent(LEAK_SHARE)} of the rows, yellow if it removed fewer"
-    ),
-    remedy="Split first, then filter users and items by their training rows alone.",
-)
+@rule
 def filters(parts: SplitParts) -> Reading:
     """Look for filters such as a k-core that were applied before the split."""
     steps = _before_split(parts)
@@ -279,16 +271,7 @@ def _settings(step: Step) -> str:
     return ", ".join(f"{key}={value}" for key, value in settings.items())
 
 
-@rule(
-    "cut-off",
-    "Counts that look cut off",
-    unit="number",
-    threshold=(
-        "yellow if nobody has fewer rows than k over all parts, some have fewer in training, and "
-        f"chance would leave nobody below k once in {np.exp(CUT_OFF_SURPRISE):,.0f} times or less"
-    ),
-    remedy="Find out whether the data were filtered by training rows alone or by all.",
-)
+@rule
 def cut_off(parts: SplitParts) -> Reading:
     """Look whether users or items with few rows, test rows included, seem to be removed."""
     counts: dict[str, int | float | str | None] = {}

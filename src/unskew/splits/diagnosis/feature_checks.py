@@ -63,17 +63,7 @@ class FeatureFit(NamedTuple):
         return self.misfit <= FEATURE_MISFIT and self.misfit * FEATURE_RATIO <= self.without
 
 
-@rule(
-    "features",
-    "Columns computed with test rows",
-    unit="value",
-    threshold=(
-        f"red if a column follows the number of rows, the sum or the mean of its items (or users) "
-        f"over training and test (1 - |rank correlation| up to {FEATURE_MISFIT:g}), at least "
-        f"{FEATURE_RATIO:g} times better than over training alone"
-    ),
-    remedy="Compute popularity, averages and other features from training rows only.",
-)
+@rule
 def features(parts: SplitParts) -> Reading:
     """Look for columns of items or users that hold counts or means with test rows."""
     columns = _columns(parts)

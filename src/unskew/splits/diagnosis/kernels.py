@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import numpy as np
 
 from unskew.arrays import F64, I32, I64, U8
@@ -38,21 +40,23 @@ def raise_deaths(item: I32, time: I64, death: I64) -> None:
         death[item[i]] = max(death[item[i]], time[i])
 
 
+class UserRows(NamedTuple):
+    """Rows by user and item; times are empty where there are none."""
+
+    start: I64
+    item: I32
+    value: F64
+    time: I64
+
+
 @kernel
-def matched(
-    start: I64,
-    item: I32,
-    time: I64,
-    value: F64,
-    other_start: I64,
-    other_item: I32,
-    other_time: I64,
-    other_value: F64,
-) -> U8:
+def matched(rows: UserRows, others: UserRows) -> U8:
     """Mark rows that the other part has too: 1 the pair, 2 its value, 4 its time.
 
-    Both are sorted by item within users and have a pair once. Times are empty where there are none.
+    Both have a pair once.
     """
+    start, item, value, time = rows
+    other_start, other_item, other_value, other_time = others
     mark = np.zeros(item.size, np.uint8)
     timed = time.size > 0 and other_time.size > 0
     for u in range(start.size - 1):

@@ -103,7 +103,7 @@ def _alone(early: I32, late: I32, users: int) -> float:
     return only[0] / max(sum(only), 1)
 
 
-@rule("popularity-drift", "Drift of popularity", needs_time=True)
+@rule
 def popularity_drift(parts: SplitParts) -> Reading:
     """Compare the items of late training and of the test."""
     if parts.is_mixed:
@@ -129,7 +129,7 @@ def popularity_drift(parts: SplitParts) -> Reading:
     return fact(result.value, sentence, counts, short)
 
 
-@rule("rating-drift", "Drift of ratings", unit="value", needs_time=True)
+@rule
 def rating_drift(parts: SplitParts) -> Reading:
     """Measure how much higher test ratings are than those of late training."""
     if parts.test.implicit:
@@ -163,7 +163,7 @@ def mean_shift(early: Rows, late: Rows, users: int) -> tuple[float, float]:
     return means[1] - means[0], float(np.sqrt(influence @ influence))
 
 
-@rule("activity-drift", "Drift of activity", unit="ratio", needs_time=True)
+@rule
 def activity_drift(parts: SplitParts) -> Reading:
     """Compare the rows a day of the test with those of late training."""
     if parts.is_mixed:
@@ -183,7 +183,7 @@ def activity_drift(parts: SplitParts) -> Reading:
     return fact(rates[1] / rates[0], sentence, counts)
 
 
-@rule("seasonality", "Weekdays and hours", unit="ratio", needs_time=True)
+@rule
 def seasonality(parts: SplitParts) -> Reading:
     """Compare weekdays, and look whether the test covers whole weeks."""
     per_day = weekday_rates(parts.log)

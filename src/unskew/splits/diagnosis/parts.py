@@ -114,7 +114,7 @@ class Log:
         if all(column is not None for column in time):
             moments: I64 = np.concatenate(time)[order]  # type: ignore[arg-type]
             if not in_time:
-                positions, _ = sort_groups(start, frozen(moments), frozen(np.zeros(0, np.int64)))
+                positions, _ = sort_groups(start, frozen(moments))
                 order, moments = order[positions], moments[positions]
             stamps = moments
         return cls(

@@ -6,6 +6,8 @@ wrong was measured on others (documentation page "Leaks and drift").
 
 from __future__ import annotations
 
+import math
+
 LEAK_SHARE = 0.001
 """Red from this share on: of test rows that are older than their user's training, are in training
 too, have a later training row in their session, or are in the training part of a copied account; of
@@ -14,6 +16,7 @@ validation rows that are later; of rows that a filter removed."""
 
 SESSION_GAP = 30 * 60
 """Seconds without an event that end a session."""
+SESSION_GAP_MINUTES = SESSION_GAP // 60
 
 FEATURE_MISFIT = 0.02
 """A column follows a count or mean if 1 - |rank correlation| is at most this."""
@@ -25,6 +28,7 @@ FEATURE_ENTRIES = 20
 CUT_OFF_SURPRISE = 6.0
 """Yellow if the chance that nobody is below the smallest count is e to the minus this, or less, of
 users and items together."""
+CUT_OFF_TIMES = math.exp(CUT_OFF_SURPRISE)
 
 COPY_ITEMS = 8
 """Items that two accounts must share before they are compared."""

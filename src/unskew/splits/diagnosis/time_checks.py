@@ -11,26 +11,13 @@ from unskew.splits.diagnosis.parts import DAY, GAP, NO_TIME, Log, SplitParts, me
 from unskew.splits.diagnosis.thresholds import (
     EVEN_STEPS,
     FIRST_YEAR,
-    LEAK_SHARE,
     ONE_MOMENT,
     ONE_SITTING,
     SITTING_ROWS,
 )
 
 
-@rule(
-    "future",
-    "Training after test",
-    threshold=(
-        f"red from a mean of {percent(LEAK_SHARE)} of the training rows that are later than a "
-        "test row, yellow above 0"
-    ),
-    remedy=(
-        "Cut all users at one moment (splits.Temporal, --protocol temporal); or say that the "
-        "score is about filling gaps in known histories, not about what comes next."
-    ),
-    needs_time=True,
-)
+@rule
 def future(parts: SplitParts) -> Reading:
     """Measure which share of training is later than a test row, on average over test rows."""
     ordered, share = parts.sorted_test_time, parts.future
@@ -56,16 +43,7 @@ def future(parts: SplitParts) -> Reading:
     return Reading(by_share(share), share, sentence, counts)
 
 
-@rule(
-    "user-order",
-    "Test before the same user's training",
-    threshold=f"red from {percent(LEAK_SHARE)} of test rows, yellow above 0",
-    remedy=(
-        "Keep the last rows of each user for the test (splits.LeaveOut(pick='last'), --pick last), "
-        "or cut all users at one moment."
-    ),
-    needs_time=True,
-)
+@rule
 def user_order(parts: SplitParts) -> Reading:
     """Measure which share of test rows is older than their user's last training row."""
     older = parts.test_time < parts.user_times.train_last[parts.test.user]
@@ -82,16 +60,7 @@ def user_order(parts: SplitParts) -> Reading:
     return Reading(by_share(share), share, sentence, counts)
 
 
-@rule(
-    "unborn-items",
-    "Items from the future in training",
-    threshold=(
-        f"red from a mean of {percent(LEAK_SHARE)} of the training items that have no row "
-        "up to a test row, yellow above 0"
-    ),
-    remedy="Cut all users at one moment: then training holds no item that is born later.",
-    needs_time=True,
-)
+@rule
 def unborn_items(parts: SplitParts) -> Reading:
     """Measure which share of training items is not born yet at a test row, on average."""
     trained = parts.item_counts[0] > 0
@@ -109,16 +78,7 @@ def unborn_items(parts: SplitParts) -> Reading:
     return Reading(by_share(share), share, sentence, counts)
 
 
-@rule(
-    "torn-sessions",
-    "Sessions torn between parts",
-    threshold=(
-        f"red from {percent(LEAK_SHARE)} of test rows that a training row of the same session "
-        f"follows (sessions end with {GAP // 60_000_000} minutes without a row), yellow above 0"
-    ),
-    remedy="Split between sessions, not within them: keep the rows of a session together.",
-    needs_time=True,
-)
+@rule
 def torn_sessions(parts: SplitParts) -> Reading:
     """Measure which share of test rows a training row of the same session follows."""
     if parts.log.resolution >= DAY:
@@ -163,16 +123,7 @@ def target_places(parts: SplitParts) -> tuple[int, int, int, float, int]:
     return result
 
 
-@rule(
-    "validation",
-    "Validation and test",
-    threshold=(
-        f"red from a mean of {percent(LEAK_SHARE)} of the validation rows that are later than "
-        f"a test row, or {percent(LEAK_SHARE)} of test rows in both; yellow above 0, or if "
-        "training is later than validation"
-    ),
-    remedy="Cut twice: training, then validation, then test.",
-)
+@rule
 def validation(parts: SplitParts) -> Reading:
     """Look whether validation rows come after test rows, or are among them."""
     if not parts.validation:
@@ -230,22 +181,7 @@ FEW_ROWS = 200
 """With fewer rows nothing is said about shuffled stamps or row numbers."""
 
 
-@rule(
-    "time-stamps",
-    "Time stamps that are no times",
-    unit="number",
-    threshold=(
-        f"yellow if stamps are all equal, evenly spaced ({EVEN_STEPS:.0%} of steps), mostly before "
-        f"{FIRST_YEAR}, independent of users and items, if {ONE_MOMENT:.0%} of the rows carry "
-        f"one stamp, or if the median user with {SITTING_ROWS} or more rows gave {ONE_SITTING:.0%} "
-        "of them in one session"
-    ),
-    remedy=(
-        "Look where the column comes from. Where stamps are no times, lights about time say "
-        "nothing; where users enter all at once, the order within a user is that of a form."
-    ),
-    of_log=True,
-)
+@rule
 def time_stamps(parts: SplitParts) -> Reading:
     """Look whether time stamps are the times at which things happened."""
     log = parts.log

@@ -11,7 +11,7 @@ import numpy as np
 
 from unskew.arrays import I64, Mask, frozen
 from unskew.checks import DEFAULT_TEST, as_share, portion
-from unskew.data.events import REPEATS, Events
+from unskew.data.events import REPEATS
 from unskew.data.groups import grouped_order
 from unskew.data.times import duration, moment, written
 from unskew.settings import choice, count, declare, share
@@ -63,17 +63,6 @@ class Sittings:
         begin[session[heads]] = line.time[heads]
         size = np.bincount(session, minlength=number)
         return cls(frozen(session), frozen(step), frozen(begin), frozen(size))
-
-
-@dataclass(frozen=True, eq=False)
-class _SessionRows:
-    """Which rows go where."""
-
-    train: Mask
-    test: Mask
-    """Of sessions that are tested."""
-    torn: Mask
-    """After the cut, of sessions that began before it."""
 
 
 @dataclass(frozen=True)
@@ -141,13 +130,15 @@ class Sessions(Splitter):
         line = time_axis(self, ratings)
         sittings = Sittings.of(line, duration(self.pause, "pause"))
         cut, late, ties = self._cut(sittings)
-        rows = self._rows(line, sittings, cut, late)
+        tested = late[sittings.session]
+        before = line.time <= cut if self.ties == "train" else line.time < cut
+        trained, torn = ~tested & before, ~tested & ~before
         hint = f"there are {late.size:,} sessions; {time_hint(line.time)}"
-        for part, mask in (("training", rows.train), ("test", rows.test)):
+        for part, mask in (("training", trained), ("test", tested)):
             if not mask.any():
                 raise empty(self, part, hint)
-        train, _ = line.ratings(np.flatnonzero(rows.train))
-        picked, counts = self._pick(line, sittings, rows, seed)
+        train, _ = line.ratings(np.flatnonzero(trained))
+        picked, counts = self._pick(line, sittings, tested, torn, seed)
         test, _ = line.ratings(np.flatnonzero(picked.target))
         if not len(test):
             raise empty(self, "test", f"no session has a target that is new to its user; {hint}")
@@ -160,15 +151,17 @@ class Sessions(Splitter):
             **counts,
             **warmth(train, test),
         }
-        left_out = len(line) - int(rows.train.sum()) - int(picked.target.sum())
+        left_out = len(line) - int(trained.sum()) - int(picked.target.sum())
         split = assemble(self, train, test, hint=hint, facts=facts, left_out=left_out)
-        torn, _ = line.ratings(np.flatnonzero(rows.torn))
-        further = torn.take(~shared_rows(torn, train))
-        yield replace(
-            split,
-            known={"test": further} if len(further) else {},
-            logs=self._logs(line, sittings, rows, picked),
-        )
+        after, _ = line.ratings(np.flatnonzero(torn))
+        further = after.take(~shared_rows(after, train))
+        logs = {}
+        # What is torn stands among the events of the test part.
+        for part, mask in (("train", trained), ("test", tested | torn)):
+            rows = np.flatnonzero(mask)
+            target = picked.target[rows] if part == "test" else None
+            logs[part] = tagged(line.log(rows), sittings.step[rows], sittings.session[rows], target)
+        yield replace(split, known={"test": further} if len(further) else {}, logs=logs)
 
     def _cut(self, sittings: Sittings) -> tuple[int, Mask, int]:
         """Return the moment of the cut, which sessions come after it, and how many begin at it."""
@@ -185,55 +178,30 @@ class Sessions(Splitter):
         late = begin > cut if tied and self.ties == "train" else begin >= cut
         return cut, late, int(np.count_nonzero(begin == cut)) if tied else 0
 
-    def _rows(self, line: TimeAxis, sittings: Sittings, cut: int, late: Mask) -> _SessionRows:
-        test = late[sittings.session]
-        before = line.time <= cut if self.ties == "train" else line.time < cut
-        return _SessionRows(~test & before, test, ~test & ~before)
-
     def _pick(
-        self, line: TimeAxis, sittings: Sittings, rows: _SessionRows, seed: int
+        self, line: TimeAxis, sittings: Sittings, tested: Mask, torn: Mask, seed: int
     ) -> tuple[Picked, dict[str, int]]:
         """Choose targets; return them over all rows, and what was counted."""
         long = sittings.size[sittings.session] >= self.least
         inner = sittings.step > 1 if self.pick == "next" else np.ones(len(line), np.bool_)
-        candidates = np.flatnonzero(rows.test & long)
-        picked = pick_rows(
-            line,
-            candidates,
-            sittings.session[candidates],
-            pick=self.pick,
-            seen=self.seen,
-            seed=seed,
-        )
+        candidates = np.flatnonzero(tested & long)
+        groups = sittings.session[candidates]
+        picked = pick_rows(line, candidates, groups, pick=self.pick, seen=self.seen, seed=seed)
         target = np.zeros(len(line), np.bool_)
         target[candidates[picked.target]] = True
         target &= inner
-        tested = np.unique(sittings.session[rows.test])
-        with_target = np.unique(sittings.session[target])
-        torn = int(np.count_nonzero(rows.torn))
+        test_sessions = np.unique(sittings.session[tested])
+        targets = int(np.count_nonzero(target))
         counts = {
-            "torn_sessions": int(np.unique(sittings.session[rows.torn]).size),
-            "short_sessions": int(np.count_nonzero(sittings.size[tested] < self.least)),
-            "sessions_without_target": int(tested.size - with_target.size),
-            "targets": int(np.count_nonzero(target)),
-            "left_out_torn": torn,
+            "torn_sessions": int(np.unique(sittings.session[torn]).size),
+            "short_sessions": int(np.count_nonzero(sittings.size[test_sessions] < self.least)),
+            "sessions_without_target": test_sessions.size
+            - np.unique(sittings.session[target]).size,
+            "targets": targets,
+            "left_out_torn": int(np.count_nonzero(torn)),
             "left_out_seen": picked.seen,
+            "left_out_pick": int(np.count_nonzero(tested)) - targets - picked.seen,
         }
-        left_out = int(np.count_nonzero(rows.test)) - counts["targets"] - picked.seen
-        counts["left_out_pick"] = left_out
         if picked.ties is not None:
             counts["sessions_with_ties_at_pick"] = picked.ties
         return Picked(target, picked.seen, picked.ties), counts
-
-    def _logs(
-        self, line: TimeAxis, sittings: Sittings, rows: _SessionRows, picked: Picked
-    ) -> dict[str, Events]:
-        """Return the events of both parts; what is torn stands among those of the test part."""
-        logs = {}
-        for part, mask in (("train", rows.train), ("test", rows.test | rows.torn)):
-            positions = np.flatnonzero(mask)
-            target = picked.target[positions] if part == "test" else None
-            logs[part] = tagged(
-                line.log(positions), sittings.step[positions], sittings.session[positions], target
-            )
-        return logs

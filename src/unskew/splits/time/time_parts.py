@@ -17,6 +17,7 @@ from unskew.data.summary import item_counts
 from unskew.engine.rng import draw
 from unskew.errors import DataError, Spelling
 from unskew.report.text import counted
+from unskew.splits.draws import first_of_each
 from unskew.splits.split import VALIDATION, Split, Splitter, assemble, empty, shared_rows
 from unskew.splits.time.timeline import Rows, Span, TimeAxis, places_of
 
@@ -84,10 +85,9 @@ def _one_of_each(line: TimeAxis, places: I64, group: I64, pick: str, seed: int) 
     time = line.time[rows]
     key = {"first": time, "last": -time, "random": np.zeros_like(time)}[pick]
     order, _ = sort_groups(frozen(start), frozen(key), _hashes(line, rows, seed))
-    mark, size = np.zeros(places.size, np.uint8), frozen(np.ones(groups, np.int64))
-    kernels.mark_first(frozen(start), frozen(by_group[order]), size, mark)
+    size = frozen(np.ones(groups, np.int64))
     ties = kernels.count_tied(frozen(start), frozen(order), frozen(key), size)
-    return mark.view(np.bool_), int(ties)
+    return first_of_each(frozen(start), by_group[order], size), int(ties)
 
 
 def _hashes(line: TimeAxis, places: I64, seed: int) -> I64:
