@@ -2,24 +2,11 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Any
 
-from unskew.checks import MOST_REPEATS
 from unskew.cli import inputs, outputs
-from unskew.cli.command import bundle, option
-from unskew.cli.options import (
-    Algorithms,
-    Bootstrap,
-    EventLog,
-    ExecutorOptions,
-    Level,
-    Liked,
-    Metrics,
-    NamedFileOptions,
-    RatingsArgument,
-    ReportOptions,
-    Seed,
-)
+from unskew.cli.options import ExecutorOptions, NamedFileOptions, RatingsArgument, ReportOptions
+from unskew.cli.parameters import bundle
 from unskew.cli.progress import tasks_progress
 
 if TYPE_CHECKING:
@@ -31,61 +18,46 @@ AGES = "Age of models"
 
 @bundle
 class WindowOptions:
-    """Which windows are judged, and what trains for each."""
+    """Which windows are judged, and what trains for each.
 
-    windows: Annotated[
-        int | None,
-        option(
-            WINDOWS,
-            "How many windows. Default: 5 of equal numbers of ratings; with --length, as many as "
-            "there is room for.",
-            min=2,
-            max=MOST_REPEATS,
-        ),
-    ]
-    length: Annotated[str | None, option(WINDOWS, "How long a window lasts: 7d, 12h, 1w.")]
-    step: Annotated[
-        str | None,
-        option(
-            WINDOWS,
-            "From the beginning of a window to that of the next. Default: --length.",
-        ),
-    ]
-    gap: Annotated[
-        str | None,
-        option(
-            WINDOWS, "Time between training and test that is left out, such as 1d, 12h or 30min."
-        ),
-    ]
-    train_length: Annotated[
-        str | None,
-        option(WINDOWS, "Train on so long before each window. Default: on all that came before."),
-    ]
-    test: Annotated[
-        float | None,
-        option(WINDOWS, "Share of the ratings that windows cover, the last ones. Default: 0.5."),
-    ]
+    Windows
+    -------
+    windows
+        How many windows. Default: 5 of equal numbers of ratings; with --length, as many as there is
+        room for.
+    length
+        How long a window lasts: 7d, 12h, 1w.
+    step
+        From the beginning of a window to that of the next. Default: --length.
+    gap
+        Time between training and test that is left out, such as 1d, 12h or 30min.
+    train_length
+        Train on so long before each window. Default: on all that came before.
+    test
+        Share of the ratings that windows cover, the last ones. Default: 0.5.
+    """
+
+    windows: int | None = None
+    length: str | None = None
+    step: str | None = None
+    gap: str | None = None
+    train_length: str | None = None
+    test: float | None = None
 
 
 def timeline_command(
+    *,
     ratings: RatingsArgument,
     files: NamedFileOptions,
-    event_log: EventLog,
-    algorithm: Algorithms,
-    metric: Metrics,
-    liked: Liked,
+    event_log: bool = False,
+    algorithm: list[str] | None = None,
+    metric: list[str] | None = None,
+    liked: float | None = None,
     windows: WindowOptions,
-    ages: Annotated[
-        str | None,
-        option(
-            AGES,
-            "Also judge models of these ages on the last window: how long before it their "
-            "training ends, such as 0d,7d,30d.",
-        ),
-    ],
-    level: Level,
-    bootstrap: Bootstrap,
-    seed: Seed,
+    ages: str | None = None,
+    level: float = 0.95,
+    bootstrap: int = 1_000,
+    seed: int = 0,
     executor: ExecutorOptions,
     output: ReportOptions,
 ) -> None:
@@ -111,6 +83,12 @@ def timeline_command(
       loses with age: models whose training ends earlier, judged on one window by the same users
 
     Without -o the result is printed; a file that ends in .html has the curves too.
+
+    Age of models
+    -------------
+    ages
+        Also judge models of these ages on the last window: how long before it their training ends,
+        such as 0d,7d,30d.
     """
     from unskew.experiment.over_time import METRIC, SYSTEMS, timeline
 
