@@ -8,7 +8,7 @@ from importlib import import_module
 from typing import Any
 
 import typer
-from typer.core import TyperCommand, TyperGroup
+from typer.core import TyperCommand, TyperGroup, TyperOption
 from typer.main import get_command, get_group
 
 from unskew.cli.boundary import FAILED, REFUSED, boundary
@@ -17,26 +17,58 @@ from unskew.cli.parameters import with_options
 from unskew.cli.progress import forget_progress
 from unskew.engine.remote import check_local
 from unskew.errors import SettingError, import_studies
+from unskew.report.text import counted
 
+START = "Start here"
 PANELS = {
-    "Start here": ("demo", "audit", "evaluate", "compare", "gate"),
-    "Data and splits": ("split", "intervene", "world", "data"),
-    "Recommend": ("recommend", "algorithms"),
-    "Judge": ("estimate", "annotate", "explain", "metrics", "bias"),
-    "Conclude": (
+    START: ("demo", "audit", "evaluate", "compare", "gate", "explain", "split", "recommend"),
+    "Get, change and simulate data": ("data", "intervene", "world"),
+    "Compare in parts: users, items, data sets, time": (
         "groups",
         "distribution",
         "ranking",
         "strata",
         "timeline",
-        "power",
-        "robustness",
-        "study",
     ),
-    "Experiment": ("run", "plan", "store"),
-    "This installation": ("warmup", "schema"),
+    "Find out what your data can show": ("power", "robustness", "bias"),
+    "Estimate what nobody has rated": ("estimate", "annotate"),
+    "Run experiments and reproduce papers": ("run", "plan", "store", "study"),
+    "Look up names and formats, prepare an installation": (
+        "metrics",
+        "algorithms",
+        "schema",
+        "warmup",
+    ),
 }
-"""The panels of `unskew --help`, in their order, and the commands in each."""
+"""The panels of `unskew --help-all`, in their order; `unskew --help` shows the first alone."""
+
+USUAL = ("ratings", "judgments", "run", "train", "metric", "liked", "output", "format")
+NEEDED = {
+    "annotate plan": "labels titles budget design smallest",
+    "audit": "random quick thorough algorithms store",
+    "bias describe": "random figure figures",
+    "bias lists": "k by",
+    "bias null": "null repeats precision designs algorithm store",
+    "bias pairs": "random k figure",
+    "bias truth": "random world algorithm targets intervention folds",
+    "compare": "test correction reference by figure",
+    "distribution": "reference lexirecall figure",
+    "estimate": "random labels human propensity bounds",
+    "evaluate": "lists compat per_user save",
+    "explain": "items value between",
+    "gate": "init candidate production margin by config log",
+    "groups": "by by_items against figure",
+    "intervene": "test mar kind weighting seed force",
+    "power": "difference power alpha pairs",
+    "ranking": "data_sets missing test reference rope figure",
+    "recommend": "test users algorithm setting model save_model targets depth",
+    "robustness": "scores goal share samples",
+    "split": "protocol test folds pick test_ratings audit fail_on seed",
+    "strata": "by strata heads figure",
+    "study run": "name data stand_in quick amount claims store csv",
+    "timeline": "event_log algorithm windows length ages",
+}
+"""The options that `--help` shows of commands with many, beside the usual ones."""
 
 GROUPS = {
     "annotate": (
@@ -79,12 +111,32 @@ ONE_FILE = {
 GATES = ("gate",)
 """Commands whose exit code is an answer, in which 1 is no failure: these end in 2 then."""
 
+_EVERYTHING = "unskew.everything"
+"""Where a context keeps that the help leaves out nothing."""
 _FAILED = "unskew.failed"
 """Where a group keeps the exit code of a failure of its command."""
 _LARGEST = 2**63 - 1
 _WRAPPED = 60
 """A line of a docstring that is shorter was not broken for want of space."""
 _RICH: Any = {"rich_markup_mode": "rich", "add_completion": False}
+
+
+def _show_everything(ctx: Any, _: Any, is_wanted: bool) -> None:
+    if is_wanted and not ctx.resilient_parsing:
+        ctx.meta[_EVERYTHING] = True
+        typer.echo(ctx.get_help(), color=ctx.color)
+        ctx.exit()
+
+
+HELP_ALL = TyperOption(
+    param_decls=["--help-all"],
+    is_flag=True,
+    is_eager=True,
+    expose_value=False,
+    callback=_show_everything,
+    help="Show what --help leaves out, too, and exit.",
+)
+"""The option of every command and group that shows all there is."""
 
 
 class Command(TyperCommand):
@@ -122,12 +174,25 @@ class Command(TyperCommand):
         with boundary(ctx.params, names, failed), speak_of(_full_name(ctx), names):
             return super().invoke(ctx)
 
+    def get_params(self, ctx: Any) -> list[Any]:
+        """Return the options, with those of the help."""
+        return [*super().get_params(ctx), HELP_ALL]
+
     def format_help(self, ctx: Any, formatter: Any) -> None:
         """Write the help, without ranges of numbers: most only keep out what would never end."""
         from typer import rich_utils
 
         rich_utils.RANGE_STRING = ""
         self.help = joined_lines(self.help or "")
+        name = _full_name(ctx)
+        needed = {*USUAL, *NEEDED.get(name, "").split()}
+        is_whole = name not in NEEDED or _EVERYTHING in ctx.meta
+        options: list[Any] = self.params
+        for option in options:
+            option.hidden = not (is_whole or option.name in needed or option.required)
+        HELP_ALL.hidden = name not in NEEDED
+        more = counted(sum(option.hidden for option in options), "more option")
+        self.epilog = None if is_whole else f"{more}: unskew {name} --help-all"
         super().format_help(ctx, formatter)
 
 
@@ -160,6 +225,7 @@ class Group(TyperGroup):
     def __init__(self, **settings: Any) -> None:
         super().__init__(**settings)
         self.commands: Any = Commands(self.name or "")
+        self.listed = list(self.commands)
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
         """Parse; the help imports every command, which can be stopped."""
@@ -172,9 +238,21 @@ class Group(TyperGroup):
         with boundary(failed=ctx.meta[_FAILED]):
             return super().invoke(ctx)
 
+    def get_params(self, ctx: Any) -> list[Any]:
+        """Return the options, with those of the help."""
+        return [*super().get_params(ctx), HELP_ALL]
+
     def list_commands(self, ctx: Any) -> list[str]:  # noqa: ARG002 - typer passes it
         """Return the names of the commands, without importing them."""
-        return list(self.commands)
+        return list(self.listed)
+
+    def format_help(self, ctx: Any, formatter: Any) -> None:
+        """Write the help: of the package with the first panel, or with every command."""
+        is_whole = ctx.parent is not None or _EVERYTHING in ctx.meta
+        HELP_ALL.hidden = ctx.parent is not None
+        self.listed = list(self.commands) if is_whole else list(PANELS[START])
+        super().format_help(ctx, formatter)
+        self.listed = list(self.commands)
 
 
 def failure_code(words: Sequence[str]) -> int:
