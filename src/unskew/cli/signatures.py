@@ -45,10 +45,13 @@ def documented(docstring: str) -> tuple[str, dict[str, tuple[str, str]]]:
         section = "\n".join(lines[head + 1 : end - 1])
         for entry in re.split(r"\n(?=\S)", section):
             names, _, text = entry.partition("\n")
-            paragraph = inspect.cleandoc(text).partition("\n\n")[0]
             for name in names.split(", "):
-                entries[name] = (lines[head - 1], " ".join(paragraph.split()))
+                entries[name] = (lines[head - 1], _first_paragraph(text))
     return "\n".join(lines[: heads[0] - 1] if heads else lines).strip(), entries
+
+
+def _first_paragraph(text: str) -> str:
+    return " ".join(inspect.cleandoc(text).partition("\n\n")[0].split())
 
 
 @functools.cache
@@ -79,7 +82,7 @@ def settings_of(target: str, names: tuple[str, ...]) -> tuple[Setting, ...]:
     for name in names:
         annotation, default, meaning = declared[name]
         value = inspect.Parameter.empty if default is None else _value(default, source)
-        text: str = entries[name][1] if meaning is None else ast.literal_eval(meaning)
+        text = entries[name][1] if meaning is None else _first_paragraph(ast.literal_eval(meaning))
         settings.append(
             Setting(_option_type(ast.unparse(annotation)), value, text.replace("`", ""))
         )

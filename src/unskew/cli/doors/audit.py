@@ -240,7 +240,8 @@ def _lists(
         raise SettingError("give ratings, or --judgments and --run: not both")
     if sources.judgments is None or not sources.run:
         raise SettingError("give both --judgments and --run")
-    refused = inputs.given(
+    inputs.refuse(
+        "is for ratings: leave it out with --judgments",
         algorithms=options.algorithms,
         **vars(options.amounts),
         filter=sources.filters,
@@ -251,10 +252,6 @@ def _lists(
         no_tune=None if options.tune else True,
         dry_run=True if options.dry_run else None,
     )
-    for name in refused:
-        raise SettingError(
-            f"--{name.replace('_', '-')} is for ratings: leave it out with --judgments"
-        )
     return {
         **inputs.read_judged(sources.judgments, sources.run, sources.train, sources.files),
         "random": inputs.read_random_file(sources.random, sources.files),

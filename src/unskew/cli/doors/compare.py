@@ -12,8 +12,7 @@ from unskew.cli.progress import progress
 from unskew.errors import SettingError
 
 if TYPE_CHECKING:
-    from unskew.stats.compare.comparison import Comparison
-    from unskew.stats.compare.segment_comparison import SegmentComparison
+    pass
 
 SEGMENTS = "Segments of users"
 
@@ -107,6 +106,7 @@ def compare_command(
         selects the format: .csv, .json, .md, .tex, .html, .parquet.
     """
     from unskew.stats.compare import comparison, segment_comparison
+    from unskew.stats.compare.compare import compare
     from unskew.stats.compare.paper_table import table_of
 
     by_segment = segments.by is not None
@@ -114,10 +114,11 @@ def compare_command(
         raise SettingError("--paper is for all users: leave out --by")
     kinds = segment_comparison.FIGURES if by_segment else comparison.FIGURES
     figures = outputs.figures_of(output.figure, kinds)
-    pairs, division = _read(judged, lists, scores, average, compute, segments, output.quiet)
+    pairs, division = read_segments(judged, lists, scores, average, compute, segments, output.quiet)
     correction = None if tests.correction == "none" else tests.correction
     with progress("comparing", output.quiet) as move:
-        result = _compared(
+        comparing: Any = compare  # what comes back depends on whether there are segments
+        result = comparing(
             pairs,
             inputs.metric_names(judged.metric),
             progress=move,
@@ -131,21 +132,12 @@ def compare_command(
         outputs.Printout.of_result(
             table, latex=table.to_latex, markdown=table.to_markdown, json=table.to_dict
         ).write(paper)
-    printout = outputs.Printout.of_result(result, output.digits, json=result.to_dict)
-    outputs.deliver(printout, output)
+    outputs.deliver_result(result, output)
     if paper is not None and not output.quiet:
         outputs.note(f"the table for a paper is in {paper}")
 
 
-def _compared(*values: Any, **settings: Any) -> Any:
-    """Compare; what comes back depends on whether there are segments."""
-    from unskew.stats.compare.compare import compare
-
-    result: Comparison | SegmentComparison = compare(*values, **settings)
-    return result
-
-
-def _read(
+def read_segments(
     judged: JudgedOptions,
     lists: str | None,
     scores: list[Path] | None,

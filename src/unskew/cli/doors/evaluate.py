@@ -231,13 +231,14 @@ def _write_hygiene(options: EvaluateOptions, output: ScoresOptions) -> None:
     names = inputs.metric_names(options.judged.metric)
     cutoffs = [one.cutoff for one in labelled(names).values() if one.cutoff] if names else []
     result = hygiene(data, k=max(cutoffs, default=None))
-    outputs.deliver(outputs.Printout.of_result(result, output.digits, json=result.to_dict), output)
+    outputs.deliver_result(result, output)
 
 
 def _check_hygiene(options: EvaluateOptions, output: ScoresOptions) -> None:
     """Reject options that say nothing about what is wrong with lists."""
     reading, large, average = options.reading, options.large, options.average
-    refused = inputs.given(
+    inputs.refuse(
+        "cannot be used with --hygiene, which counts and averages nothing",
         on_disk=large.on_disk,
         by_user=large.by_user,
         cluster=large.cluster,
@@ -254,11 +255,6 @@ def _check_hygiene(options: EvaluateOptions, output: ScoresOptions) -> None:
         repeated=options.repeated != "error",
         nan=reading.nan != "error",
     )
-    for name in refused:
-        raise SettingError(
-            f"--{name.replace('_', '-')} cannot be used with --hygiene, which counts and averages "
-            "nothing"
-        )
 
 
 def _write(scores: Scores, output: ScoresOptions) -> None:
@@ -279,7 +275,9 @@ def _write(scores: Scores, output: ScoresOptions) -> None:
 
 def _check_on_disk(options: EvaluateOptions, output: ScoresOptions) -> None:
     """Reject options that files larger than memory do not take."""
-    refused = inputs.given(
+    inputs.refuse(
+        "cannot be used with --on-disk, which evaluates the users in parts and writes its results "
+        "to that folder",
         train=options.judged.train,
         items=options.items,
         lists=options.lists,
@@ -290,11 +288,6 @@ def _check_on_disk(options: EvaluateOptions, output: ScoresOptions) -> None:
         per_user=output.per_user,
         gaps=None if options.reading.gaps == "close" else options.reading.gaps,
     )
-    for name in refused:
-        raise SettingError(
-            f"--{name.replace('_', '-')} cannot be used with --on-disk, which evaluates the "
-            "users in parts and writes its results to that folder"
-        )
 
 
 def _evaluate_on_disk(options: EvaluateOptions, folder: Path, quiet: bool) -> FileScores:

@@ -70,8 +70,7 @@ def explain_command(
         outputs.draw(figures, lambda _: result.figure())
     elif figures:
         raise SettingError("--figure needs --between: an explanation has no figure")
-    printout = outputs.Printout.of_result(result, output.digits, json=result.to_dict)
-    outputs.deliver(printout, output)
+    outputs.deliver_result(result, output)
 
 
 def read_values(texts: list[str], metrics: list[str]) -> dict[str, Any]:

@@ -20,13 +20,43 @@ from unskew.splits.saved import check_folder
 
 DESIGN = "Design"
 
-PlanFolder = Annotated[Path, argument("FOLDER")]
-
-
 SAMPLE = Taken(
     "labels.plan_annotation:plan_annotation",
     {DESIGN: "budget design", "What is measured": "estimand smallest"},
 )
+
+
+@bundle
+class PlanFiles:
+    """A plan, and the labels that it got.
+
+    Arguments
+    ---------
+    folder
+        Folder that unskew annotate plan wrote.
+
+    Input
+    -----
+    file
+        The file with labels. Default: to-judge.csv in the folder.
+    """
+
+    folder: Annotated[Path, argument("FOLDER")]
+    file: Path | None = None
+
+
+@bundle
+class LabelFiles(PlanFiles):
+    """The same, where pairs may have been skipped.
+
+    Input
+    -----
+    skipped
+        Labels behind the first pair that was skipped: hold (keep them back, and count them) or
+        refuse.
+    """
+
+    skipped: str = "hold"
 
 
 @bundle
@@ -124,7 +154,12 @@ def annotate_plan_command(
         **vars(sample),
         **inputs.relevance_settings(estimand.relevance),
     )
-    plan.save(output.output, titles=lists.titles, force=output.force)
+    _save(plan, lists.titles, output)
+
+
+def _save(plan: Any, titles: str | None, output: FolderOptions) -> None:
+    """Write the files of a plan, and say what to do with them."""
+    plan.save(output.output, titles=titles, force=output.force)
     if not output.quiet:
         outputs.say(str(plan))
         outputs.say(f"written to {output.output}: fill in to-judge.csv from the top down", dim=True)
@@ -141,8 +176,7 @@ def _scale(text: str) -> Any:
 
 def annotate_extend_command(
     *,
-    folder: PlanFolder,
-    file: Path | None = None,
+    plan: PlanFiles,
     titles: str | None = None,
     budget: int,
     design: str = "stratified",
@@ -159,15 +193,8 @@ def annotate_extend_command(
     The new folder knows all labels so far; its to-judge.csv asks for the pairs that have none.
     Intervals of unskew annotate status stay valid, whatever the labels were.
 
-    Arguments
-    ---------
-    folder
-        Folder that unskew annotate plan wrote.
-
     Input
     -----
-    file
-        The file with labels. Default: to-judge.csv in the folder.
     titles
         What annotators see of each item: a file with the item and further columns, such as a title.
 
@@ -182,18 +209,12 @@ def annotate_extend_command(
     from unskew.labels.annotations import read_annotation
 
     check_folder(output.output, output.force)
-    plan = read_annotation(folder, file).extend(budget, design)
-    plan.save(output.output, titles=titles, force=output.force)
-    if not output.quiet:
-        outputs.say(str(plan))
-        outputs.say(f"written to {output.output}: fill in to-judge.csv from the top down", dim=True)
+    _save(read_annotation(**vars(plan)).extend(budget, design), titles, output)
 
 
 def annotate_read_command(
     *,
-    folder: PlanFolder,
-    file: Path | None = None,
-    skipped: str = "hold",
+    labels: LabelFiles,
     output: PrintOptions,
 ) -> None:
     """Turn labels into the sample that unskew estimate --human takes.
@@ -206,31 +227,16 @@ def annotate_read_command(
 
     The table has user, item, label, probability (that the pair was drawn) and, where the design has
     strata, stratum.
-
-    Arguments
-    ---------
-    folder
-        Folder that unskew annotate plan wrote.
-
-    Input
-    -----
-    file
-        The file with labels. Default: to-judge.csv in the folder.
-    skipped
-        Labels behind the first pair that was skipped: hold (keep them back, and count them) or
-        refuse.
     """
     from unskew.labels.annotations import read_annotation
 
-    result = read_annotation(folder, file, skipped=skipped)
+    result = read_annotation(**vars(labels))
     outputs.deliver(outputs.Printout.of_result(result), output)
 
 
 def annotate_status_command(
     *,
-    folder: PlanFolder,
-    file: Path | None = None,
-    skipped: str = "hold",
+    labels: LabelFiles,
     smallest: float | None = None,
     width: float | None = None,
     level: float = 0.95,
@@ -253,19 +259,6 @@ def annotate_status_command(
     when it is as narrow as --width. Else the number of labels still needed is printed: for a true
     difference of --smallest, not for the one that was observed.
 
-    Arguments
-    ---------
-    folder
-        Folder that unskew annotate plan wrote.
-
-    Input
-    -----
-    file
-        The file with labels. Default: to-judge.csv in the folder.
-    skipped
-        Labels behind the first pair that was skipped: hold (keep them back, and count them) or
-        refuse.
-
     What is measured
     ----------------
     smallest
@@ -276,8 +269,5 @@ def annotate_status_command(
     from unskew.labels.annotations import read_annotation
 
     figures = outputs.figures_of(output.figure, ("path",))
-    status = read_annotation(folder, file, skipped=skipped).status(
-        smallest=smallest, width=width, level=level
-    )
-    outputs.draw(figures, lambda _: status.figure())
-    outputs.deliver(outputs.Printout.of_text(status), output)
+    status = read_annotation(**vars(labels)).status(smallest=smallest, width=width, level=level)
+    outputs.deliver_result(status, output, figures)

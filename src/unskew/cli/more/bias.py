@@ -94,7 +94,7 @@ def bias_describe_command(
     outputs.draw(wanted, result.figure)
     if figures is not None:
         save_each({name: result.figure(name) for name in result.figures()}, figures)
-    outputs.deliver(outputs.Printout.of_text(result), output)
+    outputs.deliver_result(result, output)
 
 
 @bundle
@@ -147,7 +147,7 @@ def bias_lists_command(
     )
     data = judge(**files, seed=seed, **inputs.relevance_settings(options.relevance))
     result = list_popularity(data, k=k, by=None if by == "none" else by, level=level, seed=seed)
-    outputs.deliver(outputs.Printout.of_result(result, output.digits, json=result.to_dict), output)
+    outputs.deliver_result(result, output)
 
 
 @bundle
@@ -242,8 +242,7 @@ def bias_null_command(
             progress=move,
             **stored.executor.arguments(),
         )
-    outputs.draw(figures, lambda _: result.figure())
-    outputs.deliver(outputs.Printout.of_text(result), output)
+    outputs.deliver_result(result, output, figures)
 
 
 def bias_pairs_command(
@@ -288,8 +287,7 @@ def bias_pairs_command(
         result = pairs_of_systems(data, a, b, 10 if k is None else k, **settings)
     else:
         result = item_pairs(data, **settings)
-    outputs.draw(figures, lambda _: result.figure())
-    outputs.deliver(outputs.Printout.of_text(result), output)
+    outputs.deliver_result(result, output, figures)
 
 
 @bundle
@@ -435,5 +433,4 @@ def bias_truth_command(
             progress=move,
             **executor.arguments(),
         )
-    outputs.draw(figures, lambda _: result.figure())
-    outputs.deliver(outputs.Printout.of_text(result), output)
+    outputs.deliver_result(result, output, figures)

@@ -8,7 +8,7 @@ from typing import Annotated, Any
 
 from unskew.checks import choose
 from unskew.cli import inputs, outputs
-from unskew.cli.doors.compare import SegmentOptions
+from unskew.cli.doors.compare import SegmentOptions, read_segments
 from unskew.cli.files import exists, split_named_source
 from unskew.cli.options import AverageOptions, ComputeOptions, FigureTableOptions, JudgedOptions
 from unskew.cli.parameters import Taken, Values, argument, bundle
@@ -77,56 +77,32 @@ def groups_command(
 
       groups, for the first metric; none with --by-items
     """
+    from unskew.stats.compare.group_gaps import group_gaps
     from unskew.stats.compare.group_gaps_result import FIGURES
 
-    settings = vars(gaps.tests)
-    if settings["correction"] == "none":
-        settings["correction"] = None
+    correction = None if gaps.tests.correction == "none" else gaps.tests.correction
+    settings = {**vars(gaps.tests), "correction": correction}
     if (segments.by is None) == (gaps.by_items is None):
         raise SettingError("give --by for groups of users, or --by-items for groups of items")
     if gaps.by_items is None:
         figures = outputs.figures_of(output.figure, FIGURES)
-        result = _users(judged, scores, average, segments, gaps, compute, output, settings)
+        if gaps.places is not None:
+            raise SettingError("--places is for --by-items: leave it out")
+        pairs, division = read_segments(
+            judged, None, scores, average, compute, segments, output.quiet
+        )
+        chosen = division | inputs.given(against=gaps.against, epsilon=gaps.epsilon)
+        names = inputs.metric_names(judged.metric)
+        with progress("comparing groups", output.quiet) as move:
+            result: Any = group_gaps(
+                pairs, metric=names, progress=move, **chosen, **settings, **vars(compute)
+            )
         outputs.draw(figures, result.figure)
     else:
         if output.figure:
             raise SettingError("--figure is for groups of users: leave it out with --by-items")
         result = _items(judged, scores, segments, gaps, compute, settings)
-    printout = outputs.Printout.of_result(result, output.digits, json=result.to_dict)
-    outputs.deliver(printout, output)
-
-
-def _users(
-    judged: JudgedOptions,
-    scores: Any,
-    average: AverageOptions,
-    segments: SegmentOptions,
-    gaps: GapOptions,
-    compute: ComputeOptions,
-    output: FigureTableOptions,
-    settings: dict[str, Any],
-) -> Any:
-    from unskew.evaluation.evaluate import METRICS
-    from unskew.stats.compare.group_gaps import group_gaps
-    from unskew.stats.pairing import paired
-    from unskew.stats.segments import segments_of
-
-    if gaps.places is not None:
-        raise SettingError("--places is for --by-items: leave it out")
-    if inputs.is_saved(judged, scores):
-        values = inputs.scores_of(judged, scores, average, compute, METRICS, output.quiet)
-        pairs, division = paired(values), vars(segments)
-    else:
-        data = inputs.judge_files(judged, compute.seed)
-        of = inputs.scores_of_judged(data, judged, average, compute, METRICS, output.quiet)
-        pairs = paired(of)
-        division = {"by": segments_of(pairs.users, judged=data, **vars(segments))}
-    more = inputs.given(against=gaps.against, epsilon=gaps.epsilon)
-    names = inputs.metric_names(judged.metric)
-    with progress("comparing groups", output.quiet) as move:
-        return group_gaps(
-            pairs, metric=names, progress=move, **division, **more, **settings, **vars(compute)
-        )
+    outputs.deliver_result(result, output)
 
 
 def _items(
@@ -284,8 +260,7 @@ def distribution_command(
         values = inputs.scores_of(judged, scores, average, compute, METRICS, output.quiet)
         result = user_distribution(values, inputs.metric_names(judged.metric), **vars(tests))
         outputs.draw(figures, result.figure)
-    printout = outputs.Printout.of_result(result, output.digits, json=result.to_dict)
-    outputs.deliver(printout, output)
+    outputs.deliver_result(result, output)
 
 
 def _lexicographic(
@@ -360,8 +335,7 @@ def ranking_command(
     with progress("drawing users", output.quiet) as move:
         result = compare_data_sets(scores, progress=move, **vars(settings), **vars(compute))
     outputs.draw(figures, result.figure)
-    printout = outputs.Printout.of_result(result, output.digits, json=result.to_dict)
-    outputs.deliver(printout, output)
+    outputs.deliver_result(result, output)
 
 
 def _read(texts: Sequence[str]) -> dict[str, Any]:

@@ -246,9 +246,7 @@ def estimate_command(
     else:
         chosen = "bounds" if bounds else "sensitivity" if sensitivity else "ips"
         result = _from_judgments(judged, random, items, propensities, estimates, compute, chosen)
-    outputs.draw(figures, lambda _: result.figure())
-    printout = outputs.Printout.of_result(result, output.digits, json=result.to_dict)
-    outputs.deliver(printout, output)
+    outputs.deliver_result(result, output, figures)
 
 
 def _of_labels(estimates: Values, labels: LabelOptions) -> dict[str, Any]:

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 from unskew.cli import inputs, outputs
 from unskew.cli.options import ExecutorOptions, NamedFileOptions, RatingsArgument, ReportOptions
-from unskew.cli.parameters import bundle
+from unskew.cli.parameters import Taken, Values, bundle
 from unskew.cli.progress import tasks_progress
 
 if TYPE_CHECKING:
@@ -25,23 +25,14 @@ class WindowOptions:
     windows
         How many windows. Default: 5 of equal numbers of ratings; with --length, as many as there is
         room for.
-    length
-        How long a window lasts: 7d, 12h, 1w.
-    step
-        From the beginning of a window to that of the next. Default: --length.
-    gap
-        Time between training and test that is left out, such as 1d, 12h or 30min.
-    train_length
-        Train on so long before each window. Default: on all that came before.
     test
         Share of the ratings that windows cover, the last ones. Default: 0.5.
     """
 
     windows: int | None = None
-    length: str | None = None
-    step: str | None = None
-    gap: str | None = None
-    train_length: str | None = None
+    lengths: Annotated[
+        Values, Taken("splits.time.windows:Windows", {"Windows": "length step gap train_length"})
+    ]
     test: float | None = None
 
 
@@ -125,14 +116,8 @@ def _windows(options: WindowOptions) -> Windows | None:
     from unskew.experiment.over_time import SHARE
     from unskew.splits.time.windows import Windows as Split
 
-    given = inputs.given(
-        number=options.windows,
-        length=options.length,
-        step=options.step,
-        gap=options.gap,
-        train_length=options.train_length,
-        test=options.test,
-    )
-    if options.test is None and options.length is None:
+    lengths = vars(options.lengths)
+    given = inputs.given(number=options.windows, test=options.test, **lengths)
+    if options.test is None and options.lengths.length is None:
         given["test"] = SHARE
     return Split(**given)
