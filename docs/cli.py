@@ -15,7 +15,8 @@ HEAD = r"""# Command line
 
 Written from the help of the commands by `docs/cli.py`; do not edit.
 
-`unskew COMMAND --help` prints the same in a terminal; `unskew --version` prints the version.
+`unskew COMMAND --help-all` prints the same in a terminal, `unskew COMMAND --help` the usual
+options; `unskew --version` prints the version.
 Results go to standard output, warnings and errors to standard error; characters that the terminal's
 encoding lacks are written in ASCII. Where one of the two is closed (`>&-`), a command does its work
 and ends with its exit code all the same. Files and folders get their names only when they are

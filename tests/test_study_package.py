@@ -38,7 +38,7 @@ def test_commands_say_what_to_install(without_studies, call, words):
 
 
 def test_help_needs_no_studies(without_studies, call):
-    code, out, _ = call("--help")
+    code, out, _ = call("--help-all")
     assert code == 0
     assert "Reproduce a paper" in out
 

@@ -241,8 +241,9 @@ def read_run(
         sessions. `judge` then evaluates each list with what its user did from then on, or in that
         session.
     by
-        `rank` or `score`: which of them ranks when both are there. Default: the rank, but the
-        score in TREC files, as trec_eval does.
+        Column that orders a list with both: `rank` or `score`. Default: rank; for TREC files score.
+
+        Scores order TREC files in trec_eval too.
     ties
         How equal scores are ordered: `id`, `trec`, `random`, `input` (see `unskew.ties`).
         Default `id`; `trec` for TREC files. `expected`: as `id`, and scores are kept, for
@@ -253,10 +254,11 @@ def read_run(
         An item twice in a list: `error`, `first` to keep its best place, or `keep` to keep all its
         places, which only `explain` and `evaluate` with `compat` take.
     nan
-        A score that is NaN or missing: `error`, or `drop` to leave the item out.
+        NaN scores: `error`, or `drop` (leave these items out).
     gaps
-        Ranks that jump: `close` makes places of them (1, 2, 5 becomes 1, 2, 3), `keep` leaves
-        empty slots. Either is counted in `Run.notes`.
+        Gaps between ranks: `close`, or `keep` (empty slots).
+
+        `close` makes 1, 2, 5 into 1, 2, 3. Either is counted in `Run.notes`.
     depth
         Keep at most this many items of each list.
     keep_scores

@@ -286,7 +286,7 @@ def test_the_plainest_locale():
 
 
 def test_the_list_of_commands_starts_where_to_start(call):
-    shown = call("--help")[1]
+    shown = call("--help-all")[1]
     places = [shown.index(f"─ {panel} ─") for panel in PANELS]
     assert places == sorted(places)
     assert list(get_command(app).list_commands(None))[:3] == ["demo", "audit", "evaluate"]

@@ -11,6 +11,7 @@ import pytest
 
 import unskew as us
 from shared.commands import COMMANDS
+from unskew.cli.command import NEEDED, PANELS, USUAL
 
 
 def run(*arguments, env=None, cwd=None):
@@ -169,6 +170,49 @@ def test_every_command_has_help_with_an_example(command, call):
     assert code == 0
     assert "Examples" in out
     assert f"unskew {command}" in out
+
+
+MOST_SHOWN = 14
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_help_shows_what_people_need_and_help_all_the_others(command, call, monkeypatch):
+    monkeypatch.setenv("COLUMNS", "200")
+    usual, whole = (call(*command.split(), word)[1] for word in ("--help", "--help-all"))
+    in_usual, in_whole = (
+        set(re.findall(r"(?m)^│ [* ]*(--?[a-z][\w-]*)", text)) - {"--help", "--help-all"}
+        for text in (usual, whole)
+    )
+    options = [one for one in COMMANDS[command].params if one.param_type_name == "option"]
+    assert in_whole == {one.opts[0] for one in options}
+    assert in_usual >= {one.opts[0] for one in options if one.required}
+    assert in_usual <= in_whole
+    assert len(in_usual) <= MOST_SHOWN
+    left_out = len(in_whole - in_usual)
+    assert (f"{left_out} more option" in usual) == (left_out > 0)
+    assert (f"unskew {command} --help-all" in usual) == (left_out > 0)
+    assert "more option" not in whole
+
+
+def test_options_that_people_need_exist():
+    for command, names in NEEDED.items():
+        options = [one.name for one in COMMANDS[command].params]
+        assert set(names.split()) <= set(options), command
+        assert len(options) > len({*USUAL, *names.split()} & set(options))
+    assert set(USUAL) <= {one.name for command in COMMANDS.values() for one in command.params}
+
+
+def test_the_first_help_shows_eight_commands(call):
+    usual, whole = call("--help")[1], call("--help-all")[1]
+    first, *others = PANELS.values()
+    assert len(first) == 8
+    for name in first:
+        assert f"│ {name} " in usual
+    for name in (name for names in others for name in names):
+        assert f"│ {name} " not in usual
+        assert f"│ {name} " in whole
+    assert "unskew --help-all" in usual
+    assert call("bias", "--help-all")[1] == call("bias", "--help")[1]
 
 
 def test_help_version_and_nothing(call):

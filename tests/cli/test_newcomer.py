@@ -83,8 +83,10 @@ def test_help_starts_with_what_to_try_first(unskew):
     assert panels[panels.index("Start here")] == "Start here"
     assert panels[0] in ("Options", "Start here")
     assert panels.index("Start here") <= 1
+    assert len(panels) == 2
     for name in ("demo", "audit", "evaluate", "compare"):
         assert f" {name} " in out
+    assert "unskew --help-all" in out
 
 
 def test_own_lists_two_rankers_and_a_lesson(unskew):

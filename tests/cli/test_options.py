@@ -1,8 +1,10 @@
 """Options: each has one text and one default, in every command that has it."""
 
+import dataclasses
 import inspect
 import subprocess
 import sys
+from importlib import import_module
 from pathlib import Path
 from typing import Annotated
 
@@ -14,8 +16,22 @@ import unskew as us
 from shared.commands import COMMANDS
 from unskew.auditing.null.null_experiment import null_experiment
 from unskew.auditing.truth.truth import truth
-from unskew.cli.command import REQUIRED, argument, bundle, option, with_options
-from unskew.cli.options import INPUT, INTERVALS, LOGS, MEASURE, OUTPUT, RUNNING, TEST, USERS
+from unskew.cli import options, signatures
+from unskew.cli.command import FILES
+from unskew.cli.parameters import (
+    FLAGS,
+    LIMITS,
+    METAVARS,
+    REQUIRED,
+    Option,
+    Taken,
+    Values,
+    argument,
+    bundle,
+    given_options,
+    with_options,
+)
+from unskew.cli.signatures import documented, settings_of
 from unskew.worlds.saved import save_world
 
 OTHER_MEANING = {
@@ -119,6 +135,10 @@ def default_of(one):
     return REQUIRED if one.required else one.default
 
 
+MAIN_FILES = [
+    f"doors.{name}"
+    for name in ("audit", "compare", "evaluate", "explain", "gate", "recommend", "split")
+]
 NAMES = sorted({name for command in COMMANDS for name in options_of(command)})
 
 
@@ -188,34 +208,92 @@ def test_defaults_are_those_of_the_function(command):
 @pytest.mark.parametrize("command", COMMANDS)
 def test_panels_have_stable_names_and_a_stable_order(command):
     shown = [one.rich_help_panel for one in options_of(command).values()]
-    shared = [INPUT, LOGS, MEASURE, USERS, RUNNING, OUTPUT]
+    shared = ["Input", "Event logs and daily lists", "What is measured", "Users and ties",
+              "How it runs", "Output"]  # fmt: skip
     places = [shared.index(panel) for panel in dict.fromkeys(shown) if panel in shared]
     assert places == sorted(places)
-    own = {panel for panel in shown if panel not in (*shared, TEST, INTERVALS)}
+    own = {panel for panel in shown if panel not in (*shared, "Test", "Intervals")}
     assert len(own) <= 5
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_every_option_has_a_text_and_a_panel(command):
+    for one in COMMANDS[command].params:
+        assert one.help, one.name
+        assert one.param_type_name == "argument" or one.rich_help_panel, one.name
+        assert "`" not in one.help.replace("`unskew ", "").replace("` lists", ""), one.help
+
+
+def names_of(owner):
+    """Return the parameters of a command, or the fields of a bundle."""
+    return set(inspect.signature(owner).parameters)
+
+
+def owners():
+    """Give the functions and bundles that declare options."""
+    files = sorted({f"unskew.cli.{name}" for name in (*FILES.values(), *MAIN_FILES)})
+    for name in (*files, "unskew.cli.options"):
+        for owner in vars(import_module(name)).values():
+            if getattr(owner, "__module__", "") == name and (
+                dataclasses.is_dataclass(owner)
+                or getattr(owner, "__name__", "").endswith("_command")
+            ):
+                yield owner
+
+
+def test_texts_are_of_options_that_there_are():
+    """A text whose option was renamed or removed would stand in a docstring for ever."""
+    found = list(owners())
+    assert len(found) > 60
+    for owner in found:
+        assert set(documented(owner.__doc__ or "")[1]) <= names_of(owner), owner
+    everywhere = {name for owner in found for name in names_of(owner)}
+    assert set(documented(options.__doc__)[1]) <= everywhere
+    options_of_all = {one.name for command in COMMANDS.values() for one in command.params}
+    assert {*FLAGS, *LIMITS, *METAVARS} <= options_of_all
 
 
 # The mechanism
 
 
-Number = Annotated[int, option("Numbers", "A number.", "--number", "-n", default=3)]
-
-
 @bundle
 class Inner:
-    number: Number
-    name: Annotated[str | None, option("Names", "A name.")]
+    """Numbers.
+
+    Numbers
+    -------
+    number
+        A number.
+
+    Names
+    -----
+    name
+        A name.
+    """
+
+    number: Annotated[int, Option(names=("--number", "-n"))] = 3
+    name: str | None = None
 
 
 @bundle
 class Outer:
+    """A bundle in a bundle.
+
+    Names
+    -----
+    flag
+        A flag.
+    """
+
     inner: Inner
-    flag: Annotated[bool, option("Names", "A flag.", "--flag", default=False)]
+    flag: bool = False
 
 
 @bundle
 class OtherDefault(Inner):
-    number: Number = 5
+    """The same, with another default."""
+
+    number: Annotated[int, Option(names=("--number", "-n"))] = 5
 
 
 def run(function, *arguments):
@@ -227,8 +305,14 @@ def run(function, *arguments):
 def test_bundles_hold_what_was_given():
     calls = []
 
-    def command(file: Annotated[Path, argument("A file.")], outer: Outer) -> None:
-        """Do it."""
+    def command(*, file: Annotated[Path, argument()], outer: Outer) -> None:
+        """Do it.
+
+        Arguments
+        ---------
+        file
+            A file.
+        """
         calls.append((file, outer))
 
     assert run(command, "a.csv", "-n", 4, "--flag").exit_code == 0
@@ -240,13 +324,15 @@ def test_bundles_hold_what_was_given():
     text = run(command, "--help").output
     assert "Do it." in text
     assert "A number." in text
+    assert "A file." in text
+    assert "Arguments\n---" not in text
     assert run(command).exit_code == 2
 
 
 def test_a_bundle_and_a_command_may_say_another_default():
     calls = []
 
-    def command(inner: OtherDefault, count: Annotated[int, option("", "", default=1)] = 2) -> None:
+    def command(*, inner: OtherDefault, count: int = 2) -> None:
         calls.append((inner.number, count))
 
     assert run(command).exit_code == 0
@@ -254,7 +340,7 @@ def test_a_bundle_and_a_command_may_say_another_default():
 
 
 def test_required_options():
-    def command(name: Annotated[str, option("Names", "A name.", default=REQUIRED)]) -> None:
+    def command(*, name: str) -> None:
         assert name == "x"
 
     assert run(command, "--name", "x").exit_code == 0
@@ -270,3 +356,95 @@ def test_only_the_command_asked_for_is_imported():
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.splitlines()[-1] == "set()"
+
+
+CODE = """\
+LEAST, MOST = 2, 7
+BEST: str = "holm"
+
+
+@overload
+def few(number: float) -> None: ...
+
+
+def few(
+    number: int = MOST,
+    *,
+    words: Sequence[str] | None = None,
+    method: str = BEST,
+    size: int | str | None = None,
+    share: float,
+    exact: bool = True,
+) -> None:
+    \"""Do it.
+
+    Parameters
+    ----------
+    number
+        A number, such as `3`,
+        or another.
+
+        What only Python knows.
+    words, method, size
+        A text.
+    share, exact
+        Another.
+
+    Returns
+    -------
+    nothing
+        At all.
+    \"""
+    if number:
+        raise SettingError(number)
+
+
+@dataclass(frozen=True)
+class Settings(Base):
+    \"""Settings.\"""
+
+    depth: int | None = count(LEAST, "How deep.", 2)
+
+
+def last() -> None: ...
+"""
+
+
+def test_options_are_read_from_the_source_of_a_function(tmp_path, monkeypatch):
+    (tmp_path / "code.py").write_text(CODE)
+    monkeypatch.setattr(signatures, "_PACKAGE", tmp_path)
+    names = ("number", "words", "method", "size", "share", "exact")
+    number, words, method, size, share, exact = settings_of("code:few", names)
+    assert number == (int, 7, "A number, such as 3, or another.")
+    assert words == (list[str] | None, None, "A text.")
+    assert method == (str, "holm", "A text.")
+    assert size[:2] == (str | None, None)
+    assert share == (float, inspect.Parameter.empty, "Another.")
+    assert exact[:2] == (bool, True)
+    assert settings_of("code:Settings", ("depth",)) == ((int | None, 2, "How deep."),)
+
+
+@pytest.mark.parametrize("target", ["code:few", "code:other"])
+def test_what_the_source_does_not_say_is_an_error(tmp_path, monkeypatch, target):
+    (tmp_path / "code.py").write_text(CODE)
+    monkeypatch.setattr(signatures, "_PACKAGE", tmp_path)
+    with pytest.raises(LookupError):
+        settings_of(target, ("other",))
+
+
+def test_values_of_a_function_know_what_was_given():
+    def command(*, values: Annotated[Values, TESTS]) -> None:
+        print(vars(values)["correction"], given_options(Outer2(values=values)))
+
+    assert run(command, "--correction", "bh").output.split() == ["bh", "['--correction']"]
+    assert run(command).output.split() == ["holm", "[]"]
+
+
+TESTS = Taken("stats.compare.compare:compare", {"Test": "correction plus_one"})
+
+
+@bundle
+class Outer2:
+    """Options of a function in a bundle."""
+
+    values: Annotated[Values, TESTS]

@@ -144,29 +144,32 @@ def audit(
     designs
         Names of `DESIGNS`, the first of them the common one; all unless given.
     metric
-        What orders the systems: P@10, or the first metric of a plan, unless given.
+        The metric that orders the systems. Default: P@10.
+
+        Of a plan: its first metric.
     margin
-        The difference of scores below which two systems count as equal: state it beforehand. No
-        pair is called equal without it.
+        Scores that differ by less than this count as equal. Default: no such margin.
+
+        State it beforehand. No pair is called equal without it.
     smallest
-        The smallest difference of true precision that is worth finding: the advice says how many
-        judgments would find it.
+        The smallest difference in true precision that matters; used to advise how many judgments to
+        collect.
     seed
         Everything random follows from it; 0, or the plan's own, unless given.
     repeats
-        Of the null experiment; unless given, the level states a smallest and a largest number, and
-        the precision of the first repeats decides.
+        Number of times that the null experiment redraws opinions. Default: as many as the precision
+        of the first ones needs, within the bounds of the level.
     permutations
         Of the significance tests, instead of the level's.
     splits
-        How many random splits are made, instead of the level's; by default fewer from 5,000,000
-        ratings on.
+        How many random splits are made. Default: that of the level, fewer from 5,000,000 ratings
+        on.
     users
-        How many users are judged, drawn at random, or `all`; systems are trained on the ratings of
-        all. By default all users, but 20,000 where more than 50,000 have ratings.
+        How many users are judged, drawn at random, or all; systems are trained on all ratings.
+        Default: all, or 20000 where more than 50,000 users have ratings.
     memory
-        Bytes, or text such as `6GiB`, that the audit may use; 8 GiB by default, whatever the
-        machine has, so that the same systems are run everywhere. What does not fit is refused.
+        What the audit may use, such as 6GiB; larger data are refused. Default: 8GiB, whatever the
+        machine has, so that the same systems are run everywhere.
     filters
         What to do with the ratings first, such as `us.data.KCore(5, 5)`: recorded in the report,
         with a section on how far it moved scores and order.

@@ -24,7 +24,9 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
     help="Bias-aware offline evaluation of recommender systems.",
-    epilog="UNSKEW_DEBUG=1 shows where an error came from; UNSKEW_DATA is the folder of data sets.",
+    epilog="unskew --help-all lists all commands, by what they are for. unskew COMMAND --help "
+    "shows the usual options of a command, --help-all all of them.\n\n"
+    "UNSKEW_DEBUG=1 shows where an error came from; UNSKEW_DATA is the folder of data sets.",
 )
 
 

@@ -2,151 +2,73 @@
 
 from __future__ import annotations
 
-import dataclasses
-import functools
-import inspect
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from importlib import import_module
-from typing import Any, NamedTuple, TypeVar, dataclass_transform, get_type_hints
+from typing import Any
 
 import typer
-from typer.core import TyperCommand, TyperGroup
+from typer.core import TyperCommand, TyperGroup, TyperOption
 from typer.main import get_command, get_group
 
 from unskew.cli.boundary import FAILED, REFUSED, boundary
 from unskew.cli.console import speak_of
+from unskew.cli.parameters import with_options
 from unskew.cli.progress import forget_progress
 from unskew.engine.remote import check_local
 from unskew.errors import SettingError, import_studies
+from unskew.report.text import counted
 
-Class = TypeVar("Class")
-
-REQUIRED: Any = ...
-"""The default of an option that has to be given."""
-
-
-def option(panel: str, text: str, *names: str, default: Any = None, **more: Any) -> Any:
-    """Declare an option: the panel of the help it stands in, its text, its names, its default."""
-    if more.keys() & {"min", "max"}:
-        more.setdefault("metavar", "<int>")
-    return _with_default(typer.Option(*names, help=text, rich_help_panel=panel, **more), default)
-
-
-def argument(text: str, metavar: str | None = None, *, default: Any = REQUIRED) -> Any:
-    """Declare an argument: its text and its name in the help."""
-    return _with_default(typer.Argument(help=text, metavar=metavar, show_default=False), default)
-
-
-def _with_default(declaration: Any, default: Any) -> Any:
-    declaration.declared_default = default
-    return declaration
-
-
-@dataclass_transform(kw_only_default=True, frozen_default=True)
-def bundle(class_: type[Class]) -> type[Class]:
-    """Make a class whose fields are options, or bundles of them."""
-    # Not frozen, no `repr`: each method takes a tenth of a millisecond of every command.
-    return dataclasses.dataclass(kw_only=True, repr=False)(class_)
-
-
-def _is_bundle(type_: Any) -> bool:
-    return dataclasses.is_dataclass(type_)
-
-
-class _Slot(NamedTuple):
-    """A parameter of a command or a field of a bundle."""
-
-    name: str
-    type: Any
-    default: Any
-    """What this command or bundle says instead of the default that the option declares."""
-
-
-def with_options(function: Callable[..., None]) -> Callable[..., None]:
-    """Return a command with one parameter per option, for one that takes bundles."""
-    slots = _slots_of(function)
-
-    def command(**values: Any) -> None:
-        function(**{slot.name: _filled(slot, values) for slot in slots})
-
-    command.__doc__ = function.__doc__
-    command.__signature__ = inspect.Signature(  # type: ignore[attr-defined]
-        [parameter for slot in slots for parameter in _parameters(slot)]
-    )
-    return command
-
-
-@functools.cache  # bundles stand in one another, so that each is asked for several times
-def _slots_of(owner: Any) -> tuple[_Slot, ...]:
-    """Return the parameters of a function, or the fields of a bundle."""
-    types = get_type_hints(owner, include_extras=True)
-    return tuple(
-        _Slot(name, types[name], parameter.default)
-        for name, parameter in inspect.signature(owner).parameters.items()
-    )
-
-
-def _parameters(slot: _Slot) -> Iterator[inspect.Parameter]:
-    if _is_bundle(slot.type):
-        for inner in _slots_of(slot.type):
-            yield from _parameters(inner)
-        return
-    default = slot.default
-    if default is inspect.Parameter.empty:
-        (declaration,) = slot.type.__metadata__
-        default = declaration.declared_default
-    yield inspect.Parameter(
-        slot.name, inspect.Parameter.KEYWORD_ONLY, default=default, annotation=slot.type
-    )
-
-
-def _filled(slot: _Slot, values: dict[str, Any]) -> Any:
-    if not _is_bundle(slot.type):
-        return values[slot.name]
-    bundle_class: Any = slot.type
-    return bundle_class(**{inner.name: _filled(inner, values) for inner in _slots_of(bundle_class)})
-
-
-def given_options(*bundles: Any) -> list[str]:
-    """Return the names of options in bundles whose values are not the default, as users write them.
-
-    An option that was given with its default as value cannot be told from one that was not given.
-    """
-    return [
-        name
-        for bundle in bundles
-        for slot in _slots_of(bundle.__class__)
-        for name in _given(slot, getattr(bundle, slot.name))
-    ]
-
-
-def _given(slot: _Slot, value: Any) -> list[str]:
-    if _is_bundle(slot.type):
-        return given_options(value)
-    (parameter,) = _parameters(slot)
-    return [] if value in (parameter.default, None) else [f"--{slot.name.replace('_', '-')}"]
-
-
+START = "Start here"
 PANELS = {
-    "Start here": ("demo", "audit", "evaluate", "compare", "gate"),
-    "Data and splits": ("split", "intervene", "world", "data"),
-    "Recommend": ("recommend", "algorithms"),
-    "Judge": ("estimate", "annotate", "explain", "metrics", "bias"),
-    "Conclude": (
+    START: ("demo", "audit", "evaluate", "compare", "gate", "explain", "split", "recommend"),
+    "Get, change and simulate data": ("data", "intervene", "world"),
+    "Compare in parts: users, items, data sets, time": (
         "groups",
         "distribution",
         "ranking",
         "strata",
         "timeline",
-        "power",
-        "robustness",
-        "study",
     ),
-    "Experiment": ("run", "plan", "store"),
-    "This installation": ("warmup", "schema"),
+    "Find out what your data can show": ("power", "robustness", "bias"),
+    "Estimate what nobody has rated": ("estimate", "annotate"),
+    "Run experiments and reproduce papers": ("run", "plan", "store", "study"),
+    "Look up names and formats, prepare an installation": (
+        "metrics",
+        "algorithms",
+        "schema",
+        "warmup",
+    ),
 }
-"""The panels of `unskew --help`, in their order, and the commands in each."""
+"""The panels of `unskew --help-all`, in their order; `unskew --help` shows the first alone."""
+
+USUAL = ("ratings", "judgments", "run", "train", "metric", "liked", "output", "format")
+NEEDED = {
+    "annotate plan": "labels titles budget design smallest",
+    "audit": "random quick thorough algorithms store",
+    "bias describe": "random figure figures",
+    "bias lists": "k by",
+    "bias null": "null repeats precision designs algorithm store",
+    "bias pairs": "random k figure",
+    "bias truth": "random world algorithm targets intervention folds",
+    "compare": "test correction reference by figure",
+    "distribution": "reference lexirecall figure",
+    "estimate": "random labels human propensity bounds",
+    "evaluate": "lists compat per_user save",
+    "explain": "items value between",
+    "gate": "init candidate production margin by config log",
+    "groups": "by by_items against figure",
+    "intervene": "test mar kind weighting seed force",
+    "power": "difference power alpha pairs",
+    "ranking": "data_sets missing test reference rope figure",
+    "recommend": "test users algorithm setting model save_model targets depth",
+    "robustness": "scores goal share samples",
+    "split": "protocol test folds pick test_ratings audit fail_on seed",
+    "strata": "by strata heads figure",
+    "study run": "name data stand_in quick amount claims store csv",
+    "timeline": "event_log algorithm windows length ages",
+}
+"""The options that `--help` shows of commands with many, beside the usual ones."""
 
 GROUPS = {
     "annotate": (
@@ -189,12 +111,32 @@ ONE_FILE = {
 GATES = ("gate",)
 """Commands whose exit code is an answer, in which 1 is no failure: these end in 2 then."""
 
+_EVERYTHING = "unskew.everything"
+"""Where a context keeps that the help leaves out nothing."""
 _FAILED = "unskew.failed"
 """Where a group keeps the exit code of a failure of its command."""
 _LARGEST = 2**63 - 1
 _WRAPPED = 60
 """A line of a docstring that is shorter was not broken for want of space."""
 _RICH: Any = {"rich_markup_mode": "rich", "add_completion": False}
+
+
+def _show_everything(ctx: Any, _: Any, is_wanted: bool) -> None:
+    if is_wanted and not ctx.resilient_parsing:
+        ctx.meta[_EVERYTHING] = True
+        typer.echo(ctx.get_help(), color=ctx.color)
+        ctx.exit()
+
+
+HELP_ALL = TyperOption(
+    param_decls=["--help-all"],
+    is_flag=True,
+    is_eager=True,
+    expose_value=False,
+    callback=_show_everything,
+    help="Show what --help leaves out, too, and exit.",
+)
+"""The option of every command and group that shows all there is."""
 
 
 class Command(TyperCommand):
@@ -232,12 +174,25 @@ class Command(TyperCommand):
         with boundary(ctx.params, names, failed), speak_of(_full_name(ctx), names):
             return super().invoke(ctx)
 
+    def get_params(self, ctx: Any) -> list[Any]:
+        """Return the options, with those of the help."""
+        return [*super().get_params(ctx), HELP_ALL]
+
     def format_help(self, ctx: Any, formatter: Any) -> None:
         """Write the help, without ranges of numbers: most only keep out what would never end."""
         from typer import rich_utils
 
         rich_utils.RANGE_STRING = ""
         self.help = joined_lines(self.help or "")
+        name = _full_name(ctx)
+        needed = {*USUAL, *NEEDED.get(name, "").split()}
+        is_whole = name not in NEEDED or _EVERYTHING in ctx.meta
+        options: list[Any] = self.params
+        for option in options:
+            option.hidden = not (is_whole or option.name in needed or option.required)
+        HELP_ALL.hidden = name not in NEEDED
+        more = counted(sum(option.hidden for option in options), "more option")
+        self.epilog = None if is_whole else f"{more}: unskew {name} --help-all"
         super().format_help(ctx, formatter)
 
 
@@ -270,6 +225,7 @@ class Group(TyperGroup):
     def __init__(self, **settings: Any) -> None:
         super().__init__(**settings)
         self.commands: Any = Commands(self.name or "")
+        self.listed = list(self.commands)
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
         """Parse; the help imports every command, which can be stopped."""
@@ -282,9 +238,21 @@ class Group(TyperGroup):
         with boundary(failed=ctx.meta[_FAILED]):
             return super().invoke(ctx)
 
+    def get_params(self, ctx: Any) -> list[Any]:
+        """Return the options, with those of the help."""
+        return [*super().get_params(ctx), HELP_ALL]
+
     def list_commands(self, ctx: Any) -> list[str]:  # noqa: ARG002 - typer passes it
         """Return the names of the commands, without importing them."""
-        return list(self.commands)
+        return list(self.listed)
+
+    def format_help(self, ctx: Any, formatter: Any) -> None:
+        """Write the help: of the package with the first panel, or with every command."""
+        is_whole = ctx.parent is not None or _EVERYTHING in ctx.meta
+        HELP_ALL.hidden = ctx.parent is not None
+        self.listed = list(self.commands) if is_whole else list(PANELS[START])
+        super().format_help(ctx, formatter)
+        self.listed = list(self.commands)
 
 
 def failure_code(words: Sequence[str]) -> int:

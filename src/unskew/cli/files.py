@@ -179,11 +179,6 @@ def check_gate_files(paths: list[Path] | None) -> list[Path] | None:
     return paths
 
 
-def check_gate_format(kind: str) -> str:
-    """Check `--format` of the gate."""
-    return choose("format", kind, GATE_FORMATS)
-
-
 def check_lists_file(path: Path | None) -> Path | None:
     """Check `--output` of a command that writes ranked lists."""
     return check_file(path, LISTS)
@@ -204,21 +199,6 @@ def check_folder_name(path: Path | None) -> Path | None:
             f"--output {path}: this command writes a folder, not a file: leave out {path.suffix}"
         )
     return path
-
-
-def check_format(kind: str) -> str:
-    """Check `--format` of a command that prints a table."""
-    return choose("format", kind, FORMATS)
-
-
-def check_text_format(kind: str) -> str:
-    """Check `--format` of a command that prints text."""
-    return choose("format", kind, TEXT_FORMATS)
-
-
-def check_plain_format(kind: str) -> str:
-    """Check `--format` of a command that prints lines."""
-    return choose("format", kind, PLAIN_FORMATS)
 
 
 def check_figure_files(texts: list[str] | None) -> list[str] | None:

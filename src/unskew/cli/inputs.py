@@ -80,6 +80,12 @@ def given(**options: Any) -> dict[str, Any]:
     }
 
 
+def refuse(reason: str, **options: Any) -> None:
+    """Refuse the first of the options that was given, with what speaks against it."""
+    for name in given(**options):
+        raise SettingError(f"--{name.replace('_', '-')} {reason}")
+
+
 def relevance_settings(options: RelevanceOptions) -> dict[str, Any]:
     """Return which ratings are liked and what they are worth, as `evaluate` takes it."""
     from unskew.data.relevance import DEFAULT_GAIN, DEFAULT_LOSS
@@ -168,14 +174,13 @@ def load_data(
         file = path if is_address(path) else Path(path)
         return load(file, data_dir=data_dir, **settings, **columns)
     takes_duplicates = files.duplicates is None or "duplicates" in named[0].options
-    refused = given(
+    refuse(
+        f"is for files, but {source} is a named data set",
         columns=files.columns,
         feedback=files.feedback,
         duplicates=None if takes_duplicates else files.duplicates,
         **chosen_events(files),
     )
-    for name in refused:
-        raise SettingError(f"--{name} is for files, but {source} is a named data set")
     return load(str(source), data_dir=data_dir, **settings)
 
 

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 from unskew.checks import choose
 from unskew.cli.console import in_option_words, messages, output
 from unskew.cli.files import REPORTS, STANDARD_OUTPUT, TABLES, figure_name_and_file
-from unskew.cli.options import PrintOptions, ReportOptions
+from unskew.cli.options import PrintOptions, ReportOptions, TableOptions, TextOptions
 from unskew.errors import SettingError
 
 if TYPE_CHECKING:
@@ -59,11 +59,6 @@ class Printout:
         """Return what a result says about itself."""
         footer = [*result.header(), *result.footer()]
         return cls(result.table(), result.display_tables(digits), footer, texts)
-
-    @classmethod
-    def of_text(cls, result: Result) -> Printout:
-        """Return a result that prints as text, and knows its content as a nest of values."""
-        return cls.of_result(result, text=result.__str__, json=result.to_dict)
 
     def text(self, kind: str) -> str:
         """Return the result as `csv`, `json`, `markdown`, `latex` or `html`."""
@@ -124,6 +119,16 @@ def deliver(printout: Printout, options: PrintOptions) -> None:
     printout.show(options.format, options.quiet)
     if options.output is not None and not options.quiet:
         note(f"written to {options.output}")
+
+
+def deliver_result(
+    result: Any, options: PrintOptions, figures: Sequence[tuple[str, Path]] = ()
+) -> None:
+    """Draw the one figure of a result, write it to a file where one is named, and print it."""
+    draw(figures, lambda _: result.figure())
+    digits = options.digits if isinstance(options, TableOptions) else None
+    as_text = {"text": result.__str__} if isinstance(options, TextOptions) else {}
+    deliver(Printout.of_result(result, digits, json=result.to_dict, **as_text), options)
 
 
 def note(line: str) -> None:

@@ -73,10 +73,14 @@ def run_plan(
         Do tasks on a Dask cluster instead: `tcp://host:port`, `local:4`, or a
         `distributed.Client`; never changes a result. Needs `pip install 'unskew[cluster]'`.
     keep_going
-        Go on when a task fails, and return what there is; else the first failure is raised when
-        all running tasks are done.
+        Continue when a task fails.
+
+        The result then holds what there is; else the first failure is raised when all running tasks
+        are done.
     retry_failed
-        Try tasks again that failed in an earlier run on this store.
+        Retry tasks that failed in an earlier run.
+
+        On this store.
     progress
         Called after each task.
 

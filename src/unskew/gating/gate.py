@@ -60,26 +60,32 @@ def gate(
     candidate, production
         The names of the two systems.
     metric
-        The metric that decides; `nDCG@10` unless the configuration says otherwise.
+        The metric that decides. Default: nDCG@10.
+
+        Or as the configuration says.
     margin
-        Non-inferiority: how much worse the candidate may be, such as `"0.5%"` of production's mean
-        or an amount of the metric. Without it the candidate must be better.
+        How much worse the candidate may be, such as 0.5% of production's mean, or an amount of the
+        metric. Default: it must be better.
     alpha
-        The one-sided level of every test; .05.
+        One-sided level of every test. Default: 0.05.
     rails
         Margins of guard rails by name (`anti`, `coverage`, `gini`, `popularity`); None or `"off"`
         switches one off.
     by
-        What groups of users are formed by: `activity`, `popularity`, `time`, `FILE:COLUMN`.
+        Groups of users: activity, popularity, time or FILE:COLUMN. Repeatable. Default: activity
+        and popularity.
     config
-        A TOML file with all thresholds (`unskew gate init` writes one), or a mapping of its
-        settings. Arguments come before it.
+        Thresholds: a TOML file, as unskew gate init writes it.
+
+        Or a mapping of its settings. Arguments come before it.
     log
-        A file that counts looks at the same test log: the k-th one is tested at level
-        alpha / (k (k + 1)). The same inputs again are the same look.
+        A file that counts looks at the same test log; each one is tested more strictly.
+
+        The k-th look is tested at level alpha / (k (k + 1)). The same inputs again are the same
+        look.
     references
-        Whether reference systems are trained and shown beside, which needs `train`; by itself only
-        on small data.
+        Train reference systems on the training ratings and show them beside. Default: on small
+        data.
     seed, threads
         Of reference systems; threads never change a number.
 

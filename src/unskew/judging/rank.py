@@ -69,9 +69,11 @@ def rank(
     lists
         What to rank: `Targets.lists(…)`.
     depth
-        How many items to keep of each list.
+        Number of items per list.
     ties
-        Equal scores by ascending `id`, or `random` (by `seed`).
+        Order of equal scores: `id`, `random`.
+
+        By ascending id, or at random by `seed`.
     seed
         Of random ties.
     threads

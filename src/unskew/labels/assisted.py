@@ -93,22 +93,30 @@ def assisted(
         column `probability` says how likely each pair was to be drawn, `stratum` within what it was
         drawn at random. Without them it is taken as a simple random sample.
     human_liked
-        The smallest label of people that is liked, where they use another scale than `labels`.
+        Labels of people from this value up are liked, where their scale is another.
     probability
         The name of the column with inclusion probabilities, where it is another.
     strata
-        `rank`, `popularity` or `disagreement`: the sample was drawn at random within these strata
-        of the recommended pairs (`RecommendedPairs.strata`), so many from each as there are labels.
+        The sample was drawn at random within strata of the recommended items: `rank`, `popularity`
+        or `disagreement` (of the systems).
+
+        So many from each stratum (`RecommendedPairs.strata`) as there are labels.
     population
+        What is estimated: the value for these lists (`lists`), or for new users (`users`).
+
         `lists`: these lists are the target, of which a part is sampled without replacement.
         `users`: new users like these are, so that what varies between users counts too.
     mean
         `users`: the mean over users with a list of any system. `ratio`: all places of a system
         together, whatever the length of lists.
     unlabelled
-        What a recommended pair counts as that the annotator did not label: `error` refuses it,
-        `disliked` fits clicks, `mean` takes the mean of all labels.
+        Recommended items without a label of the annotator: `error`, `disliked`, `mean` (of all
+        labels).
+
+        `disliked` fits clicks.
     interval
+        With labels: `score` or `bootstrap` intervals.
+
         `score`: Wilson's score interval with as many labels as would have the estimated variance.
         `bootstrap`: bias-corrected and accelerated. With few liked or disliked labels, or few
         errors of the annotator, intervals are exact ones either way.

@@ -62,15 +62,17 @@ def plan_annotation(
     metric
         A sum over places: P, DCG, RBP and anti-twins, such as `P@10`.
     budget
-        How many pairs are judged.
+        Number of pairs to judge.
     design
-        `uniform`: simple random draws without replacement. `stratified`: each stratum gets labels
-        in proportion to its pairs. `neyman`: in proportion to pairs x spread of what they add, as
-        the labels of a model (`labels`) show it. To take the spread from labels of people, plan a
-        first batch by another design, then extend it (`Annotation.extend`).
+        How pairs are drawn: `uniform`, `stratified` (in proportion to the pairs of each stratum),
+        `neyman` (where labels vary most, by the labels of a model).
+
+        `uniform`: simple random draws without replacement. `neyman`: in proportion to pairs x
+        spread of what they add, as `labels` show it. To take the spread from labels of people, plan
+        a first batch by another design, then extend it (`Annotation.extend`).
     estimand
-        `difference` of two systems, the first less the second, or `levels` of all. Default: the
-        difference if there are two.
+        What is estimated: `difference` (the first run less the second) or `levels` of all. Default:
+        the difference of two runs.
     strata
         What pairs are parted by: `disagreement` (which systems list the pair), `rank` (its highest
         place), `popularity` (of its item, by `train`, else by the lists). With the uniform design
@@ -81,7 +83,7 @@ def plan_annotation(
     train
         Training ratings, for the popularity of items.
     smallest
-        The smallest difference that matters. Stated here it is on record before labels are seen.
+        The smallest difference that matters, such as 0.02; stated, never the observed one.
     scale
         The smallest and the largest label, whole numbers.
     liked, above, gain, loss, relevance

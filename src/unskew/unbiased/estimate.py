@@ -98,18 +98,26 @@ def estimate(
     random
         Ratings of randomly chosen items, for `propensity`.
     clip
-        The largest weight: a number, or a quantile of the weights such as ``"99%"``.
+        Largest weight allowed, or a quantile such as 99%.
     mean
-        Of fractions: `users` averages over users with a liked judgment, `ratio` divides the sums
-        over all users, which for Recall, SR, ADG, ATOP, AP and AUC is right in the long run also
-        where a user has few judgments. SR and HLU with a `mean=ratio` of their own are always
-        divided so.
+        How to average fractions: over users (`users`), or as a ratio of sums (`ratio`).
+
+        `users` averages over users with a liked judgment, `ratio` divides the sums over all users,
+        which for Recall, SR, ADG, ATOP, AP and AUC is right in the long run also where a user has
+        few judgments. SR and HLU with a `mean=ratio` of their own are always divided so.
     users
-        Which are averaged: `with-list` (a list of any system), `with-test`, `all`. Means over users
-        with test judgments only are biased, as having one depends on the propensities.
-    resamples, level, seed
-        Of the bootstrap over users, which takes the weights as they are; 0 resamples for no
-        intervals.
+        Users to average over: with-list, with-test, all.
+
+        `with-list`: those with a list of any system. Means over users with test judgments only are
+        biased, as having one depends on the propensities.
+    resamples
+        Bootstrap resamples of users; 0 for no intervals.
+
+        The bootstrap takes the weights as they are.
+    level
+        Confidence level of the intervals.
+    seed
+        Of the bootstrap over users.
     threads, memory
         As for `evaluate`; never change a result.
     data

@@ -77,19 +77,28 @@ def strata(
         training ratings, falling. A tag of the judgments, by its name. Or groups: a mapping from
         raw ids to groups, or a table with ids in the first column and groups in the second.
     of
-        Whose ids the groups are of: `items` (default) or `users`.
+        Whether a file of groups holds ids of items or of users.
+
+        `items` (default) or `users`.
     m
         How many strata, 10 unless given; equally large, ties by id. Not for groups and tags.
     equal
-        For popularity: strata of equal numbers of `items` (default), or of equal numbers of liked
-        training `judgments` (castells2018 section 5.1.3).
+        Cut popularity strata to equal numbers of items, or of judgments.
+
+        `items` (default), or liked training `judgments` (castells2018 section 5.1.3).
     head
-        How many of the first strata are the head.
+        Number of first strata that form the head.
     users, undefined
         As in `evaluate`. Which users are averaged is looked up within each stratum: by default
         those with a judgment in it.
-    bootstrap, level, seed
-        Draws of users, with replacement, for the intervals (percentiles); 0 for none.
+    bootstrap
+        Random draws of users for the intervals; 0 for no intervals.
+
+        With replacement; the intervals are percentiles.
+    level
+        Confidence level of the intervals.
+    seed
+        Of the draws of users.
     threads, memory, progress
         As in `evaluate`; never change a result.
     data

@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Annotated
 
 from unskew.cli import outputs
-from unskew.cli.command import argument
-from unskew.cli.options import DataDir, PrintOptions
+from unskew.cli.options import PrintOptions
+from unskew.cli.parameters import argument
 
 
 def command(
-    name: Annotated[
-        str | None, argument("Name of a study, to list its claims.", "NAME", default=None)
-    ],
-    data_dir: DataDir,
+    *,
+    name: Annotated[str | None, argument("NAME")] = None,
+    data_dir: Path | None = None,
     output: PrintOptions,
 ) -> None:
     """List the studies and what they can check with your data, or the claims of one study.
@@ -23,6 +23,11 @@ def command(
       unskew study list
 
       unskew study list mena2021 --data-dir data/
+
+    Arguments
+    ---------
+    name
+        Name of a study, to list its claims.
     """
     from unskew_studies.run import find_study, list_claims, overview
 

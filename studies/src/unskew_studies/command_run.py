@@ -8,21 +8,11 @@ from typing import TYPE_CHECKING, Annotated
 
 from unskew.checks import MOST_DRAWS, as_count
 from unskew.cli import inputs, outputs
-from unskew.cli.command import argument, bundle, option
 from unskew.cli.console import messages
 from unskew.cli.console import output as screen_of_results
 from unskew.cli.files import split_source
-from unskew.cli.options import (
-    INPUT,
-    MEASURE,
-    OUTPUT,
-    Liked,
-    NamedFileOptions,
-    PlanData,
-    RandomFile,
-    ReportOptions,
-    StoredOptions,
-)
+from unskew.cli.options import NamedFileOptions, ReportOptions, StoredOptions
+from unskew.cli.parameters import Option, argument, bundle
 from unskew.cli.progress import named_progress
 from unskew.errors import SettingError, is_address
 
@@ -42,49 +32,42 @@ STYLES = {
 
 @bundle
 class StudyOptions:
-    """Which data a study takes, and what it checks."""
+    """Which data a study takes, and what it checks.
 
-    data: PlanData
-    random: RandomFile
-    stand_in: Annotated[
-        bool,
-        option(
-            INPUT, "Use the small built-in world instead of data sets.", "--stand-in", default=False
-        ),
-    ]
+    Input
+    -----
+    stand_in
+        Use the small built-in world instead of data sets.
+
+    What is measured
+    ----------------
+    quick
+        Use fewer repetitions than the paper, or the same number.
+    amount
+        Number of repetitions of a step: NAME=NUMBER, such as permutations=1000. Repeatable.
+    claims
+        Check only these claims, separated by commas.
+    evidence
+        Use only these kinds of evidence, separated by commas: measured, released, printed, algebra.
+    """
+
+    data: str | None = None
+    random: str | None = None
+    stand_in: bool = False
     files: NamedFileOptions
-    quick: Annotated[
-        bool | None,
-        option(
-            MEASURE, "Use fewer repetitions than the paper, or the same number.", "--quick/--full"
-        ),
-    ]
-    amount: Annotated[
-        list[str] | None,
-        option(
-            MEASURE,
-            "Number of repetitions of a step: NAME=NUMBER, such as permutations=1000. Repeatable.",
-        ),
-    ]
-    claims: Annotated[str | None, option(MEASURE, "Check only these claims, separated by commas.")]
-    evidence: Annotated[
-        str | None,
-        option(
-            MEASURE,
-            "Use only these kinds of evidence, separated by commas: measured, released, "
-            "printed, algebra.",
-        ),
-    ]
-    liked: Liked
+    quick: Annotated[bool | None, Option(names=("--quick/--full",))] = None
+    amount: list[str] | None = None
+    claims: str | None = None
+    evidence: str | None = None
+    liked: float | None = None
 
 
 def command(
-    name: Annotated[str, argument("Name of the study; `unskew study list` lists them.", "NAME")],
+    *,
+    name: Annotated[str, argument("NAME")],
     options: StudyOptions,
     stored: StoredOptions,
-    csv: Annotated[
-        Path | None, option(OUTPUT, "Also write all numbers to this folder, as CSV.", metavar="DIR")
-    ],
+    csv: Path | None = None,
     output: ReportOptions,
 ) -> None:
     """Run a paper's experiments again, and report for each claim whether it holds.
@@ -106,6 +89,16 @@ def command(
       unskew study run carraro2020 --data chosen.csv --random random.csv
 
     With --data, the claims become questions about your data.
+
+    Arguments
+    ---------
+    name
+        Name of the study; `unskew study list` lists them.
+
+    Output
+    ------
+    csv
+        Also write all numbers to this folder, as CSV.
     """
     from unskew_studies.run import study
 

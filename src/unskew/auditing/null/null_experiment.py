@@ -262,15 +262,19 @@ def null_experiment(
     nulls
         `iid`, `within-user`, `within-item`, `clusters`; see `redraw`.
     repeats
-        How often relevance is redrawn: 5 unless given. Each repeat has splits of its own. With
-        `precision`, this is the smallest number, 3 unless given.
+        Number of times that relevance is redrawn; with a precision, the smallest number. Default:
+        5; with a precision: 3.
+
+        Each repeat has splits of its own.
     precision
-        Choose the number of repeats instead: as many as bring the half-width of every interval to
-        this share of the largest lead over chance that a system of the design has on the data as
-        they are (of chance, where that is larger), such as 0.05. The spread of the first `repeats`
-        values alone decides, and intervals take their spread from these (Stein 1945).
+        Redraw until every interval of the first metric has at most this half-width, as a share of
+        the largest lead over chance, such as 0.05. Default: a fixed number.
+
+        The lead is that of a system of the design on the data as they are (chance itself, where
+        that is larger). The spread of the first `repeats` values alone decides, and intervals take
+        their spread from these (Stein 1945).
     most
-        With `precision`: never more repeats than this; 20 unless given.
+        With a precision: the largest number of repeats. Default: 20.
     metric
         With `precision`: the metric that is looked at, the plans' first unless given.
     liked
@@ -278,7 +282,7 @@ def null_experiment(
         (gain and loss stay as they are there). Algorithms and splits with a threshold of their own
         keep it.
     share
-        For `iid`: the share of liked ratings; that of the data unless given.
+        iid: the share of liked ratings. Default: as in the data.
     directions
         For `clusters`.
     level

@@ -9,33 +9,16 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
-from unskew.checks import MOST_REPEATS
 from unskew.cli import inputs, outputs
-from unskew.cli.command import argument, bundle, option
 from unskew.cli.console import output as screen_of_results
 from unskew.cli.options import (
-    AMOUNT,
-    INPUT,
-    MEASURE,
-    OUTPUT,
-    RUNNING,
-    TEST,
-    Filters,
-    Judgments,
     NamedFileOptions,
-    OrderingMetric,
-    Quiet,
-    RandomFile,
     RelevanceOptions,
     ReportFile,
     ReportOptions,
-    Runs,
-    Seed,
     StoredOptions,
-    SystemNames,
-    Train,
-    Tune,
 )
+from unskew.cli.parameters import Option, Taken, Values, argument, bundle
 from unskew.cli.progress import Stage, stages_progress
 from unskew.errors import SettingError
 from unskew.report.text import counted
@@ -51,101 +34,60 @@ if TYPE_CHECKING:
 
 @bundle
 class SourceOptions:
-    """Ratings to run systems on, or ranked lists and what judges them."""
+    """Ratings to run systems on, or ranked lists and what judges them.
 
-    random: RandomFile
-    judgments: Judgments
-    run: Runs
-    train: Train
-    no_references: Annotated[
-        bool,
-        option(
-            INPUT,
-            "With --train: do not add reference systems (popularity, …) to the given lists.",
-            "--no-references",
-            default=False,
-        ),
-    ]
+    Input
+    -----
+    no_references
+        With --train: do not add reference systems (popularity, …) to the given lists.
+    """
+
+    random: str | None = None
+    judgments: str | None = None
+    run: list[str] | None = None
+    train: str | None = None
+    no_references: bool = False
     files: NamedFileOptions
-    filters: Filters
+    filters: list[str] | None = None
+
+
+AUDIT = "auditing.audit:audit"
+AMOUNTS = Taken(AUDIT, {"How much is measured": "users splits", "How it runs": "memory"})
+MEASURED = Taken(
+    AUDIT,
+    {"What is measured": "metric", "Test": "margin smallest", "How much is measured": "repeats"},
+)
 
 
 @bundle
 class AuditOptions:
-    """What is run and measured."""
+    """What is run and measured.
 
-    quick: Annotated[
-        bool, option(MEASURE, "Faster: fewer systems and fewer repeats.", "--quick", default=False)
-    ]
-    thorough: Annotated[bool, option(MEASURE, "Slower: more splits.", "--thorough", default=False)]
+    What is measured
+    ----------------
+    quick
+        Faster: fewer systems and fewer repeats.
+    thorough
+        Slower: more splits.
+    designs
+        Designs, separated by commas, the most common one first: all-items, test-items, 1r, u1r,
+        p1r, test-targets, skew, wtd-h, temporal.
+
+    How it runs
+    -----------
+    dry_run
+        Print what the audit will do, with a rough time by one small trial of each system.
+    """
+
+    quick: bool = False
+    thorough: bool = False
     relevance: RelevanceOptions
-    algorithms: SystemNames
-    designs: Annotated[
-        str | None,
-        option(
-            MEASURE,
-            "Designs, separated by commas, the most common one first: all-items, test-items, "
-            "1r, u1r, p1r, test-targets, skew, wtd-h, temporal.",
-        ),
-    ]
-    dry_run: Annotated[
-        bool,
-        option(
-            RUNNING,
-            "Print what the audit will do, with a rough time by one small trial of each system.",
-            "--dry-run",
-            default=False,
-        ),
-    ]
-    tune: Tune
-    metric: OrderingMetric
-    users: Annotated[
-        str | None,
-        option(
-            AMOUNT,
-            "How many users are judged, drawn at random, or all; systems are trained on all "
-            "ratings. Default: all, or 20000 where more than 50,000 users have ratings.",
-        ),
-    ]
-    splits: Annotated[
-        int | None,
-        option(
-            AMOUNT,
-            "How many random splits are made. Default: that of the level, fewer from 5,000,000 "
-            "ratings on.",
-        ),
-    ]
-    memory: Annotated[
-        str | None,
-        option(
-            RUNNING, "What the audit may use, such as 6GiB; larger data are refused. Default: 8GiB."
-        ),
-    ]
-    margin: Annotated[
-        float | None,
-        option(
-            TEST, "Scores that differ by less than this count as equal. Default: no such margin."
-        ),
-    ]
-    smallest: Annotated[
-        float,
-        option(
-            TEST,
-            "The smallest difference in true precision that matters; used to advise how many "
-            "judgments to collect.",
-            default=0.05,
-        ),
-    ]
-    repeats: Annotated[
-        int | None,
-        option(
-            AMOUNT,
-            "Number of times that the null experiment redraws opinions. Default: as many as its "
-            "precision needs, within the bounds of the level.",
-            min=1,
-            max=MOST_REPEATS,
-        ),
-    ]
+    algorithms: str | None = None
+    designs: str | None = None
+    dry_run: bool = False
+    tune: bool = True
+    amounts: Annotated[Values, AMOUNTS]
+    measured: Annotated[Values, MEASURED]
 
 
 def check_paper(folder: Path | None) -> Path | None:
@@ -158,28 +100,17 @@ def check_paper(folder: Path | None) -> Path | None:
     return folder
 
 
-PaperFolder = Annotated[
-    Path | None,
-    option(
-        OUTPUT,
-        "Also write what a paper needs into this folder: table, methods, citations, checklist, and "
-        "figures of one column's width.",
-        "--paper",
-        callback=check_paper,
-    ),
-]
+PaperFolder = Annotated[Path | None, Option(check_paper)]
 
 
 def audit_command(
-    ratings: Annotated[
-        str | None,
-        argument("Ratings: a file, or a named data set such as ml-1m.", "RATINGS", default=None),
-    ],
+    *,
+    ratings: Annotated[str | None, argument("RATINGS")] = None,
     sources: SourceOptions,
     options: AuditOptions,
     stored: StoredOptions,
     output: ReportOptions,
-    paper: PaperFolder,
+    paper: PaperFolder = None,
 ) -> None:
     """Check how far an offline evaluation can be trusted, and write a report.
 
@@ -213,6 +144,12 @@ def audit_command(
 
     With --store, a stopped audit continues where it was. --dry-run counts fits, lists and scores,
     times one small fit of each system, and says which systems are left out on data of this size.
+
+    Output
+    ------
+    paper
+        Also write what a paper needs into this folder: table, methods, citations, checklist, and
+        figures of one column's width.
     """
     from unskew.auditing.audit import audit
     from unskew.auditing.compile_ahead import compiling_ahead
@@ -223,10 +160,7 @@ def audit_command(
     level = "quick" if options.quick else "thorough" if options.thorough else "default"
     settings = {
         "designs": inputs.between_commas(options.designs),
-        "metric": options.metric,
-        "margin": options.margin,
-        "smallest": options.smallest,
-        "repeats": options.repeats,
+        **vars(options.measured),
         "seed": stored.seed,
         **inputs.relevance_settings(options.relevance),
     }
@@ -306,11 +240,10 @@ def _lists(
         raise SettingError("give ratings, or --judgments and --run: not both")
     if sources.judgments is None or not sources.run:
         raise SettingError("give both --judgments and --run")
-    refused = inputs.given(
+    inputs.refuse(
+        "is for ratings: leave it out with --judgments",
         algorithms=options.algorithms,
-        users=options.users,
-        splits=options.splits,
-        memory=options.memory,
+        **vars(options.amounts),
         filter=sources.filters,
         store=stored.store,
         data_dir=sources.files.data_dir,
@@ -319,10 +252,6 @@ def _lists(
         no_tune=None if options.tune else True,
         dry_run=True if options.dry_run else None,
     )
-    for name in refused:
-        raise SettingError(
-            f"--{name.replace('_', '-')} is for ratings: leave it out with --judgments"
-        )
     return {
         **inputs.read_judged(sources.judgments, sources.run, sources.train, sources.files),
         "random": inputs.read_random_file(sources.random, sources.files),
@@ -348,9 +277,8 @@ def _ratings(
         "data": data,
         "algorithms": inputs.between_commas(options.algorithms),
         "tune": options.tune,
-        "users": number_or_all(options.users),
-        "splits": options.splits,
-        "memory": options.memory,
+        **vars(options.amounts),
+        "users": number_or_all(options.amounts.users),
         "filters": inputs.read_filters(sources.filters),
         "store": stored.store,
         **stored.executor.arguments(),
@@ -460,10 +388,10 @@ SHOWN_AT_RANDOM = 0.05
 
 def demo_command(
     *,
-    seed: Seed = 7,
-    output: ReportFile,
-    save: Annotated[Path | None, option(OUTPUT, "Also write the world's files into this folder.")],
-    quiet: Quiet,
+    seed: int = 7,
+    output: ReportFile = None,
+    save: Path | None = None,
+    quiet: bool = False,
 ) -> None:
     """Audit four systems in a simulated shop, and write a report.
 
@@ -476,6 +404,13 @@ def demo_command(
       unskew demo
 
       unskew demo --save sample/ -o demo.html
+
+    Output
+    ------
+    output
+        File of the report; its ending selects the format (.html, .md, .json); - prints it.
+    save
+        Also write the world's files into this folder.
     """
     from unskew.auditing.audit import audit
     from unskew.auditing.compile_ahead import compiling_ahead

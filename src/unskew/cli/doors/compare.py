@@ -5,143 +5,62 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
-from unskew.checks import MOST_DEPTH
 from unskew.cli import files, inputs, outputs
-from unskew.cli.command import bundle, option
-from unskew.cli.options import (
-    OUTPUT,
-    TEST,
-    AverageOptions,
-    ComputeOptions,
-    Confidence,
-    FigureTableOptions,
-    JudgedOptions,
-    Lists,
-    Permutations,
-    Reference,
-    Rope,
-    Saved,
-)
+from unskew.cli.options import AverageOptions, ComputeOptions, FigureTableOptions, JudgedOptions
+from unskew.cli.parameters import Option, Taken, Values, bundle
 from unskew.cli.progress import progress
 from unskew.errors import SettingError
 
 if TYPE_CHECKING:
-    from unskew.stats.compare.comparison import Comparison
-    from unskew.stats.compare.segment_comparison import SegmentComparison
+    pass
 
 SEGMENTS = "Segments of users"
 
 
-@bundle
-class TestOptions:
-    """How systems are tested."""
-
-    test: Annotated[
-        str,
-        option(
-            TEST,
-            "The test: randomisation, t, wilcoxon, sign, bootstrap or bootstrap-t.",
-            default="randomisation",
-        ),
-    ]
-    alternative: Annotated[
-        str,
-        option(
-            TEST,
-            "two-sided, or one-sided for the first system of a pair: greater, less or better.",
-            default="two-sided",
-        ),
-    ]
-    correction: Annotated[
-        str,
-        option(
-            TEST,
-            "Correction for several pairs: holm, bonferroni, bh, by, maxT, tukey or none.",
-            default="holm",
-        ),
-    ]
-    family: Annotated[
-        str,
-        option(
-            TEST,
-            "P-values to correct together: those of each metric (metric), or all (all).",
-            default="metric",
-        ),
-    ]
-    permutations: Permutations
-    plus_one: Annotated[
-        bool,
-        option(
-            TEST,
-            "Compute p as (extreme + 1) / (permutations + 1), which is never 0, or as the plain "
-            "share.",
-            default=True,
-        ),
-    ]
-    confidence: Confidence
-    interval: Annotated[
-        str, option(TEST, "Method of the intervals: t, or bca (bootstrap).", default="t")
-    ]
-    reference: Reference
-    rope: Rope
+TESTS = Taken(
+    "stats.compare.compare:compare",
+    {
+        "Test": "test alternative correction family permutations plus_one confidence interval "
+        "reference rope"
+    },
+)
 
 
 @bundle
 class SegmentOptions:
-    """The segments of users that systems are compared in."""
+    """The segments of users that systems are compared in.
 
-    by: Annotated[
-        str | None,
-        option(
-            SEGMENTS,
-            "Compare within segments of users: activity, popularity (of what the user likes), "
-            "taste (niche, diverse, blockbuster), time (of the last test judgment), or FILE:COLUMN "
-            "of a file of users.",
-            metavar="NAME|FILE:COLUMN",
-        ),
-    ]
-    groups: Annotated[
-        int | None,
-        option(
-            SEGMENTS,
-            "Number of quantile groups that numbers are cut into. Default: 4.",
-            min=2,
-            max=MOST_DEPTH,
-        ),
-    ]
-    least_users: Annotated[
-        int | None,
-        option(
-            SEGMENTS,
-            "Groups of a text column with fewer users are merged into other. Default: 20.",
-            min=1,
-            max=MOST_DEPTH,
-        ),
-    ]
+    Segments of users
+    -----------------
+    by
+        Compare within segments of users: activity, popularity (of what the user likes), taste
+        (niche, diverse, blockbuster), time (of the last test judgment), or FILE:COLUMN of a file of
+        users.
+    groups
+        Number of quantile groups that numbers are cut into. Default: 4.
+    least_users
+        Groups of a text column with fewer users are merged into other. Default: 20.
+    """
+
+    by: Annotated[str | None, Option(metavar="NAME|FILE:COLUMN")] = None
+    groups: int | None = None
+    least_users: int | None = None
 
 
-PaperFile = Annotated[
-    Path | None,
-    option(
-        OUTPUT,
-        "Also write systems x metrics as a paper prints them, with marks of significance; the "
-        f"ending selects the format: {', '.join(files.TABLES)}.",
-        "--paper",
-        callback=files.check_paper_file,
-    ),
-]
+PaperFile = Annotated[Path | None, Option(files.check_paper_file)]
 
 
 def compare_command(
+    *,
     judged: JudgedOptions,
-    lists: Lists,
-    scores: Saved,
+    lists: str | None = None,
+    scores: list[Path] | None = None,
     average: AverageOptions,
-    tests: TestOptions,
+    tests: Annotated[Values, TESTS],
     segments: SegmentOptions,
     compute: ComputeOptions,
     output: FigureTableOptions,
-    paper: PaperFile,
+    paper: PaperFile = None,
 ) -> None:
     """Compare recommenders user by user: differences, intervals, corrected p-values, letters.
 
@@ -179,8 +98,15 @@ def compare_command(
 
       differences (the default) and pairs, both for the first metric; with --by: segments, of the
       first pair
+
+    Output
+    ------
+    paper
+        Also write systems x metrics as a paper prints them, with marks of significance; the ending
+        selects the format: .csv, .json, .md, .tex, .html, .parquet.
     """
     from unskew.stats.compare import comparison, segment_comparison
+    from unskew.stats.compare.compare import compare
     from unskew.stats.compare.paper_table import table_of
 
     by_segment = segments.by is not None
@@ -188,10 +114,11 @@ def compare_command(
         raise SettingError("--paper is for all users: leave out --by")
     kinds = segment_comparison.FIGURES if by_segment else comparison.FIGURES
     figures = outputs.figures_of(output.figure, kinds)
-    pairs, division = _read(judged, lists, scores, average, compute, segments, output.quiet)
+    pairs, division = read_segments(judged, lists, scores, average, compute, segments, output.quiet)
     correction = None if tests.correction == "none" else tests.correction
     with progress("comparing", output.quiet) as move:
-        result = _compared(
+        comparing: Any = compare  # what comes back depends on whether there are segments
+        result = comparing(
             pairs,
             inputs.metric_names(judged.metric),
             progress=move,
@@ -205,21 +132,12 @@ def compare_command(
         outputs.Printout.of_result(
             table, latex=table.to_latex, markdown=table.to_markdown, json=table.to_dict
         ).write(paper)
-    printout = outputs.Printout.of_result(result, output.digits, json=result.to_dict)
-    outputs.deliver(printout, output)
+    outputs.deliver_result(result, output)
     if paper is not None and not output.quiet:
         outputs.note(f"the table for a paper is in {paper}")
 
 
-def _compared(*values: Any, **settings: Any) -> Any:
-    """Compare; what comes back depends on whether there are segments."""
-    from unskew.stats.compare.compare import compare
-
-    result: Comparison | SegmentComparison = compare(*values, **settings)
-    return result
-
-
-def _read(
+def read_segments(
     judged: JudgedOptions,
     lists: str | None,
     scores: list[Path] | None,

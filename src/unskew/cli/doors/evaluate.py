@@ -7,21 +7,9 @@ from typing import TYPE_CHECKING, Annotated
 
 from unskew.cli import files as formats
 from unskew.cli import inputs, outputs
-from unskew.cli.command import bundle, option
 from unskew.cli.files import column_names, split_source
-from unskew.cli.options import (
-    INPUT,
-    MEASURE,
-    OUTPUT,
-    RUNNING,
-    USERS,
-    AverageOptions,
-    ComputeOptions,
-    ItemsFile,
-    Lists,
-    RequiredJudgedOptions,
-    TableOptions,
-)
+from unskew.cli.options import AverageOptions, ComputeOptions, RequiredJudgedOptions, TableOptions
+from unskew.cli.parameters import Option, Taken, Values, bundle
 from unskew.cli.progress import progress
 from unskew.errors import SettingError
 
@@ -33,138 +21,97 @@ LARGE = "Files larger than memory"
 
 
 @bundle
-class EvaluatedLists:
-    """How ranked lists are read."""
-
-    repeated: Annotated[
-        str,
-        option(
-            INPUT,
-            "Duplicate items in a list: error, or first (keep the best place).",
-            default="error",
-        ),
-    ]
-    nan: Annotated[
-        str, option(INPUT, "NaN scores: error, or drop (leave these items out).", default="error")
-    ]
-    gaps: Annotated[
-        str, option(INPUT, "Gaps between ranks: close, or keep (empty slots).", default="close")
-    ]
-    by: Annotated[
-        str | None,
-        option(
-            USERS,
-            "Column that orders a list with both: rank or score. Default: rank; for TREC files "
-            "score.",
-        ),
-    ]
-
-
-@bundle
 class LargeOptions:
-    """How files larger than memory are judged."""
+    """How files larger than memory are judged.
 
-    on_disk: Annotated[
-        Path | None,
-        option(
-            LARGE,
-            "Evaluate Parquet files larger than memory; write the results to this folder.",
-            metavar="DIR",
-        ),
-    ]
-    by_user: Annotated[
-        bool,
-        option(
-            LARGE,
-            "With --on-disk: the n-th files of judgments and lists hold the same users.",
-            "--by-user",
-            default=False,
-        ),
-    ]
-    cluster: Annotated[
-        str | None,
-        option(LARGE, "With --on-disk: a Dask cluster, tcp://HOST:PORT or local:N."),
-    ]
+    Files larger than memory
+    ------------------------
+    on_disk
+        Evaluate Parquet files larger than memory; write the results to this folder.
+    by_user
+        With --on-disk: the n-th files of judgments and lists hold the same users.
+    cluster
+        With --on-disk: a Dask cluster, tcp://HOST:PORT or local:N.
+    """
+
+    on_disk: Path | None = None
+    by_user: bool = False
+    cluster: str | None = None
 
 
 @bundle
 class ScoresOptions(TableOptions):
-    """Where scores go."""
+    """Where scores go.
 
-    per_user: Annotated[
-        Path | None,
-        option(
-            OUTPUT,
-            "Write each user's values to this .parquet or .csv file.",
-            metavar="FILE",
-            callback=formats.check_values_file,
-        ),
-    ]
-    save: Annotated[
-        Path | None,
-        option(
-            OUTPUT, "Save the scores in this folder, for --scores of other commands.", metavar="DIR"
-        ),
-    ]
+    Output
+    ------
+    per_user
+        Write each user's values to this .parquet or .csv file.
+    save
+        Save the scores in this folder, for --scores of other commands.
+    """
+
+    per_user: Annotated[Path | None, Option(formats.check_values_file, "FILE")] = None
+    save: Path | None = None
 
 
 @bundle
 class EvaluateOptions:
-    """What is judged, and how."""
+    """What is judged, and how.
+
+    Input
+    -----
+    repeated
+        Duplicate items in a list: error, or first (keep the best place).
+
+    What is measured
+    ----------------
+    targets
+        The items that the systems ranked: all-items, test-items, train-items (all without the
+        user's --train items), test-targets. Adds the expected score of a random order.
+    hygiene
+        Instead of metrics, count what is wrong with the lists: duplicates, items outside --items,
+        training items, short lists (of fewer items than the cutoff of -m) and missing ones, missing
+        and equal scores.
+    compat
+        Compute what another library would print, under its names: recbole, trec_eval, …; unskew
+        metrics --library lists them.
+
+    Users and ties
+    --------------
+    unranked
+        Items that a list does not hold: out, they have no place (default); last, with --ties
+        expected: they follow the list in random order.
+
+    How it runs
+    -----------
+    memory
+        Working memory. Default: 512MiB, or 2GiB in total with --on-disk. It does not change the
+        results.
+    """
 
     judged: RequiredJudgedOptions
-    items: ItemsFile
-    lists: Lists
-    reading: EvaluatedLists
-    targets: Annotated[
-        str | None,
-        option(
-            MEASURE,
-            "The items that the systems ranked: all-items, test-items, train-items (all without "
-            "the user's --train items), test-targets. Adds the expected score of a random order.",
-        ),
+    items: str | None = None
+    lists: str | None = None
+    repeated: str = "error"
+    reading: Annotated[
+        Values, Taken("runs:read_run", {"Input": "nan gaps", "Users and ties": "by"})
     ]
-    unranked: Annotated[
-        str | None,
-        option(
-            USERS,
-            "Items that a list does not hold: out, they have no place (default); last, with --ties "
-            "expected: they follow the list in random order.",
-        ),
-    ]
-    hygiene: Annotated[
-        bool,
-        option(
-            MEASURE,
-            "Instead of metrics, count what is wrong with the lists: duplicates, items outside "
-            "--items, training items, short lists (of fewer items than the cutoff of -m) and "
-            "missing ones, missing and equal scores.",
-            "--hygiene",
-            default=False,
-        ),
-    ]
-    compat: Annotated[
-        str | None,
-        option(
-            MEASURE,
-            "Compute what another library would print, under its names: recbole, trec_eval, …; "
-            "unskew metrics --library lists them.",
-        ),
-    ]
+    targets: str | None = None
+    unranked: str | None = None
+    hygiene: bool = False
+    compat: str | None = None
     average: AverageOptions
     large: LargeOptions
     compute: ComputeOptions
-    memory: Annotated[
-        str | None,
-        option(
-            RUNNING,
-            "Working memory. Default: 512MiB, or 2GiB in total with --on-disk. It does not "
-            "change the results.",
-        ),
-    ]
+    memory: str | None = None
 
 
-def evaluate_command(options: EvaluateOptions, output: ScoresOptions) -> None:
+def evaluate_command(
+    *,
+    options: EvaluateOptions,
+    output: ScoresOptions,
+) -> None:
     """Evaluate the ranked lists of any recommender with test ratings.
 
     [bold]Examples[/bold]
@@ -232,10 +179,8 @@ def _evaluate_in_memory(options: EvaluateOptions, quiet: bool) -> Scores:
         ),
         unranked=options.unranked,
         lists=options.lists,
-        duplicates=options.reading.repeated,
-        nan=options.reading.nan,
-        gaps=options.reading.gaps,
-        by=options.reading.by,
+        duplicates=options.repeated,
+        **vars(options.reading),
     )
     with progress("judging", quiet) as move:
         return evaluate(
@@ -254,11 +199,9 @@ def _evaluate_as(options: EvaluateOptions, compat: str) -> Scores:
 
     if options.lists is not None:
         raise SettingError("--compat is for one list per user: leave --lists out")
-    reading = options.reading
     files = inputs.read_for_conventions(
-        options.judged, options.compute.seed, options.items, nan=reading.nan, gaps=reading.gaps,
-        by=reading.by,
-    )  # fmt: skip
+        options.judged, options.compute.seed, options.items, **vars(options.reading)
+    )
     return evaluate(
         **files,
         metrics=inputs.metric_names(options.judged.metric) or METRICS,
@@ -288,13 +231,14 @@ def _write_hygiene(options: EvaluateOptions, output: ScoresOptions) -> None:
     names = inputs.metric_names(options.judged.metric)
     cutoffs = [one.cutoff for one in labelled(names).values() if one.cutoff] if names else []
     result = hygiene(data, k=max(cutoffs, default=None))
-    outputs.deliver(outputs.Printout.of_result(result, output.digits, json=result.to_dict), output)
+    outputs.deliver_result(result, output)
 
 
 def _check_hygiene(options: EvaluateOptions, output: ScoresOptions) -> None:
     """Reject options that say nothing about what is wrong with lists."""
     reading, large, average = options.reading, options.large, options.average
-    refused = inputs.given(
+    inputs.refuse(
+        "cannot be used with --hygiene, which counts and averages nothing",
         on_disk=large.on_disk,
         by_user=large.by_user,
         cluster=large.cluster,
@@ -308,14 +252,9 @@ def _check_hygiene(options: EvaluateOptions, output: ScoresOptions) -> None:
         threads=options.compute.threads,
         users=average.users,
         undefined=average.undefined,
-        repeated=reading.repeated != "error",
+        repeated=options.repeated != "error",
         nan=reading.nan != "error",
     )
-    for name in refused:
-        raise SettingError(
-            f"--{name.replace('_', '-')} cannot be used with --hygiene, which counts and averages "
-            "nothing"
-        )
 
 
 def _write(scores: Scores, output: ScoresOptions) -> None:
@@ -336,7 +275,9 @@ def _write(scores: Scores, output: ScoresOptions) -> None:
 
 def _check_on_disk(options: EvaluateOptions, output: ScoresOptions) -> None:
     """Reject options that files larger than memory do not take."""
-    refused = inputs.given(
+    inputs.refuse(
+        "cannot be used with --on-disk, which evaluates the users in parts and writes its results "
+        "to that folder",
         train=options.judged.train,
         items=options.items,
         lists=options.lists,
@@ -347,11 +288,6 @@ def _check_on_disk(options: EvaluateOptions, output: ScoresOptions) -> None:
         per_user=output.per_user,
         gaps=None if options.reading.gaps == "close" else options.reading.gaps,
     )
-    for name in refused:
-        raise SettingError(
-            f"--{name.replace('_', '-')} cannot be used with --on-disk, which evaluates the "
-            "users in parts and writes its results to that folder"
-        )
 
 
 def _evaluate_on_disk(options: EvaluateOptions, folder: Path, quiet: bool) -> FileScores:
@@ -377,7 +313,7 @@ def _evaluate_on_disk(options: EvaluateOptions, folder: Path, quiet: bool) -> Fi
             columns=column_names(judged.files.columns),
             duplicates=judged.files.duplicates or "error",
             feedback=judged.files.feedback,
-            repeated=options.reading.repeated,
+            repeated=options.repeated,
             nan=options.reading.nan,
             by=options.reading.by,
             ties=judged.ties,

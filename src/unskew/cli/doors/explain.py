@@ -2,43 +2,19 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any
+from typing import Any
 
 from unskew.cli import inputs, outputs
-from unskew.cli.command import option
-from unskew.cli.options import (
-    MEASURE,
-    ComputeOptions,
-    FigureTableOptions,
-    ItemsFile,
-    RequiredJudgedOptions,
-)
+from unskew.cli.options import ComputeOptions, FigureTableOptions, RequiredJudgedOptions
 from unskew.errors import SettingError
-
-PrintedValues = Annotated[
-    list[str] | None,
-    option(
-        MEASURE,
-        "A printed value: 0.3211 or 32.11% for the metric at the same place, or METRIC=VALUE, or "
-        "SYSTEM:METRIC=VALUE. Repeatable. Trailing zeros count.",
-        "--value",
-    ),
-]
-Between = Annotated[
-    tuple[str, str] | None,
-    option(
-        MEASURE,
-        "Two of ours, a library, or a printed value: the path from one number to the other.",
-        metavar="FROM TO",
-    ),
-]
 
 
 def explain_command(
+    *,
     judged: RequiredJudgedOptions,
-    items: ItemsFile,
-    value: PrintedValues,
-    between: Between,
+    items: str | None = None,
+    value: list[str] | None = None,
+    between: tuple[str, str] | None = None,
     compute: ComputeOptions,
     output: FigureTableOptions,
 ) -> None:
@@ -63,6 +39,14 @@ def explain_command(
     [bold]Figures[/bold]
 
       waterfall, with --between
+
+    What is measured
+    ----------------
+    value
+        A printed value: 0.3211 or 32.11% for the metric at the same place, or METRIC=VALUE, or
+        SYSTEM:METRIC=VALUE. Repeatable. Trailing zeros count.
+    between
+        Two of ours, a library, or a printed value: the path from one number to the other.
     """
     from unskew.conventions.explaining.explain import explain
     from unskew.conventions.explaining.waterfall import Waterfall
@@ -86,8 +70,7 @@ def explain_command(
         outputs.draw(figures, lambda _: result.figure())
     elif figures:
         raise SettingError("--figure needs --between: an explanation has no figure")
-    printout = outputs.Printout.of_result(result, output.digits, json=result.to_dict)
-    outputs.deliver(printout, output)
+    outputs.deliver_result(result, output)
 
 
 def read_values(texts: list[str], metrics: list[str]) -> dict[str, Any]:

@@ -9,148 +9,84 @@ import typer
 
 from unskew.cli import files as formats
 from unskew.cli import inputs, outputs
-from unskew.cli.command import argument, bundle, given_options, option
-from unskew.cli.options import (
-    INPUT,
-    MEASURE,
-    OUTPUT,
-    RUNNING,
-    TEST,
-    ComputeOptions,
-    Depth,
-    FileOptions,
-    ItemsFile,
-    Judgments,
-    Lists,
-    Quiet,
-    RelevanceOptions,
-    Ties,
-    Train,
-)
+from unskew.cli.options import ComputeOptions, FileOptions, RelevanceOptions
+from unskew.cli.parameters import Option, Taken, Values, argument, bundle, format_of, given_options
 from unskew.errors import SettingError
 
 INIT = "init"
 FILE = "gate.toml"
+GATE = "gating.gate:gate"
 
 
 @bundle
 class GateFiles:
-    """The two systems, and what judges them."""
+    """The two systems, and what judges them.
 
-    judgments: Judgments
-    candidate: Annotated[
-        str | None,
-        option(
-            INPUT, "Ranked lists of the candidate: FILE or NAME=FILE[:item=sku].", "--candidate"
-        ),
-    ]
-    production: Annotated[
-        str | None,
-        option(INPUT, "Ranked lists of the system in production.", "--production"),
-    ]
-    train: Train
-    items: ItemsFile
-    lists: Lists
+    Input
+    -----
+    candidate
+        Ranked lists of the candidate: FILE or NAME=FILE[:item=sku].
+    production
+        Ranked lists of the system in production.
+    """
+
+    judgments: str | None = None
+    candidate: str | None = None
+    production: str | None = None
+    train: str | None = None
+    items: str | None = None
+    lists: str | None = None
     files: FileOptions
     relevance: RelevanceOptions
-    depth: Depth
-    ties: Ties
+    depth: int | None = None
+    ties: str | None = None
 
 
 @bundle
 class ThresholdOptions:
-    """What the candidate must show."""
+    """What the candidate must show.
 
-    config: Annotated[
-        Path | None,
-        option(TEST, "Thresholds: a TOML file, as unskew gate init writes it.", "--config"),
-    ]
-    metric: Annotated[
-        str | None,
-        option(MEASURE, "The metric that decides. Default: nDCG@10.", "--metric", "-m"),
-    ]
-    margin: Annotated[
-        str | None,
-        option(
-            TEST,
-            "How much worse the candidate may be, such as 0.5% of production's mean, or an amount "
-            "of the metric. Default: it must be better.",
+    Test
+    ----
+    rail
+        Margin of a guard rail: NAME=MARGIN or NAME=off; names: anti, coverage, gini, popularity.
+        Repeatable.
+    """
+
+    of_gate: Annotated[
+        Values,
+        Taken(
+            GATE,
+            {"Test": "config margin alpha by", "What is measured": "metric"},
+            {"config": Path | None},
         ),
     ]
-    alpha: Annotated[
-        float | None, option(TEST, "One-sided level of every test. Default: 0.05.", "--alpha")
-    ]
-    rail: Annotated[
-        list[str] | None,
-        option(
-            TEST,
-            "Margin of a guard rail: NAME=MARGIN or NAME=off; names: anti, coverage, gini, "
-            "popularity. Repeatable.",
-        ),
-    ]
-    by: Annotated[
-        list[str] | None,
-        option(
-            TEST,
-            "Groups of users: activity, popularity, time or FILE:COLUMN. Repeatable. Default: "
-            "activity and popularity.",
-        ),
-    ]
+    rail: list[str] | None = None
 
 
 @bundle
 class GateOutput:
-    """Where the verdict goes."""
+    """Where the verdict goes.
 
-    output: Annotated[
-        list[Path] | None,
-        option(
-            OUTPUT,
-            "Also write the result to this file; its ending selects the format: "
-            f"{', '.join(formats.GATES)} (.xml is JUnit). Repeatable.",
-            "--output",
-            "-o",
-            metavar="FILE",
-            callback=formats.check_gate_files,
-        ),
-    ]
-    format: Annotated[
-        str,
-        option(
-            OUTPUT,
-            f"Output format: {', '.join(formats.GATE_FORMATS)}.",
-            default="text",
-            callback=formats.check_gate_format,
-        ),
-    ]
-    quiet: Quiet
+    Output
+    ------
+    output
+        Also write the result to this file; its ending selects the format: .html, .md, .json, .xml
+        (.xml is JUnit). Repeatable.
+    """
+
+    output: Annotated[list[Path] | None, Option(formats.check_gate_files, "FILE")] = None
+    format: Annotated[str, format_of(formats.GATE_FORMATS)] = "text"
+    quiet: bool = False
 
 
 def gate_command(
-    init: Annotated[
-        list[str] | None,
-        argument(
-            f"init [FILE]: write thresholds with comments to FILE ({FILE}), and stop.",
-            "[init [FILE]]",
-            default=None,
-        ),
-    ],
+    *,
+    init: Annotated[list[str] | None, argument("[init [FILE]]")] = None,
     files: GateFiles,
     thresholds: ThresholdOptions,
-    log: Annotated[
-        Path | None,
-        option(
-            RUNNING,
-            "A file that counts looks at the same test log; each one is tested more strictly.",
-            "--log",
-        ),
-    ],
-    references: Annotated[
-        bool | None,
-        option(
-            RUNNING,
-            "Train reference systems on --train and show them beside. Default: on small data.",
-        ),
+    running: Annotated[
+        Values, Taken(GATE, {"How it runs": "log references"}, {"log": Path | None})
     ],
     compute: ComputeOptions,
     output: GateOutput,
@@ -178,6 +114,11 @@ def gate_command(
 
     The candidate must be better (or not worse by more than --margin), by more than being rated
     more; every guard rail must hold; no group of users may be harmed; the data must be sound.
+
+    Arguments
+    ---------
+    init
+        init [FILE]: write thresholds with comments to FILE (gate.toml), and stop.
     """
     if init:
         _write_template(init, given_options(files, thresholds))
@@ -189,14 +130,9 @@ def gate_command(
         judged,
         candidate=names[0],
         production=names[1],
-        metric=thresholds.metric,
-        margin=thresholds.margin,
-        alpha=thresholds.alpha,
         rails=_rails(thresholds.rail),
-        by=thresholds.by or None,
-        config=thresholds.config,
-        log=log,
-        references=references,
+        **vars(thresholds.of_gate),
+        **vars(running),
         **vars(compute),
     )
     for path in output.output or []:

@@ -5,19 +5,12 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
-from unskew.checks import MOST_DEPTH, choose
+from unskew.checks import choose
 from unskew.cli import files as formats
 from unskew.cli import inputs, outputs
-from unskew.cli.command import REQUIRED, bundle, option
 from unskew.cli.files import RATING_COLUMNS, file_columns
-from unskew.cli.options import (
-    INPUT,
-    OUTPUT,
-    ComputeOptions,
-    NamedFileOptions,
-    Quiet,
-    setting_option,
-)
+from unskew.cli.options import ComputeOptions, NamedFileOptions
+from unskew.cli.parameters import Option, Taken, Values, bundle
 from unskew.errors import SettingError, without_credentials
 from unskew.report.text import counted
 
@@ -35,76 +28,56 @@ MODEL = "Model"
 
 @bundle
 class ModelOptions:
-    """Which model recommends."""
+    """Which model recommends.
 
-    algorithm: Annotated[
-        str | None,
-        option(
-            MODEL,
-            "The algorithm; unskew algorithms lists them. Default: popularity.",
-            "--algorithm",
-            "-a",
-        ),
-    ]
-    setting: Annotated[list[str] | None, setting_option(MODEL)]
-    model: Annotated[
-        Path | None,
-        option(MODEL, "Use a model saved for these ratings, instead of training one."),
-    ]
-    save_model: Annotated[Path | None, option(MODEL, "Save the trained model to this file.")]
+    Model
+    -----
+    algorithm
+        The algorithm; unskew algorithms lists them. Default: popularity.
+    setting
+        A setting, NAME=VALUE. Repeatable.
+    model
+        Use a model saved for these ratings, instead of training one.
+    save_model
+        Save the trained model to this file.
+    """
+
+    algorithm: str | None = None
+    setting: list[str] | None = None
+    model: Path | None = None
+    save_model: Path | None = None
 
 
 @bundle
 class PartOptions:
-    """The ratings and users that lists are made for."""
+    """The ratings and users that lists are made for.
 
-    train: Annotated[
-        str,
-        option(INPUT, "Training ratings: a file, or a named data set.", default=REQUIRED),
-    ]
-    test: Annotated[
-        str | None, option(INPUT, "Test ratings: for the targets test-items and test-targets.")
-    ]
-    users: Annotated[
-        str | None,
-        option(
-            INPUT,
-            "Also make lists for these users, with or without training ratings: a file with a "
-            "column user.",
-        ),
-    ]
+    Input
+    -----
+    train
+        Training ratings: a file, or a named data set.
+    test
+        Test ratings: for the targets test-items and test-targets.
+    users
+        Also make lists for these users, with or without training ratings: a file with a column
+        user.
+    """
+
+    train: str
+    test: str | None = None
+    users: str | None = None
     files: NamedFileOptions
 
 
 def recommend_command(
+    *,
     parts: PartOptions,
     models: ModelOptions,
-    targets: Annotated[
-        str,
-        option(
-            LISTS,
-            "Items to rank: all-items, train-items, test-items, test-targets.",
-            default="all-items",
-        ),
-    ],
-    depth: Annotated[
-        int, option(LISTS, "Number of items per list.", default=100, min=1, max=MOST_DEPTH)
-    ],
-    ties: Annotated[str, option(LISTS, "Order of equal scores: id, random.", default="id")],
+    targets: str = "all-items",
+    ranking: Annotated[Values, Taken("judging.rank:rank", {"Lists": "depth ties"})],
     compute: ComputeOptions,
-    output: Annotated[
-        Path,
-        option(
-            OUTPUT,
-            f"File of the lists; its ending selects the format: {', '.join(formats.LISTS)}.",
-            "--output",
-            "-o",
-            default=REQUIRED,
-            metavar="FILE",
-            callback=formats.check_lists_file,
-        ),
-    ],
-    quiet: Quiet,
+    output: Annotated[Path, Option(formats.check_lists_file, "FILE")],
+    quiet: bool = False,
 ) -> None:
     """Train a recommender on ratings and write a ranked list for each user.
 
@@ -130,6 +103,16 @@ def recommend_command(
       there
 
     [bold]unskew algorithms[/bold] lists what --algorithm takes.
+
+    Lists
+    -----
+    targets
+        Items to rank: all-items, train-items, test-items, test-targets.
+
+    Output
+    ------
+    output
+        File of the lists; its ending selects the format: .parquet, .csv, .trec.
     """
     from time import perf_counter
 
@@ -154,7 +137,7 @@ def recommend_command(
     if models.save_model is not None:
         save_model(model, models.save_model, split.train, algorithm)
     times.append(perf_counter())
-    run = rank(model, lists, depth, ties=ties, seed=compute.seed, threads=compute.threads)
+    run = rank(model, lists, **vars(ranking), **vars(compute))
     times.append(perf_counter())
     write = {"parquet": run.to_parquet, "csv": run.to_csv, "trec": run.to_trec}
     write[formats.LISTS[output.suffix.lower()]](output)

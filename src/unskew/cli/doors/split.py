@@ -6,11 +6,9 @@ from dataclasses import fields
 from pathlib import Path
 from typing import Annotated, Any
 
-from unskew.checks import MOST_DEPTH, MOST_REPEATS, choose
+from unskew.checks import MOST_REPEATS, choose
 from unskew.cli import inputs, outputs
-from unskew.cli.command import bundle, option
 from unskew.cli.doors.split_audit import (
-    SPLIT,
     SplitAuditOptions,
     SplitOutput,
     audit_saved,
@@ -20,15 +18,8 @@ from unskew.cli.doors.split_audit import (
     is_saved_split,
 )
 from unskew.cli.files import RATING_COLUMNS, file_columns
-from unskew.cli.options import (
-    INPUT,
-    EventLog,
-    Filters,
-    Liked,
-    NamedFileOptions,
-    RatingsArgument,
-    Seed,
-)
+from unskew.cli.options import NamedFileOptions, RatingsArgument
+from unskew.cli.parameters import Option, bundle
 from unskew.errors import SettingError, file_name
 
 # Settings of protocols that are named otherwise on the command line.
@@ -49,194 +40,151 @@ GIVEN = "Protocols forced, given and familiar"
 
 @bundle
 class ProtocolOptions:
-    """The settings of all protocols; those that are given must belong to the protocol."""
+    """The settings of all protocols; those that are given must belong to the protocol.
 
-    test: Annotated[float | None, option(SPLIT, "Test share. Default: 0.2.")]
-    folds: Annotated[
-        int | None,
-        option(
-            SPLIT,
-            "random, head-removed, familiar: number of folds (familiar: 0 for none).",
-            min=0,
-            max=MOST_REPEATS,
-        ),
-    ]
-    exact: Annotated[
-        bool,
-        option(
-            SPLIT,
-            "random: draw exactly this share, instead of each rating with this probability.",
-            "--exact",
-            default=False,
-        ),
-    ]
-    rounding: Annotated[
-        str | None,
-        option(SPLIT, "Rounding of counts: floor or half-even (user), floor or nearest (uniform)."),
-    ]
-    number: Annotated[
-        int | None,
-        option(
-            SPLIT,
-            "user, leave-out: number of test ratings of each user. windows, ages: number of "
-            "windows or ages.",
-            min=1,
-            max=MOST_DEPTH,
-        ),
-    ]
-    pick: Annotated[
-        str | None,
-        option(
-            SPLIT,
-            "user, leave-out: which ratings to test: random, or the last or first in time. Splits "
-            "by time: those of each user (sessions: of each session) in the test part; also all, "
-            "or every next.",
-        ),
-    ]
-    event_log: EventLog
-    at: Annotated[str | None, option(TIME, "Time of the cut, such as 2003-01-01.")]
-    ties: Annotated[
-        str | None, option(TIME, "Part that ratings at the time of the cut go to: test or train.")
-    ]
-    validation: Annotated[
-        float | None, option(TIME, "temporal: share of a validation part just before the test.")
-    ]
-    validation_at: Annotated[
-        str | None, option(TIME, "temporal: time at which a validation part begins.")
-    ]
-    gap: Annotated[
-        str | None,
-        option(TIME, "Time between training and test that is left out, such as 1d, 12h or 30min."),
-    ]
-    per_user: Annotated[
-        bool, option(TIME, "temporal: a separate cut for each user.", "--per-user", default=False)
-    ]
-    aggregate: Annotated[
-        str | None, option(TIME, "events: how repeated events become one rating: count or sum.")
-    ]
-    repeats: Annotated[
-        str | None,
-        option(
-            TIME,
-            "Event logs: how events of one pair become a rating: count, sum, mean, max, first or "
-            "last.",
-        ),
-    ]
-    seen: Annotated[
-        str | None,
-        option(TIME, "Event logs: drop or keep test pairs that were met before the test."),
-    ]
-    length: Annotated[
-        str | None, option(WINDOWS, "windows, ages: how long a test window lasts, such as 7d.")
-    ]
-    step: Annotated[
-        str | None,
-        option(WINDOWS, "windows, ages: time from one window, or age, to the next, such as 7d."),
-    ]
-    train_length: Annotated[
-        str | None,
-        option(WINDOWS, "windows, ages: train on so long before the cut (default: on all before)."),
-    ]
-    start: Annotated[str | None, option(WINDOWS, "windows: beginning of the first window.")]
-    empty: Annotated[
-        str | None, option(WINDOWS, "windows: a window without rows is an error, or skip it.")
-    ]
-    ages: Annotated[
-        str | None,
-        option(WINDOWS, "ages: how old the models are, such as 0d,7d,30d (or --step, --number)."),
-    ]
-    pause: Annotated[
-        str | None, option(WINDOWS, "sessions: a longer pause ends a session (default 30min).")
-    ]
-    least: Annotated[
-        int | None,
-        option(WINDOWS, "sessions: fewest events of a test session.", min=1, max=MOST_DEPTH),
-    ]
-    epsilon: Annotated[
-        float | None,
-        option(
-            POPULARITY, "uniform: smallest share of its ratings that an item keeps for training."
-        ),
-    ]
-    per_item: Annotated[
-        int | None,
-        option(POPULARITY, "flat: number of test ratings per item.", min=1, max=MOST_DEPTH),
-    ]
-    min_ratings: Annotated[
-        int | None,
-        option(POPULARITY, "flat: items with fewer ratings are not tested.", min=1, max=MOST_DEPTH),
-    ]
-    repetitions: Annotated[
-        int | None,
-        option(
-            SPLIT,
-            "uniform, flat: number of independent draws (not folds).",
-            min=1,
-            max=MOST_REPEATS,
-        ),
-    ]
-    head: Annotated[float | None, option(POPULARITY, "head-removed: size of the head, as a share.")]
-    by: Annotated[
-        str | None, option(POPULARITY, "head-removed: the head is a share of items or of ratings.")
-    ]
-    counts: Annotated[
-        str | None,
-        option(POPULARITY, "head-removed: count popularity in all ratings, or in training."),
-    ]
-    keep: Annotated[
-        str | None,
-        option(
-            POPULARITY, "head-removed: part of the items that stays in the test part: tail or head."
-        ),
-    ]
-    column: Annotated[
-        str | None,
-        option(
-            GIVEN,
-            "given: the column that names the part. familiar: the column of familiar items.",
-        ),
-    ]
-    overlap: Annotated[
-        str | None,
-        option(
-            GIVEN,
-            "forced, given: where pairs in both parts belong: to-training, to-test, keep "
-            "(both), or error.",
-        ),
-    ]
-    fair: Annotated[
-        bool,
-        option(
-            GIVEN,
-            "familiar: remove test judgments until the test is fair (needs --liked).",
-            "--fair",
-            default=False,
-        ),
-    ]
-    smoothing: Annotated[float | None, option(GIVEN, "familiar --fair: smoothing of the rates.")]
-    cap: Annotated[float | None, option(GIVEN, "familiar --fair: upper bound of T.")]
+    The split
+    ---------
+    test
+        Test share. Default: 0.2.
+    folds
+        random, head-removed, familiar: number of folds (familiar: 0 for none).
+    exact
+        random: draw exactly this share, instead of each rating with this probability.
+    rounding
+        Rounding of counts: floor or half-even (user), floor or nearest (uniform).
+    number
+        user, leave-out: number of test ratings of each user. windows, ages: number of windows or
+        ages.
+    pick
+        user, leave-out: which ratings to test: random, or the last or first in time. Splits by
+        time: those of each user (sessions: of each session) in the test part; also all, or every
+        next.
+    repetitions
+        uniform, flat: number of independent draws (not folds).
+
+    Protocols temporal, events, windows, ages and sessions
+    ------------------------------------------------------
+    at
+        Time of the cut, such as 2003-01-01.
+    ties
+        Part that ratings at the time of the cut go to: test or train.
+    validation
+        temporal: share of a validation part just before the test.
+    validation_at
+        temporal: time at which a validation part begins.
+    gap
+        Time between training and test that is left out, such as 1d, 12h or 30min.
+    per_user
+        temporal: a separate cut for each user.
+    aggregate
+        events: how repeated events become one rating: count or sum.
+    repeats
+        Event logs: how events of one pair become a rating: count, sum, mean, max, first or last.
+    seen
+        Event logs: drop or keep test pairs that were met before the test.
+
+    Further settings of windows, ages and sessions
+    ----------------------------------------------
+    length
+        windows, ages: how long a test window lasts, such as 7d.
+    step
+        windows, ages: time from one window, or age, to the next, such as 7d.
+    train_length
+        windows, ages: train on so long before the cut (default: on all before).
+    start
+        windows: beginning of the first window.
+    empty
+        windows: a window without rows is an error, or skip it.
+    ages
+        ages: how old the models are, such as 0d,7d,30d (or --step, --number).
+    pause
+        sessions: a longer pause ends a session (default 30min).
+    least
+        sessions: fewest events of a test session.
+
+    Protocols uniform, flat and head-removed
+    ----------------------------------------
+    epsilon
+        uniform: smallest share of its ratings that an item keeps for training.
+    per_item
+        flat: number of test ratings per item.
+    min_ratings
+        flat: items with fewer ratings are not tested.
+    head
+        head-removed: size of the head, as a share.
+    by
+        head-removed: the head is a share of items or of ratings.
+    counts
+        head-removed: count popularity in all ratings, or in training.
+    keep
+        head-removed: part of the items that stays in the test part: tail or head.
+
+    Protocols forced, given and familiar
+    ------------------------------------
+    column
+        given: the column that names the part. familiar: the column of familiar items.
+    overlap
+        forced, given: where pairs in both parts belong: to-training, to-test, keep (both), or
+        error.
+    fair
+        familiar: remove test judgments until the test is fair (needs --liked).
+    smoothing
+        familiar --fair: smoothing of the rates.
+    cap
+        familiar --fair: upper bound of T.
+    """
+
+    test: float | None = None
+    folds: Annotated[int | None, Option(limits=(0, MOST_REPEATS))] = None
+    exact: bool = False
+    rounding: str | None = None
+    number: int | None = None
+    pick: str | None = None
+    event_log: bool = False
+    at: str | None = None
+    ties: str | None = None
+    validation: float | None = None
+    validation_at: str | None = None
+    gap: str | None = None
+    per_user: bool = False
+    aggregate: str | None = None
+    repeats: str | None = None
+    seen: str | None = None
+    length: str | None = None
+    step: str | None = None
+    train_length: str | None = None
+    start: str | None = None
+    empty: str | None = None
+    ages: str | None = None
+    pause: str | None = None
+    least: int | None = None
+    epsilon: float | None = None
+    per_item: int | None = None
+    min_ratings: int | None = None
+    repetitions: int | None = None
+    head: float | None = None
+    by: str | None = None
+    counts: str | None = None
+    keep: str | None = None
+    column: str | None = None
+    overlap: str | None = None
+    fair: bool = False
+    smoothing: float | None = None
+    cap: float | None = None
 
 
 def split_command(
+    *,
     ratings: RatingsArgument,
-    card: Annotated[Path | None, option(INPUT, "Repeat the split of this card instead.")],
+    card: Path | None = None,
     files: NamedFileOptions,
-    filters: Filters,
-    protocol: Annotated[
-        str,
-        option(
-            SPLIT,
-            "Protocol of the split: see the list above.",
-            "--protocol",
-            "-p",
-            default="random",
-        ),
-    ],
+    filters: list[str] | None = None,
+    protocol: str = "random",
     options: ProtocolOptions,
-    liked: Liked,
-    test_ratings: Annotated[str | None, option(GIVEN, "forced, given: file of the test ratings.")],
+    liked: float | None = None,
+    test_ratings: str | None = None,
     audit: SplitAuditOptions,
-    seed: Seed,
+    seed: int = 0,
     output: SplitOutput,
 ) -> None:
     """Split ratings into training and test parts, or look for leaks in a split.
@@ -289,6 +237,21 @@ def split_command(
 
     The folder gets train.parquet and test.parquet (in fold1, fold2, … where there are several) and
     card.json with every setting and fact. The same seed gives the same rows on any machine.
+
+    Input
+    -----
+    card
+        Repeat the split of this card instead.
+
+    The split
+    ---------
+    protocol
+        Protocol of the split: see the list above.
+
+    Protocols forced, given and familiar
+    ------------------------------------
+    test_ratings
+        forced, given: file of the test ratings.
     """
     from unskew.data.filters import apply_filters
     from unskew.splits.saved import PROTOCOLS, check_folder, from_card, read_card, save_splits

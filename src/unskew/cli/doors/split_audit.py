@@ -10,9 +10,9 @@ import typer
 
 from unskew.checks import choose
 from unskew.cli import files, outputs
-from unskew.cli.command import bundle, option
 from unskew.cli.console import in_option_words
-from unskew.cli.options import OUTPUT, Force, PlainFormat, Quiet
+from unskew.cli.options import PlainFormat
+from unskew.cli.parameters import Option, bundle
 from unskew.errors import SettingError
 
 if TYPE_CHECKING:
@@ -27,55 +27,40 @@ FAIL_ON = ("leak", "look")
 
 @bundle
 class SplitAuditOptions:
-    """What is checked, and what follows from it."""
+    """What is checked, and what follows from it.
 
-    audit: Annotated[
-        bool,
-        option(
-            SPLIT,
-            "Look for leaks and drift, and print a light for each check. RATINGS may then be a "
-            "folder of a saved split.",
-            "--audit",
-            default=False,
-        ),
-    ]
-    feature: Annotated[
-        list[str] | None,
-        option(
-            SPLIT,
-            "--audit: a column of items or users that systems learn from: look whether it was "
-            "computed with test rows. Repeatable.",
-            "--feature",
-        ),
-    ]
-    fail_on: Annotated[
-        str | None,
-        option(
-            SPLIT,
-            "--audit: exit with code 3 if a light is red (leak), or red or yellow (look).",
-            "--fail-on",
-        ),
-    ]
+    The split
+    ---------
+    audit
+        Look for leaks and drift, and print a light for each check. RATINGS may then be a folder of
+        a saved split.
+    feature
+        --audit: a column of items or users that systems learn from: look whether it was computed
+        with test rows. Repeatable.
+    fail_on
+        --audit: exit with code 3 if a light is red (leak), or red or yellow (look).
+    """
+
+    audit: bool = False
+    feature: list[str] | None = None
+    fail_on: str | None = None
 
 
 @bundle
 class SplitOutput:
-    """Where the parts, or the diagnosis, go."""
+    """Where the parts, or the diagnosis, go.
 
-    output: Annotated[
-        Path | None,
-        option(
-            OUTPUT,
-            "Output folder. With --audit it can be left out, or be a file for the diagnosis: "
-            ".html, .md or .json.",
-            "--output",
-            "-o",
-            metavar="DIR",
-        ),
-    ]
-    force: Force
-    format: PlainFormat
-    quiet: Quiet
+    Output
+    ------
+    output
+        Output folder. With --audit it can be left out, or be a file for the diagnosis: .html, .md
+        or .json.
+    """
+
+    output: Annotated[Path | None, Option(metavar="DIR")] = None
+    force: bool = False
+    format: PlainFormat = "text"
+    quiet: bool = False
 
     @property
     def folder(self) -> Path | None:

@@ -5,126 +5,102 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Annotated, Any
 
-from unskew.checks import MOST_DEPTH
 from unskew.cli import inputs, outputs
-from unskew.cli.command import REQUIRED, argument, bundle, option
 from unskew.cli.files import LIST_COLUMNS
 from unskew.cli.options import (
-    INPUT,
-    MEASURE,
     FileOptions,
     FolderOptions,
-    Level,
-    Metrics,
     PrintOptions,
     RelevanceOptions,
-    Runs,
-    Seed,
     TextOptions,
-    Train,
 )
+from unskew.cli.parameters import Taken, Values, argument, bundle
 from unskew.errors import SettingError
 from unskew.splits.saved import check_folder
 
 DESIGN = "Design"
 
-PlanFolder = Annotated[Path, argument("Folder that unskew annotate plan wrote.", "FOLDER")]
-FilledFile = Annotated[
-    Path | None,
-    option(INPUT, "The file with labels. Default: to-judge.csv in the folder.", "--file"),
-]
-Skipped = Annotated[
-    str,
-    option(
-        INPUT,
-        "Labels behind the first pair that was skipped: hold (keep them back, and count them) or "
-        "refuse.",
-        default="hold",
-    ),
-]
-Budget = Annotated[
-    int,
-    option(
-        DESIGN, "Number of pairs to judge.", "--budget", default=REQUIRED, min=1, max=MOST_DEPTH
-    ),
-]
-Smallest = Annotated[
-    float | None,
-    option(
-        MEASURE,
-        "The smallest difference that matters, such as 0.02; stated, never the observed one.",
-    ),
-]
-TitlesFile = Annotated[
-    str | None,
-    option(
-        INPUT,
-        "What annotators see of each item: a file with the item and further columns, such as a "
-        "title.",
-        "--titles",
-    ),
-]
+SAMPLE = Taken(
+    "labels.plan_annotation:plan_annotation",
+    {DESIGN: "budget design", "What is measured": "estimand smallest"},
+)
 
 
 @bundle
-class SampleOptions:
-    """How pairs are drawn."""
+class PlanFiles:
+    """A plan, and the labels that it got.
 
-    budget: Budget
-    design: Annotated[
-        str,
-        option(
-            DESIGN,
-            "How pairs are drawn: uniform, stratified (in proportion to the pairs of each "
-            "stratum), neyman (where labels vary most, by --labels).",
-            default="uniform",
-        ),
-    ]
-    strata: Annotated[
-        str | None,
-        option(
-            DESIGN,
-            "What divides the pairs, separated by commas: disagreement, rank, popularity. Default: "
-            "disagreement,rank.",
-        ),
-    ]
-    seed: Seed
+    Arguments
+    ---------
+    folder
+        Folder that unskew annotate plan wrote.
+
+    Input
+    -----
+    file
+        The file with labels. Default: to-judge.csv in the folder.
+    """
+
+    folder: Annotated[Path, argument("FOLDER")]
+    file: Path | None = None
+
+
+@bundle
+class LabelFiles(PlanFiles):
+    """The same, where pairs may have been skipped.
+
+    Input
+    -----
+    skipped
+        Labels behind the first pair that was skipped: hold (keep them back, and count them) or
+        refuse.
+    """
+
+    skipped: str = "hold"
 
 
 @bundle
 class ListOptions:
-    """Ranked lists, and what is known of their items."""
+    """Ranked lists, and what is known of their items.
 
-    run: Runs = REQUIRED
-    labels: Annotated[
-        str | None,
-        option(INPUT, "Labels of a model for the recommended pairs: user, item, rating."),
-    ]
-    titles: TitlesFile
-    train: Train
+    Input
+    -----
+    labels
+        Labels of a model for the recommended pairs: user, item, rating.
+    titles
+        What annotators see of each item: a file with the item and further columns, such as a title.
+    """
+
+    run: list[str] | None
+    labels: str | None = None
+    titles: str | None = None
+    train: str | None = None
     files: FileOptions
 
 
 @bundle
 class EstimandOptions:
-    """What is estimated, and what labels mean."""
+    """What is estimated, and what labels mean.
 
-    metric: Metrics
-    estimand: Annotated[
-        str | None,
-        option(
-            MEASURE,
-            "What is estimated: difference (the first --run less the second) or levels of all. "
-            "Default: the difference of two runs.",
-        ),
-    ]
-    smallest: Smallest
-    scale: Annotated[str, option(MEASURE, "The smallest and the largest label.", default="0,1")]
+    What is measured
+    ----------------
+    scale
+        The smallest and the largest label.
+    """
+
+    metric: list[str] | None = None
+    scale: str = "0,1"
     relevance: RelevanceOptions
 
 
 def annotate_plan_command(
-    lists: ListOptions, estimand: EstimandOptions, sample: SampleOptions, output: FolderOptions
+    *,
+    lists: ListOptions,
+    estimand: EstimandOptions,
+    sample: Annotated[Values, SAMPLE],
+    strata: str | None = None,
+    seed: int = 0,
+    output: FolderOptions,
 ) -> None:
     """Draw recommended pairs of a user and an item for people to judge.
 
@@ -143,6 +119,12 @@ def annotate_plan_command(
 
     Pairs that two systems have at places that count alike say nothing of their difference, and are
     never drawn. Metrics: P, DCG, RBP and their anti-twins, with a cutoff.
+
+    Design
+    ------
+    strata
+        What divides the pairs, separated by commas: disagreement, rank, popularity. Default:
+        disagreement,rank.
     """
     from unskew.labels.plan_annotation import STRATA, plan_annotation
     from unskew.splits.saved import check_folder
@@ -164,18 +146,20 @@ def annotate_plan_command(
     plan = plan_annotation(
         runs,
         names[0],
-        budget=sample.budget,
-        design=sample.design,
-        estimand=estimand.estimand,
-        strata=inputs.between_commas(sample.strata) or STRATA,
+        strata=inputs.between_commas(strata) or STRATA,
         labels=labels,
         train=train,
-        smallest=estimand.smallest,
         scale=_scale(estimand.scale),
-        seed=sample.seed,
+        seed=seed,
+        **vars(sample),
         **inputs.relevance_settings(estimand.relevance),
     )
-    plan.save(output.output, titles=lists.titles, force=output.force)
+    _save(plan, lists.titles, output)
+
+
+def _save(plan: Any, titles: str | None, output: FolderOptions) -> None:
+    """Write the files of a plan, and say what to do with them."""
+    plan.save(output.output, titles=titles, force=output.force)
     if not output.quiet:
         outputs.say(str(plan))
         outputs.say(f"written to {output.output}: fill in to-judge.csv from the top down", dim=True)
@@ -191,19 +175,11 @@ def _scale(text: str) -> Any:
 
 
 def annotate_extend_command(
-    folder: PlanFolder,
-    file: FilledFile,
-    titles: TitlesFile,
-    budget: Budget,
-    design: Annotated[
-        str,
-        option(
-            DESIGN,
-            "How further pairs are drawn: uniform, stratified, neyman (where the labels so far "
-            "vary most).",
-            default="stratified",
-        ),
-    ],
+    *,
+    plan: PlanFiles,
+    titles: str | None = None,
+    budget: int,
+    design: str = "stratified",
     output: FolderOptions,
 ) -> None:
     """Plan further pairs; those that have a label keep it.
@@ -216,21 +192,29 @@ def annotate_extend_command(
 
     The new folder knows all labels so far; its to-judge.csv asks for the pairs that have none.
     Intervals of unskew annotate status stay valid, whatever the labels were.
+
+    Input
+    -----
+    titles
+        What annotators see of each item: a file with the item and further columns, such as a title.
+
+    Design
+    ------
+    budget
+        Number of pairs to judge.
+    design
+        How further pairs are drawn: uniform, stratified, neyman (where the labels so far vary
+        most).
     """
     from unskew.labels.annotations import read_annotation
 
     check_folder(output.output, output.force)
-    plan = read_annotation(folder, file).extend(budget, design)
-    plan.save(output.output, titles=titles, force=output.force)
-    if not output.quiet:
-        outputs.say(str(plan))
-        outputs.say(f"written to {output.output}: fill in to-judge.csv from the top down", dim=True)
+    _save(read_annotation(**vars(plan)).extend(budget, design), titles, output)
 
 
 def annotate_read_command(
-    folder: PlanFolder,
-    file: FilledFile,
-    skipped: Skipped,
+    *,
+    labels: LabelFiles,
     output: PrintOptions,
 ) -> None:
     """Turn labels into the sample that unskew estimate --human takes.
@@ -246,20 +230,16 @@ def annotate_read_command(
     """
     from unskew.labels.annotations import read_annotation
 
-    result = read_annotation(folder, file, skipped=skipped)
+    result = read_annotation(**vars(labels))
     outputs.deliver(outputs.Printout.of_result(result), output)
 
 
 def annotate_status_command(
-    folder: PlanFolder,
-    file: FilledFile,
-    skipped: Skipped,
-    smallest: Smallest,
-    width: Annotated[
-        float | None,
-        option(MEASURE, "Stop also when every interval is at most so wide."),
-    ],
-    level: Level,
+    *,
+    labels: LabelFiles,
+    smallest: float | None = None,
+    width: float | None = None,
+    level: float = 0.95,
     output: TextOptions,
 ) -> None:
     """Say what labels show so far, and whether to stop.
@@ -278,12 +258,16 @@ def annotate_status_command(
     Stop when the interval of the difference does not hold 0, when it lies within ±--smallest, or
     when it is as narrow as --width. Else the number of labels still needed is printed: for a true
     difference of --smallest, not for the one that was observed.
+
+    What is measured
+    ----------------
+    smallest
+        The smallest difference that matters, such as 0.02; stated, never the observed one.
+    width
+        Stop also when every interval is at most so wide.
     """
     from unskew.labels.annotations import read_annotation
 
     figures = outputs.figures_of(output.figure, ("path",))
-    status = read_annotation(folder, file, skipped=skipped).status(
-        smallest=smallest, width=width, level=level
-    )
-    outputs.draw(figures, lambda _: status.figure())
-    outputs.deliver(outputs.Printout.of_text(status), output)
+    status = read_annotation(**vars(labels)).status(smallest=smallest, width=width, level=level)
+    outputs.deliver_result(status, output, figures)

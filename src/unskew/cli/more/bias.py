@@ -4,36 +4,22 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Annotated, Any
 
-from unskew.checks import MOST_DEPTH, MOST_DRAWS, MOST_REPEATS, choose
+from unskew.checks import choose
 from unskew.cli import inputs, outputs
-from unskew.cli.command import REQUIRED, argument, bundle, option
 from unskew.cli.files import LIST_COLUMNS
 from unskew.cli.options import (
-    INPUT,
-    MEASURE,
-    USERS,
-    Algorithms,
-    Bootstrap,
     ComputeOptions,
     ExecutorOptions,
     FiguresDir,
     FileOptions,
-    Judgments,
-    Level,
-    Liked,
-    Metrics,
     NamedFileOptions,
-    RandomFile,
     RatingsArgument,
     RelevanceOptions,
-    Runs,
-    Seed,
     StoredOptions,
     TableOptions,
     TextOptions,
-    Train,
-    Users,
 )
+from unskew.cli.parameters import Option, Taken, Values, argument, bundle
 from unskew.cli.progress import progress
 from unskew.errors import SettingError
 
@@ -41,43 +27,24 @@ if TYPE_CHECKING:
     from unskew.data.dataset import Dataset
 
 
-Folds = Annotated[
-    int | None,
-    option(
-        MEASURE,
-        "Number of folds of the random split, instead of one test share.",
-        min=2,
-        max=MOST_REPEATS,
-    ),
-]
-
-
 @bundle
 class BiasOptions:
-    """Ratings whose popularity is looked at."""
+    """Ratings whose popularity is looked at.
+
+    What is measured
+    ----------------
+    users
+        Number of users. Default: the users with ratings.
+    sample
+        Use this many random pairs of items instead of all pairs.
+    """
 
     ratings: RatingsArgument
-    random: RandomFile
+    random: str | None = None
     files: NamedFileOptions
-    liked: Liked
-    users: Annotated[
-        int | None,
-        option(
-            MEASURE,
-            "Number of users. Default: the users with ratings.",
-            min=1,
-            max=MOST_DEPTH,
-        ),
-    ]
-    sample: Annotated[
-        int | None,
-        option(
-            MEASURE,
-            "Use this many random pairs of items instead of all pairs.",
-            min=1,
-            max=100 * MOST_DRAWS,
-        ),
-    ]
+    liked: float | None = None
+    users: int | None = None
+    sample: int | None = None
     compute: ComputeOptions
 
     def read(self) -> tuple[Dataset, dict[str, Any]]:
@@ -94,7 +61,12 @@ class BiasOptions:
         return data, settings
 
 
-def bias_describe_command(options: BiasOptions, output: TextOptions, figures: FiguresDir) -> None:
+def bias_describe_command(
+    *,
+    options: BiasOptions,
+    output: TextOptions,
+    figures: FiguresDir = None,
+) -> None:
     """Describe how popularity, ratings and relevance go together, and which metrics to trust.
 
     Without --liked, a rating of 4 is liked on a scale of 1 to 5.
@@ -122,37 +94,27 @@ def bias_describe_command(options: BiasOptions, output: TextOptions, figures: Fi
     outputs.draw(wanted, result.figure)
     if figures is not None:
         save_each({name: result.figure(name) for name in result.figures()}, figures)
-    outputs.deliver(outputs.Printout.of_text(result), output)
+    outputs.deliver_result(result, output)
 
 
 @bundle
 class ListPopularityOptions:
     """Ranked lists, the ratings that judge them, and the profiles of users."""
 
-    judgments: Judgments = REQUIRED
-    run: Runs = REQUIRED
-    train: Train = REQUIRED
+    judgments: str | None
+    run: list[str] | None
+    train: str | None
     files: FileOptions
     relevance: RelevanceOptions
 
 
 def bias_lists_command(
+    *,
     options: ListPopularityOptions,
-    k: Annotated[
-        int, option(MEASURE, "Lists are cut here.", "-k", default=10, min=1, max=MOST_DEPTH)
-    ],
-    by: Annotated[
-        str,
-        option(
-            MEASURE,
-            "Groups of users: taste (niche, diverse, blockbuster), activity, popularity, time, "
-            "FILE:COLUMN of a file of users, or none.",
-            default="taste",
-            metavar="NAME|FILE:COLUMN",
-        ),
-    ],
-    level: Level,
-    seed: Seed,
+    k: int = 10,
+    by: Annotated[str, Option(metavar="NAME|FILE:COLUMN")] = "taste",
+    level: float = 0.95,
+    seed: int = 0,
     output: TableOptions,
 ) -> None:
     """Measure how popular lists are, against the users' training ratings and against chance.
@@ -168,6 +130,14 @@ def bias_lists_command(
       unskew bias lists -j test.csv -r mine.csv --train train.csv -k 20 --by activity --format json
 
       unskew bias lists -j test.csv -r mine.csv --train train.csv --by users.csv:country -o table.md
+
+    What is measured
+    ----------------
+    k
+        Lists are cut here.
+    by
+        Groups of users: taste (niche, diverse, blockbuster), activity, popularity, time,
+        FILE:COLUMN of a file of users, or none.
     """
     from unskew.bias.popularity.list_popularity import list_popularity
     from unskew.judging.judged import judge
@@ -177,67 +147,41 @@ def bias_lists_command(
     )
     data = judge(**files, seed=seed, **inputs.relevance_settings(options.relevance))
     result = list_popularity(data, k=k, by=None if by == "none" else by, level=level, seed=seed)
-    outputs.deliver(outputs.Printout.of_result(result, output.digits, json=result.to_dict), output)
+    outputs.deliver_result(result, output)
 
 
 @bundle
 class NullOptions:
-    """How relevance is drawn anew, and what is measured then."""
+    """How relevance is drawn anew, and what is measured then.
 
-    null: Annotated[
-        list[str] | None,
-        option(
-            MEASURE,
-            "How to draw relevance: iid, within-user, within-item, clusters. Default: iid. "
-            "Repeatable.",
+    What is measured
+    ----------------
+    null
+        How to draw relevance: iid, within-user, within-item, clusters. Default: iid. Repeatable.
+    designs
+        Designs, separated by commas.
+    folds
+        Number of folds of the random split, instead of one test share.
+    """
+
+    null: list[str] | None = None
+    draws: Annotated[
+        Values,
+        Taken(
+            "auditing.null.null_experiment:null_experiment",
+            {"What is measured": "repeats precision most share"},
         ),
     ]
-    repeats: Annotated[
-        int | None,
-        option(
-            MEASURE,
-            "Number of times that relevance is redrawn; with --precision, the smallest number. "
-            "Default: 5; with --precision: 3.",
-            min=1,
-            max=MOST_REPEATS,
-        ),
-    ]
-    precision: Annotated[
-        float | None,
-        option(
-            MEASURE,
-            "Redraw until every interval of the first metric has at most this half-width, as a "
-            "share of the largest lead over chance, such as 0.05. Default: a fixed number.",
-        ),
-    ]
-    most: Annotated[
-        int | None,
-        option(
-            MEASURE,
-            "With --precision: the largest number of repeats. Default: 20.",
-            min=2,
-            max=MOST_REPEATS,
-        ),
-    ]
-    designs: Annotated[
-        str,
-        option(
-            MEASURE,
-            "Designs, separated by commas.",
-            default="random,flat,percentiles,judgment-bins,test-targets",
-        ),
-    ]
-    algorithm: Algorithms
-    metric: Metrics
-    liked: Liked
-    share: Annotated[
-        float | None, option(MEASURE, "iid: the share of liked ratings. Default: as in the data.")
-    ]
-    folds: Folds
-    users: Users = "all"
+    designs: str = "random,flat,percentiles,judgment-bins,test-targets"
+    algorithm: list[str] | None = None
+    metric: list[str] | None = None
+    liked: float | None = None
+    folds: int | None = None
+    users: str | None = "all"
 
 
 def bias_null_command(
+    *,
     ratings: RatingsArgument,
     files: NamedFileOptions,
     options: NullOptions,
@@ -293,36 +237,19 @@ def bias_null_command(
             data.ratings,
             plans,
             tuple(options.null or ["iid"]),
-            options.repeats,
-            precision=options.precision,
-            most=options.most,
-            share=options.share,
+            **vars(options.draws),
             store=stored.store,
             progress=move,
             **stored.executor.arguments(),
         )
-    outputs.draw(figures, lambda _: result.figure())
-    outputs.deliver(outputs.Printout.of_text(result), output)
+    outputs.deliver_result(result, output, figures)
 
 
 def bias_pairs_command(
+    *,
     options: BiasOptions,
-    run: Annotated[
-        list[str] | None,
-        option(
-            INPUT, "Give it twice to use only the items that two systems recommend.", "--run", "-r"
-        ),
-    ],
-    k: Annotated[
-        int | None,
-        option(
-            MEASURE,
-            "With --run: number of items of each list to use. Default: 10.",
-            "-k",
-            min=1,
-            max=MOST_DEPTH,
-        ),
-    ],
+    run: list[str] | None = None,
+    k: int | None = None,
     output: TextOptions,
 ) -> None:
     """Count on which pairs of items precision and anti-precision disagree, and why.
@@ -336,6 +263,16 @@ def bias_pairs_command(
       unskew bias pairs train.csv --liked 4 --run mine.csv --run theirs.trec -k 10
 
       unskew bias pairs ratings.csv --liked 4 --format json
+
+    Input
+    -----
+    run
+        Give it twice to use only the items that two systems recommend.
+
+    What is measured
+    ----------------
+    k
+        With --run: number of items of each list to use. Default: 10.
     """
     from unskew.bias.pairs.item_pairs import item_pairs, pairs_of_systems
 
@@ -350,29 +287,33 @@ def bias_pairs_command(
         result = pairs_of_systems(data, a, b, 10 if k is None else k, **settings)
     else:
         result = item_pairs(data, **settings)
-    outputs.draw(figures, lambda _: result.figure())
-    outputs.deliver(outputs.Printout.of_text(result), output)
+    outputs.deliver_result(result, output, figures)
 
 
 @bundle
 class TruthSourceOptions:
-    """Ratings and the truth about them, or a world."""
+    """Ratings and the truth about them, or a world.
 
-    ratings: Annotated[
-        str | None,
-        argument("Ratings: a file, or a named data set such as coat.", "RATINGS", default=None),
-    ]
-    random: RandomFile
-    world: Annotated[
-        str | None,
-        option(INPUT, "Use a simulated world, such as shop or inverted, instead of ratings."),
-    ]
-    world_users: Annotated[
-        int | None, option(INPUT, "Number of users of the world.", "--users", min=1, max=MOST_DEPTH)
-    ]
-    world_items: Annotated[
-        int | None, option(INPUT, "Number of items of the world.", "--items", min=1, max=MOST_DEPTH)
-    ]
+    Arguments
+    ---------
+    ratings
+        Ratings: a file, or a named data set such as coat.
+
+    Input
+    -----
+    world
+        Use a simulated world, such as shop or inverted, instead of ratings.
+    world_users
+        Number of users of the world.
+    world_items
+        Number of items of the world.
+    """
+
+    ratings: Annotated[str | None, argument("RATINGS")] = None
+    random: str | None = None
+    world: str | None = None
+    world_users: int | None = None
+    world_items: int | None = None
     files: NamedFileOptions
 
     def read(self, seed: int) -> tuple[Any, Any]:
@@ -394,34 +335,33 @@ class TruthSourceOptions:
 
 @bundle
 class DesignOptions:
-    """What is run on the observed ratings."""
+    """What is run on the observed ratings.
 
-    algorithm: Algorithms
-    metric: Metrics
-    liked: Liked
-    targets: Annotated[
-        list[str] | None,
-        option(
-            MEASURE, "Items to rank: all-items, test-items, train-items, test-targets. Repeatable."
-        ),
-    ]
-    intervention: Annotated[
-        list[str] | None,
-        option(
-            MEASURE,
-            "Evaluate on a sample of the test ratings: full, reg, skew, wtd, wtd-h. Repeatable.",
-        ),
-    ]
-    test: Annotated[float, option(MEASURE, "The share of ratings in the test part.", default=0.2)]
-    folds: Folds
-    average: Annotated[
-        str,
-        option(
-            USERS,
-            "Users to average over: with-test, with-relevant, with-train, warm, all.",
-            default="with-test",
-        ),
-    ]
+    What is measured
+    ----------------
+    targets
+        Items to rank: all-items, test-items, train-items, test-targets. Repeatable.
+    intervention
+        Evaluate on a sample of the test ratings: full, reg, skew, wtd, wtd-h. Repeatable.
+    test
+        The share of ratings in the test part.
+    folds
+        Number of folds of the random split, instead of one test share.
+
+    Users and ties
+    --------------
+    average
+        Users to average over: with-test, with-relevant, with-train, warm, all.
+    """
+
+    algorithm: list[str] | None = None
+    metric: list[str] | None = None
+    liked: float | None = None
+    targets: list[str] | None = None
+    intervention: list[str] | None = None
+    test: float = 0.2
+    folds: int | None = None
+    average: str = "with-test"
 
     def plan(self, liked: float, seed: int) -> Any:
         """Return the plan of these designs."""
@@ -448,19 +388,12 @@ class DesignOptions:
 
 
 def bias_truth_command(
+    *,
     sources: TruthSourceOptions,
-    overlap: Annotated[
-        str,
-        option(
-            INPUT,
-            "Random ratings that are also in training: to-training (remove them from the truth) "
-            "or keep.",
-            default="to-training",
-        ),
-    ],
+    overlap: str = "to-training",
     designs: DesignOptions,
-    bootstrap: Bootstrap,
-    seed: Seed,
+    bootstrap: int = 1_000,
+    seed: int = 0,
     executor: ExecutorOptions,
     output: TextOptions,
 ) -> None:
@@ -479,6 +412,11 @@ def bias_truth_command(
     The error is in percent of the truth; tau compares the order of systems with the true one, with
     an interval over users. Both are for the users for whom the metric is defined (recall: those
     with a liked test item); columns ending in _zero count the others as 0.
+
+    Input
+    -----
+    overlap
+        Random ratings that are also in training: to-training (remove them from the truth) or keep.
     """
     from unskew.auditing.truth.truth import truth
 
@@ -495,5 +433,4 @@ def bias_truth_command(
             progress=move,
             **executor.arguments(),
         )
-    outputs.draw(figures, lambda _: result.figure())
-    outputs.deliver(outputs.Printout.of_text(result), output)
+    outputs.deliver_result(result, output, figures)

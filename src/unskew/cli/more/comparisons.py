@@ -6,27 +6,12 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated, Any
 
-from unskew.checks import MOST_DEPTH, MOST_DRAWS, choose
+from unskew.checks import choose
 from unskew.cli import inputs, outputs
-from unskew.cli.command import argument, bundle, option
-from unskew.cli.doors.compare import SegmentOptions
+from unskew.cli.doors.compare import SegmentOptions, read_segments
 from unskew.cli.files import exists, split_named_source
-from unskew.cli.options import (
-    INPUT,
-    INTERVALS,
-    MEASURE,
-    TEST,
-    AverageOptions,
-    Bootstrap,
-    ComputeOptions,
-    Confidence,
-    FigureTableOptions,
-    JudgedOptions,
-    Level,
-    Reference,
-    Rope,
-    Saved,
-)
+from unskew.cli.options import AverageOptions, ComputeOptions, FigureTableOptions, JudgedOptions
+from unskew.cli.parameters import Taken, Values, argument, bundle
 from unskew.cli.progress import progress
 from unskew.errors import DataError, SettingError
 
@@ -35,56 +20,34 @@ GROUPS = "Groups"
 
 @bundle
 class GapOptions:
-    """How groups are compared."""
+    """How groups are compared.
 
-    by_items: Annotated[
-        str | None,
-        option(
-            GROUPS,
-            "Groups of items instead of users: popularity, or FILE:COLUMN of a file of items.",
-            metavar="NAME|FILE:COLUMN",
-        ),
+    Groups
+    ------
+    by_items
+        Groups of items instead of users: popularity, or FILE:COLUMN of a file of items.
+    places
+        With --by-items: how many places of each list count. Default: 10.
+    against
+        Compare each group of users with the rest of users (rest), the best group (best), every
+        other group (pairs), or the group of this name. Default: rest.
+    epsilon
+        Aversion to inequality of Atkinson's index across users, between 0 and 1. Default: 0.5.
+    """
+
+    by_items: str | None = None
+    places: int | None = None
+    against: str | None = None
+    epsilon: float | None = None
+    tests: Annotated[
+        Values, Taken("stats.compare.group_gaps:group_gaps", {"Test": "correction confidence"})
     ]
-    places: Annotated[
-        int | None,
-        option(
-            GROUPS,
-            "With --by-items: how many places of each list count. Default: 10.",
-            min=1,
-            max=MOST_DEPTH,
-        ),
-    ]
-    against: Annotated[
-        str | None,
-        option(
-            GROUPS,
-            "Compare each group of users with the rest of users (rest), the best group (best), "
-            "every other group (pairs), or the group of this name. Default: rest.",
-            metavar="rest|best|pairs|GROUP",
-        ),
-    ]
-    epsilon: Annotated[
-        float | None,
-        option(
-            GROUPS,
-            "Aversion to inequality of Atkinson's index across users, between 0 and 1. "
-            "Default: 0.5.",
-        ),
-    ]
-    correction: Annotated[
-        str,
-        option(
-            TEST,
-            "Correction for several groups and systems: holm, bonferroni, bh, by or none.",
-            default="holm",
-        ),
-    ]
-    confidence: Confidence
 
 
 def groups_command(
+    *,
     judged: JudgedOptions,
-    scores: Saved,
+    scores: list[Path] | None = None,
     average: AverageOptions,
     segments: SegmentOptions,
     gaps: GapOptions,
@@ -114,55 +77,32 @@ def groups_command(
 
       groups, for the first metric; none with --by-items
     """
+    from unskew.stats.compare.group_gaps import group_gaps
     from unskew.stats.compare.group_gaps_result import FIGURES
 
-    correction = None if gaps.correction == "none" else gaps.correction
-    settings = {"correction": correction, "confidence": gaps.confidence}
+    correction = None if gaps.tests.correction == "none" else gaps.tests.correction
+    settings = {**vars(gaps.tests), "correction": correction}
     if (segments.by is None) == (gaps.by_items is None):
         raise SettingError("give --by for groups of users, or --by-items for groups of items")
     if gaps.by_items is None:
         figures = outputs.figures_of(output.figure, FIGURES)
-        result = _users(judged, scores, average, segments, gaps, compute, output, settings)
+        if gaps.places is not None:
+            raise SettingError("--places is for --by-items: leave it out")
+        pairs, division = read_segments(
+            judged, None, scores, average, compute, segments, output.quiet
+        )
+        chosen = division | inputs.given(against=gaps.against, epsilon=gaps.epsilon)
+        names = inputs.metric_names(judged.metric)
+        with progress("comparing groups", output.quiet) as move:
+            result: Any = group_gaps(
+                pairs, metric=names, progress=move, **chosen, **settings, **vars(compute)
+            )
         outputs.draw(figures, result.figure)
     else:
         if output.figure:
             raise SettingError("--figure is for groups of users: leave it out with --by-items")
         result = _items(judged, scores, segments, gaps, compute, settings)
-    printout = outputs.Printout.of_result(result, output.digits, json=result.to_dict)
-    outputs.deliver(printout, output)
-
-
-def _users(
-    judged: JudgedOptions,
-    scores: Any,
-    average: AverageOptions,
-    segments: SegmentOptions,
-    gaps: GapOptions,
-    compute: ComputeOptions,
-    output: FigureTableOptions,
-    settings: dict[str, Any],
-) -> Any:
-    from unskew.evaluation.evaluate import METRICS
-    from unskew.stats.compare.group_gaps import group_gaps
-    from unskew.stats.pairing import paired
-    from unskew.stats.segments import segments_of
-
-    if gaps.places is not None:
-        raise SettingError("--places is for --by-items: leave it out")
-    if inputs.is_saved(judged, scores):
-        values = inputs.scores_of(judged, scores, average, compute, METRICS, output.quiet)
-        pairs, division = paired(values), vars(segments)
-    else:
-        data = inputs.judge_files(judged, compute.seed)
-        of = inputs.scores_of_judged(data, judged, average, compute, METRICS, output.quiet)
-        pairs = paired(of)
-        division = {"by": segments_of(pairs.users, judged=data, **vars(segments))}
-    more = inputs.given(against=gaps.against, epsilon=gaps.epsilon)
-    names = inputs.metric_names(judged.metric)
-    with progress("comparing groups", output.quiet) as move:
-        return group_gaps(
-            pairs, metric=names, progress=move, **division, **more, **settings, **vars(compute)
-        )
+    outputs.deliver_result(result, output)
 
 
 def _items(
@@ -191,48 +131,19 @@ def _items(
     return item_group_gaps(data, gaps.by_items, places, groups=segments.groups, **settings)
 
 
-STRATA = "Strata"
+DIVISION = Taken(
+    "unbiased.strata:strata", {"Strata": "of equal head", "Intervals": "bootstrap level"}
+)
 
 
 def strata_command(
+    *,
     judged: JudgedOptions,
     average: AverageOptions,
-    by: Annotated[
-        str,
-        option(
-            STRATA,
-            "How to form strata: popularity (of items), activity or mainstreamness (of users), "
-            "or a file of groups: ids in the first column, groups in the second.",
-            default="popularity",
-        ),
-    ],
-    of: Annotated[
-        str | None, option(STRATA, "Whether a file of groups holds ids of items or of users.")
-    ],
-    strata: Annotated[
-        int | None, option(STRATA, "Number of strata. Default: 10.", min=1, max=MOST_DEPTH)
-    ],
-    equal: Annotated[
-        str | None,
-        option(STRATA, "Cut popularity strata to equal numbers of items, or of judgments."),
-    ],
-    head: Annotated[
-        int,
-        option(
-            STRATA, "Number of first strata that form the head.", default=1, min=1, max=MOST_DEPTH
-        ),
-    ],
-    heads: Annotated[
-        bool,
-        option(
-            STRATA,
-            "Print instead a row per system, with the share of the head.",
-            "--heads",
-            default=False,
-        ),
-    ],
-    bootstrap: Bootstrap,
-    level: Level,
+    by: str = "popularity",
+    division: Annotated[Values, DIVISION],
+    strata: int | None = None,
+    heads: bool = False,
     compute: ComputeOptions,
     output: FigureTableOptions,
 ) -> None:
@@ -253,6 +164,16 @@ def strata_command(
       value, low, high: the mean within the stratum, and its interval over users
 
       share: the part of the whole score that comes from the stratum; shares add up to 1
+
+    Strata
+    ------
+    by
+        How to form strata: popularity (of items), activity or mainstreamness (of users), or a file
+        of groups: ids in the first column, groups in the second.
+    strata
+        Number of strata. Default: 10.
+    heads
+        Print instead a row per system, with the share of the head.
     """
     from unskew.unbiased.strata import METRICS
     from unskew.unbiased.strata import strata as strata_of
@@ -264,12 +185,8 @@ def strata_command(
             data,
             inputs.metric_names(judged.metric) or METRICS,
             by=_groups(by),
-            of=of,
             m=strata,
-            equal=equal,
-            head=head,
-            bootstrap=bootstrap,
-            level=level,
+            **vars(division),
             progress=move,
             **vars(average),
             **vars(compute),
@@ -295,21 +212,16 @@ def _groups(by: str) -> Any:
     return table.frame.select(table.frame.columns[:2])
 
 
+PAIRS = Taken("stats.compare.user_distribution:user_distribution", {"Test": "reference confidence"})
+
+
 def distribution_command(
+    *,
     judged: JudgedOptions,
-    scores: Saved,
+    scores: list[Path] | None = None,
     average: AverageOptions,
-    reference: Reference,
-    confidence: Confidence,
-    lexirecall: Annotated[
-        bool,
-        option(
-            TEST,
-            "Compare instead by the places of the worst-placed liked items (lexicographic recall).",
-            "--lexirecall",
-            default=False,
-        ),
-    ],
+    tests: Annotated[Values, PAIRS],
+    lexirecall: bool = False,
     compute: ComputeOptions,
     output: FigureTableOptions,
 ) -> None:
@@ -330,43 +242,33 @@ def distribution_command(
     [bold]Figures[/bold]
 
       quantiles, for the first metric; none with --lexirecall
+
+    Test
+    ----
+    lexirecall
+        Compare instead by the places of the worst-placed liked items (lexicographic recall).
     """
     from unskew.stats.compare.user_distribution_result import FIGURES
 
     if lexirecall:
-        result = _lexicographic(judged, scores, reference, confidence, compute, output)
+        result = _lexicographic(judged, scores, compute, output, vars(tests))
     else:
         figures = outputs.figures_of(output.figure, FIGURES)
-        result = _distribution(judged, scores, average, reference, confidence, compute, output)
+        from unskew.evaluation.evaluate import METRICS
+        from unskew.stats.compare.user_distribution import user_distribution
+
+        values = inputs.scores_of(judged, scores, average, compute, METRICS, output.quiet)
+        result = user_distribution(values, inputs.metric_names(judged.metric), **vars(tests))
         outputs.draw(figures, result.figure)
-    printout = outputs.Printout.of_result(result, output.digits, json=result.to_dict)
-    outputs.deliver(printout, output)
-
-
-def _distribution(
-    judged: JudgedOptions,
-    scores: Any,
-    average: AverageOptions,
-    reference: str | None,
-    confidence: float,
-    compute: ComputeOptions,
-    output: FigureTableOptions,
-) -> Any:
-    from unskew.evaluation.evaluate import METRICS
-    from unskew.stats.compare.user_distribution import user_distribution
-
-    values = inputs.scores_of(judged, scores, average, compute, METRICS, output.quiet)
-    names = inputs.metric_names(judged.metric)
-    return user_distribution(values, names, reference=reference, confidence=confidence)
+    outputs.deliver_result(result, output)
 
 
 def _lexicographic(
     judged: JudgedOptions,
     scores: Any,
-    reference: str | None,
-    confidence: float,
     compute: ComputeOptions,
     output: FigureTableOptions,
+    tests: dict[str, Any],
 ) -> Any:
     from unskew.stats.compare.lexirecall import lexirecall
 
@@ -377,70 +279,24 @@ def _lexicographic(
     if output.figure:
         raise SettingError("--figure does nothing with --lexirecall: leave it out")
     data = inputs.judge_files(judged, compute.seed)
-    return lexirecall(data, reference=reference, confidence=confidence)
+    return lexirecall(data, **tests)
 
 
-@bundle
-class RankOptions:
-    """How systems are compared over data sets."""
-
-    missing: Annotated[
-        str,
-        option(
-            INPUT,
-            "A system that a data set lacks: refuse, or leave out such systems (systems) or the "
-            "data sets that lack one (data-sets).",
-            default="refuse",
-        ),
-    ]
-    metric: Annotated[
-        str | None,
-        option(
-            MEASURE,
-            "The metric. Not needed where the data sets share one only.",
-            "--metric",
-            "-m",
-        ),
-    ]
-    test: Annotated[
-        str,
-        option(TEST, "The test of pairs: wilcoxon, sign, t or nemenyi.", default="wilcoxon"),
-    ]
-    reference: Reference
-    rope: Rope
-    confidence: Confidence
-    permutations: Annotated[
-        int,
-        option(
-            TEST,
-            "Permutations of ranks for Friedman's test, where all are too many to count.",
-            default=100_000,
-            min=1,
-            max=MOST_DRAWS,
-        ),
-    ]
-    resamples: Annotated[
-        int,
-        option(
-            INTERVALS,
-            "Resamples of data sets and users for intervals of mean ranks; 0 for no intervals.",
-            default=2_000,
-            min=0,
-            max=MOST_DRAWS,
-        ),
-    ]
+RANKS = Taken(
+    "stats.compare.compare_data_sets:compare_data_sets",
+    {
+        "Input": "missing",
+        "What is measured": "metric",
+        "Test": "test reference rope confidence permutations",
+        "Intervals": "resamples",
+    },
+)
 
 
 def ranking_command(
-    data_sets: Annotated[
-        list[str],
-        argument(
-            "Scores of each data set: a folder written by evaluate --save, or a table of values "
-            "per user; NAME=PATH names the data set. Folders of one NAME are its folds.",
-            "[NAME=]PATH…",
-        ),
-    ],
-    settings: RankOptions,
+    *,
+    data_sets: Annotated[list[str], argument("[NAME=]PATH…")],
+    settings: Annotated[Values, RANKS],
     compute: ComputeOptions,
     output: FigureTableOptions,
 ) -> None:
@@ -464,6 +320,12 @@ def ranking_command(
     [bold]Figures[/bold]
 
       ranks (the default; the critical-difference chart) and differences
+
+    Arguments
+    ---------
+    data_sets
+        Scores of each data set: a folder written by evaluate --save, or a table of values per user;
+        NAME=PATH names the data set. Folders of one NAME are its folds.
     """
     from unskew.stats.compare.compare_data_sets import compare_data_sets
     from unskew.stats.compare.data_set_comparison import FIGURES
@@ -473,8 +335,7 @@ def ranking_command(
     with progress("drawing users", output.quiet) as move:
         result = compare_data_sets(scores, progress=move, **vars(settings), **vars(compute))
     outputs.draw(figures, result.figure)
-    printout = outputs.Printout.of_result(result, output.digits, json=result.to_dict)
-    outputs.deliver(printout, output)
+    outputs.deliver_result(result, output)
 
 
 def _read(texts: Sequence[str]) -> dict[str, Any]:

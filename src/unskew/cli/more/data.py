@@ -9,31 +9,19 @@ from typing import Annotated, Any
 
 import typer
 
-from unskew.checks import MOST_DEPTH, MOST_SEED, choose
+from unskew.checks import choose
 from unskew.cli import files as formats
 from unskew.cli import inputs, outputs
-from unskew.cli.command import REQUIRED, argument, bundle, option
 from unskew.cli.console import messages
 from unskew.cli.options import (
-    FOLDER,
-    INPUT,
-    OUTPUT,
-    DataDir,
-    EventLog,
-    Filters,
     FolderOptions,
-    Force,
-    Liked,
     NamedFileOptions,
     PlainFormat,
     PrintOptions,
-    Quiet,
     RatingsArgument,
-    Seed,
     TextOptions,
-    Train,
-    setting_option,
 )
+from unskew.cli.parameters import Option, argument, bundle
 from unskew.cli.progress import progress
 from unskew.errors import SettingError
 from unskew.report.text import counted
@@ -41,18 +29,30 @@ from unskew.report.text import counted
 
 @bundle
 class InfoOptions:
-    """Which data set is described."""
+    """Which data set is described.
 
-    source: Annotated[str, argument("A named data set, a file of ratings, or released results.")]
-    option: Annotated[
-        list[str] | None,
-        option(INPUT, "Option of a named data set, such as overlap=keep. Repeatable."),
-    ]
+    Arguments
+    ---------
+    source
+        A named data set, a file of ratings, or released results.
+
+    Input
+    -----
+    option
+        Option of a named data set, such as overlap=keep. Repeatable.
+    """
+
+    source: Annotated[str, argument()]
+    option: list[str] | None = None
     files: NamedFileOptions
-    liked: Liked
+    liked: float | None = None
 
 
-def data_info_command(options: InfoOptions, output: TextOptions) -> None:
+def data_info_command(
+    *,
+    options: InfoOptions,
+    output: TextOptions,
+) -> None:
     """Describe a data set: sizes, density, Gini, liked share, times, true part.
 
     For a named data set, or results that authors released, it also shows where to get them.
@@ -156,28 +156,25 @@ ENDINGS = {".csv": "csv", ".parquet": "parquet"}
 
 @bundle
 class FilterOptions:
-    """What is filtered, and how."""
+    """What is filtered, and how.
+
+    Arguments
+    ---------
+    source
+        Ratings: a file, or a named data set such as ml-1m.
+    """
 
     source: RatingsArgument
     files: NamedFileOptions
-    filters: Filters
-    event_log: EventLog
+    filters: list[str] | None = None
+    event_log: bool = False
 
 
 def data_filter_command(
+    *,
     options: FilterOptions,
-    output: Annotated[
-        Path,
-        option(
-            OUTPUT,
-            "File to write; its ending selects the format: .csv or .parquet.",
-            "--output",
-            "-o",
-            metavar="FILE",
-            default=REQUIRED,
-        ),
-    ],
-    quiet: Quiet,
+    output: Annotated[Path, Option(metavar="FILE")],
+    quiet: bool = False,
 ) -> None:
     """Filter ratings or an event log, and say what each filter removed.
 
@@ -203,6 +200,11 @@ def data_filter_command(
       drop-repeats:which=consecutive,within=60: an event log without repeats
 
       sample-users:share=0.1,seed=7: all rows of users drawn at random
+
+    Output
+    ------
+    output
+        File to write; its ending selects the format: .csv or .parquet.
     """
     from unskew.data.events import Events
     from unskew.data.filters import apply_filters
@@ -228,13 +230,12 @@ def data_filter_command(
 
 
 def data_get_command(
-    name: Annotated[str, argument("Name of a data set; `unskew data list` lists them.")],
-    data_dir: DataDir,
-    yes: Annotated[
-        bool, option(INPUT, "Accept the licence without asking.", "--yes", default=False)
-    ],
-    format: PlainFormat,  # noqa: A002 - the option's name
-    quiet: Quiet,
+    *,
+    name: Annotated[str, argument()],
+    data_dir: Path | None = None,
+    yes: bool = False,
+    format: PlainFormat = "text",  # noqa: A002 - the option's name
+    quiet: bool = False,
 ) -> None:
     """Download a data set, check it and unpack it; a failed download leaves nothing behind.
 
@@ -246,6 +247,16 @@ def data_get_command(
       unskew data get ml-1m
 
       unskew data get coat --data-dir ~/data --yes
+
+    Arguments
+    ---------
+    name
+        Name of a data set; `unskew data list` lists them.
+
+    Input
+    -----
+    yes
+        Accept the licence without asking.
     """
     from unskew.data.formats import catalog
 
@@ -281,7 +292,11 @@ def _accept(yes: bool) -> None:
     typer.confirm("Do you accept the licence?", abort=True, err=True)
 
 
-def data_list_command(data_dir: DataDir, output: PrintOptions) -> None:
+def data_list_command(
+    *,
+    data_dir: Path | None = None,
+    output: PrintOptions,
+) -> None:
     """List the named data sets and the results that authors released, and which ones you have.
 
     [bold]Examples[/bold]
@@ -305,50 +320,39 @@ DESIGN = "Intervention"
 
 @bundle
 class InterventionOptions:
-    """The settings of all interventions; those that are given must belong to the kind."""
+    """The settings of all interventions; those that are given must belong to the kind.
 
-    size: Annotated[float | None, option(DESIGN, "Share of the ratings to draw. Default: 0.5.")]
-    exponent: Annotated[
-        float | None,
-        option(DESIGN, "Exponent of an item's weight. Default: skew 1, wtd and wtd-h 2."),
-    ]
-    unseen: Annotated[
-        str | None,
-        option(
-            DESIGN,
-            "skew: weight of items without training ratings: once (as if rated once), or random.",
-        ),
-    ]
-    smoothing: Annotated[
-        str | None, option(DESIGN, "wtd, wtd-h: how to avoid posteriors of 0: additive or paper.")
-    ]
-    alpha: Annotated[
-        float | None,
-        option(DESIGN, "wtd, wtd-h: amount of additive smoothing. Default: 1."),
-    ]
+    Intervention
+    ------------
+    size
+        Share of the ratings to draw. Default: 0.5.
+    exponent
+        Exponent of an item's weight. Default: skew 1, wtd and wtd-h 2.
+    unseen
+        skew: weight of items without training ratings: once (as if rated once), or random.
+    smoothing
+        wtd, wtd-h: how to avoid posteriors of 0: additive or paper.
+    alpha
+        wtd, wtd-h: amount of additive smoothing. Default: 1.
+    """
+
+    size: float | None = None
+    exponent: float | None = None
+    unseen: str | None = None
+    smoothing: str | None = None
+    alpha: float | None = None
 
 
 def intervene_command(
-    test: Annotated[str, argument("Held-out ratings: a file, or a named data set.", "RATINGS")],
-    train: Train,
-    mar: Annotated[str | None, option(INPUT, "Ratings of randomly chosen items: for wtd.")],
+    *,
+    test: Annotated[str, argument("RATINGS")],
+    train: str | None = None,
+    mar: str | None = None,
     files: NamedFileOptions,
-    kind: Annotated[
-        str,
-        option(
-            DESIGN,
-            "Kind of intervention: full, reg, skew, wtd, wtd-h.",
-            "--kind",
-            "-k",
-            default=REQUIRED,
-        ),
-    ],
+    kind: str,
     options: InterventionOptions,
-    weighting: Annotated[
-        str | None,
-        option(DESIGN, "Weight all ratings instead of drawing some: hajek, inclusion, raking."),
-    ],
-    seed: Seed,
+    weighting: str | None = None,
+    seed: int = 0,
     output: FolderOptions,
 ) -> None:
     """Draw, or weight, held-out ratings so that they look missing at random (carraro2020).
@@ -368,6 +372,23 @@ def intervene_command(
       items). skew, wtd and wtd-h need --train.
 
     The folder gets test.parquet (with a column weight where --weighting is given) and card.json.
+
+    Arguments
+    ---------
+    test
+        Held-out ratings: a file, or a named data set.
+
+    Input
+    -----
+    mar
+        Ratings of randomly chosen items: for wtd.
+
+    Intervention
+    ------------
+    kind
+        Kind of intervention: full, reg, skew, wtd, wtd-h.
+    weighting
+        Weight all ratings instead of drawing some: hajek, inclusion, raking.
     """
     from unskew.splits.interventions import DESIGNS, METHODS
     from unskew.splits.looks_random import looks_random
@@ -405,59 +426,59 @@ def _design(kind: Any, settings: dict[str, Any]) -> Any:
     return kind(**settings)
 
 
-SIZE = "The world"
-
-
 @bundle
 class SizeOptions:
-    """How large a world is."""
+    """How large a world is.
 
-    users: Annotated[int | None, option(SIZE, "Number of users.", min=1, max=MOST_DEPTH)]
-    items: Annotated[int | None, option(SIZE, "Number of items.", min=1, max=MOST_DEPTH)]
-    ratings: Annotated[
-        int | None, option(SIZE, "Expected number of observed ratings.", min=1, max=MOST_SEED)
-    ]
-    density: Annotated[
-        float | None, option(SIZE, "Observed share of all user-item pairs, instead of --ratings.")
-    ]
-    seed: Seed
+    The world
+    ---------
+    users
+        Number of users.
+    items
+        Number of items.
+    ratings
+        Expected number of observed ratings.
+    density
+        Observed share of all user-item pairs, instead of --ratings.
+    """
+
+    users: int | None = None
+    items: int | None = None
+    ratings: int | None = None
+    density: float | None = None
+    seed: int = 0
 
 
 @bundle
 class WorldFolderOptions:
-    """Which files of a world are written, and where."""
+    """Which files of a world are written, and where.
 
-    output: Annotated[Path | None, FOLDER] = None
-    random: Annotated[
-        float,
-        option(
-            OUTPUT,
-            "Share of all user-item pairs in the random sample; 0 for no sample.",
-            default=0.05,
-        ),
-    ]
-    truth: Annotated[
-        bool | None,
-        option(
-            OUTPUT,
-            "Write the truth of every user-item pair, or leave it out.",
-            "--truth/--no-truth",
-        ),
-    ]
-    format: Annotated[
-        str, option(OUTPUT, "Format of the files in the folder: parquet or csv.", default="parquet")
-    ]
-    force: Force
-    quiet: Quiet
+    Output
+    ------
+    output
+        Output folder.
+    random
+        Share of all user-item pairs in the random sample; 0 for no sample.
+    truth
+        Write the truth of every user-item pair, or leave it out.
+    format
+        Format of the files in the folder: parquet or csv.
+    """
+
+    output: Annotated[Path | None, Option(formats.check_folder_name, "DIR")] = None
+    random: float = 0.05
+    truth: bool | None = None
+    format: str = "parquet"
+    force: bool = False
+    quiet: bool = False
 
 
 def world_command(
-    name: Annotated[str | None, argument("Name of a world; --list lists them.", default=None)],
-    show_list: Annotated[
-        bool, option(SIZE, "List the worlds and their settings.", "--list", default=False)
-    ],
+    *,
+    name: Annotated[str | None, argument()] = None,
+    show_list: bool = False,
     size: SizeOptions,
-    setting: Annotated[list[str] | None, setting_option(SIZE)],
+    setting: list[str] | None = None,
     output: WorldFolderOptions,
 ) -> None:
     """Simulate ratings whose full truth is known (a world).
@@ -476,6 +497,18 @@ def world_command(
     (a file per block of users: every pair with its true rating, the chance that it is liked and the
     probability that it is observed) and card.json. Without -o the command only prints the sizes of
     the world. The same seed gives the same world on any machine.
+
+    Arguments
+    ---------
+    name
+        Name of a world; --list lists them.
+
+    The world
+    ---------
+    show_list
+        List the worlds and their settings.
+    setting
+        A setting, NAME=VALUE. Repeatable.
     """
     from unskew.worlds.saved import save_world
     from unskew.worlds.worlds import world

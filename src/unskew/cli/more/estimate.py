@@ -5,22 +5,16 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING, Annotated, Any
 
-from unskew.checks import MOST_DRAWS
 from unskew.cli import inputs, outputs
-from unskew.cli.command import bundle, given_options, option
 from unskew.cli.files import LIST_COLUMNS, RATING_COLUMNS, file_columns
 from unskew.cli.options import (
-    INTERVALS,
-    USERS,
     ComputeOptions,
     FigureTableOptions,
     FileOptions,
-    ItemsFile,
     JudgedOptions,
-    Level,
-    RandomFile,
     RunsRequiredOptions,
 )
+from unskew.cli.parameters import Taken, Values, bundle, given_options
 from unskew.errors import SettingError
 
 if TYPE_CHECKING:
@@ -36,58 +30,25 @@ SAMPLE_COLUMNS = ("probability", "stratum")
 
 @bundle
 class LabelOptions:
-    """Labels of an annotator for all recommended items, and of people for some of them."""
+    """Labels of an annotator for all recommended items, and of people for some of them.
 
-    labels: Annotated[
-        str | None,
-        option(
-            LABELS,
-            "Instead of --judgments: labels of an annotator (a model, clicks) for every "
-            "recommended item.",
+    Labels of people and of an annotator
+    ------------------------------------
+    labels
+        Instead of --judgments: labels of an annotator (a model, clicks) for every recommended item.
+    human
+        Labels of people for a random sample of the recommended items. The columns probability and
+        stratum say how it was drawn; without them it is a simple random sample.
+    """
+
+    labels: str | None = None
+    human: str | None = None
+    sample: Annotated[
+        Values,
+        Taken(
+            "labels.assisted:assisted",
+            {LABELS: "human_liked strata population unlabelled", "Intervals": "interval"},
         ),
-    ]
-    human: Annotated[
-        str | None,
-        option(
-            LABELS,
-            "Labels of people for a random sample of the recommended items. The columns "
-            "probability and stratum say how it was drawn; without them it is a simple random "
-            "sample.",
-        ),
-    ]
-    human_liked: Annotated[
-        float | None,
-        option(
-            LABELS, "Labels of people from this value up are liked, where their scale is another."
-        ),
-    ]
-    strata: Annotated[
-        str | None,
-        option(
-            LABELS,
-            "The sample was drawn at random within strata of the recommended items: rank, "
-            "popularity or disagreement (of the systems).",
-        ),
-    ]
-    population: Annotated[
-        str,
-        option(
-            LABELS,
-            "What is estimated: the value for these lists (lists), or for new users (users).",
-            default="lists",
-        ),
-    ]
-    unlabelled: Annotated[
-        str,
-        option(
-            LABELS,
-            "Recommended items without a label of the annotator: error, disliked, mean (of all "
-            "labels).",
-            default="error",
-        ),
-    ]
-    interval: Annotated[
-        str, option(INTERVALS, "With --labels: score or bootstrap intervals.", default="score")
     ]
 
 
@@ -140,11 +101,7 @@ def estimate_by_labels(
         data,
         inputs.metric_names(judged.metric) or "P@10",
         human=_read_people(options.human, judged.files),
-        human_liked=options.human_liked,
-        strata=options.strata,
-        population=options.population,
-        unlabelled=options.unlabelled,
-        interval=options.interval,
+        **vars(options.sample),
         seed=seed,
         threads=threads,
         **settings,
@@ -177,92 +134,43 @@ ESTIMATE = "Propensities and estimates"
 
 @bundle
 class PropensityOptions:
-    """How likely each rating was to be observed."""
+    """How likely each rating was to be observed.
 
-    propensity: Annotated[
-        str,
-        option(
-            ESTIMATE,
-            "popularity, naive-bayes, logistic, or a FILE with columns item (and user) and "
-            "propensity.",
-            default="popularity",
-        ),
-    ]
-    exponent: Annotated[
-        float | None,
-        option(ESTIMATE, "popularity: the exponent, instead of a fitted one or 1."),
-    ]
-    test_share: Annotated[
-        str | None,
-        option(ESTIMATE, "Share of the ratings in the test part, or items: a share per item."),
-    ]
-    of: Annotated[
-        str | None,
-        option(
-            ESTIMATE,
-            "Whether the propensities of a FILE are those of the test part (test) or of all "
-            "ratings (observed).",
-        ),
-    ]
+    Propensities and estimates
+    --------------------------
+    propensity
+        popularity, naive-bayes, logistic, or a FILE with columns item (and user) and propensity.
+    exponent
+        popularity: the exponent, instead of a fitted one or 1.
+    test_share
+        Share of the ratings in the test part, or items: a share per item.
+    of
+        Whether the propensities of a FILE are those of the test part (test) or of all ratings
+        (observed).
+    """
+
+    propensity: str = "popularity"
+    exponent: float | None = None
+    test_share: str | None = None
+    of: str | None = None
 
 
-@bundle
-class EstimateOptions:
-    """How estimates are averaged, and how sure they are."""
-
-    clip: Annotated[
-        str | None, option(ESTIMATE, "Largest weight allowed, or a quantile such as 99%.")
-    ]
-    mean: Annotated[
-        str,
-        option(
-            ESTIMATE,
-            "How to average fractions: over users (users), or as a ratio of sums (ratio).",
-            default="users",
-        ),
-    ]
-    resamples: Annotated[
-        int,
-        option(
-            INTERVALS,
-            "Bootstrap resamples of users; 0 for no intervals.",
-            default=1_000,
-            min=0,
-            max=MOST_DRAWS,
-        ),
-    ]
-    level: Level
-    users: Annotated[
-        str, option(USERS, "Users to average over: with-list, with-test, all.", default="with-list")
-    ]
+ESTIMATES = Taken(
+    "unbiased.estimate:estimate",
+    {ESTIMATE: "clip mean", "Intervals": "resamples level", "Users and ties": "users"},
+)
 
 
 def estimate_command(
+    *,
     judged: RunsRequiredOptions,
-    random: RandomFile,
-    items: ItemsFile,
+    random: str | None = None,
+    items: str | None = None,
     labels: LabelOptions,
     propensities: PropensityOptions,
-    estimates: EstimateOptions,
-    sensitivity: Annotated[
-        bool,
-        option(
-            ESTIMATE,
-            "Report instead how wrong the propensities must be to reverse two systems by one "
-            "metric.",
-            "--sensitivity",
-            default=False,
-        ),
-    ],
-    bounds: Annotated[
-        bool,
-        option(
-            ESTIMATE,
-            "Report instead the values if all unjudged items were disliked, and if all were liked.",
-            "--bounds",
-            default=False,
-        ),
-    ],
+    estimates: Annotated[Values, ESTIMATES],
+    sensitivity: bool = False,
+    bounds: bool = False,
     compute: ComputeOptions,
     output: FigureTableOptions,
 ) -> None:
@@ -316,6 +224,13 @@ def estimate_command(
     the mean discounted gain and the mean normalised rank of the liked items. Other metrics have no
     such estimate; the message gives the reason. nDCG is biased even if propensities are right: use
     DCG or nDCG(ideal=full). With --labels: P, DCG, RBP and their anti-twins.
+
+    Propensities and estimates
+    --------------------------
+    sensitivity
+        Report instead how wrong the propensities must be to reverse two systems by one metric.
+    bounds
+        Report instead the values if all unjudged items were disliked, and if all were liked.
     """
     figures = outputs.figures_of(output.figure, ("estimate",))
     if sensitivity and bounds:
@@ -331,17 +246,15 @@ def estimate_command(
     else:
         chosen = "bounds" if bounds else "sensitivity" if sensitivity else "ips"
         result = _from_judgments(judged, random, items, propensities, estimates, compute, chosen)
-    outputs.draw(figures, lambda _: result.figure())
-    printout = outputs.Printout.of_result(result, output.digits, json=result.to_dict)
-    outputs.deliver(printout, output)
+    outputs.deliver_result(result, output, figures)
 
 
-def _of_labels(estimates: EstimateOptions, labels: LabelOptions) -> dict[str, Any]:
+def _of_labels(estimates: Values, labels: LabelOptions) -> dict[str, Any]:
     """Return the options of estimates that labels take; refuse the others."""
     only = {
         "--clip": estimates.clip is not None,
         "--users": estimates.users != "with-list",
-        "--resamples": estimates.resamples != 1_000 and labels.interval != "bootstrap",
+        "--resamples": estimates.resamples != 1_000 and labels.sample.interval != "bootstrap",
     }
     for name, given in only.items():
         if given:
@@ -355,7 +268,7 @@ def _from_judgments(
     random: str | None,
     items: str | None,
     propensities: PropensityOptions,
-    estimates: EstimateOptions,
+    estimates: Values,
     compute: ComputeOptions,
     chosen: str,
 ) -> Any:

@@ -10,23 +10,16 @@ from time import perf_counter
 from typing import Annotated, Any
 
 from unskew.cli import outputs
-from unskew.cli.command import argument, option
-from unskew.cli.options import MEASURE, RUNNING, PlainFormat, Quiet
+from unskew.cli.options import PlainFormat
+from unskew.cli.parameters import argument
 from unskew.report.text import counted
 
 
 def metrics_command(
-    name: Annotated[
-        str | None, argument("Name of a metric, to print its definition.", default=None)
-    ],
-    library: Annotated[
-        str | None,
-        option(
-            MEASURE,
-            "List the metrics of another library and its conventions; all: list the libraries.",
-        ),
-    ],
-    format: PlainFormat,  # noqa: A002 - the option's name
+    *,
+    name: Annotated[str | None, argument()] = None,
+    library: str | None = None,
+    format: PlainFormat = "text",  # noqa: A002 - the option's name
 ) -> None:
     """List the metrics, or explain one.
 
@@ -39,6 +32,16 @@ def metrics_command(
       unskew metrics --library all
 
       unskew metrics --library recbole
+
+    Arguments
+    ---------
+    name
+        Name of a metric, to print its definition.
+
+    What is measured
+    ----------------
+    library
+        List the metrics of another library and its conventions; all: list the libraries.
     """
     from unskew.metrics.names import REGISTRY, aliases, parse
 
@@ -129,10 +132,9 @@ def _print_library(name: str, as_json: bool) -> None:
 
 
 def algorithms_command(
-    name: Annotated[
-        str | None, argument("Name of an algorithm, to print its definition.", default=None)
-    ],
-    format: PlainFormat,  # noqa: A002 - the option's name
+    *,
+    name: Annotated[str | None, argument()] = None,
+    format: PlainFormat = "text",  # noqa: A002 - the option's name
 ) -> None:
     """List the recommenders, or explain one.
 
@@ -143,6 +145,11 @@ def algorithms_command(
       unskew algorithms slim
 
       unskew algorithms --format json
+
+    Arguments
+    ---------
+    name
+        Name of an algorithm, to print its definition.
     """
     from unskew.recommend.registry import ALGORITHMS, algorithm_class, settings_of
 
@@ -185,11 +192,9 @@ WITHOUT = {
 
 
 def schema_command(
-    name: Annotated[
-        list[str] | None,
-        argument("A command, such as evaluate or bias null, to print its schema.", default=None),
-    ],
-    format: PlainFormat,  # noqa: A002 - the option's name
+    *,
+    name: Annotated[list[str] | None, argument()] = None,
+    format: PlainFormat = "text",  # noqa: A002 - the option's name
 ) -> None:
     """Print the JSON schema of what a command prints with --format json, or list the schemas.
 
@@ -203,6 +208,11 @@ def schema_command(
       unskew schema evaluate
 
       unskew schema bias null
+
+    Arguments
+    ---------
+    name
+        A command, such as evaluate or bias null, to print its schema.
     """
     from unskew.errors import SettingError, unknown_name
 
@@ -237,17 +247,9 @@ def schemas() -> dict[str, dict[str, Any]]:
 
 def warmup_command(
     *,
-    everything: Annotated[
-        bool,
-        option(
-            RUNNING,
-            "Also what audits train, rank and test: a minute more.",
-            "--all",
-            default=False,
-        ),
-    ],
-    format: PlainFormat,  # noqa: A002 - the option's name
-    quiet: Quiet,
+    everything: bool = False,
+    format: PlainFormat = "text",  # noqa: A002 - the option's name
+    quiet: bool = False,
 ) -> None:
     """Compile now what the first commands would compile: half a minute, once per installation.
 
@@ -260,6 +262,11 @@ def warmup_command(
       unskew warmup
 
       NUMBA_CACHE_DIR=/opt/kernels unskew warmup --all
+
+    How it runs
+    -----------
+    everything
+        Also what audits train, rank and test: a minute more.
     """
     from unskew.auditing.compile_ahead import compile_all, compile_evaluation
     from unskew.engine.compiled import compiled_kernels

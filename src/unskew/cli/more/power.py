@@ -2,66 +2,35 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Annotated
 
-from unskew.checks import MOST_DRAWS, choose
+from unskew.checks import choose
 from unskew.cli import inputs, outputs
-from unskew.cli.command import bundle, option
 from unskew.cli.options import (
-    TEST,
     AverageOptions,
     ComputeOptions,
-    Digits,
     ExecutorOptions,
     FigureTableOptions,
     JudgedOptions,
-    Permutations,
-    Saved,
 )
+from unskew.cli.parameters import Taken, Values, bundle
 from unskew.cli.progress import progress
 from unskew.errors import SettingError
 
-POWER = "Power"
-
-
-@bundle
-class PowerOptions:
-    """What power is computed of."""
-
-    test: Annotated[
-        str,
-        option(
-            TEST, "The test: randomisation, t, wilcoxon, sign, bootstrap.", default="randomisation"
-        ),
-    ]
-    permutations: Permutations
-    ordered: Annotated[
-        bool,
-        option(
-            POWER, "Count each pair twice in DP, as valcarce2018 does.", "--ordered", default=False
-        ),
-    ]
-    difference: Annotated[float | None, option(POWER, "The difference that should be detected.")]
-    power: Annotated[
-        float, option(POWER, "The probability with which the test should detect it.", default=0.8)
-    ]
-    alpha: Annotated[float, option(TEST, "The significance level of the test.", default=0.05)]
+POWER = Taken(
+    "stats.agreement.power:power",
+    {"Test": "test permutations alpha", "Power": "ordered difference power"},
+)
 
 
 def power_command(
+    *,
     judged: JudgedOptions,
-    scores: Saved,
+    scores: list[Path] | None = None,
     average: AverageOptions,
-    powers: PowerOptions,
-    pairs: Annotated[
-        bool,
-        option(
-            POWER,
-            "Print a row per pair of systems, with the number of users needed to tell them apart.",
-            "--pairs",
-            default=False,
-        ),
-    ],
+    powers: Annotated[Values, POWER],
+    pairs: bool = False,
     compute: ComputeOptions,
     output: FigureTableOptions,
 ) -> None:
@@ -82,6 +51,11 @@ def power_command(
       detectable: the difference that is detected with the requested power (median over pairs)
 
       needed: users needed for --difference, or for the observed differences (median over pairs)
+
+    Power
+    -----
+    pairs
+        Print a row per pair of systems, with the number of users needed to tell them apart.
     """
     from unskew.stats.agreement.power import power
     from unskew.stats.agreement.robustness import METRICS
@@ -104,40 +78,18 @@ SAMPLES = "Samples"
 class TauOptions(FigureTableOptions):
     """Where a table of correlations goes."""
 
-    digits: Digits = 3
+    digits: int = 3
 
 
 def robustness_command(
+    *,
     judged: JudgedOptions,
-    scores: Saved,
+    scores: list[Path] | None = None,
     average: AverageOptions,
-    goal: Annotated[
-        str | None,
-        option(
-            SAMPLES,
-            "What to remove: judgments (sparsity), popular items (popularity) or users (users). "
-            "Default: sparsity.",
-            "--to",
-        ),
-    ],
-    share: Annotated[
-        list[str] | None,
-        option(
-            SAMPLES, "Share to keep, such as 0.5. Repeatable. Default: the shares of valcarce2018."
-        ),
-    ],
-    samples: Annotated[
-        int,
-        option(SAMPLES, "Number of random samples per share.", default=50, min=1, max=MOST_DRAWS),
-    ],
-    per: Annotated[
-        str,
-        option(
-            SAMPLES,
-            "Keep the share of each user's judgments (user), or of all judgments together (all).",
-            default="user",
-        ),
-    ],
+    goal: str | None = None,
+    share: list[str] | None = None,
+    samples: int = 50,
+    per: str = "user",
     compute: ComputeOptions,
     executor: ExecutorOptions,
     output: TauOptions,
@@ -159,6 +111,18 @@ def robustness_command(
       users: with fewer users (the only one that works with saved scores)
 
     The lists stay the same. Users without remaining judgments are left out of the means.
+
+    Samples
+    -------
+    goal
+        What to remove: judgments (sparsity), popular items (popularity) or users (users). Default:
+        sparsity.
+    share
+        Share to keep, such as 0.5. Repeatable. Default: the shares of valcarce2018.
+    samples
+        Number of random samples per share.
+    per
+        Keep the share of each user's judgments (user), or of all judgments together (all).
     """
     from unskew.stats.agreement.robustness import METRICS, SHARES, robustness, user_robustness
 

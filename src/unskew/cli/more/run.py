@@ -11,19 +11,15 @@ from typing import Annotated
 import typer
 
 from unskew.cli import inputs, outputs
-from unskew.cli.command import bundle, option
 from unskew.cli.console import messages
 from unskew.cli.options import (
-    INPUT,
-    RUNNING,
     ExecutorOptions,
     PlainFormat,
     PlanArgument,
-    PlanData,
     PrintOptions,
     StoreArgument,
-    StoreDir,
 )
+from unskew.cli.parameters import Taken, Values, bundle
 from unskew.cli.progress import tasks_progress
 from unskew.report.text import counted
 
@@ -32,21 +28,20 @@ from unskew.report.text import counted
 class RunOptions:
     """How tasks run."""
 
-    store: StoreDir
+    store: Path | None = None
     executor: ExecutorOptions
-    keep_going: Annotated[
-        bool, option(RUNNING, "Continue when a task fails.", "--keep-going", default=False)
-    ]
-    retry_failed: Annotated[
-        bool,
-        option(
-            RUNNING, "Retry tasks that failed in an earlier run.", "--retry-failed", default=False
-        ),
+    failures: Annotated[
+        Values,
+        Taken("experiment.execution:run_plan", {"How it runs": "keep_going retry_failed"}),
     ]
 
 
 def run_command(
-    plan: PlanArgument, data: PlanData, options: RunOptions, output: PrintOptions
+    *,
+    plan: PlanArgument,
+    data: str | None = None,
+    options: RunOptions,
+    output: PrintOptions,
 ) -> None:
     r"""Run a plan: split, train, rank and evaluate. A stopped run can be resumed.
 
@@ -97,8 +92,7 @@ def run_command(
             ratings,
             wanted,
             store=options.store,
-            keep_going=options.keep_going,
-            retry_failed=options.retry_failed,
+            **vars(options.failures),
             progress=move,
         )
     outputs.deliver(outputs.Printout.of_result(results), output)
@@ -109,16 +103,12 @@ def run_command(
 
 
 def plan_check_command(
+    *,
     plan: PlanArgument,
-    data: PlanData,
-    store: Annotated[
-        Path | None, option(INPUT, "Count the results that this store already holds.")
-    ],
-    estimate: Annotated[
-        bool,
-        option(RUNNING, "Estimate time and memory.", default=True),
-    ],
-    format: PlainFormat,  # noqa: A002 - the option's name
+    data: str | None = None,
+    store: Path | None = None,
+    estimate: bool = True,
+    format: PlainFormat = "text",  # noqa: A002 - the option's name
 ) -> None:
     """Explain what a plan will do: splits, designs, systems, tasks, time and memory.
 
@@ -127,6 +117,16 @@ def plan_check_command(
       unskew plan check plan.toml
 
       unskew plan check plan.toml --store results/ --no-estimate
+
+    Input
+    -----
+    store
+        Count the results that this store already holds.
+
+    How it runs
+    -----------
+    estimate
+        Estimate time and memory.
     """
     from unskew.experiment.plan_files import outline
 
@@ -139,12 +139,11 @@ def plan_check_command(
 
 
 def store_gc_command(
+    *,
     folder: StoreArgument,
-    plan: Annotated[
-        Path | None, option(INPUT, "Also remove results that this plan does not need.")
-    ],
-    data: PlanData,
-    format: PlainFormat,  # noqa: A002 - the option's name
+    plan: Path | None = None,
+    data: str | None = None,
+    format: PlainFormat = "text",  # noqa: A002 - the option's name
 ) -> None:
     """Remove the remains of stopped runs and, with --plan, results that the plan does not need.
 
@@ -153,6 +152,11 @@ def store_gc_command(
       unskew store gc results/
 
       unskew store gc results/ --plan plan.toml
+
+    Input
+    -----
+    plan
+        Also remove results that this plan does not need.
     """
     from unskew.experiment.collection import keys_of
 
@@ -167,8 +171,9 @@ def store_gc_command(
 
 
 def store_ls_command(
+    *,
     folder: StoreArgument,
-    format: PlainFormat,  # noqa: A002 - the option's name
+    format: PlainFormat = "text",  # noqa: A002 - the option's name
 ) -> None:
     """List the results of a store.
 
@@ -189,8 +194,9 @@ def store_ls_command(
 
 
 def store_verify_command(
+    *,
     folder: StoreArgument,
-    format: PlainFormat,  # noqa: A002 - the option's name
+    format: PlainFormat = "text",  # noqa: A002 - the option's name
 ) -> None:
     """Check every result against its digest; exit 1 when something is wrong.
 

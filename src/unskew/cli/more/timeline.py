@@ -4,22 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Annotated, Any
 
-from unskew.checks import MOST_REPEATS
 from unskew.cli import inputs, outputs
-from unskew.cli.command import bundle, option
-from unskew.cli.options import (
-    Algorithms,
-    Bootstrap,
-    EventLog,
-    ExecutorOptions,
-    Level,
-    Liked,
-    Metrics,
-    NamedFileOptions,
-    RatingsArgument,
-    ReportOptions,
-    Seed,
-)
+from unskew.cli.options import ExecutorOptions, NamedFileOptions, RatingsArgument, ReportOptions
+from unskew.cli.parameters import Taken, Values, bundle
 from unskew.cli.progress import tasks_progress
 
 if TYPE_CHECKING:
@@ -31,61 +18,37 @@ AGES = "Age of models"
 
 @bundle
 class WindowOptions:
-    """Which windows are judged, and what trains for each."""
+    """Which windows are judged, and what trains for each.
 
-    windows: Annotated[
-        int | None,
-        option(
-            WINDOWS,
-            "How many windows. Default: 5 of equal numbers of ratings; with --length, as many as "
-            "there is room for.",
-            min=2,
-            max=MOST_REPEATS,
-        ),
+    Windows
+    -------
+    windows
+        How many windows. Default: 5 of equal numbers of ratings; with --length, as many as there is
+        room for.
+    test
+        Share of the ratings that windows cover, the last ones. Default: 0.5.
+    """
+
+    windows: int | None = None
+    lengths: Annotated[
+        Values, Taken("splits.time.windows:Windows", {"Windows": "length step gap train_length"})
     ]
-    length: Annotated[str | None, option(WINDOWS, "How long a window lasts: 7d, 12h, 1w.")]
-    step: Annotated[
-        str | None,
-        option(
-            WINDOWS,
-            "From the beginning of a window to that of the next. Default: --length.",
-        ),
-    ]
-    gap: Annotated[
-        str | None,
-        option(
-            WINDOWS, "Time between training and test that is left out, such as 1d, 12h or 30min."
-        ),
-    ]
-    train_length: Annotated[
-        str | None,
-        option(WINDOWS, "Train on so long before each window. Default: on all that came before."),
-    ]
-    test: Annotated[
-        float | None,
-        option(WINDOWS, "Share of the ratings that windows cover, the last ones. Default: 0.5."),
-    ]
+    test: float | None = None
 
 
 def timeline_command(
+    *,
     ratings: RatingsArgument,
     files: NamedFileOptions,
-    event_log: EventLog,
-    algorithm: Algorithms,
-    metric: Metrics,
-    liked: Liked,
+    event_log: bool = False,
+    algorithm: list[str] | None = None,
+    metric: list[str] | None = None,
+    liked: float | None = None,
     windows: WindowOptions,
-    ages: Annotated[
-        str | None,
-        option(
-            AGES,
-            "Also judge models of these ages on the last window: how long before it their "
-            "training ends, such as 0d,7d,30d.",
-        ),
-    ],
-    level: Level,
-    bootstrap: Bootstrap,
-    seed: Seed,
+    ages: str | None = None,
+    level: float = 0.95,
+    bootstrap: int = 1_000,
+    seed: int = 0,
     executor: ExecutorOptions,
     output: ReportOptions,
 ) -> None:
@@ -111,6 +74,12 @@ def timeline_command(
       loses with age: models whose training ends earlier, judged on one window by the same users
 
     Without -o the result is printed; a file that ends in .html has the curves too.
+
+    Age of models
+    -------------
+    ages
+        Also judge models of these ages on the last window: how long before it their training ends,
+        such as 0d,7d,30d.
     """
     from unskew.experiment.over_time import METRIC, SYSTEMS, timeline
 
@@ -147,14 +116,8 @@ def _windows(options: WindowOptions) -> Windows | None:
     from unskew.experiment.over_time import SHARE
     from unskew.splits.time.windows import Windows as Split
 
-    given = inputs.given(
-        number=options.windows,
-        length=options.length,
-        step=options.step,
-        gap=options.gap,
-        train_length=options.train_length,
-        test=options.test,
-    )
-    if options.test is None and options.length is None:
+    lengths = vars(options.lengths)
+    given = inputs.given(number=options.windows, test=options.test, **lengths)
+    if options.test is None and options.lengths.length is None:
         given["test"] = SHARE
     return Split(**given)

@@ -81,21 +81,27 @@ class Windows(Splitter):
         {DEFAULT_NUMBER}.""",
     )
     length: str | float | None = a_duration(
-        None, "How long a window lasts: `7d`, `12h`, `1w`, or seconds."
+        None,
+        """How long a window lasts: `7d`, `12h`, `1w`.
+
+        Or seconds, as a number.""",
     )
     step: str | float | None = a_duration(
         None,
-        """From the beginning of a window to that of the next. Default: `length`. A shorter step
-        makes windows overlap (their rows are counted in the facts).""",
+        """From the beginning of a window to that of the next. Default: `length`.
+
+        A shorter step makes windows overlap (their rows are counted in the facts).""",
     )
     gap: str | float | None = a_duration(
-        None, "Time between the end of training and the window: neither trained on nor tested.",
+        None,
+        "Time between training and test that is left out, such as 1d, 12h or 30min.",
         zero=True,
-    )  # fmt: skip
+    )
     train_length: str | float | None = a_duration(
         None,
-        """Train on so long before each window (rolling windows). Default: on all that came before
-        (expanding windows).""",
+        """Train on so long before each window. Default: on all that came before.
+
+        The one makes rolling windows, the other expanding ones.""",
     )
     test: float | None = share(
         None,

@@ -504,13 +504,22 @@ def power(
         What `evaluate` gave, a list of such for several folds, or values per user (see `paired`).
     metrics
         Labels of these scores; all that have a value per user unless named.
-    test, permutations, plus_one
-        How the p-values of all pairs are found, see `compare`; they are not corrected. The paper's
-        have no +1.
+    test
+        The test: `randomisation`, `t`, `wilcoxon`, `sign`, `bootstrap`.
+
+        See `compare`; p-values are not corrected. The paper's have no +1.
+    permutations
+        Permutations of the randomisation test, or resamples of the bootstrap.
+    plus_one
+        See `compare`.
     ordered
-        Count each pair twice in DP, see `discriminative_power`.
-    difference, power, alpha
-        See `sample_size`.
+        Count each pair twice in DP, as valcarce2018 does.
+    difference
+        The difference that should be detected.
+    power
+        The probability with which the test should detect it.
+    alpha
+        The significance level of the test.
     seed, threads
         The same seed gives the same numbers, on any number of threads.
     progress

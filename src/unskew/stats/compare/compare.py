@@ -141,37 +141,48 @@ def compare(
         With `by`: groups of a text column with fewer users, and those beyond the 20 most frequent,
         are merged into `other`; 20 unless given.
     test
+        The test: `randomisation`, `t`, `wilcoxon`, `sign`, `bootstrap` or `bootstrap-t`.
+
         `randomisation`: Fisher's test by flipping the sign of each user's difference, on the
-        difference in means, the same signs for all pairs and metrics. All sign patterns are
-        looked at, and p is exact, where these are no more than `permutations`; users for whom
-        all systems have the same value do not count. `t`; `wilcoxon`; `sign`; `bootstrap` (of
-        means, shifted to the null hypothesis); `bootstrap-t` (of t statistics, Sakai 2006).
+        difference in means, the same signs for all pairs and metrics. All sign patterns are looked
+        at, and p is exact, where these are no more than `permutations`; users for whom all systems
+        have the same value do not count. `bootstrap`: of means, shifted to the null hypothesis;
+        `bootstrap-t`: of t statistics (Sakai 2006).
     alternative
-        `two-sided`; `greater` or `less`: the first system of a pair (with a reference: the other
-        system, not the reference) has the greater or smaller values; `better`: it has the better
+        `two-sided`, or one-sided for the first system of a pair: `greater`, `less` or `better`.
+
+        With a reference: for the other system, not the reference. `better`: it has the better
         values, as the metric says.
     permutations
-        Random sign patterns, or resamples of the bootstrap tests.
+        Permutations of the randomisation test, or resamples of the bootstrap.
     plus_one
-        p = (extreme + 1) / (permutations + 1), which is never 0. False: the share, as in the
-        papers.
+        Compute p as (extreme + 1) / (permutations + 1), which is never 0, or as the plain share.
+
+        The papers take the share.
     correction
-        For comparing many pairs: `holm`, `bonferroni`, `bh`, `by`; `maxT` (Westfall and Young's
-        step-down, from the same permutations: it knows how pairs depend on each other); `tukey`
-        (randomised Tukey HSD, of permutations of its own in which all systems change places);
-        None.
+        Correction for several pairs: `holm`, `bonferroni`, `bh`, `by`, `maxT`, `tukey` or none.
+
+        `maxT`: Westfall and Young's step-down, from the same permutations: it knows how pairs
+        depend on each other. `tukey`: randomised Tukey HSD, of permutations of its own in which all
+        systems change places.
     family
-        What is corrected together: the pairs of one `metric`, or `all` pairs of all metrics.
+        P-values to correct together: those of each metric (`metric`), or all (`all`).
     confidence
-        Of the intervals; 1 - confidence is the level of significance.
+        Confidence of the intervals.
+
+        1 - confidence is the level of significance.
     interval
-        Of the mean difference, each at its own level: `t`, or `bca` (bootstrap of `resamples`
-        resamples, bias-corrected and accelerated).
+        Method of the intervals: `t`, or `bca` (bootstrap).
+
+        Of the mean difference, each at its own level. `bca`: bias-corrected and accelerated, of
+        `resamples` resamples.
     reference
-        Compare all systems with this one only; all pairs unless given.
+        Compare this system with every other one, instead of all pairs.
     rope
-        The largest difference, in units of the metric, that does not matter in practice. Adds the
-        probabilities that a is better, that both are equivalent, that b is better (Bayesian t).
+        Differences up to this size do not matter; adds the probability of such a difference.
+
+        In units of the metric. The probabilities are that a is better, that both are equivalent,
+        that b is better (Bayesian t).
     seed
         Of permutations and resamples.
     threads

@@ -163,25 +163,34 @@ def compare_data_sets(
         By the name of the data set: what `evaluate` gave, a list of such for its folds, the
         results of a plan, or values per user (see `paired`).
     metric
-        The label of the metric; not needed where the data sets share one only.
+        The metric. Not needed where the data sets share one only.
     test
-        Of pairs of systems, over data sets: `wilcoxon` (signed ranks of the differences, exact,
-        corrected by Holm), `sign` (exact, Holm), `t` (of the mean difference, Holm), or `nemenyi`
-        (mean ranks; it corrects for all pairs, and depends on which systems are in the pool).
+        The test of pairs: `wilcoxon`, `sign`, `t` or `nemenyi`.
+
+        Over data sets: `wilcoxon` (signed ranks of the differences, exact, corrected by Holm),
+        `sign` (exact, Holm), `t` (of the mean difference, Holm), or `nemenyi` (mean ranks; it
+        corrects for all pairs, and depends on which systems are in the pool).
     reference
-        Compare all systems with this one only; all pairs unless given.
+        Compare this system with every other one, instead of all pairs.
     missing
-        A system that a data set lacks: `refuse`, or leave out such `systems`, or leave out the
-        `data-sets` that lack a system. What is left out is named in the notes.
+        A system that a data set lacks: `refuse`, or leave out such systems (`systems`) or the data
+        sets that lack one (`data-sets`).
+
+        What is left out is named in the notes.
     rope
-        The largest difference, in units of the metric, that does not matter in practice. Adds the
-        probability of such a difference.
+        Differences up to this size do not matter; adds the probability of such a difference.
+
+        In units of the metric.
     confidence
-        Of each interval; 1 - confidence is the level of the tests.
+        Confidence of the intervals.
+
+        1 - confidence is the level of the tests.
     permutations
-        Of ranks, for Friedman's test where there are too many to count all.
+        Permutations of ranks for Friedman's test, where all are too many to count.
     resamples
-        Of data sets and users, for the intervals of mean ranks, which need 5 data sets; 0 for none.
+        Resamples of data sets and users for intervals of mean ranks; 0 for no intervals.
+
+        These intervals need 5 data sets.
     seed, threads
         The same seed gives the same numbers, on any number of threads.
     progress

@@ -108,9 +108,12 @@ def group_gaps(
         Groups of a text column with fewer users are merged into `other`; 20 unless given. Groups
         below 20 users are shown without interval and p.
     correction
-        Of p-values over all comparisons and systems of a metric: `holm`, `bonferroni`, `bh`,
-        `by` or None.
+        Correction for several groups and systems: `holm`, `bonferroni`, `bh`, `by` or none.
+
+        Of p-values over all comparisons and systems of a metric.
     confidence
+        Confidence of the intervals.
+
         Of all intervals of a kind and metric together (Bonferroni), and of Gini and Atkinson each.
     epsilon
         Aversion to inequality of Atkinson's index, above 0 and below 1.

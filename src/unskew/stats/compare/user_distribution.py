@@ -195,8 +195,10 @@ def user_distribution(
     metric
         One or several labels; unless given every metric with a value per user and a direction.
     reference
-        Compare all systems with this one only; all pairs unless given.
+        Compare this system with every other one, instead of all pairs.
     confidence
+        Confidence of the intervals.
+
         Of each band and interval; 1 - confidence is the level of all sentences on one metric.
     threads
         Of the evaluation; never changes a number.
