@@ -20,7 +20,7 @@ from unskew.errors import DataError, SettingError
 from unskew.report.result import Result
 from unskew.report.tables import Table
 from unskew.report.text import counted, finite, number
-from unskew.stats.special import wilson
+from unskew.stats.intervals.shares import wilson
 
 if TYPE_CHECKING:
     from unskew.report.charts import Figure

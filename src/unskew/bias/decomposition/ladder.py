@@ -26,7 +26,7 @@ from unskew.report.tables import Table
 from unskew.report.text import counted
 from unskew.runs import Run, read_run
 from unskew.splits.split import Split
-from unskew.stats.special import student_t_quantile
+from unskew.stats.intervals.means import student_ends
 
 if TYPE_CHECKING:
     from unskew.report.charts import Figure
@@ -158,7 +158,9 @@ class Ladder(Result):
             values.append(rungs[mine] if rival is None else rungs[mine] - rungs[rival])
         value = math.fsum(float(value.mean()) for value in values) / len(values)
         error = self._error(values)
-        half = None if error is None else error * student_t_quantile(0.975, self.users - 1)
+        low = high = None
+        if error is not None:
+            low, high = student_ends(value, error, self.users - 1, LEVEL)
         z, events = self._test(name, value, mine, rival)
         return Step(
             name=name,
@@ -166,8 +168,8 @@ class Ladder(Result):
             b=b,
             value=value,
             se=error,
-            low=None if half is None else value - half,
-            high=None if half is None else value + half,
+            low=low,
+            high=high,
             z=z,
             t=value / error if error else None,
             events=events,

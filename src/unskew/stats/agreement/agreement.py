@@ -29,6 +29,7 @@ from unskew.stats.agreement.conditions import (
     resampled,
 )
 from unskew.stats.correlation import FEW, kendall_test, rbo, rounded, tau_ap
+from unskew.stats.intervals.bootstrap import percentile_interval
 from unskew.stats.pairing import Source, known_metric
 from unskew.stats.resampling import check_two_systems
 from unskew.stats.value_tables import holds_values
@@ -352,16 +353,12 @@ def _intervals(
             taus[draw] = kernels.tau_matrix(frozen(rounded(means[draw])))[upper]
 
     map_blocks(fill, range(0, draws, 16), threads, size=means.size)
-    out = []
-    for share in ((1 - level) / 2, (1 + level) / 2):
-        matrix = np.full((count, count), np.nan)
-        defined = ~np.isnan(taus).all(axis=0) & is_known[upper[0]] & is_known[upper[1]]
-        edge = np.full(upper[0].size, np.nan)
-        edge[defined] = np.nanquantile(taus[:, defined], share, axis=0)
+    taus[:, ~(is_known[upper[0]] & is_known[upper[1]])] = np.nan
+    ends = np.full((2, count, count), np.nan)
+    for matrix, edge in zip(ends, percentile_interval(taus, level), strict=True):
         matrix[upper] = edge
         matrix.T[upper] = edge
-        out.append(matrix)
-    return out[0], out[1]
+    return ends[0], ends[1]
 
 
 def _swapped(a: F64, b: F64) -> list[tuple[int, int]]:

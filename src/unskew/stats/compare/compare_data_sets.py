@@ -14,11 +14,13 @@ import polars as pl
 from unskew.arrays import F64
 from unskew.checks import as_count, as_number, check_share, checked, choose
 from unskew.engine.progress import Progress, notebook_progress
-from unskew.engine.rng import generator, key_of
+from unskew.engine.rng import generator
 from unskew.errors import DataError, SettingError, unknown_name
 from unskew.report.text import counted
 from unskew.stats.compare.data_set_comparison import LEAST_DATA_SETS, TESTS, DataSetComparison
 from unskew.stats.corrections import correct
+from unskew.stats.intervals.bootstrap import percentile_interval
+from unskew.stats.intervals.means import student_ends, welch_df
 from unskew.stats.pairing import (
     Paired,
     PairedSample,
@@ -29,8 +31,13 @@ from unskew.stats.pairing import (
     paired,
     sample,
 )
-from unskew.stats.resampling import percentile_interval, reweighted
-from unskew.stats.special import binomial_half_cdf, student_t_quantile, student_t_sf
+from unskew.stats.resampling import reweighted, with_replacement
+from unskew.stats.special import (
+    binomial_half_cdf,
+    half_widths,
+    student_t_quantile,
+    student_t_sf,
+)
 from unskew.stats.tests.classic import friedman_test, nemenyi_p, ranks_of, sign_counts, signed_ranks
 from unskew.stats.tests.posterior import heterogeneity, posterior
 
@@ -104,13 +111,7 @@ def _drawn_ranks(
     progress: Progress | None,
 ) -> F64:
     """Return resamples x systems: the ranks on one data set, its users drawn with replacement."""
-    from unskew.stats import kernels
-
-    number = np.uint64(key_of(key[0], "users of data set", key[1]))
-
-    def weigh(start: int, weights: F64) -> None:
-        kernels.resample(number, start, weights)
-
+    weigh = with_replacement(key[0], "users of data set", key[1])
     means = reweighted(sample, [metric], weigh, resamples, threads, progress)[:, 0]
     return ranks_of(means, better)
 
@@ -509,10 +510,9 @@ def _mean_interval(d: F64, confidence: float) -> dict[str, float]:
     Where data sets have different errors the interval holds at least as often as it says
     (Ibragimov and Müller 2010), if their differences are symmetric about the mean.
     """
-    mean = math.fsum(d.tolist()) / d.size
-    half = student_t_quantile((1 + confidence) / 2, d.size - 1) * float(d.std(ddof=1))
-    half /= math.sqrt(d.size)
-    return {"difference": mean, "low": mean - half, "high": mean + half}
+    mean, n = math.fsum(d.tolist()) / d.size, d.size
+    low, high = student_ends(mean, float(d.std(ddof=1)), n - 1, confidence, math.sqrt(n))
+    return {"difference": mean, "low": low, "high": high}
 
 
 def _on_these(
@@ -526,22 +526,16 @@ def _on_these(
     count = difference.shape[0]
     mean, square = difference.mean(axis=0), error**2
     total = square.sum(axis=0)
+    freedom = welch_df(square, (users - 1)[:, None])
     with np.errstate(divide="ignore", invalid="ignore"):
-        freedom = total**2 / (square**2 / (users - 1)[:, None]).sum(axis=0)
         t = np.where(mean == 0, 0.0, mean * count / np.sqrt(total))
     freedom = np.where(total > 0, freedom, 1.0)
-    quantile = np.array(
-        [math.nan if math.isnan(df) else _quantile(df, confidence) for df in freedom]
-    )
-    half = quantile * np.sqrt(total) / count
+    quantile = half_widths(np.where(np.isnan(freedom), 1.0, freedom), confidence)
+    half = np.where(np.isnan(freedom), np.nan, quantile) * np.sqrt(total) / count
     p = np.minimum(2 * student_t_sf(np.abs(t), np.where(np.isnan(freedom), 1.0, freedom)), 1.0)
     # Without any spread over users nothing tells how sure the mean is, unless none differs.
     unknown = np.isnan(total) | ((total == 0) & (mean != 0))
     return (mean - half, mean + half), np.where(unknown, np.nan, p)
-
-
-def _quantile(freedom: float, confidence: float) -> float:
-    return student_t_quantile((1 + confidence) / 2, float(freedom))
 
 
 def _hierarchical(

@@ -23,18 +23,14 @@ from unskew.stats.influence import (
     TARGETS,
     PairErrors,
     SplitInfluence,
-    Tail,
-    adjusted_p,
     averaged_lists,
     common_users,
-    critical_value,
     distinct_splits,
-    largest_t,
     pair_errors,
     split_influence,
-    user_blocks,
 )
 from unskew.stats.pairing import all_pairs
+from unskew.stats.simultaneous import Tail, adjusted_p, critical_value, largest_t, user_blocks
 
 LEAST_DRAWS = 2_000
 POWER = 0.8

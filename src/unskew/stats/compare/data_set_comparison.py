@@ -18,7 +18,7 @@ from unskew.report.result import Result
 from unskew.report.tables import Table
 from unskew.report.text import counted, number, p_value
 from unskew.stats.compare.comparison import letter_display
-from unskew.stats.special import student_t_quantile
+from unskew.stats.intervals.means import student_ends
 from unskew.stats.tests.classic import Friedman, critical_difference
 
 LEAST_DATA_SETS = 5
@@ -405,9 +405,9 @@ class DataSetComparison(Result):
         for row in self.differences(self.base, opponent).iter_rows(named=True):
             low = high = None
             if row["users"] > 1:
-                quantile = student_t_quantile((1 + self.confidence) / 2, row["users"] - 1)
-                half = quantile * row["standard_error"]
-                low, high = row["difference"] - half, row["difference"] + half
+                low, high = student_ends(
+                    row["difference"], row["standard_error"], row["users"] - 1, self.confidence
+                )
             rows.append(
                 {
                     "name": f"{row['data_set']} ({counted(row['users'], 'user')})",

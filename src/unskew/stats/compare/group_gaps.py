@@ -29,10 +29,10 @@ from unskew.stats.compare.group_gaps_result import (
 )
 from unskew.stats.corrections import CORRECTIONS, correct
 from unskew.stats.inequality import atkinson, gini, group_atkinson, group_gini
+from unskew.stats.intervals.skewed import group_means, intervals, of_means
 from unskew.stats.pairing import Paired, Source, known_metric, paired_values, values_of_users
 from unskew.stats.resampling import chosen_metrics
 from unskew.stats.segments import Segmentation, segments_of
-from unskew.stats.skewed_means import group_means, intervals, of_means
 from unskew.stats.tests.group_shuffles import (
     MOST_SHUFFLED,
     ShuffledGroups,

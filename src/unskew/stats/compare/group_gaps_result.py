@@ -20,8 +20,7 @@ from unskew.stats.compare.comparison import IN_WORDS
 from unskew.stats.inequality import LEAST_OTHERS as INDEX_OTHERS
 from unskew.stats.inequality import LEAST_USERS as INDEX_USERS
 from unskew.stats.inequality import others
-from unskew.stats.pairing import label_of
-from unskew.stats.skewed_means import (
+from unskew.stats.intervals.skewed import (
     Means,
     differences,
     intervals,
@@ -29,6 +28,7 @@ from unskew.stats.skewed_means import (
     ratio_interval,
     sums_by_group,
 )
+from unskew.stats.pairing import label_of
 from unskew.stats.tests.group_shuffles import ShuffledGroups, shuffle_groups
 
 LEAST_USERS = 20

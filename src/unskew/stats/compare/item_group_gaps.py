@@ -24,6 +24,7 @@ from unskew.stats.compare.comparison import IN_WORDS
 from unskew.stats.compare.group_gaps_result import LEAST_OTHERS, LEAST_USERS
 from unskew.stats.corrections import CORRECTIONS, correct
 from unskew.stats.inequality import others
+from unskew.stats.intervals.skewed import MeanEstimates, estimates, intervals, p_values_of
 from unskew.stats.segments import (
     GROUPS,
     MOST_GROUPS,
@@ -35,7 +36,6 @@ from unskew.stats.segments import (
     quantile_groups,
     read_column,
 )
-from unskew.stats.skewed_means import MeanEstimates, estimates, intervals, p_values_of
 
 
 @dataclass(frozen=True, eq=False)

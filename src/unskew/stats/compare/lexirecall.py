@@ -19,7 +19,7 @@ from unskew.report.tables import Table
 from unskew.report.text import counted, p_value
 from unskew.stats.compare.comparison import IN_WORDS as NAMES
 from unskew.stats.corrections import CORRECTIONS, correct
-from unskew.stats.share_intervals import net_share, share_of, sign_p
+from unskew.stats.intervals.shares import paired_shares, sign_p
 
 _CELLS = 1 << 21
 """Ranks compared at a time."""
@@ -145,7 +145,9 @@ def lexirecall(
     rows = []
     for a, b in chosen:
         sign = _signs(ready, a, b)[users]
-        rows.append(_row(a, b, int((sign > 0).sum()), int((sign < 0).sum()), count, confidence))
+        better, worse = int((sign > 0).sum()), int((sign < 0).sum())
+        shares = paired_shares(better, worse, count, confidence)
+        rows.append({"a": a, "b": b, "users": count, **shares, "p": sign_p(better, worse)})
     table = pl.DataFrame(rows)
     p = table["p"].to_numpy()
     corrected = p if correction is None else correct(p, correction)
@@ -226,19 +228,3 @@ def _worst_first(
     total = judged.liked[lo:hi].astype(np.int64)
     places[owner, total[owner] - 1 - order] = rank
     return places
-
-
-def _row(
-    a: str, b: str, better: int, worse: int, users: int, confidence: float
-) -> dict[str, object]:
-    row: dict[str, object] = {"a": a, "b": b, "users": users}
-    for name, count in (("better", better), ("worse", worse), ("tied", users - better - worse)):
-        share = share_of(count, users, confidence)
-        row |= {name: share.value, f"{name}_low": share.low, f"{name}_high": share.high}
-    net = net_share(better, worse, users, confidence)
-    return row | {
-        "net": net.value,
-        "net_low": net.low,
-        "net_high": net.high,
-        "p": sign_p(better, worse),
-    }

@@ -18,16 +18,16 @@ from unskew.report.text import number
 from unskew.stats.compare.user_distribution_result import UserDistribution
 from unskew.stats.corrections import correct
 from unskew.stats.inequality import others
-from unskew.stats.pairing import Paired, Source, known_metric, paired_values, values_of_users
-from unskew.stats.resampling import chosen_metrics
-from unskew.stats.share_intervals import net_share, share_of, sign_p
-from unskew.stats.skewed_means import (
+from unskew.stats.intervals.shares import net_share, paired_shares, share_of, sign_p
+from unskew.stats.intervals.skewed import (
     MeanEstimates,
     group_means,
     intervals,
     of_means,
     without_skewness,
 )
+from unskew.stats.pairing import Paired, Source, known_metric, paired_values, values_of_users
+from unskew.stats.resampling import chosen_metrics
 from unskew.stats.special import binomial_half_cdf, student_t_sf
 
 POINTS = tuple(round(0.05 * step, 2) for step in range(1, 20))
@@ -300,7 +300,7 @@ def _means(pairing: Paired, label: str, values: F64, level: float) -> pl.DataFra
     rows = []
     for column, system in enumerate(pairing.systems):
         enough = n >= LEAST_USERS and others(values[:, column]) >= LEAST_OTHERS
-        share = share_of(int(np.count_nonzero(values[:, column] == lowest)), n, level)
+        share, *limits = share_of(int(np.count_nonzero(values[:, column] == lowest)), n, level)
         rows.append(
             {
                 "metric": label,
@@ -310,9 +310,9 @@ def _means(pairing: Paired, label: str, values: F64, level: float) -> pl.DataFra
                 "low": float(low[column, 0]) if enough else None,
                 "high": float(high[column, 0]) if enough else None,
                 "lowest_value": lowest,
-                "at_lowest": share.value,
-                "at_lowest_low": share.low,
-                "at_lowest_high": share.high,
+                "at_lowest": share,
+                "at_lowest_low": limits[0],
+                "at_lowest_high": limits[1],
             }
         )
     return pl.DataFrame(rows, schema_overrides={"low": pl.Float64, "high": pl.Float64})
@@ -336,12 +336,7 @@ def _pair(label: str, a: str, b: str, first: F64, second: F64, level: float) -> 
     n = first.size
     better, worse = int(np.count_nonzero(first > second)), int(np.count_nonzero(first < second))
     row: dict[str, object] = {"metric": label, "a": a, "b": b, "users": n}
-    for name, count in (("better", better), ("worse", worse), ("tied", n - better - worse)):
-        share = share_of(count, n, level)
-        row |= {name: share.value, f"{name}_low": share.low, f"{name}_high": share.high}
-    net = net_share(better, worse, n, level)
-    row |= {"net": net.value, "net_low": net.low, "net_high": net.high}
-    row |= {"sign_p": sign_p(better, worse)}
+    row |= {**paired_shares(better, worse, n, level), "sign_p": sign_p(better, worse)}
     difference = first - second
     of = mean_gain(difference)
     enough = n >= LEAST_USERS and others(difference) >= LEAST_OTHERS
@@ -447,10 +442,10 @@ def _hidden(pair: _SystemPair, label: str, alpha: float) -> list[str]:
     if pair.gain is None:
         return []
     low, high = intervals(pair.gain, 1 - alpha)
-    net = net_share(pair.better, pair.worse, pair.users, 1 - alpha)
+    _, net_low, net_high = net_share(pair.better, pair.worse, pair.users, 1 - alpha)
     for ahead, behind, against in (
-        (pair.a, pair.b, low > 0 and net.high < 0),
-        (pair.b, pair.a, high < 0 and net.low > 0),
+        (pair.a, pair.b, low > 0 and net_high < 0),
+        (pair.b, pair.a, high < 0 and net_low > 0),
     ):
         if against:
             return [

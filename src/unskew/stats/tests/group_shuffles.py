@@ -17,7 +17,7 @@ from unskew.arrays import F64, I64
 from unskew.engine.rng import key_of
 from unskew.engine.threads import map_blocks
 from unskew.stats.inequality import group_atkinson, group_gini
-from unskew.stats.skewed_means import (
+from unskew.stats.intervals.skewed import (
     Means,
     differences,
     means_of_sums,

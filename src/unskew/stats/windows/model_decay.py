@@ -24,8 +24,8 @@ from unskew.report.result import Result
 from unskew.report.tables import Table
 from unskew.report.text import counted, number
 from unskew.stats.pairing import label_of
+from unskew.stats.simultaneous import simultaneous
 from unskew.stats.special import student_t_quantile
-from unskew.stats.windows.window_tests import simultaneous
 from unskew.stats.windows.window_values import (
     WindowScores,
     WindowValues,

@@ -15,12 +15,12 @@ from unskew.engine.progress import Progress, notebook_progress
 from unskew.errors import SettingError
 from unskew.stats.agreement.agreement import BOOTSTRAP, Agreement, agreement
 from unskew.stats.corrections import correct
+from unskew.stats.intervals.means import student_ends
 from unskew.stats.pairing import Pairs, all_pairs
-from unskew.stats.special import student_t_quantile
+from unskew.stats.simultaneous import Differences
 from unskew.stats.windows.order_over_time_result import OrderOverTime
 from unskew.stats.windows.window_tests import (
     Cells,
-    Differences,
     WithinUsers,
     between_windows,
     differences_of,
@@ -262,15 +262,14 @@ def _curves(data: WindowValues, level: float, unit: str) -> pl.DataFrame:
     for window, values in zip(data.windows, data.values, strict=True):
         users = len(values)
         middle = values.mean(axis=0) if users else np.full(len(data.systems), np.nan)
-        half = np.full(len(data.systems), np.nan)
+        low = high = np.full(len(data.systems), np.nan)
         if users > 1:
             error = values.std(axis=0, ddof=1) / np.sqrt(users)
-            half = student_t_quantile((1 + level) / 2, users - 1) * error
-        for column, system in enumerate(data.systems):
-            limits = (middle[column] - half[column], middle[column] + half[column])
-            rows.append(
-                (data.label, window, system, users, float(middle[column]), *map(float, limits))
-            )
+            low, high = student_ends(middle, error, users - 1, level)
+        rows += [
+            (data.label, window, system, users, *numbers)
+            for system, *numbers in zip(data.systems, middle, low, high, strict=True)
+        ]
     names = ("metric", unit, "system", "users", "mean", "low", "high")
     table = pl.DataFrame(rows, names, orient="row", infer_schema_length=None)
     return table.with_columns(pl.selectors.float().fill_nan(None))
