@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from functools import cached_property
-from itertools import combinations
+from itertools import chain, combinations
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -239,19 +239,15 @@ class Ladder(Result):
     def _columns(
         self, names: Sequence[str], a: str, b: str | None = None
     ) -> dict[str, float | None]:
-        columns: dict[str, float | None] = {}
-        for name in names:
-            step = self.step(name, a, b)
-            numbers = (step.value, step.low, step.high, step.z, step.t)
-            columns |= dict(zip(_step_columns([name]), numbers, strict=True))
-        return columns
+        steps = [_numbers_of(self.step(name, a, b)).values() for name in names]
+        return dict(zip(_step_columns(names), chain(*steps), strict=True))
 
     def display_tables(self, digits: int | None = None) -> list[Table]:
         """Return the rungs, and the steps with their intervals."""
         decimals = self.digits if digits is None else digits
         steps = pl.DataFrame(
             [
-                {"system": system, "step": name} | _shown(self.step(name, system))
+                {"system": system, "step": name} | _numbers_of(self.step(name, system))
                 for name in ROW
                 for system in self.systems
             ],
@@ -434,6 +430,5 @@ def _step_columns(names: Sequence[str]) -> list[str]:
     return [f"{name}_{end}" for name in names for end in suffixes]
 
 
-def _shown(step: Step) -> dict[str, float | None]:
-    numbers = asdict(step)
-    return {name: numbers[name] for name in ("value", "low", "high", "z", "t")}
+def _numbers_of(step: Step) -> dict[str, float | None]:
+    return {name: getattr(step, name) for name in ("value", "low", "high", "z", "t")}

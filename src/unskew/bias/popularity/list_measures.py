@@ -137,18 +137,6 @@ LEAST_FOR_LEVEL = 200
 POINTS = 101
 
 
-@dataclass(frozen=True)
-class Row:
-    """One measure of a group of users."""
-
-    measure: str
-    users: int
-    value: float
-    ends: Ends = NONE
-    chance: float = math.nan
-    null: float = math.nan
-
-
 @dataclass(frozen=True, eq=False)
 class UserValues:
     """The per-user measures of one system, an entry per user; NaN where one is not defined."""
@@ -337,21 +325,14 @@ SHARES = 0.2, 0.2
 """What head and tail of UPD hold."""
 
 
-@dataclass(frozen=True, eq=False)
-class _GroupWeights:
-    """What is added up over the items of a list or profile."""
-
-    columns: F64
-    """Per item: popularity, percentile, tail, popular, and each class of UPD."""
-
-    @classmethod
-    def of(cls, judged: Basis, head: float) -> _GroupWeights:
-        counts = judged.popularity
-        classes = item_classes(counts, *SHARES)
-        columns = [counts, percentiles(counts), tail_items(counts, head)]
-        columns += [popular_items(counts.astype(np.int64))]
-        columns += [classes == number for number in range(CLASSES)]
-        return cls(np.stack([column.astype(np.float64) for column in columns], axis=1))
+def _item_weights(judged: Basis, head: float) -> F64:
+    """Return per item: popularity, percentile, tail, popular, and each class of UPD."""
+    counts = judged.popularity
+    classes = item_classes(counts, *SHARES)
+    columns = [counts, percentiles(counts), tail_items(counts, head)]
+    columns += [popular_items(counts.astype(np.int64))]
+    columns += [classes == number for number in range(CLASSES)]
+    return np.stack([column.astype(np.float64) for column in columns], axis=1)
 
 
 def taste_nulls(
@@ -372,7 +353,7 @@ def taste_nulls(
     seed
         Of the divisions.
     """
-    weights = _GroupWeights.of(judged, head)
+    weights = _item_weights(judged, head)
     rows = np.flatnonzero(users)
     totals: dict[int, dict[str, list[float]]] = {}
     for number in range(DIVISIONS):
@@ -395,7 +376,7 @@ def taste_nulls(
 
 
 def _divide(
-    judged: Basis, matched: Matched, k: int, weights: _GroupWeights, rows: I64, key: tuple[int, str]
+    judged: Basis, matched: Matched, k: int, weights: F64, rows: I64, key: tuple[int, str]
 ) -> tuple[F64, F64]:
     """Return the sums over list and profile of each user after a random division.
 
@@ -422,8 +403,7 @@ def _divide(
     sums = []
     for part in (is_listed, ~is_listed):
         columns = [
-            np.bincount(position[part], column[item[part]], rows.size)
-            for column in weights.columns.T
+            np.bincount(position[part], column[item[part]], rows.size) for column in weights.T
         ]
         sums.append(np.stack([*columns, np.bincount(position[part], minlength=rows.size)], axis=1))
     return sums[0], sums[1]

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from statistics import NormalDist
 from typing import Any
@@ -15,8 +16,8 @@ from unskew.arrays import F64
 from unskew.checks import as_count, as_number, check_share, checked, choose
 from unskew.engine.progress import Progress, notebook_progress
 from unskew.engine.rng import generator
-from unskew.errors import DataError, SettingError, unknown_name
-from unskew.report.text import counted
+from unskew.errors import DataError, SettingError
+from unskew.report.text import counted, finite
 from unskew.stats.compare.data_set_comparison import LEAST_DATA_SETS, TESTS, DataSetComparison
 from unskew.stats.corrections import correct
 from unskew.stats.intervals.bootstrap import percentile_interval
@@ -26,9 +27,8 @@ from unskew.stats.pairing import (
     PairedSample,
     PairedValues,
     Pairs,
-    against,
-    all_pairs,
     paired,
+    pairs_with,
     sample,
 )
 from unskew.stats.resampling import reweighted, with_replacement
@@ -216,7 +216,9 @@ def compare_data_sets(
     if rope is not None:
         rope = as_number("rope", rope)
     data = read_data_sets(scores, metric, missing)
-    pairs = _pairs(data, reference, test)
+    pairs = pairs_with(reference, data.systems, "reference")
+    if reference is not None and test == "nemenyi":
+        raise SettingError("test='nemenyi' is for all pairs: leave out reference=…")
     samples = [sample(value.copy(), pairs, data.label, threads) for value in data.values]
     means = np.stack([sample.means for sample in samples])
     ranks = ranks_of(means, data.better)
@@ -280,7 +282,10 @@ def read_data_sets(scores: Mapping[str, Any], metric: str | None, missing: str) 
         )
     read = {str(name): _read(str(name), values) for name, values in scores.items()}
     label = _metric(read, metric)
-    labels = {name: _label_in(name, values, label) for name, values in read.items()}
+    labels = {}
+    for name, values_read in read.items():
+        with _naming(name):
+            labels[name] = values_read.label(label)
     sides = {name: values.better[labels[name]] for name, values in read.items()}
     better = next(iter(sides.values()))
     if len(set(sides.values())) > 1:
@@ -304,8 +309,15 @@ def _read(name: str, source: Any) -> Paired:
     folds = getattr(source, "scores", None)
     if callable(folds) and hasattr(source, "by_fold"):  # the results of a plan
         source = folds()
-    try:
+    with _naming(name):
         return paired(source)
+
+
+@contextmanager
+def _naming(name: str) -> Iterator[None]:
+    """Name the data set in an error."""
+    try:
+        yield
     except (DataError, SettingError) as problem:
         raise type(problem)(f"data set {name!r}: {problem}") from None
 
@@ -321,13 +333,6 @@ def _metric(read: Mapping[str, Paired], metric: str | None) -> str:
         there = "; ".join(f"{name}: {', '.join(values.metrics)}" for name, values in read.items())
         raise DataError(f"the data sets share no metric with a value per user ({there})")
     raise SettingError(f"choose one metric=… of those that all have: {', '.join(common)}")
-
-
-def _label_in(name: str, values: Paired, metric: str) -> str:
-    try:
-        return values.label(metric)
-    except (DataError, SettingError) as problem:
-        raise type(problem)(f"data set {name!r}: {problem}") from None
 
 
 def _shared(
@@ -399,16 +404,6 @@ def _as_paired(data: DataSetValues, values: F64) -> PairedValues:
 # Pairs
 
 
-def _pairs(data: DataSetValues, reference: str | None, test: str) -> Pairs:
-    if reference is None:
-        return all_pairs(len(data.systems))
-    if reference not in data.systems:
-        raise unknown_name("reference", reference, data.systems)
-    if test == "nemenyi":
-        raise SettingError("test='nemenyi' is for all pairs: leave out reference=…")
-    return against(data.systems.index(reference), len(data.systems))
-
-
 def _pair_table(
     data: DataSetValues,
     samples: list[PairedSample],
@@ -450,7 +445,7 @@ def _pair_table(
             "significant": bool(p_corrected[index] <= round(1 - confidence, 12)),
             **_hierarchical(d, s, side, rope, confidence),
         }
-        rows.append({name: _known(value) for name, value in row.items()})
+        rows.append(finite(row))
     return pl.DataFrame(rows, schema=_SCHEMA)
 
 
@@ -469,13 +464,6 @@ _SCHEMA: dict[str, Any] = {
     "significant": pl.Boolean,
     **dict.fromkeys(_NUMBERS[9:], pl.Float64),
 }
-
-
-def _known(value: Any) -> Any:
-    """Return a plain value; None for what is not a number."""
-    if isinstance(value, str | bool | int) or value is None:
-        return value
-    return None if math.isnan(value) else float(value)
 
 
 def _differences(paired_sample: PairedSample) -> F64:

@@ -30,7 +30,14 @@ from unskew.stats.compare.group_gaps_result import (
 from unskew.stats.corrections import CORRECTIONS, correct
 from unskew.stats.inequality import atkinson, gini, group_atkinson, group_gini
 from unskew.stats.intervals.skewed import group_means, intervals, of_means
-from unskew.stats.pairing import Paired, Source, known_metric, paired_values, values_of_users
+from unskew.stats.pairing import (
+    Paired,
+    Source,
+    known_metric,
+    paired_values,
+    users_left_out,
+    values_of_users,
+)
 from unskew.stats.resampling import chosen_metrics
 from unskew.stats.segments import Segmentation, segments_of
 from unskew.stats.tests.group_shuffles import (
@@ -160,6 +167,7 @@ def group_gaps(
     for label in labels:
         parts.append(_metric(pairing, label, segments, settings))
         steps.advance()
+    lost = {label: part.left_out for label, part in zip(labels, parts, strict=True)}
     return GroupGaps(
         systems=pairing.systems,
         metrics=tuple(labels),
@@ -177,7 +185,7 @@ def group_gaps(
         shuffles=parts[0].shuffles,
         is_shuffled=max(part.users for part in parts) <= MOST_SHUFFLED,
         seed=seed,
-        notes=(*pairing.rules, *pairing.notes, *segments.notes, *_left_out(labels, parts)),
+        notes=(*pairing.rules, *pairing.notes, *segments.notes, *users_left_out(lost)),
     )
 
 
@@ -391,9 +399,3 @@ def _worst(rows: pl.DataFrame, better: str) -> dict[str, object]:
             name for name, end in zip(group, low, strict=True) if end <= float(high.min())
         ],
     }
-
-
-def _left_out(labels: Sequence[str], parts: Sequence[_GroupPart]) -> list[str]:
-    lost = {label: part.left_out for label, part in zip(labels, parts, strict=True)}
-    names = ", ".join(f"{count:,} of {label}" for label, count in lost.items() if count)
-    return [f"users left out because a value is undefined: {names}"] if names else []

@@ -19,7 +19,7 @@ from unskew.judging.numbering import several_refused
 from unskew.judging.shape import BLOCK, LIKED, Matched, Scratch
 from unskew.report.result import Result
 from unskew.report.tables import Table
-from unskew.report.text import counted, number, p_value
+from unskew.report.text import counted, interval, number, p_value
 from unskew.stats.compare.comparison import IN_WORDS
 from unskew.stats.compare.group_gaps_result import LEAST_OTHERS, LEAST_USERS
 from unskew.stats.corrections import CORRECTIONS, correct
@@ -51,11 +51,11 @@ class ItemGroupGaps(Result):
     k: int
     users: int
     """Users with a liked item."""
-    rows: pl.DataFrame = field(repr=False)
-    """See `table`."""
     correction: str | None
     confidence: float
     """Of all intervals of a kind together."""
+    rows: pl.DataFrame = field(repr=False)
+    """See `table`."""
     notes: tuple[str, ...] = ()
 
     def table(self) -> pl.DataFrame:
@@ -72,40 +72,38 @@ class ItemGroupGaps(Result):
     def display_tables(self, digits: int | None = None) -> list[Table]:
         """Return places, then recall."""
         digits = self.digits if digits is None else digits
-        interval = f"{100 * self.confidence:g} % intervals"
-        places = ["system", "group", "items", "share of places", interval]
-        places += ["share of liked", "gap", interval]
-        headers = ["system", "group", "users", "recall", interval, "recall of the rest", "gap"]
-        headers += [interval, "p"]
-        rows, recalls, before = [], [], ""
+        together = f"{100 * self.confidence:g} % intervals"
+        places = ["system", "group", "items", "share of places", together]
+        places += ["share of liked", "gap", together]
+        headers = ["system", "group", "users", "recall", together, "recall of the rest", "gap"]
+        headers += [together, "p"]
+        rows, recalls = [], []
         for row in self.rows.iter_rows(named=True):
-            system = "" if row["system"] == before else row["system"]
+            names = [row["system"], row["group"]]
             rows.append(
                 [
-                    system,
-                    row["group"],
+                    *names,
                     f"{row['items']:,}",
                     *_both(row, "exposure", digits),
-                    _number(row["liked_share"], digits),
+                    number(row["liked_share"], digits),
                     *_both(row, "exposure_gap", digits, signed=True),
                 ]
             )
             recalls.append(
                 [
-                    system,
-                    row["group"],
+                    *names,
                     f"{row['users']:,}",
                     *_both(row, "recall", digits),
-                    _number(row["recall_rest"], digits),
+                    number(row["recall_rest"], digits),
                     *_both(row, "recall_gap", digits, signed=True),
-                    "–" if row["p_corrected"] is None else p_value(row["p_corrected"]),
+                    p_value(row["p_corrected"]),
                 ]
             )
-            before = row["system"]
         title = f"the first {counted(self.k, 'place')} of lists by {self.by} of items"
+        recall = f"Recall@{self.k} of liked items"
         return [
-            Table.of_rows(places, rows, left=(0, 1), title=title),
-            Table.of_rows(headers, recalls, left=(0, 1), title=f"Recall@{self.k} of liked items"),
+            Table.of_rows(places, rows, left=(0, 1), title=title, once=True),
+            Table.of_rows(headers, recalls, left=(0, 1), title=recall, once=True),
         ]
 
     def _explanation(self) -> list[str]:
@@ -129,33 +127,15 @@ class ItemGroupGaps(Result):
         )
 
     def _content(self) -> dict[str, object]:
-        return {
-            "systems": self.systems,
-            "by": self.by,
-            "rule": self.rule,
-            "groups": self.groups,
-            "k": self.k,
-            "users": self.users,
-            "correction": self.correction,
-            "confidence": self.confidence,
-            "rows": self.rows,
-            "notes": self.notes,
-        }
-
-
-def _number(value: float | None, digits: int, *, signed: bool = False) -> str:
-    return "–" if value is None else number(value, digits, signed=signed)
+        return self._fields()
 
 
 def _both(
     row: Mapping[str, Any], name: str, digits: int, *, signed: bool = False
 ) -> tuple[str, str]:
     """Return a value and its interval."""
-    low, high = row[f"{name}_low"], row[f"{name}_high"]
-    if low is None or high is None:
-        return _number(row[name], digits, signed=signed), "–"
-    limits = (number(end, digits, signed=signed) for end in (low, high))
-    return _number(row[name], digits, signed=signed), f"[{', '.join(limits)}]"
+    limits = interval(row[f"{name}_low"], row[f"{name}_high"], digits, signed=signed)
+    return number(row[name], digits, signed=signed), limits
 
 
 @dataclass(frozen=True, eq=False)

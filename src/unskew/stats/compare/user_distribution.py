@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
-from itertools import combinations
 
 import numpy as np
 import polars as pl
@@ -13,7 +12,7 @@ import polars as pl
 from unskew.arrays import F64
 from unskew.checks import check_share, checked
 from unskew.engine.rng import generator
-from unskew.errors import DataError, SettingError, unknown_name
+from unskew.errors import DataError, SettingError
 from unskew.report.text import number
 from unskew.stats.compare.user_distribution_result import UserDistribution
 from unskew.stats.corrections import correct
@@ -26,7 +25,14 @@ from unskew.stats.intervals.skewed import (
     of_means,
     without_skewness,
 )
-from unskew.stats.pairing import Paired, Source, known_metric, paired_values, values_of_users
+from unskew.stats.pairing import (
+    Paired,
+    Source,
+    known_metric,
+    paired_values,
+    pairs_with,
+    values_of_users,
+)
 from unskew.stats.resampling import chosen_metrics
 from unskew.stats.special import binomial_half_cdf, student_t_sf
 
@@ -219,8 +225,7 @@ def user_distribution(
     """
     check_share("confidence", confidence)
     pairing, _ = paired_values(scores, metric, threads)
-    if reference is not None and reference not in pairing.systems:
-        raise unknown_name("reference system", reference, pairing.systems)
+    systems, selected = pairing.systems, pairs_with(reference, pairing.systems)
     labels = chosen_metrics(pairing, metric)
     without = [label for label in labels if pairing.better[label] == "neither"]
     if without and metric is not None:
@@ -237,7 +242,11 @@ def user_distribution(
         notes += [f"{label}: {lost:,} users left out because a value is undefined"] * (lost > 0)
         curves.append(_curves(pairing, label, values, confidence))
         means.append(_means(pairing, label, values, confidence))
-        compared = _pairs(pairing, label, sign * values, reference, confidence)
+        columns = sign * values
+        compared = [
+            _pair(label, systems[i], systems[j], columns[:, i], columns[:, j], confidence)
+            for i, j in zip(selected.one, selected.other, strict=True)
+        ]
         pairs.append(_table(compared, confidence))
         lines += _sentences(compared, pairs[-1], label, sign, confidence)
     return UserDistribution(
@@ -316,20 +325,6 @@ def _means(pairing: Paired, label: str, values: F64, level: float) -> pl.DataFra
             }
         )
     return pl.DataFrame(rows, schema_overrides={"low": pl.Float64, "high": pl.Float64})
-
-
-def _pairs(
-    pairing: Paired, label: str, values: F64, reference: str | None, level: float
-) -> list[_SystemPair]:
-    """Compare pairs on values of which greater ones are better."""
-    systems = pairing.systems
-    chosen = list(combinations(range(len(systems)), 2))
-    if reference is not None:
-        index = systems.index(reference)
-        chosen = [(system, index) for system in range(len(systems)) if system != index]
-    return [
-        _pair(label, systems[i], systems[j], values[:, i], values[:, j], level) for i, j in chosen
-    ]
 
 
 def _pair(label: str, a: str, b: str, first: F64, second: F64, level: float) -> _SystemPair:
