@@ -130,10 +130,6 @@ class Differences:
     low: F64
     """The ends of the intervals, all holding at once; NaN where too few users differ."""
     high: F64
-    critical: F64
-    """Of each window: half the width of an interval in standard errors."""
-    least: int
-    """As many users must differ for an interval."""
 
     @property
     def ahead(self) -> Mask:
@@ -199,7 +195,7 @@ def simultaneous(
     critical = np.array(quantiles)
     minimum = least_differing(shape[0] * shape[1], level)
     half = np.where(differing >= minimum, critical[:, None] * se, np.nan)
-    return Differences(sizes, mean + 0.0, se, mean - half, mean + half, critical, minimum)
+    return Differences(sizes, mean + 0.0, se, mean - half, mean + half)
 
 
 def least_differing(family: int, level: float) -> int:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -148,10 +148,7 @@ def _in_order_of(condition: Condition, systems: tuple[str, ...]) -> Condition:
     if condition.systems == systems:
         return condition
     order = [condition.systems.index(name) for name in systems]
-    means = [condition.means[column] for column in order]
-    return Condition(
-        condition.name, systems, means, condition.sign, condition.paired, condition.label
-    )
+    return replace(condition, systems=systems, means=[condition.means[i] for i in order])
 
 
 def resampled(

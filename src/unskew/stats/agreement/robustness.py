@@ -301,9 +301,10 @@ TO = ("sparsity", "popularity")
 METRICS = ("P@10", "Recall@10", "AP@10", "nDCG@10", "RR@10", "bpref", "infAP(pool=all)")
 """What is looked at when no metrics are named: the seven of valcarce2018."""
 SHARES = {
-    "sparsity": tuple(round(0.05 * step, 2) for step in range(19, 0, -1)),
+    **dict.fromkeys(
+        ("sparsity", "users"), tuple(round(0.05 * step, 2) for step in range(19, 0, -1))
+    ),
     "popularity": tuple(round(1 - 0.01 * step, 2) for step in range(1, 21)),
-    "users": tuple(round(0.05 * step, 2) for step in range(19, 0, -1)),
 }
 """The levels of valcarce2018 section 5."""
 SAMPLES = 50

@@ -17,7 +17,7 @@ from unskew.checks import as_count, as_number, check_share, checked, choose
 from unskew.engine.progress import Progress, notebook_progress
 from unskew.engine.rng import generator
 from unskew.errors import DataError, SettingError
-from unskew.report.text import counted, finite
+from unskew.report.text import counted
 from unskew.stats.compare.data_set_comparison import LEAST_DATA_SETS, TESTS, DataSetComparison
 from unskew.stats.corrections import correct
 from unskew.stats.intervals.bootstrap import percentile_interval
@@ -425,28 +425,31 @@ def _pair_table(
     limits, p_these = _on_these(difference, error, users, confidence)
     p_corrected = p if test == "nemenyi" else correct(p, "holm")
     columns = {
+        "low_these": limits[0],
+        "high_these": limits[1],
+        "a_ahead": above,
+        "b_ahead": below,
         "p": p,
         "p_corrected": p_corrected,
         "p_sign": correct(p_sign, "holm"),
         "p_these": correct(p_these, "holm"),
+        "significant": p_corrected <= round(1 - confidence, 12),
     }
-    rows = []
-    for index in range(len(pairs)):
-        d, s = difference[:, index], error[:, index]
-        row: dict[str, Any] = {
-            "a": data.systems[int(pairs.one[index])],
-            "b": data.systems[int(pairs.other[index])],
+    rows = [
+        {
+            "a": data.systems[a],
+            "b": data.systems[b],
             **_mean_interval(d, confidence),
-            "low_these": limits[0][index],
-            "high_these": limits[1][index],
-            "a_ahead": int(above[index]),
-            "b_ahead": int(below[index]),
-            **{name: values[index] for name, values in columns.items()},
-            "significant": bool(p_corrected[index] <= round(1 - confidence, 12)),
             **_hierarchical(d, s, side, rope, confidence),
         }
-        rows.append(finite(row))
-    return pl.DataFrame(rows, schema=_SCHEMA)
+        for a, b, d, s in zip(pairs.one, pairs.other, difference.T, error.T, strict=True)
+    ]
+    table = pl.DataFrame(rows, infer_schema_length=None).with_columns(
+        pl.Series(name, values) for name, values in columns.items()
+    )
+    return table.select(pl.col(name).cast(kind) for name, kind in _SCHEMA.items()).with_columns(
+        pl.selectors.float().fill_nan(None)
+    )
 
 
 _NUMBERS = (

@@ -399,35 +399,26 @@ class DataSetComparison(Result):
     def _rows_of_each(self, opponent: str) -> list[dict[str, Any]]:
         rows = []
         for row in self.differences(self.base, opponent).iter_rows(named=True):
-            low = high = None
-            if row["users"] > 1:
-                low, high = student_ends(
-                    row["difference"], row["standard_error"], row["users"] - 1, self.confidence
-                )
-            rows.append(
-                {
-                    "name": f"{row['data_set']} ({counted(row['users'], 'user')})",
-                    "kind": "one data set",
-                    "difference": row["difference"],
-                    "low": low,
-                    "high": high,
-                }
-            )
+            value, users, ends = row["difference"], row["users"], (None, None)
+            if users > 1:
+                ends = student_ends(value, row["standard_error"], users - 1, self.confidence)
+            name = f"{row['data_set']} ({counted(users, 'user')})"
+            rows.append(_bar(name, "one data set", value, *ends))
         return rows
 
     def _rows_over_all(self, opponent: str) -> list[dict[str, Any]]:
         pair = self.pair(self.base, opponent)
         return [
-            {
-                "name": name,
-                "kind": "all",
-                "difference": pair["difference"],
-                "low": pair[f"low{end}"],
-                "high": pair[f"high{end}"],
-            }
+            _bar(name, "all", pair["difference"], pair[f"low{end}"], pair[f"high{end}"])
             for name, end in _OVER.items()
             if pair[f"low{end}"] is not None
         ]
+
+
+def _bar(
+    name: str, kind: str, difference: float, low: float | None, high: float | None
+) -> dict[str, Any]:
+    return {"name": name, "kind": kind, "difference": difference, "low": low, "high": high}
 
 
 _SETTINGS = ("test", "reference", "rope", "confidence", "resamples", "seed")

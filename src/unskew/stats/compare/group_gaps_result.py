@@ -66,20 +66,6 @@ class Sides:
 
 
 @dataclass(frozen=True, eq=False)
-class Gaps:
-    """What comparisons give: systems x comparisons, NaN where there is none."""
-
-    difference: F64
-    low: F64
-    high: F64
-    ratio: F64
-    ratio_low: F64
-    ratio_high: F64
-    kind: list[list[str]]
-    """Of each ratio: `ratio`, or why there is none."""
-
-
-@dataclass(frozen=True, eq=False)
 class GroupData:
     """The values of one metric, users x systems, and the group of each user."""
 
@@ -162,29 +148,35 @@ def sides_of(data: GroupData, pairs: Sequence[GroupPair]) -> Sides:
     return Sides(one, other, enough)
 
 
-def gaps_of(sides: Sides, level: float, *, is_negative: bool) -> Gaps:
-    """Return differences and ratios with their intervals, each at this level."""
-    difference = differences(sides.one, sides.other)
-    low, high = (np.where(sides.enough > 0, end, np.nan) for end in intervals(difference, level))
-    ratios = np.full((3, *difference.value.shape), np.nan)
-    kind: list[list[str]] = []
-    for system in range(difference.value.shape[0]):
-        kind.append([])
-        for pair in range(difference.value.shape[1]):
-            word, three = RATIO, (np.nan, np.nan, np.nan)
-            cell = (system, pair)
-            if is_negative:
-                word = NEGATIVE
-            elif not sides.enough[cell]:
-                word = SMALL
-            else:
-                first, second = sides.one.pick(cell), sides.other.pick(cell)
-                limits = ratio_interval(first, second, level)
-                word = UNIDENTIFIED if np.isinf(limits[1]) else RATIO
-                three = (float(first.mean / second.mean), *limits) if word == RATIO else three
-            ratios[(slice(None), *cell)] = three
-            kind[-1].append(word)
-    return Gaps(difference.value, low, high, ratios[0], ratios[1], ratios[2], kind)
+def gap_columns(sides: Sides, level: float, *, is_negative: bool) -> dict[str, object]:
+    """Return differences and ratios of one system with their intervals, each at this level.
+
+    Columns of a table, a row per comparison; NaN where there is no interval.
+    """
+    one, other = sides.one.pick(0), sides.other.pick(0)
+    enough, gaps = sides.enough[0] > 0, differences(one, other)
+    low, high = (np.where(enough, end, np.nan) for end in intervals(gaps, level))
+    ratios, kinds = np.full((3, enough.size), np.nan), []
+    for pair in range(enough.size):
+        kind = NEGATIVE if is_negative else SMALL
+        if enough[pair] and not is_negative:
+            first, second = one.pick(pair), other.pick(pair)
+            limits = ratio_interval(first, second, level)
+            kind = UNIDENTIFIED if np.isinf(limits[1]) else RATIO
+            if kind == RATIO:
+                ratios[:, pair] = (float(first.mean / second.mean), *limits)
+        kinds.append(kind)
+    return {
+        "users": one.count.astype(np.int64),
+        "users_against": other.count.astype(np.int64),
+        "mean": one.mean,
+        "mean_against": other.mean,
+        "difference": gaps.value,
+        "low": low,
+        "high": high,
+        **dict(zip(("ratio", "ratio_low", "ratio_high"), ratios, strict=True)),
+        "ratio_kind": kinds,
+    }
 
 
 def p_of_pairs(

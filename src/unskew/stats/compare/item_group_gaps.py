@@ -11,7 +11,6 @@ import polars as pl
 
 from unskew.arrays import F64, I32, I64, Mask
 from unskew.checks import as_count, check_share, checked, choose
-from unskew.data.ratings import Ids
 from unskew.data.summary import item_counts
 from unskew.errors import DataError, SettingError, unknown_name
 from unskew.judging.judged import Judged, Need
@@ -35,6 +34,7 @@ from unskew.stats.segments import (
     is_column,
     quantile_groups,
     read_column,
+    text_groups,
 )
 
 
@@ -268,10 +268,10 @@ def items_of(judged: Judged, by: object, groups: int | None) -> ItemGroups:
         )
     absent = f"not in {column.place}, or without {column.name}"
     if column.numbers is not None:
-        return _by_number(column.title, np.append(column.numbers, np.nan)[codes], parts, absent)
+        return _by_number(column.title, column.numbers_of(codes), parts, absent)
     if groups is not None:
         raise SettingError(f"groups=… does nothing here: {column.title} holds text; leave it out")
-    return _by_text(column, codes, ids, absent)
+    return _by_text(column, codes, absent)
 
 
 def _by_number(by: str, values: F64, parts: int, absent: str) -> ItemGroups:
@@ -281,25 +281,11 @@ def _by_number(by: str, values: F64, parts: int, absent: str) -> ItemGroups:
     return _several(by, rule, code, names, absent)
 
 
-def _by_text(column: UserColumn, codes: I32, ids: Ids, absent: str) -> ItemGroups:
-    assert column.texts is not None
-    texts = pl.concat([column.texts, pl.Series([None], dtype=pl.String)])
-    of_item = texts.gather(
-        pl.Series(np.where(codes >= 0, codes, len(column.users)).astype(np.int64))
-    )
-    ranked = sorted(of_item.drop_nulls().value_counts().rows(), key=lambda row: (-row[1], row[0]))
-    frequent = {name for name, _ in ranked[:MOST_GROUPS] if name != OTHER}
-    merged = len(ranked) - len(frequent)
-    names = sorted(frequent) + [OTHER] * (merged > 0)
-    number_of = {name: number for number, name in enumerate(names)}
-    code = np.array(
-        [-1 if text is None else number_of.get(text, number_of.get(OTHER, -1)) for text in of_item],
-        np.int64,
-    )
+def _by_text(column: UserColumn, codes: I32, absent: str) -> ItemGroups:
+    code, names, merged = text_groups(column.texts_of(codes))
     rule = f"groups: {column.title}"
     if merged:
         rule += f"; {OTHER}: values beyond the {MOST_GROUPS} most frequent"
-    assert code.size == len(ids)
     return _several(column.title, rule, code, names, absent)
 
 

@@ -306,25 +306,21 @@ def _means(pairing: Paired, label: str, values: F64, level: float) -> pl.DataFra
     of = of_means(group_means(values, np.zeros(n, np.int64), 1))
     low, high = intervals(of, level)
     lowest = float(values.min())
-    rows = []
-    for column, system in enumerate(pairing.systems):
-        enough = n >= LEAST_USERS and others(values[:, column]) >= LEAST_OTHERS
-        share, *limits = share_of(int(np.count_nonzero(values[:, column] == lowest)), n, level)
-        rows.append(
-            {
-                "metric": label,
-                "system": system,
-                "users": n,
-                "mean": float(of.value[column, 0]),
-                "low": float(low[column, 0]) if enough else None,
-                "high": float(high[column, 0]) if enough else None,
-                "lowest_value": lowest,
-                "at_lowest": share,
-                "at_lowest_low": limits[0],
-                "at_lowest_high": limits[1],
-            }
-        )
-    return pl.DataFrame(rows, schema_overrides={"low": pl.Float64, "high": pl.Float64})
+    enough = np.array([n >= LEAST_USERS and others(x) >= LEAST_OTHERS for x in values.T])
+    lows = np.count_nonzero(values == lowest, axis=0).tolist()
+    shares = np.array([share_of(count, n, level) for count in lows]).T
+    names = ("at_lowest", "at_lowest_low", "at_lowest_high")
+    columns = {
+        "metric": label,
+        "system": pairing.systems,
+        "users": np.full(len(lows), n),
+        "mean": of.value[:, 0],
+        "low": np.where(enough, low[:, 0], np.nan),
+        "high": np.where(enough, high[:, 0], np.nan),
+        "lowest_value": lowest,
+        **dict(zip(names, shares, strict=True)),
+    }
+    return pl.DataFrame(columns).with_columns(pl.col("low", "high").fill_nan(None))
 
 
 def _pair(label: str, a: str, b: str, first: F64, second: F64, level: float) -> _SystemPair:

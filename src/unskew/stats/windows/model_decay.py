@@ -15,7 +15,6 @@ from typing import ClassVar
 import numpy as np
 import polars as pl
 
-from unskew.arrays import F64
 from unskew.checks import as_count, check_share, checked
 from unskew.errors import DataError, SettingError
 from unskew.evaluation.scores import Scores
@@ -351,33 +350,22 @@ def _decay(data: WindowValues, level: float, seed: int) -> tuple[pl.DataFrame, i
     columns = np.ascontiguousarray(change.transpose(1, 0, 2)).reshape(common.size, -1)
     result = simultaneous([columns], [np.arange(common.size)], common.size, level=level, seed=seed)
     shape = (ages - 1, len(data.systems))
-    columns_by_name = {
+    estimates = {
         name: np.concatenate([np.full((1, shape[1]), np.nan), getattr(result, name).reshape(shape)])
         for name in ("difference", "low", "high")
     }
-    half = student_t_quantile((1 + level) / 2, common.size - 1) / np.sqrt(common.size)
-    return _table(data, values, columns_by_name, half), int(len(data.users) - common.size)
-
-
-def _table(
-    data: WindowValues, values: F64, estimates: Mapping[str, F64], half: float
-) -> pl.DataFrame:
-    rows = []
-    for index, system in enumerate(data.systems):
-        for age, name in enumerate(data.windows):
-            column = values[age, :, index]
-            mean, width = float(column.mean()), half * float(column.std(ddof=1))
-            rows.append(
-                {
-                    "metric": data.label,
-                    "system": system,
-                    "age": name,
-                    "users": column.size,
-                    "mean": mean,
-                    "mean_low": mean - width,
-                    "mean_high": mean + width,
-                    **{key: float(part[age, index]) for key, part in estimates.items()},
-                }
-            )
-    table = pl.DataFrame(rows, infer_schema_length=None)
-    return table.with_columns(pl.selectors.float().fill_nan(None))
+    # A row per system, and in each per age.
+    mean = np.array([[column.mean() for column in age.T] for age in values])
+    spread = np.array([[column.std(ddof=1) for column in age.T] for age in values])
+    half = student_t_quantile((1 + level) / 2, common.size - 1) / np.sqrt(common.size) * spread
+    numbers = {"mean": mean, "mean_low": mean - half, "mean_high": mean + half, **estimates}
+    table = pl.DataFrame(
+        {
+            "metric": data.label,
+            "system": np.repeat(data.systems, ages),
+            "age": list(data.windows) * len(data.systems),
+            "users": np.full(mean.size, common.size),
+            **{name: part.T.ravel() for name, part in numbers.items()},
+        }
+    )
+    return table.with_columns(pl.selectors.float().fill_nan(None)), len(data.users) - common.size

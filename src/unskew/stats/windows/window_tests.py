@@ -33,13 +33,14 @@ from dataclasses import dataclass
 import numpy as np
 
 from unskew.arrays import F64, I64, frozen
-from unskew.engine.progress import Progress, Steps
+from unskew.engine.progress import Progress
 from unskew.engine.rng import key_of
 from unskew.engine.threads import map_blocks, one_blas_thread
 from unskew.stats.correlation import rounded
 from unskew.stats.pairing import Pairs
 from unskew.stats.simultaneous import LEAST_DRAWS, Differences, simultaneous
 from unskew.stats.special import incomplete_beta
+from unskew.stats.tests.randomisation import permuted_p
 from unskew.stats.windows.window_values import WindowValues
 
 MOST_WORK = 2e10
@@ -138,18 +139,15 @@ def within_users(
         return WithinUsers(cells.users, statistic, df, p, 0)
     key = np.uint64(key_of(seed, "windows within users"))
     limit = statistic * (1 - _ROUNDING)
-    steps = Steps(exchanges, progress)
 
-    def some(begin: int) -> I64:
-        end, counts = min(begin + _BLOCK, exchanges), np.zeros(count, np.int64)
+    def extreme(begin: int, end: int) -> I64:
+        counts = np.zeros(count, np.int64)
         kernels.count_exchanged(
             key, begin, end, start, window, cells.windows, residual, limit, counts
         )
-        steps.advance(end - begin)
         return counts
 
-    parts = map_blocks(some, range(0, exchanges, _BLOCK), threads, int(work))
-    p = (1 + np.sum(parts, axis=0)) / (1 + exchanges)
+    p = permuted_p(extreme, exchanges, _BLOCK, threads=threads, work=int(work), progress=progress)
     return WithinUsers(cells.users, statistic, df, np.where(df > 0, p, 1.0), exchanges)
 
 
