@@ -20,16 +20,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from unskew.engine.threads import one_blas_thread
-from unskew.stats.influence import (
-    SplitInfluence,
-    Tail,
-    critical_value,
-    largest_t,
-    pair_errors,
-    user_blocks,
-)
+from unskew.stats.influence import SplitInfluence, pair_errors
+from unskew.stats.intervals.shares import wilson
 from unskew.stats.pairing import all_pairs
-from unskew.stats.special import wilson
+from unskew.stats.simultaneous import Tail, critical_value, largest_t, user_blocks
 
 CUTOFF = 10
 TEST = 0.2

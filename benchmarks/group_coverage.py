@@ -27,8 +27,8 @@ import unskew as us
 from unskew.stats.compare.group_gaps_result import LEAST_OTHERS, LEAST_USERS
 from unskew.stats.compare.user_distribution import POINTS, dominance, mean_gain, quantile_band
 from unskew.stats.inequality import atkinson, gini, others
-from unskew.stats.share_intervals import net_share, share_of
-from unskew.stats.skewed_means import (
+from unskew.stats.intervals.shares import net_share, share_of
+from unskew.stats.intervals.skewed import (
     Means,
     differences,
     group_means,
@@ -272,11 +272,12 @@ def shares(repeats: int) -> list[dict[str, object]]:
             keep: dict[tuple[int, int], tuple[bool, bool]] = {}
             for up, down, _ in counts.tolist():
                 if (up, down) not in keep:
-                    one, net = share_of(up, users), net_share(up, down, users)
+                    _, low, high = share_of(up, users)
+                    _, net_low, net_high = net_share(up, down, users)
                     right = better - worse
                     keep[up, down] = (
-                        one.low <= better <= one.high,
-                        net.low - 1e-12 <= right <= net.high + 1e-12,
+                        low <= better <= high,
+                        net_low - 1e-12 <= right <= net_high + 1e-12,
                     )
             held = np.array([keep[up, down] for up, down, _ in counts.tolist()])
             rows.append(
@@ -394,8 +395,8 @@ def against_the_mean(repeats: int) -> list[dict[str, object]]:
                 of = mean_gain(difference)
                 better, worse = int((difference > 0).sum()), int((difference < 0).sum())
                 low, high = intervals(of, 0.95)
-                net = net_share(better, worse, users, 0.95)
-                told = (low > 0 and net.high < 0) or (high < 0 and net.low > 0)
+                _, net_low, net_high = net_share(better, worse, users, 0.95)
+                told = (low > 0 and net_high < 0) or (high < 0 and net_low > 0)
                 false += told and others(difference) >= LEAST_OTHERS
             rows.append({"differences": draw.__name__, "users": users, "false": false / repeats})
     return rows

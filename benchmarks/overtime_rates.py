@@ -33,7 +33,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 import unskew as us
-from unskew.stats.special import wilson
+from unskew.stats.intervals.shares import wilson
 
 F64 = NDArray[np.float64]
 FIRST_SEED = 1_000

@@ -22,8 +22,8 @@ from numpy.typing import NDArray
 import unskew as us
 from unskew.engine.rng import key_of
 from unskew.engine.threads import map_blocks
+from unskew.stats.intervals.shares import wilson
 from unskew.stats.pairing import PairedSample, Pairs, sample
-from unskew.stats.special import wilson
 from unskew.stats.tests import classic
 from unskew.stats.tests.randomisation import Hypotheses, flip_signs
 

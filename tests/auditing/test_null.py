@@ -22,8 +22,8 @@ from unskew.auditing.null.null_designs import (
 )
 from unskew.auditing.null.null_experiment import null_experiment
 from unskew.engine.rng import draw, key_of
-from unskew.stats.special import mean_interval as interval
-from unskew.stats.special import values_needed
+from unskew.stats.intervals.means import mean_interval as interval
+from unskew.stats.intervals.means import values_needed
 from unskew.worlds.nulls import NULLS, co_clusters, forced_judgments, redraw, uniform
 from unskew.worlds.worlds import World, world
 

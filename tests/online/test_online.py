@@ -30,8 +30,8 @@ from unskew.online.interleaving import interleave, multileave, wins_of
 from unskew.online.judgment_reuse import reuse_judgments
 from unskew.online.online_tests import OnlineTests, online_tests
 from unskew.online.top_lists import TopLists, top_lists
+from unskew.stats.clusters import share_interval
 from unskew.stats.corrections import correct
-from unskew.stats.special import share_interval
 
 SYSTEMS = [us.recommend.Random(), us.recommend.Popularity(), us.recommend.AverageRating()]
 

@@ -10,7 +10,7 @@ import scipy.stats
 
 import unskew as us
 from unskew.stats.inequality import atkinson, gini, group_atkinson, group_gini
-from unskew.stats.skewed_means import (
+from unskew.stats.intervals.skewed import (
     Means,
     differences,
     group_means,

@@ -20,8 +20,8 @@ from unskew import DataError, SettingError
 from unskew.cli.command import callback
 from unskew.stats.agreement.power import discriminative_power, power, sample_size
 from unskew.stats.compare.compare import compare
+from unskew.stats.intervals.shares import wilson
 from unskew.stats.pairing import paired
-from unskew.stats.special import wilson
 
 WIDE = pl.DataFrame(
     {"a": ["x", "x", "y"], "b": ["y", "z", "z"], "P": [0.5, 0.0, 0.01], "RR": [0.04, 0.2, 0.05]}

@@ -17,25 +17,25 @@ from unskew.stats.compare.user_distribution import (
     quantile_band,
     thresholds_of,
 )
-from unskew.stats.share_intervals import net_share, share_of, sign_p
+from unskew.stats.intervals.shares import net_share, share_of, sign_p
 
 # Shares
 
 
 @pytest.mark.parametrize(("k", "n"), [(0, 12), (1, 30), (15, 30), (29, 30), (30, 30)])
 def test_mid_p_interval_solves_its_equation(k, n):
-    one = share_of(k, n)
+    _, low, high = share_of(k, n)
     binomial = scipy.stats.binom
     if k:
-        above = binomial.sf(k, n, one.low) + 0.5 * binomial.pmf(k, n, one.low)
+        above = binomial.sf(k, n, low) + 0.5 * binomial.pmf(k, n, low)
         assert above == pytest.approx(0.025, abs=1e-9)
     else:
-        assert one.low == 0
+        assert low == 0
     if k < n:
-        below = binomial.cdf(k - 1, n, one.high) + 0.5 * binomial.pmf(k, n, one.high)
+        below = binomial.cdf(k - 1, n, high) + 0.5 * binomial.pmf(k, n, high)
         assert below == pytest.approx(0.025, abs=1e-9)
     else:
-        assert one.high == 1
+        assert high == 1
 
 
 def test_mid_p_intervals_cover_over_all_shares():
@@ -43,9 +43,7 @@ def test_mid_p_intervals_cover_over_all_shares():
     n = 25
     ends = [share_of(k, n) for k in range(n + 1)]
     cover = [
-        sum(
-            scipy.stats.binom.pmf(k, n, p) for k in range(n + 1) if ends[k].low <= p <= ends[k].high
-        )
+        sum(scipy.stats.binom.pmf(k, n, p) for k in range(n + 1) if ends[k][1] <= p <= ends[k][2])
         for p in np.linspace(0.002, 0.998, 400)
     ]
     assert min(cover) > 0.925
@@ -74,9 +72,9 @@ def test_net_share_is_the_score_test_inverted(better, worse, n):
         ).x
         return (better - worse - n * delta) / math.sqrt(n * (2 * q + delta * (1 - delta)))
 
-    one = net_share(better, worse, n)
-    assert score(one.low) == pytest.approx(1.959964, abs=2e-3)
-    assert score(one.high) == pytest.approx(-1.959964, abs=2e-3)
+    _, lowest, highest = net_share(better, worse, n)
+    assert score(lowest) == pytest.approx(1.959964, abs=2e-3)
+    assert score(highest) == pytest.approx(-1.959964, abs=2e-3)
 
 
 def test_sign_test_is_that_of_scipy():

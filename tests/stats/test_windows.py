@@ -12,12 +12,11 @@ from scipy import stats
 import unskew as us
 from unskew.errors import DataError, SettingError, UnknownName
 from unskew.stats.pairing import all_pairs
+from unskew.stats.simultaneous import least_differing, simultaneous
 from unskew.stats.windows.window_tests import (
     Cells,
     between_windows,
     differences_of,
-    least_differing,
-    simultaneous,
     tau_by_chance,
     within_users,
 )

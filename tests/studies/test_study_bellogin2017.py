@@ -10,7 +10,7 @@ import unskew as us
 from shared.real_data import real_data
 from shared.studies import datasets_of
 from unskew.report.page import save_report
-from unskew.stats.special import mean_interval
+from unskew.stats.intervals.means import mean_interval
 from unskew_studies.bellogin2017 import checks as tables
 from unskew_studies.bellogin2017 import (
     checks_designs,

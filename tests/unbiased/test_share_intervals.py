@@ -6,13 +6,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy import stats
 
-from unskew.stats.share_intervals import (
+from unskew.stats.intervals.shares import (
     clopper_pearson,
     hypergeometric,
     score_interval,
     sum_interval,
+    wilson,
 )
-from unskew.stats.special import wilson
 
 
 @given(

@@ -20,7 +20,7 @@ from unskew.errors import DataError, SettingError
 from unskew.report.result import Result
 from unskew.report.tables import Table
 from unskew.report.text import counted, finite, number
-from unskew.stats.special import wilson
+from unskew.stats.intervals.shares import wilson
 
 if TYPE_CHECKING:
     from unskew.report.charts import Figure
@@ -70,19 +70,7 @@ class Dependence:
 
     def to_dict(self) -> dict[str, Any]:
         """Return plain values, for JSON."""
-        names = (
-            "items",
-            "left_out",
-            "judgments",
-            "overall",
-            "overall_nonrel",
-            "share_above",
-            "to_relevance_independence",
-            "to_item_independence",
-            "to_item_independence_nonrel",
-            "nearer",
-        )
-        values: dict[str, Any] = finite({name: getattr(self, name) for name in names})
+        values: dict[str, Any] = finite({name: getattr(self, name) for name in _DEPENDENCE})
         return values
 
     def figure(self) -> Figure:
@@ -105,6 +93,12 @@ class Dependence:
             f"{self.to_item_independence:.3f}: nearer to {self.nearer} ({self.judgments:.0f} "
             "random judgments per item)"
         )
+
+
+_DEPENDENCE = (
+    *("items", "left_out", "judgments", "overall", "overall_nonrel", "share_above"),
+    *("to_relevance_independence", "to_item_independence", "to_item_independence_nonrel", "nearer"),
+)
 
 
 def dependence_of(counts: ItemCounts) -> Dependence:
@@ -387,14 +381,8 @@ class BiasReport(Result):
 
 
 _FACTS = (
-    "items",
-    "unrated",
-    "rated_by_everyone",
-    "ratings",
-    "liked",
-    "gini",
-    "top_1_percent",
-    "top_10_percent",
+    *("items", "unrated", "rated_by_everyone", "ratings", "liked", "gini"),
+    *("top_1_percent", "top_10_percent"),
 )
 
 

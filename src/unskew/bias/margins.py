@@ -140,20 +140,12 @@ class Margins(Result):
     def systems(self) -> pl.DataFrame:
         """A row per system: P, anti-P, J (`judged`) and c (`liked`), the best precision first."""
         rows = [
-            {
-                "system": name,
-                "P": shares[0],
-                "anti-P": shares[1],
-                "judged": sum(shares),
-                "liked": finite(_liked(shares)),
-            }
+            (name, *shares, sum(shares), finite(_liked(shares)))
             for name, shares in self.values.items()
         ]
-        schema = {
-            "system": pl.String,
-            **dict.fromkeys(("P", "anti-P", "judged", "liked"), pl.Float64),
-        }
-        return pl.DataFrame(rows, schema=schema).sort("P", descending=True, maintain_order=True)
+        numbers = dict.fromkeys(("P", "anti-P", "judged", "liked"), pl.Float64)
+        table = pl.DataFrame(rows, {"system": pl.String, **numbers}, orient="row")
+        return table.sort("P", descending=True, maintain_order=True)
 
     def pair(self, a: str, b: str) -> Margin:
         """Return the margin of one pair."""

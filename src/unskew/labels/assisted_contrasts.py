@@ -6,13 +6,10 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from statistics import NormalDist
 
 import numpy as np
 
 from unskew.arrays import F64, I64
-from unskew.engine.rng import key_of
-from unskew.engine.threads import map_blocks, one_blas_thread
 from unskew.labels.contrast_sides import (
     CARRIERS,
     ESTIMATORS,
@@ -29,7 +26,9 @@ from unskew.labels.contrast_sides import (
     effective_number,
     sampling_covariance,
 )
-from unskew.stats.share_intervals import sum_interval
+from unskew.stats.intervals.bootstrap import bca_ends
+from unskew.stats.intervals.shares import sum_interval
+from unskew.stats.resampling import drawn_sums, wide_rows, with_replacement
 from unskew.stats.special import student_t_quantile
 
 
@@ -278,7 +277,6 @@ def _degrees_of_freedom(carriers: float, units: int) -> int:
     return min(max(math.floor(2.0 / spread), 1), units - 1)
 
 
-_CELLS = 1 << 22  # resamples x units at a time, 32 MiB
 _ESTIMATES = 64  # estimates whose moves are there at a time
 
 
@@ -321,22 +319,10 @@ def _centred(moves: F64, stratum: I64) -> F64:
 
 def _draws(moves: F64, stratum: I64, resamples: int, seed: int, threads: int | None) -> F64:
     """Return Σ of the moves over units drawn with replacement, a row per resample."""
-    from unskew.stats import kernels
-
-    groups = [np.flatnonzero(stratum == code) for code in np.unique(stratum)]
-    block = int(min(max(_CELLS // max(stratum.size, 1), 1), 512))
-    out = np.zeros((resamples, moves.shape[1]))
-
-    def add_block(start: int) -> None:
-        rows = min(block, resamples - start)
-        for number, group in enumerate(groups):
-            times = np.empty((rows, group.size))
-            key = key_of(seed, "assisted/resamples", number)
-            kernels.resample(np.uint64(key), start, times)
-            out[start : start + rows] += times @ moves[group]
-
-    with one_blas_thread():
-        map_blocks(add_block, range(0, resamples, block), threads, resamples * stratum.size)
+    rows, out = wide_rows(stratum.size), np.zeros((resamples, moves.shape[1]))
+    for number, code in enumerate(np.unique(stratum)):
+        weigh = with_replacement(seed, "assisted/resamples", number)
+        out += drawn_sums(moves[stratum == code], weigh, resamples, rows=rows, threads=threads)
     return out
 
 
@@ -348,13 +334,6 @@ def _ends(estimate: ContrastEstimate, moves: F64, draws: F64, level: float) -> t
     scale = math.sqrt(estimate.variance / squares) if squares > 0 else 0.0
     ascending = np.sort(draws) * scale
     below = float(np.mean(ascending < 0) + np.mean(ascending <= 0)) / 2
-    edge = 0.5 / ascending.size
-    bias = NormalDist().inv_cdf(min(max(below, edge), 1 - edge))
-    acceleration = float((moves**3).sum()) / (6 * squares**1.5)
-    bounds = []
-    for tail in ((1 - level) / 2, (1 + level) / 2):
-        shift = bias + NormalDist().inv_cdf(tail)
-        share = NormalDist().cdf(bias + shift / (1 - acceleration * shift))
-        bounds.append(estimate.plain_value + float(np.quantile(ascending, share)))
+    low, high = bca_ends(ascending, below, float((moves**3).sum()) / (6 * squares**1.5), level)
     bottom, top = estimate.range
-    return max(bounds[0], bottom), min(bounds[1], top)
+    return max(estimate.plain_value + low, bottom), min(estimate.plain_value + high, top)

@@ -18,7 +18,7 @@ import numpy as np
 
 from unskew.arrays import F64, I64, Mask
 from unskew.labels.human_samples import SIMPLE, UNEQUAL, HumanSample
-from unskew.stats.share_intervals import (
+from unskew.stats.intervals.shares import (
     clopper_pearson,
     hypergeometric,
     score_interval,

@@ -16,7 +16,7 @@ from unskew.labels.human_samples import SIMPLE, STRATIFIED, UNEQUAL, HumanSample
 from unskew.labels.recommended_pairs import PairStrata, RecommendedPairs
 from unskew.report.result import Result
 from unskew.splits.looks_random import chi_square_tail
-from unskew.stats.share_intervals import clopper_pearson
+from unskew.stats.intervals.shares import clopper_pearson
 from unskew.stats.special import student_t_quantile
 
 LEVEL = 0.01

@@ -25,7 +25,7 @@ from unskew.online.top_lists import LEVEL, Systems, TopLists, top_lists
 from unskew.report.charts import Figure, as_figure
 from unskew.report.result import Result
 from unskew.report.text import counted
-from unskew.stats.special import row_intervals
+from unskew.stats.intervals.means import row_intervals
 from unskew.worlds.worlds import World
 
 

@@ -40,8 +40,9 @@ from unskew.report.charts import Figure, as_figure
 from unskew.report.result import Result
 from unskew.splits.random import Random
 from unskew.splits.split import Split, Splitter
+from unskew.stats.clusters import share_interval
+from unskew.stats.intervals.means import Interval, mean_interval
 from unskew.stats.pairing import paired
-from unskew.stats.special import Interval, mean_interval, share_interval
 from unskew.targets.designs import AllItems, Targets, TestTargets
 from unskew.worlds.worlds import World
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import fields
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from unskew.report.notebook_view import as_picture, view
@@ -87,6 +88,17 @@ class Result:
         return {"rows": self.table(), "notes": self.footer()}
 
     # Inherited by each result
+
+    def _fields(self, *left_out: str, **changed: object) -> dict[str, object]:
+        """Return the fields by name in their order, for `to_dict`: without some, others changed.
+
+        What is changed and no field comes last.
+        """
+        declared = fields(self)  # type: ignore[arg-type]  # every result is a dataclass
+        values = {field.name: getattr(self, field.name) for field in declared}
+        for name in left_out:
+            del values[name]
+        return values | changed
 
     def footer(self) -> list[str]:
         """Return the lines below the table: how the numbers came about, notes, what follows."""

@@ -90,12 +90,21 @@ class Table:
         title: str = "",
         digits: int = 4,
         strong: Iterable[tuple[int, int]] = (),
+        once: bool = False,
     ) -> Table:
-        """Return a table of rows; its header may have a name twice, which a frame cannot."""
+        """Return a table of rows; its header may have a name twice, which a frame cannot.
+
+        With `once` a first cell that is equal to that of the row above is left empty.
+        """
         import polars as pl
 
+        cells = list(rows)
+        if once:
+            above = [None, *(row[0] for row in cells)]
+            pairs = zip(cells, above, strict=False)
+            cells = [["" if row[0] == before else row[0], *row[1:]] for row, before in pairs]
         numbered = [f"column{place}" for place in range(len(header))]
-        frame = pl.DataFrame(list(rows), numbered, orient="row", infer_schema_length=None)
+        frame = pl.DataFrame(cells, numbered, orient="row", infer_schema_length=None)
         return cls(title, frame, digits, left=left, strong=frozenset(strong), names=tuple(header))
 
     @property

@@ -73,17 +73,26 @@ def escape_formula(text: str) -> str:
     return visible(escape_cell(text))
 
 
-def number(value: float, digits: int = 4, *, signed: bool = False) -> str:
-    """Return a number with a fixed number of decimals; nothing for NaN."""
-    if math.isnan(value):
+def number(value: float | None, digits: int = 4, *, signed: bool = False) -> str:
+    """Return a number with a fixed number of decimals; a dash for NaN and for what there is not."""
+    if value is None or math.isnan(value):
         return "–"
     text = f"{value:+,.{digits}f}" if signed else f"{value:,.{digits}f}"
     return text.replace("-", "−")
 
 
-def p_value(p: float, digits: int = 4) -> str:
+def interval(
+    low: float | None, high: float | None, digits: int = 4, *, signed: bool = False
+) -> str:
+    """Return both ends of an interval in brackets; a dash where there is none."""
+    if low is None or high is None:
+        return "–"
+    return f"[{number(low, digits, signed=signed)}, {number(high, digits, signed=signed)}]"
+
+
+def p_value(p: float | None, digits: int = 4) -> str:
     """Return a p-value; a small one as less than the last decimal, never as 0."""
-    if math.isnan(p):
+    if p is None or math.isnan(p):
         return "–"
     least = 10.0**-digits
     return f"<{least:.{digits}f}" if p < least else f"{p:.{digits}f}"

@@ -9,14 +9,16 @@ one half (Agresti & Caffo 2000); with more counts this fades out.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TypedDict
+from typing import Any, TypedDict
 
 import numpy as np
+from numpy.typing import NDArray
 
-from unskew.arrays import F64, I32, I64
+from unskew.arrays import F64, I32, I64, Mask
+from unskew.stats.intervals.means import Interval
+from unskew.stats.intervals.shares import wilson_ends
 from unskew.stats.special import student_t_quantile
 
 FEWEST = 10
@@ -46,6 +48,23 @@ def drawn_in(share: float, number: float) -> float:
     return (share * number + 2.0) / (number + 4.0)
 
 
+def variance_of(influence: F64, units: int | I64, *, form: str = "sum") -> Any:
+    """Return the variance of a sum of influences of independent units.
+
+    Parameters
+    ----------
+    influence
+        A row per unit (users, groups of users, repeats; what a cluster adds is added up before),
+        of one estimate or a column each. Units that add nothing may be there.
+    units
+        How many units add something.
+    form
+        `sum` adds the squares up; `product` takes the inner product, whose last bits differ.
+    """
+    squares = influence @ influence if form == "product" else (influence**2).sum(axis=0)
+    return squares * units / (units - 1)
+
+
 def clustered_variance(influence: F64, users: int, floor: float, effective: float) -> float:
     """Return the variance of a sum of influences, raised towards a floor where counts are few.
 
@@ -60,7 +79,7 @@ def clustered_variance(influence: F64, users: int, floor: float, effective: floa
     effective
         How many equal ratings it rests on.
     """
-    plain = float(influence @ influence) * users / (users - 1)
+    plain = float(variance_of(influence, users, form="product"))
     return plain + min(1.0, (ENOUGH / effective) ** 2) * max(0.0, floor - plain)
 
 
@@ -73,13 +92,47 @@ def share_ends(
     share: float, variance: float, effective: float, users: int, level: float
 ) -> tuple[float, float]:
     """Return Wilson's interval of a share, with as many ratings as would have this variance."""
-    t = half_width(users, level)
     inner = drawn_in(share, effective)
     number = min(inner * (1 - inner) / variance, effective) if variance > 0 else effective
-    middle = share + t * t / (2 * number)
-    half = t * math.sqrt(share * (1 - share) / number + t * t / (4 * number * number))
-    denominator = 1 + t * t / number
-    return max((middle - half) / denominator, 0.0), min((middle + half) / denominator, 1.0)
+    low, high = wilson_ends(share, number, half_width(users, level))
+    return max(float(low), 0.0), min(float(high), 1.0)
+
+
+def share_interval(marks: Mask, repeat: NDArray[np.generic], level: float) -> Interval:
+    """Return a share and its interval, trials of one repeat not being independent.
+
+    Wilson's interval with an effective number of trials: as many independent ones as would vary
+    from repeat to repeat as the shares did, at least the number of repeats and at most the number
+    of trials; Student's t with repeats - 1 degrees of freedom stands for the normal quantile. Where
+    all trials or none are marked they count as independent: nothing shows that they are not.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from unskew.stats.clusters import share_interval
+    >>> marks, repeat = np.array([True] * 20), np.repeat(np.arange(10), 2)
+    >>> share, low, high = share_interval(marks, repeat, 0.95)
+    >>> share, round(low, 3), high
+    (1.0, 0.796, 1.0)
+    """
+    trials = int(marks.size)
+    if not trials:
+        return None, None, None
+    share = int(marks.sum()) / trials
+    cluster = np.unique(repeat, return_inverse=True)[1]
+    size = np.bincount(cluster)
+    repeats = size.size
+    if repeats < 2:
+        return share, None, None
+    # The variance of a ratio of sums over repeats.
+    variance = float(variance_of(np.bincount(cluster, marks) - share * size, repeats)) / trials**2
+    count = float(trials)
+    if variance > 0:
+        count = min(max(share * (1 - share) / variance, float(repeats)), float(trials))
+    low, high = wilson_ends(share, count, half_width(repeats, level))
+    # The ends are 0 and 1 exactly where the share is; rounding may miss them.
+    low = 0.0 if share == 0 else max(float(low), 0.0)
+    return share, low, 1.0 if share == 1 else min(float(high), 1.0)
 
 
 def aligned_users(parts: Sequence[I32 | I64]) -> tuple[I64, list[I64]]:

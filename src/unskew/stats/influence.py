@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from statistics import NormalDist
@@ -13,12 +12,10 @@ import polars as pl
 
 from unskew.arrays import F64, I64, Mask
 from unskew.data.ratings import Ids
-from unskew.engine.rng import draw, generator
-from unskew.engine.threads import one_blas_thread
 from unskew.errors import DataError, SettingError
 from unskew.evaluation.scores import Scores
 from unskew.stats.pairing import Pairs, list_weights
-from unskew.stats.special import student_t_quantile, student_t_sf
+from unskew.stats.special import student_t_quantile
 
 
 @dataclass(frozen=True, eq=False)
@@ -118,12 +115,7 @@ ONE_SPLIT_SHARE = 0.25
 """The same with one split, in parts of the variance over users: test noise cannot be told apart."""
 COMMON_SHARE = 0.5
 """What the training ratings add beyond these splits, in parts of the common variance."""
-TAIL_DF, TAIL_SPLITS = 18.0, 1.2
-"""The degrees of freedom of simultaneous intervals are TAIL_DF (1 - TAIL_SPLITS / splits)."""
-MOST_BLOCKS = 2_000
-"""More users than this are drawn in random blocks, so that time and memory stay bounded."""
 _USERS_AT_ONCE = 4_096
-_DRAWS_AT_ONCE = 250
 _ROUNDING = 1e-13
 
 
@@ -221,92 +213,3 @@ def _student_factor(variance: F64, common: F64, users: int, splits: int, level: 
         for degrees in freedom.tolist()
     ]
     return np.array(factors)
-
-
-def largest_t(influences: Sequence[F64], draws: int, seed: int) -> F64:
-    """Return draws of the largest |t| of the family, sorted: what equal systems would give.
-
-    The Gaussian multiplier bootstrap (Chernozhukov, Chetverikov and Kato 2013): each user's
-    influence times a normal draw that is the same in all contrasts. Rows are users, or blocks of
-    users, in the same order in every design.
-    """
-    rows = np.concatenate(influences, axis=1)
-    norm = np.sqrt((rows**2).sum(axis=0))
-    rows = rows[:, norm > 0] / norm[norm > 0]
-    largest = np.zeros(draws)
-    rng = generator(seed, "contrasts")
-    with one_blas_thread():
-        for low in range(0, draws, _DRAWS_AT_ONCE):
-            shape = (min(_DRAWS_AT_ONCE, draws - low), rows.shape[0])
-            normals = rng.standard_normal(shape)
-            if rows.shape[1]:
-                largest[low : low + shape[0]] = np.abs(normals @ rows).max(axis=1)
-    return np.sort(largest)
-
-
-def user_blocks(users: int, seed: int) -> I64:
-    """Return the block of each user: each its own one, or `MOST_BLOCKS` random ones."""
-    if users <= MOST_BLOCKS:
-        return np.arange(users, dtype=np.int64)
-    blocks = draw(seed, "contrast blocks", np.arange(users)) % np.uint64(MOST_BLOCKS)
-    return blocks.astype(np.int64)
-
-
-def critical_value(largest: F64, level: float) -> float:
-    """Return the t above which the adjusted p-value is at most 1 - `level`, of a normal tail."""
-    single = NormalDist().inv_cdf((1 + level) / 2)
-    above = math.floor(round(1 - level, 12) * (largest.size + 1) + 1e-9) - 1
-    if above < 0:
-        return math.inf
-    return max(float(largest[largest.size - 1 - above]), single)
-
-
-@dataclass(frozen=True)
-class Tail:
-    """How quantiles of the largest |t| become those of estimated errors, and back.
-
-    Nothing changes up to the quantile of a single interval; beyond it Student's tail stands for
-    the normal one.
-    """
-
-    df: float
-    """Infinite: the normal tail."""
-    level: float
-    """Of single intervals."""
-
-    @classmethod
-    def of(cls, splits: int, target: str, level: float) -> Tail:
-        """Return the tail for a number of distinct splits."""
-        df = TAIL_DF * (1 - TAIL_SPLITS / max(splits, 2)) if target == RETRAINED else math.inf
-        return cls(df, level)
-
-    @property
-    def _single(self) -> float:
-        return NormalDist().inv_cdf((1 + self.level) / 2)
-
-    @property
-    def _scale(self) -> float:
-        return self._single / student_t_quantile((1 + self.level) / 2, self.df)
-
-    def widened(self, t: float) -> float:
-        """Return the t of estimated errors for the t of a normal tail."""
-        if math.isinf(self.df) or t <= self._single:
-            return t
-        return max(student_t_quantile(NormalDist().cdf(t), self.df) * self._scale, t)
-
-    def narrowed(self, t: F64) -> F64:
-        """Return |t| of a normal tail for t of estimated errors."""
-        size = np.abs(t)
-        if math.isinf(self.df):
-            return size
-        beyond = student_t_sf(size / self._scale, self.df)
-        normal = [-NormalDist().inv_cdf(p) if p > 0 else math.inf for p in beyond.tolist()]
-        return np.where(size <= self._single, size, np.minimum(normal, size))
-
-
-def adjusted_p(t: F64, largest: F64, tail: Tail) -> tuple[F64, F64]:
-    """Return the single and the adjusted two-sided p-values of t."""
-    single = np.array([2 * NormalDist().cdf(-abs(statistic)) for statistic in t.tolist()])
-    reached = largest.size - np.searchsorted(largest, tail.narrowed(t), side="left")
-    adjusted = (1 + reached) / (largest.size + 1)
-    return single, np.minimum(np.maximum(adjusted, single), 1.0)

@@ -71,12 +71,20 @@ class Paired:
         total[skipped] = np.nan
         return total
 
-    def complete(self, metric: str) -> F64:
-        """Return `matrix` without the users that are left out."""
+    def scaled(self, metric: str) -> tuple[F64, Mask]:
+        """Return `matrix` with means over the users that are not left out, and who these are."""
         values = self.matrix(metric)
-        rows = values[~np.isnan(values).any(axis=1)]
+        is_complete: Mask = np.logical_not(np.isnan(values).any(axis=1))
+        users = int(is_complete.sum())
         # Means over fewer users: what was scaled to all of them is scaled to these.
-        return rows * (len(rows) / len(values)) if len(rows) < len(values) else rows
+        if 0 < users < len(values):
+            values *= users / len(values)
+        return values, is_complete
+
+    def complete(self, metric: str) -> F64:
+        """Return the values of the users that are not left out."""
+        values, is_complete = self.scaled(metric)
+        return values if is_complete.all() else values[is_complete]
 
     @property
     def rules(self) -> list[str]:
@@ -392,29 +400,19 @@ def values_of_users(pairing: Paired, label: str) -> F64:
     NaN: the user has none.
     """
     if len(pairing.parts) < 2:
-        return _whole(pairing, label)
+        return pairing.scaled(label)[0]
     total = np.zeros((len(pairing), len(pairing.systems)))
     count = np.zeros(len(pairing))
     for part in pairing.parts:
         alone = paired(part)
-        values = _whole(alone, label)[:, [alone.systems.index(name) for name in pairing.systems]]
+        values, is_complete = alone.scaled(label)
+        values = values[:, [alone.systems.index(name) for name in pairing.systems]]
         codes = pairing.users.codes(alone.users.values)
-        is_known = (codes >= 0) & ~np.isnan(values).any(axis=1)
+        is_known = (codes >= 0) & is_complete
         total[codes[is_known]] += values[is_known]
         count[codes[is_known]] += 1
     with np.errstate(invalid="ignore", divide="ignore"):
         return np.where(count[:, None] > 0, total / count[:, None], np.nan)
-
-
-def _whole(pairing: Paired, label: str) -> F64:
-    values = pairing.matrix(label)
-    is_complete = ~np.isnan(values).any(axis=1)
-    # What was scaled to the mean over all users is the user's value again (`Paired.complete`).
-    return (
-        values * (int(is_complete.sum()) / len(values))
-        if is_complete.any() and not is_complete.all()
-        else values
-    )
 
 
 @dataclass(frozen=True, eq=False)
@@ -434,10 +432,23 @@ def all_pairs(systems: int) -> Pairs:
     return Pairs(first.astype(np.int64), second.astype(np.int64))
 
 
-def against(reference: int, systems: int) -> Pairs:
-    """Return every other system, compared with the reference."""
-    first = np.delete(np.arange(systems, dtype=np.int64), reference)
-    return Pairs(first, np.full(first.size, reference, np.int64))
+def pairs_with(
+    reference: str | None, systems: Sequence[str], what: str = "reference system"
+) -> Pairs:
+    """Return every other system compared with the reference; every pair without one."""
+    if reference is None:
+        return all_pairs(len(systems))
+    if reference not in systems:
+        raise unknown_name(what, reference, systems)
+    index = list(systems).index(reference)
+    first = np.delete(np.arange(len(systems), dtype=np.int64), index)
+    return Pairs(first, np.full(first.size, index, np.int64))
+
+
+def users_left_out(counts: Mapping[str, int]) -> list[str]:
+    """Say how many users are left out of each metric; nothing where none is."""
+    names = ", ".join(f"{count:,} of {label}" for label, count in counts.items() if count)
+    return [f"users left out because a value is undefined: {names}"] if names else []
 
 
 @dataclass(frozen=True, eq=False)

@@ -1,25 +1,123 @@
-"""The paired bootstrap: users drawn with replacement, the same draws for all pairs and metrics."""
+"""The bootstrap: units drawn with replacement, the same draws for all that follows from them."""
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from statistics import NormalDist
+from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from unskew.arrays import F64, I64
 from unskew.engine.progress import Progress, Steps
 from unskew.engine.rng import key_of
 from unskew.engine.threads import map_blocks, one_blas_thread
 from unskew.errors import DataError, SettingError
+from unskew.stats.intervals.bootstrap import bca_ends
 from unskew.stats.pairing import Paired, PairedSample
 from unskew.stats.tests.classic import t_statistic
 
-_CELLS = 1 << 22  # resamples x users at a time, 32 MiB
+ROWS = 16
+"""Draws per product: of fixed size, so that the bits do not depend on threads or memory."""
+HELD = 1 << 27
+"""Bytes of values held at a time; more metrics than fit are done one after the other."""
+_CELLS = 1 << 22  # draws x units at a time, 32 MiB
 _PAIRS = 16  # pairs whose squared differences are there at a time
+
+Weigh = Callable[[int, F64], None]
+"""Fills rows of weights per unit, the first row being the draw of the given number."""
+
+
+def with_replacement(seed: int, *key: object) -> Weigh:
+    """Return what fills rows with how often each unit is drawn; draws belong to seed and key."""
+    from unskew.stats import kernels
+
+    number = np.uint64(key_of(seed, *key))
+
+    def weigh(first: int, rows: F64) -> None:
+        kernels.resample(number, first, rows)
+
+    return weigh
+
+
+def wide_rows(units: int) -> int:
+    """Return how many draws make one wide product: by the number of units and nothing else."""
+    return int(min(max(_CELLS // max(units, 1), 1), 512))
+
+
+def redraw(
+    function: Callable[[F64], Any],
+    weigh: Weigh,
+    draws: int,
+    units: int,
+    *,
+    rows: int = ROWS,
+    threads: int | None = None,
+    advance: Callable[[int], None] | None = None,
+) -> list[Any]:
+    """Apply a function to blocks of draws; return what it gives for each block, in order.
+
+    Parameters
+    ----------
+    function
+        Of draws x units: the weight of each unit in each draw.
+    weigh
+        Fills these weights, such as `with_replacement(seed, "resamples")`.
+    draws, units
+        How many there are.
+    rows
+        Draws of a block. BLAS rounds differently in differently cut products, so that it must not
+        depend on threads or memory.
+    threads
+        Never changes a number.
+    advance
+        Called with the number of draws of each block that is done.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from unskew.stats.resampling import redraw, with_replacement
+    >>> values = np.array([[1.0, 10.0], [2.0, 20.0], [3.0, 30.0]])
+    >>> blocks = redraw(lambda times: times @ values, with_replacement(0, "key"), 20, 3)
+    >>> sums = np.concatenate(blocks)
+    >>> sums.shape, bool((sums[:, 1] == 10 * sums[:, 0]).all())
+    ((20, 2), True)
+    """
+
+    def block(first: int) -> Any:
+        weights = np.empty((min(rows, draws - first), units))
+        weigh(first, weights)
+        result = function(weights)
+        if advance is not None:
+            advance(len(weights))
+        return result
+
+    with one_blas_thread():
+        return map_blocks(block, range(0, draws, rows), threads, draws * units)
+
+
+def drawn_sums(
+    columns: F64,
+    weigh: Weigh,
+    draws: int,
+    *,
+    rows: int = ROWS,
+    threads: int | None = None,
+) -> F64:
+    """Return the sums of columns over the units of each draw: draws x columns.
+
+    Parameters
+    ----------
+    columns
+        A row per unit. All that is drawn together stands side by side: another product would have
+        other last digits.
+    weigh, draws, rows, threads
+        As in `redraw`.
+    """
+    blocks = redraw(
+        lambda times: times @ columns, weigh, draws, len(columns), rows=rows, threads=threads
+    )
+    return np.concatenate(blocks) if blocks else np.empty((0, columns.shape[1]))
 
 
 @dataclass(frozen=True)
@@ -31,31 +129,18 @@ class Resampling:
     threads: int | None = None
     progress: Progress | None = None
 
-    def apply(
-        self, sample: PairedSample, function: Callable[[F64, F64], NDArray[np.generic]]
-    ) -> list[NDArray[np.generic]]:
-        """Apply a function to blocks of resamples: how often each user was drawn, and the values.
-
-        Blocks are as large as the number of users says and nothing else, because BLAS rounds
-        differently in differently cut products.
-        """
-        from unskew.stats import kernels
-
+    def apply(self, sample: PairedSample, function: Callable[[F64, F64], Any]) -> list[Any]:
+        """Apply a function to blocks of resamples: the draws of each user, and the values."""
         values = np.ascontiguousarray(sample.complete())
-        key = np.uint64(key_of(self.seed, "resamples"))
-        block = int(min(max(_CELLS // sample.users, 1), 512))
-        steps = Steps(self.resamples, self.progress)
-
-        def one(start: int) -> NDArray[np.generic]:
-            weights = np.empty((min(block, self.resamples - start), sample.users))
-            kernels.resample(key, start, weights)
-            result = function(weights, values)
-            steps.advance(weights.shape[0])
-            return result
-
-        size = self.resamples * sample.users
-        with one_blas_thread():
-            return map_blocks(one, range(0, self.resamples, block), self.threads, size)
+        return redraw(
+            lambda weights: function(weights, values),
+            with_replacement(self.seed, "resamples"),
+            self.resamples,
+            sample.users,
+            rows=wide_rows(sample.users),
+            threads=self.threads,
+            advance=Steps(self.resamples, self.progress).advance,
+        )
 
     def share(self, sample: PairedSample, count: Callable[[F64, F64], I64], plus_one: bool) -> F64:
         """Return p: the share of resamples that a function counts as extreme, for each pair."""
@@ -141,40 +226,24 @@ def bca_intervals(
     resamples = draws.resamples
     observed, pairs = sample.observed, sample.pairs
     to_mean = sample.unit / sample.users
-    tails = NormalDist().inv_cdf((1 - confidence) / 2), NormalDist().inv_cdf((1 + confidence) / 2)
 
-    def one(pair: int) -> tuple[float, float]:
+    def ends_of_pair(pair: int) -> tuple[float, float]:
         difference = float(sample.difference[pair])
         if sample.constant[pair]:
             return difference, difference
         differences = np.sort(sums[:, pairs.one[pair]] - sums[:, pairs.other[pair]])
         below, at_most = (
-            np.searchsorted(differences, observed[pair], "left"),
-            np.searchsorted(differences, observed[pair], "right"),
+            np.searchsorted(differences, observed[pair], side) for side in ("left", "right")
         )
-        share = float(below + at_most) / 2 / resamples
-        share = min(max(share, 0.5 / resamples), 1 - 0.5 / resamples)
-        bias = NormalDist().inv_cdf(share)
         acceleration = float(sample.cubes[pair]) / (6 * float(sample.squares[pair]) ** 1.5)
-        limits = []
-        for tail in tails:
-            shifted = bias + tail
-            level = NormalDist().cdf(bias + shifted / (1 - acceleration * shifted))
-            limits.append(float(np.quantile(differences, level)) * to_mean)
-        return limits[0], limits[1]
+        share = float(below + at_most) / 2 / resamples
+        low, high = bca_ends(differences, share, acceleration, confidence)
+        return low * to_mean, high * to_mean
 
     size = len(pairs) * resamples
-    limits = np.array(map_blocks(one, range(len(pairs)), draws.threads, size)).reshape(-1, 2)
-    return limits[:, 0].copy(), limits[:, 1].copy()
-
-
-ROWS = 16
-"""Draws per product: of fixed size, so that the bits do not depend on threads or memory."""
-HELD = 1 << 27
-"""Bytes of values held at a time; more metrics than fit are done one after the other."""
-
-Weigh = Callable[[int, F64], None]
-"""Fills rows of weights per user, the first row being the draw of the given number."""
+    limits = np.array(map_blocks(ends_of_pair, range(len(pairs)), draws.threads, size))
+    low, high = limits.reshape(-1, 2).T.copy()
+    return low, high
 
 
 def reweighted(
@@ -190,27 +259,26 @@ def reweighted(
     Users whom a metric leaves out (NaN) have no weight in it. A draw without any weight is NaN.
     """
     users, systems = len(paired), len(paired.systems)
-    out = np.empty((draws, len(metrics), systems))
     group = max(HELD // (8 * users * systems), 1)
     parts = [metrics[low : low + group] for low in range(0, len(metrics), group)]
-    starts = range(0, draws, ROWS)
-    steps = Steps(len(parts) * len(starts), progress)
+    steps = Steps(len(parts) * len(range(0, draws, ROWS)), progress)
+    means = []
+    for part in parts:
+        held = [_defined(paired.matrix(metric)) for metric in part]
 
-    with one_blas_thread():
-        for number, part in enumerate(parts):
-            matrices = [_defined(paired.matrix(metric)) for metric in part]
+        def of_draws(weights: F64, held: list[Held] = held) -> F64:
+            out = np.empty((len(weights), len(held), systems))
+            for column, (values, is_known) in enumerate(held):
+                total = weights.sum(axis=1) if is_known is None else weights @ is_known
+                with np.errstate(invalid="ignore", divide="ignore"):
+                    out[:, column] = weights @ values / total[:, None]
+            return out
 
-            def fill(low: int, number: int = number, matrices: list[Held] = matrices) -> None:
-                weights = np.empty((min(ROWS, draws - low), users))
-                weigh(low, weights)
-                for column, (values, is_known) in enumerate(matrices, start=number * group):
-                    total = weights.sum(axis=1) if is_known is None else weights @ is_known
-                    with np.errstate(invalid="ignore", divide="ignore"):
-                        out[low : low + len(weights), column] = weights @ values / total[:, None]
-                steps.advance()
-
-            map_blocks(fill, starts, threads, size=draws * users)
-    return out
+        blocks = redraw(
+            of_draws, weigh, draws, users, threads=threads, advance=lambda _: steps.advance()
+        )
+        means.append(np.concatenate(blocks) if blocks else np.empty((0, len(held), systems)))
+    return np.concatenate(means, axis=1)
 
 
 Held = tuple[F64, F64 | None]
@@ -242,15 +310,3 @@ def check_two_systems(systems: Sequence[str]) -> None:
     if len(systems) < 2:
         named = f" ({systems[0]})" if systems else ""
         raise DataError(f"an order needs at least 2 systems, got {len(systems)}{named}")
-
-
-def percentile_interval(draws: F64, level: float) -> tuple[F64, F64]:
-    """Return percentiles over the first axis of those draws that are defined; NaN where none is."""
-    flat = draws.reshape(draws.shape[0], math.prod(draws.shape[1:]))
-    limits = np.full((2, flat.shape[1]), np.nan)
-    is_known = ~np.isnan(flat).all(axis=0)
-    if draws.shape[0] and is_known.any():
-        shares = ((1 - level) / 2, (1 + level) / 2)
-        limits[:, is_known] = np.nanquantile(flat[:, is_known], shares, axis=0)
-    low, high = limits.reshape(2, *draws.shape[1:])
-    return low, high

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 import polars as pl
 
-from unskew.arrays import F64, I64, Mask, frozen
+from unskew.arrays import F64, I32, I64, Mask, frozen
 from unskew.checks import as_count
 from unskew.data.ratings import Ids, Ratings
 from unskew.data.read.tables import ITEM, USER, DataTable, naming, read_table
@@ -46,6 +46,17 @@ class UserColumn:
         """The column, and its file where it is in one."""
         return self.name if self.source in _NO_FILES else f"{self.name} ({self.source})"
 
+    def numbers_of(self, codes: I32) -> F64:
+        """Return the numbers of users by their codes; NaN for a code of -1."""
+        assert self.numbers is not None
+        return np.append(self.numbers, np.nan)[codes]
+
+    def texts_of(self, codes: I32) -> pl.Series:
+        """Return the texts of users by their codes; null for a code of -1."""
+        assert self.texts is not None
+        index = pl.Series(codes.astype(np.int64))
+        return self.texts.gather(index.set(index < 0, None))
+
     @property
     def place(self) -> str:
         """Where it is."""
@@ -70,32 +81,31 @@ def read_column(by: str | os.PathLike[str], of: str = "user") -> UserColumn:
     """Read FILE:COLUMN; `of` says whose: `user` or `item`."""
     file, _, name = str(by).rpartition(":")
     table = read_table(file)
-    user = _user_column(table) if of == "user" else _item_column(table)
-    others = [column for column in table.frame.columns if column != user]
+    key, others = _id_column(table, of)
     if name not in others:
         raise unknown_name(f"column of {table.source}", name, others)
-    return _column(table, user, name, of)
+    return _column(table, key, name, of)
 
 
 def column_of_table(source: object, of: str = "user") -> UserColumn:
     """Take a table with a column of users (or, with `of`, of items) and one other column."""
     table = read_table(source)
-    user = _user_column(table) if of == "user" else _item_column(table)
-    others = [column for column in table.frame.columns if column != user]
+    key, others = _id_column(table, of)
     if len(others) != 1:
         raise DataError(
             f"by=…: a table of segments has a column of {of}s and one other column, got: "
             f"{', '.join(table.frame.columns)}"
         )
-    return _column(table, user, others[0], of)
+    return _column(table, key, others[0], of)
 
 
-def _user_column(table: DataTable) -> str:
-    user = table.pick("user", USER, None)
-    if user is not None:
-        return user
-    columns = ", ".join(table.frame.columns)
-    item = table.pick("item", ITEM, None)
+def _id_column(table: DataTable, of: str) -> tuple[str, list[str]]:
+    """Return the column with the ids of users or items, and the other columns."""
+    names = table.frame.columns
+    key = table.pick(of, USER if of == "user" else ITEM, None)
+    if key is not None:
+        return key, [name for name in names if name != key]
+    item = table.pick("item", ITEM, None) if of == "user" else None
     if item is not None:
         raise DataError(
             f"by=…: {table.source} has a column of items ({item!r}) and none of users, but "
@@ -106,18 +116,8 @@ def _user_column(table: DataTable) -> str:
             ),
         )
     raise DataError(
-        f"by=…: {table.source} has no column of users; its columns are: {columns or 'none'}; call "
-        "the one with the ids of users user"
-    )
-
-
-def _item_column(table: DataTable) -> str:
-    item = table.pick("item", ITEM, None)
-    if item is not None:
-        return item
-    raise DataError(
-        f"by=…: {table.source} has no column of items; its columns are: "
-        f"{', '.join(table.frame.columns) or 'none'}; call the one with the ids of items item"
+        f"by=…: {table.source} has no column of {of}s; its columns are: "
+        f"{', '.join(names) or 'none'}; call the one with the ids of {of}s {of}"
     )
 
 
@@ -239,7 +239,12 @@ def segments_of(
     parts = as_count("groups", GROUPS if groups is None else groups, 2)
     minimum = as_count("least_users", LEAST_USERS if least_users is None else least_users)
     if isinstance(by, Segmentation):
-        return _checked(by, users)
+        if not by.users.equals(users):
+            raise SettingError(
+                f"by=… has segments of {counted(len(by.users), 'user')}, which are not the "
+                f"{counted(len(users), 'user')} that are compared"
+            )
+        return by
     if isinstance(by, str) and by in BY:
         if least_users is not None:
             raise SettingError(
@@ -266,15 +271,6 @@ def _check_settings(column: UserColumn, groups: int | None, least_users: int | N
     setting = groups if name == "groups" else least_users
     if setting is not None:
         raise SettingError(f"{name}=… does nothing here: {column.title} holds {kind}; leave it out")
-
-
-def _checked(segmentation: Segmentation, users: Ids) -> Segmentation:
-    if not segmentation.users.equals(users):
-        raise SettingError(
-            f"by=… has segments of {counted(len(segmentation.users), 'user')}, which are not the "
-            f"{counted(len(users), 'user')} that are compared"
-        )
-    return segmentation
 
 
 # Numbers per user
@@ -473,8 +469,7 @@ def _by_quantity(users: Ids, quantity: Quantity, groups: int) -> Segmentation:
 def _by_column(users: Ids, column: UserColumn, groups: int, minimum: int) -> Segmentation:
     """Cut a column of numbers into quantile groups; take the texts of another as groups."""
     codes = column.users.codes(users.values)
-    inside = codes >= 0
-    if not inside.any():
+    if not (codes >= 0).any():
         raise DataError(
             f"{column.source}: none of its {counted(len(column.users), 'user')} is among the "
             f"{counted(len(users), 'user')} that are compared, such as {users.values[0]!r}"
@@ -483,24 +478,15 @@ def _by_column(users: Ids, column: UserColumn, groups: int, minimum: int) -> Seg
     absent = f"user is not in {column.place} or has no {column.name}"
     missing = f"{absent}|{absent.replace('user is', 'users are').replace('has', 'have')}"
     if column.numbers is not None:
-        values = np.append(column.numbers, np.nan)[codes]
+        values = column.numbers_of(codes)
         quantity = Quantity(by, values, is_time=column.is_time, missing=missing)
         return _by_quantity(users, quantity, groups)
-    assert column.texts is not None
-    texts = pl.concat([column.texts, pl.Series([None], dtype=pl.String)])
-    of_user = texts.gather(pl.Series(np.where(inside, codes, len(column.users)).astype(np.int64)))
-    return _by_text(users, of_user, by, missing, minimum)
+    return _by_text(users, column.texts_of(codes), by, missing, minimum)
 
 
 def _by_text(users: Ids, texts: pl.Series, by: str, missing: str, minimum: int) -> Segmentation:
     """Take texts as groups; small ones are merged."""
-    counts = texts.drop_nulls().value_counts().rows()
-    ranked = sorted(counts, key=lambda row: (-row[1], row[0]))
-    frequent = {name for name, count in ranked[:MOST_GROUPS] if count >= minimum and name != OTHER}
-    merged = len(ranked) - len(frequent)
-    if merged == 1:  # merged alone it would only lose its name
-        frequent, merged = {name for name, _ in ranked}, 0
-    names = sorted(frequent) + [OTHER] * (merged > 0)
+    code, names, merged = text_groups(texts, minimum, merges_single=False)
     rule = f"segments: {by}"
     if merged:
         rule += (
@@ -512,18 +498,37 @@ def _by_text(users: Ids, texts: pl.Series, by: str, missing: str, minimum: int) 
     if unknown:
         singular, plural = missing.split("|")
         notes.append(f"{UNKNOWN}: {counted(unknown, singular, plural)}")
-    label = UNKNOWN if UNKNOWN not in names else f"({UNKNOWN})"
-    if unknown:
-        names.append(label)
-    number_of = {name: number for number, name in enumerate(names)}
-    code = np.array(
-        [
-            number_of[label] if text is None else number_of.get(text, number_of.get(OTHER, -1))
-            for text in texts.to_list()
-        ],
-        np.int64,
-    )
+        code[texts.is_null().to_numpy()] = len(names)
+        names.append(UNKNOWN if UNKNOWN not in names else f"({UNKNOWN})")
     return _several(Segmentation(by, rule, users, frozen(code), tuple(names), tuple(notes)))
+
+
+def text_groups(
+    texts: pl.Series, minimum: int = 1, *, merges_single: bool = True
+) -> tuple[I64, list[str], int]:
+    """Return the group of each text (-1 for null), their names, and how many texts are merged.
+
+    Parameters
+    ----------
+    texts
+        A text per user or item.
+    minimum
+        A text that occurs less often is merged into `other`, and so are all beyond the 20 most
+        frequent ones.
+    merges_single
+        Whether this holds for a single text too, which would only lose its name.
+    """
+    counts = texts.drop_nulls().value_counts().rows()
+    ranked = sorted(counts, key=lambda row: (-row[1], row[0]))
+    frequent = {name for name, count in ranked[:MOST_GROUPS] if count >= minimum and name != OTHER}
+    merged = len(ranked) - len(frequent)
+    if merged == 1 and not merges_single:
+        frequent, merged = {name for name, _ in ranked}, 0
+    names = sorted(frequent) + [OTHER] * (merged > 0)
+    number_of = {name: number for number, name in enumerate(names)}
+    other = number_of.get(OTHER, -1)
+    code = [-1 if text is None else number_of.get(text, other) for text in texts.to_list()]
+    return np.array(code, np.int64), names, merged
 
 
 def _several(segments: Segmentation) -> Segmentation:

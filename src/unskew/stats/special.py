@@ -6,34 +6,17 @@ The normal distribution is `statistics.NormalDist`.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
 from functools import cache
 from statistics import NormalDist
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
-from unskew.arrays import F64, Mask
+from unskew.arrays import F64
 
 _MOST_STEPS = 100_000
 _TINY = 1e-300
 _HALF_LOG_TWO_PI = 0.5 * math.log(2 * math.pi)
-
-Interval = tuple[float | None, float | None, float | None]
-"""A value and both ends of its interval; None where there is none."""
-
-
-def wilson(successes: ArrayLike, count: ArrayLike, level: float = 0.95) -> tuple[F64, F64]:
-    """Return Wilson's interval of shares: `successes` of `count`."""
-    z = NormalDist().inv_cdf((1 + level) / 2)
-    n = np.asarray(count, np.float64)
-    share = np.asarray(successes, np.float64) / n
-    middle = share + z * z / (2 * n)
-    half = z * np.sqrt(share * (1 - share) / n + z * z / (4 * n * n))
-    denominator = 1 + z * z / n
-    return np.maximum((middle - half) / denominator, 0.0), np.minimum(
-        (middle + half) / denominator, 1.0
-    )
 
 
 def student_t_sf(t: ArrayLike, df: ArrayLike) -> F64:
@@ -90,122 +73,6 @@ def half_widths(df: F64, level: float) -> F64:
             for degrees in df
         ]
     )
-
-
-def mean_interval(
-    values: Sequence[float], level: float = 0.95, first: int | None = None
-) -> Interval:
-    """Return the mean and its interval by Student's t; without one for a single value.
-
-    Parameters
-    ----------
-    values
-        In the order in which they were measured.
-    level
-        How often the interval holds the expectation, if values are normal.
-    first
-        Where the number of values was chosen by the spread of the first ones (`values_needed`):
-        how many these were. The interval takes its spread from them alone, and so holds as often
-        as it says (Stein, Annals of Mathematical Statistics 16, 1945).
-    """
-    if not values:
-        return None, None, None
-    n = len(values)
-    mean = math.fsum(values) / n
-    independent = values[: n if first is None else min(first, n)]
-    if len(independent) == 1:
-        return mean, None, None
-    half = _quantile(independent, level) * math.sqrt(_variance(independent) / n)
-    return mean, mean - half, mean + half
-
-
-def values_needed(first: Sequence[float], half: float, level: float = 0.95) -> float:
-    """Return how many values a mean needs for an interval of this half-width (Stein 1945).
-
-    Parameters
-    ----------
-    first
-        At least two values, whose spread decides; they count among those needed.
-    half
-        The half-width that is wanted.
-    level
-        Of the interval, as `mean_interval(values, level, len(first))` gives it.
-
-    Examples
-    --------
-    >>> from unskew.stats.special import mean_interval, values_needed
-    >>> values_needed([1.0, 2.0, 3.0], 1.5)
-    9.0
-    >>> values_needed([1.0, 2.0, 3.0], 10.0)
-    3.0
-    """
-    if half <= 0:
-        return math.inf if max(first) > min(first) else float(len(first))
-    needed = _quantile(first, level) ** 2 * _variance(first) / half**2
-    return float(max(math.ceil(needed), len(first)))
-
-
-def _quantile(values: Sequence[float], level: float) -> float:
-    return student_t_quantile((1 + level) / 2, len(values) - 1)
-
-
-def _variance(values: Sequence[float]) -> float:
-    n = len(values)
-    mean = math.fsum(values) / n
-    return math.fsum((value - mean) ** 2 for value in values) / (n - 1)
-
-
-def row_intervals(values: F64, level: float) -> tuple[F64, F64, F64]:
-    """Return the mean of each row and its interval by Student's t; NaN for a single value."""
-    n = values.shape[1]
-    mean = values.mean(axis=1)
-    if n < 2:
-        nothing = np.full(mean.size, np.nan)
-        return mean, nothing, nothing
-    half = student_t_quantile((1 + level) / 2, n - 1) * values.std(axis=1, ddof=1) / math.sqrt(n)
-    return mean, mean - half, mean + half
-
-
-def share_interval(marks: Mask, repeat: NDArray[np.generic], level: float) -> Interval:
-    """Return a share and its interval, trials of one repeat not being independent.
-
-    Wilson's interval with an effective number of trials: as many independent ones as would vary
-    from repeat to repeat as the shares did, at least the number of repeats and at most the number
-    of trials; Student's t with repeats - 1 degrees of freedom stands for the normal quantile. Where
-    all trials or none are marked they count as independent: nothing shows that they are not.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from unskew.stats.special import share_interval
-    >>> marks, repeat = np.array([True] * 20), np.repeat(np.arange(10), 2)
-    >>> share, low, high = share_interval(marks, repeat, 0.95)
-    >>> share, round(low, 3), high
-    (1.0, 0.796, 1.0)
-    """
-    trials = int(marks.size)
-    if not trials:
-        return None, None, None
-    share = int(marks.sum()) / trials
-    cluster = np.unique(repeat, return_inverse=True)[1]
-    size = np.bincount(cluster)
-    repeats = size.size
-    if repeats < 2:
-        return share, None, None
-    # The variance of a ratio of sums over repeats.
-    residual = np.bincount(cluster, marks) - share * size
-    variance = float((residual**2).sum()) * repeats / (repeats - 1) / trials**2
-    binomial = share * (1 - share)
-    count = float(trials)
-    if variance > 0:
-        count = min(max(binomial / variance, float(repeats)), float(trials))
-    t = student_t_quantile((1 + level) / 2, repeats - 1)
-    middle = share + t * t / (2 * count)
-    half = t * math.sqrt(binomial / count + t * t / (4 * count * count))
-    denominator = 1 + t * t / count
-    # The ends are 0 and 1 exactly where the share is; rounding may miss them.
-    low = 0.0 if share == 0 else max((middle - half) / denominator, 0.0)
-    return share, low, 1.0 if share == 1 else min((middle + half) / denominator, 1.0)
 
 
 def binomial_half_cdf(k: ArrayLike, n: ArrayLike) -> F64:

@@ -33,7 +33,7 @@ from unskew.report.charts import BLUE, GREY, Figure, as_figure
 from unskew.report.result import Result
 from unskew.report.text import counted
 from unskew.splits.split import shared_rows
-from unskew.stats.special import wilson
+from unskew.stats.intervals.shares import wilson
 from unskew.unbiased.propensity_models import (
     ChanceModel,
     RatingEvidence,

@@ -13,8 +13,6 @@ import polars as pl
 
 from unskew.arrays import F64, I64, frozen
 from unskew.checks import as_count, check_share, checked, choose, is_number
-from unskew.engine.rng import key_of
-from unskew.engine.threads import map_blocks, one_blas_thread
 from unskew.errors import DataError, SettingError
 from unskew.judging.hygiene import second_argument
 from unskew.judging.judged import Judged
@@ -25,10 +23,10 @@ from unskew.metrics.weighted import Columns, Linear
 from unskew.report.charts import Figure, as_figure
 from unskew.report.result import Result
 from unskew.report.text import counted
-from unskew.stats.resampling import check_two_systems
+from unskew.stats.resampling import check_two_systems, drawn_sums, with_replacement
 from unskew.unbiased.estimates import UNUSABLE
 from unskew.unbiased.judgment_weights import Estimand, estimands, judge_for_estimates, weigh
-from unskew.unbiased.weighted_averages import LEVEL, RESAMPLES, ROWS, Averages, Scales
+from unskew.unbiased.weighted_averages import LEVEL, RESAMPLES, Averages, Scales
 
 MODELS = ("odds", "weights")
 
@@ -400,19 +398,8 @@ def _contributions(basis: Basis, matched: Matched, estimand: Estimand) -> F64:
 
 def _resampled_ratio(top: F64, bottom: F64, resamples: int, seed: int, threads: int | None) -> F64:
     """Return top / bottom over users drawn with replacement."""
-    from unskew.stats import kernels
-
-    columns = np.column_stack([top, bottom])
-    out = np.empty((resamples, 2))
-    key = np.uint64(key_of(seed, "estimate/resamples"))
-
-    def block(low: int) -> None:
-        times = np.empty((min(ROWS, resamples - low), len(top)))
-        kernels.resample(key, low, times)
-        out[low : low + len(times)] = times @ columns
-
-    with one_blas_thread():
-        map_blocks(block, range(0, resamples, ROWS), threads, resamples * len(top))
+    columns, weigh = np.column_stack([top, bottom]), with_replacement(seed, "estimate/resamples")
+    out = drawn_sums(columns, weigh, resamples, threads=threads)
     with np.errstate(invalid="ignore", divide="ignore"):
         ratios = out[:, 0] / out[:, 1]
     finite: F64 = ratios[np.isfinite(ratios)]

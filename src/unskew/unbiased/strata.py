@@ -19,7 +19,6 @@ from unskew.arrays import F64, I64, Mask
 from unskew.checks import as_count, check_share, checked
 from unskew.data.relevance import paper_notes
 from unskew.engine.progress import Progress, notebook_progress
-from unskew.engine.rng import key_of
 from unskew.engine.threads import map_blocks, resolve
 from unskew.errors import SettingError
 from unskew.evaluation.evaluate import MEMORY, check_averaging, labelled, memory_bytes, stated_paper
@@ -33,8 +32,9 @@ from unskew.metrics.block import Block
 from unskew.metrics.listwise import check_finite, is_ours
 from unskew.metrics.names import Metric
 from unskew.metrics.strata import Portion
+from unskew.stats.intervals.bootstrap import percentile_interval
 from unskew.stats.pairing import paired
-from unskew.stats.resampling import percentile_interval, reweighted
+from unskew.stats.resampling import reweighted, with_replacement
 from unskew.unbiased.strata_report import BOOTSTRAP, LEVEL, Division, StrataReport, Stratum, divide
 
 METRICS = ("P@10", "Recall@10", "nDCG@10")
@@ -428,17 +428,12 @@ def _part(seen: Block, part: Basis, metric: Metric) -> F64:
 
 def _drawn(scores: Scores, settings: _StrataSettings) -> F64:
     """Return draws x metrics x systems; NaN for metrics without a value per user."""
-    from unskew.stats import kernels
-
     out = np.full((settings.bootstrap, len(scores.labels), len(scores.systems)), np.nan)
     if not np.logical_and.reduce([scores.averaged(name) for name in scores.systems]).any():
         return out  # no user whom all systems have a value for
     pairs = paired(scores)
-    key = np.uint64(key_of(settings.seed, "bootstrap"))
+    weigh = with_replacement(settings.seed, "bootstrap")
     rows = [row for row, label in enumerate(scores.labels) if label in pairs.metrics]
-
-    def weigh(low: int, weights: F64) -> None:
-        kernels.resample(key, low, weights)
 
     if rows:
         named = [scores.labels[row] for row in rows]

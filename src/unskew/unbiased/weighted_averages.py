@@ -13,8 +13,7 @@ from numpy.typing import NDArray
 
 from unskew.arrays import F64, I64, Mask, frozen
 from unskew.checks import as_count, check_share
-from unskew.engine.rng import key_of
-from unskew.engine.threads import map_blocks, one_blas_thread, resolve
+from unskew.engine.threads import map_blocks, resolve
 from unskew.errors import DataError
 from unskew.evaluation.evaluate import MEMORY, memory_bytes
 from unskew.judging.judged import Judged
@@ -22,11 +21,12 @@ from unskew.judging.shape import BLOCK, Scratch, View
 from unskew.metrics.block import Block, ratio
 from unskew.metrics.listwise import check_finite, is_ours
 from unskew.metrics.weighted import Columns, Seen, liked_hits
+from unskew.stats.intervals.bootstrap import finite_percentiles
+from unskew.stats.resampling import drawn_sums, with_replacement
 from unskew.unbiased.estimates import Estimate, unusable
 from unskew.unbiased.judgment_weights import Estimand, Weights, WeightSource
 
 RESAMPLES, LEVEL = 1_000, 0.95
-ROWS = 16  # resamples per product: fixed, so that the bits do not depend on threads
 
 
 @dataclass(frozen=True, eq=False)
@@ -347,7 +347,7 @@ class Averages:
         users = int(self.mask.sum())
         if not users:
             raise DataError(f"no user is averaged ({self.users}): no list meets the judgments")
-        percentiles = (50 * (1 - level), 50 * (1 + level))
+        weigh = with_replacement(seed, "estimate/resamples")
         estimates: dict[tuple[str, str], Estimate] = {}
         size = np.zeros(users) if scales.targets is None else scales.targets[self.mask]
         shared = [size, scales.weight[self.mask]]
@@ -357,7 +357,7 @@ class Averages:
                 columns += [*self._sides(plain, name, row), *self._sides(weighted, name, row)]
             columns += [self._chosen(part) for pair in weighted.slots[name] for part in pair]
             sums = np.array([[float(column.sum()) for column in columns]])
-            draws = _resampled(columns, resamples, seed, threads)
+            draws = drawn_sums(np.column_stack(columns), weigh, resamples, threads=threads)
             for row, (label, estimand) in enumerate(self.estimands.items()):
                 naive, ips, snips = self._ratios(sums, row, estimand, scales)[:, 0].tolist()
                 spread = self._ratios(draws, row, estimand, scales)
@@ -366,14 +366,14 @@ class Averages:
                     naive=naive,
                     ips=ips,
                     snips=snips,
-                    naive_interval=_ends(spread[0], percentiles),
-                    ips_interval=_ends(spread[1], percentiles),
-                    snips_interval=_ends(spread[2], percentiles),
+                    naive_interval=finite_percentiles(spread[0], level),
+                    ips_interval=finite_percentiles(spread[1], level),
+                    snips_interval=finite_percentiles(spread[2], level),
                     users=defined,
                     undefined=users - defined,
                     weights=weighted.weights.get((name, label), Weights.of(np.zeros(0))),
                     slots=float(self._slots(sums, estimand, scales)[0]),
-                    slots_interval=_ends(self._slots(draws, estimand, scales), percentiles),
+                    slots_interval=finite_percentiles(self._slots(draws, estimand, scales), level),
                 )
                 estimates[name, label] = replace(
                     estimate, reason=unusable(estimate, scales.high(estimand))
@@ -408,31 +408,3 @@ class Averages:
             share = sums[:, column] / sums[:, column + 1]
             result: F64 = share if scales.known else share * sums[:, 0] / sums[:, 1]
         return result
-
-
-def _resampled(columns: list[F64], resamples: int, seed: int, threads: int | None) -> F64:
-    """Return the sums of columns over users drawn with replacement, a row per resample."""
-    from unskew.stats import kernels
-
-    out = np.empty((resamples, len(columns)))
-    if not resamples:
-        return out
-    users, values = columns[0].size, np.column_stack(columns)
-    key = np.uint64(key_of(seed, "estimate/resamples"))
-
-    def block(low: int) -> None:
-        times = np.empty((min(ROWS, resamples - low), users))
-        kernels.resample(key, low, times)
-        out[low : low + len(times)] = times @ values
-
-    with one_blas_thread():
-        map_blocks(block, range(0, resamples, ROWS), threads, resamples * users)
-    return out
-
-
-def _ends(values: F64, percentiles: tuple[float, float]) -> tuple[float, float]:
-    finite = values[np.isfinite(values)]
-    if not finite.size:
-        return math.nan, math.nan
-    low, high = np.percentile(finite, percentiles)
-    return float(low), float(high)

@@ -26,7 +26,7 @@ from unskew.experiment.plan import Plan
 from unskew.report.charts import Figure, as_figure
 from unskew.report.result import Result
 from unskew.report.text import counted
-from unskew.stats.special import mean_interval
+from unskew.stats.intervals.means import mean_interval
 from unskew.worlds.nulls import DIRECTIONS, NULLS
 
 if TYPE_CHECKING:

@@ -11,7 +11,7 @@ from unskew.auditing.page.captions import caption
 from unskew.checks import MOST_REPEATS, as_count, as_number
 from unskew.errors import SettingError
 from unskew.report.text import counted
-from unskew.stats.special import mean_interval, values_needed
+from unskew.stats.intervals.means import mean_interval, values_needed
 
 REAL = "real"
 """Marks the rows of the data as they are."""

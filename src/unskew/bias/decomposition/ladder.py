@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from functools import cached_property
-from itertools import combinations
+from itertools import chain, combinations
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -26,7 +26,7 @@ from unskew.report.tables import Table
 from unskew.report.text import counted
 from unskew.runs import Run, read_run
 from unskew.splits.split import Split
-from unskew.stats.special import student_t_quantile
+from unskew.stats.intervals.means import student_ends
 
 if TYPE_CHECKING:
     from unskew.report.charts import Figure
@@ -158,7 +158,9 @@ class Ladder(Result):
             values.append(rungs[mine] if rival is None else rungs[mine] - rungs[rival])
         value = math.fsum(float(value.mean()) for value in values) / len(values)
         error = self._error(values)
-        half = None if error is None else error * student_t_quantile(0.975, self.users - 1)
+        low = high = None
+        if error is not None:
+            low, high = student_ends(value, error, self.users - 1, LEVEL)
         z, events = self._test(name, value, mine, rival)
         return Step(
             name=name,
@@ -166,8 +168,8 @@ class Ladder(Result):
             b=b,
             value=value,
             se=error,
-            low=None if half is None else value - half,
-            high=None if half is None else value + half,
+            low=low,
+            high=high,
             z=z,
             t=value / error if error else None,
             events=events,
@@ -237,19 +239,15 @@ class Ladder(Result):
     def _columns(
         self, names: Sequence[str], a: str, b: str | None = None
     ) -> dict[str, float | None]:
-        columns: dict[str, float | None] = {}
-        for name in names:
-            step = self.step(name, a, b)
-            numbers = (step.value, step.low, step.high, step.z, step.t)
-            columns |= dict(zip(_step_columns([name]), numbers, strict=True))
-        return columns
+        steps = [_numbers_of(self.step(name, a, b)).values() for name in names]
+        return dict(zip(_step_columns(names), chain(*steps), strict=True))
 
     def display_tables(self, digits: int | None = None) -> list[Table]:
         """Return the rungs, and the steps with their intervals."""
         decimals = self.digits if digits is None else digits
         steps = pl.DataFrame(
             [
-                {"system": system, "step": name} | _shown(self.step(name, system))
+                {"system": system, "step": name} | _numbers_of(self.step(name, system))
                 for name in ROW
                 for system in self.systems
             ],
@@ -432,6 +430,5 @@ def _step_columns(names: Sequence[str]) -> list[str]:
     return [f"{name}_{end}" for name in names for end in suffixes]
 
 
-def _shown(step: Step) -> dict[str, float | None]:
-    numbers = asdict(step)
-    return {name: numbers[name] for name in ("value", "low", "high", "z", "t")}
+def _numbers_of(step: Step) -> dict[str, float | None]:
+    return {name: getattr(step, name) for name in ("value", "low", "high", "z", "t")}

@@ -106,6 +106,11 @@ class PairCases:
         """Share of pairs on which popularity and relevance agree."""
         return self.signs.share(self.signs.agree("odds", self.relevant["of"]))
 
+    def shares(self) -> dict[str, dict[str, float]]:
+        """Return the shares of cases, with ties apart as well, and of steeper pairs."""
+        strict = self.cases_strict
+        return {"cases": self.cases, "cases_strict": strict, "steeper": self.steeper}
+
     def lemma(self, holds: tuple[bool, ...]) -> Mask:
         """Mark the combinations in which a lemma says yes, given its answer for each case."""
         chosen = [mask for mask, yes in zip(self.masks, holds, strict=True) if yes]
@@ -316,9 +321,7 @@ class ItemPairs(Result):
             "disagree": observed.disagree,
             "agree": observed.agree,
             "ties": observed.ties,
-            "cases": observed.cases,
-            "cases_strict": observed.cases_strict,
-            "steeper": observed.steeper,
+            **observed.shares(),
             "popularity_and_rating_agree": observed.popular_and_relevant,
             "tau": observed.tau,
             "lemma1": observed.lemma1,
@@ -331,9 +334,7 @@ class ItemPairs(Result):
             content["truth"] = {
                 "items": self.true.items,
                 "unidentified": self.unidentified,
-                "cases": self.true.cases,
-                "cases_strict": self.true.cases_strict,
-                "steeper": self.true.steeper,
+                **self.true.shares(),
                 "popularity_and_relevance_agree": self.true.popular_and_relevant,
                 "consistent": self.true.consistent,
                 "consistency_error": self.consistency_error,

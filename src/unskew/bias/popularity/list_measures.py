@@ -15,15 +15,15 @@ from unskew.engine.rng import draw
 from unskew.judging.shape import BLOCK, Basis, Matched
 from unskew.metrics.items import CLASSES, item_classes, percentiles, tail_items
 from unskew.metrics.popularity import disparity, free_items, parity_counts
-from unskew.stats.segments import popular_items, taste_of
-from unskew.stats.skewed_means import (
-    Means,
+from unskew.stats.intervals.skewed import (
     differences,
+    edge,
     intervals,
-    means_of_sums,
+    mean_of,
     of_means,
     without_skewness,
 )
+from unskew.stats.segments import popular_items, taste_of
 from unskew.stats.special import student_t_quantile
 
 HALVINGS = 45
@@ -35,26 +35,13 @@ Ends = tuple[float, float]
 NONE: Ends = (math.nan, math.nan)
 
 
-def means_of(values: F64) -> Means:
-    """Return the mean of values, with what is known of its error."""
-    centre = values.mean()
-    residual = values - centre
-    squares = residual * residual
-    sums = (
-        np.float64(value)
-        for value in (values.size, residual.sum(), squares.sum(), squares @ residual)
-    )
-    means = means_of_sums(*sums)  # type: ignore[arg-type]
-    return Means(means.count, means.mean + centre, means.variance, means.third)
-
-
 def mean_ends(values: F64, level: float) -> Ends:
     """Return both ends of the interval of a mean over users."""
     if values.size < LEAST_USERS:
         return NONE
     if np.ptp(values) == 0:
         return NONE  # no spread: nothing tells how far the mean of other users would be
-    low, high = intervals(of_means(means_of(values)), level)
+    low, high = intervals(of_means(mean_of(values)), level)
     return float(low), float(high)
 
 
@@ -116,7 +103,7 @@ def gap_ends(first: F64, second: F64, level: float) -> Ends:
     """Return both ends of the interval of a difference of means of different users."""
     if min(first.size, second.size) < LEAST_USERS or np.ptp(first) == np.ptp(second) == 0:
         return NONE
-    low, high = intervals(differences(means_of(first), means_of(second)), level)
+    low, high = intervals(differences(mean_of(first), mean_of(second)), level)
     return float(low), float(high)
 
 
@@ -124,25 +111,21 @@ def is_inside(values: F64, limit: float) -> bool:
     """Tell whether the mean does not differ from 0: t without skewness, against its quantile."""
     if np.ptp(values) == 0:
         return bool(values[0] == 0)
-    mean = of_means(means_of(values))
+    mean = of_means(mean_of(values))
     return bool(abs(without_skewness(mean.value / mean.error, mean.skewness)) <= limit)
 
 
 def _ends(values_at: Callable[[float], F64], estimate: float, limits: Ends, limit: float) -> Ends:
     """Return where the test begins to reject, from the estimate down and up to the limits."""
 
-    def edge(inside: float, outside: float) -> float:
-        if is_inside(values_at(outside), limit):
-            return outside
-        for _ in range(HALVINGS):
-            middle = 0.5 * (inside + outside)
-            if is_inside(values_at(middle), limit):
-                inside = middle
-            else:
-                outside = middle
-        return outside
+    def is_accepted(x: float) -> bool:
+        return is_inside(values_at(x), limit)
 
-    return edge(estimate, limits[0]), edge(estimate, limits[1])
+    low, high = (
+        end if is_accepted(end) else edge(is_accepted, estimate, end, HALVINGS, digits=0.0)
+        for end in limits
+    )
+    return low, high
 
 
 PER_USER = ("PopLift", "PopPercentile", "PercentileShift", "TailShift", "UPD", "ExcessUPD")
@@ -152,18 +135,6 @@ HEAD = 0.8
 LEAST_FOR_LEVEL = 200
 """PopPercentile has no interval of fewer users: lists of rare items skew it (50 users: 91 %)."""
 POINTS = 101
-
-
-@dataclass(frozen=True)
-class Row:
-    """One measure of a group of users."""
-
-    measure: str
-    users: int
-    value: float
-    ends: Ends = NONE
-    chance: float = math.nan
-    null: float = math.nan
 
 
 @dataclass(frozen=True, eq=False)
@@ -354,21 +325,14 @@ SHARES = 0.2, 0.2
 """What head and tail of UPD hold."""
 
 
-@dataclass(frozen=True, eq=False)
-class _GroupWeights:
-    """What is added up over the items of a list or profile."""
-
-    columns: F64
-    """Per item: popularity, percentile, tail, popular, and each class of UPD."""
-
-    @classmethod
-    def of(cls, judged: Basis, head: float) -> _GroupWeights:
-        counts = judged.popularity
-        classes = item_classes(counts, *SHARES)
-        columns = [counts, percentiles(counts), tail_items(counts, head)]
-        columns += [popular_items(counts.astype(np.int64))]
-        columns += [classes == number for number in range(CLASSES)]
-        return cls(np.stack([column.astype(np.float64) for column in columns], axis=1))
+def _item_weights(judged: Basis, head: float) -> F64:
+    """Return per item: popularity, percentile, tail, popular, and each class of UPD."""
+    counts = judged.popularity
+    classes = item_classes(counts, *SHARES)
+    columns = [counts, percentiles(counts), tail_items(counts, head)]
+    columns += [popular_items(counts.astype(np.int64))]
+    columns += [classes == number for number in range(CLASSES)]
+    return np.stack([column.astype(np.float64) for column in columns], axis=1)
 
 
 def taste_nulls(
@@ -389,7 +353,7 @@ def taste_nulls(
     seed
         Of the divisions.
     """
-    weights = _GroupWeights.of(judged, head)
+    weights = _item_weights(judged, head)
     rows = np.flatnonzero(users)
     totals: dict[int, dict[str, list[float]]] = {}
     for number in range(DIVISIONS):
@@ -412,7 +376,7 @@ def taste_nulls(
 
 
 def _divide(
-    judged: Basis, matched: Matched, k: int, weights: _GroupWeights, rows: I64, key: tuple[int, str]
+    judged: Basis, matched: Matched, k: int, weights: F64, rows: I64, key: tuple[int, str]
 ) -> tuple[F64, F64]:
     """Return the sums over list and profile of each user after a random division.
 
@@ -439,8 +403,7 @@ def _divide(
     sums = []
     for part in (is_listed, ~is_listed):
         columns = [
-            np.bincount(position[part], column[item[part]], rows.size)
-            for column in weights.columns.T
+            np.bincount(position[part], column[item[part]], rows.size) for column in weights.T
         ]
         sums.append(np.stack([*columns, np.bincount(position[part], minlength=rows.size)], axis=1))
     return sums[0], sums[1]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 
 import numpy as np
 import polars as pl
@@ -20,7 +20,6 @@ from unskew.bias.popularity.list_measures import (
     NONE,
     PER_USER,
     WHOLE,
-    Row,
     RunCounts,
     UserValues,
     gap_ends,
@@ -42,7 +41,7 @@ from unskew.metrics.items import profile_means, tail_items
 from unskew.recommend.simple import Random
 from unskew.report.result import Result
 from unskew.report.tables import Table
-from unskew.report.text import counted
+from unskew.report.text import counted, finite
 from unskew.stats.segments import TASTES, segments_of
 from unskew.targets.lists import TargetLists
 
@@ -131,12 +130,10 @@ class ListPopularity(Result):
             by_measure = {
                 row["measure"]: row for row in part.filter(group=group).iter_rows(named=True)
             }
-            cells = [
-                [by_measure[measure]["value"], by_measure[measure]["null"]] for measure in BY_GROUP
-            ]
-            rows.append([group, by_measure["PopLift"]["users"], *itertools.chain(*cells)])
-        labels = [[f"{measure}@{self.k}", "null"] for measure in BY_GROUP]
-        header = ["group", "users", *itertools.chain(*labels)]
+            cells = [by_measure[name][end] for name in BY_GROUP for end in ("value", "null")]
+            rows.append([group, by_measure["PopLift"]["users"], *cells])
+        header = ["group", "users"]
+        header += [name for measure in BY_GROUP for name in (f"{measure}@{self.k}", "null")]
         title = f"{system} by group"
         return Table.of_rows(header, rows, left=(0,), title=title, digits=digits)
 
@@ -251,7 +248,7 @@ def list_popularity(
         counts = RunCounts(data.basis, matched, depth)
         nulls = _group_nulls(by, names, data, matched, depth, masks[ALL], seed)
         for group, lists in masks.items():
-            rows = _with_nulls(_rows(values, counts, lists, tail, share), nulls.get(group))
+            rows = _rows(values, counts, lists, tail, share, nulls.get(group, {}))
             parts.append(_frame(name, group, rows, chance.values[group]))
             points = lorenz_points(counts.exposure(lists))
             curves += [
@@ -272,6 +269,7 @@ def list_popularity(
     )
 
 
+MeasureRow = tuple[str, int, float, float, float, float]
 _GAPS = {
     "system": pl.String,
     "measure": pl.String,
@@ -305,13 +303,6 @@ def _group_nulls(
     return {name: nulls[TASTES.index(name)] for name in names if name in TASTES}
 
 
-def _with_nulls(rows: list[Row], nulls: Mapping[str, float] | None) -> list[Row]:
-    """Replace the null values of per-user measures."""
-    if nulls is None:
-        return rows
-    return [replace(row, null=nulls.get(row.measure, row.null)) for row in rows]
-
-
 def _groups(people: Ids, by: object, data: Judged) -> tuple[I64, tuple[str, ...], str]:
     """Return the group of each user, the names of groups and the rule."""
     if by is None:
@@ -332,34 +323,34 @@ def _user_values(system: System) -> UserValues:
     return UserValues(values, system.den[PER_USER.index("PopLift")])
 
 
-def _rows(values: UserValues, counts: RunCounts, lists: Mask, tail: F64, level: float) -> list[Row]:
-    rows = [
-        Row(
-            measure,
-            int(values.known(measure, lists).sum()),
-            values.mean(measure, lists),
-            values.ends(measure, lists, level),
-            null=values.null(measure, lists),
-        )
-        for measure in PER_USER
-    ]
+def _rows(
+    values: UserValues,
+    counts: RunCounts,
+    lists: Mask,
+    tail: F64,
+    level: float,
+    nulls: Mapping[str, float],
+) -> list[MeasureRow]:
+    """Return measure, users, value, interval and null value of a group of users."""
+    rows: list[MeasureRow] = []
+    for measure in PER_USER:
+        users = int(values.known(measure, lists).sum())
+        null = nulls[measure] if measure in nulls else values.null(measure, lists)
+        ends = values.ends(measure, lists, level)
+        rows.append((measure, users, values.mean(measure, lists), *ends, null))
     users = int((lists & counts.listed).sum())
-    return rows + [
-        Row(
-            measure,
-            users,
-            counts.value(measure, lists),
-            counts.ends(measure, lists, level),
-            null=counts.null(measure, lists, tail),
-        )
-        for measure in WHOLE
-    ]
+    for measure in WHOLE:
+        ends, null = counts.ends(measure, lists, level), counts.null(measure, lists, tail)
+        rows.append((measure, users, counts.value(measure, lists), *ends, null))
+    return rows
 
 
-def _frame(system: str, group: str, rows: list[Row], chance: Mapping[str, float]) -> pl.DataFrame:
+def _frame(
+    system: str, group: str, rows: list[MeasureRow], chance: Mapping[str, float]
+) -> pl.DataFrame:
     content = [
-        (system, row.measure, group, row.users, row.value, *row.ends, chance[row.measure], row.null)
-        for row in rows
+        (system, measure, group, users, *numbers, chance[measure], null)
+        for measure, users, *numbers, null in rows
     ]
     floats = ("value", "low", "high", "chance", "null")
     schema = {"system": pl.String, "measure": pl.String, "group": pl.String, "users": pl.Int64}
@@ -386,22 +377,12 @@ def _gaps(
             if not (is_small and measure == "PopPercentile"):
                 interval = gap_ends(linear[first], linear[second], 1 - (1 - level) / len(pairs))
             difference = values.mean(measure, masks[first]) - values.mean(measure, masks[second])
-            low, high = (None if math.isnan(end) else end for end in interval)
             null = None
             if first in nulls and second in nulls:
                 null = nulls[first][measure] - nulls[second][measure]
-            gaps.append(
-                {
-                    "system": system,
-                    "measure": measure,
-                    "one": first,
-                    "other": second,
-                    "difference": difference,
-                    "low": low,
-                    "high": high,
-                    "null": None if null is None or math.isnan(null) else null,
-                }
-            )
+            numbers = finite([difference, *interval, null])
+            row = (system, measure, first, second, *numbers)
+            gaps.append(dict(zip(_GAPS, row, strict=True)))
     return gaps
 
 

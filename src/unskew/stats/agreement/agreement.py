@@ -18,7 +18,7 @@ from unskew.engine.threads import map_blocks
 from unskew.errors import DataError, SettingError
 from unskew.report.charts import Figure, as_figure
 from unskew.report.result import Result
-from unskew.report.text import counted
+from unskew.report.text import counted, finite
 from unskew.stats.agreement.conditions import (
     Condition,
     Sources,
@@ -29,24 +29,17 @@ from unskew.stats.agreement.conditions import (
     resampled,
 )
 from unskew.stats.correlation import FEW, kendall_test, rbo, rounded, tau_ap
+from unskew.stats.intervals.bootstrap import percentile_interval
 from unskew.stats.pairing import Source, known_metric
 from unskew.stats.resampling import check_two_systems
 from unskew.stats.value_tables import holds_values
 
+BOOTSTRAP, PERMUTATIONS, LEVEL = 1_000, 10_000, 0.95
 MEASURES = {
     "tau_b": "Kendall's τ_b",
     "tau_ap": "AP correlation τ_AP (the column is the reference)",
     "rbo": "rank-biased overlap (p = 0.9)",
 }
-
-
-BOOTSTRAP = 1_000
-
-
-PERMUTATIONS = 10_000
-
-
-LEVEL = 0.95
 
 
 @dataclass(frozen=True, eq=False)
@@ -87,9 +80,7 @@ class Agreement(Result):
             `tau_b`, `tau_ap` (columns are the reference) or `rbo`.
         """
         matrix = self.matrix(measure)
-        columns = {
-            name: _nullable(matrix[:, column]) for column, name in enumerate(self.conditions)
-        }
+        columns = dict(zip(self.conditions, finite(matrix.T.tolist()), strict=True))
         return pl.DataFrame({"condition": self.conditions, **columns})
 
     def matrix(self, measure: str = "tau_b") -> F64:
@@ -106,6 +97,8 @@ class Agreement(Result):
         without_high (the range when one system is left out), tau_ap (mean of both directions),
         rbo, swaps (pairs of systems in opposite order).
         """
+        matrices = (self.tau, self.p, self.low, self.high, self.least, self.most)
+        known = dict(zip(PAIR_NUMBERS, matrices, strict=False))
         rows = []
         for i, j in combinations(range(len(self.conditions)), 2):
             first, second = self.values[i], self.values[j]
@@ -113,12 +106,7 @@ class Agreement(Result):
                 {
                     "a": self.conditions[i],
                     "b": self.conditions[j],
-                    "tau": _null(self.tau[i, j]),
-                    "p": _null(self.p[i, j]),
-                    "low": _null(self.low[i, j]),
-                    "high": _null(self.high[i, j]),
-                    "without_low": _null(self.least[i, j]),
-                    "without_high": _null(self.most[i, j]),
+                    **{name: finite(float(matrix[i, j])) for name, matrix in known.items()},
                     "tau_ap": tau_ap(first, second, symmetric=True),
                     "rbo": rbo(first, second),
                     "swaps": len(_swapped(first, second)),
@@ -156,7 +144,7 @@ class Agreement(Result):
         matrix = self.matrix(measure)
         names = list(self.conditions)
         rows = [
-            {"row": a, "column": b, "value": _null(matrix[i, j])}
+            {"row": a, "column": b, "value": finite(float(matrix[i, j]))}
             for i, a in enumerate(names)
             for j, b in enumerate(names)
         ]
@@ -352,30 +340,18 @@ def _intervals(
             taus[draw] = kernels.tau_matrix(frozen(rounded(means[draw])))[upper]
 
     map_blocks(fill, range(0, draws, 16), threads, size=means.size)
-    out = []
-    for share in ((1 - level) / 2, (1 + level) / 2):
-        matrix = np.full((count, count), np.nan)
-        defined = ~np.isnan(taus).all(axis=0) & is_known[upper[0]] & is_known[upper[1]]
-        edge = np.full(upper[0].size, np.nan)
-        edge[defined] = np.nanquantile(taus[:, defined], share, axis=0)
+    taus[:, ~(is_known[upper[0]] & is_known[upper[1]])] = np.nan
+    ends = np.full((2, count, count), np.nan)
+    for matrix, edge in zip(ends, percentile_interval(taus, level), strict=True):
         matrix[upper] = edge
         matrix.T[upper] = edge
-        out.append(matrix)
-    return out[0], out[1]
+    return ends[0], ends[1]
 
 
 def _swapped(a: F64, b: F64) -> list[tuple[int, int]]:
     """Return (x, y) with x above y in a and below it in b."""
     x, y = np.nonzero((a[:, None] > a[None, :]) & (b[:, None] < b[None, :]))
     return list(zip(x.tolist(), y.tolist(), strict=True))
-
-
-def _null(value: float) -> float | None:
-    return None if math.isnan(value) else float(value)
-
-
-def _nullable(column: F64) -> list[float | None]:
-    return [_null(value) for value in column.tolist()]
 
 
 @checked

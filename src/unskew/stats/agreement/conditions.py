@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -16,10 +16,9 @@ from unskew.data.ratings import Ids
 from unskew.data.read.frames import is_frame
 from unskew.data.read.tables import DataTable, number_column, plain_name
 from unskew.engine.progress import Progress
-from unskew.engine.rng import key_of
 from unskew.errors import DataError, SettingError
 from unskew.stats.pairing import Paired, Source, as_table, is_evaluated, paired
-from unskew.stats.resampling import reweighted
+from unskew.stats.resampling import reweighted, with_replacement
 
 Sources = Source | Mapping[str, Source]
 
@@ -149,10 +148,7 @@ def _in_order_of(condition: Condition, systems: tuple[str, ...]) -> Condition:
     if condition.systems == systems:
         return condition
     order = [condition.systems.index(name) for name in systems]
-    means = [condition.means[column] for column in order]
-    return Condition(
-        condition.name, systems, means, condition.sign, condition.paired, condition.label
-    )
+    return replace(condition, systems=systems, means=[condition.means[i] for i in order])
 
 
 def resampled(
@@ -166,14 +162,12 @@ def resampled(
 
     NaN for conditions that have no value per user.
     """
-    from unskew.stats import kernels
-
     groups: dict[int, list[int]] = {}
     for index, source in enumerate(sources):
         groups.setdefault(id(source.paired), []).append(index)
     pairings = [sources[members[0]].paired for members in groups.values()]
     everyone, tables = Ids.union(*(pairing.users for pairing in pairings))
-    key = np.uint64(key_of(seed, "bootstrap"))
+    redrawn = with_replacement(seed, "bootstrap")
     systems = sources[0].systems
     out = np.full((draws, len(sources), len(systems)), np.nan)
     for pairing, members, table in zip(pairings, groups.values(), tables, strict=True):
@@ -182,10 +176,10 @@ def resampled(
 
         def weigh(low: int, rows: F64, table: Any = table, is_complete: bool = is_complete) -> None:
             if is_complete:
-                kernels.resample(key, low, rows)
+                redrawn(low, rows)
                 return
             counts = np.empty((len(rows), len(everyone)))
-            kernels.resample(key, low, counts)
+            redrawn(low, counts)
             rows[:] = counts[:, table]
 
         labels = [sources[index].label for index in usable]

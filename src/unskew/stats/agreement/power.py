@@ -245,9 +245,7 @@ class SampleSize(Result):
     def detectable(self) -> F64:
         """Return metrics x pairs: the least difference that is found with the power asked for."""
         effective = self.users[:, None] - self._quantile() ** 2 / 2
-        smallest: F64 = (
-            (self._quantile() + NormalDist().inv_cdf(self.power)) * self.sd / np.sqrt(effective)
-        )
+        smallest: F64 = self._quantiles() * self.sd / np.sqrt(effective)
         return smallest
 
     def needed(self) -> F64:
@@ -255,11 +253,10 @@ class SampleSize(Result):
         gap = (
             np.abs(self.gap) if self.difference is None else np.full_like(self.gap, self.difference)
         )
-        quantiles = self._quantile() + NormalDist().inv_cdf(self.power)
         with np.errstate(divide="ignore", invalid="ignore"):
             ratio = np.where(gap > 0, self.sd / gap, np.inf)
         # Less a hair, so that a whole number found in floating point is not rounded up.
-        users: F64 = np.ceil((quantiles * ratio) ** 2 + self._quantile() ** 2 / 2 - 1e-9)
+        users: F64 = np.ceil((self._quantiles() * ratio) ** 2 + self._quantile() ** 2 / 2 - 1e-9)
         return np.maximum(users, 2.0)
 
     def achieved(self) -> F64:
@@ -323,6 +320,9 @@ class SampleSize(Result):
             },
             schema_overrides={"needed": pl.Int64},
         )
+
+    def _quantiles(self) -> float:
+        return self._quantile() + NormalDist().inv_cdf(self.power)
 
     def _quantile(self) -> float:
         return NormalDist().inv_cdf(1 - self.alpha / self.tests / 2)
@@ -473,10 +473,7 @@ class Power(Result):
         return [*self.discriminative.footer(), *self.sizes.footer()]
 
     def _summary(self) -> str:
-        return (
-            f"{counted(len(self.sizes.metrics), 'metric')}, "
-            f"{counted(len(self.sizes.pairs), 'pair')}"
-        )
+        return self.sizes._summary()
 
 
 @notebook_progress("power")

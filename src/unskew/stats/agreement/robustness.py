@@ -97,20 +97,21 @@ class Robustness(Result):
         samples, undefined (samples in which all systems are equal; left out of the mean),
         judgments and users (means over samples).
         """
-        rows = [
-            {
-                "metric": metric,
-                "share": share,
-                **_spread(self.tau[m, s]),
-                "judgments": float(self.judgments[s].mean()),
-                "users": float(self.users[s].mean()),
-            }
-            for m, metric in enumerate(self.metrics)
-            for s, share in enumerate(self.shares)
-        ]
-        if self.to == "users":
-            rows = [{k: v for k, v in row.items() if k != "judgments"} for row in rows]
-        return pl.DataFrame(rows, infer_schema_length=None)
+        table = pl.DataFrame(
+            [
+                {
+                    "metric": metric,
+                    "share": share,
+                    **_spread(self.tau[m, s]),
+                    "judgments": float(self.judgments[s].mean()),
+                    "users": float(self.users[s].mean()),
+                }
+                for m, metric in enumerate(self.metrics)
+                for s, share in enumerate(self.shares)
+            ],
+            infer_schema_length=None,
+        )
+        return table.drop("judgments") if self.to == "users" else table
 
     def wide(self) -> pl.DataFrame:
         """Return the mean τ: a row per share, a column per metric."""
@@ -136,13 +137,7 @@ class Robustness(Result):
                     "undefined": len(means) - len(defined),
                 }
             )
-        schema = {
-            "metric": pl.String,
-            "tau": pl.Float64,
-            "least": pl.Float64,
-            "undefined": pl.Int64,
-        }
-        table = pl.DataFrame(rows, schema=schema)
+        table = pl.DataFrame(rows, schema_overrides={"tau": pl.Float64, "least": pl.Float64})
         return table.sort("tau", descending=True, nulls_last=True, maintain_order=True)
 
     def systems_table(self) -> pl.DataFrame:
@@ -230,18 +225,9 @@ TASKS_PER_WORKER = 4
 """Enough that progress shows, and that no worker waits long for the last one."""
 
 
-@dataclass(frozen=True, eq=False)
-class TestMeans:
-    """The means of all systems over smaller test sets."""
-
-    __test__ = False
-
-    means: F64
-    """Shares x samples x metrics x systems."""
-    judgments: I64
-    """Shares x samples: judgments kept."""
-    users: I64
-    """Shares x samples: users averaged, the most that a system has."""
+TestMeans = tuple[F64, I64, I64]
+"""Means (shares x samples x metrics x systems), judgments that remain and users that are averaged,
+the most that a system has (shares x samples)."""
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -272,7 +258,7 @@ class SmallerTests:
         shape = (len(self.shares), len(part)) if is_random else (len(part), 1)
         draws = self._random(part) if is_random else self._unpopular(part)
         means, tally = means_of_tests(self.judged, self.wanted, settings, draws, shape, progress)
-        return TestMeans(means, tally.judgments, tally.users)
+        return means, tally.judgments, tally.users
 
     def _random(self, part: range) -> list[SmallerTest]:
         # Draws go by the numbers of the test set as given, whatever ids the runs bring along.
@@ -305,20 +291,20 @@ class SmallerTests:
                 if progress is not None:
                     progress(done, total)
         order, axis = [results[part] for part in parts], 1 if self.to == "sparsity" else 0
-        return TestMeans(
-            np.concatenate([block.means for block in order], axis=axis),
-            np.concatenate([block.judgments for block in order], axis=axis),
-            np.concatenate([block.users for block in order], axis=axis),
+        means, judgments, users = (
+            np.concatenate(parts, axis=axis) for parts in zip(*order, strict=True)
         )
+        return means, judgments, users
 
 
 TO = ("sparsity", "popularity")
 METRICS = ("P@10", "Recall@10", "AP@10", "nDCG@10", "RR@10", "bpref", "infAP(pool=all)")
 """What is looked at when no metrics are named: the seven of valcarce2018."""
 SHARES = {
-    "sparsity": tuple(round(0.05 * step, 2) for step in range(19, 0, -1)),
+    **dict.fromkeys(
+        ("sparsity", "users"), tuple(round(0.05 * step, 2) for step in range(19, 0, -1))
+    ),
     "popularity": tuple(round(1 - 0.01 * step, 2) for step in range(1, 21)),
-    "users": tuple(round(0.05 * step, 2) for step in range(19, 0, -1)),
 }
 """The levels of valcarce2018 section 5."""
 SAMPLES = 50
@@ -432,17 +418,17 @@ def robustness(
         memory=settings.budget,
     )
     with executor(workers, cluster) as running:
-        result = tests.all_by(running, progress)
+        means, judgments_left, users_left = tests.all_by(running, progress)
     return Robustness(
         to=to,
         systems=tuple(judged.systems),
         metrics=tuple(chosen),
         shares=tuple(float(part) for part in levels),
-        tau=_taus(result.means, full[0, 0]),
-        judgments=result.judgments,
-        users=result.users,
+        tau=_taus(means, full[0, 0]),
+        judgments=judgments_left,
+        users=users_left,
         full={"judgments": len(judged.tests), "users": int(everything.users[0, 0])},
-        means=_by_metric(result.means),
+        means=_by_metric(means),
         full_means=full[0, 0],
         seed=seed,
         notes=tuple(

@@ -13,7 +13,7 @@ import polars as pl
 from unskew.arrays import F64
 from unskew.checks import checked
 from unskew.engine.progress import Progress, notebook_progress
-from unskew.errors import SettingError, unknown_name
+from unskew.errors import SettingError
 from unskew.evaluation.evaluate import METRICS, evaluate
 from unskew.judging.judged import Judged
 from unskew.stats.compare.comparison import Comparison
@@ -24,10 +24,10 @@ from unskew.stats.pairing import (
     PairedSample,
     Pairs,
     Source,
-    against,
-    all_pairs,
     paired,
+    pairs_with,
     sample,
+    users_left_out,
 )
 from unskew.stats.resampling import chosen_metrics
 from unskew.stats.segments import segments_of
@@ -243,7 +243,7 @@ def compare(
         raise SettingError(
             f"there is one system only, {pairing.systems[0]!r}: nothing to compare it with"
         )
-    labels, pairs = chosen_metrics(pairing, metric), _pairs(pairing.systems, reference)
+    labels, pairs = chosen_metrics(pairing, metric), pairs_with(reference, pairing.systems)
     if by is not None:
         cut = {"groups": groups, "least_users": least_users}
         segments = segments_of(pairing.users, by, judged=judged, scores=pairing.parts, **cut)
@@ -252,6 +252,7 @@ def compare(
         name = "least_users" if groups is None else "groups"
         raise SettingError(f"{name}=… is for by=…: leave it out, or give by=…")
     compared, count = _compare_all(pairing, labels, pairs, settings)
+    left_out = {metric_sample.label: metric_sample.left_out for metric_sample in compared}
     systems = pairing.systems
     return Comparison(
         systems=systems,
@@ -274,7 +275,7 @@ def compare(
         permutations=count.permutations,
         enumerated=count.enumerated,
         seed=seed,
-        notes=(*pairing.rules, *pairing.notes, *_left_out(compared)),
+        notes=(*pairing.rules, *pairing.notes, *users_left_out(left_out)),
     )
 
 
@@ -297,7 +298,9 @@ def _compare_all(
     """Compare the pairs on every metric, as many metrics at a time as fit in memory."""
     compared, count = [], PermutationCount(0, False)
     for group in _groups(labels, pairing, settings):
-        samples = [_sample(pairing, label, pairs, settings.threads) for label in group]
+        samples = [
+            sample(pairing.scaled(label)[0], pairs, label, settings.threads) for label in group
+        ]
         sides = [settings.side(pairing.better[sample.label]) for sample in samples]
         p, corrected, count = p_values(samples, sides, settings)
         for row, tested in enumerate(samples):
@@ -308,6 +311,13 @@ def _compare_all(
     return compared, count
 
 
+_NUMBERS = (
+    *("mean_a", "mean_b", "difference", "low", "high", "p", "p_corrected", "significant"),
+    *("cohen_d", "hedges_g", "better", "worse", "equal"),
+)
+"""Columns of the table, in their order."""
+
+
 def _table(columns: list[dict[str, object]], settings: TestSettings) -> pl.DataFrame:
     """Return a row per metric and pair; p-values of all metrics are corrected here."""
     table = pl.concat([pl.DataFrame(column) for column in columns])
@@ -315,15 +325,8 @@ def _table(columns: list[dict[str, object]], settings: TestSettings) -> pl.DataF
         corrected = correct(table["p"].to_numpy(), settings.correction)
         table = table.with_columns(p_corrected=pl.Series(corrected))
     significant = pl.col("p_corrected") <= 1 - settings.confidence + 1e-12
-    return table.with_columns(significant=significant).select(_columns(settings.rope is not None))
-
-
-def _pairs(systems: tuple[str, ...], reference: str | None) -> Pairs:
-    if reference is None:
-        return all_pairs(len(systems))
-    if reference not in systems:
-        raise unknown_name("reference system", reference, systems)
-    return against(systems.index(reference), len(systems))
+    rope = [] if settings.rope is None else ["p_a_better", "p_equivalent", "p_b_better"]
+    return table.with_columns(significant=significant).select("metric", "a", "b", *_NUMBERS, *rope)
 
 
 def _groups(labels: list[str], pairing: Paired, settings: TestSettings) -> list[list[str]]:
@@ -332,14 +335,6 @@ def _groups(labels: list[str], pairing: Paired, settings: TestSettings) -> list[
         return [labels]
     per_group = max(1, _HELD // (8 * len(pairing) * len(pairing.systems)))
     return [labels[start : start + per_group] for start in range(0, len(labels), per_group)]
-
-
-def _sample(pairing: Paired, label: str, pairs: Pairs, threads: int | None) -> PairedSample:
-    matrix = pairing.matrix(label)
-    left = np.count_nonzero(np.isnan(matrix).any(axis=1))
-    if left and left < len(matrix):
-        matrix *= (len(matrix) - left) / len(matrix)  # as in `Paired.complete`
-    return sample(matrix, pairs, label, threads)
 
 
 def _numbers(
@@ -385,34 +380,3 @@ def _hedges(users: int) -> float:
     if m < 2:
         return math.nan
     return math.exp(log_gamma_ratio((m - 1) / 2, 0.5)) / math.sqrt(m / 2)
-
-
-def _columns(with_rope: bool) -> list[str]:
-    more = ["p_a_better", "p_equivalent", "p_b_better"] if with_rope else []
-    return [
-        "metric",
-        "a",
-        "b",
-        "mean_a",
-        "mean_b",
-        "difference",
-        "low",
-        "high",
-        "p",
-        "p_corrected",
-        "significant",
-        "cohen_d",
-        "hedges_g",
-        "better",
-        "worse",
-        "equal",
-        *more,
-    ]
-
-
-def _left_out(samples: list[_Compared]) -> list[str]:
-    lost = {sample.label: sample.left_out for sample in samples if sample.left_out}
-    if not lost:
-        return []
-    names = ", ".join(f"{count:,} of {label}" for label, count in lost.items())
-    return [f"users left out because a value is undefined: {names}"]

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from statistics import NormalDist
 from typing import Any
@@ -14,23 +15,29 @@ import polars as pl
 from unskew.arrays import F64
 from unskew.checks import as_count, as_number, check_share, checked, choose
 from unskew.engine.progress import Progress, notebook_progress
-from unskew.engine.rng import generator, key_of
-from unskew.errors import DataError, SettingError, unknown_name
+from unskew.engine.rng import generator
+from unskew.errors import DataError, SettingError
 from unskew.report.text import counted
 from unskew.stats.compare.data_set_comparison import LEAST_DATA_SETS, TESTS, DataSetComparison
 from unskew.stats.corrections import correct
+from unskew.stats.intervals.bootstrap import percentile_interval
+from unskew.stats.intervals.means import student_ends, welch_df
 from unskew.stats.pairing import (
     Paired,
     PairedSample,
     PairedValues,
     Pairs,
-    against,
-    all_pairs,
     paired,
+    pairs_with,
     sample,
 )
-from unskew.stats.resampling import percentile_interval, reweighted
-from unskew.stats.special import binomial_half_cdf, student_t_quantile, student_t_sf
+from unskew.stats.resampling import reweighted, with_replacement
+from unskew.stats.special import (
+    binomial_half_cdf,
+    half_widths,
+    student_t_quantile,
+    student_t_sf,
+)
 from unskew.stats.tests.classic import friedman_test, nemenyi_p, ranks_of, sign_counts, signed_ranks
 from unskew.stats.tests.posterior import heterogeneity, posterior
 
@@ -104,13 +111,7 @@ def _drawn_ranks(
     progress: Progress | None,
 ) -> F64:
     """Return resamples x systems: the ranks on one data set, its users drawn with replacement."""
-    from unskew.stats import kernels
-
-    number = np.uint64(key_of(key[0], "users of data set", key[1]))
-
-    def weigh(start: int, weights: F64) -> None:
-        kernels.resample(number, start, weights)
-
+    weigh = with_replacement(key[0], "users of data set", key[1])
     means = reweighted(sample, [metric], weigh, resamples, threads, progress)[:, 0]
     return ranks_of(means, better)
 
@@ -224,7 +225,9 @@ def compare_data_sets(
     if rope is not None:
         rope = as_number("rope", rope)
     data = read_data_sets(scores, metric, missing)
-    pairs = _pairs(data, reference, test)
+    pairs = pairs_with(reference, data.systems, "reference")
+    if reference is not None and test == "nemenyi":
+        raise SettingError("test='nemenyi' is for all pairs: leave out reference=…")
     samples = [sample(value.copy(), pairs, data.label, threads) for value in data.values]
     means = np.stack([sample.means for sample in samples])
     ranks = ranks_of(means, data.better)
@@ -288,7 +291,10 @@ def read_data_sets(scores: Mapping[str, Any], metric: str | None, missing: str) 
         )
     read = {str(name): _read(str(name), values) for name, values in scores.items()}
     label = _metric(read, metric)
-    labels = {name: _label_in(name, values, label) for name, values in read.items()}
+    labels = {}
+    for name, values_read in read.items():
+        with _naming(name):
+            labels[name] = values_read.label(label)
     sides = {name: values.better[labels[name]] for name, values in read.items()}
     better = next(iter(sides.values()))
     if len(set(sides.values())) > 1:
@@ -312,8 +318,15 @@ def _read(name: str, source: Any) -> Paired:
     folds = getattr(source, "scores", None)
     if callable(folds) and hasattr(source, "by_fold"):  # the results of a plan
         source = folds()
-    try:
+    with _naming(name):
         return paired(source)
+
+
+@contextmanager
+def _naming(name: str) -> Iterator[None]:
+    """Name the data set in an error."""
+    try:
+        yield
     except (DataError, SettingError) as problem:
         raise type(problem)(f"data set {name!r}: {problem}") from None
 
@@ -329,13 +342,6 @@ def _metric(read: Mapping[str, Paired], metric: str | None) -> str:
         there = "; ".join(f"{name}: {', '.join(values.metrics)}" for name, values in read.items())
         raise DataError(f"the data sets share no metric with a value per user ({there})")
     raise SettingError(f"choose one metric=… of those that all have: {', '.join(common)}")
-
-
-def _label_in(name: str, values: Paired, metric: str) -> str:
-    try:
-        return values.label(metric)
-    except (DataError, SettingError) as problem:
-        raise type(problem)(f"data set {name!r}: {problem}") from None
 
 
 def _shared(
@@ -407,16 +413,6 @@ def _as_paired(data: DataSetValues, values: F64) -> PairedValues:
 # Pairs
 
 
-def _pairs(data: DataSetValues, reference: str | None, test: str) -> Pairs:
-    if reference is None:
-        return all_pairs(len(data.systems))
-    if reference not in data.systems:
-        raise unknown_name("reference", reference, data.systems)
-    if test == "nemenyi":
-        raise SettingError("test='nemenyi' is for all pairs: leave out reference=…")
-    return against(data.systems.index(reference), len(data.systems))
-
-
 def _pair_table(
     data: DataSetValues,
     samples: list[PairedSample],
@@ -438,28 +434,31 @@ def _pair_table(
     limits, p_these = _on_these(difference, error, users, confidence)
     p_corrected = p if test == "nemenyi" else correct(p, "holm")
     columns = {
+        "low_these": limits[0],
+        "high_these": limits[1],
+        "a_ahead": above,
+        "b_ahead": below,
         "p": p,
         "p_corrected": p_corrected,
         "p_sign": correct(p_sign, "holm"),
         "p_these": correct(p_these, "holm"),
+        "significant": p_corrected <= round(1 - confidence, 12),
     }
-    rows = []
-    for index in range(len(pairs)):
-        d, s = difference[:, index], error[:, index]
-        row: dict[str, Any] = {
-            "a": data.systems[int(pairs.one[index])],
-            "b": data.systems[int(pairs.other[index])],
+    rows = [
+        {
+            "a": data.systems[a],
+            "b": data.systems[b],
             **_mean_interval(d, confidence),
-            "low_these": limits[0][index],
-            "high_these": limits[1][index],
-            "a_ahead": int(above[index]),
-            "b_ahead": int(below[index]),
-            **{name: values[index] for name, values in columns.items()},
-            "significant": bool(p_corrected[index] <= round(1 - confidence, 12)),
             **_hierarchical(d, s, side, rope, confidence),
         }
-        rows.append({name: _known(value) for name, value in row.items()})
-    return pl.DataFrame(rows, schema=_SCHEMA)
+        for a, b, d, s in zip(pairs.one, pairs.other, difference.T, error.T, strict=True)
+    ]
+    table = pl.DataFrame(rows, infer_schema_length=None).with_columns(
+        pl.Series(name, values) for name, values in columns.items()
+    )
+    return table.select(pl.col(name).cast(kind) for name, kind in _SCHEMA.items()).with_columns(
+        pl.selectors.float().fill_nan(None)
+    )
 
 
 _NUMBERS = (
@@ -477,13 +476,6 @@ _SCHEMA: dict[str, Any] = {
     "significant": pl.Boolean,
     **dict.fromkeys(_NUMBERS[9:], pl.Float64),
 }
-
-
-def _known(value: Any) -> Any:
-    """Return a plain value; None for what is not a number."""
-    if isinstance(value, str | bool | int) or value is None:
-        return value
-    return None if math.isnan(value) else float(value)
 
 
 def _differences(paired_sample: PairedSample) -> F64:
@@ -518,10 +510,9 @@ def _mean_interval(d: F64, confidence: float) -> dict[str, float]:
     Where data sets have different errors the interval holds at least as often as it says
     (Ibragimov and Müller 2010), if their differences are symmetric about the mean.
     """
-    mean = math.fsum(d.tolist()) / d.size
-    half = student_t_quantile((1 + confidence) / 2, d.size - 1) * float(d.std(ddof=1))
-    half /= math.sqrt(d.size)
-    return {"difference": mean, "low": mean - half, "high": mean + half}
+    mean, n = math.fsum(d.tolist()) / d.size, d.size
+    low, high = student_ends(mean, float(d.std(ddof=1)), n - 1, confidence, math.sqrt(n))
+    return {"difference": mean, "low": low, "high": high}
 
 
 def _on_these(
@@ -535,22 +526,16 @@ def _on_these(
     count = difference.shape[0]
     mean, square = difference.mean(axis=0), error**2
     total = square.sum(axis=0)
+    freedom = welch_df(square, (users - 1)[:, None])
     with np.errstate(divide="ignore", invalid="ignore"):
-        freedom = total**2 / (square**2 / (users - 1)[:, None]).sum(axis=0)
         t = np.where(mean == 0, 0.0, mean * count / np.sqrt(total))
     freedom = np.where(total > 0, freedom, 1.0)
-    quantile = np.array(
-        [math.nan if math.isnan(df) else _quantile(df, confidence) for df in freedom]
-    )
-    half = quantile * np.sqrt(total) / count
+    quantile = half_widths(np.where(np.isnan(freedom), 1.0, freedom), confidence)
+    half = np.where(np.isnan(freedom), np.nan, quantile) * np.sqrt(total) / count
     p = np.minimum(2 * student_t_sf(np.abs(t), np.where(np.isnan(freedom), 1.0, freedom)), 1.0)
     # Without any spread over users nothing tells how sure the mean is, unless none differs.
     unknown = np.isnan(total) | ((total == 0) & (mean != 0))
     return (mean - half, mean + half), np.where(unknown, np.nan, p)
-
-
-def _quantile(freedom: float, confidence: float) -> float:
-    return student_t_quantile((1 + confidence) / 2, float(freedom))
 
 
 def _hierarchical(

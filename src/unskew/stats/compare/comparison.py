@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import string
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 import polars as pl
@@ -15,44 +15,27 @@ from unskew.checks import choose
 from unskew.errors import SettingError, unknown_name
 from unskew.metrics.names import parse
 from unskew.report.charts import BLUE, GREY, VERMILION, Figure, as_figure
-from unskew.report.result import Result
 from unskew.report.tables import Table
-from unskew.report.text import counted, number, p_value
+from unskew.report.text import counted, interval, number, p_value
+from unskew.stats.forest import forest
+from unskew.stats.metric_result import MetricResult
 
 _SURE = {True: "significant", False: "not significant"}
+_COLOURS = {"significant": BLUE, "not significant": GREY}
 
 
 def differences(
     ranking: pl.DataFrame, base: str, label: str, notes: Sequence[str], alpha: float
 ) -> Figure:
     """Draw each system's mean less that of `base`, with its interval."""
-    import altair as alt
-
     rows = [
-        {
-            "system": row["system"],
-            "difference": row["difference"],
-            "low": row["low"],
-            "high": row["high"],
-            "p": row["p"],
-            "verdict": _SURE[bool(row["p"] <= alpha)],
-        }
+        {name: row[name] for name in ("system", "difference", "low", "high", "p")}
+        | {"verdict": _SURE[bool(row["p"] <= alpha)]}
         for row in ranking.iter_rows(named=True)
         if row["difference"] is not None
     ]
-    order = [row["system"] for row in rows]
-    chart = alt.Chart(alt.NamedData(name="rows"), width=420, height=alt.Step(24))
-    y = alt.Y("system:N", title=None).scale(domain=order).axis(labelPadding=8)
-    color = alt.Color("verdict:N").scale(domain=list(_SURE.values()), range=[BLUE, GREY])
-    named = f"{label}: difference to {base}"
-    points = chart.mark_point(filled=True, size=60, opacity=1).encode(
-        x=alt.X("difference:Q", title=named).axis(tickCount=6), y=y, color=color
-    )
-    lines = chart.mark_rule(strokeWidth=2).encode(
-        x=alt.X("low:Q", title=named), x2="high:Q", y=y, color=color
-    )
-    zero = chart.mark_rule(strokeDash=[4, 3], color=GREY).encode(x=alt.datum(0.0))
-    return as_figure(alt.layer(zero, lines, points), f"{label}: differences", notes, rows)
+    named, title = f"{label}: difference to {base}", f"{label}: differences"
+    return forest(rows, "system", "verdict", _COLOURS, label=named, title=title, notes=notes)
 
 
 def pair_matrix(
@@ -97,34 +80,19 @@ def pair_matrix(
 
 def segment_differences(rows: pl.DataFrame, by: str, label: str, notes: Sequence[str]) -> Figure:
     """Draw the difference of one pair in each segment, with its interval."""
-    import altair as alt
-
     estimated = rows.filter(pl.col("difference").is_not_null())
     points = [
         {
             "segment": f"{row['segment']} ({counted(row['users'], 'user')})",
-            "difference": row["difference"],
-            "low": row["low"],
-            "high": row["high"],
+            **{name: row[name] for name in ("difference", "low", "high")},
             "p": row["p_corrected"],
             "verdict": _SURE[bool(row["significant"])],
         }
         for row in estimated.iter_rows(named=True)
     ]
-    order = [row["segment"] for row in points]
-    chart = alt.Chart(alt.NamedData(name="rows"), width=420, height=alt.Step(24))
-    y = alt.Y("segment:N", title=None).scale(domain=order).axis(labelPadding=8)
-    color = alt.Color("verdict:N").scale(domain=list(_SURE.values()), range=[BLUE, GREY])
     named = f"{label}: {estimated['a'][0]} − {estimated['b'][0]}" if estimated.height else label
-    marks = chart.mark_point(filled=True, size=60, opacity=1).encode(
-        x=alt.X("difference:Q", title=named).axis(tickCount=6), y=y, color=color
-    )
-    lines = chart.mark_rule(strokeWidth=2).encode(
-        x=alt.X("low:Q", title=named), x2="high:Q", y=y, color=color
-    )
-    zero = chart.mark_rule(strokeDash=[4, 3], color=GREY).encode(x=alt.datum(0.0))
     title = f"{label} by {by}"
-    return as_figure(alt.layer(zero, lines, marks), title, notes, points)
+    return forest(points, "segment", "verdict", _COLOURS, label=named, title=title, notes=notes)
 
 
 _ALPHABET = string.ascii_lowercase + string.ascii_uppercase
@@ -213,44 +181,55 @@ IN_WORDS = {
 }
 
 
-@dataclass(frozen=True, eq=False)
-class Comparison(Result):
-    """All pairs of systems on all metrics: differences, intervals, p-values, effect sizes.
+class ComparedMetrics(MetricResult):
+    """What comparisons of all users and of segments share."""
 
-    Made by `compare`.
-    """
-
-    figure_is_open: ClassVar[bool] = True
-
-    systems: tuple[str, ...]
-    metrics: tuple[str, ...]
-    better: Mapping[str, str]
-    """`higher`, `lower` or `neither`, by metric."""
-    users: Mapping[str, int]
-    """How many users were compared, by metric."""
-    means: Mapping[str, Mapping[str, float]]
-    """The mean of each system, by metric."""
-    pairs: pl.DataFrame = field(repr=False)
-    """See `table`."""
-    test: str
-    alternative: str
-    correction: str | None
-    family: str
-    confidence: float
-    interval: str
-    reference: str | None = None
-    rope: float | None = None
-    permutations: int = 0
-    """Permutations or resamples that were looked at; 0 where there are none."""
-    enumerated: bool = False
-    """Whether these were all sign patterns, so that p is exact."""
-    seed: int = 0
-    notes: tuple[str, ...] = ()
+    confidence: float  # a field of each, where it belongs
 
     @property
     def alpha(self) -> float:
         """The level: a corrected p-value at or below it is significant."""
         return round(1 - self.confidence, 12)
+
+    def _label(self, metric: str | None) -> str:
+        if metric is None:
+            return self.metrics[0]
+        if metric in self.metrics:
+            return metric
+        parsed = parse(metric)
+        for label in self.metrics:
+            if parse(label) == parsed:
+                return label
+        raise unknown_name("metric of this comparison", metric, self.metrics)
+
+
+@dataclass(frozen=True, eq=False)
+class Comparison(ComparedMetrics):
+    """All pairs of systems on all metrics: differences, intervals, p-values, effect sizes.
+
+    Made by `compare`.
+    """
+
+    users: Mapping[str, int]
+    """How many users were compared, by metric."""
+    means: Mapping[str, Mapping[str, float]]
+    """The mean of each system, by metric."""
+    test: str
+    alternative: str
+    correction: str | None
+    family: str
+    permutations: int
+    """Permutations or resamples that were looked at; 0 where there are none."""
+    enumerated: bool
+    """Whether these were all sign patterns, so that p is exact."""
+    confidence: float
+    interval: str
+    reference: str | None
+    rope: float | None
+    seed: int
+    pairs: pl.DataFrame = field(repr=False)
+    """See `table`."""
+    notes: tuple[str, ...] = ()
 
     def table(self, metric: str | None = None) -> pl.DataFrame:
         """Return a row per metric and pair.
@@ -261,9 +240,7 @@ class Comparison(Result):
         of users for whom a is `better`, `worse`, `equal`; with `rope`, the probabilities
         `p_a_better`, `p_equivalent`, `p_b_better`. Better is what the metric says is better.
         """
-        if metric is None:
-            return self.pairs
-        return self.pairs.filter(pl.col("metric") == self._label(metric))
+        return self._of(self.pairs, metric)
 
     def of_metrics(self, metrics: Sequence[str]) -> Comparison:
         """Return the comparison of some metrics, where p-values are corrected within each."""
@@ -300,16 +277,14 @@ class Comparison(Result):
             (row["a"], row["b"]): row for row in self.table(label).iter_rows(named=True)
         }
         letters = self._letters(order, rows_by_pair) if self.reference is None else None
+        numbers = ("difference", "low", "high", "p")
         rows = []
         for index, system in enumerate(order):
             row: dict[str, Any] = {
                 "rank": index + 1,
                 "system": system,
                 "mean": self.means[label][system],
-                "difference": None,
-                "low": None,
-                "high": None,
-                "p": None,
+                **dict.fromkeys(numbers),
             }
             if system != base:
                 row |= _seen_from(rows_by_pair, system, base)
@@ -318,19 +293,8 @@ class Comparison(Result):
             else:
                 row["letters"] = letters[index]
             rows.append(row)
-        kinds = {"difference": pl.Float64, "low": pl.Float64, "high": pl.Float64, "p": pl.Float64}
+        kinds = dict.fromkeys(numbers, pl.Float64)
         return pl.DataFrame(rows, schema_overrides=kinds, infer_schema_length=None)
-
-    def _label(self, metric: str | None) -> str:
-        if metric is None:
-            return self.metrics[0]
-        if metric in self.metrics:
-            return metric
-        parsed = parse(metric)
-        for label in self.metrics:
-            if parse(label) == parsed:
-                return label
-        raise unknown_name("metric of this comparison", metric, self.metrics)
 
     def _order(self, label: str) -> list[str]:
         sign = 1 if self.better[label] == "lower" else -1
@@ -359,16 +323,9 @@ class Comparison(Result):
         """Return the ranking by each metric."""
         return [self.display_ranking(label, digits) for label in self.metrics]
 
-    def _summary(self) -> str:
-        return (
-            f"{counted(len(self.systems), 'system')}, {counted(len(self.metrics), 'metric')}, "
-            f"{counted(self.pairs.height, 'pair')}"
-        )
-
-    def _heading(self, label: str) -> str:
-        direction = {"higher": "higher is better", "lower": "lower is better"}
-        better = direction.get(self.better[label], "neither direction is better")
-        return f"{label} ({better}), {counted(self.users[label], 'user')}"
+    def _numbers(self) -> Iterator[str]:
+        yield from super()._numbers()
+        yield counted(self.pairs.height, "pair")
 
     def display_ranking(self, metric: str | None = None, digits: int | None = None) -> Table:
         """Return the ranking by a metric (the first one unless given) as people read it."""
@@ -380,46 +337,22 @@ class Comparison(Result):
         header = ["", "system", "mean", "difference", share, "p", last]
         rows = []
         for row in ranking.iter_rows(named=True):
-            cells = [str(row["rank"]), row["system"], number(row["mean"], digits)]
-            if row["difference"] is None:
-                cells += ["", "", ""]
-            else:
-                limits = [number(row[end], digits, signed=True) for end in ("low", "high")]
-                cells += [
+            cells = ["", "", ""]
+            if row["difference"] is not None:
+                cells = [
                     number(row["difference"], digits, signed=True),
-                    f"[{limits[0]}, {limits[1]}]",
+                    interval(row["low"], row["high"], digits, signed=True),
                     p_value(row["p"]),
                 ]
-            rows.append([*cells, row[last]])
-        return Table.of_rows(header, rows, left=_LEFT, title=self._heading(label))
+            mean = number(row["mean"], digits)
+            rows.append([str(row["rank"]), row["system"], mean, *cells, row[last]])
+        title = f"{self._heading(label)}, {counted(self.users[label], 'user')}"
+        return Table.of_rows(header, rows, left=_LEFT, title=title)
 
     def _content(self) -> dict[str, object]:
-        metrics = {
-            label: {
-                "better": self.better[label],
-                "users": self.users[label],
-                "means": self.means[label],
-                "letters": self._letters_of(label),
-            }
-            for label in self.metrics
-        }
-        return {
-            "systems": self.systems,
-            "metrics": metrics,
-            "test": self.test,
-            "alternative": self.alternative,
-            "correction": self.correction,
-            "family": self.family,
-            "permutations": self.permutations,
-            "enumerated": self.enumerated,
-            "confidence": self.confidence,
-            "interval": self.interval,
-            "reference": self.reference,
-            "rope": self.rope,
-            "seed": self.seed,
-            "pairs": self.table(),
-            "notes": self.notes,
-        }
+        letters = {label: self._letters_of(label) for label in self.metrics}
+        metrics = self._facts(users=self.users, means=self.means, letters=letters)
+        return self._fields("better", "users", "means", metrics=metrics)
 
     def _letters_of(self, label: str) -> dict[str, str] | None:
         if self.reference is not None:
@@ -484,16 +417,8 @@ def _seen_from(
     """Return a pair as the difference of `system` less `base`, however it was tested."""
     if (system, base) in rows_by_pair:
         row = rows_by_pair[system, base]
-        return {
-            "difference": row["difference"],
-            "low": row["low"],
-            "high": row["high"],
-            "p": row["p_corrected"],
-        }
-    row = rows_by_pair[base, system]
-    return {
-        "difference": -row["difference"],
-        "low": -row["high"],
-        "high": -row["low"],
-        "p": row["p_corrected"],
-    }
+        value, low, high = row["difference"], row["low"], row["high"]
+    else:
+        row = rows_by_pair[base, system]
+        value, low, high = -row["difference"], -row["high"], -row["low"]
+    return {"difference": value, "low": low, "high": high, "p": row["p_corrected"]}

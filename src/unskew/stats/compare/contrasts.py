@@ -23,18 +23,14 @@ from unskew.stats.influence import (
     TARGETS,
     PairErrors,
     SplitInfluence,
-    Tail,
-    adjusted_p,
     averaged_lists,
     common_users,
-    critical_value,
     distinct_splits,
-    largest_t,
     pair_errors,
     split_influence,
-    user_blocks,
 )
 from unskew.stats.pairing import all_pairs
+from unskew.stats.simultaneous import Tail, adjusted_p, critical_value, largest_t, user_blocks
 
 LEAST_DRAWS = 2_000
 POWER = 0.8
@@ -259,22 +255,9 @@ class Contrasts(Result):
         ]
 
     def _content(self) -> Mapping[str, object]:
-        return {
-            "metric": self.metric,
-            "better": self.better,
-            "designs": self.designs,
-            "systems": self.systems,
-            "kind": self.kind,
-            "target": self.target,
-            "level": self.level,
-            "critical": self.critical,
-            "means": self.means,
-            "identical": self.groups,
-            "rows": self.table(),
-            "draws": self.draws,
-            "seed": self.seed,
-            "notes": self.notes,
-        }
+        draws = {"draws": self.draws, "seed": self.seed, "notes": self.notes}
+        facts = self._fields("rows", "largest", "groups", *draws)
+        return {**facts, "identical": self.groups, "rows": self.table(), **draws}
 
 
 @checked
@@ -522,28 +505,33 @@ def _rows(
     critical = tail.widened(critical_value(largest, tail.level))
     wide = critical * errors.se
     narrow = NormalDist().inv_cdf((1 + tail.level) / 2) * errors.se
-    detectable = wide + NormalDist().inv_cdf(POWER) * errors.se
     pairs = all_pairs(len(systems))
-    return [
-        Contrast(
-            design=design,
-            a=systems[pairs.one[index]],
-            b=systems[pairs.other[index]],
-            difference=float(difference[index]),
-            se=float(errors.se[index]),
-            low=float(difference[index] - wide[index]),
-            high=float(difference[index] + wide[index]),
-            low_single=float(difference[index] - narrow[index]),
-            high_single=float(difference[index] + narrow[index]),
-            critical=critical,
-            p=float(p[index]),
-            p_single=float(p_single[index]),
-            detectable=float(detectable[index]),
-            users=errors.users,
-            splits=errors.splits,
+    columns = {
+        "difference": difference,
+        "se": errors.se,
+        "low": difference - wide,
+        "high": difference + wide,
+        "low_single": difference - narrow,
+        "high_single": difference + narrow,
+        "p": p,
+        "p_single": p_single,
+        "detectable": wide + NormalDist().inv_cdf(POWER) * errors.se,
+    }
+    rows = []
+    for a, b, *numbers in zip(pairs.one, pairs.other, *columns.values(), strict=True):
+        named = dict(zip(columns, map(float, numbers), strict=True))
+        rows.append(
+            Contrast(
+                design=design,
+                a=systems[a],
+                b=systems[b],
+                critical=critical,
+                users=errors.users,
+                splits=errors.splits,
+                **named,
+            )
         )
-        for index in range(len(pairs))
-    ]
+    return rows
 
 
 def _means(

@@ -128,35 +128,3 @@ def _stems(systems: RankedSystems, bars: int, reach: float) -> list[dict[str, An
             {"kind": "left" if is_left else "right", **at_edge},
         ]
     return rows
-
-
-def differences(
-    rows: Sequence[dict[str, Any]], title: str, label: str, notes: Sequence[str]
-) -> Figure:
-    """Draw a difference on each data set, and over them, with intervals.
-
-    Parameters
-    ----------
-    rows
-        With name, kind (`one data set` or `all`), difference, low, high.
-    title
-        Of the figure.
-    label
-        Of the axis.
-    notes
-        Below the title.
-    """
-    import altair as alt
-
-    order = [row["name"] for row in rows]
-    chart = alt.Chart(alt.NamedData(name="rows"), width=420, height=alt.Step(24))
-    y = alt.Y("name:N", title=None).scale(domain=order).axis(labelPadding=8)
-    color = alt.Color("kind:N").scale(domain=["one data set", "all"], range=[BLUE, VERMILION])
-    points = chart.mark_point(filled=True, size=60, opacity=1).encode(
-        x=alt.X("difference:Q", title=label).axis(tickCount=6), y=y, color=color
-    )
-    lines = chart.mark_rule(strokeWidth=2).encode(
-        x=alt.X("low:Q", title=label), x2="high:Q", y=y, color=color
-    )
-    zero = chart.mark_rule(strokeDash=[4, 3], color=GREY).encode(x=alt.datum(0.0))
-    return as_figure(alt.layer(zero, lines, points), title, notes, rows)

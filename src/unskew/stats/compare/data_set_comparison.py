@@ -13,12 +13,13 @@ import polars as pl
 from unskew.arrays import F64
 from unskew.checks import choose
 from unskew.errors import SettingError, unknown_name
-from unskew.report.charts import Figure
+from unskew.report.charts import BLUE, VERMILION, Figure
 from unskew.report.result import Result
 from unskew.report.tables import Table
-from unskew.report.text import counted, number, p_value
+from unskew.report.text import counted, finite, interval, number, p_value
 from unskew.stats.compare.comparison import letter_display
-from unskew.stats.special import student_t_quantile
+from unskew.stats.forest import forest
+from unskew.stats.intervals.means import student_ends
 from unskew.stats.tests.classic import Friedman, critical_difference
 
 LEAST_DATA_SETS = 5
@@ -157,8 +158,8 @@ class DataSetComparison(Result):
             {
                 "system": self.systems[system],
                 "mean_rank": float(self.mean_ranks[system]),
-                "low": _none(self.rank_low[system]),
-                "high": _none(self.rank_high[system]),
+                "low": finite(float(self.rank_low[system])),
+                "high": finite(float(self.rank_high[system])),
                 "mean": float(self.means[:, system].mean()),
                 "letters": None if letters is None else letters[rank],
             }
@@ -190,7 +191,6 @@ class DataSetComparison(Result):
         return [self._systems_table(digits), self._differences_table(digits)]
 
     def _systems_table(self, digits: int) -> Table:
-        direction = "higher" if self.better == "higher" else "lower"
         header = ["system", "mean rank"]
         header += [f"{100 * self.confidence:g} % interval"] if self.has_rank_intervals else []
         header += ["letters"] if self.reference is None else []
@@ -208,10 +208,8 @@ class DataSetComparison(Result):
                     strong.add((index, len(cells)))
                 cells.append(f"{number(self.means[i, system], digits)} ({self.ranks[i, system]:g})")
             rows.append(cells)
-        title = (
-            f"{self.metric} ({direction} is better) on {counted(len(self.data_sets), 'data set')}: "
-            "mean (rank)"
-        )
+        sets = counted(len(self.data_sets), "data set")
+        title = f"{self.metric} ({self.better} is better) on {sets}: mean (rank)"
         return Table.of_rows(header, rows, left=(0, header.index("letters")) if self.reference
                              is None else (0,), title=title, strong=strong)  # fmt: skip
 
@@ -226,10 +224,13 @@ class DataSetComparison(Result):
                 [
                     row["system"],
                     number(row["difference"], digits, signed=True),
-                    *(_interval(row, name, digits) for name in ("_these", "", "_next")),
+                    *(
+                        interval(row[f"low{end}"], row[f"high{end}"], digits, signed=True)
+                        for end in ("_these", "", "_next")
+                    ),
                     f"{row['ahead']}:{row['behind']}",
                     p_value(row["p_corrected"]),
-                    *(_share(row[name]) for name in ("better", "equal", "worse")),
+                    *(number(row[name], 3) for name in ("better", "equal", "worse")),
                 ][: len(header)]
             )
         title = f"difference to {self.base}, {share} intervals; P: on a new data set"
@@ -256,12 +257,7 @@ class DataSetComparison(Result):
             "friedman": vars(self.friedman),
             "critical_difference": self.critical_difference,
             "pairs": self.pairs,
-            "test": self.test,
-            "reference": self.reference,
-            "rope": self.rope,
-            "confidence": self.confidence,
-            "resamples": self.resamples,
-            "seed": self.seed,
+            **{name: getattr(self, name) for name in _SETTINGS},
             "notes": self.footer(),
         }
 
@@ -390,70 +386,47 @@ class DataSetComparison(Result):
 
     def _difference_figure(self) -> Figure:
         """Draw the base against the next system of the order."""
-        from unskew.stats.compare import data_set_charts as charts
-
         opponent = next(
             self.systems[index] for index in self.order if self.systems[index] != self.base
         )
         label = f"{self.metric}: {self.base} − {opponent}"
         notes = [f"{100 * self.confidence:g} % intervals; every data set counts once"]
         rows = [*self._rows_of_each(opponent), *self._rows_over_all(opponent)]
-        return charts.differences(rows, f"{self.metric}: differences by data set", label, notes)
+        colours = {"one data set": BLUE, "all": VERMILION}
+        title = f"{self.metric}: differences by data set"
+        return forest(rows, "name", "kind", colours, label=label, title=title, notes=notes)
 
     def _rows_of_each(self, opponent: str) -> list[dict[str, Any]]:
         rows = []
         for row in self.differences(self.base, opponent).iter_rows(named=True):
-            low = high = None
-            if row["users"] > 1:
-                quantile = student_t_quantile((1 + self.confidence) / 2, row["users"] - 1)
-                half = quantile * row["standard_error"]
-                low, high = row["difference"] - half, row["difference"] + half
-            rows.append(
-                {
-                    "name": f"{row['data_set']} ({counted(row['users'], 'user')})",
-                    "kind": "one data set",
-                    "difference": row["difference"],
-                    "low": low,
-                    "high": high,
-                }
-            )
+            value, users, ends = row["difference"], row["users"], (None, None)
+            if users > 1:
+                ends = student_ends(value, row["standard_error"], users - 1, self.confidence)
+            name = f"{row['data_set']} ({counted(users, 'user')})"
+            rows.append(_bar(name, "one data set", value, *ends))
         return rows
 
     def _rows_over_all(self, opponent: str) -> list[dict[str, Any]]:
         pair = self.pair(self.base, opponent)
         return [
-            {
-                "name": name,
-                "kind": "all",
-                "difference": pair["difference"],
-                "low": pair[f"low{end}"],
-                "high": pair[f"high{end}"],
-            }
+            _bar(name, "all", pair["difference"], pair[f"low{end}"], pair[f"high{end}"])
             for name, end in _OVER.items()
             if pair[f"low{end}"] is not None
         ]
 
 
+def _bar(
+    name: str, kind: str, difference: float, low: float | None, high: float | None
+) -> dict[str, Any]:
+    return {"name": name, "kind": kind, "difference": difference, "low": low, "high": high}
+
+
+_SETTINGS = ("test", "reference", "rope", "confidence", "resamples", "seed")
 _OVER = {"these data sets": "_these", "data sets like these": "", "a new data set": "_next"}
-
-
-def _none(value: float) -> float | None:
-    return None if math.isnan(value) else float(value)
 
 
 def _is_sure(p: float | None, alpha: float) -> bool:
     return p is not None and p <= alpha
-
-
-def _interval(row: dict[str, Any], name: str, digits: int) -> str:
-    low, high = row[f"low{name}"], row[f"high{name}"]
-    if low is None or high is None:
-        return "–"
-    return f"[{number(low, digits, signed=True)}, {number(high, digits, signed=True)}]"
-
-
-def _share(value: float | None) -> str:
-    return "–" if value is None else f"{value:.3f}"
 
 
 def _seen_from(by_pair: Any, system: str, base: str) -> dict[str, Any]:
@@ -474,10 +447,7 @@ def _seen_from(by_pair: Any, system: str, base: str) -> dict[str, Any]:
     for name in _OVER.values():
         limits = (row[f"low{name}"], row[f"high{name}"])
         if is_reversed:
-            limits = (_negated(limits[1]), _negated(limits[0]))
+            low, high = (None if end is None else -end for end in limits)
+            limits = high, low
         result[f"low{name}"], result[f"high{name}"] = limits
     return result
-
-
-def _negated(value: float | None) -> float | None:
-    return None if value is None else -value

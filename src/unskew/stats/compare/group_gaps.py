@@ -19,20 +19,26 @@ from unskew.stats.compare.group_gaps_result import (
     REST,
     GroupData,
     GroupGaps,
-    GroupPair,
     against_best,
-    gaps_of,
+    gap_columns,
     independent,
     p_of_pairs,
     pairs_of,
     sides_of,
 )
 from unskew.stats.corrections import CORRECTIONS, correct
-from unskew.stats.inequality import atkinson, gini, group_atkinson, group_gini
-from unskew.stats.pairing import Paired, Source, known_metric, paired_values, values_of_users
+from unskew.stats.inequality import Inequality, atkinson, gini, group_atkinson, group_gini
+from unskew.stats.intervals.skewed import group_means, intervals, of_means
+from unskew.stats.pairing import (
+    Paired,
+    Source,
+    known_metric,
+    paired_values,
+    users_left_out,
+    values_of_users,
+)
 from unskew.stats.resampling import chosen_metrics
 from unskew.stats.segments import Segmentation, segments_of
-from unskew.stats.skewed_means import group_means, intervals, of_means
 from unskew.stats.tests.group_shuffles import (
     MOST_SHUFFLED,
     ShuffledGroups,
@@ -163,6 +169,7 @@ def group_gaps(
     for label in labels:
         parts.append(_metric(pairing, label, segments, settings))
         steps.advance()
+    lost = {label: part.left_out for label, part in zip(labels, parts, strict=True)}
     return GroupGaps(
         systems=pairing.systems,
         metrics=tuple(labels),
@@ -180,7 +187,7 @@ def group_gaps(
         shuffles=parts[0].shuffles,
         is_shuffled=max(part.users for part in parts) <= MOST_SHUFFLED,
         seed=seed,
-        notes=(*pairing.rules, *pairing.notes, *segments.notes, *_left_out(labels, parts)),
+        notes=(*pairing.rules, *pairing.notes, *segments.notes, *users_left_out(lost)),
     )
 
 
@@ -275,35 +282,18 @@ def _gaps(
         if settings.against == "best":
             chosen = against_best(alone, pairing.better[label], label)
         selected = [column_of[pair] for pair in chosen]
-        columns = _columns(alone, chosen, names, level)
-        columns |= {"p": p[row, selected], "p_corrected": corrected[row, selected]}
+        sides, is_negative = sides_of(alone, chosen), float(alone.values.min()) < 0
+        columns = {
+            "group": [names[pair.one] for pair in chosen],
+            "against": ["rest" if pair.other == REST else names[pair.other] for pair in chosen],
+            **gap_columns(sides, level, is_negative=is_negative),
+            "p": p[row, selected],
+            "p_corrected": corrected[row, selected],
+        }
         tables.append(pl.DataFrame({"metric": label, "system": system, **columns}))
     alpha = 1 - settings.confidence + 1e-12
     frame = pl.concat(tables).with_columns(pl.selectors.float().fill_nan(None))
     return frame.with_columns(significant=(pl.col("p_corrected") <= alpha).fill_null(value=False))
-
-
-def _columns(
-    data: GroupData, pairs: Sequence[GroupPair], names: list[str], level: float
-) -> dict[str, object]:
-    """Return the comparisons of one system."""
-    sides = sides_of(data, pairs)
-    gaps = gaps_of(sides, level, is_negative=float(data.values.min()) < 0)
-    return {
-        "group": [names[pair.one] for pair in pairs],
-        "against": ["rest" if pair.other == REST else names[pair.other] for pair in pairs],
-        "users": sides.one.count[0].astype(np.int64),
-        "users_against": sides.other.count[0].astype(np.int64),
-        "mean": sides.one.mean[0],
-        "mean_against": sides.other.mean[0],
-        "difference": gaps.difference[0],
-        "low": gaps.low[0],
-        "high": gaps.high[0],
-        "ratio": gaps.ratio[0],
-        "ratio_low": gaps.ratio_low[0],
-        "ratio_high": gaps.ratio_high[0],
-        "ratio_kind": gaps.kind[0],
-    }
 
 
 def _summary(
@@ -323,10 +313,6 @@ def _summary(
     rows = []
     for index, system in enumerate(pairing.systems):
         column = np.ascontiguousarray(data.values[:, index])
-        gini_index, atkinson_index = (
-            gini(column, settings.confidence),
-            atkinson(column, epsilon, settings.confidence),
-        )
         across = nonnegative and float(column.sum()) > 0
         mine = means.filter(pl.col("system") == system)
         rows.append(
@@ -338,12 +324,8 @@ def _summary(
                 "p": float(test.p[index]),
                 "p_corrected": float(corrected[index]),
                 **_worst(mine, pairing.better[label]),
-                "gini": gini_index.value,
-                "gini_low": gini_index.low,
-                "gini_high": gini_index.high,
-                "atkinson": atkinson_index.value,
-                "atkinson_low": atkinson_index.low,
-                "atkinson_high": atkinson_index.high,
+                **_with_ends("gini", gini(column, settings.confidence)),
+                **_with_ends("atkinson", atkinson(column, epsilon, settings.confidence)),
                 "group_gini": _index(group_gini(of.mean[index], sizes), across),
                 "group_gini_chance": _index(shuffled.chance_gini[index], across),
                 "group_atkinson": _index(group_atkinson(of.mean[index], sizes, epsilon), across),
@@ -357,11 +339,13 @@ def _summary(
 
 _SUMMARY: dict[str, Any] = {
     "worst_group": pl.String,
-    "worst_mean": pl.Float64,
-    "worst_low": pl.Float64,
-    "worst_high": pl.Float64,
+    **dict.fromkeys(("worst_mean", "worst_low", "worst_high"), pl.Float64),
     "may_be_worst": pl.List(pl.String),
 }
+
+
+def _with_ends(name: str, index: Inequality) -> dict[str, float]:
+    return {name: index.value, f"{name}_low": index.low, f"{name}_high": index.high}
 
 
 def _index(value: F64, is_defined: bool) -> float:
@@ -394,9 +378,3 @@ def _worst(rows: pl.DataFrame, better: str) -> dict[str, object]:
             name for name, end in zip(group, low, strict=True) if end <= float(high.min())
         ],
     }
-
-
-def _left_out(labels: Sequence[str], parts: Sequence[_GroupPart]) -> list[str]:
-    lost = {label: part.left_out for label, part in zip(labels, parts, strict=True)}
-    names = ", ".join(f"{count:,} of {label}" for label, count in lost.items() if count)
-    return [f"users left out because a value is undefined: {names}"] if names else []

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
 import polars as pl
@@ -13,15 +13,13 @@ from unskew.arrays import F64, I64, Mask
 from unskew.checks import choose
 from unskew.errors import SettingError
 from unskew.report.charts import Figure
-from unskew.report.result import Result
 from unskew.report.tables import Table
-from unskew.report.text import counted, number, p_value
+from unskew.report.text import counted, interval, number, p_value
 from unskew.stats.compare.comparison import IN_WORDS
 from unskew.stats.inequality import LEAST_OTHERS as INDEX_OTHERS
 from unskew.stats.inequality import LEAST_USERS as INDEX_USERS
 from unskew.stats.inequality import others
-from unskew.stats.pairing import label_of
-from unskew.stats.skewed_means import (
+from unskew.stats.intervals.skewed import (
     Means,
     differences,
     intervals,
@@ -29,6 +27,7 @@ from unskew.stats.skewed_means import (
     ratio_interval,
     sums_by_group,
 )
+from unskew.stats.metric_result import MetricResult
 from unskew.stats.tests.group_shuffles import ShuffledGroups, shuffle_groups
 
 LEAST_USERS = 20
@@ -64,20 +63,6 @@ class Sides:
     other: Means
     enough: F64
     """1 where both sides have enough users and values for an interval."""
-
-
-@dataclass(frozen=True, eq=False)
-class Gaps:
-    """What comparisons give: systems x comparisons, NaN where there is none."""
-
-    difference: F64
-    low: F64
-    high: F64
-    ratio: F64
-    ratio_low: F64
-    ratio_high: F64
-    kind: list[list[str]]
-    """Of each ratio: `ratio`, or why there is none."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -159,37 +144,39 @@ def sides_of(data: GroupData, pairs: Sequence[GroupPair]) -> Sides:
         for member in (here, there):
             too_few = member.sum() < LEAST_USERS
             enough[:, column] *= [not too_few and n >= LEAST_OTHERS for n in data.others(member)]
-    return Sides(_means(first, centre), _means(second, centre), enough)
+    one, other = (means_of_sums(*powers).plus(centre[:, None]) for powers in (first, second))
+    return Sides(one, other, enough)
 
 
-def _means(powers: Sequence[F64], centre: F64) -> Means:
-    means = means_of_sums(*powers)
-    return Means(means.count, means.mean + centre[:, None], means.variance, means.third)
+def gap_columns(sides: Sides, level: float, *, is_negative: bool) -> dict[str, object]:
+    """Return differences and ratios of one system with their intervals, each at this level.
 
-
-def gaps_of(sides: Sides, level: float, *, is_negative: bool) -> Gaps:
-    """Return differences and ratios with their intervals, each at this level."""
-    difference = differences(sides.one, sides.other)
-    low, high = (np.where(sides.enough > 0, end, np.nan) for end in intervals(difference, level))
-    ratios = np.full((3, *difference.value.shape), np.nan)
-    kind: list[list[str]] = []
-    for system in range(difference.value.shape[0]):
-        kind.append([])
-        for pair in range(difference.value.shape[1]):
-            word, three = RATIO, (np.nan, np.nan, np.nan)
-            cell = (system, pair)
-            if is_negative:
-                word = NEGATIVE
-            elif not sides.enough[cell]:
-                word = SMALL
-            else:
-                first, second = sides.one.pick(cell), sides.other.pick(cell)
-                limits = ratio_interval(first, second, level)
-                word = UNIDENTIFIED if np.isinf(limits[1]) else RATIO
-                three = (float(first.mean / second.mean), *limits) if word == RATIO else three
-            ratios[(slice(None), *cell)] = three
-            kind[-1].append(word)
-    return Gaps(difference.value, low, high, ratios[0], ratios[1], ratios[2], kind)
+    Columns of a table, a row per comparison; NaN where there is no interval.
+    """
+    one, other = sides.one.pick(0), sides.other.pick(0)
+    enough, gaps = sides.enough[0] > 0, differences(one, other)
+    low, high = (np.where(enough, end, np.nan) for end in intervals(gaps, level))
+    ratios, kinds = np.full((3, enough.size), np.nan), []
+    for pair in range(enough.size):
+        kind = NEGATIVE if is_negative else SMALL
+        if enough[pair] and not is_negative:
+            first, second = one.pick(pair), other.pick(pair)
+            limits = ratio_interval(first, second, level)
+            kind = UNIDENTIFIED if np.isinf(limits[1]) else RATIO
+            if kind == RATIO:
+                ratios[:, pair] = (float(first.mean / second.mean), *limits)
+        kinds.append(kind)
+    return {
+        "users": one.count.astype(np.int64),
+        "users_against": other.count.astype(np.int64),
+        "mean": one.mean,
+        "mean_against": other.mean,
+        "difference": gaps.value,
+        "low": low,
+        "high": high,
+        **dict(zip(("ratio", "ratio_low", "ratio_high"), ratios, strict=True)),
+        "ratio_kind": kinds,
+    }
 
 
 def p_of_pairs(
@@ -221,19 +208,14 @@ def p_of_pairs(
 
 
 FIGURES = ("groups",)
-_DIRECTION = {"higher": "higher is better", "lower": "lower is better"}
 
 
 @dataclass(frozen=True, eq=False)
-class GroupGaps(Result):
+class GroupGaps(MetricResult):
     """Groups of users on every metric, system by system. Made by `group_gaps`."""
 
-    figure_is_open: ClassVar[bool] = True
+    kind: ClassVar[str] = "these gaps"
 
-    systems: tuple[str, ...]
-    metrics: tuple[str, ...]
-    better: Mapping[str, str]
-    """`higher`, `lower` or `neither`, by metric."""
     by: str
     """What users are divided by, in words."""
     rule: str
@@ -241,12 +223,6 @@ class GroupGaps(Result):
     groups: tuple[str, ...]
     against: str
     """What each group is compared with: `rest`, `best`, `pairs` or the name of a group."""
-    means: pl.DataFrame = field(repr=False)
-    """See `group_means`."""
-    rows: pl.DataFrame = field(repr=False)
-    """See `table`."""
-    indices: pl.DataFrame = field(repr=False)
-    """See `summary`."""
     correction: str | None
     confidence: float
     """Of all intervals of a kind and metric together."""
@@ -255,7 +231,13 @@ class GroupGaps(Result):
     shuffles: int
     is_shuffled: bool
     """Whether p-values allow for the shuffles; else they are those of Student's t."""
-    seed: int = 0
+    seed: int
+    means: pl.DataFrame = field(repr=False)
+    """See `group_means`."""
+    rows: pl.DataFrame = field(repr=False)
+    """See `table`."""
+    indices: pl.DataFrame = field(repr=False)
+    """See `summary`."""
     notes: tuple[str, ...] = ()
 
     def table(self, metric: str | None = None) -> pl.DataFrame:
@@ -284,48 +266,34 @@ class GroupGaps(Result):
         """
         return self._of(self.indices, metric)
 
-    def _of(self, table: pl.DataFrame, metric: str | None) -> pl.DataFrame:
-        if metric is None:
-            return table
-        return table.filter(pl.col("metric") == self._label(metric))
-
-    def _label(self, metric: str | None) -> str:
-        return label_of(metric, self.metrics, "metric of these gaps")
-
     # Text
 
     def display_tables(self, digits: int | None = None) -> list[Table]:
         """Return, of each metric, means, gaps, and what is said of all groups together."""
         digits = self.digits if digits is None else digits
-        tables = []
-        for label in self.metrics:
-            tables += [
-                self._display_means(label, digits),
-                self._display_gaps(label, digits),
-                self._display_summary(label, digits),
-                self._display_indices(label, digits),
-            ]
-        return tables
+        displays = (
+            self._display_means,
+            self._display_gaps,
+            self._display_summary,
+            self._display_indices,
+        )
+        return [display(label, digits) for label in self.metrics for display in displays]
 
     def _display_means(self, label: str, digits: int) -> Table:
         header = ["system", "group", "users", "mean", self._together]
-        rows, before = [], ""
-        for row in self.group_means(label).iter_rows(named=True):
-            rows.append(
-                [
-                    "" if row["system"] == before else row["system"],
-                    row["group"],
-                    f"{row['users']:,}",
-                    number(row["mean"], digits),
-                    _interval(row["low"], row["high"], digits),
-                ]
-            )
-            before = row["system"]
-        better = _DIRECTION.get(self.better[label], "neither direction is better")
+        rows = [
+            [
+                row["system"],
+                row["group"],
+                f"{row['users']:,}",
+                number(row["mean"], digits),
+                interval(row["low"], row["high"], digits),
+            ]
+            for row in self.group_means(label).iter_rows(named=True)
+        ]
         users = counted(int(self.summary(label)["users"][0]), "user")
-        return Table.of_rows(
-            header, rows, left=(0, 1), title=f"{label} ({better}), {users} by {self.by}"
-        )
+        title = f"{self._heading(label)}, {users} by {self.by}"
+        return Table.of_rows(header, rows, left=(0, 1), title=title, once=True)
 
     @property
     def _together(self) -> str:
@@ -334,25 +302,23 @@ class GroupGaps(Result):
     def _display_gaps(self, label: str, digits: int) -> Table:
         header = ["system", "group", "against", "difference", self._together]
         header += ["ratio", self._together, "p"]
-        rows, before = [], ""
+        rows = []
         for row in self.table(label).iter_rows(named=True):
-            is_ratio = row["ratio_kind"] == RATIO
+            ratio = ["–", row["ratio_kind"]]
+            if row["ratio_kind"] == RATIO:
+                limits = interval(row["ratio_low"], row["ratio_high"], digits)
+                ratio = [number(row["ratio"], digits), limits]
             rows.append(
                 [
-                    "" if row["system"] == before else row["system"],
-                    row["group"],
-                    row["against"],
+                    *(row[name] for name in ("system", "group", "against")),
                     number(row["difference"], digits, signed=True),
-                    _interval(row["low"], row["high"], digits, signed=True),
-                    number(row["ratio"], digits) if is_ratio else "–",
-                    _interval(row["ratio_low"], row["ratio_high"], digits)
-                    if is_ratio
-                    else row["ratio_kind"],
-                    _p(row["p_corrected"]),
+                    interval(row["low"], row["high"], digits, signed=True),
+                    *ratio,
+                    p_value(row["p_corrected"]),
                 ]
             )
-            before = row["system"]
-        return Table.of_rows(header, rows, left=(0, 1, 2), title=f"{label}: gaps between groups")
+        title = f"{label}: gaps between groups"
+        return Table.of_rows(header, rows, left=(0, 1, 2), title=title, once=True)
 
     def _display_summary(self, label: str, digits: int) -> Table:
         header = ["system", "all groups equal: p", "worst group", "its mean"]
@@ -360,10 +326,10 @@ class GroupGaps(Result):
         rows = [
             [
                 row["system"],
-                _p(row["p_corrected"]),
+                p_value(row["p_corrected"]),
                 row["worst_group"] or "–",
-                _number(row["worst_mean"], digits),
-                _interval(row["worst_low"], row["worst_high"], digits),
+                number(row["worst_mean"], digits),
+                interval(row["worst_low"], row["worst_high"], digits),
                 ", ".join(row["may_be_worst"] or ["–"]),
             ]
             for row in self.summary(label).iter_rows(named=True)
@@ -373,20 +339,20 @@ class GroupGaps(Result):
     def _display_indices(self, label: str, digits: int) -> Table:
         header = ["system", "index", "across users", f"{100 * self.confidence:g} % interval"]
         header += ["across groups", "by chance"]
-        rows = []
-        for row in self.summary(label).iter_rows(named=True):
-            for name, title in (("gini", "Gini"), ("atkinson", f"Atkinson({self.epsilon:g})")):
-                rows.append(
-                    [
-                        row["system"] if name == "gini" else "",
-                        title,
-                        _number(row[name], digits),
-                        _interval(row[f"{name}_low"], row[f"{name}_high"], digits),
-                        _number(row[f"group_{name}"], digits),
-                        _number(row[f"group_{name}_chance"], digits),
-                    ]
-                )
-        return Table.of_rows(header, rows, left=(0, 1), title=f"{label}: inequality")
+        titles = {"gini": "Gini", "atkinson": f"Atkinson({self.epsilon:g})"}
+        rows = [
+            [
+                row["system"],
+                title,
+                number(row[name], digits),
+                interval(row[f"{name}_low"], row[f"{name}_high"], digits),
+                number(row[f"group_{name}"], digits),
+                number(row[f"group_{name}_chance"], digits),
+            ]
+            for row in self.summary(label).iter_rows(named=True)
+            for name, title in titles.items()
+        ]
+        return Table.of_rows(header, rows, left=(0, 1), title=f"{label}: inequality", once=True)
 
     def _explanation(self) -> list[str]:
         return [
@@ -435,30 +401,23 @@ class GroupGaps(Result):
         what = counted(pairs, "comparison")
         return f"{note}; corrected by {IN_WORDS[self.correction]} over {what} of a metric"
 
-    def _summary(self) -> str:
-        return (
-            f"{counted(len(self.systems), 'system')}, {counted(len(self.metrics), 'metric')}, "
-            f"{counted(len(self.groups), 'group')}"
-        )
+    def _numbers(self) -> Iterator[str]:
+        yield from super()._numbers()
+        yield counted(len(self.groups), "group")
 
     def _content(self) -> dict[str, object]:
-        return {
-            "systems": self.systems,
-            "metrics": {label: {"better": self.better[label]} for label in self.metrics},
-            "by": self.by,
-            "rule": self.rule,
-            "groups": self.groups,
-            "against": self.against,
-            "correction": self.correction,
-            "confidence": self.confidence,
-            "epsilon": self.epsilon,
-            "shuffles": self.shuffles if self.is_shuffled else 0,
-            "seed": self.seed,
-            "means": self.means,
-            "gaps": self.rows,
-            "summary": self.indices,
-            "notes": self.notes,
-        }
+        return self._fields(
+            "better",
+            "is_shuffled",
+            "rows",
+            "indices",
+            "notes",
+            metrics=self._facts(),
+            shuffles=self.shuffles if self.is_shuffled else 0,
+            gaps=self.rows,
+            summary=self.indices,
+            notes=self.notes,
+        )
 
     def figure(self, kind: str = "groups", metric: str | None = None) -> Figure:
         """Draw the mean of each system in each group, with intervals that hold together.
@@ -476,17 +435,3 @@ class GroupGaps(Result):
         label = self._label(metric)
         note = f"{100 * self.confidence:g} % intervals of all means together; users by {self.by}"
         return curves(self.group_means(label), "group", label, [note])
-
-
-def _number(value: float | None, digits: int) -> str:
-    return "–" if value is None else number(value, digits)
-
-
-def _p(value: float | None) -> str:
-    return "–" if value is None else p_value(value)
-
-
-def _interval(low: Any, high: Any, digits: int, *, signed: bool = False) -> str:
-    if low is None or high is None:
-        return "–"
-    return f"[{number(low, digits, signed=signed)}, {number(high, digits, signed=signed)}]"

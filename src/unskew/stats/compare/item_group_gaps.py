@@ -11,7 +11,6 @@ import polars as pl
 
 from unskew.arrays import F64, I32, I64, Mask
 from unskew.checks import as_count, check_share, checked, choose
-from unskew.data.ratings import Ids
 from unskew.data.summary import item_counts
 from unskew.errors import DataError, SettingError, unknown_name
 from unskew.judging.judged import Judged, Need
@@ -19,11 +18,12 @@ from unskew.judging.numbering import several_refused
 from unskew.judging.shape import BLOCK, LIKED, Matched, Scratch
 from unskew.report.result import Result
 from unskew.report.tables import Table
-from unskew.report.text import counted, number, p_value
+from unskew.report.text import counted, interval, number, p_value
 from unskew.stats.compare.comparison import IN_WORDS
 from unskew.stats.compare.group_gaps_result import LEAST_OTHERS, LEAST_USERS
 from unskew.stats.corrections import CORRECTIONS, correct
 from unskew.stats.inequality import others
+from unskew.stats.intervals.skewed import MeanEstimates, estimates, intervals, p_values_of
 from unskew.stats.segments import (
     GROUPS,
     MOST_GROUPS,
@@ -34,8 +34,8 @@ from unskew.stats.segments import (
     is_column,
     quantile_groups,
     read_column,
+    text_groups,
 )
-from unskew.stats.skewed_means import MeanEstimates, estimates, intervals, p_values_of
 
 
 @dataclass(frozen=True, eq=False)
@@ -51,11 +51,11 @@ class ItemGroupGaps(Result):
     k: int
     users: int
     """Users with a liked item."""
-    rows: pl.DataFrame = field(repr=False)
-    """See `table`."""
     correction: str | None
     confidence: float
     """Of all intervals of a kind together."""
+    rows: pl.DataFrame = field(repr=False)
+    """See `table`."""
     notes: tuple[str, ...] = ()
 
     def table(self) -> pl.DataFrame:
@@ -72,40 +72,38 @@ class ItemGroupGaps(Result):
     def display_tables(self, digits: int | None = None) -> list[Table]:
         """Return places, then recall."""
         digits = self.digits if digits is None else digits
-        interval = f"{100 * self.confidence:g} % intervals"
-        places = ["system", "group", "items", "share of places", interval]
-        places += ["share of liked", "gap", interval]
-        headers = ["system", "group", "users", "recall", interval, "recall of the rest", "gap"]
-        headers += [interval, "p"]
-        rows, recalls, before = [], [], ""
+        together = f"{100 * self.confidence:g} % intervals"
+        places = ["system", "group", "items", "share of places", together]
+        places += ["share of liked", "gap", together]
+        headers = ["system", "group", "users", "recall", together, "recall of the rest", "gap"]
+        headers += [together, "p"]
+        rows, recalls = [], []
         for row in self.rows.iter_rows(named=True):
-            system = "" if row["system"] == before else row["system"]
+            names = [row["system"], row["group"]]
             rows.append(
                 [
-                    system,
-                    row["group"],
+                    *names,
                     f"{row['items']:,}",
                     *_both(row, "exposure", digits),
-                    _number(row["liked_share"], digits),
+                    number(row["liked_share"], digits),
                     *_both(row, "exposure_gap", digits, signed=True),
                 ]
             )
             recalls.append(
                 [
-                    system,
-                    row["group"],
+                    *names,
                     f"{row['users']:,}",
                     *_both(row, "recall", digits),
-                    _number(row["recall_rest"], digits),
+                    number(row["recall_rest"], digits),
                     *_both(row, "recall_gap", digits, signed=True),
-                    "–" if row["p_corrected"] is None else p_value(row["p_corrected"]),
+                    p_value(row["p_corrected"]),
                 ]
             )
-            before = row["system"]
         title = f"the first {counted(self.k, 'place')} of lists by {self.by} of items"
+        recall = f"Recall@{self.k} of liked items"
         return [
-            Table.of_rows(places, rows, left=(0, 1), title=title),
-            Table.of_rows(headers, recalls, left=(0, 1), title=f"Recall@{self.k} of liked items"),
+            Table.of_rows(places, rows, left=(0, 1), title=title, once=True),
+            Table.of_rows(headers, recalls, left=(0, 1), title=recall, once=True),
         ]
 
     def _explanation(self) -> list[str]:
@@ -129,33 +127,15 @@ class ItemGroupGaps(Result):
         )
 
     def _content(self) -> dict[str, object]:
-        return {
-            "systems": self.systems,
-            "by": self.by,
-            "rule": self.rule,
-            "groups": self.groups,
-            "k": self.k,
-            "users": self.users,
-            "correction": self.correction,
-            "confidence": self.confidence,
-            "rows": self.rows,
-            "notes": self.notes,
-        }
-
-
-def _number(value: float | None, digits: int, *, signed: bool = False) -> str:
-    return "–" if value is None else number(value, digits, signed=signed)
+        return self._fields()
 
 
 def _both(
     row: Mapping[str, Any], name: str, digits: int, *, signed: bool = False
 ) -> tuple[str, str]:
     """Return a value and its interval."""
-    low, high = row[f"{name}_low"], row[f"{name}_high"]
-    if low is None or high is None:
-        return _number(row[name], digits, signed=signed), "–"
-    limits = (number(end, digits, signed=signed) for end in (low, high))
-    return _number(row[name], digits, signed=signed), f"[{', '.join(limits)}]"
+    limits = interval(row[f"{name}_low"], row[f"{name}_high"], digits, signed=signed)
+    return number(row[name], digits, signed=signed), limits
 
 
 @dataclass(frozen=True, eq=False)
@@ -288,10 +268,10 @@ def items_of(judged: Judged, by: object, groups: int | None) -> ItemGroups:
         )
     absent = f"not in {column.place}, or without {column.name}"
     if column.numbers is not None:
-        return _by_number(column.title, np.append(column.numbers, np.nan)[codes], parts, absent)
+        return _by_number(column.title, column.numbers_of(codes), parts, absent)
     if groups is not None:
         raise SettingError(f"groups=… does nothing here: {column.title} holds text; leave it out")
-    return _by_text(column, codes, ids, absent)
+    return _by_text(column, codes, absent)
 
 
 def _by_number(by: str, values: F64, parts: int, absent: str) -> ItemGroups:
@@ -301,25 +281,11 @@ def _by_number(by: str, values: F64, parts: int, absent: str) -> ItemGroups:
     return _several(by, rule, code, names, absent)
 
 
-def _by_text(column: UserColumn, codes: I32, ids: Ids, absent: str) -> ItemGroups:
-    assert column.texts is not None
-    texts = pl.concat([column.texts, pl.Series([None], dtype=pl.String)])
-    of_item = texts.gather(
-        pl.Series(np.where(codes >= 0, codes, len(column.users)).astype(np.int64))
-    )
-    ranked = sorted(of_item.drop_nulls().value_counts().rows(), key=lambda row: (-row[1], row[0]))
-    frequent = {name for name, _ in ranked[:MOST_GROUPS] if name != OTHER}
-    merged = len(ranked) - len(frequent)
-    names = sorted(frequent) + [OTHER] * (merged > 0)
-    number_of = {name: number for number, name in enumerate(names)}
-    code = np.array(
-        [-1 if text is None else number_of.get(text, number_of.get(OTHER, -1)) for text in of_item],
-        np.int64,
-    )
+def _by_text(column: UserColumn, codes: I32, absent: str) -> ItemGroups:
+    code, names, merged = text_groups(column.texts_of(codes))
     rule = f"groups: {column.title}"
     if merged:
         rule += f"; {OTHER}: values beyond the {MOST_GROUPS} most frequent"
-    assert code.size == len(ids)
     return _several(column.title, rule, code, names, absent)
 
 

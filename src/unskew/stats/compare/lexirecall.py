@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from itertools import combinations
 
 import numpy as np
 import polars as pl
 
 from unskew.arrays import I8, I64, Mask
 from unskew.checks import check_share, checked, choose
-from unskew.errors import DataError, SettingError, unknown_name
+from unskew.errors import DataError, SettingError
 from unskew.judging.judged import Judged, Need
 from unskew.judging.numbering import several_refused
 from unskew.judging.shape import LIKED, Matched, Scratch
@@ -18,8 +17,10 @@ from unskew.report.result import Result
 from unskew.report.tables import Table
 from unskew.report.text import counted, p_value
 from unskew.stats.compare.comparison import IN_WORDS as NAMES
+from unskew.stats.compare.user_distribution_result import share_cells
 from unskew.stats.corrections import CORRECTIONS, correct
-from unskew.stats.share_intervals import net_share, share_of, sign_p
+from unskew.stats.intervals.shares import paired_shares, sign_p
+from unskew.stats.pairing import pairs_with
 
 _CELLS = 1 << 21
 """Ranks compared at a time."""
@@ -32,10 +33,10 @@ class LexicographicRecall(Result):
 
     systems: tuple[str, ...]
     users: int
-    rows: pl.DataFrame = field(repr=False)
-    """See `table`."""
     confidence: float
     correction: str | None
+    rows: pl.DataFrame = field(repr=False)
+    """See `table`."""
     notes: tuple[str, ...] = ()
 
     def table(self) -> pl.DataFrame:
@@ -48,21 +49,12 @@ class LexicographicRecall(Result):
 
     def display_tables(self, digits: int | None = None) -> list[Table]:  # noqa: ARG002
         """Return the shares of all pairs."""
-        interval = f"{100 * self.confidence:g} %"
-        header = ["pair", "a better", "b better", "tied", f"a − b, {interval}", "p"]
-        rows = []
-        for row in self.rows.iter_rows(named=True):
-            net = "{:+.1f} % [{:+.1f}, {:+.1f}]".format(
-                *(100 * row[name] for name in ("net", "net_low", "net_high"))
-            )
-            shares = [
-                "{:.1f} % [{:.1f}, {:.1f}]".format(
-                    *(100 * row[f"{name}{end}"] for end in ("", "_low", "_high"))
-                )
-                for name in ("better", "worse", "tied")
-            ]
-            pair = f"a = {row['a']}, b = {row['b']}"
-            rows.append([pair, *shares, net.replace("-", "−"), p_value(row["p_corrected"])])
+        level = f"{100 * self.confidence:g} %"
+        header = ["pair", "a better", "b better", "tied", f"a − b, {level}", "p"]
+        rows = [
+            [f"a = {row['a']}, b = {row['b']}", *share_cells(row), p_value(row["p_corrected"])]
+            for row in self.rows.iter_rows(named=True)
+        ]
         title = f"lexirecall: {counted(self.users, 'user')} with a liked item"
         return [Table.of_rows(header, rows, left=(0,), title=title)]
 
@@ -83,14 +75,7 @@ class LexicographicRecall(Result):
         return f"{counted(len(self.systems), 'system')}, {counted(self.users, 'user')}"
 
     def _content(self) -> dict[str, object]:
-        return {
-            "systems": self.systems,
-            "users": self.users,
-            "confidence": self.confidence,
-            "correction": self.correction,
-            "rows": self.rows,
-            "notes": self.notes,
-        }
+        return self._fields()
 
 
 @checked
@@ -135,7 +120,9 @@ def lexirecall(
     if correction is not None:
         choose("correction", correction, CORRECTIONS)
     systems = tuple(judged.systems)
-    chosen = _chosen(systems, reference)
+    if len(systems) < 2:
+        raise SettingError(f"there is one system only, {systems[0]!r}: nothing to compare it with")
+    pairs = pairs_with(reference, systems)
     _check(judged)
     ready = judged.prepare(Need(), judged.threads)
     users: Mask = ready.liked > 0
@@ -143,9 +130,11 @@ def lexirecall(
         raise DataError(f"no user has a liked item ({ready.relevance})")
     count = int(users.sum())
     rows = []
-    for a, b in chosen:
+    for a, b in ((systems[i], systems[j]) for i, j in zip(pairs.one, pairs.other, strict=True)):
         sign = _signs(ready, a, b)[users]
-        rows.append(_row(a, b, int((sign > 0).sum()), int((sign < 0).sum()), count, confidence))
+        better, worse = int((sign > 0).sum()), int((sign < 0).sum())
+        shares = paired_shares(better, worse, count, confidence)
+        rows.append({"a": a, "b": b, "users": count, **shares, "p": sign_p(better, worse)})
     table = pl.DataFrame(rows)
     p = table["p"].to_numpy()
     corrected = p if correction is None else correct(p, correction)
@@ -164,16 +153,6 @@ def lexirecall(
         correction=correction,
         notes=(str(ready.relevance), *notes),
     )
-
-
-def _chosen(systems: tuple[str, ...], reference: str | None) -> list[tuple[str, str]]:
-    if len(systems) < 2:
-        raise SettingError(f"there is one system only, {systems[0]!r}: nothing to compare it with")
-    if reference is None:
-        return list(combinations(systems, 2))
-    if reference not in systems:
-        raise unknown_name("reference system", reference, systems)
-    return [(system, reference) for system in systems if system != reference]
 
 
 def _check(judged: Judged) -> None:
@@ -226,19 +205,3 @@ def _worst_first(
     total = judged.liked[lo:hi].astype(np.int64)
     places[owner, total[owner] - 1 - order] = rank
     return places
-
-
-def _row(
-    a: str, b: str, better: int, worse: int, users: int, confidence: float
-) -> dict[str, object]:
-    row: dict[str, object] = {"a": a, "b": b, "users": users}
-    for name, count in (("better", better), ("worse", worse), ("tied", users - better - worse)):
-        share = share_of(count, users, confidence)
-        row |= {name: share.value, f"{name}_low": share.low, f"{name}_high": share.high}
-    net = net_share(better, worse, users, confidence)
-    return row | {
-        "net": net.value,
-        "net_low": net.low,
-        "net_high": net.high,
-        "p": sign_p(better, worse),
-    }

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Protocol, runtime_checkable
 
 import polars as pl
@@ -169,15 +169,9 @@ class PaperTable(Result):
             for index, system in enumerate(self.systems)
             for label in self.metrics
         ]
-        schema = {
-            "system": pl.String,
-            "letter": pl.String,
-            "metric": pl.String,
-            "mean": pl.Float64,
-            "place": pl.Int64,
-            "mark": pl.String,
-            "beats": pl.String,
-        }
+        names = ("system", "letter", "metric", "mean", "place", "mark", "beats")
+        numbers = {"mean": pl.Float64, "place": pl.Int64}
+        schema = dict.fromkeys(names, pl.String) | numbers
         return pl.DataFrame(rows, schema=schema, orient="row")
 
     def _place(self, label: str, system: str) -> int | None:
@@ -192,37 +186,26 @@ class PaperTable(Result):
         digits = self.decimals if digits is None else digits
         lettered = self.baseline is None
         first = 2 if lettered else 1
-        rows: list[list[object]] = []
+        rows: list[list[Any]] = [
+            [*([letter(index)] if lettered else []), system]
+            + [self.comparison.means[label][system] for label in self.metrics]
+            for index, system in enumerate(self.systems)
+        ]
         strong, second, marks = set(), set(), {}
-        for index, system in enumerate(self.systems):
-            means = [self.comparison.means[label][system] for label in self.metrics]
-            rows.append([*([letter(index)] if lettered else []), system, *means])
-            for column, label in enumerate(self.metrics, start=first):
-                mark = self.mark(system, label)
-                if mark:
-                    marks[index, column] = mark
         for column, label in enumerate(self.metrics, start=first):
             best, next_best = self.best(label, digits)
             strong |= {(self.systems.index(name), column) for name in best}
             second |= {(self.systems.index(name), column) for name in next_best}
+            for index, system in enumerate(self.systems):
+                if mark := self.mark(system, label):
+                    marks[index, column] = mark
         if self.chance:
             values = [self.chance.get(label, math.nan) for label in self.metrics]
             rows.append([*([""] if lettered else []), RANDOM, *values])
         header = [*(["#"] if lettered else []), "system", *self.metrics]
-        table = Table.of_rows(header, rows, digits=digits)
-        return [
-            Table(
-                "",
-                table.frame,
-                digits,
-                left=_left(rows, first, digits),
-                strong=frozenset(strong),
-                names=table.names,
-                second=frozenset(second),
-                marks=marks,
-                is_plain_marked=True,
-            )
-        ]
+        left = _left(rows, first, digits)
+        table = Table.of_rows(header, rows, left=left, digits=digits, strong=strong)
+        return [replace(table, second=frozenset(second), marks=marks, is_plain_marked=True)]
 
     # What the numbers are
 

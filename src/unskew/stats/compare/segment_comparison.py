@@ -2,46 +2,37 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, ClassVar
 
 import numpy as np
 import polars as pl
 
 from unskew.arrays import F64, Mask
 from unskew.checks import choose
-from unskew.errors import SettingError, unknown_name
-from unskew.metrics.names import parse
+from unskew.errors import SettingError
 from unskew.report.charts import Figure
-from unskew.report.result import Result
 from unskew.report.tables import Table
-from unskew.report.text import counted, number, p_value
-from unskew.stats.compare.comparison import IN_WORDS, TESTS
+from unskew.report.text import counted, interval, number, p_value
+from unskew.stats.compare.comparison import IN_WORDS, TESTS, ComparedMetrics
 from unskew.stats.corrections import CORRECTIONS, correct
-from unskew.stats.pairing import Paired, PairedSample, Pairs, sample
+from unskew.stats.metric_result import chosen_pair
+from unskew.stats.pairing import Paired, PairedSample, Pairs, sample, users_left_out
 from unskew.stats.segments import Segmentation
 from unskew.stats.tests.group_shuffles import Interaction, interaction
 from unskew.stats.tests.p_values import TestSettings, difference_interval, p_values
 
 FIGURES = ("segments",)
-_DIRECTION = {"higher": "higher is better", "lower": "lower is better"}
 
 
 @dataclass(frozen=True, eq=False)
-class SegmentComparison(Result):
+class SegmentComparison(ComparedMetrics):
     """All pairs of systems within each segment of users: differences, intervals, p-values.
 
     Made by `compare` with `by=…`. Means of segments, weighted by their users, add up to the mean
     over all users.
     """
 
-    figure_is_open: ClassVar[bool] = True
-
-    systems: tuple[str, ...]
-    metrics: tuple[str, ...]
-    better: Mapping[str, str]
-    """`higher`, `lower` or `neither`, by metric."""
     by: str
     """What users are divided by, in words."""
     rule: str
@@ -49,29 +40,24 @@ class SegmentComparison(Result):
     segments: tuple[str, ...]
     users: Mapping[str, Mapping[str, int]]
     """How many users were compared, by metric and segment."""
-    rows: pl.DataFrame = field(repr=False)
-    """See `table`."""
-    tests: pl.DataFrame = field(repr=False)
-    """See `interactions`."""
     test: str
     alternative: str
     correction: str | None
     family: str
+    permutations: int
+    shuffles: int
+    """Of the interaction test; 0: by the F distribution alone."""
     confidence: float
     """Of all intervals together."""
     interval: str
     level: float
     """Of each interval alone (Bonferroni)."""
-    permutations: int
-    shuffles: int
-    """Of the interaction test; 0: by the F distribution alone."""
-    seed: int = 0
+    seed: int
+    rows: pl.DataFrame = field(repr=False)
+    """See `table`."""
+    tests: pl.DataFrame = field(repr=False)
+    """See `interactions`."""
     notes: tuple[str, ...] = ()
-
-    @property
-    def alpha(self) -> float:
-        """The level: a corrected p-value at or below it is significant."""
-        return round(1 - self.confidence, 12)
 
     def table(self, metric: str | None = None) -> pl.DataFrame:
         """Return a row per metric, pair and segment.
@@ -80,7 +66,7 @@ class SegmentComparison(Result):
         error `se` and simultaneous interval `low`, `high`; `p`, `p_corrected`, `significant`.
         Null: fewer than two users.
         """
-        return self.rows if metric is None else self._of(self.rows, metric)
+        return self._of(self.rows, metric)
 
     def interactions(self, metric: str | None = None) -> pl.DataFrame:
         """Return a row per metric and pair: whether the difference differs between segments.
@@ -90,65 +76,47 @@ class SegmentComparison(Result):
         segments; `worst_segment`, the one of these in which a does worst against b, and
         `worst_difference` there.
         """
-        return self.tests if metric is None else self._of(self.tests, metric)
-
-    def _of(self, table: pl.DataFrame, metric: str) -> pl.DataFrame:
-        return table.filter(pl.col("metric") == self._label(metric))
-
-    def _label(self, metric: str | None) -> str:
-        if metric is None:
-            return self.metrics[0]
-        if metric in self.metrics:
-            return metric
-        parsed = parse(metric)
-        for label in self.metrics:
-            if parse(label) == parsed:
-                return label
-        raise unknown_name("metric of this comparison", metric, self.metrics)
+        return self._of(self.tests, metric)
 
     # Text
 
     def display_tables(self, digits: int | None = None) -> list[Table]:
         """Return, of each metric, the segments of all pairs and the interaction tests."""
         digits = self.digits if digits is None else digits
-        tables = [
-            (self._display_segments(label, digits), self._display_tests(label, digits))
+        return [
+            table
             for label in self.metrics
+            for table in (self._display_segments(label, digits), self._display_tests(label, digits))
         ]
-        return [table for group in tables for table in group]
 
     def _display_segments(self, label: str, digits: int) -> Table:
         together = f"{100 * self.confidence:g} % intervals"
         header = ["pair", "segment", "users", "a", "b", "a − b", together, "p"]
-        rows, before = [], ""
-        for row in self.table(label).iter_rows(named=True):
-            pair = f"a = {row['a']}, b = {row['b']}"
-            rows.append(
-                [
-                    "" if pair == before else pair,
-                    row["segment"],
-                    f"{row['users']:,}",
-                    *(_number(row[name], digits) for name in ("mean_a", "mean_b")),
-                    _number(row["difference"], digits, signed=True),
-                    _interval(row, digits),
-                    "–" if row["p_corrected"] is None else p_value(row["p_corrected"]),
-                ]
-            )
-            before = pair
-        better = _DIRECTION.get(self.better[label], "neither direction is better")
+        rows = [
+            [
+                f"a = {row['a']}, b = {row['b']}",
+                row["segment"],
+                f"{row['users']:,}",
+                *(number(row[name], digits) for name in ("mean_a", "mean_b")),
+                number(row["difference"], digits, signed=True),
+                interval(row["low"], row["high"], digits, signed=True),
+                p_value(row["p_corrected"]),
+            ]
+            for row in self.table(label).iter_rows(named=True)
+        ]
         users = counted(sum(self.users[label].values()), "user")
-        title = f"{label} ({better}), {users} by {self.by}"
-        return Table.of_rows(header, rows, left=(0, 1), title=title)
+        title = f"{self._heading(label)}, {users} by {self.by}"
+        return Table.of_rows(header, rows, left=(0, 1), title=title, once=True)
 
     def _display_tests(self, label: str, digits: int) -> Table:
         header = ["pair", "a − b, all users", "interaction p", "worst segment of a", "a − b there"]
         rows = [
             [
                 f"a = {row['a']}, b = {row['b']}",
-                _number(row["difference"], digits, signed=True),
-                "–" if row["p_corrected"] is None else p_value(row["p_corrected"]),
+                number(row["difference"], digits, signed=True),
+                p_value(row["p_corrected"]),
                 row["worst_segment"] or "–",
-                _number(row["worst_difference"], digits, signed=True),
+                number(row["worst_difference"], digits, signed=True),
             ]
             for row in self.interactions(label).iter_rows(named=True)
         ]
@@ -193,36 +161,20 @@ class SegmentComparison(Result):
             return note
         return f"{note}; p corrected by {IN_WORDS[self.correction]} over {tested.height:,} pairs"
 
-    def _summary(self) -> str:
-        return (
-            f"{counted(len(self.systems), 'system')}, {counted(len(self.metrics), 'metric')}, "
-            f"{counted(len(self.segments), 'segment')}"
-        )
+    def _numbers(self) -> Iterator[str]:
+        yield from super()._numbers()
+        yield counted(len(self.segments), "segment")
 
     def _content(self) -> dict[str, object]:
-        return {
-            "systems": self.systems,
-            "metrics": {
-                label: {"better": self.better[label], "users": self.users[label]}
-                for label in self.metrics
-            },
-            "by": self.by,
-            "rule": self.rule,
-            "segments": self.segments,
-            "test": self.test,
-            "alternative": self.alternative,
-            "correction": self.correction,
-            "family": self.family,
-            "permutations": self.permutations,
-            "shuffles": self.shuffles,
-            "confidence": self.confidence,
-            "interval": self.interval,
-            "level": self.level,
-            "seed": self.seed,
-            "rows": self.rows,
-            "interactions": self.tests,
-            "notes": self.notes,
-        }
+        return self._fields(
+            "better",
+            "users",
+            "tests",
+            "notes",
+            metrics=self._facts(users=self.users),
+            interactions=self.tests,
+            notes=self.notes,
+        )
 
     # Figures
 
@@ -247,32 +199,9 @@ class SegmentComparison(Result):
 
         choose("figure", kind, FIGURES)
         label = self._label(metric)
-        rows = self.table(label)
-        a, b = self._pair(rows, pair)
-        mine = rows.filter((pl.col("a") == a) & (pl.col("b") == b))
+        _, rows = chosen_pair(pair, self.table(label))
         notes = [self._interval_note(), f"significant: corrected p at most {self.alpha:g}"]
-        return comparison.segment_differences(mine, self.by, label, notes)
-
-    def _pair(self, rows: pl.DataFrame, pair: tuple[str, str] | None) -> tuple[str, str]:
-        pairs = list(dict.fromkeys(zip(rows["a"], rows["b"], strict=True)))
-        if pair is None:
-            return pairs[0]
-        if tuple(pair) not in pairs:
-            allowed = "; ".join(f"{a!r}, {b!r}" for a, b in pairs)
-            raise SettingError(f"pair={pair!r} was not compared; the pairs are: {allowed}")
-        return pair
-
-
-def _number(value: float | None, digits: int, *, signed: bool = False) -> str:
-    return "–" if value is None else number(value, digits, signed=signed)
-
-
-def _interval(row: Mapping[str, Any], digits: int) -> str:
-    if row["low"] is None:
-        return "–"
-    return (
-        f"[{_number(row['low'], digits, signed=True)}, {_number(row['high'], digits, signed=True)}]"
-    )
+        return comparison.segment_differences(rows, self.by, label, notes)
 
 
 HELD = 1 << 26
@@ -332,7 +261,9 @@ def compare_segments(
         choose("correction (with by=…)", settings.correction, CORRECTIONS)
     if settings.rope is not None:
         raise SettingError("rope=… does not go with by=…: leave one of them out")
-    metrics = [_metric(pairing, label) for label in labels]
+    metrics = [
+        _SegmentValues(label, pairing.better[label], *pairing.scaled(label)) for label in labels
+    ]
     parts = [
         _part(metric, number, pairs, segments, settings)
         for metric in metrics
@@ -367,15 +298,6 @@ def compare_segments(
         seed=settings.seed,
         notes=(*pairing.rules, *pairing.notes, *segments.notes, *_left_out(metrics, parts)),
     )
-
-
-def _metric(pairing: Paired, label: str) -> _SegmentValues:
-    matrix = pairing.matrix(label)
-    is_complete: Mask = np.logical_not(np.isnan(matrix).any(axis=1))
-    left = int(is_complete.size - is_complete.sum())
-    if left and left < len(matrix):
-        matrix *= (len(matrix) - left) / len(matrix)  # as in `Paired.complete`
-    return _SegmentValues(label, pairing.better[label], matrix, is_complete)
 
 
 def _part(
@@ -531,11 +453,7 @@ def _worst(rows: pl.DataFrame, sign: int | None) -> pl.DataFrame:
 
 
 def _left_out(metrics: Sequence[_SegmentValues], parts: Sequence[_SegmentPart]) -> list[str]:
-    lines = []
-    lost = {metric.label: int(np.count_nonzero(~metric.kept)) for metric in metrics}
-    names = ", ".join(f"{count:,} of {label}" for label, count in lost.items() if count)
-    if names:
-        lines.append(f"users left out because a value is undefined: {names}")
+    lines = users_left_out({each.label: int(np.count_nonzero(~each.kept)) for each in metrics})
     small = [f"{part.segment} ({part.metric.label})" for part in parts if part.users < 2]
     if small:
         what = counted(len(small), "segment has", "segments have")

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
-from itertools import combinations
 
 import numpy as np
 import polars as pl
@@ -13,21 +12,28 @@ import polars as pl
 from unskew.arrays import F64
 from unskew.checks import check_share, checked
 from unskew.engine.rng import generator
-from unskew.errors import DataError, SettingError, unknown_name
+from unskew.errors import DataError, SettingError
 from unskew.report.text import number
 from unskew.stats.compare.user_distribution_result import UserDistribution
 from unskew.stats.corrections import correct
 from unskew.stats.inequality import others
-from unskew.stats.pairing import Paired, Source, known_metric, paired_values, values_of_users
-from unskew.stats.resampling import chosen_metrics
-from unskew.stats.share_intervals import net_share, share_of, sign_p
-from unskew.stats.skewed_means import (
+from unskew.stats.intervals.shares import net_share, paired_shares, share_of, sign_p
+from unskew.stats.intervals.skewed import (
     MeanEstimates,
     group_means,
     intervals,
     of_means,
     without_skewness,
 )
+from unskew.stats.pairing import (
+    Paired,
+    Source,
+    known_metric,
+    paired_values,
+    pairs_with,
+    values_of_users,
+)
+from unskew.stats.resampling import chosen_metrics
 from unskew.stats.special import binomial_half_cdf, student_t_sf
 
 POINTS = tuple(round(0.05 * step, 2) for step in range(1, 20))
@@ -221,8 +227,7 @@ def user_distribution(
     """
     check_share("confidence", confidence)
     pairing, _ = paired_values(scores, metric, threads)
-    if reference is not None and reference not in pairing.systems:
-        raise unknown_name("reference system", reference, pairing.systems)
+    systems, selected = pairing.systems, pairs_with(reference, pairing.systems)
     labels = chosen_metrics(pairing, metric)
     without = [label for label in labels if pairing.better[label] == "neither"]
     if without and metric is not None:
@@ -239,7 +244,11 @@ def user_distribution(
         notes += [f"{label}: {lost:,} users left out because a value is undefined"] * (lost > 0)
         curves.append(_curves(pairing, label, values, confidence))
         means.append(_means(pairing, label, values, confidence))
-        compared = _pairs(pairing, label, sign * values, reference, confidence)
+        columns = sign * values
+        compared = [
+            _pair(label, systems[i], systems[j], columns[:, i], columns[:, j], confidence)
+            for i, j in zip(selected.one, selected.other, strict=True)
+        ]
         pairs.append(_table(compared, confidence))
         lines += _sentences(compared, pairs[-1], label, sign, confidence)
     return UserDistribution(
@@ -299,51 +308,28 @@ def _means(pairing: Paired, label: str, values: F64, level: float) -> pl.DataFra
     of = of_means(group_means(values, np.zeros(n, np.int64), 1))
     low, high = intervals(of, level)
     lowest = float(values.min())
-    rows = []
-    for column, system in enumerate(pairing.systems):
-        enough = n >= LEAST_USERS and others(values[:, column]) >= LEAST_OTHERS
-        share = share_of(int(np.count_nonzero(values[:, column] == lowest)), n, level)
-        rows.append(
-            {
-                "metric": label,
-                "system": system,
-                "users": n,
-                "mean": float(of.value[column, 0]),
-                "low": float(low[column, 0]) if enough else None,
-                "high": float(high[column, 0]) if enough else None,
-                "lowest_value": lowest,
-                "at_lowest": share.value,
-                "at_lowest_low": share.low,
-                "at_lowest_high": share.high,
-            }
-        )
-    return pl.DataFrame(rows, schema_overrides={"low": pl.Float64, "high": pl.Float64})
-
-
-def _pairs(
-    pairing: Paired, label: str, values: F64, reference: str | None, level: float
-) -> list[_SystemPair]:
-    """Compare pairs on values of which greater ones are better."""
-    systems = pairing.systems
-    chosen = list(combinations(range(len(systems)), 2))
-    if reference is not None:
-        index = systems.index(reference)
-        chosen = [(system, index) for system in range(len(systems)) if system != index]
-    return [
-        _pair(label, systems[i], systems[j], values[:, i], values[:, j], level) for i, j in chosen
-    ]
+    enough = np.array([n >= LEAST_USERS and others(x) >= LEAST_OTHERS for x in values.T])
+    lows = np.count_nonzero(values == lowest, axis=0).tolist()
+    shares = np.array([share_of(count, n, level) for count in lows]).T
+    names = ("at_lowest", "at_lowest_low", "at_lowest_high")
+    columns = {
+        "metric": label,
+        "system": pairing.systems,
+        "users": np.full(len(lows), n),
+        "mean": of.value[:, 0],
+        "low": np.where(enough, low[:, 0], np.nan),
+        "high": np.where(enough, high[:, 0], np.nan),
+        "lowest_value": lowest,
+        **dict(zip(names, shares, strict=True)),
+    }
+    return pl.DataFrame(columns).with_columns(pl.col("low", "high").fill_nan(None))
 
 
 def _pair(label: str, a: str, b: str, first: F64, second: F64, level: float) -> _SystemPair:
     n = first.size
     better, worse = int(np.count_nonzero(first > second)), int(np.count_nonzero(first < second))
     row: dict[str, object] = {"metric": label, "a": a, "b": b, "users": n}
-    for name, count in (("better", better), ("worse", worse), ("tied", n - better - worse)):
-        share = share_of(count, n, level)
-        row |= {name: share.value, f"{name}_low": share.low, f"{name}_high": share.high}
-    net = net_share(better, worse, n, level)
-    row |= {"net": net.value, "net_low": net.low, "net_high": net.high}
-    row |= {"sign_p": sign_p(better, worse)}
+    row |= {**paired_shares(better, worse, n, level), "sign_p": sign_p(better, worse)}
     difference = first - second
     of = mean_gain(difference)
     enough = n >= LEAST_USERS and others(difference) >= LEAST_OTHERS
@@ -449,10 +435,10 @@ def _hidden(pair: _SystemPair, label: str, alpha: float) -> list[str]:
     if pair.gain is None:
         return []
     low, high = intervals(pair.gain, 1 - alpha)
-    net = net_share(pair.better, pair.worse, pair.users, 1 - alpha)
+    _, net_low, net_high = net_share(pair.better, pair.worse, pair.users, 1 - alpha)
     for ahead, behind, against in (
-        (pair.a, pair.b, low > 0 and net.high < 0),
-        (pair.b, pair.a, high < 0 and net.low > 0),
+        (pair.a, pair.b, low > 0 and net_high < 0),
+        (pair.b, pair.a, high < 0 and net_low > 0),
     ):
         if against:
             return [

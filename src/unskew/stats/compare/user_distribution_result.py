@@ -10,10 +10,9 @@ import polars as pl
 
 from unskew.checks import choose
 from unskew.report.charts import Figure, as_figure, system_colours
-from unskew.report.result import Result
 from unskew.report.tables import Table
-from unskew.report.text import counted, number, p_value
-from unskew.stats.pairing import label_of
+from unskew.report.text import counted, interval, number, p_value
+from unskew.stats.metric_result import MetricResult
 
 
 def quantile_curves(rows: pl.DataFrame, label: str, notes: Sequence[str]) -> Figure:
@@ -51,19 +50,14 @@ def quantile_curves(rows: pl.DataFrame, label: str, notes: Sequence[str]) -> Fig
 FIGURES = ("quantiles",)
 SHOWN = (0.1, 0.25, 0.5, 0.75, 0.9)
 """The points of the curves that are printed."""
-_DIRECTION = {"higher": "higher is better", "lower": "lower is better"}
 
 
 @dataclass(frozen=True, eq=False)
-class UserDistribution(Result):
+class UserDistribution(MetricResult):
     """How the values of users are spread, system by system. Made by `user_distribution`."""
 
-    figure_is_open: ClassVar[bool] = True
+    kind: ClassVar[str] = "this distribution"
 
-    systems: tuple[str, ...]
-    metrics: tuple[str, ...]
-    better: Mapping[str, str]
-    """`higher` or `lower`, by metric."""
     rows: pl.DataFrame = field(repr=False)
     """See `table`."""
     means: pl.DataFrame = field(repr=False)
@@ -100,12 +94,6 @@ class UserDistribution(Result):
         """
         return self._of(self.compared, metric)
 
-    def _of(self, table: pl.DataFrame, metric: str | None) -> pl.DataFrame:
-        return table if metric is None else table.filter(pl.col("metric") == self._label(metric))
-
-    def _label(self, metric: str | None) -> str:
-        return label_of(metric, self.metrics, "metric of this distribution")
-
     # Text
 
     def display_tables(self, digits: int | None = None) -> list[Table]:
@@ -123,33 +111,25 @@ class UserDistribution(Result):
         header += [f"{100 * share:g} % of users up to" for share in SHOWN]
         rows = []
         for row in self.summary(label).iter_rows(named=True):
-            mine = self.table(label).filter(pl.col("system") == row["system"])
-            cells = [
-                _with_interval(point, digits)
-                for point in mine.filter(pl.col("share").is_in(SHOWN)).iter_rows(named=True)
-            ]
+            mine = self.table(label).filter(pl.col("share").is_in(SHOWN), system=row["system"])
+            cells = [_with_interval(point, digits) for point in mine.iter_rows(named=True)]
             lowest = f"{100 * row['at_lowest']:.1f} %"
             rows.append([row["system"], number(row["mean"], digits), lowest, *cells])
         users = counted(int(self.summary(label)["users"][0]), "user")
-        title = f"{label} ({_DIRECTION[self.better[label]]}), {users}"
+        title = f"{self._heading(label)}, {users}"
         return Table.of_rows(header, rows, left=(0,), title=title)
 
     def _display_pairs(self, label: str, digits: int) -> Table:
-        interval = f"{100 * self.confidence:g} %"
-        header = ["pair", "better with a", "worse", "tied", f"better − worse, {interval}"]
-        header += [f"mean gain of a, {interval}", "dominance", "p, first", "p, second"]
+        level = f"{100 * self.confidence:g} %"
+        header = ["pair", "better with a", "worse", "tied", f"better − worse, {level}"]
+        header += [f"mean gain of a, {level}", "dominance", "p, first", "p, second"]
         rows = []
         for row in self.pairs(label).iter_rows(named=True):
-            shares = [_share(row, name) for name in ("better", "worse", "tied")]
-            net = "{:+.1f} % [{:+.1f}, {:+.1f}]".format(
-                *(100 * row[name] for name in ("net", "net_low", "net_high"))
-            ).replace("-", "−")
             gain = {"value": row["gain"], "low": row["gain_low"], "high": row["gain_high"]}
             rows.append(
                 [
                     f"a = {row['a']}, b = {row['b']}",
-                    *shares,
-                    net,
+                    *share_cells(row),
                     _with_interval(gain, digits, signed=True),
                     row["dominance"] or "–",
                     p_value(row["first_p"]),
@@ -173,13 +153,10 @@ class UserDistribution(Result):
     def _conclusion(self) -> list[str]:
         return list(self.sentences)
 
-    def _summary(self) -> str:
-        return f"{counted(len(self.systems), 'system')}, {counted(len(self.metrics), 'metric')}"
-
     def _content(self) -> dict[str, object]:
         return {
             "systems": self.systems,
-            "metrics": {label: {"better": self.better[label]} for label in self.metrics},
+            "metrics": self._facts(),
             "confidence": self.confidence,
             "quantiles": self.rows,
             "means": self.means,
@@ -204,14 +181,17 @@ class UserDistribution(Result):
         return quantile_curves(self.table(label), label, [note])
 
 
-def _share(row: Mapping[str, Any], name: str) -> str:
-    value, low, high = (100 * row[key] for key in (name, f"{name}_low", f"{name}_high"))
-    return f"{value:.1f} % [{low:.1f}, {high:.1f}]"
+def share_cells(row: Mapping[str, Any]) -> list[str]:
+    """Return the shares of a row of `paired_shares` in percent, each with its interval."""
+    cells = []
+    for name, sign in (("better", ""), ("worse", ""), ("tied", ""), ("net", "+")):
+        value, low, high = (100 * row[f"{name}{end}"] for end in ("", "_low", "_high"))
+        cells.append(f"{value:{sign}.1f} % [{low:{sign}.1f}, {high:{sign}.1f}]".replace("-", "−"))
+    return cells
 
 
 def _with_interval(row: Mapping[str, Any], digits: int, *, signed: bool = False) -> str:
     text = number(row["value"], digits, signed=signed)
     if row["low"] is None or row["high"] is None:
         return text
-    limits = (number(row[end], digits, signed=signed) for end in ("low", "high"))
-    return f"{text} [{', '.join(limits)}]"
+    return f"{text} {interval(row['low'], row['high'], digits, signed=signed)}"

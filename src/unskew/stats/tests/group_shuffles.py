@@ -17,7 +17,7 @@ from unskew.arrays import F64, I64
 from unskew.engine.rng import key_of
 from unskew.engine.threads import map_blocks
 from unskew.stats.inequality import group_atkinson, group_gini
-from unskew.stats.skewed_means import (
+from unskew.stats.intervals.skewed import (
     Means,
     differences,
     means_of_sums,
@@ -27,6 +27,7 @@ from unskew.stats.skewed_means import (
 )
 from unskew.stats.special import incomplete_beta
 from unskew.stats.tests.kernels import LEAST_VARIANCE
+from unskew.stats.tests.randomisation import permuted_p
 
 SHUFFLES = 4_999
 FEWEST_SHUFFLES = 199
@@ -225,16 +226,13 @@ def interaction(
     key = np.uint64(key_of(seed, "segment shuffles"))
     limit = statistic * (1 - _ROUNDING)
 
-    def some(start: int) -> I64:
+    def count(start: int, stop: int) -> I64:
         counts = np.zeros(pairs, np.int64)
-        stop = min(start + _BLOCK, INTERACTION_SHUFFLES)
         kernels.count_shuffled(key, start, stop, values, group, sizes, limit, counts)
         return counts
 
-    parts = map_blocks(
-        some, range(0, INTERACTION_SHUFFLES, _BLOCK), threads, INTERACTION_SHUFFLES * users
-    )
-    shuffled = (1 + np.sum(parts, axis=0)) / (1 + INTERACTION_SHUFFLES)
+    work = INTERACTION_SHUFFLES * users
+    shuffled = permuted_p(count, INTERACTION_SHUFFLES, _BLOCK, threads=threads, work=work)
     return Interaction(used.size, statistic, np.maximum(p, shuffled), INTERACTION_SHUFFLES)
 
 

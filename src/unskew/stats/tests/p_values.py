@@ -13,9 +13,9 @@ from unskew.engine.progress import Progress
 from unskew.engine.threads import resolve
 from unskew.errors import SettingError
 from unskew.stats.corrections import CORRECTIONS, correct
+from unskew.stats.intervals.means import student_ends
 from unskew.stats.pairing import PairedSample
 from unskew.stats.resampling import Resampling, bca_intervals, shifted_p, studentised_p
-from unskew.stats.special import student_t_quantile
 from unskew.stats.tests import classic
 from unskew.stats.tests.randomisation import (
     Counts,
@@ -234,8 +234,5 @@ def difference_interval(paired_sample: PairedSample, settings: TestSettings) -> 
     if settings.interval == "bca":
         draws = Resampling(settings.resamples, settings.seed, settings.threads)
         return bca_intervals(paired_sample, settings.confidence, draws)
-    half = (
-        student_t_quantile((1 + settings.confidence) / 2, paired_sample.users - 1)
-        * paired_sample.standard_error
-    )
-    return paired_sample.difference - half, paired_sample.difference + half
+    error, df = paired_sample.standard_error, paired_sample.users - 1
+    return student_ends(paired_sample.difference, error, df, settings.confidence)

@@ -15,7 +15,7 @@ ones of many users in 32 (`_in_32_bits`).
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 
@@ -302,6 +302,42 @@ def _in_32_bits(values: F64, tests: Hypotheses, systems: int, threads: int | Non
         map_blocks(add_rounding, range(0, lost.size, step), threads, lost.size * users)
     limit = np.ceil((tests.threshold - 8 * np.sqrt(lost)) / of_pair)
     return _KernelValues(small, np.clip(limit, -(2.0**60), 2.0**60).astype(np.int64), of_pair)
+
+
+def permuted_p(
+    count: Callable[[int, int], I64],
+    permutations: int,
+    block: int,
+    *,
+    threads: int | None,
+    work: int,
+    progress: Progress | None = None,
+) -> F64:
+    """Return (1 + extreme) / (1 + permutations) of each hypothesis; see `Counts.p`.
+
+    Parameters
+    ----------
+    count
+        Counts the extreme ones among the permutations of some numbers, from the first to before
+        the second.
+    permutations, block
+        How many there are, and how many are looked at at a time: part of what is drawn.
+    threads, progress
+        Never change a number.
+    work
+        How many values are moved, from which follows whether threads are worth it.
+    """
+    steps = Steps(permutations, progress)
+
+    def some(start: int) -> I64:
+        stop = min(start + block, permutations)
+        extreme = count(start, stop)
+        steps.advance(stop - start)
+        return extreme
+
+    parts = map_blocks(some, range(0, permutations, block), threads, work)
+    p: F64 = (1 + np.sum(parts, axis=0)) / (1 + permutations)
+    return p
 
 
 def step_down(p: F64, families: Sequence[I64]) -> F64:

@@ -15,17 +15,15 @@ from typing import ClassVar
 import numpy as np
 import polars as pl
 
-from unskew.arrays import F64
 from unskew.checks import as_count, check_share, checked
 from unskew.errors import DataError, SettingError
 from unskew.evaluation.scores import Scores
 from unskew.report.charts import Figure
-from unskew.report.result import Result
 from unskew.report.tables import Table
-from unskew.report.text import counted, number
-from unskew.stats.pairing import label_of
+from unskew.report.text import counted, interval, number
+from unskew.stats.metric_result import MetricResult
+from unskew.stats.simultaneous import simultaneous
 from unskew.stats.special import student_t_quantile
-from unskew.stats.windows.window_tests import simultaneous
 from unskew.stats.windows.window_values import (
     WindowScores,
     WindowValues,
@@ -39,29 +37,24 @@ CONFOUNDED = (
     "that an older model is also judged in another period. Judge models of different age on one "
     "window (us.splits.ModelAges); order_over_time compares windows"
 )
-_DIRECTION = {"higher": "higher is better", "lower": "lower is better"}
 
 
 @dataclass(frozen=True, eq=False)
-class ModelDecay(Result):
+class ModelDecay(MetricResult):
     """What systems lose with the age of their training. Made by `model_decay`."""
 
-    figure_is_open: ClassVar[bool] = True
+    kind: ClassVar[str] = "this result"
 
-    systems: tuple[str, ...]
     ages: tuple[str, ...]
     """The youngest first."""
-    metrics: tuple[str, ...]
-    better: Mapping[str, str]
-    """`higher` or `lower`, by metric."""
-    rows: pl.DataFrame = field(repr=False)
-    """See `table`."""
+    age_unit: str
+    """Of ages that are numbers."""
     users: Mapping[str, int]
     """By metric: users with a value at every age."""
     level: float
-    age_unit: str = ""
-    """Of ages that are numbers."""
-    seed: int = 0
+    seed: int
+    rows: pl.DataFrame = field(repr=False)
+    """See `table`."""
     notes: tuple[str, ...] = ()
 
     def table(self, metric: str | None = None) -> pl.DataFrame:
@@ -72,10 +65,7 @@ class ModelDecay(Result):
         worse, and its interval `low`, `high`, which holds for all systems and ages of the metric
         at once. Null for the youngest, and where too few users differ.
         """
-        return self.rows if metric is None else self.rows.filter(metric=self._label(metric))
-
-    def _label(self, metric: str | None) -> str:
-        return label_of(metric, self.metrics, "metric of this result")
+        return self._of(self.rows, metric)
 
     def display_tables(self, digits: int | None = None) -> list[Table]:
         """Return, of each metric, a row per system and age."""
@@ -83,28 +73,20 @@ class ModelDecay(Result):
         return [self._display(label, digits) for label in self.metrics]
 
     def _display(self, label: str, digits: int) -> Table:
-        percent = f"{100 * self.level:g} % interval"
-        rows, before = [], ""
-        for row in self.table(label).iter_rows(named=True):
-            interval = "–"
-            if row["low"] is not None:
-                low, high = (number(row[end], digits, signed=True) for end in ("low", "high"))
-                interval = f"[{low}, {high}]"
-            change = row["difference"]
-            rows.append(
-                [
-                    "" if row["system"] == before else row["system"],
-                    self._age(row["age"]),
-                    number(row["mean"], digits),
-                    "–" if change is None else number(change, digits, signed=True),
-                    interval,
-                ]
-            )
-            before = row["system"]
+        rows = [
+            [
+                row["system"],
+                self._age(row["age"]),
+                number(row["mean"], digits),
+                number(row["difference"], digits, signed=True),
+                interval(row["low"], row["high"], digits, signed=True),
+            ]
+            for row in self.table(label).iter_rows(named=True)
+        ]
         users = counted(self.users[label], "user")
-        title = f"{label} ({_DIRECTION[self.better[label]]}), {users}: older less youngest model"
-        header = ["system", "age", "mean", "change", percent]
-        return Table.of_rows(header, rows, left=(0,), title=title)
+        title = f"{self._heading(label)}, {users}: older less youngest model"
+        header = ["system", "age", "mean", "change", f"{100 * self.level:g} % interval"]
+        return Table.of_rows(header, rows, left=(0,), title=title, once=True)
 
     def brief_table(self, metric: str | None = None) -> Table:
         """Return a row per system: its youngest model, and the change at each age.
@@ -178,17 +160,13 @@ class ModelDecay(Result):
         return f"{counted(len(self.systems), 'system')}, {counted(len(self.ages), 'age')}"
 
     def _content(self) -> dict[str, object]:
+        metrics = self._facts(users=self.users)
         return {
             "systems": self.systems,
             "ages": self.ages,
             "age_unit": self.age_unit,
-            "metrics": {
-                label: {"better": self.better[label], "users": self.users[label]}
-                for label in self.metrics
-            },
-            "level": self.level,
-            "seed": self.seed,
-            "rows": self.rows,
+            "metrics": metrics,
+            **self._fields("systems", "metrics", "better", "ages", "age_unit", "users"),
             "notes": self.footer(),
         }
 
@@ -372,37 +350,22 @@ def _decay(data: WindowValues, level: float, seed: int) -> tuple[pl.DataFrame, i
     columns = np.ascontiguousarray(change.transpose(1, 0, 2)).reshape(common.size, -1)
     result = simultaneous([columns], [np.arange(common.size)], common.size, level=level, seed=seed)
     shape = (ages - 1, len(data.systems))
-    columns_by_name = {
-        name: np.concatenate([np.full((1, shape[1]), np.nan), part.reshape(shape)])
-        for name, part in (
-            ("difference", result.difference),
-            ("low", result.low),
-            ("high", result.high),
-        )
+    estimates = {
+        name: np.concatenate([np.full((1, shape[1]), np.nan), getattr(result, name).reshape(shape)])
+        for name in ("difference", "low", "high")
     }
-    half = student_t_quantile((1 + level) / 2, common.size - 1) / np.sqrt(common.size)
-    return _table(data, values, columns_by_name, half), int(len(data.users) - common.size)
-
-
-def _table(
-    data: WindowValues, values: F64, estimates: Mapping[str, F64], half: float
-) -> pl.DataFrame:
-    rows = []
-    for index, system in enumerate(data.systems):
-        for age, name in enumerate(data.windows):
-            column = values[age, :, index]
-            mean, width = float(column.mean()), half * float(column.std(ddof=1))
-            rows.append(
-                {
-                    "metric": data.label,
-                    "system": system,
-                    "age": name,
-                    "users": column.size,
-                    "mean": mean,
-                    "mean_low": mean - width,
-                    "mean_high": mean + width,
-                    **{key: float(part[age, index]) for key, part in estimates.items()},
-                }
-            )
-    table = pl.DataFrame(rows, infer_schema_length=None)
-    return table.with_columns(pl.selectors.float().fill_nan(None))
+    # A row per system, and in each per age.
+    mean = np.array([[column.mean() for column in age.T] for age in values])
+    spread = np.array([[column.std(ddof=1) for column in age.T] for age in values])
+    half = student_t_quantile((1 + level) / 2, common.size - 1) / np.sqrt(common.size) * spread
+    numbers = {"mean": mean, "mean_low": mean - half, "mean_high": mean + half, **estimates}
+    table = pl.DataFrame(
+        {
+            "metric": data.label,
+            "system": np.repeat(data.systems, ages),
+            "age": list(data.windows) * len(data.systems),
+            "users": np.full(mean.size, common.size),
+            **{name: part.T.ravel() for name, part in numbers.items()},
+        }
+    )
+    return table.with_columns(pl.selectors.float().fill_nan(None)), len(data.users) - common.size

@@ -15,12 +15,12 @@ from unskew.engine.progress import Progress, notebook_progress
 from unskew.errors import SettingError
 from unskew.stats.agreement.agreement import BOOTSTRAP, Agreement, agreement
 from unskew.stats.corrections import correct
+from unskew.stats.intervals.means import student_ends
 from unskew.stats.pairing import Pairs, all_pairs
-from unskew.stats.special import student_t_quantile
+from unskew.stats.simultaneous import Differences
 from unskew.stats.windows.order_over_time_result import OrderOverTime
 from unskew.stats.windows.window_tests import (
     Cells,
-    Differences,
     WithinUsers,
     between_windows,
     differences_of,
@@ -262,15 +262,14 @@ def _curves(data: WindowValues, level: float, unit: str) -> pl.DataFrame:
     for window, values in zip(data.windows, data.values, strict=True):
         users = len(values)
         middle = values.mean(axis=0) if users else np.full(len(data.systems), np.nan)
-        half = np.full(len(data.systems), np.nan)
+        low = high = np.full(len(data.systems), np.nan)
         if users > 1:
             error = values.std(axis=0, ddof=1) / np.sqrt(users)
-            half = student_t_quantile((1 + level) / 2, users - 1) * error
-        for column, system in enumerate(data.systems):
-            limits = (middle[column] - half[column], middle[column] + half[column])
-            rows.append(
-                (data.label, window, system, users, float(middle[column]), *map(float, limits))
-            )
+            low, high = student_ends(middle, error, users - 1, level)
+        rows += [
+            (data.label, window, system, users, *numbers)
+            for system, *numbers in zip(data.systems, middle, low, high, strict=True)
+        ]
     names = ("metric", unit, "system", "users", "mean", "low", "high")
     table = pl.DataFrame(rows, names, orient="row", infer_schema_length=None)
     return table.with_columns(pl.selectors.float().fill_nan(None))
@@ -285,7 +284,6 @@ def _differences(
     def flat(values: NDArray[np.generic]) -> NDArray[Any]:
         return np.ascontiguousarray(values.T).reshape(-1)
 
-    ahead = np.where(flat(estimates.ahead), "a", np.where(flat(estimates.behind), "b", ""))
     table = pl.DataFrame(
         {
             "metric": [data.label] * (count * windows),
@@ -297,16 +295,11 @@ def _differences(
             "se": flat(estimates.se),
             "low": flat(estimates.low),
             "high": flat(estimates.high),
-            "ahead": pl.Series(ahead, dtype=pl.String),
         }
     )
+    ahead, behind = (pl.Series(flat(mask)) for mask in (estimates.ahead, estimates.behind))
     return table.with_columns(
-        pl.selectors.float().fill_nan(None),
-        ahead=pl.when(pl.col("ahead") == "a")
-        .then("a")
-        .when(pl.col("ahead") == "b")
-        .then("b")
-        .otherwise(None),
+        pl.selectors.float().fill_nan(None), ahead=pl.when(ahead).then("a").when(behind).then("b")
     )
 
 
@@ -321,48 +314,27 @@ def _changes(
     """Return a row per pair: whether differences vary, and whether the order changes."""
     larger_p = np.maximum(test.p, between)
     corrected = correct(larger_p, "holm")
-    rows = []
-    for column in range(len(pairs)):
-        named = [
-            [data.windows[w] for w in np.flatnonzero(mask[:, column])]
-            for mask in (estimates.ahead, estimates.behind)
-        ]
-        defined = estimates.difference[~np.isnan(estimates.difference[:, column]), column]
-        p = corrected[column]
-        rows.append(
-            {
-                "metric": data.label,
-                "a": data.systems[pairs.one[column]],
-                "b": data.systems[pairs.other[column]],
-                "least": float(defined.min()) if defined.size else None,
-                "most": float(defined.max()) if defined.size else None,
-                "statistic": float(test.statistic[column]),
-                "df": int(test.df[column]),
-                "p_within": float(test.p[column]),
-                "p_between": float(between[column]),
-                "p": float(larger_p[column]),
-                "p_corrected": float(p),
-                "varies": bool(p <= round(1 - level, 12)),
-                "a_ahead": named[0],
-                "b_ahead": named[1],
-                "reverses": bool(named[0]) and bool(named[1]),
-            }
-        )
-    schema: dict[str, Any] = {
-        "metric": pl.String,
-        "a": pl.String,
-        "b": pl.String,
-        "least": pl.Float64,
-        "most": pl.Float64,
-        "statistic": pl.Float64,
-        "df": pl.Int64,
-        "p_within": pl.Float64,
-        "p_between": pl.Float64,
-        "p": pl.Float64,
-        "p_corrected": pl.Float64,
-        "varies": pl.Boolean,
-        "a_ahead": pl.List(pl.String),
-        "b_ahead": pl.List(pl.String),
-        "reverses": pl.Boolean,
+    ahead, behind = (
+        [[data.windows[w] for w in np.flatnonzero(column)] for column in mask.T]
+        for mask in (estimates.ahead, estimates.behind)
+    )
+    columns = {
+        "metric": [data.label] * len(pairs),
+        "a": [data.systems[i] for i in pairs.one],
+        "b": [data.systems[i] for i in pairs.other],
+        "least": np.fmin.reduce(estimates.difference, axis=0),
+        "most": np.fmax.reduce(estimates.difference, axis=0),
+        "statistic": test.statistic,
+        "df": test.df,
+        "p_within": test.p,
+        "p_between": between,
+        "p": larger_p,
+        "p_corrected": corrected,
+        "varies": corrected <= round(1 - level, 12),
+        "a_ahead": ahead,
+        "b_ahead": behind,
+        "reverses": [bool(a) and bool(b) for a, b in zip(ahead, behind, strict=True)],
     }
-    return pl.DataFrame(rows, schema=schema).with_columns(pl.selectors.float().fill_nan(None))
+    names = dict.fromkeys(("a_ahead", "b_ahead"), pl.List(pl.String))
+    table = pl.DataFrame(columns, schema_overrides=names)
+    return table.with_columns(pl.selectors.float().fill_nan(None))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
@@ -10,42 +10,36 @@ import numpy as np
 import polars as pl
 
 from unskew.checks import choose
-from unskew.errors import SettingError
 from unskew.report.charts import BLUE, GREY, VERMILION, Figure, as_figure
-from unskew.report.result import Result
 from unskew.report.tables import Table
 from unskew.report.text import counted, number, p_value
 from unskew.stats.agreement.agreement import Agreement
-from unskew.stats.pairing import label_of
+from unskew.stats.metric_result import MetricResult, chosen_pair
 from unskew.stats.windows.window_tests import TauByChance
 
-_SHOWN = ("a is ahead", "b is ahead", "neither is shown")
 
-
-def differences(rows: pl.DataFrame, unit: str, label: str, notes: Sequence[str]) -> Figure:
+def differences(
+    rows: pl.DataFrame, pair: tuple[str, str], unit: str, label: str, notes: Sequence[str]
+) -> Figure:
     """Draw the difference of one pair in each window, with its simultaneous interval."""
     import altair as alt
 
-    a, b = rows["a"][0], rows["b"][0]
+    a, b = pair
+    verdicts = {a: f"{a} is ahead", b: f"{b} is ahead", None: "neither is shown"}
     points = [
         {
             unit: str(row[unit]),
-            "difference": row["difference"],
-            "low": row["low"],
-            "high": row["high"],
-            "users": row["users"],
-            "verdict": _SHOWN[0 if row["ahead"] == a else 1 if row["ahead"] == b else 2],
+            **{name: row[name] for name in ("difference", "low", "high", "users")},
+            "verdict": verdicts[row["ahead"]],
         }
         for row in rows.iter_rows(named=True)
         if row["difference"] is not None
     ]
     order = list(dict.fromkeys(str(name) for name in rows[unit]))
-    names = [f"{a} is ahead", f"{b} is ahead", _SHOWN[2]]
-    for point in points:
-        point["verdict"] = names[_SHOWN.index(point["verdict"])]
     chart = alt.Chart(alt.NamedData(name="rows"), width=max(320, min(640, 60 * len(order))))
     x = alt.X(f"{unit}:N", title=unit).scale(domain=order).axis(labelAngle=-30, labelOverlap=True)
-    color = alt.Color("verdict:N").scale(domain=names, range=[BLUE, VERMILION, GREY])
+    colours = [BLUE, VERMILION, GREY]
+    color = alt.Color("verdict:N").scale(domain=list(verdicts.values()), range=colours)
     title = f"{label}: {a} − {b}, positive is better for {a}"
     marks = chart.mark_point(filled=True, size=60, opacity=1).encode(
         x=x, y=alt.Y("difference:Q", title=title), color=color
@@ -64,25 +58,20 @@ PAIRS = 12
 """At most so many pairs are shown in the table."""
 SENTENCES = 5
 """At most so many pairs have a sentence of their own."""
-_DIRECTION = {"higher": "higher is better", "lower": "lower is better"}
 
 
 @dataclass(frozen=True, eq=False)
-class OrderOverTime(Result):
+class OrderOverTime(MetricResult):
     """The same systems in several windows: curves, differences, changes of order, τ.
 
     Made by `order_over_time` and `order_across_splits`.
     """
 
-    figure_is_open: ClassVar[bool] = True
+    kind: ClassVar[str] = "this result"
 
     unit: str
     """`window` or `split`."""
-    systems: tuple[str, ...]
     windows: tuple[str, ...]
-    metrics: tuple[str, ...]
-    better: Mapping[str, str]
-    """`higher` or `lower`, by metric."""
     means: pl.DataFrame = field(repr=False)
     """See `curves`."""
     rows: pl.DataFrame = field(repr=False)
@@ -133,12 +122,6 @@ class OrderOverTime(Result):
         """
         return self._of(self.tests, metric)
 
-    def _of(self, table: pl.DataFrame, metric: str | None) -> pl.DataFrame:
-        return table if metric is None else table.filter(pl.col("metric") == self._label(metric))
-
-    def _label(self, metric: str | None) -> str:
-        return label_of(metric, self.metrics, "metric of this result")
-
     # Text
 
     def display_tables(self, digits: int | None = None) -> list[Table]:
@@ -160,11 +143,11 @@ class OrderOverTime(Result):
             [
                 window,
                 f"{users[window]:,}",
-                *(_number(values[window, system], digits) for system in self.systems),
+                *(number(values[window, system], digits) for system in self.systems),
             ]
             for window in self.windows
         ]
-        title = f"{label} ({_DIRECTION[self.better[label]]}): means by {self.unit}"
+        title = f"{self._heading(label)}: means by {self.unit}"
         return Table.of_rows([self.unit, "users", *self.systems], rows, left=(0,), title=title)
 
     def _display_changes(self, label: str, digits: int) -> Table:
@@ -182,9 +165,9 @@ class OrderOverTime(Result):
             rows.append(
                 [
                     f"a = {row['a']}, b = {row['b']}",
-                    _number(row["least"], digits, signed=True),
-                    _number(row["most"], digits, signed=True),
-                    "–" if row["p_corrected"] is None else p_value(row["p_corrected"]),
+                    number(row["least"], digits, signed=True),
+                    number(row["most"], digits, signed=True),
+                    p_value(row["p_corrected"]),
                     f"{len(row['a_ahead'])} of {len(self.windows)}",
                     f"{len(row['b_ahead'])} of {len(self.windows)}",
                     "changes" if row["reverses"] else "no change shown",
@@ -223,12 +206,8 @@ class OrderOverTime(Result):
         )
 
     def _tau_lines(self) -> list[str]:
-        lines = []
-        for label in self.metrics:
-            line = self._tau_line(label)
-            if line:
-                lines.append(f"{label}: {line}")
-        return lines
+        lines = {label: self._tau_line(label) for label in self.metrics}
+        return [f"{label}: {line}" for label, line in lines.items() if line]
 
     def _tau_line(self, label: str) -> str:
         result = self.tau[label]
@@ -316,25 +295,20 @@ class OrderOverTime(Result):
             "would not be"
         )
 
-    def _summary(self) -> str:
-        return (
-            f"{counted(len(self.systems), 'system')}, {counted(len(self.metrics), 'metric')}, "
-            f"{counted(len(self.windows), self.unit)}"
-        )
+    def _numbers(self) -> Iterator[str]:
+        yield from super()._numbers()
+        yield counted(len(self.windows), self.unit)
 
     def _content(self) -> dict[str, object]:
+        several = {label: repeated for label, (_, repeated) in self.users.items()}
         return {
             "unit": self.unit,
             "systems": self.systems,
             f"{self.unit}s": self.windows,
-            "metrics": {
-                label: {
-                    "better": self.better[label],
-                    "users": self.users[label][0],
-                    f"users_with_several_{self.unit}s": self.users[label][1],
-                }
-                for label in self.metrics
-            },
+            "metrics": self._facts(
+                users={label: users for label, (users, _) in self.users.items()},
+                **{f"users_with_several_{self.unit}s": several},
+            ),
             "level": self.level,
             "exchanges": self.exchanges,
             "bootstrap": self.bootstrap,
@@ -380,24 +354,9 @@ class OrderOverTime(Result):
         if kind == "curves":
             note = f"bars: {percent} intervals of each mean alone"
             return charts.curves(self.curves(label), self.unit, label, [note])
-        rows = self.table(label)
-        a, b = self._pair(pair)
-        mine = rows.filter((pl.col("a") == a) & (pl.col("b") == b))
+        chosen, rows = chosen_pair(pair, self.table(label))
         note = f"bars: {percent} intervals that hold for all pairs and {self.unit}s at once"
-        return differences(mine, self.unit, label, [note])
-
-    def _pair(self, pair: tuple[str, str] | None) -> tuple[str, str]:
-        pairs = list(self.tests.select("a", "b").unique(maintain_order=True).iter_rows())
-        if pair is None:
-            return pairs[0]
-        if tuple(pair) not in pairs:
-            allowed = "; ".join(f"{a!r}, {b!r}" for a, b in pairs)
-            raise SettingError(f"pair={pair!r} was not compared; the pairs are: {allowed}")
-        return pair
-
-
-def _number(value: float | None, digits: int, *, signed: bool = False) -> str:
-    return "–" if value is None else number(value, digits, signed=signed)
+        return differences(rows, chosen, self.unit, label, [note])
 
 
 def _p(p: float) -> str:

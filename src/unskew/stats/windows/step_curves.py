@@ -18,7 +18,8 @@ from unskew.report.charts import Figure
 from unskew.report.result import Result
 from unskew.report.tables import Table
 from unskew.report.text import counted, number
-from unskew.stats.special import student_t_quantile
+from unskew.stats.clusters import variance_of
+from unskew.stats.intervals.means import student_ends
 
 BY = ("step", "window")
 MOST = 10
@@ -299,9 +300,8 @@ def clustered_mean(
         influence = (total - mean * size) / size.sum()
     if users < 2:
         return mean, np.nan, np.nan
-    error = float(np.sqrt((influence**2).sum() * users / (users - 1)))
-    half = student_t_quantile((1 + level) / 2, users - 1) * error
-    return mean, mean - half, mean + half
+    error = float(np.sqrt(variance_of(influence, users)))
+    return mean, *student_ends(mean, error, users - 1, level)
 
 
 def _cell(row: dict[str, Any], digits: int) -> str:

@@ -28,26 +28,23 @@ for all windows and pairs, and Student's t stands for the normal distribution in
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
 from dataclasses import dataclass
-from statistics import NormalDist
 
 import numpy as np
 
-from unskew.arrays import F64, I64, Mask, frozen
-from unskew.engine.progress import Progress, Steps
+from unskew.arrays import F64, I64, frozen
+from unskew.engine.progress import Progress
 from unskew.engine.rng import key_of
 from unskew.engine.threads import map_blocks, one_blas_thread
 from unskew.stats.correlation import rounded
-from unskew.stats.influence import critical_value, largest_t, user_blocks
 from unskew.stats.pairing import Pairs
-from unskew.stats.special import incomplete_beta, student_t_quantile
+from unskew.stats.simultaneous import LEAST_DRAWS, Differences, simultaneous
+from unskew.stats.special import incomplete_beta
+from unskew.stats.tests.randomisation import permuted_p
 from unskew.stats.windows.window_values import WindowValues
 
 MOST_WORK = 2e10
 """Products of deviations in all exchanges; above this, p is that of the F distribution."""
-LEAST_DRAWS = 5_000
-"""Of the largest |t|."""
 LEAST_VARIANCE = 0.05
 """In parts of what the pooled variance gives: a window's variance counts as at least this."""
 TAU_EXCHANGES = 500
@@ -142,18 +139,15 @@ def within_users(
         return WithinUsers(cells.users, statistic, df, p, 0)
     key = np.uint64(key_of(seed, "windows within users"))
     limit = statistic * (1 - _ROUNDING)
-    steps = Steps(exchanges, progress)
 
-    def some(begin: int) -> I64:
-        end, counts = min(begin + _BLOCK, exchanges), np.zeros(count, np.int64)
+    def extreme(begin: int, end: int) -> I64:
+        counts = np.zeros(count, np.int64)
         kernels.count_exchanged(
             key, begin, end, start, window, cells.windows, residual, limit, counts
         )
-        steps.advance(end - begin)
         return counts
 
-    parts = map_blocks(some, range(0, exchanges, _BLOCK), threads, int(work))
-    p = (1 + np.sum(parts, axis=0)) / (1 + exchanges)
+    p = permuted_p(extreme, exchanges, _BLOCK, threads=threads, work=int(work), progress=progress)
     return WithinUsers(cells.users, statistic, df, np.where(df > 0, p, 1.0), exchanges)
 
 
@@ -231,35 +225,6 @@ def _wald_p(means: F64, cov: F64, users: int) -> float:
     return float(incomplete_beta(1 - share, share, (users - freedom) / 2, freedom / 2))
 
 
-@dataclass(frozen=True, eq=False)
-class Differences:
-    """The difference of each pair in each window: windows x pairs, positive is better for one."""
-
-    users: I64
-    """Of each window."""
-    difference: F64
-    se: F64
-    low: F64
-    """The ends of the intervals, all holding at once; NaN where too few users differ."""
-    high: F64
-    critical: F64
-    """Of each window: half the width of an interval in standard errors."""
-    least: int
-    """As many users must differ for an interval."""
-
-    @property
-    def ahead(self) -> Mask:
-        """Where the first system of a pair is shown to be ahead."""
-        with np.errstate(invalid="ignore"):
-            return np.asarray(self.low > 0)
-
-    @property
-    def behind(self) -> Mask:
-        """Where it is shown to be behind."""
-        with np.errstate(invalid="ignore"):
-            return np.asarray(self.high < 0)
-
-
 def differences_of(
     data: WindowValues, pairs: Pairs, *, level: float, draws: int = LEAST_DRAWS, seed: int = 0
 ) -> Differences:
@@ -268,80 +233,6 @@ def differences_of(
         data.sign * (values[:, pairs.one] - values[:, pairs.other]) for values in data.values
     ]
     return simultaneous(columns, data.codes, len(data.users), level=level, draws=draws, seed=seed)
-
-
-def simultaneous(
-    columns: Sequence[F64],
-    codes: Sequence[I64],
-    users: int,
-    *,
-    level: float,
-    draws: int = LEAST_DRAWS,
-    seed: int = 0,
-) -> Differences:
-    """Return means of several groups of users with intervals that hold at once.
-
-    Parameters
-    ----------
-    columns
-        Of each group: a row per user, a column per contrast.
-    codes
-        Of each group: the numbers of its users, the same numbers in all groups.
-    users
-        How many users there are in all.
-    level
-        Of all intervals together.
-    draws, seed
-        Of the largest |t|.
-    """
-    sizes = np.array([column.shape[0] for column in columns])
-    blocks = user_blocks(users, seed)
-    shape = (len(columns), columns[0].shape[1])
-    mean, se, differing = np.full(shape, np.nan), np.full(shape, np.nan), np.zeros(shape, np.int64)
-    influences = []
-    for index, (values, code) in enumerate(zip(columns, codes, strict=True)):
-        influence = np.zeros((int(blocks.max(initial=-1)) + 1, shape[1]))
-        if sizes[index]:
-            mean[index] = _exact_means(values)
-            differing[index] = np.count_nonzero(values, axis=0)
-        if sizes[index] > 1:
-            residual = (values - mean[index]) / sizes[index]
-            np.add.at(influence, blocks[code], residual)
-            se[index] = np.sqrt((residual**2).sum(axis=0) * sizes[index] / (sizes[index] - 1))
-        influences.append(influence)
-    se[se <= _NONE * np.abs(np.where(np.isnan(mean), 0.0, mean))] = 0.0
-    largest = largest_t(influences, draws, seed)
-    normal = max(critical_value(largest, level), NormalDist().inv_cdf((1 + level) / 2))
-    critical = np.array([_student(normal, int(size) - 1) for size in sizes])
-    minimum = least_differing(shape[0] * shape[1], level)
-    half = np.where(differing >= minimum, critical[:, None] * se, np.nan)
-    return Differences(sizes, mean + 0.0, se, mean - half, mean + half, critical, minimum)
-
-
-def least_differing(family: int, level: float) -> int:
-    """Return how many users must differ before signs alone could show a difference.
-
-    With k users whose values differ, the least two-sided p of any test by their signs is 2^(1 - k):
-    with fewer users than it takes for p <= (1 - level) / family, an interval would rest on the
-    shape of a distribution that nobody has seen.
-
-    Examples
-    --------
-    >>> from unskew.stats.windows.window_tests import least_differing
-    >>> least_differing(1, 0.95), least_differing(100, 0.95)
-    (6, 12)
-    """
-    return 1 + math.ceil(math.log2(max(family, 1) / (1 - level)) - 1e-9)
-
-
-def _student(normal: float, df: int) -> float:
-    """Return Student's quantile of the same probability as a normal one."""
-    return student_t_quantile(NormalDist().cdf(normal), df) if df > 0 else math.nan
-
-
-def _exact_means(values: F64) -> F64:
-    """Return exactly rounded means of columns: no order of rows changes them."""
-    return np.array([math.fsum(column) / len(column) for column in values.T.tolist()])
 
 
 @dataclass(frozen=True, eq=False)

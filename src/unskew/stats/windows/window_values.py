@@ -76,12 +76,10 @@ class WindowScores:
         first = next(iter(self.parts.values()))
         complete: list[tuple[Ids, F64]] = []
         for part in self.parts.values():
-            matrix = part.matrix(metric)
-            is_complete = ~np.isnan(matrix).any(axis=1)
+            matrix, is_complete = part.scaled(metric)
             columns = [part.systems.index(name) for name in first.systems]
-            scale = is_complete.mean() if is_complete.any() else 1.0  # as in `Paired.complete`
             who = Ids(part.users.values.filter(pl.Series(is_complete)))
-            complete.append((who, np.ascontiguousarray(matrix[is_complete][:, columns] * scale)))
+            complete.append((who, np.ascontiguousarray(matrix[is_complete][:, columns])))
         everyone, tables = Ids.union(*(who for who, _ in complete))
         orders = [np.argsort(table, kind="stable") for table in tables]
         return WindowValues(

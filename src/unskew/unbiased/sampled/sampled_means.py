@@ -9,14 +9,14 @@ import numpy as np
 
 from unskew.arrays import F64, I64
 from unskew.checks import as_count, check_share, choose
-from unskew.engine.rng import key_of
 from unskew.engine.threads import map_blocks, one_blas_thread
 from unskew.errors import SettingError
 from unskew.evaluation.one_relevant import value_at
 from unskew.metrics.names import Metric
 from unskew.report.text import counted
 from unskew.stats.correlation import kendall, rounded
-from unskew.stats.resampling import percentile_interval
+from unskew.stats.intervals.bootstrap import percentile_interval
+from unskew.stats.resampling import redraw, with_replacement
 from unskew.unbiased.sampled.expected_metrics import (
     check_gamma,
     rows_by_kind,
@@ -304,23 +304,16 @@ def _averaged(
 
 def _drawn_means(sums: F64, counts: F64, settings: SampledSettings) -> F64:
     """Return the means of draws of users: a ratio of sums, as lists are what is averaged."""
-    from unskew.stats import kernels
-
-    key = np.uint64(key_of(settings.seed, "bootstrap"))
     flat = np.ascontiguousarray(sums.reshape(len(sums), -1))
-    out = np.empty((settings.bootstrap, flat.shape[1]))
-    rows = 16  # fixed: products of other shapes have other bits
-
-    def fill(low: int) -> None:
-        weights = np.empty((min(rows, settings.bootstrap - low), len(sums)))
-        kernels.resample(key, low, weights)
-        out[low : low + rows] = weights @ flat / (weights @ counts)[:, None]
-
-    with one_blas_thread():
-        map_blocks(
-            fill, range(0, settings.bootstrap, rows), settings.threads, size=out.size * len(sums)
-        )
-    return out.reshape(settings.bootstrap, *sums.shape[1:])
+    weigh = with_replacement(settings.seed, "bootstrap")
+    blocks = redraw(
+        lambda weights: weights @ flat / (weights @ counts)[:, None],
+        weigh,
+        settings.bootstrap,
+        len(sums),
+        threads=settings.threads,
+    )
+    return np.concatenate(blocks).reshape(settings.bootstrap, *sums.shape[1:])
 
 
 def _taus(means: F64) -> F64:

@@ -9,7 +9,7 @@ import numpy as np
 import polars as pl
 
 from unskew.stats.correlation import kendall
-from unskew.stats.special import mean_interval
+from unskew.stats.intervals.means import mean_interval
 from unskew_studies.bellogin2017.checks import (
     KNN,
     MF,

@@ -32,8 +32,8 @@ from unskew.splits.random import PerUser
 from unskew.splits.random import Random as RandomSplit
 from unskew.splits.split import Split, shared_rows
 from unskew.splits.time.temporal import Temporal
+from unskew.stats.clusters import share_interval
 from unskew.stats.correlation import kendall
-from unskew.stats.special import share_interval
 from unskew.targets.designs import AllItems, TestTargets
 from unskew.worlds.worlds import World, world
 from unskew_studies.castells2018.measurements import thin_judgments

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 import polars as pl
 
 from unskew.stats.correlation import kendall
-from unskew.stats.special import mean_interval
+from unskew.stats.intervals.means import mean_interval
 from unskew_studies.lab import Lab, MissingDataError, UndefinedError
 from unskew_studies.mena2021.measurements import (
     BEST_ANTI,

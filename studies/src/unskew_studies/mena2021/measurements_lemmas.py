@@ -16,7 +16,7 @@ from unskew.bias.pairs.steepness import agree, decrement_rate
 from unskew.bias.popularity.item_counts import ItemCounts, count_items
 from unskew.evaluation.evaluate import evaluate
 from unskew.stats.correlation import kendall_test
-from unskew.stats.special import mean_interval
+from unskew.stats.intervals.means import mean_interval
 from unskew.worlds.worlds import world
 from unskew_studies.lab import Lab, measurement
 from unskew_studies.mena2021.printed import PRINTED_2, PRINTED_4, PRINTED_8, Both, Numbers

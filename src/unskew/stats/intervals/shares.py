@@ -12,13 +12,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass
 from statistics import NormalDist
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from unskew.arrays import F64
+from unskew.stats.intervals.means import Numbers
 from unskew.stats.special import binomial_half_cdf, incomplete_beta, log_beta
 
 _STEPS = 100
@@ -32,7 +32,7 @@ def clopper_pearson(
 
     Examples
     --------
-    >>> from unskew.stats.share_intervals import clopper_pearson
+    >>> from unskew.stats.intervals.shares import clopper_pearson
     >>> low, high = clopper_pearson([0, 3], [50, 50])
     >>> low.round(4).tolist(), high.round(4).tolist()
     ([0.0, 0.0125], [0.0711, 0.1655])
@@ -92,7 +92,7 @@ def hypergeometric(
 
     Examples
     --------
-    >>> from unskew.stats.share_intervals import hypergeometric
+    >>> from unskew.stats.intervals.shares import hypergeometric
     >>> hypergeometric(0, 50, 100), hypergeometric(2, 10, 10)
     ((0.0, 0.05), (0.2, 0.2))
     """
@@ -139,20 +139,49 @@ def _log_choose(n: int, k: int) -> float:
     return math.lgamma(n + 1.0) - math.lgamma(k + 1.0) - math.lgamma(n - k + 1.0)
 
 
+def wilson_ends(share: Numbers, number: Numbers, t: float) -> tuple[Numbers, Numbers]:
+    """Return both ends of Wilson's interval; rounding may put them just outside 0 and 1.
+
+    Parameters
+    ----------
+    share
+        The estimate, or several.
+    number
+        How many independent trials it is worth.
+    t
+        The quantile: of the normal distribution, or of Student's where `number` is estimated.
+
+    Examples
+    --------
+    >>> from unskew.stats.intervals.shares import wilson_ends
+    >>> [round(float(end), 3) for end in wilson_ends(0.5, 10, 1.96)]
+    [0.237, 0.763]
+    """
+    middle = share + t * t / (2 * number)
+    half = t * np.sqrt(share * (1 - share) / number + t * t / (4 * number * number))
+    denominator = 1 + t * t / number
+    return (middle - half) / denominator, (middle + half) / denominator
+
+
+def wilson(successes: ArrayLike, count: ArrayLike, level: float = 0.95) -> tuple[F64, F64]:
+    """Return Wilson's interval of shares: `successes` of `count`."""
+    n = np.asarray(count, np.float64)
+    share = np.asarray(successes, np.float64) / n
+    low, high = wilson_ends(share, n, NormalDist().inv_cdf((1 + level) / 2))
+    return np.maximum(low, 0.0), np.minimum(high, 1.0)
+
+
 def score_interval(share: float, variance: float, t: float) -> tuple[float, float]:
     """Return Wilson's interval of a share between 0 and 1 whose estimate has a variance above 0.
 
     Outside (0, 1), where an estimate that is corrected by labels may fall, and where no number of
     labels would have this variance, it is t standard errors either way.
     """
-    half = t * math.sqrt(variance)
     if not 0 < share < 1:
+        half = t * math.sqrt(variance)
         return share - half, share + half
-    number = share * (1 - share) / variance
-    middle = share + t * t / (2 * number)
-    spread = t * math.sqrt(share * (1 - share) / number + t * t / (4 * number * number))
-    denominator = 1 + t * t / number
-    return (middle - spread) / denominator, (middle + spread) / denominator
+    low, high = wilson_ends(share, share * (1 - share) / variance, t)
+    return float(low), float(high)
 
 
 def sum_interval(
@@ -175,7 +204,7 @@ def sum_interval(
 
     Examples
     --------
-    >>> from unskew.stats.share_intervals import sum_interval
+    >>> from unskew.stats.intervals.shares import sum_interval
     >>> [round(one, 3) for one in sum_interval([1, -1], [0.5, 0.3], [0.4, 0.1], [0.6, 0.4])]
     [0.2, 0.059, 0.424]
     """
@@ -196,27 +225,18 @@ def sum_interval(
 _HALVINGS = 60
 
 
-@dataclass(frozen=True)
-class Share:
-    """A share with its interval."""
-
-    value: float
-    low: float
-    high: float
-
-
-def share_of(successes: int, count: int, level: float = 0.95) -> Share:
-    """Return a share with its mid-p interval (Lancaster 1961; Berry and Armitage 1995).
+def share_of(successes: int, count: int, level: float = 0.95) -> tuple[float, float, float]:
+    """Return a share and its mid-p interval (Lancaster 1961; Berry and Armitage 1995).
 
     As the exact interval of Clopper and Pearson, but the outcome that occurred counts half: it
     covers near its level on average, where the exact one covers too often.
 
     Examples
     --------
-    >>> from unskew.stats.share_intervals import share_of
-    >>> one = share_of(0, 60)
-    >>> one.low, round(one.high, 4)
-    (0.0, 0.0487)
+    >>> from unskew.stats.intervals.shares import share_of
+    >>> share, low, high = share_of(0, 60)
+    >>> share, low, round(high, 4)
+    (0.0, 0.0, 0.0487)
     """
     tail = (1 - level) / 2
 
@@ -227,7 +247,7 @@ def share_of(successes: int, count: int, level: float = 0.95) -> Share:
 
     low = 0.0 if successes == 0 else _root(lambda p: above(p) - tail, 0.0, 1.0)
     high = 1.0 if successes == count else _root(lambda p: above(p) - (1 - tail), 0.0, 1.0)
-    return Share(successes / count, low, high)
+    return successes / count, low, high
 
 
 def _at_least(k: int, n: int, p: float) -> float:
@@ -237,7 +257,9 @@ def _at_least(k: int, n: int, p: float) -> float:
     return 0.0 if k > n else float(incomplete_beta(p, 1 - p, k, n - k + 1))
 
 
-def net_share(better: int, worse: int, count: int, level: float = 0.95) -> Share:
+def net_share(
+    better: int, worse: int, count: int, level: float = 0.95
+) -> tuple[float, float, float]:
     """Return the share of users better off less that of users worse off, by Tango's score interval.
 
     The differences that the score test of paired shares does not reject (Statistics in Medicine
@@ -245,9 +267,9 @@ def net_share(better: int, worse: int, count: int, level: float = 0.95) -> Share
 
     Examples
     --------
-    >>> from unskew.stats.share_intervals import net_share
-    >>> one = net_share(8, 2, 50)
-    >>> round(one.value, 2), round(one.low, 4), round(one.high, 4)
+    >>> from unskew.stats.intervals.shares import net_share
+    >>> value, low, high = net_share(8, 2, 50)
+    >>> round(value, 2), round(low, 4), round(high, 4)
     (0.12, -0.0047, 0.2548)
     """
     z = NormalDist().inv_cdf((1 + level) / 2)
@@ -258,7 +280,7 @@ def net_share(better: int, worse: int, count: int, level: float = 0.95) -> Share
 
     low = -1.0 if worse == count else _root(lambda d: z - score(d), -1.0, value)
     high = 1.0 if better == count else _root(lambda d: -z - score(d), value, 1.0)
-    return Share(value, low, high)
+    return value, low, high
 
 
 def _score(better: int, worse: int, count: int, delta: float) -> float:
@@ -289,3 +311,19 @@ def sign_p(better: int, worse: int) -> float:
     """Return the exact two-sided p of the sign test: ties do not count."""
     p = 2 * float(binomial_half_cdf(min(better, worse), better + worse))
     return min(p, 1.0)
+
+
+def paired_shares(better: int, worse: int, users: int, level: float) -> dict[str, float]:
+    """Return the shares of users better, worse and equally off, with their intervals.
+
+    Columns of a row: `better`, `worse`, `tied` and `net` (better less worse), each with `…_low`
+    and `…_high`.
+    """
+    columns = {"better": better, "worse": worse, "tied": users - better - worse}
+    intervals = {name: share_of(count, users, level) for name, count in columns.items()}
+    intervals["net"] = net_share(better, worse, users, level)
+    return {
+        f"{name}{end}": number
+        for name, numbers in intervals.items()
+        for end, number in zip(("", "_low", "_high"), numbers, strict=True)
+    }

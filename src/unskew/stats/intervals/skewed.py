@@ -26,6 +26,7 @@ from typing import Any
 import numpy as np
 
 from unskew.arrays import F64, I64
+from unskew.stats.intervals.means import welch_df
 from unskew.stats.special import half_widths, student_t_sf
 
 _NONE = 1e-8
@@ -56,6 +57,10 @@ class Means:
         return Means(
             self.count, self.mean * factor, self.variance * factor**2, self.third * factor**3
         )
+
+    def plus(self, constant: F64) -> Means:
+        """Return the means of values to which a constant is added."""
+        return replace(self, mean=self.mean + constant)
 
 
 def means_of_sums(count: F64, sums: F64, squares: F64, cubes: F64) -> Means:
@@ -89,8 +94,16 @@ def sums_by_group(values: F64, code: I64, groups: int) -> tuple[F64, F64, F64, F
 def group_means(values: F64, code: I64, groups: int) -> Means:
     """Return the means of columns of values by group: arrays of columns x groups."""
     centre = np.ascontiguousarray(values.T).mean(axis=1)
-    means = means_of_sums(*sums_by_group(values - centre, code, groups))
-    return Means(means.count, means.mean + centre[:, None], means.variance, means.third)
+    return means_of_sums(*sums_by_group(values - centre, code, groups)).plus(centre[:, None])
+
+
+def mean_of(values: F64) -> Means:
+    """Return the mean of values, with what is known of its error."""
+    centre = values.mean()
+    residual = values - centre
+    squares = residual * residual
+    sums = (values.size, residual.sum(), squares.sum(), squares @ residual)
+    return means_of_sums(*map(np.float64, sums)).plus(centre)  # type: ignore[arg-type]
 
 
 @dataclass(frozen=True, eq=False)
@@ -126,12 +139,10 @@ def of_means(means: Means) -> MeanEstimates:
 
 def differences(first: Means, second: Means) -> MeanEstimates:
     """Return the differences of means of different users, with Welch's degrees of freedom."""
-    variance = first.variance + second.variance
-    with np.errstate(invalid="ignore", divide="ignore"):
-        df = variance**2 / (
-            first.variance**2 / (first.count - 1) + second.variance**2 / (second.count - 1)
-        )
-    of = estimates(first.mean - second.mean, variance, first.third - second.third, df)
+    variances = np.stack([first.variance, second.variance])
+    df = welch_df(variances, np.stack([first.count, second.count]) - 1)
+    value, third = first.mean - second.mean, first.third - second.third
+    of = estimates(value, variances.sum(axis=0), third, df)
     return replace(of, is_difference=True)
 
 
@@ -147,7 +158,7 @@ def with_skewness(y: F64, skewness: F64) -> F64:
     Examples
     --------
     >>> import numpy as np
-    >>> from unskew.stats.skewed_means import with_skewness, without_skewness
+    >>> from unskew.stats.intervals.skewed import with_skewness, without_skewness
     >>> t, skewness = np.array([-2.0, 0.5, 3.0]), np.array([0.4, -0.7, 0.0])
     >>> with_skewness(without_skewness(t, skewness), skewness).round(12).tolist()
     [-2.0, 0.5, 3.0]
@@ -208,20 +219,36 @@ def ratio_interval(numerator: Means, denominator: Means, level: float) -> tuple[
         return bool(p_values_of(differences(numerator, scaled)) > 1 - level)
 
     estimate = float(numerator.mean / denominator.mean)
-    low = 0.0 if is_inside(0.0) else _edge(is_inside, estimate, 0.0)
+    low = 0.0 if is_inside(0.0) else edge(is_inside, estimate, 0.0)
     top = max(estimate, _LEAST_RATIO)
     for _ in range(_HALVINGS):
         top *= 2
         if not is_inside(top):
             break
-    return low, _edge(is_inside, estimate, top)
+    return low, edge(is_inside, estimate, top)
 
 
-def _edge(is_inside: Callable[[float], bool], inside: float, outside: float) -> float:
-    """Return where a ratio leaves the interval, by halving."""
-    for _ in range(_HALVINGS):
+def edge(
+    is_inside: Callable[[float], bool],
+    inside: float,
+    outside: float,
+    halvings: int = _HALVINGS,
+    digits: float = _DIGITS,
+) -> float:
+    """Return where a value leaves an interval, by halving.
+
+    Parameters
+    ----------
+    is_inside
+        Tells whether a value is in the interval: whether a test does not reject it.
+    inside, outside
+        A value in the interval, and one that is not.
+    halvings, digits
+        When to stop: after so many, or where both are as near to each other, relatively.
+    """
+    for _ in range(halvings):
         middle = 0.5 * (inside + outside)
-        if abs(outside - inside) <= _DIGITS * middle:
+        if abs(outside - inside) <= digits * middle:
             break
         if is_inside(middle):
             inside = middle

@@ -1,0 +1,128 @@
+"""Intervals of means by Student's t, and Welch's degrees of freedom."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import TypeVar
+
+import numpy as np
+
+from unskew.arrays import F64
+from unskew.stats.special import student_t_quantile
+
+Interval = tuple[float | None, float | None, float | None]
+"""A value and both ends of its interval; None where there is none."""
+
+
+Numbers = TypeVar("Numbers", float, F64)
+
+
+def student_ends(
+    value: Numbers, spread: Numbers, df: float, level: float, root: float = 1.0
+) -> tuple[Numbers, Numbers]:
+    """Return both ends of Student's interval of an estimate.
+
+    Parameters
+    ----------
+    value
+        The estimate, or several.
+    spread
+        Its standard error; or, with `root`, the standard deviation of the values.
+    df
+        Degrees of freedom.
+    level
+        How often the interval holds the expectation.
+    root
+        What the spread is divided by, last: the root of the number of values.
+
+    Examples
+    --------
+    >>> from unskew.stats.intervals.means import student_ends
+    >>> [round(end, 3) for end in student_ends(1.0, 0.5, 10, 0.95)]
+    [-0.114, 2.114]
+    """
+    half = student_t_quantile((1 + level) / 2, df) * spread / root
+    return value - half, value + half
+
+
+def mean_interval(
+    values: Sequence[float], level: float = 0.95, first: int | None = None
+) -> Interval:
+    """Return the mean and its interval by Student's t; without one for a single value.
+
+    Parameters
+    ----------
+    values
+        In the order in which they were measured.
+    level
+        How often the interval holds the expectation, if values are normal.
+    first
+        Where the number of values was chosen by the spread of the first ones (`values_needed`):
+        how many these were. The interval takes its spread from them alone, and so holds as often
+        as it says (Stein, Annals of Mathematical Statistics 16, 1945).
+    """
+    if not values:
+        return None, None, None
+    n = len(values)
+    mean = math.fsum(values) / n
+    independent = values[: n if first is None else min(first, n)]
+    if len(independent) == 1:
+        return mean, None, None
+    error = math.sqrt(_variance(independent) / n)
+    return mean, *student_ends(mean, error, len(independent) - 1, level)
+
+
+def values_needed(first: Sequence[float], half: float, level: float = 0.95) -> float:
+    """Return how many values a mean needs for an interval of this half-width (Stein 1945).
+
+    Parameters
+    ----------
+    first
+        At least two values, whose spread decides; they count among those needed.
+    half
+        The half-width that is wanted.
+    level
+        Of the interval, as `mean_interval(values, level, len(first))` gives it.
+
+    Examples
+    --------
+    >>> from unskew.stats.intervals.means import mean_interval, values_needed
+    >>> values_needed([1.0, 2.0, 3.0], 1.5)
+    9.0
+    >>> values_needed([1.0, 2.0, 3.0], 10.0)
+    3.0
+    """
+    if half <= 0:
+        return math.inf if max(first) > min(first) else float(len(first))
+    t = student_t_quantile((1 + level) / 2, len(first) - 1)
+    return float(max(math.ceil(t**2 * _variance(first) / half**2), len(first)))
+
+
+def _variance(values: Sequence[float]) -> float:
+    n = len(values)
+    mean = math.fsum(values) / n
+    return math.fsum((value - mean) ** 2 for value in values) / (n - 1)
+
+
+def row_intervals(values: F64, level: float) -> tuple[F64, F64, F64]:
+    """Return the mean of each row and its interval by Student's t; NaN for a single value."""
+    n = values.shape[1]
+    mean = values.mean(axis=1)
+    if n < 2:
+        nothing = np.full(mean.size, np.nan)
+        return mean, nothing, nothing
+    return mean, *student_ends(mean, values.std(axis=1, ddof=1), n - 1, level, math.sqrt(n))
+
+
+def welch_df(variances: F64, df: F64) -> F64:
+    """Return the degrees of freedom of a sum of independent estimates, along the first axis.
+
+    Parameters
+    ----------
+    variances, df
+        Of each estimate: its variance and its own degrees of freedom.
+    """
+    with np.errstate(divide="ignore", invalid="ignore"):
+        result: F64 = variances.sum(axis=0) ** 2 / (variances**2 / df).sum(axis=0)
+    return result
