@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar
 
 import polars as pl
 
-from unskew.auditing.page.blocks import GUIDES
 from unskew.auditing.page.captions import TEXTS
 from unskew.checks import checked
 from unskew.errors import SettingError
-from unskew.report.document import Block, Section, Words
+from unskew.report.document import Block, Words
 from unskew.report.result import Result
 from unskew.report.tables import Table
 from unskew.report.text import counted
@@ -26,7 +25,6 @@ SIGNS = {DONE: "✓", MISSING: "✗", STATE: "?"}
 
 QUESTIONS: dict[str, str] = TEXTS["checklist"]["questions"]
 """By key, in the order of the list."""
-SECTION: tuple[str, str] = tuple(TEXTS["checklist"]["section"])
 SENTENCES: dict[str, str] = TEXTS["checklist"]["sentences"]
 """Every sentence of the section that is no question."""
 COLUMNS = ("status", "question", "what the run knows", "what to do")
@@ -303,18 +301,13 @@ ANSWERS: dict[str, Callable[[Measurements], Answer]] = {
 """By key of the question: what a run knows of it."""
 
 
-def checklist_section(audit: Measurements) -> Section:
-    """Return the section of a report: what is missing first, in red and with a sign."""
+def checklist_blocks(audit: Measurements) -> Iterator[Block]:
+    """Yield what is missing first, in red and with a sign; then what is to be stated, and all."""
     checklist = checklist_of(audit)
-    content: list[Block] = [Words(SENTENCES["nothing missing"], "good")]
+    if not checklist.of_status(MISSING):
+        yield Words(SENTENCES["nothing missing"], "good")
     for status, tone, key in ((MISSING, "missing", "missing"), (STATE, "plain", "state")):
-        items = checklist.of_status(status)
-        if not items:
-            continue
-        head = f"{SIGNS[status]} {SENTENCES[key]}"
-        words = Words("", tone, head, tuple(item.question for item in items))
-        content = [words] if status == MISSING else [*content, words]
-    table = Table(SENTENCES["table"], checklist.table(), note=SENTENCES["sources"])
-    return Section(
-        "checklist", *SECTION, (*content, table), guide=GUIDES["checklist"], is_open=False
-    )
+        questions = tuple(item.question for item in checklist.of_status(status))
+        if questions:
+            yield Words("", tone, f"{SIGNS[status]} {SENTENCES[key]}", questions)
+    yield Table(SENTENCES["table"], checklist.table(), note=SENTENCES["sources"])

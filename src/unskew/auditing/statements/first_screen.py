@@ -6,7 +6,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from unskew.auditing.statements.evidence import Evidence
-from unskew.auditing.statements.reason_statements import PROCEDURE_KINDS, REASON_KINDS
+from unskew.auditing.statements.procedure_statements import PROCEDURE_KINDS
+from unskew.auditing.statements.reason_statements import REASON_KINDS
 from unskew.auditing.statements.score_statements import SCORE_KINDS
 from unskew.auditing.statements.statement import Kind, Statement, Subjects
 from unskew.auditing.statements.truth_statements import TRUTH_KINDS
