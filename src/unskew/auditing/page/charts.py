@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import polars as pl
 
+from unskew.auditing.designs import WORDS
 from unskew.auditing.page.captions import caption, title
 from unskew.metrics.names import parse
 from unskew.report.charts import BLUE, GREY, VERMILION, Figure, as_figure, system_colours
@@ -30,20 +31,9 @@ OFFSET = 6
 """By so much names stand above the middle of their row, and dots below it."""
 TRUTH = "truth"
 """The key of the panel that shows what is known to be true."""
-PANELS = {
-    "all-items": "All items ranked",
-    "test-items": "Items with a test rating",
-    "1r": "1 liked item, 100 others",
-    "u1r": "1 and 100, equal tests",
-    "p1r": "1 and 100, as popular",
-    "test-targets": "Only what the user rated",
-    "skew": "Popular items tested less",
-    "wtd-h": "Tested as if at random",
-    "temporal": "The last fifth in time",
-    "as-given": "The lists as they are",
-}
+PANELS = {name: words["panel"] for name, words in WORDS.items()}
 """By design: the title of its panel."""
-USED = {**PANELS, "1r": "1 used item, 100 others"}
+USED = {name: words.get("uses", words["panel"]) for name, words in WORDS.items()}
 """The same where data record uses."""
 
 

@@ -199,7 +199,10 @@ def _facts(audit: Measurements) -> list[Fact]:
     design, *other_designs = finding.designs if finding.kind == "depends" else (audit.common,)
     leads = [(a, b, design), *((b, a, second) for second in other_designs)]
     first, *others = (_lead_fact(audit, *keys) for keys in leads)
-    first = replace(first, text=f"{first.text} {_meaning(audit, *leads[0])}".strip())
+    gap = lead_of(audit, *leads[0])
+    if gap is not None and gap.thing == "hit":
+        hit = caption("hit used" if audit.core.implicit else "hit liked")
+        first = replace(first, text=f"{first.text} {hit}")
     counts = _users_fact(audit, a, b, design), _chance_fact(audit, a, b, design)
     return [first, *others, *filter(None, counts)]
 
@@ -225,14 +228,6 @@ def _lead_fact(audit: Measurements, a: str, b: str, design: str) -> Fact:
         value, text = "hit in lists", "lead in lists"
     words = {**counts, "more": more, "thing": gap.thing}
     return Fact(caption(value, **words), caption(text, **words, **names))
-
-
-def _meaning(audit: Measurements, a: str, b: str, design: str) -> str:
-    """Say what a hit is, where a lead is one of hits."""
-    gap = lead_of(audit, a, b, design)
-    if gap is None or gap.thing != "hit":
-        return ""
-    return caption("hit used" if audit.core.implicit else "hit liked")
 
 
 def _open_lead(gap: Lead, names: dict[str, object]) -> str:

@@ -91,38 +91,25 @@ def _measure_left_out(evidence: Evidence, subjects: Subjects) -> Measured:
 
 
 PROCEDURE_KINDS = (
-    Kind(
-        name="target",
-        role="procedure",
-        subjects=_where(lambda evidence: True),
-        measure=_measure_target,
-    ),
+    Kind(name="target", subjects=_where(lambda evidence: True), measure=_measure_target),
     Kind(
         name="sampled",
-        role="procedure",
         subjects=_where(lambda evidence: _sample(evidence) is not None),
         measure=_measure_sampled,
     ),
-    Kind(name="tuned", role="procedure", subjects=_of_systems(_tuned), measure=_measure_tuned),
+    Kind(name="tuned", subjects=_of_systems(_tuned), measure=_measure_tuned),
     Kind(
         name="tuned-edge",
-        role="procedure",
         subjects=_of_systems(_at_edge),
         measure=lambda evidence, systems: Measured(words={"systems": names(systems)}),
     ),
     Kind(
         name="untuned",
-        role="procedure",
         subjects=_where(lambda evidence: not any(evidence.core.tuned) and not evidence.is_given),
     ),
-    Kind(
-        name="implicit",
-        role="procedure",
-        subjects=_where(lambda evidence: evidence.core.implicit),
-    ),
+    Kind(name="implicit", subjects=_where(lambda evidence: evidence.core.implicit)),
     Kind(
         name="cold",
-        role="procedure",
         subjects=lambda evidence: ((design,) for design in evidence.core.designs),
         holds=_is_cold,
         measure=_measure_cold,
@@ -130,21 +117,18 @@ PROCEDURE_KINDS = (
     ),
     Kind(
         name="same-design",
-        role="procedure",
         subjects=_left_out("identical"),
         measure=_measure_left_out,
         is_of_designs=True,
     ),
     Kind(
         name="degenerate-design",
-        role="procedure",
         subjects=_left_out("degenerate"),
         measure=_measure_left_out,
         is_of_designs=True,
     ),
     Kind(
         name="references",
-        role="procedure",
         subjects=_of_systems(lambda evidence: evidence.references),
         measure=lambda evidence, systems: Measured(words={"systems": names(systems, 8)}),
     ),

@@ -137,7 +137,6 @@ def _is_opinion(statement: Statement, truth: KnownTruth) -> bool:
 REASON_KINDS = (
     Kind(
         name="popular",
-        role="reason",
         subjects=_led_pairs,
         holds=is_popular,
         measure=_measure_popular,
@@ -145,7 +144,6 @@ REASON_KINDS = (
     ),
     Kind(
         name="match",
-        role="reason",
         subjects=_led_pairs,
         holds=lambda evidence, pair: (
             matches(evidence, pair) and not predicts_opinion(evidence, pair)
@@ -155,7 +153,6 @@ REASON_KINDS = (
     ),
     Kind(
         name="opinion",
-        role="reason",
         subjects=_led_pairs,
         holds=predicts_opinion,
         measure=_of_step("opinion"),
@@ -165,14 +162,12 @@ REASON_KINDS = (
     ),
     Kind(
         name="reason-open",
-        role="reason",
         subjects=_led_pairs,
         holds=lambda evidence, pair: not matches(evidence, pair) and not is_popular(evidence, pair),
         measure=_of_step("match"),
     ),
     Kind(
         name="system-match",
-        role="system",
         subjects=_systems,
         holds=matches,
         measure=_of_step("match"),
@@ -180,7 +175,6 @@ REASON_KINDS = (
     ),
     Kind(
         name="system-opinion",
-        role="system",
         subjects=_systems,
         holds=predicts_opinion,
         measure=_of_step("opinion"),

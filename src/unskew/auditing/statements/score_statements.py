@@ -272,7 +272,6 @@ def _measure_more_users(evidence: Evidence, subjects: Subjects) -> Measured:
 SCORE_KINDS = (
     Kind(
         name="ahead",
-        role="pair",
         subjects=_all_pairs,
         holds=lambda evidence, subjects: evidence.ahead(*subjects),
         measure=measured_lead,
@@ -280,7 +279,6 @@ SCORE_KINDS = (
     ),
     Kind(
         name="leads",
-        role="finding",
         subjects=_leader_and_others,
         holds=lambda evidence, subjects: _designs_led(evidence) == evidence.designs,
         measure=_measure_leads,
@@ -288,7 +286,6 @@ SCORE_KINDS = (
     ),
     Kind(
         name="leads-here",
-        role="finding",
         subjects=_leader_and_others,
         holds=_leads_here,
         measure=_measure_leads,
@@ -296,7 +293,6 @@ SCORE_KINDS = (
     ),
     Kind(
         name="depends",
-        role="finding",
         subjects=_ordered_pairs,
         holds=_depends,
         measure=_measure_depends,
@@ -304,7 +300,6 @@ SCORE_KINDS = (
     ),
     Kind(
         name="undecided",
-        role="finding",
         subjects=_leader_and_second,
         holds=_undecided,
         measure=_measure_undecided,
@@ -312,7 +307,6 @@ SCORE_KINDS = (
     ),
     Kind(
         name="ahead-of-some",
-        role="reason",
         subjects=_leader_and_rest,
         holds=_is_ahead_of_some,
         measure=_measure_ahead_of_some,
@@ -320,7 +314,6 @@ SCORE_KINDS = (
     ),
     Kind(
         name="ahead-elsewhere",
-        role="reason",
         subjects=_all_pairs,
         holds=_is_ahead_elsewhere,
         measure=_measure_ahead_elsewhere,
@@ -328,7 +321,6 @@ SCORE_KINDS = (
     ),
     Kind(
         name="equal",
-        role="pair",
         subjects=_ordered_pairs,
         holds=_equal,
         measure=_measure_equal,
@@ -336,7 +328,6 @@ SCORE_KINDS = (
     ),
     Kind(
         name="levelled",
-        role="pair",
         subjects=_all_pairs,
         holds=_levelled,
         measure=_measure_levelled,
@@ -344,7 +335,6 @@ SCORE_KINDS = (
     ),
     Kind(
         name="levelled-open",
-        role="pair",
         subjects=_all_pairs,
         holds=_gone,
         measure=_measure_levelled,
@@ -352,11 +342,10 @@ SCORE_KINDS = (
     ),
     Kind(
         name="more-users",
-        role="next",
         subjects=_leader_and_second,
         holds=_is_detectable,
         measure=_measure_more_users,
     ),
-    Kind(name="report-both", role="next", subjects=_ordered_pairs, holds=_depends),
+    Kind(name="report-both", subjects=_ordered_pairs, holds=_depends),
 )
 """In the order in which they are said."""

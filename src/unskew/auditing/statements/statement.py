@@ -23,7 +23,7 @@ TEXTS: dict[str, Any] = tomllib.loads(
 )
 """All texts, as the file holds them."""
 WORDS: dict[str, dict[str, str]] = TEXTS["kinds"]
-"""By kind: its rule, its claim and its texts."""
+"""By kind: its role, its rule, its claim and its texts."""
 PHRASES: dict[str, str] = TEXTS["designs"]
 """Designs as they stand in a sentence."""
 UNTUNED = "With untuned systems"
@@ -133,12 +133,10 @@ class Measured:
 class Kind:
     """A kind of statement: of whom it can be said, when, what it says, and when it is false.
 
-    Its rule, its claim and its words stand in `statements.toml`.
+    Its role, its rule, its claim and its words stand in `statements.toml`.
     """
 
     name: str
-    role: str
-    """One of `ROLES`."""
     subjects: Callable[[Evidence], Iterable[Subjects]]
     """Of whom it could be said."""
     holds: Callable[[Evidence, Subjects], bool] = lambda _evidence, _subjects: True
@@ -151,6 +149,11 @@ class Kind:
     assumptions: tuple[str, ...] = ()
     is_of_designs: bool = False
     """Whether its subjects are designs, not systems."""
+
+    @property
+    def role(self) -> str:
+        """What it is for: one of `ROLES`."""
+        return WORDS[self.name]["role"]
 
     @property
     def rule(self) -> str:

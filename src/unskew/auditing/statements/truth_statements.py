@@ -185,7 +185,6 @@ def _predicts(statement: Statement, truth: KnownTruth) -> bool:
 TRUTH_KINDS = (
     Kind(
         name="better-shown",
-        role="next",
         subjects=_all_pairs,
         holds=shown_more,
         measure=_measure_shown,
@@ -193,7 +192,6 @@ TRUTH_KINDS = (
     ),
     Kind(
         name="better",
-        role="next",
         subjects=_all_pairs,
         holds=_better,
         measure=_measure_liked,
@@ -202,7 +200,6 @@ TRUTH_KINDS = (
     ),
     Kind(
         name="better-despite",
-        role="next",
         subjects=_all_pairs,
         holds=_better_despite,
         measure=_measure_liked,
@@ -211,7 +208,6 @@ TRUTH_KINDS = (
     ),
     Kind(
         name="liked-despite",
-        role="next",
         subjects=_all_pairs,
         holds=lambda evidence, pair: (
             _liked_despite(evidence, pair) and not predicts_opinion(evidence, pair[:1])
@@ -221,23 +217,15 @@ TRUTH_KINDS = (
     ),
     Kind(
         name="break-even",
-        role="pair",
         subjects=_all_pairs,
         holds=lambda evidence, pair: _better(evidence, pair) or _better_despite(evidence, pair),
         measure=_measure_break_even,
         is_true=_breaks_even,
         assumptions=(DISPLAY_SELECTS,),
     ),
-    Kind(
-        name="not-personal",
-        role="next",
-        subjects=_all_pairs,
-        holds=_not_personal,
-        measure=_measure_advice,
-    ),
+    Kind(name="not-personal", subjects=_all_pairs, holds=_not_personal, measure=_measure_advice),
     Kind(
         name="liking-open",
-        role="next",
         subjects=_all_pairs,
         holds=lambda evidence, pair: (
             not evidence.core.implicit
@@ -248,7 +236,6 @@ TRUTH_KINDS = (
     ),
     Kind(
         name="predicts-use",
-        role="next",
         subjects=_all_pairs,
         holds=lambda evidence, pair: evidence.core.implicit and _unclear(evidence, pair),
         measure=_measure_unclear,
