@@ -8,6 +8,7 @@ import pytest
 from shared.source import modules, trees
 from unskew.auditing.page import captions, glossary
 from unskew.auditing.page.statement_blocks import RULES
+from unskew.auditing.statements import statement
 
 NOUNS = (
     "users items lists ratings pairs rows judgments systems metrics designs splits files repeats "
@@ -94,7 +95,7 @@ def texts_of_file(content):
 
 def texts_of_source():
     """Yield place and text of all sentences."""
-    for module in (captions, glossary):
+    for module in (captions, glossary, statement):
         for text in texts_of_file(module.TEXTS):
             yield f"{module.__name__} (its file)", text
     rules = {f"unskew.{name.removesuffix('.py').replace('/', '.')}" for name in RULES}

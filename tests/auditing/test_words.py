@@ -158,7 +158,6 @@ CLOSED = [
         *captions.TITLES.values(),
         *captions.SHOWS.values(),
         *checklist.QUESTIONS.values(),
-        *checklist.SECTION,
         *checklist.SENTENCES.values(),
         *(f"{checklist.SIGNS[status]} {text}" for status, text in CHECKS.items()),
         *captions.HEADLINES.values(),

@@ -46,7 +46,7 @@ from unskew.auditing.request import (
     least_liked,
 )
 from unskew.auditing.result import Audit
-from unskew.auditing.split_lights import SplitLights, lights_of_splits
+from unskew.auditing.split_lights import lights_of_splits
 from unskew.auditing.statements.evidence import Evidence, evidence_of
 from unskew.auditing.truth import sources
 from unskew.auditing.truth.truth import Truth
@@ -276,13 +276,6 @@ def _read(
     return load(rows, events=events, weights=weights)
 
 
-def _filtered(source: World | Dataset, filters: Sequence[Filter]) -> Dataset:
-    """Return a data set whose ratings are what filters leave."""
-    if isinstance(source, World):
-        raise SettingError("filters are for ratings: a world is audited as it was made")
-    return replace(source, ratings=apply_filters(source.ratings, filters))
-
-
 @dataclass(frozen=True, eq=False, kw_only=True)
 class RatingsAudit(RatingsInputs):
     """An audit of ratings, while it runs: splits, runs, the null experiment, lists, the truth."""
@@ -295,8 +288,10 @@ class RatingsAudit(RatingsInputs):
         request.progress("reading", 0, 1)
         source = data if isinstance(data, World) else load(data)
         unfiltered, filters = source.ratings, training.filters
+        if filters and isinstance(source, World):
+            raise SettingError("filters are for ratings: a world is audited as it was made")
         if filters:
-            source = _filtered(source, filters)
+            source = replace(source, ratings=apply_filters(source.ratings, filters))
         ratings = source.ratings
         if not len(ratings):
             raise SettingError("there are no ratings to audit")
@@ -314,52 +309,44 @@ class RatingsAudit(RatingsInputs):
             truth = sources.source_of(source, training.random, None, None, "to-training", shared)
             ratings = truth.ratings
         return cls(
-            source=source,
-            ratings=ratings,
-            true_source=truth,
-            plan=shared,
-            designs=tuple(chosen.designs),
-            metric=metric,
-            level=chosen.level,
-            store=training.store,
-            executor=training.executor,
-            progress=request.progress,
-            attempts=attempts,
-            assumed=tuple(chosen.assumed),
-            is_user_plan=chosen.is_user_plan,
-            stated=request.stated,
-            large=request.large.settled(ratings, shared.judged_users, chosen.level),
-            tune=training.tune,
+            request=request,
+            training=training,
+            chosen=chosen,
             inputs=GivenData(
                 data=data,
                 algorithms=training.algorithms,
                 random=training.random,
                 level=chosen.level,
             ),
-            tuned=chosen.tunable & shared.systems.keys() if training.tune else frozenset(),
+            source=source,
+            ratings=ratings,
+            true_source=truth,
+            plan=shared,
+            metric=metric,
+            large=request.large.settled(ratings, shared.judged_users, chosen.level),
+            attempts=attempts,
             unfiltered=unfiltered if filters else None,
-            filters=filters,
         )
 
     def carry_out(self) -> Audit:
         """Do everything."""
-        self.progress("reading", 1, 1)
+        self.request.progress("reading", 1, 1)
         core = self._core()
-        designs = [design for design in self.designs if design.name in core.designs]
+        designs = [design for design in self.chosen.designs if design.name in core.designs]
         analysis = Analysis(
             metric=self.metric,
-            level=self.level,
+            level=self.chosen.level,
             seed=self.plan.seed,
             attempts=self.attempts,
-            progress=self.progress,
+            progress=self.request.progress,
             implicit=core.implicit,
         )
         scores = core.warm_scores
         null = self._null([design for design in designs if self._may_be_null(design)], core)
-        self.executor.rest()
+        self.training.executor.rest()
         of_scores = analyse_scores(analysis, scores)
         of_lists = analyse_lists(analysis, self._judged(core.lists[0]), self._random)
-        self.progress("statements", 0, 1)
+        self.request.progress("statements", 0, 1)
         facts = AuditFacts(
             name=self.source.name,
             metric=self.metric,
@@ -370,18 +357,29 @@ class RatingsAudit(RatingsInputs):
             evidence=self._evidence(core),
             data=summary(self._dataset()),
             bias=self._bias(core.implicit),
-            lights=self._lights(designs),
+            lights=lights_of_splits(
+                {design.split_key: design.split for design in designs}.values(),
+                self.ratings,
+                self.plan.seed,
+            ),
             null=null,
             truth=self._truth(core),
-            skipped=self._skipped(core),
-            assumed=(*self.assumed, *core_notes(core)),
+            skipped={
+                **self.attempts.failures,
+                **({"dislikes": WITHOUT_DISLIKES} if core.implicit else {}),
+            },
+            assumed=(*self.chosen.assumed, *core_notes(core)),
             filter_effect=self._filter_effect(core),
             notes=tuple(dict.fromkeys((*self.ratings.notes, *map(str, self.ratings.steps)))),
             card=ratings_card(self, core, null),
             command=self._command(designs),
-            plans=tuple(self._plans(designs, core)),
+            # Of the first splits, with the settings that were chosen there.
+            plans=tuple(
+                replace(plan, algorithms=core.first_systems(plan.systems, members[0].name))
+                for plan, members in plans_of(designs, self.plan).items()
+            ),
         )
-        self.progress("statements", 1, 1)
+        self.request.progress("statements", 1, 1)
         return Audit.of(facts, of_scores, of_lists)
 
     def _core(self) -> Core:
@@ -389,12 +387,12 @@ class RatingsAudit(RatingsInputs):
         return run_core(
             self.ratings,
             self.plan,
-            self.designs,
+            self.chosen.designs,
             metric=self.metric,
             tune=self.tuned,
-            store=self.store,
-            executor=self.executor,
-            progress=self.progress,
+            store=self.training.store,
+            executor=self.training.executor,
+            progress=self.request.progress,
             attempts=self.attempts,
             truth=self.true_source,
         )
@@ -404,8 +402,8 @@ class RatingsAudit(RatingsInputs):
         return evidence_of(
             core,
             random=self._random,
-            margin=self.stated.margin,
-            smallest=self.stated.smallest,
+            margin=self.request.stated.margin,
+            smallest=self.request.stated.smallest,
             seed=self.plan.seed,
             attempts=self.attempts,
         )
@@ -437,19 +435,12 @@ class RatingsAudit(RatingsInputs):
         describe = partial(describe_bias, source, liked=liked, random=self._random)
         return self.attempts.attempt("bias", describe)
 
-    def _skipped(self, core: Core) -> dict[str, str]:
-        """Return what was not done, and why."""
-        return {
-            **self.attempts.failures,
-            **({"dislikes": WITHOUT_DISLIKES} if core.implicit else {}),
-        }
-
     def _filter_effect(self, core: Core) -> FilterEffect | None:
         """Compare the systems on all ratings and on what filters left, under the first design."""
         unfiltered = self.unfiltered
         if unfiltered is None:
             return None
-        first = self.designs[0]
+        first = self.chosen.designs[0]
         plan = replace(
             self.plan,
             split=first.split,
@@ -459,7 +450,7 @@ class RatingsAudit(RatingsInputs):
             judgments="test",
             metrics=(self.metric,),
         )
-        compare = partial(filter_effect, unfiltered, plan, self.filters)
+        compare = partial(filter_effect, unfiltered, plan, self.training.filters)
         return self.attempts.attempt("effect of the filters", compare)
 
     # The null experiment
@@ -502,18 +493,18 @@ class RatingsAudit(RatingsInputs):
 
         def run(plans: Mapping[str, Plan]) -> NullExperiment:
             return null_experiment_by(
-                self.executor,
+                self.training.executor,
                 self.ratings,
                 plans,
                 ("iid",),
-                self.level.repeat_rule(self.metric),
+                self.chosen.level.repeat_rule(self.metric),
                 real=real,
                 fallback=True,
-                store=self.store.home,
-                progress=lambda done, total: self.progress("null experiment", done, total),
+                store=self.training.store.home,
+                progress=lambda done, total: self.request.progress("null experiment", done, total),
             )
 
-        self.progress("null experiment", 0, 1)
+        self.request.progress("null experiment", 0, 1)
         experiment = self.attempts.attempt("null experiment", lambda: run(plans))
         if experiment is not None or len(plans) == 1:
             return experiment
@@ -558,41 +549,29 @@ class RatingsAudit(RatingsInputs):
             self.true_source.name,
             of_designs(core.warm_scores),
             of_designs(core.true),
-            self.level.bootstrap,
+            self.chosen.level.bootstrap,
             LEVEL,
             self.plan.seed,
         )
 
     # What is written down
 
-    def _plans(self, designs: Sequence[AuditDesign], core: Core) -> list[Plan]:
-        """Return the plans of the first splits, with the settings that were chosen there."""
-        return [
-            replace(plan, algorithms=core.first_systems(plan.systems, members[0].name))
-            for plan, members in plans_of(designs, self.plan).items()
-        ]
-
     def _command(self, designs: Sequence[AuditDesign]) -> str:
         choices = Choices(
-            level=self.level.name,
+            level=self.chosen.level.name,
             designs=[design.name for design in designs],
             metric=self.metric,
             relevance=self.plan.relevance,
             seed=self.plan.seed,
-            tune=self.tune,
-            stated=self.stated,
-            repeats=self.level.given_repeats,
+            tune=self.training.tune,
+            stated=self.request.stated,
+            repeats=self.chosen.level.given_repeats,
             large=self.large,
         )
         systems, ratings, inputs = self.plan.systems, self.source.ratings, self.inputs
-        if self.is_user_plan:
+        if self.chosen.is_user_plan:
             return plan_code(inputs, self.plan, ratings, choices)
         if inputs.needs_code:
             return ratings_audit_code(inputs, systems, ratings, choices)
         names = [system.name for system in systems.values()]
         return ratings_command(choices, names, inputs.path, inputs.random_path)
-
-    def _lights(self, designs: Sequence[AuditDesign]) -> SplitLights:
-        """Look at the first split of each protocol."""
-        splitters = {design.split_key: design.split for design in designs}
-        return lights_of_splits(splitters.values(), self.ratings, self.plan.seed)

@@ -23,9 +23,7 @@ from unskew.auditing.large_data import LargeRequest, active_users, affordable, j
 from unskew.auditing.null.null_experiment import NullExperiment, null_card
 from unskew.auditing.page.reproduction import GivenData
 from unskew.auditing.request import (
-    Progress,
     Request,
-    Stated,
     TrainingRequest,
     check_absent,
     check_worth,
@@ -33,10 +31,8 @@ from unskew.auditing.request import (
 )
 from unskew.auditing.truth import sources
 from unskew.data.dataset import Dataset
-from unskew.data.filters import Filter, steps_of
+from unskew.data.filters import steps_of
 from unskew.data.ratings import Ratings
-from unskew.engine.executor import Executor
-from unskew.engine.store import Store
 from unskew.engine.system import versions
 from unskew.experiment.plan import Plan
 from unskew.judging.tied import refuse_order
@@ -104,7 +100,9 @@ def chosen_of(
 ) -> Chosen:
     """Return the plan and designs of a level, or of the user's plan."""
     ratings, rules, seed = source.ratings, training.rules, request.seed
-    algorithms = training.algorithms
+    algorithms, level = training.algorithms, request.level
+    is_user_plan = isinstance(plan, Plan)
+    notes: list[str] = []
     if isinstance(plan, Plan):
         if plan.ties == EXPECTED:
             raise refuse_order()
@@ -114,38 +112,28 @@ def chosen_of(
             "splits": request.large.splits,
         }
         check_absent(absent, "is in the plan already")
-        rule = plan.relevance
-        assumed: list[str] = []
+        rule, assumed = plan.relevance, notes
         if rules.stated:
             rule, assumed = rules.of(ratings, source.liked)
         plan = replace(plan, relevance=rule, seed=plan.seed if seed is None else seed)
-        plan, assumed = _judging(plan, ratings, request, assumed)
-        tunable = tunable_systems(plan.systems, tuple(plan.systems.values()))
-        return Chosen(
-            plan=plan,
-            designs=designs_of_plan(plan),
-            assumed=assumed,
-            is_user_plan=True,
-            tunable=tunable,
-            level=request.level,
-        )
-    level, fewer = request.large.level(request.level, len(ratings))
-    rule, assumed = rules.of(ratings, source.liked)
-    check_worth(ratings, rule)
-    plan = plan_of_level(level, rule, algorithms, 0 if seed is None else seed)
-    if rule.is_liked(ratings.value).all():
-        plan = replace(plan, metrics=without_dislikes(METRICS))
-    if algorithms is None:
-        plan, stand_ins = _affordable(plan, ratings, request, attempts)
-        plan, assumed = _trainable(plan, ratings, attempts), [*assumed, *stand_ins]
+        algorithms = tuple(plan.systems.values())
+    else:
+        level, notes = request.large.level(level, len(ratings))
+        rule, assumed = rules.of(ratings, source.liked)
+        check_worth(ratings, rule)
+        plan = plan_of_level(level, rule, algorithms, 0 if seed is None else seed)
+        if rule.is_liked(ratings.value).all():
+            plan = replace(plan, metrics=without_dislikes(METRICS))
+        if algorithms is None:
+            plan, stand_ins = _affordable(plan, ratings, request, attempts)
+            plan, assumed = _trainable(plan, ratings, attempts), [*assumed, *stand_ins]
     tunable = tunable_systems(plan.systems, algorithms)
-    names = None if request.designs is None else list(request.designs)
-    plan, assumed = _judging(plan, ratings, request, [*assumed, *fewer])
+    plan, assumed = _judging(plan, ratings, request, [*assumed, *notes])
     return Chosen(
         plan=plan,
-        designs=designs_of_level(level, names),
+        designs=designs_of_plan(plan) if is_user_plan else designs_of_level(level, request.designs),
         assumed=assumed,
-        is_user_plan=False,
+        is_user_plan=is_user_plan,
         tunable=tunable,
         level=level,
     )
@@ -167,31 +155,29 @@ def _judging(
 class RatingsInputs:
     """What an audit of ratings starts from."""
 
+    request: Request
+    training: TrainingRequest
+    chosen: Chosen
+    inputs: GivenData
     source: World | Dataset
     """What the user gave, as a data set or world."""
     ratings: Ratings
     true_source: sources.Source | None
     """Where the truth is known."""
     plan: Plan
-    designs: tuple[AuditDesign, ...]
+    """The chosen one, with the metric that orders the systems."""
     metric: str
-    level: Level
-    store: Store
-    executor: Executor
-    progress: Progress
-    attempts: Attempts
-    assumed: tuple[str, ...]
-    is_user_plan: bool
-    stated: Stated
     large: LargeRequest
     """With what was done in the place of what was not stated."""
-    tune: bool
-    inputs: GivenData
-    tuned: frozenset[str]
-    """Systems whose settings are chosen on the training part of each split."""
-    unfiltered: Ratings | None = None
+    attempts: Attempts
+    unfiltered: Ratings | None
     """The ratings as they were given, where filters were applied to them."""
-    filters: tuple[Filter, ...] = ()
+
+    @property
+    def tuned(self) -> frozenset[str]:
+        """Systems whose settings are chosen on the training part of each split."""
+        is_tuned = self.training.tune
+        return self.chosen.tunable & self.plan.systems.keys() if is_tuned else frozenset()
 
 
 def ratings_card(
@@ -209,27 +195,27 @@ def ratings_card(
             **({"steps": steps} if steps else {}),
         },
         "truth": None if audit.true_source is None else audit.true_source.name,
-        "level": "plan" if audit.is_user_plan else audit.level.name,
+        "level": "plan" if audit.chosen.is_user_plan else audit.chosen.level.name,
         "designs": {
             design.name: {
                 "split": design.split.describe(),
                 "splits": design.repeats,
                 **design.view.describe(),
             }
-            for design in audit.designs
+            for design in audit.chosen.designs
         },
         "algorithms": {name: system.describe() for name, system in audit.plan.systems.items()},
         "relevance": audit.plan.relevance.describe(),
         "metrics": list(audit.plan.metrics),
         "metric": audit.metric,
-        "margin": audit.stated.margin,
-        "smallest": audit.stated.smallest,
+        "margin": audit.request.stated.margin,
+        "smallest": audit.request.stated.smallest,
         "seed": audit.plan.seed,
         "split_seeds": list(core.seeds),
         "tuned": tuning_card(core),
         "null": null_card(null),
-        "permutations": audit.level.permutations,
-        "bootstrap": audit.level.bootstrap,
+        "permutations": audit.chosen.level.permutations,
+        "bootstrap": audit.chosen.level.bootstrap,
         "users": audit.plan.users,
         "judged_users": judged_card(audit.plan.judged_users, audit.ratings),
         "undefined": audit.plan.undefined,

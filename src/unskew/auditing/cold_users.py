@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from unskew.arrays import F64, I32, Mask, Tile
 from unskew.data.ratings import Ratings
-from unskew.evaluation.scores import Scores, System
+from unskew.evaluation.scores import Scores
 from unskew.recommend.model import Model, SameForAll
 
 FALLBACK = (
@@ -72,21 +72,8 @@ def warm_lists(scores: Scores) -> Mask:
 
 
 def of_lists(scores: Scores, keep: Mask) -> Scores:
-    """Return the scores of some lists; metrics of a whole run are left out."""
-    if keep.all():
-        return scores
-
-    def part(system: System) -> System:
-        den = {row: values[keep] for row, values in system.den.items()}
-        return System(system.values[:, keep], den, system.depth[keep])
-
-    return replace(
-        scores,
-        systems={name: part(system) for name, system in scores.systems.items()},
-        lists=scores.lists.filter(pl.Series(keep)),
-        order=tuple(label for label in scores.order if label in scores.labels),
-        chance=None if scores.chance is None else part(scores.chance),
-    )
+    """Return the scores of some lists; without metrics of a whole run, unless it is all of them."""
+    return scores if keep.all() else scores.of_lists(keep)
 
 
 def cold_table(
@@ -105,30 +92,20 @@ def cold_table(
     """
     rows = []
     for design, parts in scores.items():
-        masks = warm[design]
-        everyone = sum(_users(part, np.ones_like(mask)) for part, mask in _pairs(parts, masks))
-        cold = sum(_users(part, ~mask) for part, mask in _pairs(parts, masks))
-        means = [
-            _means([of_lists(part, keep) for part, keep in _pairs(parts, keeps)], metric)
-            for keeps in (masks, [~mask for mask in masks])
-        ]
+        pairs = list(zip(parts, warm[design], strict=True))
+        everyone = sum(_users(part, np.ones_like(mask)) for part, mask in pairs)
+        cold = sum(_users(part, ~mask) for part, mask in pairs)
+        on_warm = _means([of_lists(part, mask) for part, mask in pairs], metric)
+        on_cold = _means([of_lists(part, ~mask) for part, mask in pairs], metric)
         for system in parts[0].systems:
-            of_system = [mean.get(system) for mean in means]
-            rows.append((design, system, everyone, cold, cold / max(everyone, 1), *of_system))
+            means = on_warm.get(system), on_cold.get(system)
+            rows.append((design, system, everyone, cold, cold / max(everyone, 1), *means))
     schema = {
-        "design": pl.String,
-        "system": pl.String,
-        "users": pl.Int64,
-        "cold": pl.Int64,
-        "share": pl.Float64,
-        "on_warm": pl.Float64,
-        "on_cold": pl.Float64,
+        **dict.fromkeys(("design", "system"), pl.String),
+        **dict.fromkeys(("users", "cold"), pl.Int64),
+        **dict.fromkeys(("share", "on_warm", "on_cold"), pl.Float64),
     }
     return pl.DataFrame(rows, schema=schema, orient="row")
-
-
-def _pairs(parts: Sequence[Scores], masks: Sequence[Mask]) -> list[tuple[Scores, Mask]]:
-    return list(zip(parts, masks, strict=True))
 
 
 def _users(part: Scores, keep: Mask) -> int:
@@ -140,9 +117,9 @@ def _users(part: Scores, keep: Mask) -> int:
 def _means(parts: Sequence[Scores], metric: str) -> dict[str, float]:
     """Return the mean over splits of each system's mean; nothing where no split has such users."""
     means = [part.mean(metric) for part in parts if part.lists.height]
-    values = (
-        {system: [mean[system] for mean in means] for system in parts[0].systems} if means else {}
-    )
+    if not means:
+        return {}
+    values = {system: [mean[system] for mean in means] for system in parts[0].systems}
     return {
         system: float(np.mean(of_system))
         for system, of_system in values.items()

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import math
+import tomllib
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
+from pathlib import Path
 
 import numpy as np
 
@@ -18,12 +20,19 @@ from unskew.evaluation.scores import Scores
 from unskew.experiment.plan import Plan, PlanView
 from unskew.recommend.model import Algorithm
 from unskew.recommend.registry import ALGORITHMS, algorithm, settings_of
-from unskew.splits.interventions import Skew, WtdH
+from unskew.splits.interventions import Design, Skew, WtdH
 from unskew.splits.popularity import Uniform
 from unskew.splits.random import Random
 from unskew.splits.split import Splitter
 from unskew.splits.time.temporal import Temporal
-from unskew.targets.designs import AllItems, OneRelevant, Percentiles, TestItems, TestTargets
+from unskew.targets.designs import (
+    AllItems,
+    OneRelevant,
+    Percentiles,
+    Targets,
+    TestItems,
+    TestTargets,
+)
 
 FEW = ("random", "popularity", "smoothed-average", "user-knn", "puresvd", "ease")
 MORE = ("item-knn", "slim", "wrmf", "bprmf", "plsa")
@@ -117,35 +126,16 @@ LEVELS = {
     ),
 }
 
+WORDS: dict[str, dict[str, str]] = tomllib.loads(
+    Path(__file__).with_suffix(".toml").read_text(encoding="utf-8")
+)
+"""By name: the words of a design, those of given lists too."""
 DESIGNS = {
-    "all-items": (
-        "the test part is a random fifth of the ratings; every item outside the user's training "
-        "ratings is ranked"
-    ),
-    "test-items": "like all-items, but only items with at least one test rating are ranked",
-    "1r": (
-        f"one list per liked test item: this item and {OTHERS} items that the user is not known "
-        "to like"
-    ),
-    "u1r": "like 1r, on a test part with the same number of ratings for each (popular) item",
-    "p1r": "like 1r, within ten bins of items by popularity, each with the same weight",
-    "test-targets": "only the items that the user rated in the test part are ranked",
-    "skew": "like all-items, with test ratings sampled against popularity",
-    "wtd-h": "like all-items, with test ratings sampled as if users and items were random",
-    "temporal": "trained on the earlier ratings, tested on the last fifth; every item is ranked",
+    name: words["about"].format(others=OTHERS) for name, words in WORDS.items() if "about" in words
 }
 """By name: what is done."""
-SOURCES = {
-    "all-items": "bellogin2017",
-    "test-items": "bellogin2017",
-    "1r": "bellogin2017",
-    "u1r": "bellogin2017",
-    "p1r": "bellogin2017",
-    "test-targets": "castells2018",
-    "skew": "carraro2020",
-    "wtd-h": "carraro2020",
-    "temporal": "castells2018",
-}
+SOURCES = {name: words["source"] for name, words in WORDS.items() if "source" in words}
+"""By name: the paper that a design is from."""
 
 
 @dataclass(frozen=True)
@@ -173,24 +163,24 @@ def designs_of_level(level: Level, designs: Sequence[str] | None = None) -> list
         raise SettingError(f"name at least one design: {', '.join(DESIGNS)}")
     random, uniform = Random(test=0.2), Uniform(test=0.2)
     one_relevant = OneRelevant(OTHERS, shortage="shorten")
-    bins = Percentiles(OTHERS, shortage="shorten")
-    protocols = {
-        "all-items": (random, PlanView("test", None, AllItems())),
-        "test-items": (random, PlanView("test", None, TestItems())),
-        "1r": (random, PlanView("test", None, one_relevant)),
-        "u1r": (uniform, PlanView("test", None, one_relevant)),
-        "p1r": (random, PlanView("test", None, bins)),
-        "test-targets": (random, PlanView("test", None, TestTargets("fill"))),
-        "skew": (random, PlanView("test", Skew(), AllItems())),
-        "wtd-h": (random, PlanView("test", WtdH(), AllItems())),
-        "temporal": (Temporal(test=0.2), PlanView("test", None, AllItems())),
+    protocols: dict[str, tuple[Splitter, Design | None, Targets]] = {
+        "all-items": (random, None, AllItems()),
+        "test-items": (random, None, TestItems()),
+        "1r": (random, None, one_relevant),
+        "u1r": (uniform, None, one_relevant),
+        "p1r": (random, None, Percentiles(OTHERS, shortage="shorten")),
+        "test-targets": (random, None, TestTargets("fill")),
+        "skew": (random, Skew(), AllItems()),
+        "wtd-h": (random, WtdH(), AllItems()),
+        "temporal": (Temporal(test=0.2), None, AllItems()),
     }
-    chosen = tuple(dict.fromkeys(designs or DESIGNS))
-    once = {name for name, (split, _) in protocols.items() if isinstance(split, Temporal)}
-    return [
-        AuditDesign(name, DESIGNS[name], *protocols[name], 1 if name in once else level.splits)
-        for name in chosen
-    ]
+    chosen = []
+    for name in dict.fromkeys(designs or DESIGNS):
+        split, intervention, targets = protocols[name]
+        view = PlanView("test", intervention, targets)
+        splits = 1 if isinstance(split, Temporal) else level.splits
+        chosen.append(AuditDesign(name, DESIGNS[name], split, view, splits))
+    return chosen
 
 
 def designs_of_plan(plan: Plan) -> list[AuditDesign]:

@@ -6,7 +6,7 @@ the filters leave of it; its lists are judged by the test part as it is, and by 
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -173,7 +173,8 @@ def filter_effect(
     chosen = plan.filter_steps if filters is None else filters
     if not isinstance(chosen, Filter) and not chosen:
         raise SettingError("no filter is given: name one, such as us.data.KCore(5, 5)")
-    prepared = PlanData.of(_read(data), replace(plan, filters=()))
+    read = data if isinstance(data, Ratings | Events) else read_ratings(data)
+    prepared = PlanData.of(read, replace(plan, filters=()))
     full = _counted(prepared.data)
     filtered = apply_filters(prepared.data, chosen)
     steps = filtered.steps[len(prepared.data.steps) :]
@@ -182,10 +183,6 @@ def filter_effect(
     scores, sizes = job.scores()
     orders = order_across_splits(scores, unit="condition", bootstrap=bootstrap, seed=plan.seed)
     return FilterEffect(steps, orders, pl.DataFrame(sizes), prepared.notes)
-
-
-def _read(data: object) -> Ratings | Events:
-    return data if isinstance(data, Ratings | Events) else read_ratings(data)
 
 
 def _counted(data: Ratings | Events) -> Ratings:
@@ -207,19 +204,19 @@ class _Effect:
         """Return the scores of each split by condition, and what each was trained and judged on."""
         scores: dict[str, list[Scores]] = {name: [] for name in CONDITIONS}
         sizes = []
-        for split in self._splits():
-            for name, (result, size) in self._of_split(split).items():
-                scores[name].append(result)
-                sizes.append({"split": split.label, "condition": name, **size})
-        return scores, sizes
-
-    def _splits(self) -> Iterator[Split]:
         for splitter in self.plan.splits:
-            yield from splitter.each(self.full, self.plan.seed)
+            for split in splitter.each(self.full, self.plan.seed):
+                for name, (result, size) in self._of_split(split).items():
+                    scores[name].append(result)
+                    sizes.append({"split": split.label, "condition": name, **size})
+        return scores, sizes
 
     def _of_split(self, split: Split) -> dict[str, tuple[Scores, dict[str, int]]]:
         """Judge all systems on one split under the three conditions."""
-        design, among_left = self.plan.designs[0], self._among_left(self.plan.designs[0])
+        design = among_left = self.plan.designs[0]
+        if design.candidates == "all":
+            items = self.left.items.raw(np.unique(self.left.item))
+            among_left = replace(design, candidates=tuple(items.to_list()))
         train, test = (self._left_of(part) for part in (split.train, split.test))
         models, fewer = self._fit(split, split.train), self._fit(split, train)
         return {
@@ -227,13 +224,6 @@ class _Effect:
             JUDGED: self._judge(Split(split.train, test), models, among_left),
             FILTERED: self._judge(Split(train, test), fewer, among_left),
         }
-
-    def _among_left(self, design: Targets) -> Targets:
-        """Return a design whose candidates are items that the filters leave."""
-        if design.candidates != "all":
-            return design
-        items = self.left.items.raw(np.unique(self.left.item))
-        return replace(design, candidates=tuple(items.to_list()))
 
     def _left_of(self, part: Ratings) -> Ratings:
         """Return the rows of a part that the filters leave, with the values that they leave."""

@@ -122,17 +122,8 @@ class LargeRequest:
         splits = None if level.splits == LEVELS[level.name].splits else level.splits
         return replace(self, users=users, splits=splits)
 
-    def words(self) -> list[str]:
-        """Return the options of the command line."""
-        return [
-            word for name, value in self._stated().items() for word in (f"--{name}", str(value))
-        ]
-
-    def arguments(self) -> dict[str, str]:
-        """Return the arguments in Python."""
-        return {name: repr(value) for name, value in self._stated().items()}
-
-    def _stated(self) -> dict[str, int | str]:
+    def settings(self) -> dict[str, int | str]:
+        """Return what is stated."""
         values = {"users": self.users, "splits": self.splits, "memory": self.memory}
         return {name: value for name, value in values.items() if value is not None}
 

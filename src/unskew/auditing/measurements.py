@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field, fields, replace
 from functools import cached_property
 from typing import Self
@@ -56,21 +55,6 @@ class DesignScores:
     high: F64
     rank: I64
     """1 is best; systems without a mean come after all others."""
-
-
-@dataclass(frozen=True, eq=False, kw_only=True)
-class DesignDifferences:
-    """The first system less the second one, of each pair, user by user."""
-
-    difference: F64
-    low: F64
-    """95 % t interval over users of this pair alone; NaN with one user."""
-    high: F64
-    better: I64
-    """Users who are better off with the first system; with a greater value, if no side is better.
-    A user's value is the mean over lists, then over the splits that average the user."""
-    worse: I64
-    same: I64
 
 
 @dataclass(frozen=True, eq=False)
@@ -143,8 +127,12 @@ class DesignMeans:
         rank = places(mean, parse(metric).better)
         return DesignScores(value=mean, low=mean - half, high=mean + half, rank=rank)
 
-    def differences(self, metric: str, values: F64, pairs: Pairs) -> DesignDifferences | None:
-        """Return the differences of pairs of systems; None where no user has a value.
+    def differences(self, metric: str, values: F64, pairs: Pairs) -> dict[str, F64 | I64] | None:
+        """Return the differences of pairs of systems, user by user; None where no user has a value.
+
+        `difference` of the first system less the second one, with its 95 % t interval over users of
+        this pair alone (`low`, `high`; NaN with one user), and how many users are `better` off with
+        the first system, `worse`, and the `same`.
 
         Parameters
         ----------
@@ -157,24 +145,33 @@ class DesignMeans:
         """
         if not len(values) or not np.isfinite(values).all():
             return None
-        columns, inverse = np.unique(np.concatenate((pairs.one, pairs.other)), return_inverse=True)
-        column_pairs = Pairs(*np.split(inverse.astype(np.int64), 2))
+        columns, column_pairs = _within(pairs)
         result = sample(values[:, columns], column_pairs, metric, threads=1)
         half = np.full(len(pairs), np.nan)
         if result.users > 1:
             half = student_t_quantile((1 + LEVEL) / 2, result.users - 1) * result.standard_error
-        user_means = self._user_means(metric, [self.systems[column] for column in columns])
+        better, worse, same = self.users_ahead(metric, pairs)
+        return {
+            "difference": result.difference,
+            "low": result.difference - half,
+            "high": result.difference + half,
+            "better": better,
+            "worse": worse,
+            "same": same,
+        }
+
+    def users_ahead(self, metric: str, pairs: Pairs) -> tuple[I64, I64, I64]:
+        """Count users who are better off with the first system of a pair, worse off, and neither.
+
+        Better off is a greater value where no side of the metric is better. A user's value is the
+        mean over lists, then over the splits that average the user.
+        """
+        columns, column_pairs = _within(pairs)
+        means = self._user_means(metric, [self.systems[column] for column in columns])
         sign = -1.0 if parse(metric).better == "lower" else 1.0
-        apart = sign * (user_means[column_pairs.one] - user_means[column_pairs.other])
+        apart = sign * (means[column_pairs.one] - means[column_pairs.other])
         better, worse = ((side > ROUNDING).sum(axis=1) for side in (apart, -apart))
-        return DesignDifferences(
-            difference=result.difference,
-            low=result.difference - half,
-            high=result.difference + half,
-            better=better,
-            worse=worse,
-            same=apart.shape[1] - better - worse,
-        )
+        return better, worse, apart.shape[1] - better - worse
 
     def _user_means(self, metric: str, systems: list[str]) -> F64:
         """Return systems x users: the mean over lists, then over splits that average the user."""
@@ -191,14 +188,17 @@ class DesignMeans:
         return total[:, splits > 0] / splits[splits > 0]
 
 
+def _within(pairs: Pairs) -> tuple[I64, Pairs]:
+    """Return the systems of pairs, and the pairs by their numbers among these."""
+    systems, inverse = np.unique(np.concatenate((pairs.one, pairs.other)), return_inverse=True)
+    return systems, Pairs(*np.split(inverse.astype(np.int64), 2))
+
+
 def places(values: F64, better: str) -> I64:
     """Return the place of each value, 1 for the best; equal ones share it, NaN come last."""
     ordered = np.where(np.isnan(values), -np.inf, -values if better == "lower" else values)
     best = np.sort(-ordered)
     return np.searchsorted(best, -ordered).astype(np.int64) + 1
-
-
-NUMBERS = ("value", "low", "high", "random")
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -326,28 +326,27 @@ class Measurements(Result, AuditFacts, ScoreAnalyses, ListAnalyses):
 
     @cached_property
     def _table(self) -> pl.DataFrame:
-        rows = []
-        for design, parts in self.core.warm_scores.items():
-            of_design = DesignMeans(parts, self.systems)
-            means = of_design.means(self.metric, of_design.values(self.metric))
-            random = of_design.chance(self.metric)
-            rows += [
-                (design, system, value, *interval, random, rank)
-                for system, value, interval, rank in zip(
-                    self.systems,
-                    means.value.tolist(),
-                    _intervals(means),
-                    means.rank.tolist(),
-                    strict=True,
-                )
-            ]
         schema = {
             "design": pl.String,
             "system": pl.String,
-            **dict.fromkeys(NUMBERS, pl.Float64),
+            **dict.fromkeys(("value", "low", "high", "random"), pl.Float64),
             "place": pl.Int64,
         }
-        return pl.DataFrame(rows, schema=schema, orient="row")
+        tables = []
+        for design, parts in self.core.warm_scores.items():
+            of_design = DesignMeans(parts, self.systems)
+            means = of_design.means(self.metric, of_design.values(self.metric))
+            columns = {
+                "design": [design] * len(self.systems),
+                "system": list(self.systems),
+                "value": means.value,
+                "low": pl.Series(means.low).fill_nan(None),
+                "high": pl.Series(means.high).fill_nan(None),
+                "random": [of_design.chance(self.metric)] * len(self.systems),
+                "place": means.rank,
+            }
+            tables.append(pl.DataFrame(columns, schema=schema))
+        return pl.concat(tables)
 
     def table(self) -> pl.DataFrame:
         """Return a row per design and system.
@@ -382,9 +381,3 @@ class Measurements(Result, AuditFacts, ScoreAnalyses, ListAnalyses):
             )
             .sort("mean_place", maintain_order=True)
         )
-
-
-def _intervals(means: DesignScores) -> Iterator[tuple[float | None, float | None]]:
-    """Yield low and high of each system; None where there is no interval."""
-    for low, high in zip(means.low.tolist(), means.high.tolist(), strict=True):
-        yield (None, None) if math.isnan(low) else (low, high)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field, fields, replace
 
 import numpy as np
 
@@ -114,6 +114,14 @@ class Stated:
             raise SettingError(f"margin must be above 0, got {self.margin:g}")
         if not 0 < self.smallest < 1:
             raise SettingError(f"smallest must be between 0 and 1, got {self.smallest:g}")
+
+    def settings(self) -> dict[str, float]:
+        """Return what is not as usual."""
+        return {
+            field.name: value
+            for field in fields(self)
+            if (value := getattr(self, field.name)) != field.default
+        }
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -15,6 +15,7 @@ from copy import deepcopy
 from dataclasses import dataclass, field
 from functools import lru_cache
 from pathlib import Path
+from string import Template
 from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
@@ -46,48 +47,10 @@ MORE_COLOURS = ("#117733", "#882255", "#44AA99", "#AA4499")
 """For the systems after the sixth: of Tol's muted scheme, told apart from the others."""
 PARTS = {"training": BLUE, "test": VERMILION}
 
-INK, FAINT = "#333333", "#EAEAEA"
-LOOK = {
-    # The converter brings Liberation Sans along and Arial is as wide: the same layout everywhere.
-    "font": "Liberation Sans, Arial, Helvetica, sans-serif",
-    "axis": {
-        "domainColor": GREY,
-        "grid": False,
-        "gridColor": FAINT,
-        "labelColor": INK,
-        "labelFontSize": 12,
-        "labelLimit": 320,
-        "labelPadding": 5,
-        "tickColor": GREY,
-        "tickSize": 4,
-        "titleColor": INK,
-        "titleFontSize": 13,
-        "titleFontWeight": "normal",
-        "titlePadding": 10,
-    },
-    "axisX": {"labelFlush": False},
-    "axisYQuantitative": {"domain": False, "grid": True, "ticks": False},
-    "legend": {
-        "labelColor": INK,
-        "labelFontSize": 12,
-        "labelLimit": 320,
-        "orient": "top",
-        "symbolSize": 140,
-        "symbolStrokeWidth": 2,
-        "title": None,
-    },
-    "range": {"category": list(PALETTE)},
-    "title": {
-        "anchor": "start",
-        "color": INK,
-        "fontSize": 15,
-        "offset": 12,
-        "subtitleColor": "#555555",
-        "subtitleFontSize": 12,
-        "subtitlePadding": 5,
-    },
-    "view": {"stroke": None},
-}
+INK = "#333333"
+# The converter brings Liberation Sans along and Arial is as wide: the same layout everywhere.
+LOOK: dict[str, Any] = json.loads(Path(__file__).with_name("look.json").read_text(encoding="utf-8"))
+"""Fonts, axes and legends of all charts: a configuration of Vega-Lite."""
 
 
 @dataclass(frozen=True)
@@ -253,35 +216,15 @@ def script_json(value: object) -> str:
     return json.dumps(value, separators=(",", ":"), allow_nan=False).replace("<", "\\u003c")
 
 
-# The policy forbids the page to load anything; Vega compiles its expressions, hence unsafe-eval.
-PAGE = """<!DOCTYPE html>
-<html lang="en">
-<head>
-<meta charset="utf-8">
-<meta http-equiv="Content-Security-Policy" content="default-src 'none'; \
-script-src 'unsafe-inline' 'unsafe-eval'; style-src 'unsafe-inline'; img-src data: blob:">
-<title>{title}</title>
-<style>body {{ background: white; margin: 2em; }}</style>
-<script>{bundle}</script>
-</head>
-<body>
-<div id="figure"></div>
-<script type="application/json" id="spec">{spec}</script>
-<script>
-vegaEmbed("#figure", JSON.parse(document.getElementById("spec").textContent), {{
-  renderer: "svg",
-  actions: {{ export: true, source: false, compiled: false, editor: false }},
-}}).catch(console.error);
-</script>
-</body>
-</html>
-"""
-
-
 def page(title: str, spec: Mapping[str, Any], bundle: str) -> bytes:
-    """Return a page that shows a chart and needs nothing else."""
-    text = PAGE.format(title=html.escape(title), bundle=bundle, spec=script_json(spec))
-    return text.encode()
+    """Return a page that shows a chart and needs nothing else.
+
+    Its policy forbids it to load anything; Vega compiles its expressions, hence `unsafe-eval`.
+    """
+    whole = Template(Path(__file__).with_name("figure.html").read_text(encoding="utf-8"))
+    return whole.substitute(
+        title=html.escape(title), bundle=bundle, spec=script_json(spec)
+    ).encode()
 
 
 # Drawing

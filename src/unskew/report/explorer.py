@@ -7,6 +7,8 @@ import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from html import escape
+from pathlib import Path
+from string import Template
 from typing import TYPE_CHECKING, Any
 
 from unskew.report.charts import script_json
@@ -38,7 +40,6 @@ class Explorer:
     """By design: what is done."""
 
 
-KEY = "look-closer"
 MOST_BYTES = 600_000
 """About how much of a page the numbers may take: beyond, fewer metrics or systems are in it."""
 DIGITS = 6
@@ -65,50 +66,8 @@ def panel(explorer: Explorer) -> str:
         for name, label in selects
     )
     remarks = "".join(f"<p>{escape(note)}</p>" for note in notes)
-    return (
-        f'<section id="{KEY}" class="explorer" aria-labelledby="{KEY}-title">'
-        f'<details class="section"><summary><h2 id="{KEY}-title">Look closer</h2>'
-        f'<span class="shows">Choose another metric, cutoff, design or pair of systems: the chart '
-        f"and the table show its numbers.</span></summary>"
-        f'<div class="body"><form class="choice" autocomplete="off">{boxes}'
-        f'<span class="acts"><button type="button" data-link>Copy link</button>'
-        f'<button type="reset">Reset</button></span></form>'
-        f'<p class="unknown warning" role="status" hidden></p>'
-        f'<div class="pair" aria-live="polite"></div>'
-        f'<p class="note about"></p><div class="note">{remarks}</div>'
-        f'<figure class="chart"><div id="chart-explored" data-chart="explored" '
-        f'data-like="headline" data-alt="The scores of the choice above; the table below has the '
-        f'same numbers."></div></figure>{_table()}'
-        f'<script type="application/json" id="explorer-data">{script_json(data)}</script>'
-        f"</div></details></section>"
-    )
-
-
-def _table() -> str:
-    """Return the table without rows: sorted, filtered and exported as all tables of a page."""
-    names = ("design", "system", "place", "score", "interval from", "interval to", "chance")
-    heads = "".join(
-        f'<th scope="col" class="{"text" if at < 2 else "number"}"><div>'
-        f'<button type="button">{name}</button></div></th>'
-        for at, name in enumerate(names)
-    )
-    title = "Scores of the choice"
-    buttons = "".join(
-        f'<button type="button" data-export="{kind}" aria-label="{shown} of the scores of the '
-        f'choice">{shown}</button>'
-        for kind, shown in (("csv", "CSV"), ("latex", "LaTeX"))
-    )
-    return (
-        f'<figure class="table"><figcaption><span id="{KEY}-caption">{title}</span>'
-        f'<span class="export"><input type="search" placeholder="filter rows" '
-        f'aria-label="filter rows of the scores of the choice"><output></output>{buttons}</span>'
-        f'</figcaption><div class="wide" tabindex="0" role="group" '
-        f'aria-labelledby="{KEY}-caption"><table data-systems="1"><thead><tr>{heads}</tr></thead>'
-        f"<tbody></tbody></table></div>"
-        f'<p class="note">Intervals: 95 % t intervals over users, of each system alone; chance: '
-        f"the expected score of a random order, where it is known; place 1 is best. Numbers have "
-        f"six digits at most.</p></figure>"
-    )
+    lines = Path(__file__).with_name("explorer.html").read_text(encoding="utf-8").splitlines()
+    return Template("".join(lines)).substitute(boxes=boxes, remarks=remarks, data=script_json(data))
 
 
 # Numbers as JSON

@@ -6,6 +6,7 @@ import base64
 import dataclasses
 import html
 from collections.abc import Iterable, Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from unskew.report.text import cell, counted, visible
@@ -30,24 +31,8 @@ LONGEST_CELL = 240
 LARGEST_PICTURE = 400_000
 """Bytes of a figure; a larger one is named instead of shown."""
 
-# The colours of JupyterLab's theme where it is there; greys that both light and dark pages bear.
-_STYLE = """
-.unskew-view{color:var(--jp-content-font-color1,inherit);font-size:13px;line-height:1.45;
-max-width:100%}
-.unskew-view p{margin:.35em 0}
-.unskew-view .unskew-head{font-size:14px}
-.unskew-view .unskew-lines{opacity:.85}
-.unskew-view .unskew-scroll{overflow:auto;max-height:36em;margin:.35em 0}
-.unskew-view table{border-collapse:collapse;margin:0;font-size:inherit;
-font-variant-numeric:tabular-nums}
-.unskew-view th,.unskew-view td{padding:.15em .7em;border:0;
-border-bottom:1px solid rgba(128,128,128,.28);white-space:pre-wrap;vertical-align:top}
-.unskew-view thead th{border-bottom:1px solid rgba(128,128,128,.8);font-weight:600}
-.unskew-view details{margin:.35em 0}
-.unskew-view summary{cursor:pointer}
-.unskew-view img{display:block;max-width:100%;background:#fff;border-radius:3px}
-"""
-STYLE = f"<style>{''.join(_STYLE.splitlines())}</style>"
+_RULES = Path(__file__).with_name("notebook_view.css").read_text(encoding="utf-8").splitlines()
+STYLE = f"<style>{''.join(_RULES[1:])}</style>"
 
 
 def view(

@@ -104,6 +104,10 @@ class _MetricCase:
         return np.array(scores.values("s", label))
 
 
+def _cases() -> Iterator[_MetricCase]:
+    return map(_MetricCase.draw, range(CASES))
+
+
 def check_metric(
     wanted: str | Metric | Callable[..., Any], plain: Callable[..., float] | None = None
 ) -> None:
@@ -192,16 +196,13 @@ def _for_a_while(name: str, function: Callable[..., Any]) -> Iterator[str]:
             forget()
 
 
-def _differs(label: object, case: _MetricCase, what: str, first: F64, second: F64) -> str:
-    at = int(np.argmax(~((first == second) | (np.isnan(first) & np.isnan(second)))))
-    return f"{label}: {what}; list {at} of case {case.number} has {first[at]!r} and {second[at]!r}"
-
-
 def _check_same(
     label: object, case: _MetricCase, what: str, first: F64, second: F64, tolerance: float = 0.0
 ) -> None:
     if not np.allclose(first, second, rtol=0, atol=tolerance, equal_nan=True):
-        raise AssertionError(_differs(label, case, what, first, second))
+        row = int(np.argmax(~((first == second) | (np.isnan(first) & np.isnan(second)))))
+        values = f"{first[row]!r} and {second[row]!r}"
+        raise AssertionError(f"{label}: {what}; list {row} of case {case.number} has {values}")
 
 
 def _check_name(one: Metric) -> None:
@@ -213,8 +214,7 @@ def _check_values(one: Metric) -> None:
     low, high = one.definition.low, one.definition.high
     if one.params.get("ideal") == "best":
         high = float("inf")
-    for number in range(CASES):
-        case = _MetricCase.draw(number)
+    for case in _cases():
         values = case.values(str(one))
         if np.isinf(values).any():
             raise AssertionError(f"{one}: an undefined value must be nan, not infinite")
@@ -229,8 +229,7 @@ def _check_values(one: Metric) -> None:
 
 def _check_bits(one: Metric) -> None:
     label = str(one)
-    for number in range(CASES):
-        case = _MetricCase.draw(number)
+    for case in _cases():
         values = case.values(label, threads=1)
         again = {
             "another number of threads changes it": case.values(label, threads=3),
@@ -243,8 +242,7 @@ def _check_bits(one: Metric) -> None:
 
 
 def _check_cutoff(one: Metric) -> None:
-    for number in range(CASES):
-        case = _MetricCase.draw(number)
+    for case in _cases():
         short = case.values(str(one), depth=CUTOFF)
         what = f"items beyond rank {CUTOFF} change it"
         _check_same(one, case, what, case.values(str(one)), short)
@@ -258,8 +256,7 @@ def _check_anti(one: Metric) -> None:
     if not _is_allowed(twin):
         return  # a setting of one of the two only
     rule = replace(RULE, gain="binary", loss="binary")
-    for number in range(CASES):
-        case = _MetricCase.draw(number).of_one_user()  # of several, popularity is not exchanged
+    for case in map(_MetricCase.of_one_user, _cases()):  # of several, popularity is not exchanged
         values, twice = case.values(str(one), rule), case.mirrored().values(str(twin), rule)
         _check_same(one, case, "the anti-metric of exchanged judgments differs", values, twice)
     if one.better != "neither" and one.better == twin.better:
@@ -269,8 +266,7 @@ def _check_anti(one: Metric) -> None:
 def _check_condensed(one: Metric) -> None:
     if one.definition.of != "judged" or one.condensed:
         return
-    for number in range(CASES):
-        case = _MetricCase.all_judged(number)
+    for case in map(_MetricCase.all_judged, range(CASES)):
         condensed = replace(one, condensed=True, settings=tuple(one.params.items()))
         values, same = case.values(str(one)), case.values(str(parse(str(condensed))))
         _check_same(one, case, "condensed, it differs though all is judged", values, same)
@@ -294,8 +290,7 @@ def _check_settings(one: Metric) -> None:
 def _check_twin(one: Metric, plain: Callable[..., float]) -> None:
     with _for_a_while("plain-twin", plain) as name:
         twin = str(Metric(name, (), one.cutoff, one.anti, one.condensed))
-        for number in range(CASES):
-            case = _MetricCase.draw(number)
+        for case in _cases():
             values, other = case.values(str(one)), case.values(twin)
             _check_same(one, case, "its plain twin differs", values, other, 1e-12)
 

@@ -8,6 +8,7 @@ import tempfile
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import singledispatch
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
@@ -216,7 +217,7 @@ def log_to_mlflow(
     ...     us.tracking.log_to_mlflow(us.evaluate(judged, "nDCG@10"))
     """
     contents = contents_of(result, prefix, report=report)
-    mlflow = _mlflow()
+    mlflow = _imported("mlflow")
     if run_id is None:
         active = mlflow.active_run()
         if active is None:
@@ -239,14 +240,14 @@ def log_to_mlflow(
     return Tracked(run_id, tuple(contents.metrics), tuple(contents.files), contents.left_out)
 
 
-def _mlflow() -> Any:
+def _imported(name: str) -> Any:
+    """Return the package of a tracker, which may be missing."""
     try:
-        import mlflow
+        return import_module(name)
     except ImportError as error:
         raise UnskewError(
-            "log_to_mlflow needs the package mlflow: pip install 'unskew[mlflow]'"
+            f"log_to_{name} needs the package {name}: pip install 'unskew[{name}]'"
         ) from error
-    return mlflow
 
 
 @checked
@@ -285,7 +286,7 @@ def log_to_wandb(
     ...     us.tracking.log_to_wandb(us.evaluate(judged, "nDCG@10"))
     """
     contents = contents_of(result, prefix, report=report)
-    wandb = _wandb()
+    wandb = _imported("wandb")
     active: Any = wandb.run if run is None else run
     if active is None:
         raise SettingError(
@@ -294,29 +295,13 @@ def log_to_wandb(
     if not hasattr(active, "log_artifact"):
         raise SettingError(f"run must be what wandb.init gives, got {type(run).__name__}")
     active.summary.update({**contents.metrics, **contents.tags})
-    kind = type(result).__name__
-    artifact = wandb.Artifact(
-        "-".join(filter(None, ("unskew", _word(prefix), kind))), type="unskew"
-    )
-    for name, content in contents.files.items():
-        with artifact.new_file(name, mode="wb") as file:
+    word = "".join(sign if sign.isalnum() or sign in "._-" else "_" for sign in prefix)
+    name = "-".join(filter(None, ("unskew", word, type(result).__name__)))
+    artifact = wandb.Artifact(name, type="unskew")
+    for path, content in contents.files.items():
+        with artifact.new_file(path, mode="wb") as file:
             file.write(content)
     active.log_artifact(artifact)
     return Tracked(
         str(active.id), tuple(contents.metrics), tuple(contents.files), contents.left_out
     )
-
-
-def _word(text: str) -> str:
-    """Return a part of an artifact's name."""
-    return "".join(sign if sign.isalnum() or sign in "._-" else "_" for sign in text)
-
-
-def _wandb() -> Any:
-    try:
-        import wandb
-    except ImportError as error:
-        raise UnskewError(
-            "log_to_wandb needs the package wandb: pip install 'unskew[wandb]'"
-        ) from error
-    return wandb

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 import polars as pl
 
-from unskew.auditing.page.captions import SECTIONS, SHOWS, TEXTS, caption
+from unskew.auditing.page.captions import CAPTIONS, SECTIONS, SHOWS, TEXTS, caption
 from unskew.auditing.page.captions import title as title_of
 from unskew.auditing.page.glossary import ROWS, heads
 from unskew.errors import UnskewError
@@ -22,6 +21,8 @@ OPEN = ("answer", "designs", "decisions", "ladder")
 
 GUIDES: dict[str, tuple[str, ...]] = {name: tuple(texts) for name, texts in TEXTS["guides"].items()}
 """By section: how to read it."""
+NEEDS: dict[str, list[str]] = TEXTS["needs"]
+"""By section: the analyses of which it says why they were not done."""
 CARD_WORDS: dict[str, str] = TEXTS["card"]
 """By key of a card: people's words. Designs and systems have sections of their own."""
 LEAST_POINTS = 3
@@ -32,51 +33,55 @@ MOST_ROWS = 300
 """The most rows of a table: pairs of many systems are cut, and counted."""
 
 
-def section(key: str, content: Sequence[Block], case: str = "") -> Section:
-    """Return a section.
+def section(
+    key: str, content: Iterable[Block], skipped: Mapping[str, str], cases: Iterable[str] = ()
+) -> Section:
+    """Return a section; what it lacks of the analyses that it shows is said at its end.
 
     Parameters
     ----------
     key
         Its name among the captions, which have its title.
     content
-        What it holds.
-    case
-        What it shows in a special case, by its name among the captions.
+        What it holds; empty words are left out.
+    skipped
+        What was not done, and why.
+    cases
+        What is special here: the first one for which the captions have a text of their own says
+        what the section shows.
     """
     title, shows = SECTIONS[key]
+    names = (f"{key} {case}" for case in cases)
+    missing = [
+        Words(caption("not done", what=what, why=skipped[what]), "warning")
+        for what in NEEDS.get(key, ())
+        if what in skipped
+    ]
     return Section(
         key,
         title,
-        SHOWS[case] if case else shows,
-        tuple(content),
+        next((SHOWS[name] for name in names if name in SHOWS), shows),
+        (*_filled(content), *missing) or (Words(caption("nothing"), "warning"),),
         guide=GUIDES[key],
         is_open=key in OPEN,
     )
 
 
-def drawable(section: Section) -> Section:
-    """Return a section whose figures hold numbers only: JSON has no word for what is none."""
-    return replace(section, blocks=tuple(map(_drawable, section.blocks)))
+def _filled(content: Iterable[Block]) -> tuple[Block, ...]:
+    """Leave empty words out."""
+    return tuple(block for block in content if not isinstance(block, Words) or str(block))
 
 
-def _drawable(block: Block) -> Block:
-    if isinstance(block, Picture):
-        figure = Figure(block.figure.title, finite(dict(block.figure.spec)))
-        return replace(block, figure=figure)
-    if isinstance(block, Fold):
-        return replace(block, blocks=tuple(map(_drawable, block.blocks)))
-    return block
-
-
-def fold(key: str, content: Sequence[Block], **values: object) -> list[Block]:
+def fold(key: str, *content: Block) -> list[Block]:
     """Return parts that stay folded; nothing where there are none."""
-    parts = tuple(block for block in content if not _is_empty(block))
-    return [Fold(title_of(key, **values), parts)] if parts else []
+    parts = _filled(content)
+    return [Fold(title_of(f"{key} fold"), parts)] if parts else []
 
 
-def _is_empty(block: Block) -> bool:
-    return isinstance(block, Words) and not str(block)
+def listed(key: str, points: Iterable[str]) -> Words:
+    """Return points below a caption; empty words without any."""
+    texts = tuple(points)
+    return Words("", "plain", caption(key), texts) if texts else Words("")
 
 
 def card_table(card: Mapping[str, object]) -> pl.DataFrame:
@@ -128,7 +133,7 @@ def _plain(value: Any, is_share: bool = False) -> str:
 
 
 def table(
-    key: str, frame: pl.DataFrame, digits: int = 4, note: str = "", **values: object
+    key: str, frame: pl.DataFrame, digits: int = 4, note: str | None = None, **values: object
 ) -> Table:
     """Return a table with people's words for its columns, cut where it is long.
 
@@ -141,21 +146,17 @@ def table(
     digits
         The decimals of numbers.
     note
-        What stands below it.
+        The name of the caption below it: that of the table unless given.
     values
-        What stands in its title.
+        What stands in its title and its caption.
     """
+    name = f"{note or key} note"
+    notes = [caption(name, **values)] if name in CAPTIONS else []
     if frame.height > MOST_ROWS:
-        cut = caption("rows cut", shown=MOST_ROWS, count=f"{frame.height:,}")
-        note = f"{note}; {cut}" if note else cut
+        notes.append(caption("rows cut", shown=MOST_ROWS, count=f"{frame.height:,}"))
         frame = frame.head(MOST_ROWS)
     named = frame.rename(heads(frame.columns, key))
-    return Table(title_of(key, **values), named, digits, note)
-
-
-def reach_table(reach: pl.DataFrame) -> Table:
-    """Return how far given lists reach."""
-    return table("reach", reach, 3, caption("reach note"))
+    return Table(title_of(key, **values), named, digits, "; ".join(notes))
 
 
 def present(frame: pl.DataFrame, *names: str) -> list[str]:
@@ -174,16 +175,6 @@ def without_empty(frame: pl.DataFrame) -> pl.DataFrame:
     return frame.select(columns)
 
 
-def figure_or_none(make: Callable[[], Figure]) -> Figure | None:
-    """Return a figure, or None where there is nothing to draw."""
-    try:
-        figure = make()
-    except UnskewError:
-        return None
-    rows = figure.spec.get("datasets", {}).get("rows", [1])
-    return figure if len(rows) else None
-
-
 def picture(make: Callable[[], Figure], colours: Mapping[str, str] | None = None) -> Block:
     """Return a figure; a sentence where it would show a point or two, no words where nothing.
 
@@ -194,18 +185,22 @@ def picture(make: Callable[[], Figure], colours: Mapping[str, str] | None = None
     colours
         The colour of each system, for figures that colour them.
     """
-    figure = figure_or_none(make)
-    if figure is None:
+    try:
+        figure = make()
+    except UnskewError:
         return Words("")
     points = len(figure.spec.get("datasets", {}).get("rows", range(LEAST_POINTS)))
+    if points == 0:
+        return Words("")
     if points < LEAST_POINTS:
         count = counted(points, "point")
         return Words(caption("too few points", figure=figure.title, points=count))
-    return Picture(figure if colours is None else _coloured(figure, colours))
+    spec = finite(dict(figure.spec))  # JSON has no word for what is no number
+    return Picture(Figure(figure.title, spec if colours is None else _coloured(spec, colours)))
 
 
-def _coloured(figure: Figure, colours: Mapping[str, str]) -> Figure:
-    """Return a figure in which systems have the colours of the report."""
+def _coloured(spec: dict[str, Any], colours: Mapping[str, str]) -> dict[str, Any]:
+    """Return a specification in which systems have the colours of the report."""
     scale = {"domain": list(colours), "range": list(colours.values())}
 
     def changed(part: Any) -> Any:
@@ -219,18 +214,4 @@ def _coloured(figure: Figure, colours: Mapping[str, str]) -> Figure:
             parts["color"] = {**colour, "scale": scale}
         return parts
 
-    return Figure(figure.title, changed(dict(figure.spec)))
-
-
-def filled(
-    blocks: Sequence[Block], skipped: Mapping[str, str], needs: Sequence[str]
-) -> tuple[Block, ...]:
-    """Leave empty words out; say why things are missing."""
-    content = [block for block in blocks if not _is_empty(block)]
-    missing = [
-        Words(caption("not done", what=what, why=skipped[what]), "warning")
-        for what in needs
-        if what in skipped
-    ]
-    result = (*content, *missing)
-    return result or (Words(caption("nothing"), "warning"),)
+    return dict(changed(spec))

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import polars as pl
 
+from unskew.auditing.designs import WORDS
 from unskew.auditing.page.captions import caption, title
 from unskew.metrics.names import parse
 from unskew.report.charts import BLUE, GREY, VERMILION, Figure, as_figure, system_colours
@@ -30,20 +31,9 @@ OFFSET = 6
 """By so much names stand above the middle of their row, and dots below it."""
 TRUTH = "truth"
 """The key of the panel that shows what is known to be true."""
-PANELS = {
-    "all-items": "All items ranked",
-    "test-items": "Items with a test rating",
-    "1r": "1 liked item, 100 others",
-    "u1r": "1 and 100, equal tests",
-    "p1r": "1 and 100, as popular",
-    "test-targets": "Only what the user rated",
-    "skew": "Popular items tested less",
-    "wtd-h": "Tested as if at random",
-    "temporal": "The last fifth in time",
-    "as-given": "The lists as they are",
-}
+PANELS = {name: words["panel"] for name, words in WORDS.items()}
 """By design: the title of its panel."""
-USED = {**PANELS, "1r": "1 used item, 100 others"}
+USED = {name: words.get("uses", words["panel"]) for name, words in WORDS.items()}
 """The same where data record uses."""
 
 
@@ -110,16 +100,13 @@ def _true_rows(audit: Measurements) -> list[dict[str, Any]]:
     values = {row["system"]: row["true"] for row in rows.iter_rows(named=True)}
     if any(value is None or math.isnan(value) for value in values.values()):
         return []
+    nothing = dict.fromkeys(("low", "high", "chance"))
+    places = {
+        system: 1 + sum(sign * rival > sign * value for rival in values.values())
+        for system, value in values.items()
+    }
     return [
-        {
-            "design": TRUTH,
-            "system": system,
-            "value": value,
-            "low": None,
-            "high": None,
-            "chance": None,
-            "place": 1 + sum(sign * rival > sign * value for rival in values.values()),
-        }
+        {"design": TRUTH, "system": system, "value": value, **nothing, "place": places[system]}
         for system, value in values.items()
     ]
 
@@ -216,10 +203,25 @@ AS_RATED, REDRAWN = "as rated", "re-drawn"
 """Opinions in the null experiment."""
 
 
-def _rows() -> alt.NamedData:
+def _best(table: pl.DataFrame, systems: Sequence[str]) -> tuple[list[str], list[dict[str, Any]]]:
+    """Return the systems that are drawn, and the rows of a table about them."""
+    best = list(systems[:MOST_CHARTED_SYSTEMS])
+    return best, table.filter(pl.col("system").is_in(best)).to_dicts()
+
+
+def _base(**channels: Any) -> alt.Chart:
+    """Return a chart of the rows of a figure."""
     import altair as alt
 
-    return alt.NamedData(name="rows")
+    return alt.Chart(alt.NamedData(name="rows")).encode(**channels)
+
+
+def _by_system(best: Sequence[str], names: str, series: Sequence[str]) -> alt.Chart:
+    """Return a chart with a row per system, and a colour for each of two series."""
+    import altair as alt
+
+    colour = alt.Color(f"{names}:N").scale(domain=series, range=[BLUE, VERMILION])
+    return _base(y=alt.Y("system:N", title=None, sort=best), color=colour)
 
 
 def null(table: pl.DataFrame, systems: Sequence[str], metric: str, design: str) -> Figure:
@@ -236,41 +238,22 @@ def null(table: pl.DataFrame, systems: Sequence[str], metric: str, design: str) 
     """
     import altair as alt
 
-    best = list(systems[:MOST_CHARTED_SYSTEMS])
+    best, table_rows = _best(table, systems)
     rows: list[dict[str, Any]] = []
-    for row in table.filter(pl.col("system").is_in(best)).iter_rows(named=True):
-        keys = {"system": row["system"]}
-        rows.append(
-            {
-                **keys,
-                "data": AS_RATED,
-                "value": row["real"],
-                "low": None,
-                "high": None,
-                "random": row["null_random"],
-            }
-        )
-        rows.append(
-            {
-                **keys,
-                "data": REDRAWN,
-                "value": row["null_value"],
-                "low": row["low"],
-                "high": row["high"],
-                "random": None,
-            }
-        )
-    base = alt.Chart(_rows()).encode(
-        y=alt.Y("system:N", title=None, sort=best),
-        color=alt.Color("data:N").scale(domain=[AS_RATED, REDRAWN], range=[BLUE, VERMILION]),
-    )
+    for row in table_rows:
+        rated = {"system": row["system"], "data": AS_RATED, "value": row["real"]}
+        redrawn = {"system": row["system"], "data": REDRAWN, "value": row["null_value"]}
+        rows.append({**rated, "low": None, "high": None, "random": row["null_random"]})
+        rows.append({**redrawn, "low": row["low"], "high": row["high"], "random": None})
+    series = [AS_RATED, REDRAWN]
+    base = _by_system(best, "data", series)
     points = base.mark_point(filled=True, size=80).encode(
         x=alt.X("value:Q", title=f"{metric}, {design}"),
-        shape=alt.Shape("data:N").scale(domain=[AS_RATED, REDRAWN]),
+        shape=alt.Shape("data:N").scale(domain=series),
         tooltip=["system:N", "data:N", alt.Tooltip("value:Q", format=".4f")],
     )
     whiskers = base.mark_rule().encode(x="low:Q", x2="high:Q")
-    chance = alt.Chart(_rows()).mark_rule(strokeDash=[4, 3], color=GREY).encode(x="min(random):Q")
+    chance = _base(x="min(random):Q").mark_rule(strokeDash=[4, 3], color=GREY)
     chart = alt.layer(chance, whiskers, points).properties(
         width=480, height=max(24 * len(best), 60)
     )
@@ -282,23 +265,16 @@ def good_and_bad(table: pl.DataFrame, k: int, systems: Sequence[str]) -> Figure:
     """Draw liked over disliked recommendations, a point per system."""
     import altair as alt
 
-    best = list(systems[:MOST_CHARTED_SYSTEMS])
-    rows = [
-        {"system": row["system"], "P": row["P"], "antiP": row["anti-P"]}
-        for row in table.filter(pl.col("system").is_in(best)).iter_rows(named=True)
-    ]
-    base = alt.Chart(_rows()).encode(
+    _, table_rows = _best(table, systems)
+    rows = [{"system": row["system"], "P": row["P"], "antiP": row["anti-P"]} for row in table_rows]
+    base = _base(
         x=alt.X("antiP:Q", title=f"anti-P@{k}: disliked"), y=alt.Y("P:Q", title=f"P@{k}: liked")
     )
     colours = system_colours(systems)
     scale = alt.Scale(domain=list(colours), range=list(colours.values()))
+    numbers = (alt.Tooltip(f"{name}:Q", format=".4f") for name in ("P", "antiP"))
     points = base.mark_point(filled=True, size=80, opacity=1).encode(
-        color=alt.Color("system:N", legend=None, scale=scale),
-        tooltip=[
-            "system:N",
-            alt.Tooltip("P:Q", format=".4f"),
-            alt.Tooltip("antiP:Q", format=".4f"),
-        ],
+        color=alt.Color("system:N", legend=None, scale=scale), tooltip=["system:N", *numbers]
     )
     names = base.mark_text(align="left", dx=8, fontSize=11).encode(text="system:N")
     chart = alt.layer(points, names).properties(width=460, height=300)
@@ -311,45 +287,37 @@ def agreement_with_truth(rows: Sequence[Mapping[str, Any]], metric: str) -> Figu
     import altair as alt
 
     valid = [dict(row) for row in rows if row["tau"] is not None]
-    base = alt.Chart(_rows()).encode(y=alt.Y("design:N", title=None, sort=None))
+    base = _base(y=alt.Y("design:N", title=None, sort=None))
     x = alt.X("tau:Q", title="τ_b of the order of systems to the true one").scale(domain=[-1, 1])
     points = base.mark_point(filled=True, size=90, color=BLUE).encode(
         x=x, tooltip=["design:N", alt.Tooltip("tau:Q", format=".2f"), "swaps:Q"]
     )
     whiskers = base.mark_rule(color=BLUE).encode(x="low:Q", x2="high:Q")
     zero = alt.Chart().mark_rule(strokeDash=[4, 3], color=GREY).encode(x=alt.datum(0))
-    chart = alt.layer(zero, whiskers, points, data=_rows()).properties(
-        width=460, height=alt.Step(26)
-    )
+    chart = alt.layer(zero, whiskers, points, data=alt.NamedData(name="rows"))
+    chart = chart.properties(width=460, height=alt.Step(26))
     note = "1: the true order; −1: the opposite; intervals over users"
-    return as_figure(
-        chart, f"The order under each design and the true one, {metric}", [note], valid
-    )
+    title = f"The order under each design and the true one, {metric}"
+    return as_figure(chart, title, [note], valid)
 
 
 def observed_and_true(table: pl.DataFrame, systems: Sequence[str], metric: str) -> Figure:
     """Draw the true value beside what the common design observes, a row per system."""
     import altair as alt
 
-    best = list(systems[:MOST_CHARTED_SYSTEMS])
-    part = table.filter(pl.col("system").is_in(best))
+    best, table_rows = _best(table, systems)
+    series = ["observed", "true"]
     rows = [
         {"system": row["system"], "value": row[key], "what": key}
-        for row in part.iter_rows(named=True)
-        for key in ("observed", "true")
+        for row in table_rows
+        for key in series
     ]
-    points = (
-        alt.Chart(_rows())
-        .mark_point(filled=True, size=80)
-        .encode(
-            x=alt.X("value:Q", title=metric),
-            y=alt.Y("system:N", title=None, sort=best),
-            color=alt.Color("what:N").scale(domain=["observed", "true"], range=[BLUE, VERMILION]),
-            shape=alt.Shape("what:N").scale(domain=["observed", "true"]),
-            tooltip=["system:N", "what:N", alt.Tooltip("value:Q", format=".4f")],
-        )
-        .properties(width=460, height=max(24 * len(best), 60))
-    )
+    points = _by_system(best, "what", series).mark_point(filled=True, size=80)
+    points = points.encode(
+        x=alt.X("value:Q", title=metric),
+        shape=alt.Shape("what:N").scale(domain=series),
+        tooltip=["system:N", "what:N", alt.Tooltip("value:Q", format=".4f")],
+    ).properties(width=460, height=max(24 * len(best), 60))
     note = "systems in the order that the common design observes"
     return as_figure(points, "Observed and true", [note], rows)
 
@@ -358,9 +326,10 @@ def estimates(table: pl.DataFrame, systems: Sequence[str], metric: str) -> Figur
     """Draw the usable estimates of a metric with their intervals, by IPS and self-normalised."""
     import altair as alt
 
-    usable = table.filter("usable")
-    best = [name for name in systems[:MOST_CHARTED_SYSTEMS] if name in set(usable["system"])]
-    left_out = [name for name in systems[:MOST_CHARTED_SYSTEMS] if name not in best]
+    drawn, table_rows = _best(table.filter("usable"), systems)
+    usable = {row["system"] for row in table_rows}
+    best = [name for name in drawn if name in usable]
+    left_out = [name for name in drawn if name not in usable]
     rows = [
         {
             "system": row["system"],
@@ -370,12 +339,12 @@ def estimates(table: pl.DataFrame, systems: Sequence[str], metric: str) -> Figur
             "high": row[f"{name}_high"],
             "hits": row["hits"],
         }
-        for row in usable.filter(pl.col("system").is_in(best)).iter_rows(named=True)
+        for row in table_rows
         for name in ("ips", "snips")
         if row[name] is not None
     ]
     kinds = list(dict.fromkeys(row["estimate"] for row in rows))
-    base = alt.Chart(_rows()).encode(
+    base = _base(
         y=alt.Y("system:N", title=None, sort=best),
         yOffset=alt.YOffset("estimate:N", sort=kinds),
         color=alt.Color("estimate:N", title=None, sort=kinds),

@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar
 
 import polars as pl
 
-from unskew.auditing.page.blocks import GUIDES
 from unskew.auditing.page.captions import TEXTS
 from unskew.checks import checked
 from unskew.errors import SettingError
-from unskew.report.document import Block, Section, Words
+from unskew.report.document import Block, Words
 from unskew.report.result import Result
 from unskew.report.tables import Table
 from unskew.report.text import counted
@@ -26,9 +25,12 @@ SIGNS = {DONE: "✓", MISSING: "✗", STATE: "?"}
 
 QUESTIONS: dict[str, str] = TEXTS["checklist"]["questions"]
 """By key, in the order of the list."""
-SECTION: tuple[str, str] = tuple(TEXTS["checklist"]["section"])
 SENTENCES: dict[str, str] = TEXTS["checklist"]["sentences"]
 """Every sentence of the section that is no question."""
+ALWAYS: dict[str, list[str]] = TEXTS["checklist"]["always"]
+"""By key: what is known, and what is for the author to state, in every audit."""
+GIVEN: dict[str, list[str]] = TEXTS["checklist"]["given"]
+"""The same where the lists were given."""
 COLUMNS = ("status", "question", "what the run knows", "what to do")
 
 
@@ -75,8 +77,7 @@ class Checklist(Result):
         return pl.DataFrame(rows, schema=dict.fromkeys(columns, pl.String), orient="row")
 
     def _explanation(self) -> list[str]:
-        counts = {status: len(self.of_status(status)) for status in SIGNS}
-        return [", ".join(f"{count} {status}" for status, count in counts.items())]
+        return [", ".join(f"{len(self.of_status(status))} {status}" for status in SIGNS)]
 
     def _summary(self) -> str:
         return self._explanation()[0]
@@ -108,10 +109,19 @@ def checklist_of(audit: object) -> Checklist:
             f"a checklist is filled from an audit: give what us.audit(…) returned, not "
             f"{type(audit).__name__}"
         )
-    return Checklist(tuple(CheckItem(key, *answer(audit)) for key, answer in ANSWERS.items()))
+    return Checklist(tuple(CheckItem(key, *_answer(key, audit)) for key in QUESTIONS))
 
 
 Answer = tuple[str, str, str]
+"""Status, what is known, and what to do."""
+
+
+def _answer(key: str, audit: Measurements) -> Answer:
+    stated = ALWAYS.get(key) or (GIVEN.get(key) if audit.evidence.is_given else None)
+    if stated is not None:
+        known, remedy = stated
+        return STATE, known, remedy
+    return ANSWERS[key](audit)
 
 
 def _data(audit: Measurements) -> Answer:
@@ -127,13 +137,7 @@ def _data(audit: Measurements) -> Answer:
     return DONE, f"{audit.name}: {numbers}", ""
 
 
-def _filters(audit: Measurements) -> Answer:  # noqa: ARG001
-    return STATE, "the ratings were taken as given", "state what was left out before, and why"
-
-
-def _split(audit: Measurements) -> Answer:
-    if audit.evidence.is_given:
-        return STATE, "the parts were given", "state how they were split"
+def _common_design(audit: Measurements) -> Answer:
     return DONE, f"{audit.common}: {audit.designs[audit.common]}", ""
 
 
@@ -160,12 +164,6 @@ def _time(audit: Measurements) -> Answer:
     return MISSING, text, "add the design temporal, or discuss it"
 
 
-def _candidates(audit: Measurements) -> Answer:
-    if audit.evidence.is_given:
-        return STATE, "the lists were given", "state which items each system could rank"
-    return DONE, f"{audit.common}: {audit.designs[audit.common]}", ""
-
-
 def _designs(audit: Measurements) -> Answer:
     names = ", ".join(audit.designs)
     if len(audit.designs) > 1:
@@ -185,8 +183,6 @@ def _baselines(audit: Measurements) -> Answer:
 
 
 def _budget(audit: Measurements) -> Answer:
-    if audit.evidence.is_given:
-        return STATE, "the lists were given", "state what was tried for each system"
     tuned = audit.core.tuned[0] if audit.core.tuned else {}
     untuned = _untuned(audit)
     tried = ", ".join(f"{name} {system.tried}" for name, system in tuned.items())
@@ -206,23 +202,11 @@ def _untuned(audit: Measurements) -> list[str]:
 
 
 def _validation(audit: Measurements) -> Answer:
-    if audit.evidence.is_given:
-        return STATE, "the lists were given", "state on which ratings settings were chosen"
     if _untuned(audit):
         return STATE, "some settings were given", "state on which ratings they were chosen"
     if not any(audit.core.tuned):
         return DONE, "no setting was chosen", ""
     return DONE, "a fifth of the training ratings of each split chose them", ""
-
-
-def _settings(audit: Measurements) -> Answer:
-    if audit.evidence.is_given:
-        return STATE, "the lists were given", "state the settings of every system"
-    return DONE, "the card holds the settings of every system", ""
-
-
-def _metrics(audit: Measurements) -> Answer:  # noqa: ARG001
-    return DONE, "the methods paragraph defines those of the table", ""
 
 
 def _chance(audit: Measurements) -> Answer:
@@ -270,51 +254,35 @@ def _versions(audit: Measurements) -> Answer:
     return DONE, text, ""
 
 
-def _hardware(audit: Measurements) -> Answer:  # noqa: ARG001
-    return STATE, "results are kept free of the machine", "state processor and memory"
-
-
-def _availability(audit: Measurements) -> Answer:  # noqa: ARG001
-    return STATE, "the card says what makes the numbers again", "state where both are"
-
-
 ANSWERS: dict[str, Callable[[Measurements], Answer]] = {
     "data": _data,
-    "filters": _filters,
-    "split": _split,
+    "split": _common_design,
     "pairs": _pairs,
     "time": _time,
-    "candidates": _candidates,
+    "candidates": _common_design,
     "designs": _designs,
     "baselines": _baselines,
     "budget": _budget,
     "validation": _validation,
-    "settings": _settings,
-    "metrics": _metrics,
+    "settings": lambda _: (DONE, "the card holds the settings of every system", ""),
+    "metrics": lambda _: (DONE, "the methods paragraph defines those of the table", ""),
     "chance": _chance,
     "significance": _significance,
     "correction": _correction,
     "repeats": _repeats,
     "seeds": _seeds,
     "versions": _versions,
-    "hardware": _hardware,
-    "availability": _availability,
 }
-"""By key of the question: what a run knows of it."""
+"""By key of the question: what a run knows of it, where it is not as in every audit."""
 
 
-def checklist_section(audit: Measurements) -> Section:
-    """Return the section of a report: what is missing first, in red and with a sign."""
+def checklist_blocks(audit: Measurements) -> Iterator[Block]:
+    """Yield what is missing first, in red and with a sign; then what is to be stated, and all."""
     checklist = checklist_of(audit)
-    content: list[Block] = [Words(SENTENCES["nothing missing"], "good")]
+    if not checklist.of_status(MISSING):
+        yield Words(SENTENCES["nothing missing"], "good")
     for status, tone, key in ((MISSING, "missing", "missing"), (STATE, "plain", "state")):
-        items = checklist.of_status(status)
-        if not items:
-            continue
-        head = f"{SIGNS[status]} {SENTENCES[key]}"
-        words = Words("", tone, head, tuple(item.question for item in items))
-        content = [words] if status == MISSING else [*content, words]
-    table = Table(SENTENCES["table"], checklist.table(), note=SENTENCES["sources"])
-    return Section(
-        "checklist", *SECTION, (*content, table), guide=GUIDES["checklist"], is_open=False
-    )
+        questions = tuple(item.question for item in checklist.of_status(status))
+        if questions:
+            yield Words("", tone, f"{SIGNS[status]} {SENTENCES[key]}", questions)
+    yield Table(SENTENCES["table"], checklist.table(), note=SENTENCES["sources"])

@@ -2,32 +2,34 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
 from typing import TYPE_CHECKING
 
 import polars as pl
 
 from unskew.auditing.page import blocks, charts
-from unskew.auditing.page.blocks import section
 from unskew.auditing.page.captions import caption, title
 from unskew.auditing.page.glossary import SPLITS
 from unskew.auditing.page.paper_files import bibtex
 from unskew.auditing.page.reproduction import plan_toml
-from unskew.auditing.page.statement_blocks import rates, rates_block, statement_table
+from unskew.auditing.page.statement_blocks import (
+    of_kinds,
+    rates,
+    rates_block,
+    statement_table,
+)
 from unskew.auditing.split_lights import WITHIN_TIME
 from unskew.auditing.statements.statement import names
 from unskew.metrics.names import parse
 from unskew.report.charts import system_colours
-from unskew.report.document import Block, Code, Section, Words
+from unskew.report.document import Block, Code, Words
 from unskew.report.text import counted
-from unskew.splits.diagnosis.check import Check
 from unskew.splits.diagnosis.diagnosis import Diagnosis
 
 if TYPE_CHECKING:
     from unskew.auditing.measurements import Measurements
     from unskew.auditing.null.null_experiment import NullExperiment
-    from unskew.auditing.truth.truth import Truth
     from unskew.unbiased.estimates import Estimates
 
 
@@ -36,211 +38,152 @@ NULL_COLUMNS = (
     *("ratio", "ratio_low", "ratio_high"),
 )
 """What is shown of the null experiment."""
+SHARE_COLUMNS = (
+    *("system", "a", "b", "weights", "judged", "judged_a", "judged_b"),
+    *("shown", "shown_a", "shown_b", "users", "value", "low", "high", "reason"),
+)
+"""What is shown of liked shares, and of what randomly shown items say."""
+ESTIMATE_COLUMNS = (
+    *("system", "metric", "naive", "ips", "ips_low", "ips_high"),
+    *("snips", "snips_low", "snips_high", "hits", "ess"),
+)
+"""What is shown of estimates that weigh judgments."""
 
 
-# Liked when judged
-
-
-def liked(audit: Measurements) -> Section:
-    """Return the section about liked shares, and the estimates that weigh judgments."""
-    implicit = audit.core.implicit
-    content: list[Block] = [] if implicit else [*_shares(audit), *_margins(audit)]
-    content += _shown(audit)
+def liked(audit: Measurements) -> Iterator[Block]:
+    """Yield liked shares, and the estimates that weigh judgments."""
+    if not audit.core.implicit:
+        yield from _shares(audit)
+        if audit.margins is not None:
+            of_systems, k = audit.margins.systems, audit.margins.k or 10
+            yield blocks.picture(partial(charts.good_and_bad, of_systems, k, audit.order()))
+            yield blocks.table("margins", of_systems)
+    if audit.evidence.random_slice is not None:
+        random_slice, precision = audit.evidence.random_slice, audit.evidence.precision
+        pairs = blocks.table(
+            "shown pairs", _shown(random_slice.pairs()), note="shown", precision=precision
+        )
+        yield blocks.table("shown", _shown(random_slice.table()), precision=precision)
+        yield from blocks.fold("shown", pairs)
     if len(audit.scores[audit.common]) > 1:
-        content.append(Words(caption("first split")))
+        yield Words(caption("first split"))
     if audit.estimates is not None:
-        content += blocks.fold("estimates fold", _estimates(audit.estimates, audit.order()))
+        yield from blocks.fold("estimates", *_estimates(audit.estimates, audit.order()))
     if audit.strata is not None:
         colours = system_colours(audit.order())
         is_drawable = len(audit.systems) <= charts.MOST_CHARTED_SYSTEMS
         figures = [blocks.picture(audit.strata.figure, colours)] if is_drawable else []
         heads = blocks.table("heads", audit.strata.heads(), 3)
-        content += blocks.fold("strata fold", [*figures, heads])
-    needs = ("liked shares", "margins", "unbiased estimates", "popularity deciles")
-    case = "liked implicit" if implicit else ""
-    return section("liked", blocks.filled(content, audit.skipped, needs), case)
+        yield from blocks.fold("strata", *figures, heads)
 
 
-def _shares(audit: Measurements) -> list[Block]:
+def _shares(audit: Measurements) -> Iterator[Block]:
     shares = audit.evidence.liked
     if shares is None:
-        return []
-    note = caption("shares note")
-    content: list[Block] = [blocks.table("shares", _of_shares(shares.table()), 4, note)]
-    pairs = blocks.table("share pairs", _of_shares(shares.pairs()), 4)
-    content += blocks.fold("shares fold", [pairs])
-    reversals = [statement for statement in audit.statements if statement.kind == "break-even"]
+        return
+    yield blocks.table("shares", _shown(shares.table()))
+    yield from blocks.fold("shares", blocks.table("share pairs", _shown(shares.pairs())))
+    reversals = of_kinds(audit.statements, "break-even")[: blocks.MOST_ROWS]
     if reversals:
-        note = caption("break-even note")
-        content.append(statement_table(title("break-even"), reversals[: blocks.MOST_ROWS], note))
-    return content
+        yield statement_table(title("break-even"), reversals, caption("break-even note"))
 
 
-def _of_shares(table: pl.DataFrame) -> pl.DataFrame:
-    """Return what is shown of liked shares or of their differences."""
-    weights = pl.when("levelled").then(pl.lit("levelled")).otherwise(pl.lit("plain"))
-    names = ("system", "a", "b", "weights", "judged", "judged_a", "judged_b", "users")
-    rows = table.with_columns(weights=weights)
-    columns = blocks.present(rows, *names, "value", "low", "high", "reason")
-    return blocks.without_empty(rows.select(columns))
+def _shown(table: pl.DataFrame) -> pl.DataFrame:
+    """Return what is shown of liked shares and of randomly shown items, or of differences."""
+    if "levelled" in table.columns:
+        weights = pl.when("levelled").then(pl.lit("levelled")).otherwise(pl.lit("plain"))
+        table = table.with_columns(weights=weights)
+    return blocks.without_empty(table.select(blocks.present(table, *SHARE_COLUMNS)))
 
 
-def _margins(audit: Measurements) -> list[Block]:
-    if audit.margins is None:
-        return []
-    split = audit.margins
-    return [
-        blocks.picture(lambda: charts.good_and_bad(split.systems, split.k or 10, audit.order())),
-        blocks.table("margins", split.systems, 4, caption("margins note")),
-    ]
-
-
-def _shown(audit: Measurements) -> list[Block]:
-    """Show what randomly shown items say, where there are any."""
-    random_slice, precision = audit.evidence.random_slice, audit.evidence.precision
-    if random_slice is None:
-        return []
-    note = caption("shown note")
-    pairs = _of_slice(random_slice.pairs())
-    return [
-        blocks.table("shown", _of_slice(random_slice.table()), 4, note, precision=precision),
-        *blocks.fold(
-            "shown fold",
-            [blocks.table("shown pairs", pairs, 4, note, precision=precision)],
-        ),
-    ]
-
-
-def _of_slice(table: pl.DataFrame) -> pl.DataFrame:
-    """Return what is shown of randomly shown items."""
-    names = ("system", "a", "b", "shown", "shown_a", "shown_b", "users")
-    columns = blocks.present(table, *names, "value", "low", "high", "reason")
-    return blocks.without_empty(table.select(columns))
-
-
-def _estimates(estimates: Estimates, order: Sequence[str]) -> list[Block]:
+def _estimates(estimates: Estimates, order: Sequence[str]) -> Iterator[Block]:
     """Show usable estimates only: others may lie outside the range of their metric."""
-    table = estimates.table()
+    table, first = estimates.table(), estimates.metrics[0]
     usable = table.filter("usable")
-    content: list[Block] = []
-    first = estimates.metrics[0]
-    if usable.filter(pl.col("metric") == first).height:
-        rows = table.filter(pl.col("metric") == first)
-        content.append(blocks.picture(lambda: charts.estimates(rows, order, first)))
+    if usable.filter(metric=first).height:
+        rows = table.filter(metric=first)
+        yield blocks.picture(partial(charts.estimates, rows, order, first))
     if usable.height:
-        columns = ["system", "metric", "naive", "ips", "ips_low", "ips_high"]
-        columns += ["snips", "snips_low", "snips_high", "hits", "ess"]
-        selection = usable.select(blocks.present(usable, *columns))
-        content.append(blocks.table("estimates", selection, 4, caption("estimates note")))
+        columns = blocks.present(usable, *ESTIMATE_COLUMNS)
+        yield blocks.table("estimates", usable.select(columns))
     for metric in estimates.metrics:
-        left = table.filter((pl.col("metric") == metric) & ~pl.col("usable"))["system"].to_list()
+        left = table.filter(~pl.col("usable"), metric=metric)["system"].to_list()
         if left:
             text = caption("unusable", metric=metric, names=names(left, len(left)))
-            content.append(Words(text, "warning"))
-    return content
+            yield Words(text, "warning")
 
 
-# The null experiment, and the metrics
-
-
-def protocol(audit: Measurements) -> Section:
-    """Return the section about the protocol and its metrics."""
-    content: list[Block] = []
+def protocol(audit: Measurements) -> Iterator[Block]:
+    """Yield the null experiment, and what tests and parts of the ratings say of metrics."""
     if audit.null is not None:
-        content += _null(audit, audit.null)
-    dislikes = not audit.core.implicit
-    robust: list[Block] = []
+        yield from _null(audit, audit.null)
     if audit.power is not None:
-        table = _of_metrics(audit.power.table(), dislikes).sort("DP", maintain_order=True)
-        pairs = len(audit.systems) * (len(audit.systems) - 1) // 2
-        note = caption("power note", pairs=counted(pairs, "pair of systems", "pairs of systems"))
-        grid = blocks.table("power", table, 4, note)
-        content += blocks.fold("power fold", [grid, blocks.picture(audit.power.figure)])
+        table = _of_metrics(audit, audit.power.table()).sort("DP", maintain_order=True)
+        count = len(audit.systems) * (len(audit.systems) - 1) // 2
+        pairs = counted(count, "pair of systems", "pairs of systems")
+        figure = blocks.picture(audit.power.figure)
+        yield from blocks.fold("power", blocks.table("power", table, pairs=pairs), figure)
+    robust: list[Block] = []
+    systems = counted(len(audit.systems), "system")
     for name, robustness in (("sparsity", audit.sparsity), ("popularity", audit.popularity)):
         if robustness is not None:
-            systems = counted(len(audit.systems), "system")
-            note = caption("robustness note", systems=systems)
-            table = _of_metrics(robustness.summary(), dislikes)
-            robust += [blocks.table(name, table, 3, note), blocks.picture(robustness.figure)]
-    content += blocks.fold("robust fold", robust)
-    needs = (
-        "null experiment",
-        "discriminative power",
-        "robustness to sparsity",
-        "robustness to popularity",
-    )
-    case = "protocol given" if audit.evidence.is_given else ""
-    return section("protocol", blocks.filled(content, audit.skipped, needs), case)
+            table = _of_metrics(audit, robustness.summary())
+            robust.append(blocks.table(name, table, 3, "robustness", systems=systems))
+            robust.append(blocks.picture(robustness.figure))
+    yield from blocks.fold("robust", *robust)
 
 
-def _of_metrics(table: pl.DataFrame, dislikes: bool) -> pl.DataFrame:
+def _of_metrics(audit: Measurements, table: pl.DataFrame) -> pl.DataFrame:
     """Leave metrics of disliked items out where nothing is disliked."""
-    if dislikes:
+    if not audit.core.implicit:
         return table
     mask = [parse(label).anti is False for label in table["metric"]]
     return table.filter(pl.Series(mask, dtype=pl.Boolean))
 
 
-def _null(audit: Measurements, null: NullExperiment) -> list[Block]:
-    table = null.table().filter(pl.col("metric") == audit.metric)
+def _null(audit: Measurements, null: NullExperiment) -> Iterator[Block]:
+    table = null.table().filter(metric=audit.metric)
     case = "null lists" if audit.evidence.is_given else "null trained"
-    content: list[Block] = [Words(caption(case, repeats=counted(null.repeats, "repeat")))]
-    why = "" if null.budget is None else null.budget.sentence()
-    content += [Words(text) for text in (why, *null.notes) if text]
-    common = table.filter(pl.col("design") == audit.common)
+    yield Words(caption(case, repeats=counted(null.repeats, "repeat")))
+    yield Words("" if null.budget is None else null.budget.sentence())
+    yield from map(Words, null.notes)
+    common = table.filter(design=audit.common)
     if common.height:
-        content.append(
-            blocks.picture(lambda: charts.null(common, audit.order(), audit.metric, audit.common))
+        yield blocks.picture(
+            partial(charts.null, common, audit.order(), audit.metric, audit.common)
         )
     rows = blocks.without_empty(table.select(NULL_COLUMNS))
-    grid = blocks.table("null", rows, 4, caption("null note"))
-    content += blocks.fold("null fold", [grid])
-    seen = set(table["design"])
-    missing = [design for design in audit.designs if design not in seen]
+    yield from blocks.fold("null", blocks.table("null", rows))
+    missing = [design for design in audit.designs if design not in set(table["design"])]
     if missing:
-        content.append(Words(caption("null designs", designs=", ".join(missing))))
-    return content
+        yield Words(caption("null designs", designs=", ".join(missing)))
 
 
-# The truth
-
-
-def truth(audit: Measurements) -> Section:
-    """Return the section that holds designs against the truth."""
-    if audit.truth is None:
-        content: list[Block] = [Words(caption("truth unknown"))]
-    else:
-        content = _truth(audit, audit.truth)
-    return section("truth", content)
-
-
-def _truth(audit: Measurements, result: Truth) -> list[Block]:
-    content: list[Block] = [Words(caption("truth source", source=result.source_name))]
+def truth(audit: Measurements) -> Iterator[Block]:
+    """Yield the designs, held against the truth."""
+    result, metric = audit.truth, audit.metric
+    if result is None:
+        yield Words(caption("truth unknown"))
+        return
+    yield Words(caption("truth source", source=result.source_name))
     agreement = result.agreement()
-    rows = agreement.filter(pl.col("metric") == audit.metric)
+    rows = agreement.filter(metric=metric)
     if rows["tau"].null_count() < rows.height:
-        content.append(
-            blocks.picture(lambda: charts.agreement_with_truth(rows.to_dicts(), audit.metric))
-        )
-    content.append(blocks.table("orders", result.orders(audit.metric)))
-    values = result.table().filter(pl.col("metric") == audit.metric).drop("metric")
-    common = values.filter(pl.col("design") == audit.common)
-    content.append(
-        blocks.picture(lambda: charts.observed_and_true(common, audit.order(), audit.metric))
-    )
+        yield blocks.picture(partial(charts.agreement_with_truth, rows.to_dicts(), metric))
+    yield blocks.table("orders", result.orders(metric))
+    values = result.table().filter(metric=metric).drop("metric")
+    common = values.filter(design=audit.common)
+    yield blocks.picture(partial(charts.observed_and_true, common, audit.order(), metric))
     columns = ["design", "metric", "tau", "low", "high", "swaps", "mean_error"]
-    numbers = [
-        blocks.table("true orders", agreement.select(columns), 2, caption("true orders note")),
-        blocks.table("true values", values, 4, caption("true values note")),
-    ]
-    return [*content, *blocks.fold("truth fold", numbers)]
+    yield from blocks.fold(
+        "truth",
+        blocks.table("true orders", agreement.select(columns), 2),
+        blocks.table("true values", values),
+    )
 
 
-# The filters
-
-
-def filters(audit: Measurements) -> Section:
-    """Return the section that says how far filters moved scores and order."""
+def filters(audit: Measurements) -> Iterator[Block]:
+    """Yield how far filters moved scores and order."""
     effect = audit.filter_effect
     assert effect is not None
     changes = effect.orders.changes().select(
@@ -249,109 +192,68 @@ def filters(audit: Measurements) -> Section:
         *("least", "most", "p_corrected"),
         *(pl.col(name).list.join(", ") for name in ("a_ahead", "b_ahead")),
     )
-    content: list[Block] = [
-        blocks.table("filter steps", effect.removed()),
-        blocks.table("filter scores", effect.table().drop("metric"), 4, metric=audit.metric),
-        blocks.picture(effect.figure),
-        blocks.table("filter changes", changes),
-        *blocks.fold("filter sizes", [blocks.table("filter sizes", effect.sizes)]),
-    ]
-    return section("filters", content)
+    yield blocks.table("filter steps", effect.removed())
+    yield blocks.table("filter scores", effect.table().drop("metric"), metric=audit.metric)
+    yield blocks.picture(effect.figure)
+    yield blocks.table("filter changes", changes)
+    yield from blocks.fold("filter sizes", blocks.table("filter sizes", effect.sizes))
 
 
-# Error rates, and the card
+def error_rates(audit: Measurements) -> Iterator[Block]:
+    """Yield how often sentences of each kind are wrong."""
+    yield rates_block(audit.statements, rates())
 
 
-def error_rates(audit: Measurements) -> Section:
-    """Return the section that says how often sentences of each kind are wrong."""
-    return section("error-rates", [rates_block(audit.statements, rates())])
-
-
-def card(audit: Measurements) -> Section:
-    """Return the section from which everything can be derived again."""
+def card(audit: Measurements) -> Iterator[Block]:
+    """Yield all from which everything can be derived again."""
     name = title("command" if audit.command.startswith("unskew ") else "code")
-    content: list[Block] = [Code(name, audit.command)]
+    yield Code(name, audit.command)
     count = len(audit.plans)
-    plans: list[Block] = []
-    for number, plan in enumerate(audit.plans, start=1):
-        name = title("plan") if count == 1 else title("plan of several", number=number, count=count)
-        plans.append(Code(name, plan_toml(plan)))
-    content += blocks.fold("plans fold", plans)
-    content += blocks.fold("card fold", [blocks.table("card", blocks.card_table(audit.card))])
-    content += blocks.fold("citations fold", [Code(title("citations"), bibtex(audit))])
-    return section("card", content)
+    case = "plan" if count == 1 else "plan of several"
+    plans = [
+        Code(title(case, number=number, count=count), plan_toml(plan))
+        for number, plan in enumerate(audit.plans, start=1)
+    ]
+    yield from blocks.fold("plans", *plans)
+    yield from blocks.fold("card", blocks.table("card", blocks.card_table(audit.card)))
+    yield from blocks.fold("citations", Code(title("citations"), bibtex(audit)))
 
 
-NAMES = ("split", "light", "check", "amount", "sentence")
-FACTS = tuple(name for name in NAMES if name != "light")
+def leaks(audit: Measurements) -> Iterator[Block]:
+    """Yield lights first; facts folded."""
+    mixed, diagnoses = audit.lights.mixed, audit.lights.diagnoses
+    if mixed:
+        splits = ", ".join(SPLITS.get(split, split) for split in mixed)
+        yield Words(caption("no cut", names=splits), "warning")
+    if not diagnoses:
+        yield Words(caption("no training part"))
+        return
+    judged = _checks(diagnoses, ("leak", "look", "ok"), mixed)
+    yield blocks.table("lights", judged)
+    in_time = [split for split in diagnoses if split not in mixed]
+    drawn = next((diagnoses[split] for split in in_time if diagnoses[split].timelines), None)
+    if drawn is not None:
+        yield blocks.picture(drawn.figure)
+        if drawn.drift:
+            yield blocks.picture(partial(drawn.figure, "drift"))
+    # Facts are those of a split by time, if there is one.
+    first = next(iter([*in_time, *diagnoses]))
+    facts = _checks({first: diagnoses[first]}, ("shown",)).drop("light")
+    yield from blocks.fold("facts", blocks.table("facts", facts))
+    unknown = _checks(diagnoses, ("unknown",)).drop("light", "amount")
+    yield from blocks.fold("unknown", blocks.table("unknown", unknown))
 
 
-def leaks(audit: Measurements) -> Section:
-    """Return the section: lights first, facts folded."""
-    lights = audit.lights
-    content: list[Block] = []
-    if lights.mixed:
-        names = ", ".join(_name(split) for split in lights.mixed)
-        content.append(Words(caption("no cut", names=names), "warning"))
-    if lights.diagnoses:
-        content.append(_lights(lights.diagnoses, lights.mixed))
-        content += _figures(lights.diagnoses, lights.mixed)
-        content += blocks.fold("facts fold", [_facts(lights.diagnoses, lights.mixed)])
-        content += blocks.fold("unknown fold", [_unknown(lights.diagnoses)])
-    else:
-        content.append(Words(caption("no training part")))
-    return section("leaks", blocks.filled(content, audit.skipped, ()))
-
-
-def _name(protocol: str) -> str:
-    return SPLITS.get(protocol, protocol)
-
-
-def _lights(diagnoses: Mapping[str, Diagnosis], mixed: tuple[str, ...]) -> Block:
-    """Return a table of all checks that judge, the worst first."""
+def _checks(
+    diagnoses: Mapping[str, Diagnosis], lights: Sequence[str], mixed: Sequence[str] = ()
+) -> pl.DataFrame:
+    """Return a row per check of some lights, without those that a mixed split always fails."""
     rows = [
-        (_name(protocol), light, *_cells(check))
-        for light in ("leak", "look", "ok")
-        for protocol, diagnosis in diagnoses.items()
+        (SPLITS.get(split, split), light, check.title, check.short, check.sentence)
+        for light in lights
+        for split, diagnosis in diagnoses.items()
         for check in diagnosis.of_light(light)
-        if protocol not in mixed or check.key not in WITHIN_TIME
+        if split not in mixed or check.key not in WITHIN_TIME
     ]
-    return blocks.table("lights", _frame(rows, NAMES), note=caption("lights note"))
-
-
-def _facts(diagnoses: Mapping[str, Diagnosis], mixed: tuple[str, ...]) -> Block:
-    """Return a table of what is shown without a judgement: of a split by time, if there is one."""
-    ordered = sorted(diagnoses, key=lambda split: split in mixed)
-    rows = [
-        (_name(ordered[0]), *_cells(check)) for check in diagnoses[ordered[0]].of_light("shown")
-    ]
-    return blocks.table("facts", _frame(rows, FACTS))
-
-
-def _unknown(diagnoses: Mapping[str, Diagnosis]) -> Block:
-    """Return a table of what could not be checked, and why."""
-    rows = [
-        (_name(protocol), *_cells(check))
-        for protocol, diagnosis in diagnoses.items()
-        for check in diagnosis.of_light("unknown")
-    ]
-    return blocks.table("unknown", _frame(rows, FACTS).drop("amount"))
-
-
-def _cells(check: Check) -> tuple[str, str, str]:
-    return check.title, check.short, check.sentence
-
-
-def _frame(rows: Sequence[tuple[str, ...]], names: Sequence[str]) -> pl.DataFrame:
+    names = ("split", "light", "check", "amount", "sentence")
     return pl.DataFrame(rows, schema=dict.fromkeys(names, pl.String), orient="row")
-
-
-def _figures(diagnoses: Mapping[str, Diagnosis], mixed: tuple[str, ...]) -> list[Block]:
-    """Return rows over time, and the drift of items, of a split by time."""
-    for protocol, diagnosis in diagnoses.items():
-        if protocol not in mixed and diagnosis.timelines:
-            figures: list[Block] = [blocks.picture(diagnosis.figure)]
-            if diagnosis.drift:
-                figures.append(blocks.picture(partial(diagnosis.figure, "drift")))
-            return figures
-    return []

@@ -104,17 +104,7 @@ def _texts(block: Block) -> Iterator[str]:
         yield block.title
 
 
-COLUMNS: dict[str, str] = {
-    **TEXTS["columns"],
-    **{
-        f"{step}_{part}": f"{step}{word}"
-        for step in ("lead", "counts", "averages", "match", "choice", "opinion")
-        for part, word in (
-            *(("step", ""), ("low", " from"), ("high", " to")),
-            *(("z", " z"), ("t", " t")),
-        )
-    },
-}
+COLUMNS: dict[str, str] = TEXTS["columns"]
 """By the name of a column in Python: its head in a report."""
 OF_TABLES: dict[str, dict[str, str]] = TEXTS["of_tables"]
 """By table: the columns whose head is not that of `COLUMNS`."""

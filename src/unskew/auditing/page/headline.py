@@ -12,8 +12,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import polars as pl
 
-from unskew.arrays import F64
-from unskew.auditing.measurements import DesignDifferences, DesignMeans
+from unskew.auditing.measurements import DesignMeans
 from unskew.auditing.page import charts
 from unskew.auditing.page.captions import caption, fragment, verdict
 from unskew.auditing.statements.statement import capital, phrase, with_interval
@@ -23,16 +22,11 @@ from unskew.report.document import Fact, Headline, Picture
 from unskew.report.explorer import ALL_USERS, WARM_USERS, Explorer
 from unskew.report.text import counted
 from unskew.stats.compare.contrasts import contrasts
-from unskew.stats.influence import averaged_lists, common_users
 from unskew.stats.pairing import Pairs
 
 if TYPE_CHECKING:
     from unskew.auditing.core.core import Core
     from unskew.auditing.measurements import Measurements
-
-
-ROUNDING = 1e-12
-"""Means over splits that differ by less are the same."""
 
 
 @dataclass(frozen=True)
@@ -73,30 +67,11 @@ def users_ahead(parts: Sequence[Scores], metric: str, a: str, b: str) -> UsersAh
     >>> users_ahead([us.evaluate(test, runs, "P@1", liked=4)], "P@1", "a", "b")
     UsersAhead(better=1, worse=0, same=1)
     """
-    masks = [averaged_lists(part, (a, b), None, "a split") for part in parts]
-    users = common_users(parts, masks)
-    total, splits = np.zeros(len(users)), np.zeros(len(users))
-    for part, keep in zip(parts, masks, strict=True):
-        difference = (part.values(a, metric) - part.values(b, metric))[keep]
-        if part.undefined != "skip":
-            difference = _zero_where_undefined(part, metric, a, b)[keep]
-        user = users.codes(part.user_ids.values)[part.lists["user"].to_numpy()[keep]]
-        is_defined = ~np.isnan(difference)
-        lists = np.bincount(user[is_defined], minlength=len(users))
-        sums = np.bincount(user[is_defined], difference[is_defined], len(users))
-        total += sums / np.maximum(lists, 1)
-        splits += lists > 0
-    sign = -1.0 if parts[0].metrics[parts[0]._label(metric)].better == "lower" else 1.0
-    mean = sign * total[splits > 0] / splits[splits > 0]
-    better, worse = int((mean > ROUNDING).sum()), int((mean < -ROUNDING).sum())
-    return UsersAhead(better=better, worse=worse, same=int(mean.size) - better - worse)
-
-
-def _zero_where_undefined(part: Scores, metric: str, a: str, b: str) -> F64:
-    """Return the difference of two systems, list by list, with 0 for what is undefined."""
-    first, second = part.values(a, metric), part.values(b, metric)
-    difference: F64 = np.nan_to_num(first, nan=0.0) - np.nan_to_num(second, nan=0.0)
-    return difference
+    two = [replace(part, systems={name: part.systems[name] for name in (a, b)}) for part in parts]
+    pair = Pairs(np.array([0]), np.array([1]))
+    counts = DesignMeans(tuple(two), (a, b)).users_ahead(metric, pair)
+    better, worse, same = (int(count[0]) for count in counts)
+    return UsersAhead(better=better, worse=worse, same=same)
 
 
 SHOWN, LIKED = "better-shown", ("better", "better-despite", "liked-despite")
@@ -219,19 +194,17 @@ def lead_of(audit: Measurements, a: str, b: str, design: str) -> Lead | None:
 
 def _facts(audit: Measurements) -> list[Fact]:
     a, b = pair_of(audit)
-    design, *other_designs = _designs(audit)
+    finding = audit.first_screen.finding
+    # Two designs where the finding depends on them.
+    design, *other_designs = finding.designs if finding.kind == "depends" else (audit.common,)
     leads = [(a, b, design), *((b, a, second) for second in other_designs)]
     first, *others = (_lead_fact(audit, *keys) for keys in leads)
-    facts = [replace(first, text=f"{first.text} {_meaning(audit, *leads[0])}".strip()), *others]
-    for fact in (_users_fact(audit, a, b, design), _chance_fact(audit, a, b, design)):
-        facts += [] if fact is None else [fact]
-    return facts
-
-
-def _designs(audit: Measurements) -> tuple[str, ...]:
-    """Return the designs of the finding: two where it depends on them."""
-    finding = audit.first_screen.finding
-    return finding.designs if finding.kind == "depends" else (audit.common,)
+    gap = lead_of(audit, *leads[0])
+    if gap is not None and gap.thing == "hit":
+        hit = caption("hit used" if audit.core.implicit else "hit liked")
+        first = replace(first, text=f"{first.text} {hit}")
+    counts = _users_fact(audit, a, b, design), _chance_fact(audit, a, b, design)
+    return [first, *others, *filter(None, counts)]
 
 
 def _lead_fact(audit: Measurements, a: str, b: str, design: str) -> Fact:
@@ -255,14 +228,6 @@ def _lead_fact(audit: Measurements, a: str, b: str, design: str) -> Fact:
         value, text = "hit in lists", "lead in lists"
     words = {**counts, "more": more, "thing": gap.thing}
     return Fact(caption(value, **words), caption(text, **words, **names))
-
-
-def _meaning(audit: Measurements, a: str, b: str, design: str) -> str:
-    """Say what a hit is, where a lead is one of hits."""
-    gap = lead_of(audit, a, b, design)
-    if gap is None or gap.thing != "hit":
-        return ""
-    return caption("hit used" if audit.core.implicit else "hit liked")
 
 
 def _open_lead(gap: Lead, names: dict[str, object]) -> str:
@@ -388,10 +353,9 @@ def explorer_of(audit: Measurements) -> Explorer | None:
     audit
         What was measured.
     """
-    pair = _pair_of(audit)
-    best = audit.order()[:BEST]
-    # The pair that the first screen speaks of is always among them.
-    best += [system for system in pair if system not in best]
+    # The pair that the first screen speaks of is always among the best.
+    pair = pair_of(audit) if len(audit.systems) > 1 else audit.systems
+    best = list(dict.fromkeys([*audit.order()[:BEST], *pair]))
     explorer = explored(audit.core, best)
     if explorer.scores.select(*KEYS).n_unique() < 2 and len(audit.systems) < 2:
         return None
@@ -404,18 +368,7 @@ def explorer_of(audit: Measurements) -> Explorer | None:
         "users": WARM_USERS if WARM_USERS in groups else ALL_USERS,
         **dict(zip("ab", pair, strict=False)),
     }
-    return Explorer(
-        scores=explorer.scores,
-        pairs=explorer.pairs,
-        start=start,
-        better=explorer.better,
-        designs=audit.designs,
-    )
-
-
-def _pair_of(audit: Measurements) -> tuple[str, ...]:
-    """Return the two systems that the finding is about; one, if there is one only."""
-    return pair_of(audit) if len(audit.systems) > 1 else audit.systems
+    return replace(explorer, start=start, designs=audit.designs)
 
 
 def metric_parts(label: str) -> tuple[str, int | None]:
@@ -441,28 +394,40 @@ def explored(core: Core, best: list[str]) -> Explorer:
     best
         The systems whose pairs are compared.
     """
-    index = {system: number for number, system in enumerate(core.systems)}
-    pairs = Pairs(
-        *(
-            np.array([index[pair[side]] for pair in combinations(best, 2)], np.int64)
-            for side in (0, 1)
-        )
-    )
+    systems = core.systems
+    numbers = np.array([*combinations(map(systems.index, best), 2)], np.int64).reshape(-1, 2)
+    pairs = Pairs(*numbers.T.copy())
+    names = {
+        side: [systems[number] for number in column]
+        for side, column in zip("ab", numbers.T, strict=True)
+    }
     scores: list[pl.DataFrame] = []
     differences: list[pl.DataFrame] = []
     better: dict[str, str] = {}
-    for choice in _choices(core):
-        for label in choice.of.metrics:
+    for design, groups, means in _choices(core):
+        for label in means.metrics:
             name, cutoff = metric_parts(label)
             better.setdefault(name, parse(label).better)
-            values = choice.of.values(label) if choice.of.is_per_user(label) else None
-            for users in choice.users:
-                keys = {"metric": name, "cutoff": cutoff, "design": choice.design, "users": users}
-                scores.append(_scores(choice.of, label, values, keys))
-                if values is not None and len(pairs):
-                    rows = choice.of.differences(label, values, pairs)
-                    if rows is not None:
-                        differences.append(_pairs(core.systems, pairs, rows, keys))
+            values = means.values(label) if means.is_per_user(label) else None
+            of_systems = means.means(label, values)
+            columns = {
+                "system": list(systems),
+                "value": of_systems.value,
+                "low": of_systems.low,
+                "high": of_systems.high,
+                "chance": means.chance(label),
+                "place": of_systems.rank,
+            }
+            of_pairs = None
+            if values is not None and len(pairs):
+                of_pairs = means.differences(label, values, pairs)
+            for users in groups:
+                keys = {"metric": name, "cutoff": cutoff, "design": design, "users": users}
+                frame = _frame(keys, columns, SCORES)
+                place = pl.when(pl.col("value").is_not_null()).then("place")
+                scores.append(frame.with_columns(place=place))
+                if of_pairs is not None:
+                    differences.append(_frame(keys, {**names, **of_pairs}, PAIRS))
     return Explorer(
         scores=pl.concat(scores) if scores else pl.DataFrame(schema=SCORES),
         pairs=pl.concat(differences) if differences else pl.DataFrame(schema=PAIRS),
@@ -470,29 +435,18 @@ def explored(core: Core, best: list[str]) -> Explorer:
     )
 
 
-@dataclass(frozen=True, eq=False)
-class _Choice:
-    """A design and the groups of users that have the same numbers under it."""
+def _choices(core: Core) -> Iterator[tuple[str, tuple[str, ...], DesignMeans]]:
+    """Yield each design with the groups of users that have the same numbers, and these numbers.
 
-    design: str
-    users: tuple[str, ...]
-    of: DesignMeans
-
-
-def _choices(core: Core) -> Iterator[_Choice]:
-    """Yield the designs; twice where some users that are averaged have no training ratings."""
+    Designs come twice where some users that are averaged have no training ratings.
+    """
     cold = {design: _has_cold(core, design, parts) for design, parts in core.scores.items()}
+    both = (ALL_USERS, WARM_USERS) if any(cold.values()) else (ALL_USERS,)
     for design, parts in core.scores.items():
-        everyone = DesignMeans(tuple(parts), core.systems)
-        if not any(cold.values()):
-            yield _Choice(design, (ALL_USERS,), everyone)
-        elif not cold[design]:
-            yield _Choice(design, (ALL_USERS, WARM_USERS), everyone)
-        else:
-            yield _Choice(design, (ALL_USERS,), everyone)
-            if design in core.warm_designs:
-                warm = DesignMeans(core.warm_scores[design], core.systems)
-                yield _Choice(design, (WARM_USERS,), warm)
+        groups = (ALL_USERS,) if cold[design] else both
+        yield design, groups, DesignMeans(tuple(parts), core.systems)
+        if cold[design] and design in core.warm_designs:
+            yield design, (WARM_USERS,), DesignMeans(core.warm_scores[design], core.systems)
 
 
 def _has_cold(core: Core, design: str, parts: tuple[Scores, ...]) -> bool:
@@ -502,38 +456,6 @@ def _has_cold(core: Core, design: str, parts: tuple[Scores, ...]) -> bool:
         for part, mask in zip(parts, core.warm[design], strict=True)
         for system in part.systems
     )
-
-
-def _scores(
-    of: DesignMeans, label: str, values: F64 | None, keys: Mapping[str, object]
-) -> pl.DataFrame:
-    means = of.means(label, values)
-    columns = {
-        "system": list(of.systems),
-        "value": means.value,
-        "low": means.low,
-        "high": means.high,
-        "chance": of.chance(label),
-        "place": means.rank,
-    }
-    rank = pl.when(pl.col("value").is_null()).then(None).otherwise("place").alias("place")
-    return _frame(keys, columns, SCORES).with_columns(rank)
-
-
-def _pairs(
-    systems: tuple[str, ...], pairs: Pairs, rows: DesignDifferences, keys: Mapping[str, object]
-) -> pl.DataFrame:
-    columns = {
-        "a": [systems[index] for index in pairs.one],
-        "b": [systems[index] for index in pairs.other],
-        "difference": rows.difference,
-        "low": rows.low,
-        "high": rows.high,
-        "better": rows.better,
-        "worse": rows.worse,
-        "same": rows.same,
-    }
-    return _frame(keys, columns, PAIRS)
 
 
 def _frame(

@@ -5,13 +5,14 @@ from __future__ import annotations
 import inspect
 import os
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from unskew.auditing.designs import SOURCES
 from unskew.auditing.page.checklist import checklist_of
+from unskew.auditing.statements.statement import names
 from unskew.checks import checked
 from unskew.data.relevance import Relevance
 from unskew.engine.files import replacing_folder
@@ -65,6 +66,14 @@ GAIN_WORDS = {
     "integer": "the whole part of its rating, also where it is disliked",
 }
 LOSS_WORDS = {"levels": "{high:g} minus its rating", "binary": "1"}
+FIGURE = """\
+\\begin{{figure}}
+\\centering
+\\includegraphics[width=\\columnwidth]{{figures/{name}.pdf}}
+\\caption{{{title}}}
+\\label{{fig:{name}}}
+\\end{{figure}}"""
+"""By name and title: what includes a figure in LaTeX."""
 MOST_METRICS = 5
 """The most metrics of the table of a paper."""
 
@@ -185,19 +194,17 @@ def methods_of(audit: object) -> Methods:
     return Methods(paragraphs=paragraphs, keys=tuple(used(audit)))
 
 
-def _data(audit: Measurements) -> list[str]:
-    lines = []
+def _data(audit: Measurements) -> Iterator[str]:
     if audit.data is not None:
         part = audit.data.parts[0]
         name = "[state the name of the data]" if audit.evidence.is_given else audit.name
-        lines.append(
+        yield (
             f"The data ({name}) hold {counted(part.ratings, 'rating')} of "
             f"{counted(part.items, 'item')} by {counted(part.users, 'user')}."
         )
         if part.lowest < part.highest:
-            lines.append(f"Values range from {part.lowest:g} to {part.highest:g}.")
-    lines.append("[state how the data were collected and filtered before the experiment]")
-    return lines
+            yield f"Values range from {part.lowest:g} to {part.highest:g}."
+    yield "[state how the data were collected and filtered before the experiment]"
 
 
 def _relevance(rule: Relevance, implicit: bool) -> list[str]:
@@ -210,63 +217,59 @@ def _relevance(rule: Relevance, implicit: bool) -> list[str]:
     return [f"A rating {edge} {rule.threshold:g} counts as liked."]
 
 
-def _split(audit: Measurements) -> list[str]:
-    common, about = audit.common, audit.designs[audit.common]
-    lines = []
-    if audit.evidence.is_given:
-        lines.append("[state how the ratings were split into training and test ratings]")
-        lines.append("[state which items the systems ranked for each user]")
-        lines.append(f"The lists are evaluated as follows ({common}): {about}.")
+def _split(audit: Measurements) -> Iterator[str]:
+    common, about, is_given = audit.common, audit.designs[audit.common], audit.evidence.is_given
+    if is_given:
+        yield "[state how the ratings were split into training and test ratings]"
+        yield "[state which items the systems ranked for each user]"
+        yield f"The lists are evaluated as follows ({common}): {about}."
     else:
         splits = counted(len(audit.scores[common]), "split")
-        lines.append(f"Main design ({common}, {splits}): {about}{_cite(common)}.")
+        yield f"Main design ({common}, {splits}): {about}{_cite(common)}."
     judged = audit.card.get("judged_users")
     if isinstance(judged, Mapping):
-        lines.append(
+        yield (
             f"Of {judged['with_ratings']:,} users, {judged['judged']:,} were judged, drawn at "
             "random and the same ones on every split; systems were trained on the training ratings "
             "of all users."
         )
     first = next(iter(audit.splits.values()), None)
     if first is not None:
-        where = "The test part" if audit.evidence.is_given else "On its first split, the test part"
-        lines.append(
+        where = "The test part" if is_given else "On its first split, the test part"
+        yield (
             f"{where} holds {counted(first.test, 'rating')} of "
             f"{counted(first.test_users, 'user')}, the training part "
             f"{counted(first.train, 'rating')}."
         )
         if first.before_any_train is not None:
-            lines.append(
+            yield (
                 f"{first.before_any_train:.1%} of these test ratings are older than the newest "
                 f"training rating."
             )
-    others = [
-        f"{name} ({text}){_cite(name)}" for name, text in audit.designs.items() if name != common
-    ]
-    if others:
-        lines.append(f"Other designs: {'; '.join(others)}.")
-    return lines
+    designs = {name: text for name, text in audit.designs.items() if name != common}
+    if designs:
+        others = "; ".join(f"{name} ({text}){_cite(name)}" for name, text in designs.items())
+        yield f"Other designs: {others}."
 
 
 def _cite(design: str) -> str:
     return f" [@{SOURCES[design]}]" if design in SOURCES else ""
 
 
-def _systems(audit: Measurements) -> list[str]:
-    core, lines = audit.core, []
+def _systems(audit: Measurements) -> Iterator[str]:
+    core = audit.core
     if audit.evidence.is_given:
-        lines.append("[state how each system was trained and tuned, and with which settings]")
+        yield "[state how each system was trained and tuned, and with which settings]"
         if audit.references:
-            lines.append(
-                f"For reference, we trained {_in_a_row(audit.references)} on the training ratings."
-            )
-        return lines
+            systems = _in_a_row(audit.references)
+            yield f"For reference, we trained {systems} on the training ratings."
+        return
     tuned = core.tuned[0] if core.tuned else {}
     if tuned:
         counts = sorted({choice.tried for choice in tuned.values()})
         budget = " to ".join(str(count) for count in (counts[:1] + counts[-1:])[: len(counts)])
         chosen = "; ".join(f"{name}: {choice.text}" for name, choice in tuned.items())
-        lines.append(
+        yield (
             f"The settings of {_in_a_row(list(tuned))} were chosen by {core.metric} on a random "
             f"fifth of the training ratings of each split, out of {budget} settings per system; "
             f"the test ratings took no part. Chosen on the first split: {chosen}."
@@ -274,8 +277,7 @@ def _systems(audit: Measurements) -> list[str]:
     untuned = [system for system in audit.systems if system not in tuned]
     if untuned:
         verb = "was" if len(untuned) == 1 else "were"
-        lines.append(f"{_in_a_row(untuned)} {verb} not tuned.")
-    return lines
+        yield f"{_in_a_row(untuned)} {verb} not tuned."
 
 
 def table_metrics(audit: Measurements) -> list[str]:
@@ -286,21 +288,20 @@ def table_metrics(audit: Measurements) -> list[str]:
     return [audit.metric, *same][:MOST_METRICS]
 
 
-def _metrics(audit: Measurements) -> list[str]:
+def _metrics(audit: Measurements) -> Iterator[str]:
     labels = table_metrics(audit)
-    lines = [f"{label}: {_defined(parse(label), labels)}." for label in labels]
-    lines += _gains([parse(label) for label in labels], audit.relevance)
+    yield from (f"{label}: {_defined(parse(label), labels)}." for label in labels)
+    yield from _gains([parse(label) for label in labels], audit.relevance)
     part = audit.scores[audit.common][0]
     undefined = "count as 0" if part.undefined == "zero" else "are left out"
-    lines.append(
+    yield (
         "In the formulas, k is the cutoff, L the list cut at k, liked(L) the number of liked items "
         "in it, and R the number of liked test items of the user."
     )
-    lines.append(f"Means are over users {AVERAGED[part.users]}; undefined values {undefined}.")
+    yield f"Means are over users {AVERAGED[part.users]}; undefined values {undefined}."
     is_apart = audit.core.has_cold and audit.common in audit.core.warm_designs
     if is_apart and not audit.evidence.is_given:
-        lines.append("Users without a training rating are left out of comparisons.")
-    return lines
+        yield "Users without a training rating are left out of comparisons."
 
 
 def _defined(metric: Metric, labels: Sequence[str]) -> str:
@@ -357,10 +358,11 @@ def _labelled(text: str, label: str) -> str:
     return " ".join(match[1].split()) if match else ""
 
 
-def _tests(audit: Measurements) -> list[str]:
+def _tests(audit: Measurements) -> Iterator[str]:
     comparison = audit.comparison
     if comparison is None:
-        return ["[state how differences were tested]"]
+        yield "[state how differences were tested]"
+        return
     name = TESTS[comparison.test].partition(" (")[0]
     draws = f" with {comparison.permutations:,} permutations" if comparison.permutations else ""
     correction = (
@@ -369,36 +371,31 @@ def _tests(audit: Measurements) -> list[str]:
         else f"p-values were corrected by {IN_WORDS[comparison.correction]} over the pairs of "
         f"systems {'within each metric' if comparison.family == 'metric' else 'and metrics'}"
     )
-    lines = [
+    yield (
         f"Under the main design, systems were compared user by user by a paired {name}{draws} "
-        f"[@smucker2007], at the level {comparison.alpha:g}; {correction}.",
-        "Intervals of means are 95 % t intervals over users.",
-    ]
+        f"[@smucker2007], at the level {comparison.alpha:g}; {correction}."
+    )
+    yield "Intervals of means are 95 % t intervals over users."
     if len(audit.designs) > 1:
-        lines.append(
+        yield (
             f"Differences of {audit.metric} under all designs have intervals that hold together "
             f"over designs and pairs."
         )
-    return lines
 
 
-def _reproduction(audit: Measurements) -> list[str]:
-    card = audit.card
-    versions = card.get("versions")
-    lines = [f"The seed was {card.get('seed')}."]
+def _reproduction(audit: Measurements) -> Iterator[str]:
+    versions = audit.card.get("versions")
+    yield f"The seed was {audit.card.get('seed')}."
     if len(audit.core.seeds) > 1:
-        lines.append(f"Seeds of the splits: {', '.join(map(str, audit.core.seeds))}.")
+        yield f"Seeds of the splits: {', '.join(map(str, audit.core.seeds))}."
     if isinstance(versions, dict):
-        names = [f"{name} {version}" for name, version in versions.items()]
-        lines.append(f"Software: {_in_a_row(names)}.")
-    lines.append("[state the hardware, and where code and data are available]")
-    return lines
+        software = _in_a_row([f"{name} {version}" for name, version in versions.items()])
+        yield f"Software: {software}."
+    yield "[state the hardware, and where code and data are available]"
 
 
-def _in_a_row(names: Sequence[str]) -> str:
-    if len(names) < 2:
-        return "".join(names)
-    return f"{', '.join(names[:-1])} and {names[-1]}"
+def _in_a_row(labels: Sequence[str]) -> str:
+    return names(labels, len(labels))
 
 
 @notebook_progress("paper")
@@ -442,27 +439,23 @@ def save_paper(
     if table is not None:
         texts |= {"table.tex": table.to_latex(), "table.md": table.to_markdown()}
     figures: dict[str, Figure] = dict(audit.document().figures())  # type: ignore[attr-defined]
-    environments = [_environment(name, figure.title) for name, figure in figures.items()]
+    environments = [
+        FIGURE.format(name=name, title=escape_latex(figure.title))
+        for name, figure in figures.items()
+    ]
     texts["figures.tex"] = "% needs \\usepackage{graphicx}\n" + "\n\n".join(environments)
     with replacing_folder(folder) as target:
-        _draw(figures, target / "figures", width, progress)
+        (target / "figures").mkdir()
+        steps = Steps(len(figures), progress)
+        steps.advance(0)
+        for name, figure in figures.items():
+            for ending in ("svg", "pdf"):
+                figure.save(target / "figures" / f"{name}.{ending}", width=width)
+            steps.advance()
         for name, text in texts.items():
             (target / name).write_text(text + "\n", encoding="utf-8")
         files = sorted(path.relative_to(target) for path in target.rglob("*") if path.is_file())
     return [Path(folder) / file for file in files]
-
-
-def _draw(
-    figures: Mapping[str, Figure], folder: Path, width: float, progress: Progress | None
-) -> None:
-    """Write figures as SVG and PDF into a new folder."""
-    folder.mkdir()
-    steps = Steps(len(figures), progress)
-    steps.advance(0)
-    for name, figure in figures.items():
-        for ending in ("svg", "pdf"):
-            figure.save(folder / f"{name}.{ending}", width=width)
-        steps.advance()
 
 
 def check_paper_folder(folder: str | os.PathLike[str], *, force: bool = False) -> None:
@@ -490,16 +483,3 @@ def audit_table(audit: Measurements) -> PaperTable | None:
     chance = all(part.random() for part in audit.scores[audit.common])
     design = f"{audit.common}: {audit.designs[audit.common]}"
     return table_of(pairing, comparison.of_metrics(metrics), chance=chance, design=design)
-
-
-def _environment(name: str, title: str) -> str:
-    return "\n".join(
-        [
-            "\\begin{figure}",
-            "\\centering",
-            f"\\includegraphics[width=\\columnwidth]{{figures/{name}.pdf}}",
-            f"\\caption{{{escape_latex(title)}}}",
-            f"\\label{{fig:{name}}}",
-            "\\end{figure}",
-        ]
-    )

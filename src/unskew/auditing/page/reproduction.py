@@ -87,11 +87,13 @@ def _value(value: Any) -> str:
     return repr(value)
 
 
-def _rule(rule: str | Mapping[str, float]) -> str:
-    """Return a gain or loss as the command line takes it."""
-    if isinstance(rule, str):
-        return rule
-    return ",".join(f"{float(rating):g}={amount:g}" for rating, amount in rule.items())
+def _word(value: Any) -> str:
+    """Return a setting as the command line takes it."""
+    if isinstance(value, Mapping):  # a gain or loss
+        return ",".join(f"{float(rating):g}={amount:g}" for rating, amount in value.items())
+    if isinstance(value, list):
+        return ",".join(value)
+    return str(value) if isinstance(value, str | int) else f"{value:g}"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -109,26 +111,24 @@ class Choices:
     """Of the null experiment, where the user gave their number."""
     large: LargeRequest = field(default_factory=LargeRequest)
 
+    def settings(self) -> dict[str, Any]:
+        """Return what both kinds of audits take, but for the seed: what is not as usual."""
+        rule = self.relevance.describe()
+        usual = {"gain": DEFAULT_GAIN, "loss": DEFAULT_LOSS}
+        values: dict[str, Any] = {"designs": list(self.designs), "metric": self.metric}
+        values |= {key: rule[key] for key in ("liked", "above") if key in rule}
+        values |= {key: rule[key] for key in usual if rule[key] != usual[key]}
+        values |= {} if self.tune else {"tune": False}
+        return values | self.stated.settings()
+
     def words(self, inputs: Iterable[str], systems: Iterable[str] = ()) -> str:
         """Return the command: what it reads, how thorough it is, the systems, and the rest."""
-        level = {"quick": ["--quick"], "thorough": ["--thorough"]}.get(self.level, [])
-        words = ["unskew", "audit", *inputs, *level, *systems]
-        words += ["--designs", ",".join(self.designs), "--metric", self.metric]
-        rule = self.relevance.describe()
-        for key in ("liked", "above"):
-            if key in rule:
-                words += [f"--{key}", f"{rule[key]:g}"]
-        for key, default in (("gain", DEFAULT_GAIN), ("loss", DEFAULT_LOSS)):
-            if rule[key] != default:
-                words += [f"--{key}", _rule(rule[key])]
-        words += [] if self.tune else ["--no-tune"]
-        if self.stated.margin is not None:
-            words += ["--margin", f"{self.stated.margin:g}"]
-        if self.stated.smallest != Stated().smallest:
-            words += ["--smallest", f"{self.stated.smallest:g}"]
-        if self.repeats is not None:
-            words += ["--repeats", str(self.repeats)]
-        words += self.large.words()
+        words = ["unskew", "audit", *inputs]
+        words += [] if self.level == "default" else [f"--{self.level}"]
+        words += systems
+        repeats = {} if self.repeats is None else {"repeats": self.repeats}
+        for key, value in {**self.settings(), **repeats, **self.large.settings()}.items():
+            words += ["--no-tune"] if key == "tune" else [f"--{key}", _word(value)]
         words += ["--seed", str(self.seed), "-o", "report.html"]
         return shlex.join(words)
 
@@ -323,12 +323,12 @@ def plan_code(inputs: GivenData, plan: Plan, ratings: Ratings, choices: Choices)
     ]
     arguments = {
         "metric": repr(choices.metric),
-        **_stated(choices.stated),
+        **_as_code(choices.stated.settings()),
         **_of_level(inputs.level),
     }
     arguments |= {} if choices.tune else {"tune": "False"}
     large = replace(choices.large, users=None) if plan.judged_users else choices.large
-    arguments |= large.arguments()
+    arguments |= _as_code(large.settings())
     return "\n".join([*lines, *_call(["data", "plan"], {**more, **arguments})])
 
 
@@ -346,7 +346,7 @@ def ratings_audit_code(
     ]
     arguments = {"algorithms": _systems_code(inputs.algorithms, systems)}
     arguments |= {**more, **_of_choices(choices), **_of_level(inputs.level)}
-    arguments |= choices.large.arguments()
+    arguments |= _as_code(choices.large.settings())
     arguments |= {} if choices.tune else {"tune": "False"}
     return "\n".join([*lines, *_call(["data", f'"{choices.level}"'], arguments)])
 
@@ -372,25 +372,19 @@ def _call(positional: Sequence[str], arguments: Mapping[str, str]) -> list[str]:
     ]
 
 
+def _as_code(values: Mapping[str, object]) -> Arguments:
+    return {key: repr(value) for key, value in values.items()}
+
+
 def _of_choices(choices: Choices) -> Arguments:
     """Return what both kinds of audits take, as code."""
-    rule = choices.relevance.describe()
-    arguments = {"designs": repr(list(choices.designs)), "metric": repr(choices.metric)}
-    arguments |= {key: f"{rule[key]:g}" for key in ("liked", "above") if key in rule}
-    for key, default in (("gain", DEFAULT_GAIN), ("loss", DEFAULT_LOSS)):
-        value = rule[key]
-        if value != default:
-            if isinstance(value, Mapping):
-                value = {float(rating): amount for rating, amount in value.items()}
-            arguments[key] = repr(value)
-    return {**arguments, **_stated(choices.stated), "seed": str(choices.seed)}
-
-
-def _stated(stated: Stated) -> Arguments:
-    arguments = {} if stated.margin is None else {"margin": repr(stated.margin)}
-    if stated.smallest != Stated().smallest:
-        arguments["smallest"] = repr(stated.smallest)
-    return arguments
+    values = choices.settings()
+    values.pop("tune", None)  # follows later
+    for key in ("gain", "loss"):
+        if isinstance(values.get(key), Mapping):
+            values[key] = {float(rating): amount for rating, amount in values[key].items()}
+    thresholds: Arguments = {key: f"{values[key]:g}" for key in ("liked", "above") if key in values}
+    return {**_as_code(values), **thresholds, "seed": str(choices.seed)}
 
 
 def _of_level(level: Level) -> Arguments:

@@ -36,6 +36,7 @@ RULES = (
     "auditing/statements/score_statements.py",
     "auditing/statements/reason_statements.py",
     "auditing/statements/truth_statements.py",
+    "auditing/statements/procedure_statements.py",
     "bias/decomposition/kernels.py",
     "bias/decomposition/rasch.py",
     "bias/decomposition/ladder_part.py",

@@ -7,21 +7,19 @@ from dataclasses import dataclass
 from functools import cached_property
 from itertools import permutations
 from statistics import NormalDist
-from typing import TypeVar
+from typing import Any, TypeVar
 
 import numpy as np
 
 from unskew.auditing.analyses import Attempts
-from unskew.auditing.core.core import Core, SplitLists
+from unskew.auditing.core.core import Core
 from unskew.bias.decomposition.ladder import Ladder, Step
-from unskew.bias.decomposition.ladder_part import LadderPart, ladder_part
+from unskew.bias.decomposition.ladder_part import ladder_part
 from unskew.data.ratings import Ratings
 from unskew.stats.compare.contrasts import Contrast, Contrasts, contrasts
 from unskew.unbiased.judgments_needed import judgments_for
 from unskew.unbiased.liked_shares import (
     LikedDifference,
-    LikedPart,
-    LikedShare,
     LikedShares,
     liked_part,
 )
@@ -57,6 +55,7 @@ THRESHOLDS = Thresholds()
 
 
 T = TypeVar("T")
+D = TypeVar("D", LikedDifference, RandomDifference)
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -149,15 +148,10 @@ class Evidence:
 
     def liked_pair(self, a: str, b: str, *, levelled: bool = False) -> LikedDifference | None:
         """Return by how much more often judged recommendations of a are liked than those of b."""
-        if self.liked is None:
+        liked = self.liked
+        if liked is None:
             return None
-        key = (a, b, levelled)
-        if key not in self._liked_pairs:
-            reverse = self._liked_pairs.get((b, a, levelled))
-            self._liked_pairs[key] = (
-                self.liked.pair(a, b, levelled=levelled) if reverse is None else reverse.turned()
-            )
-        pair = self._liked_pairs[key]
+        pair = self._pair("liked", levelled, a, b, lambda: liked.pair(a, b, levelled=levelled))
         return None if pair.value is None else pair
 
     def unrated_liking(self, system: str, habit: float) -> float | None:
@@ -167,9 +161,8 @@ class Evidence:
         """
         if self.liked is None:
             return None
-        if system not in self._liked_shares:
-            self._liked_shares[system] = self.liked.share(system)
-        share = self._liked_shares[system]
+        liked = self.liked
+        share = self._once(("share", system), lambda: liked.share(system))
         if share.value is None:
             return None
         places, trained = self._places[system], self._train_share
@@ -193,24 +186,18 @@ class Evidence:
 
     def shown_pair(self, a: str, b: str) -> RandomDifference | None:
         """Return by how much more randomly shown items in a's lists are liked than in b's."""
-        if self.random_slice is None:
+        random_slice = self.random_slice
+        if random_slice is None:
             return None
-        if (a, b) not in self._shown_pairs:
-            reverse = self._shown_pairs.get((b, a))
-            self._shown_pairs[a, b] = (
-                self.random_slice.pair(a, b) if reverse is None else reverse.turned()
-            )
-        pair = self._shown_pairs[a, b]
+        pair = self._pair("shown", False, a, b, lambda: random_slice.pair(a, b))
         return None if pair.value is None else pair
 
     def step(self, name: str, a: str, b: str | None = None) -> Step | None:
         """Return a step of the ladder, of one system or of a pair; None where there is none."""
-        if self.ladder is None:
+        ladder = self.ladder
+        if ladder is None:
             return None
-        key = (name, a, b)
-        if key not in self._steps:
-            self._steps[key] = self.ladder.step(name, a, b)
-        return self._steps[key]
+        return self._once((name, a, b), lambda: ladder.step(name, a, b))
 
     def judgments_needed(self, a: str, b: str) -> int | None:
         """Return how many judgments of random recommendations find the smallest difference.
@@ -219,39 +206,34 @@ class Evidence:
         """
         if not self.core.lists:
             return None
-        key = min(a, b), max(a, b)
-        if key not in self._needed:
-            runs = self.core.lists[0].runs
-            self._needed[key] = judgments_for(
-                runs[key[0]],
-                runs[key[1]],
-                self.smallest,
-                level=self.thresholds.level,
-                k=self.core.k,
-            ).needed
-        return self._needed[key]
+        runs, level, k = self.core.lists[0].runs, self.thresholds.level, self.core.k
+        first, second = min(a, b), max(a, b)
+        return self._once(
+            ("judgments", first, second),
+            lambda: (
+                judgments_for(runs[first], runs[second], self.smallest, level=level, k=k).needed
+            ),
+        )
 
-    # Pairs are asked for by several rules: each is worked out once.
+    # Several rules ask for the same numbers: each is worked out once.
 
     @cached_property
-    def _liked_pairs(self) -> dict[tuple[str, str, bool], LikedDifference]:
+    def _results(self) -> dict[tuple[object, ...], Any]:
         return {}
 
-    @cached_property
-    def _liked_shares(self) -> dict[str, LikedShare]:
-        return {}
+    def _once(self, key: tuple[object, ...], make: Callable[[], T]) -> T:
+        """Return what was worked out under a key before; else work it out."""
+        if key not in self._results:
+            self._results[key] = make()
+        result: T = self._results[key]
+        return result
 
-    @cached_property
-    def _shown_pairs(self) -> dict[tuple[str, str], RandomDifference]:
-        return {}
-
-    @cached_property
-    def _steps(self) -> dict[tuple[str, str, str | None], Step]:
-        return {}
-
-    @cached_property
-    def _needed(self) -> dict[tuple[str, str], int | None]:
-        return {}
+    def _pair(self, name: str, levelled: bool, a: str, b: str, make: Callable[[], D]) -> D:
+        """Return a difference of two systems; the opposite of the reverse one, if that is there."""
+        reverse: D | None = self._results.get((name, levelled, b, a))
+        return self._once(
+            (name, levelled, a, b), make if reverse is None else lambda: reverse.turned()
+        )
 
 
 def evidence_of(
@@ -290,21 +272,28 @@ def evidence_of(
     attempts
         Takes what these data do not allow besides comparing; without it that raises an error.
     """
-    scores = core.warm_scores
+    attempt = _attempted if attempts is None else attempts.attempt
     compared = contrasts(
-        scores,
+        core.warm_scores,
         core.metric,
         target="lists" if is_given else "retrained",
         level=thresholds.level,
         draws=draws,
         seed=seed,
     )
+    ladder = liked = random_slice = None
+    if core.lists:
+        ladder = attempt("ladder", lambda: _ladder(core))
+    if core.lists and not core.implicit:
+        liked = attempt("liked shares", lambda: _liked(core))
+    if core.lists and random is not None:
+        random_slice = attempt("random slice", lambda: _random_slice(core, random))
     return Evidence(
         core=core,
         contrasts=compared,
-        ladder=_attempt(attempts, "ladder", lambda: _ladder(core)),
-        liked=_attempt(attempts, "liked shares", lambda: _liked(core)),
-        random_slice=_attempt(attempts, "random slice", lambda: _shown(core, random)),
+        ladder=ladder,
+        liked=liked,
+        random_slice=random_slice,
         references=references,
         margin=margin,
         smallest=smallest,
@@ -313,37 +302,31 @@ def evidence_of(
     )
 
 
-def _attempt(attempts: Attempts | None, name: str, function: Callable[[], T | None]) -> T | None:
-    """Work something out; note why it is not possible, or raise an error."""
-    return function() if attempts is None else attempts.attempt(name, function)
+def _attempted(name: str, function: Callable[[], T]) -> T | None:  # noqa: ARG001
+    """Work something out; what the data do not allow raises an error."""
+    return function()
 
 
-def _ladder(core: Core) -> Ladder | None:
-    """Return what the scores of the common design are made of; None without training ratings."""
-    if not core.lists:
-        return None
-    return Ladder(tuple(_rungs(core, part) for part in core.lists))
+def _ladder(core: Core) -> Ladder:
+    """Return what the scores of the common design are made of."""
+    return Ladder(
+        tuple(
+            ladder_part(part.split.train, part.split.judged_test, part.runs, core.relevance, core.k)
+            for part in core.lists
+        )
+    )
 
 
-def _rungs(core: Core, part: SplitLists) -> LadderPart:
-    split = part.split
-    return ladder_part(split.train, split.judged_test, part.runs, core.relevance, core.k)
+def _liked(core: Core) -> LikedShares:
+    return LikedShares(
+        parts=tuple(
+            liked_part(part.split.train, part.split.test, part.runs, core.relevance, core.k)
+            for part in core.lists
+        )
+    )
 
 
-def _liked(core: Core) -> LikedShares | None:
-    if not core.lists or core.implicit:
-        return None
-    return LikedShares(parts=tuple(_liked_on(core, part) for part in core.lists))
-
-
-def _liked_on(core: Core, part: SplitLists) -> LikedPart:
-    split = part.split
-    return liked_part(split.train, split.test, part.runs, core.relevance, core.k)
-
-
-def _shown(core: Core, random: Ratings | None) -> RandomSlice | None:
-    if not core.lists or random is None:
-        return None
+def _random_slice(core: Core, random: Ratings) -> RandomSlice:
     return RandomSlice(
         parts=tuple(
             random_part(part.split.train, random, part.runs, core.relevance, core.k)

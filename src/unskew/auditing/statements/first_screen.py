@@ -6,7 +6,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from unskew.auditing.statements.evidence import Evidence
-from unskew.auditing.statements.reason_statements import PROCEDURE_KINDS, REASON_KINDS
+from unskew.auditing.statements.procedure_statements import PROCEDURE_KINDS
+from unskew.auditing.statements.reason_statements import REASON_KINDS
 from unskew.auditing.statements.score_statements import SCORE_KINDS
 from unskew.auditing.statements.statement import Kind, Statement, Subjects
 from unskew.auditing.statements.truth_statements import TRUTH_KINDS
@@ -150,14 +151,11 @@ def _pair_of(evidence: Evidence, finding: Statement) -> Subjects:
 
 def _liked_above(statements: Sequence[Statement], leader: str) -> Statement | None:
     """Return the clearest statement that some system is liked more than the leader."""
+    above = [statement for statement in statements if statement.subjects[1:] == (leader,)]
     for kind in LIKED:
-        above = [
-            statement
-            for statement in statements
-            if statement.kind == kind and statement.subjects[1:] == (leader,)
-        ]
-        if above:
-            return max(above, key=lambda statement: statement.value or 0.0)
+        of_kind = [statement for statement in above if statement.kind == kind]
+        if of_kind:
+            return max(of_kind, key=lambda statement: statement.value or 0.0)
     return None
 
 

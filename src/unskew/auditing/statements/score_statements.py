@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
+from itertools import combinations
 
 from unskew.auditing.statements.evidence import Evidence
 from unskew.auditing.statements.statement import (
     Kind,
     KnownTruth,
+    Measured,
     Statement,
     Subjects,
     about,
@@ -19,42 +22,28 @@ from unskew.auditing.statements.statement import (
 )
 from unskew.stats.compare.contrasts import Contrast
 
-UNTUNED = "With untuned systems"
-
 
 def shown_lead(contrast: Contrast) -> str:
     """Return a difference with the interval that holds together with all others."""
-    return with_interval(contrast.difference, *interval_of(contrast))
+    return with_interval(contrast.difference, contrast.low, contrast.high)
 
 
-def interval_of(contrast: Contrast) -> tuple[float, float]:
-    """Return the interval that holds together with all others."""
-    return (contrast.low, contrast.high)
-
-
-def opening(evidence: Evidence, text: str) -> str:
-    """Say in a first sentence that systems were not tuned, where that is so."""
-    if any(evidence.core.tuned) or evidence.is_given:
-        return text
-    return f"{UNTUNED}: {text}"
-
-
-# Who is ahead of whom
-
-
-def _word_ahead(evidence: Evidence, subjects: Subjects) -> Statement:
-    a, b = subjects
-    contrast = evidence.contrast(a, b)
-    text = f"{a} is ahead of {b} {phrase(evidence.common)}: {shown_lead(contrast)}."
-    return Statement(
-        kind="ahead",
-        subjects=subjects,
-        text=text,
-        role="pair",
+def measured_lead(
+    evidence: Evidence, pair: Subjects, design: str | None = None, **words: object
+) -> Measured:
+    """Return the difference of two systems: under a design, or under the common one."""
+    a, b = pair
+    contrast = evidence.contrast(a, b, design)
+    return Measured(
         value=contrast.difference,
-        interval=interval_of(contrast),
-        designs=(evidence.common,),
+        interval=(contrast.low, contrast.high),
+        designs=(evidence.common if design is None else design,),
+        words=words,
     )
+
+
+def _all_pairs(evidence: Evidence) -> Iterator[Subjects]:
+    yield from evidence.pairs
 
 
 def _leads_where_stated(statement: Statement, truth: KnownTruth) -> bool:
@@ -77,17 +66,8 @@ def _designs_led(evidence: Evidence) -> tuple[str, ...]:
 
 
 def _contradicted(evidence: Evidence) -> bool:
-    leader = evidence.leader
-    return any(
-        evidence.ahead(b, leader, design)
-        for design in evidence.designs
-        for b in evidence.order
-        if b != leader
-    )
-
-
-def _leads_everywhere(evidence: Evidence, subjects: Subjects) -> bool:
-    return _designs_led(evidence) == evidence.designs
+    leader, *others = evidence.order
+    return any(evidence.ahead(b, leader, design) for design in evidence.designs for b in others)
 
 
 def _leads_here(evidence: Evidence, subjects: Subjects) -> bool:
@@ -95,44 +75,27 @@ def _leads_here(evidence: Evidence, subjects: Subjects) -> bool:
     return evidence.common in led and led != evidence.designs and not _contradicted(evidence)
 
 
-def _others_phrase(count: int) -> str:
-    return (
-        "the other system"
-        if count == 1
-        else f"{'both' if count == 2 else f'all {count}'} other systems"
+def _measure_leads(evidence: Evidence, subjects: Subjects) -> Measured:
+    leader, *others = subjects
+    nearest, led, count = evidence.nearest(leader), _designs_led(evidence), len(evidence.designs)
+    shown, where = shown_lead(evidence.contrast(leader, nearest)), phrase(evidence.common)
+    gap = f": {shown}" if len(others) == 1 else f"; nearest {nearest}, {shown}"
+    if led == evidence.designs and count > 1:
+        gap = f"{gap} {where}"
+        where = f"under {'both' if count == 2 else f'all {count}'} distinct designs"
+    all_others = f"{'both' if len(others) == 2 else f'all {len(others)}'} other systems"
+    lead = measured_lead(
+        evidence,
+        (leader, nearest),
+        others="the other system" if len(others) == 1 else all_others,
+        where=where,
+        gap=gap,
+        metric=evidence.metric,
+        open=count - len(led),
+        count=count,
+        leave="leaves" if count - len(led) == 1 else "leave",
     )
-
-
-def _word_leads(evidence: Evidence, subjects: Subjects) -> Statement:
-    leader, others = evidence.leader, len(evidence.order) - 1
-    nearest = evidence.nearest(leader)
-    contrast = evidence.contrast(leader, nearest)
-    led = _designs_led(evidence)
-    everywhere, is_multiple = led == evidence.designs, len(evidence.designs) > 1
-    if everywhere and is_multiple:
-        where = f"under {'both' if len(led) == 2 else f'all {len(led)}'} distinct designs"
-    else:
-        where = phrase(evidence.common)
-    gap = shown_lead(contrast)
-    text = f"{leader} leads {_others_phrase(others)} {where}"
-    text += f": {gap}" if others == 1 else f"; nearest {nearest}, {gap}"
-    if everywhere and is_multiple:
-        text += f" {phrase(evidence.common)}"
-    text += f" ({evidence.metric})."
-    if not everywhere:
-        open_count = len(evidence.designs) - len(led)
-        verb = "leaves" if open_count == 1 else "leave"
-        text += f" {open_count} of {len(evidence.designs)} designs {verb} the order open; "
-        text += "none reverses it."
-    return Statement(
-        kind="leads" if everywhere else "leads-here",
-        subjects=(leader, *(system for system in evidence.order if system != leader)),
-        text=opening(evidence, text),
-        role="finding",
-        value=contrast.difference,
-        interval=interval_of(contrast),
-        designs=led,
-    )
+    return replace(lead, designs=led)
 
 
 # Who leads depends on the design
@@ -156,10 +119,8 @@ def _stands(evidence: Evidence, a: str, b: str) -> str | None:
 
 
 def _ordered_pairs(evidence: Evidence) -> Iterator[Subjects]:
-    """Yield each pair once: the one that is ahead under the first design that tells is first."""
-    for index, a in enumerate(evidence.order):
-        for b in evidence.order[index + 1 :]:
-            yield (a, b)
+    """Yield each pair once: the one with the higher mean under the common design is first."""
+    yield from combinations(evidence.order, 2)
 
 
 def _depends(evidence: Evidence, subjects: Subjects) -> bool:
@@ -167,26 +128,14 @@ def _depends(evidence: Evidence, subjects: Subjects) -> bool:
     return _stands(evidence, a, b) is not None and _turns(evidence, a, b) is not None
 
 
-def _word_depends(evidence: Evidence, subjects: Subjects) -> Statement:
+def _measure_depends(evidence: Evidence, subjects: Subjects) -> Measured:
     a, b = subjects
     here, there = _stands(evidence, a, b), _turns(evidence, a, b)
     assert here is not None
     assert there is not None
-    first, second = evidence.contrast(a, b, here), evidence.contrast(b, a, there)
-    text = (
-        f"No overall winner: {a} leads {b} {phrase(here)} ({shown_lead(first)}), {b} leads {a} "
-        f"{phrase(there)} ({shown_lead(second)}). The data cannot tell which design is closer to "
-        "what users like."
-    )
-    return Statement(
-        kind="depends",
-        subjects=subjects,
-        text=opening(evidence, text),
-        role="finding",
-        value=first.difference,
-        interval=interval_of(first),
-        designs=(here, there),
-    )
+    opposite = shown_lead(evidence.contrast(b, a, there))
+    lead = measured_lead(evidence, subjects, here, elsewhere=phrase(there), reversed=opposite)
+    return replace(lead, designs=(here, there))
 
 
 def _is_turned(statement: Statement, truth: KnownTruth) -> bool:
@@ -209,26 +158,11 @@ def _undecided(evidence: Evidence, subjects: Subjects) -> bool:
     return not evidence.ahead(*subjects)
 
 
-def _word_undecided(evidence: Evidence, subjects: Subjects) -> Statement:
-    a, b = subjects
-    contrast = evidence.contrast(a, b)
-    digits = decimals(contrast.detectable)
-    text = f"Undecided: {a} − {b} = {shown_lead(contrast)} {phrase(evidence.common)} "
-    text += f"({evidence.metric})."
-    if contrast.detectable:
-        text += (
-            f" This test detects differences of {number(contrast.detectable, digits)} or more "
-            "(80 % power); smaller ones may exist."
-        )
-    return Statement(
-        kind="undecided",
-        subjects=subjects,
-        text=opening(evidence, text),
-        role="finding",
-        value=contrast.difference,
-        interval=interval_of(contrast),
-        designs=(evidence.common,),
-    )
+def _measure_undecided(evidence: Evidence, subjects: Subjects) -> Measured:
+    detectable = evidence.contrast(*subjects).detectable
+    text = number(detectable, decimals(detectable))
+    lead = measured_lead(evidence, subjects, metric=evidence.metric, detectable=text)
+    return replace(lead, case="detects" if detectable else "text")
 
 
 def _within_interval(statement: Statement, truth: KnownTruth) -> bool:
@@ -253,21 +187,11 @@ def _is_ahead_of_some(evidence: Evidence, subjects: Subjects) -> bool:
     return 0 < len(_behind(evidence)) < len(evidence.order) - 1
 
 
-def _word_ahead_of_some(evidence: Evidence, subjects: Subjects) -> Statement:
+def _measure_ahead_of_some(evidence: Evidence, subjects: Subjects) -> Measured:
     leader, *others = subjects
     nearest = min(others, key=lambda system: evidence.contrast(leader, system).difference)
-    contrast = evidence.contrast(leader, nearest)
-    text = f"{leader} is ahead of {names(others)} {phrase(evidence.common)}"
-    text += f"; nearest {nearest}, {shown_lead(contrast)}." if len(others) > 1 else ""
-    return Statement(
-        kind="ahead-of-some",
-        subjects=subjects,
-        text=text if len(others) > 1 else f"{text}: {shown_lead(contrast)}.",
-        role="reason",
-        value=contrast.difference,
-        interval=interval_of(contrast),
-        designs=(evidence.common,),
-    )
+    lead = measured_lead(evidence, (leader, nearest), others=names(others), nearest=nearest)
+    return replace(lead, case="several" if len(others) > 1 else "text")
 
 
 # Undecided under the common design, ahead under another
@@ -282,25 +206,12 @@ def _is_ahead_elsewhere(evidence: Evidence, subjects: Subjects) -> bool:
     )
 
 
-def _word_ahead_elsewhere(evidence: Evidence, subjects: Subjects) -> Statement:
+def _measure_ahead_elsewhere(evidence: Evidence, subjects: Subjects) -> Measured:
     a, b = subjects
     there = _turns(evidence, b, a)
     assert there is not None
-    contrast = evidence.contrast(a, b, there)
-    text = (
-        f"{a} is ahead of {b} {phrase(there)}: {shown_lead(contrast)}. The order is open "
-        f"{phrase(evidence.common)} ({shown_lead(evidence.contrast(a, b))}), and no design "
-        "reverses it. The data cannot tell which design is closer to what users like."
-    )
-    return Statement(
-        kind="ahead-elsewhere",
-        subjects=subjects,
-        text=text,
-        role="reason",
-        value=contrast.difference,
-        interval=interval_of(contrast),
-        designs=(there,),
-    )
+    shown = shown_lead(evidence.contrast(a, b))
+    return measured_lead(evidence, subjects, there, common=phrase(evidence.common), open=shown)
 
 
 # Equal by a stated margin
@@ -313,22 +224,10 @@ def _equal(evidence: Evidence, subjects: Subjects) -> bool:
     return evidence.contrasts.equivalent(a, b, evidence.margin, design=evidence.common)
 
 
-def _word_equal(evidence: Evidence, subjects: Subjects) -> Statement:
-    a, b = subjects
-    contrast = evidence.contrast(a, b)
-    margin = evidence.margin or 0.0
-    return Statement(
-        kind="equal",
-        subjects=subjects,
-        text=(
-            f"{a} and {b} are equal within the stated margin of {number(margin)} "
-            f"{phrase(evidence.common)}: {shown_lead(contrast)}."
-        ),
-        role="pair",
-        value=margin,
-        interval=interval_of(contrast),
-        designs=(evidence.common,),
-    )
+def _measure_equal(evidence: Evidence, subjects: Subjects) -> Measured:
+    margin, shown = evidence.margin or 0.0, shown_lead(evidence.contrast(*subjects))
+    lead = measured_lead(evidence, subjects, margin=number(margin), difference=shown)
+    return replace(lead, value=margin)
 
 
 def _is_equal(statement: Statement, truth: KnownTruth) -> bool:
@@ -352,165 +251,101 @@ def _gone(evidence: Evidence, subjects: Subjects) -> bool:
     return not evidence.ahead(a, b, design) and not evidence.ahead(b, a, design)
 
 
-def _word_levelled(evidence: Evidence, subjects: Subjects, kind: str, ending: str) -> Statement:
-    a, b = subjects
-    design = evidence.levelled_design or ""
-    contrast = evidence.contrast(a, b, design)
-    return Statement(
-        kind=kind,
-        subjects=subjects,
-        text=f"Of the lead of {a} over {b}, {shown_lead(contrast)} {ending} {phrase(design)}.",
-        role="pair",
-        value=contrast.difference,
-        interval=interval_of(contrast),
-        designs=(design,),
-    )
+def _measure_levelled(evidence: Evidence, subjects: Subjects) -> Measured:
+    return measured_lead(evidence, subjects, evidence.levelled_design or "")
 
 
 # What to do
 
 
-def _word_more_users(evidence: Evidence, subjects: Subjects) -> Statement:
+def _is_detectable(evidence: Evidence, subjects: Subjects) -> bool:
+    return _undecided(evidence, subjects) and bool(evidence.contrast(*subjects).detectable)
+
+
+def _measure_more_users(evidence: Evidence, subjects: Subjects) -> Measured:
     contrast = evidence.contrast(*subjects)
-    detectable = contrast.detectable
-    half = number(detectable / 2, decimals(detectable / 2))
-    users = about(4 * contrast.users).removeprefix("about ")
-    return Statement(
-        kind="more-users",
-        subjects=subjects,
-        text=f"To detect differences of {half}, judge four times the users: about {users}.",
-        role="next",
-        value=4.0 * contrast.users,
-    )
-
-
-def _word_report_both(evidence: Evidence, subjects: Subjects) -> Statement:
-    a, b = subjects
-    return Statement(
-        kind="report-both",
-        subjects=subjects,
-        text=f"Report both designs, and do not call {a} or {b} better without naming one.",
-        role="next",
-    )
-
-
-def _all_pairs(evidence: Evidence) -> Iterator[Subjects]:
-    yield from evidence.pairs
+    half, users = contrast.detectable / 2, 4.0 * contrast.users
+    words = {"half": number(half, decimals(half)), "users": about(users).removeprefix("about ")}
+    return Measured(value=users, words=words)
 
 
 SCORE_KINDS = (
     Kind(
         name="ahead",
-        rule="the lower end of the difference, corrected for all designs and pairs, is above 0",
-        claims="retrained on new data, a is expected to score above b under this design",
         subjects=_all_pairs,
         holds=lambda evidence, subjects: evidence.ahead(*subjects),
-        word=_word_ahead,
+        measure=measured_lead,
         is_true=_leads_where_stated,
     ),
     Kind(
         name="leads",
-        rule="the system is ahead of every other one under every distinct design",
-        claims="it is expected to score above all others under all these designs",
         subjects=_leader_and_others,
-        holds=_leads_everywhere,
-        word=_word_leads,
+        holds=lambda evidence, subjects: _designs_led(evidence) == evidence.designs,
+        measure=_measure_leads,
         is_true=_leads_where_stated,
     ),
     Kind(
         name="leads-here",
-        rule="ahead of every other one under the common design; no design has another ahead of it",
-        claims="it is expected to score above all others under the designs that show it",
         subjects=_leader_and_others,
         holds=_leads_here,
-        word=_word_leads,
+        measure=_measure_leads,
         is_true=_leads_where_stated,
     ),
     Kind(
         name="depends",
-        rule="a is ahead of b under one design, b ahead of a under another, corrected for all",
-        claims="the expected order of the two is reversed between these designs",
         subjects=_ordered_pairs,
         holds=_depends,
-        word=_word_depends,
+        measure=_measure_depends,
         is_true=_is_turned,
     ),
     Kind(
         name="undecided",
-        rule="the corrected interval of the best system against the nearest one contains 0",
-        claims="the expected difference lies in the interval",
         subjects=_leader_and_second,
         holds=_undecided,
-        word=_word_undecided,
+        measure=_measure_undecided,
         is_true=_within_interval,
     ),
     Kind(
         name="ahead-of-some",
-        rule="the best system is ahead of some others under the common design, and not of all",
-        claims="it is expected to score above each of these",
         subjects=_leader_and_rest,
         holds=_is_ahead_of_some,
-        word=_word_ahead_of_some,
+        measure=_measure_ahead_of_some,
         is_true=_leads_where_stated,
     ),
     Kind(
         name="ahead-elsewhere",
-        rule=(
-            "neither is ahead under the common design; a is ahead of b under another, corrected "
-            "for all designs and pairs, and b ahead of a under none"
-        ),
-        claims="a is expected to score above b under that other design",
         subjects=_all_pairs,
         holds=_is_ahead_elsewhere,
-        word=_word_ahead_elsewhere,
+        measure=_measure_ahead_elsewhere,
         is_true=_leads_where_stated,
     ),
     Kind(
         name="equal",
-        rule="a margin is stated, and both one-sided tests place the difference within it",
-        claims="the expected difference is smaller than the margin",
         subjects=_ordered_pairs,
         holds=_equal,
-        word=_word_equal,
+        measure=_measure_equal,
         is_true=_is_equal,
     ),
     Kind(
         name="levelled",
-        rule="a is ahead of b under the common design and where popularity is levelled",
-        claims="a is expected to score above b where popularity is levelled",
         subjects=_all_pairs,
         holds=_levelled,
-        word=lambda evidence, subjects: _word_levelled(evidence, subjects, "levelled", "remains"),
+        measure=_measure_levelled,
         is_true=_leads_where_stated,
     ),
     Kind(
         name="levelled-open",
-        rule="a is ahead of b under the common design; where popularity is levelled, neither is",
-        claims="the expected difference where popularity is levelled lies in the interval",
         subjects=_all_pairs,
         holds=_gone,
-        word=lambda evidence, subjects: _word_levelled(
-            evidence, subjects, "levelled-open", "is left, which shows no lead,"
-        ),
+        measure=_measure_levelled,
         is_true=_within_interval,
     ),
     Kind(
         name="more-users",
-        rule="as undecided",
-        claims="four times the users halve the smallest difference that is detected: arithmetic",
         subjects=_leader_and_second,
-        holds=lambda evidence, subjects: (
-            _undecided(evidence, subjects) and bool(evidence.contrast(*subjects).detectable)
-        ),
-        word=_word_more_users,
+        holds=_is_detectable,
+        measure=_measure_more_users,
     ),
-    Kind(
-        name="report-both",
-        rule="as depends",
-        claims="advice that follows from depends",
-        subjects=_ordered_pairs,
-        holds=_depends,
-        word=_word_report_both,
-    ),
+    Kind(name="report-both", subjects=_ordered_pairs, holds=_depends),
 )
 """In the order in which they are said."""

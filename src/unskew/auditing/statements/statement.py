@@ -8,13 +8,26 @@ closed catalogue of kinds; nothing else is said.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Sequence
+import tomllib
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
 if TYPE_CHECKING:
     from unskew.auditing.statements.evidence import Evidence
 
+
+TEXTS: dict[str, Any] = tomllib.loads(
+    Path(__file__).with_name("statements.toml").read_text(encoding="utf-8")
+)
+"""All texts, as the file holds them."""
+WORDS: dict[str, dict[str, str]] = TEXTS["kinds"]
+"""By kind: its role, its rule, its claim and its texts."""
+PHRASES: dict[str, str] = TEXTS["designs"]
+"""Designs as they stand in a sentence."""
+UNTUNED = "With untuned systems"
+"""What findings begin with where systems were trained here and not tuned."""
 
 Subjects = tuple[str, ...]
 """The systems, and where it matters the design, that a statement is about."""
@@ -105,23 +118,52 @@ class Statement:
 
 
 @dataclass(frozen=True, kw_only=True)
+class Measured:
+    """What a statement says of its subjects: a value, and what stands in its words."""
+
+    value: float | None = None
+    interval: tuple[float, float] | None = None
+    designs: tuple[str, ...] = ()
+    words: Mapping[str, object] = field(default_factory=dict)
+    case: str = "text"
+    """Which of the texts of its kind it has."""
+
+
+@dataclass(frozen=True, kw_only=True)
 class Kind:
-    """A kind of statement: of whom it can be said, when, in which words, and when it is false."""
+    """A kind of statement: of whom it can be said, when, what it says, and when it is false.
+
+    Its role, its rule, its claim and its words stand in `statements.toml`.
+    """
 
     name: str
-    rule: str
-    """Under which condition it is said, in words."""
-    claims: str
-    """What is claimed: what a world must show for it to be true."""
     subjects: Callable[[Evidence], Iterable[Subjects]]
     """Of whom it could be said."""
-    holds: Callable[[Evidence, Subjects], bool]
+    holds: Callable[[Evidence, Subjects], bool] = lambda _evidence, _subjects: True
     """Whether it may be said of them."""
-    word: Callable[[Evidence, Subjects], Statement]
+    measure: Callable[[Evidence, Subjects], Measured] = lambda _evidence, _subjects: Measured()
+    """What it says of them."""
     is_true: Callable[[Statement, KnownTruth], bool] | None = None
     """Whether it is true in a world. None: it repeats what was done or counted, which tests check
     without a world."""
-    assumptions: tuple[str, ...] = field(default=())
+    assumptions: tuple[str, ...] = ()
+    is_of_designs: bool = False
+    """Whether its subjects are designs, not systems."""
+
+    @property
+    def role(self) -> str:
+        """What it is for: one of `ROLES`."""
+        return WORDS[self.name]["role"]
+
+    @property
+    def rule(self) -> str:
+        """Under which condition it is said, in words."""
+        return WORDS[self.name]["rule"]
+
+    @property
+    def claims(self) -> str:
+        """What is claimed: what a world must show for it to be true."""
+        return WORDS[self.name]["claims"]
 
     def say(self, evidence: Evidence) -> list[Statement]:
         """Return all statements of this kind that the evidence allows."""
@@ -131,6 +173,29 @@ class Kind:
             if self.holds(evidence, subjects)
         ]
 
+    def word(self, evidence: Evidence, subjects: Subjects) -> Statement:
+        """Return the statement about some subjects."""
+        measured = self.measure(evidence, subjects)
+        words: dict[str, object] = dict(zip("ab", subjects, strict=False))
+        designs = subjects if self.is_of_designs else measured.designs
+        if designs:
+            words["where"] = phrase(designs[0])
+        if measured.value is not None and measured.interval is not None:
+            words["shown"] = with_interval(measured.value, *measured.interval)
+        text = WORDS[self.name][measured.case].format(**{**words, **measured.words})
+        if self.role == "finding" and not (any(evidence.core.tuned) or evidence.is_given):
+            text = f"{UNTUNED}: {text}"
+        return Statement(
+            kind=self.name,
+            subjects=() if self.is_of_designs else subjects,
+            text=text,
+            role=self.role,
+            value=measured.value,
+            interval=measured.interval,
+            assumptions=self.assumptions,
+            designs=designs,
+        )
+
     def is_false(self, statement: Statement, truth: KnownTruth) -> bool | None:
         """Tell whether a world refutes it; None where one of its conditions does not hold."""
         if self.is_true is None or any(
@@ -138,21 +203,6 @@ class Kind:
         ):
             return None
         return not self.is_true(statement, truth)
-
-
-PHRASES = {
-    "all-items": "among all items",
-    "test-items": "among items that have a test rating",
-    "1r": "when one liked item is ranked among 100 others",
-    "u1r": "on a test part with equally many ratings per item",
-    "p1r": "within groups of equally popular items",
-    "test-targets": "among what each user rated",
-    "skew": "once item popularity is levelled",
-    "wtd-h": "on a test part drawn as if items were shown at random",
-    "temporal": "on the last fifth in time",
-    "as-given": "on the judgments as they are",
-}
-"""Designs as they stand in a sentence."""
 
 
 MOST_DIGITS = 6
@@ -173,10 +223,8 @@ def names(items: Sequence[str], limit: int = 4) -> str:
     return f"{', '.join(labels[:-1])} and {labels[-1]}"
 
 
-def capital(text: str, systems: Sequence[str] = ()) -> str:
-    """Return a text that starts with a capital, unless the name of a system starts it."""
-    if any(text.startswith(name) for name in systems):
-        return text
+def capital(text: str) -> str:
+    """Return a text that starts with a capital."""
     return f"{text[:1].upper()}{text[1:]}"
 
 

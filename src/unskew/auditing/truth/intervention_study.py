@@ -312,33 +312,23 @@ def intervention_study(
         validation=validation,
         overlap=overlap,
     )
-    done = []
+    rows: list[dict[str, object]] = []
+    chosen: list[dict[str, object]] = []
+    facts: list[dict[str, object]] = []
     for number in range(repetitions):
-        done.append(experiment.repeat(number))
+        for table, part in zip((rows, chosen, facts), experiment.repeat(number), strict=True):
+            table += part
         if progress is not None:
             progress(number + 1, repetitions)
-    chosen = [row for repetition in done for row in repetition.chosen]
     return InterventionStudy(
-        pl.DataFrame([row for repetition in done for row in repetition.rows]),
+        pl.DataFrame(rows),
         pl.DataFrame(chosen, infer_schema_length=None, strict=False),
-        pl.DataFrame([repetition.facts for repetition in done]),
+        pl.DataFrame(facts),
         tuple(named),
         tuple(labels),
         level,
         users,
     )
-
-
-@dataclass(frozen=True, eq=False)
-class _Repetition:
-    """What one repetition gives: rows of three tables."""
-
-    rows: list[dict[str, object]]
-    """The mean of every system by every metric on every test set."""
-    chosen: list[dict[str, object]]
-    """The settings that validation chose."""
-    facts: dict[str, int]
-    """How many ratings each part holds."""
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -355,8 +345,12 @@ class _Experiment:
     validation: float
     overlap: str
 
-    def repeat(self, number: int) -> _Repetition:
-        """Part the ratings, train all systems, and score them on every test set."""
+    def repeat(self, number: int) -> tuple[list[dict[str, object]], ...]:
+        """Part the ratings, train all systems, and score them on every test set.
+
+        Return rows of three tables: the mean of every system by every metric on every test set,
+        the settings that validation chose, and how many ratings each part holds.
+        """
         seed = seed_of(self.plan.seed, "interventions", number) % (1 << 31)
         split = Random(test=self.held_out, exact=True).split(self.biased, seed)[0]
         learnt, valid, true = _parted(self.random, self.weights, self.validation, seed)
@@ -376,7 +370,7 @@ class _Experiment:
             for label, test_split in sets.items()
             for row in self._means(test_split, models)
         ]
-        facts = {
+        facts: dict[str, object] = {
             "repetition": number,
             "train": len(train),
             "held_out": len(split.test),
@@ -385,7 +379,7 @@ class _Experiment:
             "truth": len(true),
             "overlap": len(true) - len(without_overlap(train, true, "to-training")[1]),
         }
-        return _Repetition(rows, chosen, facts)
+        return rows, chosen, [facts]
 
     def _without_overlap(self, train: Ratings, tests: Ratings) -> Split:
         return Split(train, without_overlap(train, tests, self.overlap)[1])

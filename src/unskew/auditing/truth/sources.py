@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
@@ -164,18 +164,13 @@ class _OfBlock:
 def _of_users(block: I32, *parts: Ratings) -> tuple[Ratings, ...]:
     """Return the ratings of a block of users, these being all there are."""
     ids = Ids(parts[0].users.raw(block))
-    out = []
-    for ratings in parts:
-        inside = np.zeros(len(ratings.users), np.bool_)
-        inside[block] = True
-        part = ratings.take(inside[ratings.user])
-        user = np.searchsorted(block, part.user).astype(np.int32)
-        out.append(
-            Ratings(
-                ids, ratings.items, frozen(user), part.item, part.value, None, {}, ratings.implicit
-            )
-        )
-    return tuple(out)
+
+    def of_block(ratings: Ratings) -> Ratings:
+        part = ratings.take(np.isin(ratings.user, block))
+        user = frozen(np.searchsorted(block, part.user).astype(np.int32))
+        return Ratings(ids, part.items, user, part.item, part.value, None, {}, ratings.implicit)
+
+    return tuple(map(of_block, parts))
 
 
 def _joined(parts: Sequence[Scores], users: Ids, blocks: Sequence[I32]) -> Scores:
@@ -337,27 +332,24 @@ def _simulated(world: World, weights: float | None, design: Targets, plan: Plan)
 
 def _parts(data: object, random: object) -> tuple[Ratings, TrueJudgments]:
     """Return the observed ratings and the true judgments."""
+    observed, whose = data, ""
     if isinstance(data, Dataset):
         if random is not None and data.random is not None:
             raise SettingError(f"{data.name} already has random ratings: leave random=… out")
-        part = data.true_part
-        if random is None and part is not None:
-            return data.ratings, part
-        observed: object = data.ratings
-    else:
-        observed = data
+        if random is None and data.true_part is not None:
+            return data.ratings, data.true_part
+        observed, whose = data.ratings, f" of {data.name}"
     if random is None:
-        whose = f" of {data.name}" if isinstance(data, Dataset) else ""
         raise SettingError(
             f"the truth{whose} is not known: give a world, ratings of randomly chosen items "
             "(random=…), or a data set with true judgments, such as coat or "
             "cm100k:observed=familiar"
         )
-    ratings = [
+    ratings, judgments = (
         source if isinstance(source, Ratings) else read_ratings(source)
         for source in (observed, random)
-    ]
-    return ratings[0], TrueJudgments(ratings[1])
+    )
+    return ratings, TrueJudgments(judgments)
 
 
 def fit_all(
@@ -368,13 +360,6 @@ def fit_all(
         label: system.fit(train, generator(seed, "fit", *key, digest_of(system.draw_key)))
         for label, system in systems.items()
     }
-
-
-def each_split(plan: Plan, ratings: Ratings) -> Iterator[tuple[int, int, Split]]:
-    """Make every split of a plan."""
-    for number, splitter in enumerate(plan.splits):
-        for fold, split in enumerate(splitter.each(ratings, plan.seed)):
-            yield number, fold, split
 
 
 def scores_on(

@@ -67,11 +67,16 @@ class TruthJob:
             facts[name] = {"train": len(split.train), "test": len(judged.test)}
         return JudgedSplit(true, observed, facts)
 
+    def _splits(self) -> Iterator[tuple[int, int, Split]]:
+        for number, splitter in enumerate(self.plan.splits):
+            for fold, split in enumerate(splitter.each(self.source.ratings, self.plan.seed)):
+                yield number, fold, split
+
     def _split(self, number: int, fold: int) -> Split:
         """Return a split; those that are asked for in their order are drawn once."""
         if self._last is None or self._last[:2] != (number, fold):
             if self._ahead is None or (self._last is not None and self._last[:2] > (number, fold)):
-                self._ahead = sources.each_split(self.plan, self.source.ratings)
+                self._ahead = self._splits()
             _, _, split = next(entry for entry in self._ahead if entry[:2] == (number, fold))
             self._last = number, fold, split
         return self._last[2]
@@ -109,37 +114,31 @@ def judged_splits(executor: Executor, job: TruthJob) -> Iterator[JudgedSplit]:
         check_picklable(plan)
     # Systems of a split are done apart only where there are fewer splits than workers: what they
     # share, such as what chance scores, is then worked out in each part.
-    groups = _groups(names, -(-executor.count // max(len(folds), 1)))
+    count = -(-executor.count // max(len(folds), 1))
+    # The first and the last system are far apart.
+    groups = [names[offset::count] for offset in range(min(count, len(names)))]
     tasks = [TruthTask(split, fold, group) for split, fold in folds for group in groups]
     parts: dict[TruthTask, JudgedSplit] = {}
     waiting = [tasks[start : start + len(groups)] for start in range(0, len(tasks), len(groups))]
     with closing(executor.do(TruthElsewhere(job), tasks)) as outcomes:
         for outcome in outcomes:
             if outcome.failure is not None:
-                raise _failed(plan, outcome.task, outcome.failure)
+                task = outcome.task
+                label = task_label(plan, task.split, task.fold, ", ".join(task.systems))
+                raise DataError(f"{label} failed, with seed {plan.seed}: {outcome.failure}")
             parts[outcome.task] = outcome.result
             while waiting and all(task in parts for task in waiting[0]):
                 yield _joined([parts.pop(task) for task in waiting.pop(0)])
 
 
-def _groups(names: Sequence[str], count: int) -> list[tuple[str, ...]]:
-    """Return systems in at most so many groups, the first and the last system far apart."""
-    groups = [tuple(names[offset::count]) for offset in range(count)]
-    return [group for group in groups if group]
-
-
 def _joined(parts: Sequence[JudgedSplit]) -> JudgedSplit:
     """Put the systems of one split together."""
-    first = parts[0]
     if len(parts) == 1:
-        return first
-    return replace(
-        first,
-        true=_with_all([part.true for part in parts]),
-        observed={
-            name: _with_all([part.observed[name] for part in parts]) for name in first.observed
-        },
-    )
+        return parts[0]
+    observed = {
+        name: _with_all([part.observed[name] for part in parts]) for name in parts[0].observed
+    }
+    return replace(parts[0], true=_with_all([part.true for part in parts]), observed=observed)
 
 
 def _with_all(parts: Sequence[Scores]) -> Scores:
@@ -154,12 +153,6 @@ def _with_all(parts: Sequence[Scores]) -> Scores:
         make_card=partial(dict, card),
         notes=tuple(dict.fromkeys(note for part in parts for note in part.notes)),
     )
-
-
-def _failed(plan: Plan, task: TruthTask, failure: str) -> DataError:
-    names = ", ".join(task.systems)
-    label = task_label(plan, task.split, task.fold, names)
-    return DataError(f"{label} failed, with seed {plan.seed}: {failure}")
 
 
 def applied(view: PlanView, split: Split, source: sources.Source, seed: int) -> Split:

@@ -136,29 +136,31 @@ class Truth(Result):
         for design in self.designs:
             groups: dict[tuple[str, str], list[str]] = {}
             for metric in self.metrics:
-                seen = self._without(self.observed[design], metric)
-                true = self._without(self.true[design], metric)
-                if seen.undefined or true.undefined:
-                    groups.setdefault((seen.text(), true.text()), []).append(metric)
+                sides = [self._without(of[design], metric) for of in (self.observed, self.true)]
+                if any(undefined for undefined, _ in sides):
+                    groups.setdefault((sides[0][1], sides[1][1]), []).append(metric)
             lines += [
                 f"{design}: {', '.join(names)} undefined for {seen}; by the truth for {true}"
                 for (seen, true), names in groups.items()
             ]
         return lines
 
-    def _without(self, parts: tuple[Scores, ...], metric: str) -> _Without:
+    def _without(self, parts: tuple[Scores, ...], metric: str) -> tuple[int, str]:
+        """Return how many users a metric is undefined for; in words, why where numbers show it."""
         name = self.systems[0]
         means = [self._means_of(part, "zero")[name][metric] for part in parts]
-        lacking = {
-            what: sum(
+        undefined, users = (
+            sum(getattr(mean, of) for mean in means) for of in ("undefined", "users")
+        )
+        cause = ""
+        for what in ("disliked", "liked") if undefined else ():
+            lacking = sum(
                 int(np.count_nonzero(part.lists[what].to_numpy()[part.averaged(name)] == 0))
                 for part in parts
             )
-            for what in ("liked", "disliked")
-        }
-        return _Without(
-            sum(mean.undefined for mean in means), sum(mean.users for mean in means), lacking
-        )
+            if lacking == undefined:
+                cause = f", who have no {what} test item"
+        return undefined, f"{undefined:,} of {users:,} users{cause}"
 
     @cached_property
     def _agreements(self) -> dict[str, pl.DataFrame]:
@@ -311,21 +313,6 @@ class Truth(Result):
         )
 
 
-@dataclass(frozen=True)
-class _Without:
-    """How many users a metric is undefined for, and how many have nothing liked or disliked."""
-
-    undefined: int
-    users: int
-    lacking: Mapping[str, int]
-
-    def text(self) -> str:
-        """Say how many, and why where the numbers show it."""
-        why = next((what for what, count in self.lacking.items() if count == self.undefined), None)
-        cause = f", who have no {why} test item" if why and self.undefined else ""
-        return f"{self.undefined:,} of {self.users:,} users{cause}"
-
-
 @notebook_progress("truth")
 @checked
 def truth(
@@ -427,6 +414,9 @@ def truth_by(
             facts.setdefault(name, part.facts[name])
         if progress is not None:
             progress(done, total)
+    # Where what is judged at random depends on what is observed.
+    overlap_counts = sources.overlap_of(source)
+    doubts = tuple(filter(None, [overlap_counts.note])) if overlap_counts is not None else ()
     return Truth(
         source.name,
         {name: tuple(parts) for name, parts in observed.items()},
@@ -435,11 +425,5 @@ def truth_by(
         level,
         plan.seed,
         facts,
-        _doubts(source),
+        doubts,
     )
-
-
-def _doubts(source: sources.Source) -> tuple[str, ...]:
-    """Say where what is judged at random depends on what is observed."""
-    overlap = sources.overlap_of(source)
-    return () if overlap is None or not overlap.note else (overlap.note,)

@@ -326,9 +326,9 @@ def show(result: Audit, quiet: bool) -> None:
         return
     screen.print(_design_table(result).to_rich())
     if result.reach is not None and result.reach.height:
-        from unskew.auditing.page.blocks import reach_table
+        from unskew.auditing.page.blocks import table
 
-        screen.print(reach_table(result.reach).to_rich())
+        screen.print(table("reach", result.reach, 3).to_rich())
     for line in result.footer():
         outputs.note(line)
 
