@@ -273,8 +273,15 @@ def kill_and_resume(bench, store, moments, *more):
     assert opened.verify() == []
 
 
-def test_killed_and_resumed(bench):
-    kill_and_resume(bench, "killed", [(0, 0.3), (5, 0.004), (23, 0.0)])
+MOMENTS = [
+    [(5, 0.004)],
+    pytest.param([(0, 0.3), (5, 0.004), (23, 0.0)], marks=pytest.mark.slow),
+]
+
+
+@pytest.mark.parametrize("moments", MOMENTS, ids=["once", "three times"])
+def test_killed_and_resumed(bench, moments):
+    kill_and_resume(bench, f"killed{len(moments)}", moments)
 
 
 @pytest.mark.slow
