@@ -20,6 +20,7 @@ import pytest
 
 import unskew as us
 from shared.plans import PLAN, WORLD, broken, contents, drawn, results
+from shared.worker_tasks import double
 from unskew import DataError, DataWarning, Plan, SettingError
 from unskew.cli import main
 from unskew.data.dataset import data_key, put_data
@@ -822,12 +823,6 @@ def test_data_in_other_forms(tmp_path):
 
 
 # Execute
-
-
-def double(number):
-    if number == 3:
-        raise ValueError("three")
-    return 2 * number
 
 
 @pytest.mark.parametrize("workers", TWICE)

@@ -7,6 +7,12 @@ from pathlib import Path
 from unskew.errors import SettingError
 
 
+def double(number):
+    if number == 3:
+        raise ValueError("three")
+    return 2 * number
+
+
 def process_of(_):
     return os.getpid()
 
