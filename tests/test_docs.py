@@ -92,7 +92,6 @@ def test_reasons_not_to_run_a_command_are_needed():
         assert any(part in demo_command for demo_command in commands), part
 
 
-@pytest.mark.slow
 def test_the_table_in_the_readme_is_what_the_demo_prints(capsys, tmp_path):
     from unskew.cli.doors.audit import demo_command
 

@@ -3,6 +3,7 @@
 import itertools
 import json
 import math
+from collections import defaultdict
 
 import numpy as np
 import polars as pl
@@ -182,6 +183,10 @@ def test_pairs_that_count_alike_are_never_drawn():
     assert set(by_place.pairs()["item"]) == {"x", "y", "z", "q"}
     levels = plan_annotation(runs, "P@3", budget=200, estimand="levels")
     assert levels.contrasts == ("a", "b")
+    nothing = defaultdict(float)
+    sentence = "pairs that count alike for a and b were never drawn: the sample is for their diff"
+    assert sentence in str(judged(plan, nothing))
+    assert "never drawn" not in str(judged(levels, nothing))
     with pytest.raises(DataError, match="recommend the same"):
         plan_annotation({"a": runs["a"], "b": runs["a"]}, "P@3", budget=1)
 
