@@ -30,6 +30,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Iterator
+from itertools import cycle
 from pathlib import Path
 from typing import NamedTuple
 
@@ -164,7 +165,12 @@ def sample(number: int, seed: int) -> list[Mutant]:
             rooms.setdefault(room, []).extend(mutants_of(file, room))
     names = sorted(name for name, mutants in rooms.items() if mutants)
     draw.shuffle(names)
-    return [draw.choice(rooms[names[turn % len(names)]]) for turn in range(number)]
+    drawn: dict[Mutant, None] = {}  # each once
+    for name in cycle(names):
+        if len(drawn) == number:
+            break
+        drawn.setdefault(draw.choice(rooms[name]))
+    return [*drawn]
 
 
 def run(mutant: Mutant, checkout: Path, limit: float) -> dict[str, object]:
