@@ -8,6 +8,9 @@ DOCS_READY := $(VENV)/.docs-ready
 WORKERS ?= 2
 PART ?= tests
 
+# Each worker goes through the tests in a row, so that what a file of tests shares is made once.
+PYTEST := $(BIN)/python -m pytest -q -n $(WORKERS) --dist worksteal
+
 .PHONY: help demo test test-all coverage check format docs notebooks reliability bench bench-peers bench-recommend clean
 
 # The first target is what plain `make` does.
@@ -19,15 +22,18 @@ demo: $(DEMO_READY) ## audit a built-in world and write unskew-report.html (make
 	@echo "The command is $(BIN)/unskew. To type unskew alone: . $(BIN)/activate"
 	$(BIN)/unskew demo
 
+# Workers, and commands that tests start, share what one of them has compiled.
+test test-all coverage: export PYTHONDONTWRITEBYTECODE :=
+
 test: $(READY) ## run the tests
-	$(BIN)/python -m pytest -q -n $(WORKERS)
+	$(PYTEST)
 
 test-all: $(READY) ## run every test, the slow ones too: wheel, notebooks, browser
-	$(BIN)/python -m pytest -q -n $(WORKERS) -m ""
+	$(PYTEST) -m ""
 
 # Which lines the tests reach; slower than make test by two thirds. PART=tests/stats runs a part.
 coverage: $(READY) ## tell which lines the tests reach
-	$(BIN)/python -m pytest -q -n $(WORKERS) $(PART) --cov --cov-report=term:skip-covered --cov-report=html:build/coverage
+	$(PYTEST) $(PART) --cov --cov-report=term:skip-covered --cov-report=html:build/coverage
 	@echo lines: build/coverage/index.html
 
 check: $(READY) ## check format, style and types

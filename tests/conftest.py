@@ -12,8 +12,13 @@ from hypothesis import settings
 
 from shared.real_data import real_data
 
-settings.register_profile("unskew", deadline=None, derandomize=True)
-settings.load_profile("unskew")
+settings.register_profile("all", deadline=None, derandomize=True)
+settings.register_profile("fast", settings.get_profile("all"), max_examples=35)
+
+
+def pytest_configure(config):
+    """Draw fewer examples of what holds for any data where slow tests are left out."""
+    settings.load_profile("fast" if "not slow" in config.getoption("markexpr") else "all")
 
 
 @pytest.fixture(autouse=True)

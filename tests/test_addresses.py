@@ -5,10 +5,11 @@ from contextlib import redirect_stderr, redirect_stdout
 from pathlib import Path
 
 import pytest
-from hypothesis import example, given, settings
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 import unskew as us
+from shared.examples import examples
 from shared.remote_files import failing_web
 from unskew.cli import main
 from unskew.errors import (
@@ -160,7 +161,7 @@ def addresses(draw):
 
 
 @given(addresses(), st.sampled_from(("{}", "'{}'", '"{}",', "({})", "<{}>: x", "a={}; b", "\\{}")))
-@settings(max_examples=1500)
+@examples(1500)
 @example("https://a:'Zq9xK@h", "'{}'")
 @example("https://a:1/Zq9xK@h", "{}")
 @example("https://Zq9xK:a@h/x", "{}")
@@ -184,7 +185,7 @@ def broken_web():
 
 
 @given(addresses())
-@settings(max_examples=300)
+@examples(300)
 def test_no_error_of_reading_shows_a_secret(broken_web, address):
     calls = (
         us.read_ratings,
@@ -215,7 +216,7 @@ COMMANDS = [
 
 
 @given(addresses(), st.sampled_from(COMMANDS))
-@settings(max_examples=150)
+@examples(150)
 def test_no_command_shows_a_secret(broken_web, tmp_path_factory, address, words):
     printed = io.StringIO()
     with pytest.MonkeyPatch.context() as patch, redirect_stdout(printed), redirect_stderr(printed):

@@ -218,16 +218,25 @@ def test_random_ratings_are_a_truth_too(shop):
     assert other.truth.table().equals(made.truth.table())
 
 
-def test_same_seed_same_bits_whatever_the_store(shop, tmp_path):
-    how = {"algorithms": FEW, "designs": ["all-items", "1r"], **SMALL}
-    once = audit(shop, "quick", **how).document().to_json()
-    kept = audit(shop, "quick", store=tmp_path / "kept", **how).document().to_json()
+STORED = {"algorithms": FEW, "designs": ["all-items", "1r"], **SMALL}
+
+
+@pytest.fixture(scope="module")
+def stored(shop, tmp_path_factory):
+    """Return the folder of a store that an audit has filled, and what the audit says."""
+    folder = tmp_path_factory.mktemp("audit") / "kept"
+    return folder, audit(shop, "quick", store=folder, **STORED).document().to_json()
+
+
+def test_same_seed_same_bits_whatever_the_store(shop, stored):
+    folder, kept = stored
+    once = audit(shop, "quick", **STORED).document().to_json()
     stages = []
     again = audit(
         shop,
         "quick",
-        store=tmp_path / "kept",
-        **how,
+        store=folder,
+        **STORED,
         progress=lambda stage, done, total: stages.append((stage, done, total)),
     )
     assert once == kept == again.document().to_json()
@@ -241,21 +250,20 @@ def test_same_seed_same_bits_whatever_the_store(shop, tmp_path):
         "statements",
     }
     assert all(0 <= done <= total for _, done, total in stages)
-    other = audit(shop, "quick", seed=1, **how)
+    other = audit(shop, "quick", seed=1, **STORED)
     assert other.document().to_json() != once
 
 
-def test_what_is_in_the_store_is_not_trained_again(shop, tmp_path, monkeypatch):
-    how = {"algorithms": FEW, "designs": ["all-items", "1r"], "store": tmp_path / "kept", **SMALL}
-    first = audit(shop, "quick", **how)
+def test_what_is_in_the_store_is_not_trained_again(shop, stored, monkeypatch):
+    folder, first = stored
 
     def refuse(*_args, **_kwargs):
         raise AssertionError("trained again")
 
     for kind in (us.recommend.Random, us.recommend.Popularity, us.recommend.AverageRating):
         monkeypatch.setattr(kind, "fit", refuse)
-    again = audit(shop, "quick", **how)
-    assert again.document().to_json() == first.document().to_json()
+    again = audit(shop, "quick", store=folder, **STORED)
+    assert again.document().to_json() == first
 
 
 def test_a_plan_of_ones_own(shop):

@@ -99,6 +99,7 @@ def test_lists_are_those_that_the_scores_judge(core):
             assert judged.mean("P@10")[system] == whole.mean("P@10")[system]
 
 
+@pytest.mark.slow
 def test_workers_do_not_change_a_bit(core, shop):
     other = core_of(shop.ratings, ["all-items", "test-items", "1r", "u1r"], executor=Executor(2))
     assert same(values(core), values(other))

@@ -16,6 +16,7 @@ import pytest
 import unskew as us
 from shared import ROOT
 from shared.plans import contents, results
+from shared.worker_tasks import dies_once, fails, process_of
 from unskew.auditing.audit import audit
 from unskew.auditing.core.workers import SharedJob, _longest_first
 from unskew.auditing.truth.tasks import TruthJob, TruthTask
@@ -229,33 +230,43 @@ def test_algorithms_that_cannot_travel(client):
 # The other commands
 
 
-def same(function, client, *, processes=True):
-    """Check that processes and a cluster give what one process gives; return that."""
+EXECUTORS = ["cluster", pytest.param("processes", marks=pytest.mark.slow)]
+"""An audit by processes above does all of these; each alone by processes is slow."""
+
+
+@pytest.fixture(params=EXECUTORS)
+def elsewhere(request):
+    """Return the arguments that let others do the work."""
+    if request.param == "processes":
+        return {"workers": 2}
+    return {"cluster": request.getfixturevalue("client")}
+
+
+def same(function, elsewhere):
+    """Check that processes or a cluster give what one process gives; return that."""
     alone = function()
-    there = [function(cluster=client), *([function(workers=2)] if processes else [])]
-    for one in there:
-        assert json.dumps(one.to_dict()) == json.dumps(alone.to_dict())
+    assert json.dumps(function(**elsewhere).to_dict()) == json.dumps(alone.to_dict())
     return alone
 
 
-def test_null_experiment(client, tmp_path):
+def test_null_experiment(elsewhere, tmp_path):
     def run(**settings):
         return us.auditing.null_experiment(SHOP.ratings, PLAN, repeats=2, **settings)
 
-    alone = same(run, client)
+    alone = same(run, elsewhere)
     assert alone.table().height
-    stored = run(store=tmp_path / "s", cluster=client)
+    stored = run(store=tmp_path / "s", **elsewhere)
     assert json.dumps(stored.to_dict()) == json.dumps(alone.to_dict())
     assert results(tmp_path / "s")
 
 
 @pytest.mark.parametrize("plan", [PLAN, ONE_SPLIT], ids=["two splits", "one split"])
-def test_truth(client, plan):
+def test_truth(elsewhere, plan):
     def run(**settings):
         return us.auditing.truth(SHOP, plan, bootstrap=50, **settings)
 
-    alone = same(run, client, processes=plan is ONE_SPLIT)
-    there = run(cluster=client)
+    alone = same(run, elsewhere)
+    there = run(**elsewhere)
     assert there.systems == alone.systems
     assert there.designs == alone.designs
     for design, parts in alone.observed.items():
@@ -273,7 +284,7 @@ def test_splits_of_the_truth_are_drawn_in_any_order():
     assert first == again != second
 
 
-def test_robustness(client):
+def test_robustness(elsewhere):
     split = us.splits.Random(test=0.4).split(SHOP.ratings, 1)[0]
     lists = us.targets.AllItems().lists(split, liked=4)
     runs = {
@@ -286,31 +297,31 @@ def test_robustness(client):
             metrics = ["P@5", "nDCG@5", "condensed-P@5"]
             return us.stats.robustness(split.test, runs, metrics, liked=4, **more, **settings)
 
-        alone = same(run, client, processes=more["to"] == "sparsity")
+        alone = same(run, elsewhere)
         assert alone.tau.shape[1] > 5
         steps = []
-        run(cluster=client, progress=lambda done, total, steps=steps: steps.append((done, total)))
+        run(**elsewhere, progress=lambda *step, steps=steps: steps.append(step))
         assert steps[-1][0] == steps[-1][1]
         assert len(steps) > 2
 
 
 @pytest.mark.slow
-def test_tuning(client):
+def test_tuning(elsewhere):
     def run(**settings):
         grid = {"k": [2, 5, 9]}
         rule = us.Relevance(liked=4)
         one = us.recommend.UserKNN()
         return us.tune(one, grid, SHOP.ratings, "nDCG@5", relevance=rule, **settings)
 
-    same(run, client)
+    same(run, elsewhere)
 
 
-def test_a_study(client):
+def test_a_study(elsewhere):
     def run(**settings):
         claims = ["3-40"]
         return us.study("mena2021", stand_in=True, claims=claims, **settings)
 
-    assert same(run, client).counts()["holds"] == 1
+    assert same(run, elsewhere).counts()["holds"] == 1
 
 
 def test_a_study_does_not_blame_claims_for_a_lost_cluster(monkeypatch):
@@ -325,15 +336,6 @@ def test_a_study_does_not_blame_claims_for_a_lost_cluster(monkeypatch):
 
 
 # Processes
-
-
-def dies_once(train, rng):
-    """Train as popularity does; the first process that tries is killed."""
-    mark = Path(os.environ["UNSKEW_TEST_MARK"])
-    if not mark.exists():
-        mark.touch()
-        os.kill(os.getpid(), signal.SIGKILL)
-    return us.recommend.Popularity().fit(train)
 
 
 def test_what_a_killed_process_took_with_it_is_done_again(tmp_path, monkeypatch):
@@ -356,10 +358,6 @@ def test_processes_stay_from_one_set_of_tasks_to_the_next():
     with executor() as here:
         assert here == Executor()
         assert {one.result for one in here.do(process_of, range(3))} == {os.getpid()}
-
-
-def process_of(_):
-    return os.getpid()
 
 
 def test_a_set_that_is_given_up_leaves_processes_free():
@@ -486,7 +484,3 @@ def test_a_failure_of_the_truth_names_its_task():
     plan = us.Plan(us.splits.Random(folds=2), algorithms=systems, metrics=["P@5"], seed=1)
     with pytest.raises(DataError, match=r"on random, split \d failed, with seed 1: .*never works"):
         us.auditing.truth(SHOP, plan, workers=2)
-
-
-def fails(train, rng):
-    raise SettingError("this one never works")

@@ -528,6 +528,7 @@ def test_cold_users_are_no_effect_of_the_design(capsys):
     assert "users with a training rating" in " ".join(capsys.readouterr().out.split())
 
 
+@pytest.mark.slow
 def test_cold_users_of_movielens():
     real_data("ml-100k")
     made = audit(

@@ -9,11 +9,12 @@ from fractions import Fraction
 import numpy as np
 import polars as pl
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from typer.testing import CliRunner
 
 import unskew as us
+from shared.examples import examples
 from shared.real_data import real_data
 from unskew.bias.describe_bias import dependence_of, describe_bias
 from unskew.bias.margins import Margin, margins, optimal_rankings
@@ -249,7 +250,7 @@ def some_items(draw, least=2, most=9):
     return [item(big) for _ in range(draw(st.integers(least, most)))]
 
 
-@settings(max_examples=40)
+@examples(40)
 @given(some_items())
 def test_pairs_equal_their_plain_twin(items):
     pairs = item_pairs(counts_from(items))
@@ -292,7 +293,7 @@ def odds_of(p):
     return tuple(x / (1 - x) for x in p)
 
 
-@settings(max_examples=60)
+@examples(60)
 @given(two, two)
 def test_lemma_4_and_its_twin_for_quotients(f, g):
     """The orders by f·g and f/g decide steepness, which is what pairs are counted by."""
@@ -306,7 +307,7 @@ def test_lemma_4_and_its_twin_for_quotients(f, g):
     assert (increments[0] > increments[1]) == steeper(f, g)
 
 
-@settings(max_examples=60)
+@examples(60)
 @given(two, two)
 def test_lemma_1_and_table_3(popularity, rel):
     odds, nonrel = odds_of(popularity), tuple(1 - x for x in rel)
@@ -326,7 +327,7 @@ def test_lemma_1_and_table_3(popularity, rel):
         assert product < 0
 
 
-@settings(max_examples=60)
+@examples(60)
 @given(two, shares, shares)
 def test_lemma_2_on_exact_probabilities(rel, if_liked, if_not):
     """Rated depends on being liked only, for those who do not like it too: all orders agree."""
@@ -340,7 +341,7 @@ def test_lemma_2_on_exact_probabilities(rel, if_liked, if_not):
         assert agree(true, rel)
 
 
-@settings(max_examples=60)
+@examples(60)
 @given(two, two)
 def test_lemma_3_and_table_4_on_exact_probabilities(popularity, rel):
     """Rated does not depend on being liked: p(rel|train,i) = p(rel|i) = p(rel|¬train,i)."""
@@ -387,7 +388,7 @@ def test_lemmas_2_and_3_from_counts():
     assert found.nearer == "relevance independence"
 
 
-@settings(max_examples=20)
+@examples(20)
 @given(some_items(3, 9))
 def test_the_error_over_items_is_the_jackknife(items):
     """Leave out one item after the other, and count the pairs anew."""
@@ -500,7 +501,7 @@ def test_many_different_items_are_sampled(monkeypatch):
     assert item_pairs(random_counts()).sampled == 5_000
 
 
-@settings(max_examples=30)
+@examples(30)
 @given(some_items(3, 12))
 def test_tau_equals_kendall(items):
     counts = counts_from(items)

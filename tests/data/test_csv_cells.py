@@ -5,11 +5,12 @@ import re
 
 import polars as pl
 import pytest
-from hypothesis import HealthCheck, example, given, settings
+from hypothesis import HealthCheck, example, given
 from hypothesis import strategies as st
 
 import unskew as us
 from shared.commands import invoke
+from shared.examples import examples
 from unskew.data.read.tables import read_table
 from unskew.engine.cells import escape_cell, escaped, unescaped
 from unskew.engine.files import write_table
@@ -38,9 +39,7 @@ prefix = st.sampled_from(["", "=", "+", "-", "@", "\t", "\r", "'", "''", "'=", "
 text_id = st.tuples(prefix, body, st.sampled_from(["", "\nx", " x", "\rx"])).map("".join)
 # One id that is no number keeps a column text: else 1 and -5 are read as numbers.
 text_ids = st.lists(text_id, min_size=1, max_size=8, unique=True).map(lambda ids: ["name", *ids])
-several = settings(
-    deadline=None, max_examples=150, suppress_health_check=[HealthCheck.function_scoped_fixture]
-)
+several = examples(150, suppress_health_check=[HealthCheck.function_scoped_fixture])
 
 
 def cells(path):

@@ -6,10 +6,11 @@ import itertools
 import numpy as np
 import polars as pl
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 import unskew as us
+from shared.examples import examples
 from unskew.data.dataset import Dataset, TrueJudgments
 from unskew.data.formats import log_formats
 from unskew.data.formats.catalog import load
@@ -312,7 +313,7 @@ def plain_state(events):
     return said
 
 
-@settings(max_examples=40, deadline=None)
+@examples(40)
 @given(EVENTS)
 def test_yambda_against_a_plain_twin(tmp_path_factory, events):
     home = tmp_path_factory.mktemp("yambda")

@@ -8,11 +8,12 @@ from fractions import Fraction
 import numpy as np
 import polars as pl
 import pytest
-from hypothesis import assume, given, settings
+from hypothesis import assume, given
 from hypothesis import strategies as st
 
 import unskew as us
 from shared import plain
+from shared.examples import examples
 from shared.ratings import ratings, split_of
 from unskew import DataError, SettingError
 from unskew.evaluation.chance import (
@@ -523,7 +524,7 @@ def test_chance_meets_its_expectation(design):
 # The lemma
 
 
-@settings(max_examples=60)
+@examples(60)
 @given(
     seed=st.integers(0, 10**6),
     others=st.sampled_from([0, 1, 3, 8, 40]),

@@ -13,11 +13,12 @@ from pathlib import Path
 import numpy as np
 import polars as pl
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 import unskew as us
 from shared import ROOT
+from shared.examples import examples
 from unskew.engine.process_pool import Outcome
 from unskew.errors import DataError, DataWarning, SettingError
 from unskew.evaluation.on_disk import _job, parquet
@@ -108,7 +109,7 @@ def test_same_bits_as_in_memory(tmp_path, users, undefined):
     same_bits(found, us.evaluate(test, lists, METRICS, **how))
 
 
-@settings(max_examples=12)
+@examples(12)
 @given(seed=st.integers(0, 10_000), workers=st.integers(1, 3), files=st.integers(1, 5))
 def test_same_bits_property(tmp_path_factory, seed, workers, files):
     home = tmp_path_factory.mktemp("files")

@@ -12,11 +12,12 @@ from pathlib import Path
 import numpy as np
 import polars as pl
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 import unskew as us
 from shared.cases import as_ratings
+from shared.examples import examples
 from unskew.metrics.names import REGISTRY
 
 pytestmark = pytest.mark.filterwarnings("ignore::unskew.DataWarning")
@@ -90,7 +91,7 @@ some_ratings = st.dictionaries(
 ).filter(lambda ratings: min(ratings.values()) < 4 <= max(ratings.values()))
 
 
-@settings(max_examples=40, deadline=None)
+@examples(40)
 @given(scores=lists_with_ties, ratings=some_ratings, depth=st.sampled_from([None, None, 2, 4]))
 def test_mean_over_all_orders(
     scores: dict[int, float], ratings: dict[int, float], depth: int | None
@@ -107,7 +108,7 @@ def test_mean_over_all_orders(
         assert tied[name] == pytest.approx(plain[name], abs=1e-12, nan_ok=True), name
 
 
-@settings(max_examples=25, deadline=None)
+@examples(25)
 @given(scores=lists_with_ties, ratings=some_ratings, train=st.sets(st.integers(1, 9), max_size=2))
 def test_unranked_items_follow_in_random_order(
     scores: dict[int, float], ratings: dict[int, float], train: set[int]

@@ -3,10 +3,11 @@
 import numpy as np
 import polars as pl
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 import unskew as us
+from shared.examples import examples
 from unskew.evaluation.scores import Scores
 
 pair = st.tuples(st.integers(0, 7), st.integers(0, 9))
@@ -33,7 +34,7 @@ def judged(train, test, runs, **more):
     st.sets(pair, min_size=1, max_size=20),
     st.randoms(use_true_random=False),
 )
-@settings(max_examples=60, deadline=None)
+@examples(60)
 @pytest.mark.filterwarnings("ignore::unskew.errors.DataWarning")  # lists without a judged item
 def test_means_by_definition(train, test, random):
     lists = {u: random.sample([str(i) for i in range(10)], 3) for u in range(8)}

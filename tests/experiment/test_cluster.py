@@ -301,6 +301,7 @@ def test_same_bits_where_workers_do_not_see_the_store(farm, undisturbed, tmp_pat
     assert not list((farm.home / "scratch").rglob("*.arrow"))
 
 
+@pytest.mark.slow
 def test_same_bits_without_a_store_and_with_one_worker(farm, undisturbed):
     farm.have(1)
     assert us.run_plan(WORLD, PLAN, cluster=farm.address).table().equals(undisturbed[1])
@@ -365,6 +366,7 @@ def test_a_killed_worker_changes_nothing(farm, undisturbed, tmp_path):
     assert contents(tmp_path / "s") == undisturbed[0]
 
 
+@pytest.mark.slow
 def test_a_killed_worker_changes_nothing_where_results_come_back(farm, undisturbed):
     """What it was sent, and results that it held, are sent and done again."""
     farm.have(2)
@@ -406,6 +408,7 @@ def test_workers_may_join_late(farm, tmp_path):
     assert len(pids) == 2
 
 
+@pytest.mark.slow
 def test_a_plan_waits_for_its_first_worker(farm, undisturbed):
     farm.have(0)
     farm.add()
@@ -439,7 +442,10 @@ def test_a_lost_scheduler_is_said_and_the_run_goes_on_later(undisturbed, tmp_pat
     assert contents(tmp_path / "s") == undisturbed[0]
 
 
-@pytest.mark.parametrize("how", [signal.SIGINT, signal.SIGKILL], ids=["Ctrl-C", "killed"])
+HOW = [signal.SIGINT, pytest.param(signal.SIGKILL, marks=pytest.mark.slow)]
+
+
+@pytest.mark.parametrize("how", HOW, ids=["Ctrl-C", "killed"])
 def test_a_stopped_command_leaves_no_process(how, tmp_path):
     many = f"[[algorithm]]\nname = 'user-knn'\nk = {list(range(1, 60))}\n"
     (tmp_path / "plan.toml").write_text(TOML + many)

@@ -20,6 +20,7 @@ import pytest
 
 import unskew as us
 from shared.plans import PLAN, WORLD, broken, contents, drawn, results
+from shared.worker_tasks import double
 from unskew import DataError, DataWarning, Plan, SettingError
 from unskew.cli import main
 from unskew.data.dataset import data_key, put_data
@@ -273,8 +274,15 @@ def kill_and_resume(bench, store, moments, *more):
     assert opened.verify() == []
 
 
-def test_killed_and_resumed(bench):
-    kill_and_resume(bench, "killed", [(0, 0.3), (5, 0.004), (23, 0.0)])
+MOMENTS = [
+    [(5, 0.004)],
+    pytest.param([(0, 0.3), (5, 0.004), (23, 0.0)], marks=pytest.mark.slow),
+]
+
+
+@pytest.mark.parametrize("moments", MOMENTS, ids=["once", "three times"])
+def test_killed_and_resumed(bench, moments):
+    kill_and_resume(bench, f"killed{len(moments)}", moments)
 
 
 @pytest.mark.slow
@@ -815,12 +823,6 @@ def test_data_in_other_forms(tmp_path):
 
 
 # Execute
-
-
-def double(number):
-    if number == 3:
-        raise ValueError("three")
-    return 2 * number
 
 
 @pytest.mark.parametrize("workers", TWICE)

@@ -166,7 +166,8 @@ def test_looks_that_shared_a_number_are_counted_one_by_one(tmp_path):
     assert gate(log=log).look.number == 5
 
 
-def test_a_killed_gate_leaves_a_whole_log(tmp_path):
+@pytest.mark.parametrize("kills", [3, pytest.param(12, marks=pytest.mark.slow)])
+def test_a_killed_gate_leaves_a_whole_log(tmp_path, kills):
     """Killed at random moments while it adds looks: every line stays whole, none is lost."""
     log = tmp_path / "looks.jsonl"
     code = (
@@ -180,7 +181,7 @@ def test_a_killed_gate_leaves_a_whole_log(tmp_path):
         "    print(n, flush=True)\n"
     )
     rng, last = random.Random(3), -1
-    for _ in range(12):
+    for _ in range(kills):
         command = [sys.executable, "-c", code, str(log)]
         with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as one:
             assert one.stdout.readline() == "ready\n"

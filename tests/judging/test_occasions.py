@@ -5,10 +5,11 @@ import math
 import numpy as np
 import polars as pl
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 import unskew as us
+from shared.examples import examples
 
 K = 3
 LIKED = 4
@@ -118,7 +119,7 @@ def assert_same(scores, expected):
 
 
 @SHORT
-@settings(max_examples=40)
+@examples(40)
 @given(log=logs())
 def test_dates_give_what_plain_python_gives(log):
     test, runs = log
@@ -128,7 +129,7 @@ def test_dates_give_what_plain_python_gives(log):
 
 
 @SHORT
-@settings(max_examples=40)
+@examples(40)
 @given(log=logs(unique=False))
 def test_of_a_log_what_follows_a_list_counts(log):
     """An item that a user met before and after a list follows it: its last rating counts."""
@@ -141,7 +142,7 @@ def test_of_a_log_what_follows_a_list_counts(log):
 
 
 @SHORT
-@settings(max_examples=40)
+@examples(40)
 @given(log=logs())
 def test_sessions_give_what_plain_python_gives(log):
     test, runs = log
@@ -161,7 +162,7 @@ def test_sessions_give_what_plain_python_gives(log):
 
 
 @SHORT
-@settings(max_examples=20)
+@examples(20)
 @given(log=logs())
 def test_comparisons_have_one_value_per_user(log):
     test, runs = log

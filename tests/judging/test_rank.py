@@ -8,10 +8,11 @@ from functools import cache
 import numpy as np
 import polars as pl
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 import unskew as us
+from shared.examples import examples
 from unskew import DataError, SettingError
 from unskew.engine.rng import draw
 from unskew.metrics.names import REGISTRY, parse
@@ -124,7 +125,7 @@ SPECIAL = [0.0, -0.0, 1.0, 2.0, -1.0, math.nan, math.inf, -math.inf, 1e-320, -1e
 
 
 @every
-@settings(max_examples=15)
+@examples(15)
 @given(data=st.data())
 def test_orders_equal_lexsort(design, data):
     lists = some_lists(design)
@@ -700,7 +701,7 @@ def test_what_is_saved_is_read_again(tmp_path):
     assert us.Scores.load(tmp_path / "plain").chance is None
 
 
-@settings(max_examples=60)
+@examples(60)
 @given(
     values=st.lists(st.integers(-50, 50), max_size=200),
     wanted=st.integers(-60, 60),

@@ -3,6 +3,7 @@
 import itertools
 import json
 import math
+from collections import defaultdict
 
 import numpy as np
 import polars as pl
@@ -109,10 +110,11 @@ def test_spreads_by_stratum():
     assert spreads(c, np.full(12000, np.nan), stratum, 3).tolist() == [1, 1, 1]
 
 
+@pytest.mark.parametrize("seeds", [1000, pytest.param(4000, marks=pytest.mark.slow)])
 @pytest.mark.parametrize("slots", [None, (2, 1, 3)])
-def test_pairs_are_drawn_with_the_stated_probabilities(slots):
-    """4,000 seeds. Every pair's count, and every place's, within 4.5 standard deviations."""
-    size, seeds = 12, 4000
+def test_pairs_are_drawn_with_the_stated_probabilities(slots, seeds):
+    """Every pair's count, and every place's, within 4.5 standard deviations."""
+    size = 12
     stratum = np.array([0] * 4 + [1] * 3 + [2] * 5, np.int32)
     ids = pl.Series(range(size)), pl.Series([f"i{n}" for n in range(size)])
     wave = Wave("uniform" if slots is None else "stratified", 6, slots)
@@ -181,6 +183,10 @@ def test_pairs_that_count_alike_are_never_drawn():
     assert set(by_place.pairs()["item"]) == {"x", "y", "z", "q"}
     levels = plan_annotation(runs, "P@3", budget=200, estimand="levels")
     assert levels.contrasts == ("a", "b")
+    nothing = defaultdict(float)
+    sentence = "pairs that count alike for a and b were never drawn: the sample is for their diff"
+    assert sentence in str(judged(plan, nothing))
+    assert "never drawn" not in str(judged(levels, nothing))
     with pytest.raises(DataError, match="recommend the same"):
         plan_annotation({"a": runs["a"], "b": runs["a"]}, "P@3", budget=1)
 
@@ -429,12 +435,13 @@ def judged(plan, liked, count=None):
     return us.labels.Annotation(plan=plan, labels=labels, source="x")
 
 
+@pytest.mark.parametrize("seeds", [80, pytest.param(500, marks=pytest.mark.slow)])
 @pytest.mark.parametrize("case", ["uniform", "stratified", "extended", "pilot", "prefix"])
-def test_the_sample_is_unbiased(case):
-    """Horvitz-Thompson over 500 seeds: within 4.5 standard errors of the truth."""
+def test_the_sample_is_unbiased(case, seeds):
+    """Horvitz-Thompson over seeds: within 4.5 standard errors of the truth."""
     runs, liked = lists(users=30, items=12)
     values = []
-    for seed in range(500):
+    for seed in range(seeds):
         design = "uniform" if case == "uniform" else "stratified"
         plan = plan_annotation(runs, "P@5", budget=60, design=design, seed=seed)
         if case in ("extended", "pilot"):
@@ -446,7 +453,7 @@ def test_the_sample_is_unbiased(case):
     truth = sum(
         c * liked[u, i] for u, i, c in zip(plan.user, plan.item, plan.coefficient[0], strict=True)
     )
-    assert abs(np.mean(values) - truth) < 4.5 * np.std(values) / math.sqrt(500)
+    assert abs(np.mean(values) - truth) < 4.5 * np.std(values) / math.sqrt(seeds)
 
 
 # Stopping

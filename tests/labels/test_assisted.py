@@ -2,13 +2,14 @@
 
 import json
 import math
+from types import SimpleNamespace
 
 import numpy as np
 import polars as pl
 import pytest
 
 import unskew as us
-from unskew.labels.contrast_sides import leave_one_out_slopes
+from unskew.labels.contrast_sides import SideEstimate, leave_one_out_slopes
 from unskew.labels.human_samples import human_sample, read_people
 from unskew.labels.recommended_pairs import RecommendedPairs
 from unskew.labels.sample_checks import check_sample
@@ -174,6 +175,20 @@ def test_points_and_errors_of_ppi_py():
         # Theirs has no finite population, no n - 1, and adds the variance of the annotator's mean.
         theirs = ((high - low) / 2 / 1.959963984540054) ** 2 - of_labels
         assert one.se**2 / (1 - 80 / 400) * 79 / 80 == pytest.approx(theirs, rel=1e-9)
+
+
+def test_a_user_is_expected_to_add_what_the_annotators_labels_say():
+    user, labels = np.array([0, 0, 1, 2]), np.array([1.0, 0.0, 0.5, 1.0])
+    data = SimpleNamespace(user=np.array([0, 9, 0, 1, 2]), users=4)
+    side = SimpleNamespace(
+        data=data, sign=-1.0, row=np.array([0, 2, 3, 4]), add=np.array([0.5, 0.25, 0.5, 1.0]),
+        labels=labels, label_mean=0.6,
+    )  # fmt: skip
+    one = SideEstimate(side=side, estimator="PPI++", share=0.4, slope=0.5, moves=np.zeros(2))
+    expected = [0.0] * 4
+    for number, owner in enumerate(user):
+        expected[owner] -= side.add[number] * (0.4 + 0.5 * (labels[number] - 0.6))
+    assert one.by_user == pytest.approx(np.array(expected))
 
 
 def test_slopes_leave_one_out_within_strata():

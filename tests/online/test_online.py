@@ -6,11 +6,12 @@ import math
 import numpy as np
 import polars as pl
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from scipy import stats
 
 import unskew as us
+from shared.examples import examples
 from unskew import DataError, SettingError, UnknownName
 from unskew.arrays import frozen
 from unskew.engine.rng import draw, key_of
@@ -144,7 +145,7 @@ BEHAVIOURS = [
 ]
 
 
-@settings(max_examples=25)
+@examples(25)
 @given(some_lists(), st.sampled_from(BEHAVIOURS), st.integers(0, 99))
 def test_an_ab_test_is_its_plain_twin(shown, feedback, seed):
     world = us.world("null", users=3, items=8, seed=2)
@@ -163,7 +164,7 @@ def test_an_ab_test_is_its_plain_twin(shown, feedback, seed):
     assert (log_of(shown, behaviour, seed, 30) == mark).all()
 
 
-@settings(max_examples=25)
+@examples(25)
 @given(some_lists(), st.sampled_from(BEHAVIOURS), st.integers(0, 99))
 def test_team_draft_is_its_plain_twin(shown, feedback, seed):
     world = us.world("null", users=3, items=8, seed=2)
@@ -183,7 +184,7 @@ def test_team_draft_is_its_plain_twin(shown, feedback, seed):
     assert (wins_of(shown, behaviour, "multileave", seed, 0, 20) == wins).all()
 
 
-@settings(max_examples=25)
+@examples(25)
 @given(some_lists(2), st.sampled_from(BEHAVIOURS), st.integers(0, 99))
 def test_balanced_interleaving_is_its_plain_twin(shown, feedback, seed):
     world = us.world("null", users=3, items=8, seed=2)
@@ -204,7 +205,7 @@ def test_balanced_interleaving_is_its_plain_twin(shown, feedback, seed):
     assert (wins_of(shown, behaviour, "balanced", seed, 0, 20) == wins).all()
 
 
-@settings(max_examples=40)
+@examples(40)
 @given(some_lists(), st.integers(0, 999))
 def test_merged_lists_hold_each_item_once_and_teams_are_even(shown, seed):
     from unskew.engine.rng import first

@@ -221,28 +221,33 @@ for path in sorted(pathlib.Path(sys.argv[1]).iterdir()):
 """
 
 
-def test_forged_files_never_crash(train, tmp_path):
+@pytest.mark.parametrize("step", [6, pytest.param(1, marks=pytest.mark.slow)])
+def test_forged_files_never_crash(train, tmp_path, step):
     """Whoever can change a file can change its digests: kernels must not be given what is wrong."""
     rng, number = np.random.default_rng(3), 0
+
+    def write(what, card, arrays):
+        nonlocal number
+        if number % step == 0:
+            forged(tmp_path / "forged" / f"{number:05d}-{what}", card, arrays)
+        number += 1
+
+    (tmp_path / "forged").mkdir()
     for name in EVERYONE:
         first = tmp_path / f"{name}.model"
         us.recommend.save_model(fitted(name, train), first, train)
         card, arrays = opened(first)
         first.unlink()
-        home = tmp_path / "forged"
-        home.mkdir(exist_ok=True)
         for key, array in arrays.items():
             for changed in worse(array, rng):
-                forged(home / f"{number:05d}-{name}-{key}", card, {**arrays, key: changed})
-                number += 1
+                write(f"{name}-{key}", card, {**arrays, key: changed})
         text = json.dumps(card["model"])
         for field in re.findall(r'"(\w+)": \d+', text):
             # Not for steps: a walk of many is no crash, but takes its time.
             for value in (-1, 0, 40, True, "x", *([2**40] if field != "steps" else [])):
                 changed = re.sub(rf'"{field}": \d+', f'"{field}": {json.dumps(value)}', text)
                 model = json.loads(changed)
-                forged(home / f"{number:05d}-{name}-{field}", {**card, "model": model}, arrays)
-                number += 1
+                write(f"{name}-{field}", {**card, "model": model}, arrays)
     assert number > 1000
     done = subprocess.run(
         [sys.executable, "-c", WALK, str(tmp_path / "forged")], capture_output=True, text=True,
@@ -250,7 +255,7 @@ def test_forged_files_never_crash(train, tmp_path):
     )  # fmt: skip
     last = done.stdout.splitlines()[-1:]
     assert done.returncode == 0, f"{last}\n{done.stderr}"
-    assert len(done.stdout.splitlines()) == number
+    assert len(done.stdout.splitlines()) == -(-number // step)
 
 
 def test_a_plain_archive_is_foreign(tmp_path):

@@ -10,11 +10,12 @@ import sys
 import altair as alt
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 import unskew as us
 from shared import ROOT
+from shared.examples import examples
 from unskew import DataError, SettingError, UnskewError
 from unskew.report.charts import (
     CELLS,
@@ -91,7 +92,7 @@ def test_bins_by_hand():
     st.integers(1, 70),
     st.sampled_from(["linear", "log"]),
 )
-@settings(max_examples=15)
+@examples(15)
 def test_no_rating_is_lost_in_bins(pairs, bins, scale):
     train, test = np.array(pairs).T
     if not train.any() and not test.any():

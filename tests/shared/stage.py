@@ -279,6 +279,12 @@ SLOW = (
     "unskew demo",
     "unskew study run",
     "unskew bias null",
+    "unskew explain --judgments",
+    "unskew explain -j test.csv -r a.csv",
+    "unskew timeline ml-100k",
+    "unskew timeline log.csv",
+    "unskew world shop -o",
+    "unskew world simulated-popularity",
 )
 """Commands that take seconds: run by make test-all only."""
 NOT_RUN = {

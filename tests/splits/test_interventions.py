@@ -8,11 +8,12 @@ import warnings
 import numpy as np
 import polars as pl
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 import unskew as us
 from shared.commands import run
+from shared.examples import examples
 from shared.real_data import real_data
 from unskew import DataError, DataWarning, SettingError
 from unskew.data.ratings import under_one_numbering
@@ -209,7 +210,7 @@ def test_all_are_included_when_all_are_drawn():
 
 
 @given(st.integers(0, 200))
-@settings(max_examples=15)
+@examples(15)
 def test_interventions_bring_items_nearer_to_uniform(seed):
     held_out, train, _ = material(seed, users=400)
     before = Reg().sample(held_out, seed=seed).facts["items_gini_after"]

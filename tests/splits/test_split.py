@@ -7,11 +7,12 @@ from itertools import pairwise
 import numpy as np
 import polars as pl
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 import unskew as us
 from shared.commands import run
+from shared.examples import examples
 from shared.ratings import ratings
 from shared.real_data import real_data
 from unskew import DataError, Ratings, SettingError
@@ -172,7 +173,7 @@ cells = st.tuples(st.integers(0, 6), st.integers(0, 6))
     st.sampled_from(CASES),
     st.randoms(use_true_random=False),
 )
-@settings(max_examples=200)
+@examples(200)
 def test_any_ratings_are_split_alike_in_any_order_or_refused_alike(rated, how, random):
     """Whatever the data: the same split for shuffled rows, parts disjoint, nothing lost."""
     if isinstance(how, Forced) or (isinstance(how, Given) and how.test is not None):
@@ -223,7 +224,7 @@ def plain_choice(key, group, size):
 
 
 @given(st.integers(0, 50), st.lists(st.integers(0, 12), min_size=20, max_size=20))
-@settings(max_examples=25)
+@examples(25)
 def test_draws_are_the_smallest_hashes(seed, wanted):
     data = read(some_frame(seed % 4))
     key = draws.keys(data, seed, "test").tolist()
@@ -332,7 +333,7 @@ def test_exactly_so_many():
 
 
 @given(st.integers(0, 10**6), st.sampled_from([0.1, 0.2, 0.25, 0.5, 0.9]))
-@settings(max_examples=20)
+@examples(20)
 def test_a_share_of_each_user(seed, share):
     data = read(some_frame(seed % 7))
     rated = np.diff(data.start)
@@ -703,7 +704,7 @@ def test_what_familiar_training_needs():
 
 
 @given(st.integers(0, 1000), st.floats(0.01, 1))
-@settings(max_examples=25)
+@examples(25)
 def test_sparsity_samples(seed, share):
     test = read(some_frame(seed % 5))
     part = as_share("share", share, one=True)

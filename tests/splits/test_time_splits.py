@@ -8,10 +8,11 @@ from datetime import datetime
 import numpy as np
 import polars as pl
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 import unskew as us
+from shared.examples import examples
 from unskew import DataError, SettingError
 from unskew.data.times import duration, lasting, written
 from unskew.splits.saved import load_splits, save_splits
@@ -126,7 +127,7 @@ def plain_windows(rows, how):
     st.sampled_from(["drop", "keep"]),
     st.sampled_from([None, 11]),
 )
-@settings(max_examples=150, deadline=None)
+@examples(150)
 def test_windows_by_definition(rows, number, length, step, gap, train_length, ties, seen, start):
     how = Windows(number=number, length=length, step=step, gap=gap, train_length=train_length,
                   ties=ties, seen=seen, start=start, empty="skip")  # fmt: skip
@@ -181,7 +182,7 @@ def check_counts(split, rows):
     st.sampled_from(["test", "train"]),
     st.integers(0, 3),
 )
-@settings(max_examples=100, deadline=None)
+@examples(100)
 def test_windows_of_equal_rows_by_definition(rows, number, test, ties, gap):
     """Edges stand before the row at the share; equal times move to one side together."""
     made = outcome(
@@ -228,7 +229,7 @@ def test_windows_of_equal_rows_by_definition(rows, number, test, ties, gap):
     Sessions(pause=4, test=0.4, pick="next"),
 ], ids=repr)  # fmt: skip
 @given(rows_of_logs)
-@settings(max_examples=40, deadline=None)
+@examples(40)
 def test_ratings_and_events_agree_where_no_pair_repeats(how, rows):
     """The same parts, facts and known pairs; of ratings the values stay what they are."""
     data = ratings_of(rows)
@@ -260,7 +261,7 @@ SPLITTERS = [
 
 
 @given(rows_of_logs, st.sampled_from(SPLITTERS), st.randoms(use_true_random=False))
-@settings(max_examples=80, deadline=None)
+@examples(80)
 def test_the_order_of_rows_never_matters(rows, how, random):
     mixed = list(rows)
     random.shuffle(mixed)
@@ -276,7 +277,7 @@ def test_the_order_of_rows_never_matters(rows, how, random):
 
 
 @given(rows_of_logs, st.sampled_from(SPLITTERS))
-@settings(max_examples=150, deadline=None)
+@examples(150)
 def test_one_split_alone_is_the_one_among_all(rows, how):
     """`nth` makes the same split as `split`; nothing is trained on that is later than the test."""
     log = log_of(rows)
@@ -402,7 +403,7 @@ def test_settings_that_do_not_go_together(kind, given_settings, message):
 
 
 @given(rows_of_logs, st.sampled_from([None, 9]), st.sampled_from(["test", "train"]))
-@settings(max_examples=100, deadline=None)
+@examples(100)
 def test_model_ages_by_definition(rows, train_length, ties):
     """One test for all ages; older models end earlier; the judged have rows at every age."""
     ages = (0, 3, 6)
@@ -473,7 +474,7 @@ def plain_sessions(rows, pause):
     st.integers(1, 2),
     st.sampled_from([None, 14]),
 )
-@settings(max_examples=150, deadline=None)
+@examples(150)
 def test_sessions_by_definition(rows, pause, pick, ties, seen, least, at):
     how = Sessions(pause=pause, pick=pick, ties=ties, seen=seen, least=least, at=at,
                    test=0.4 if at is None else None)  # fmt: skip
@@ -594,7 +595,7 @@ def test_a_random_event_of_each_session_is_as_likely_as_any():
 
 
 @given(rows_of_logs, st.sampled_from(["first", "last", "next"]), st.sampled_from(["drop", "keep"]))
-@settings(max_examples=100, deadline=None)
+@examples(100)
 def test_targets_within_a_window(rows, pick, seen):
     how = Windows(number=1, length=10, start=12, pick=pick, seen=seen)
     made = outcome(how, log_of(rows))
@@ -637,7 +638,7 @@ def _tied(rows, user, pick):
 
 
 @given(rows_of_logs, st.sampled_from(["test", "train"]), st.integers(0, 4))
-@settings(max_examples=100, deadline=None)
+@examples(100)
 def test_a_validation_part_by_definition(rows, ties, gap):
     how = Temporal(at=20, validation_at=12, ties=ties, gap=gap)
     made = outcome(how, log_of(rows))
@@ -667,7 +668,7 @@ def check_counts_with_validation(split, rows):
 
 
 @given(rows_of_logs)
-@settings(max_examples=100, deadline=None)
+@examples(100)
 def test_training_on_validation_is_the_split_without_it(rows):
     """Of ratings, without a gap: the same parts as one cut makes."""
     data = ratings_of(rows)

@@ -261,7 +261,12 @@ def test_the_tables(data):
     wide = result.wide()
     assert wide.columns == ["share", "P@5", "nDCG@5"]
     assert wide["nDCG@5"].to_list() == pytest.approx(result.tau[1].mean(axis=1).tolist())
-    assert result.summary()["tau"].is_sorted(descending=True)
+    summary = result.summary()
+    assert summary["tau"].is_sorted(descending=True)
+    for metric, tau, least, undefined in summary.iter_rows():
+        taus = table.filter(metric=metric)["tau"]
+        assert (tau, least) == (pytest.approx(taus.mean()), pytest.approx(taus.min()))
+        assert undefined == 0
     systems = result.systems_table()
     assert systems.height == 2 * 2 * len(runs)
     assert systems.row(0, named=True)["full"] == result.full_means[0, 0]

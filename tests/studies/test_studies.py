@@ -581,3 +581,16 @@ def test_the_command_writes_the_page_and_the_numbers(toy, tmp_path):
     wrong = CliRunner().invoke(app, ["study", "run", "toy", "--amount", "folds"])
     assert isinstance(wrong.exception.__cause__, SettingError)
     assert "NAME=NUMBER" in wrong.stderr
+
+
+def test_the_command_runs_on_a_file_of_ones_own(toy, tmp_path):
+    few = {"user": [1, 1, 2], "item": [7, 8, 7], "rating": [5, 1, 4]}
+    pl.DataFrame(few).write_csv(tmp_path / "few.csv")
+    words = ["study", "run", "toy", "--data", str(tmp_path / "few.csv"), "--csv"]
+    done = CliRunner().invoke(app, [*words, str(tmp_path / "n"), "-o", str(tmp_path / "p.md")])
+    assert done.exit_code == 0, done.output
+    ledger = pl.read_csv(tmp_path / "n" / "ledger.csv")
+    expected = us.study("toy", few).ledger
+    assert ledger["value"].to_list() == expected["value"].to_list()
+    assert ledger["verdict"].to_list() == expected["verdict"].to_list()
+    assert CONTRADICTS in ledger["verdict"]

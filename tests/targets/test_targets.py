@@ -8,10 +8,11 @@ from collections import Counter
 import numpy as np
 import polars as pl
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 import unskew as us
+from shared.examples import examples
 from shared.ratings import split_of
 from unskew import DataError, SettingError, UnknownName
 from unskew.engine.rng import draw, key_of
@@ -156,7 +157,7 @@ every = pytest.mark.parametrize("design", DESIGNS, ids=repr)
 
 
 @every
-@settings(max_examples=12)
+@examples(12)
 @given(seed=st.integers(0, 10**6))
 def test_every_list_holds_what_its_design_says(design, seed):
     split = some_split(seed)
@@ -180,7 +181,7 @@ def test_every_list_holds_what_its_design_says(design, seed):
 
 
 @every
-@settings(max_examples=8)
+@examples(8)
 @given(seed=st.integers(0, 10**6))
 def test_judgments_of_a_list_are_those_among_its_targets(design, seed):
     split = some_split(seed)

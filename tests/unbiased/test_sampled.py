@@ -6,10 +6,11 @@ import math
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 import unskew as us
+from shared.examples import examples
 from shared.real_data import real_data
 from unskew import DataError, SettingError
 from unskew.evaluation.one_relevant import value_at
@@ -166,7 +167,7 @@ def loss(x, chance, truth, gamma):
     return ((mean - truth) ** 2 + gamma * (chance @ x**2 - mean**2)).mean()
 
 
-@settings(max_examples=30)
+@examples(30)
 @given(
     st.sampled_from(["Recall@5", "nDCG@5", "AP"]),
     st.floats(0.001, 2.0),

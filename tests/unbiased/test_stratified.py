@@ -7,12 +7,13 @@ import numpy as np
 import polars as pl
 import pytest
 import typer
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from typer.testing import CliRunner
 
 import unskew as us
 from shared.cases import as_ratings, random_case
+from shared.examples import examples
 from shared.real_data import real_data
 from unskew import DataError, SettingError
 from unskew.cli.command import callback
@@ -192,7 +193,7 @@ def plain_parts(qrels, run, group, k):
     return out / len(qrels)
 
 
-@settings(max_examples=30)
+@examples(30)
 @given(st.integers(0, 10_000), st.integers(1, 6))
 def test_plain_twin(seed, k):
     qrels, run = random_case(seed)
@@ -212,7 +213,7 @@ def test_plain_twin(seed, k):
     assert found.contribution[:, 0] == pytest.approx(want[:, kept], abs=1e-12)
 
 
-@settings(max_examples=30)
+@examples(30)
 @given(st.integers(0, 10_000))
 def test_within_a_stratum_is_what_evaluate_says_of_its_judgments_alone(seed):
     import warnings

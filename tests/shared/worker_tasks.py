@@ -1,0 +1,32 @@
+"""What tests let worker processes do: apart, so that those need not import a file of tests."""
+
+import os
+import signal
+from pathlib import Path
+
+from unskew.errors import SettingError
+
+
+def double(number):
+    if number == 3:
+        raise ValueError("three")
+    return 2 * number
+
+
+def process_of(_):
+    return os.getpid()
+
+
+def dies_once(train, rng):
+    """Train as popularity does; the first process that tries is killed."""
+    from unskew.recommend import Popularity
+
+    mark = Path(os.environ["UNSKEW_TEST_MARK"])
+    if not mark.exists():
+        mark.touch()
+        os.kill(os.getpid(), signal.SIGKILL)
+    return Popularity().fit(train)
+
+
+def fails(train, rng):
+    raise SettingError("this one never works")
