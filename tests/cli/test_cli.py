@@ -11,7 +11,7 @@ import pytest
 
 import unskew as us
 from shared.commands import COMMANDS
-from unskew.cli.command import NEEDED, PANELS, USUAL
+from unskew.cli.command import COMMON_OPTIONS, MAIN_OPTIONS, PANELS
 
 
 def run(*arguments, env=None, cwd=None):
@@ -195,11 +195,13 @@ def test_help_shows_what_people_need_and_help_all_the_others(command, call, monk
 
 
 def test_options_that_people_need_exist():
-    for command, names in NEEDED.items():
+    for command, names in MAIN_OPTIONS.items():
         options = [one.name for one in COMMANDS[command].params]
         assert set(names.split()) <= set(options), command
-        assert len(options) > len({*USUAL, *names.split()} & set(options))
-    assert set(USUAL) <= {one.name for command in COMMANDS.values() for one in command.params}
+        assert len(options) > len({*COMMON_OPTIONS, *names.split()} & set(options))
+    assert set(COMMON_OPTIONS) <= {
+        one.name for command in COMMANDS.values() for one in command.params
+    }
 
 
 def test_the_first_help_shows_eight_commands(call):

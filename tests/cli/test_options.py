@@ -24,14 +24,14 @@ from unskew.cli.parameters import (
     METAVARS,
     REQUIRED,
     Option,
-    Taken,
+    OptionsOf,
     Values,
     argument,
     bundle,
     given_options,
     with_options,
 )
-from unskew.cli.signatures import documented, settings_of
+from unskew.cli.signatures import read_docstring, settings_of
 from unskew.worlds.saved import save_world
 
 OTHER_MEANING = {
@@ -246,9 +246,9 @@ def test_texts_are_of_options_that_there_are():
     found = list(owners())
     assert len(found) > 60
     for owner in found:
-        assert set(documented(owner.__doc__ or "")[1]) <= names_of(owner), owner
+        assert set(read_docstring(owner.__doc__ or "")[1]) <= names_of(owner), owner
     everywhere = {name for owner in found for name in names_of(owner)}
-    assert set(documented(options.__doc__)[1]) <= everywhere
+    assert set(read_docstring(options.__doc__)[1]) <= everywhere
     options_of_all = {one.name for command in COMMANDS.values() for one in command.params}
     assert {*FLAGS, *LIMITS, *METAVARS} <= options_of_all
 
@@ -440,7 +440,7 @@ def test_values_of_a_function_know_what_was_given():
     assert run(command).output.split() == ["holm", "[]"]
 
 
-TESTS = Taken("stats.compare.compare:compare", {"Test": "correction plus_one"})
+TESTS = OptionsOf("stats.compare.compare:compare", {"Test": "correction plus_one"})
 
 
 @bundle

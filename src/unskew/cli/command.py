@@ -42,8 +42,8 @@ PANELS = {
 }
 """The panels of `unskew --help-all`, in their order; `unskew --help` shows the first alone."""
 
-USUAL = ("ratings", "judgments", "run", "train", "metric", "liked", "output", "format")
-NEEDED = {
+COMMON_OPTIONS = ("ratings", "judgments", "run", "train", "metric", "liked", "output", "format")
+MAIN_OPTIONS = {
     "annotate plan": "labels titles budget design smallest",
     "audit": "random quick thorough algorithms store",
     "bias describe": "random figure figures",
@@ -185,12 +185,12 @@ class Command(TyperCommand):
         rich_utils.RANGE_STRING = ""
         self.help = joined_lines(self.help or "")
         name = _full_name(ctx)
-        needed = {*USUAL, *NEEDED.get(name, "").split()}
-        is_whole = name not in NEEDED or _EVERYTHING in ctx.meta
+        needed = {*COMMON_OPTIONS, *MAIN_OPTIONS.get(name, "").split()}
+        is_whole = name not in MAIN_OPTIONS or _EVERYTHING in ctx.meta
         options: list[Any] = self.params
         for option in options:
             option.hidden = not (is_whole or option.name in needed or option.required)
-        HELP_ALL.hidden = name not in NEEDED
+        HELP_ALL.hidden = name not in MAIN_OPTIONS
         more = counted(sum(option.hidden for option in options), "more option")
         self.epilog = None if is_whole else f"{more}: unskew {name} --help-all"
         super().format_help(ctx, formatter)

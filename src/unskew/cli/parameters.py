@@ -1,9 +1,9 @@
 """The options of a command: name, type, default and text from a signature and its docstring.
 
 An option is a parameter of a command, a field of a bundle, or a parameter of the function that the
-command calls (`Taken`). Its text stands in the docstring of what declares it, under a title that is
-its panel in the help; what several commands have is documented in `options`. What follows from
-neither stands in the tables of this module, or beside the type as `Option`.
+command calls (`OptionsOf`). Its text stands in the docstring of what declares it, under a title
+that is its panel in the help; what several commands have is documented in `options`. What follows
+from neither stands in the tables of this module, or beside the type as `Option`.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ from unskew.checks import (
     MOST_SEED,
     choose,
 )
-from unskew.cli.signatures import documented, settings_of
+from unskew.cli.signatures import read_docstring, settings_of
 
 Class = TypeVar("Class")
 
@@ -120,7 +120,7 @@ def format_of(kinds: tuple[str, ...]) -> Option:
     return Option(lambda kind: choose("format", kind, kinds), text=f"Output format: {words}.")
 
 
-class Taken(NamedTuple):
+class OptionsOf(NamedTuple):
     """Options that a function takes, as its signature and docstring in `target` say."""
 
     target: str
@@ -166,8 +166,8 @@ class _Slot(NamedTuple):
         owner: Any = self.type
         if dataclasses.is_dataclass(owner):
             return _slots_of(owner)  # type: ignore[arg-type]
-        taken = get_args(owner)[1:]
-        return _taken(taken[0]) if taken and isinstance(taken[0], Taken) else None
+        functions = [x for x in get_args(owner)[1:] if isinstance(x, OptionsOf)]
+        return _slots_of_function(functions[0]) if functions else None
 
     def parameters(self) -> Iterator[inspect.Parameter]:
         """Yield the parameters that typer makes options of."""
@@ -187,20 +187,20 @@ class _Slot(NamedTuple):
         return self.type.__origin__ if get_origin(self.type) is Annotated else self.type
 
     def _declaration(self) -> Any:
-        given = next((x for x in get_args(self.type)[1:] if isinstance(x, Option)), Option())
-        text = given.text or self.text
-        if given.is_argument:
-            return typer.Argument(help=text, metavar=given.metavar, show_default=False)
+        option = next((x for x in get_args(self.type)[1:] if isinstance(x, Option)), Option())
+        text = option.text or self.text
+        if option.is_argument:
+            return typer.Argument(help=text, metavar=option.metavar, show_default=False)
         dashed = f"--{self.name.replace('_', '-')}"
         # A switch that is off until it is given needs no second name to put it off.
         switch = (dashed,) if self.default is False else ()
-        more: dict[str, Any] = {"metavar": given.metavar or METAVARS.get(self.name)}
+        more: dict[str, Any] = {"metavar": option.metavar or METAVARS.get(self.name)}
         if int in (self._plain_type, *get_args(self._plain_type)):
-            limits = given.limits or LIMITS.get(self.name, (1, MOST_DEPTH))
+            limits = option.limits or LIMITS.get(self.name, (1, MOST_DEPTH))
             more |= {"min": limits[0], "max": limits[1], "metavar": "<int>"}
-        names = given.names or FLAGS.get(self.name, switch)
+        names = option.names or FLAGS.get(self.name, switch)
         return typer.Option(
-            *names, help=text, rich_help_panel=self.panel or "Output", callback=given.check, **more
+            *names, help=text, rich_help_panel=self.panel or "Output", callback=option.check, **more
         )
 
     def filled(self, values: Mapping[str, Any]) -> Any:
@@ -227,7 +227,7 @@ def with_options(function: Callable[..., None]) -> Callable[..., None]:
     def command(**values: Any) -> None:
         function(**{slot.name: slot.filled(values) for slot in slots})
 
-    command.__doc__ = documented(function.__doc__ or "")[0]
+    command.__doc__ = read_docstring(function.__doc__ or "")[0]
     command.__signature__ = inspect.Signature(  # type: ignore[attr-defined]
         [parameter for slot in slots for parameter in slot.parameters()]
     )
@@ -253,7 +253,7 @@ def _slots_of(owner: Any) -> tuple[_Slot, ...]:
     shared = import_module("unskew.cli.options")
     texts: dict[str, tuple[str, str]] = {}
     for part in (shared, *reversed(getattr(owner, "__mro__", (owner,)))):
-        texts |= documented(part.__doc__ or "")[1]
+        texts |= read_docstring(part.__doc__ or "")[1]
     types = get_type_hints(owner, include_extras=True)
     return tuple(
         _Slot(name, types[name], parameter.default, *texts.get(name, ("", "")))
@@ -261,13 +261,13 @@ def _slots_of(owner: Any) -> tuple[_Slot, ...]:
     )
 
 
-def _taken(taken: Taken) -> tuple[_Slot, ...]:
+def _slots_of_function(options: OptionsOf) -> tuple[_Slot, ...]:
     """Return what a function takes, by its source."""
-    panels = {name: panel for panel, names in taken.panels.items() for name in names.split()}
-    settings = settings_of(taken.target, tuple(panels))
+    panels = {name: panel for panel, names in options.panels.items() for name in names.split()}
+    settings = settings_of(options.target, tuple(panels))
     return tuple(
         _Slot(
-            name, taken.types.get(name, setting.type), setting.default, panels[name], setting.text
+            name, options.types.get(name, setting.type), setting.default, panels[name], setting.text
         )
         for name, setting in zip(panels, settings, strict=True)
     )

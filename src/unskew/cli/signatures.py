@@ -28,7 +28,7 @@ class Setting(NamedTuple):
 
 
 @functools.cache
-def documented(docstring: str) -> tuple[str, dict[str, tuple[str, str]]]:
+def read_docstring(docstring: str) -> tuple[str, dict[str, tuple[str, str]]]:
     """Split a docstring into the text before its sections, and the sections' entries.
 
     Returns
@@ -76,7 +76,7 @@ def settings_of(target: str, names: tuple[str, ...]) -> tuple[Setting, ...]:
     head = re.findall(rf"(?ms)^(?:def|class) {name}\b.*?(?=^[^\s)]|\Z)", source)[-1]
     node = ast.parse(head).body[0]
     assert isinstance(node, ast.FunctionDef | ast.ClassDef)
-    entries = documented(ast.get_docstring(node) or "")[1]
+    entries = read_docstring(ast.get_docstring(node) or "")[1]
     declared = {field[0]: field[1:] for field in _declared(node)}
     settings = []
     for name in names:

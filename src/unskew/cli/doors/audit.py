@@ -18,7 +18,7 @@ from unskew.cli.options import (
     ReportOptions,
     StoredOptions,
 )
-from unskew.cli.parameters import Option, Taken, Values, argument, bundle
+from unskew.cli.parameters import Option, OptionsOf, Values, argument, bundle
 from unskew.cli.progress import Stage, stages_progress
 from unskew.errors import SettingError
 from unskew.report.text import counted
@@ -52,8 +52,8 @@ class SourceOptions:
 
 
 AUDIT = "auditing.audit:audit"
-AMOUNTS = Taken(AUDIT, {"How much is measured": "users splits", "How it runs": "memory"})
-MEASURED = Taken(
+AMOUNTS = OptionsOf(AUDIT, {"How much is measured": "users splits", "How it runs": "memory"})
+MEASURED = OptionsOf(
     AUDIT,
     {"What is measured": "metric", "Test": "margin smallest", "How much is measured": "repeats"},
 )

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 from unskew.cli import files, inputs, outputs
 from unskew.cli.options import AverageOptions, ComputeOptions, FigureTableOptions, JudgedOptions
-from unskew.cli.parameters import Option, Taken, Values, bundle
+from unskew.cli.parameters import Option, OptionsOf, Values, bundle
 from unskew.cli.progress import progress
 from unskew.errors import SettingError
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 SEGMENTS = "Segments of users"
 
 
-TESTS = Taken(
+TESTS = OptionsOf(
     "stats.compare.compare:compare",
     {
         "Test": "test alternative correction family permutations plus_one confidence interval "

@@ -9,7 +9,7 @@ from unskew.cli import files as formats
 from unskew.cli import inputs, outputs
 from unskew.cli.files import column_names, split_source
 from unskew.cli.options import AverageOptions, ComputeOptions, RequiredJudgedOptions, TableOptions
-from unskew.cli.parameters import Option, Taken, Values, bundle
+from unskew.cli.parameters import Option, OptionsOf, Values, bundle
 from unskew.cli.progress import progress
 from unskew.errors import SettingError
 
@@ -95,7 +95,7 @@ class EvaluateOptions:
     lists: str | None = None
     repeated: str = "error"
     reading: Annotated[
-        Values, Taken("runs:read_run", {"Input": "nan gaps", "Users and ties": "by"})
+        Values, OptionsOf("runs:read_run", {"Input": "nan gaps", "Users and ties": "by"})
     ]
     targets: str | None = None
     unranked: str | None = None

@@ -10,7 +10,15 @@ import typer
 from unskew.cli import files as formats
 from unskew.cli import inputs, outputs
 from unskew.cli.options import ComputeOptions, FileOptions, RelevanceOptions
-from unskew.cli.parameters import Option, Taken, Values, argument, bundle, format_of, given_options
+from unskew.cli.parameters import (
+    Option,
+    OptionsOf,
+    Values,
+    argument,
+    bundle,
+    format_of,
+    given_options,
+)
 from unskew.errors import SettingError
 
 INIT = "init"
@@ -55,7 +63,7 @@ class ThresholdOptions:
 
     of_gate: Annotated[
         Values,
-        Taken(
+        OptionsOf(
             GATE,
             {"Test": "config margin alpha by", "What is measured": "metric"},
             {"config": Path | None},
@@ -86,7 +94,7 @@ def gate_command(
     files: GateFiles,
     thresholds: ThresholdOptions,
     running: Annotated[
-        Values, Taken(GATE, {"How it runs": "log references"}, {"log": Path | None})
+        Values, OptionsOf(GATE, {"How it runs": "log references"}, {"log": Path | None})
     ],
     compute: ComputeOptions,
     output: GateOutput,

@@ -10,7 +10,7 @@ from unskew.cli import files as formats
 from unskew.cli import inputs, outputs
 from unskew.cli.files import RATING_COLUMNS, file_columns
 from unskew.cli.options import ComputeOptions, NamedFileOptions
-from unskew.cli.parameters import Option, Taken, Values, bundle
+from unskew.cli.parameters import Option, OptionsOf, Values, bundle
 from unskew.errors import SettingError, without_credentials
 from unskew.report.text import counted
 
@@ -74,7 +74,7 @@ def recommend_command(
     parts: PartOptions,
     models: ModelOptions,
     targets: str = "all-items",
-    ranking: Annotated[Values, Taken("judging.rank:rank", {"Lists": "depth ties"})],
+    ranking: Annotated[Values, OptionsOf("judging.rank:rank", {"Lists": "depth ties"})],
     compute: ComputeOptions,
     output: Annotated[Path, Option(formats.check_lists_file, "FILE")],
     quiet: bool = False,

@@ -14,13 +14,13 @@ from unskew.cli.options import (
     RelevanceOptions,
     TextOptions,
 )
-from unskew.cli.parameters import Taken, Values, argument, bundle
+from unskew.cli.parameters import OptionsOf, Values, argument, bundle
 from unskew.errors import SettingError
 from unskew.splits.saved import check_folder
 
 DESIGN = "Design"
 
-SAMPLE = Taken(
+SAMPLE = OptionsOf(
     "labels.plan_annotation:plan_annotation",
     {DESIGN: "budget design", "What is measured": "estimand smallest"},
 )

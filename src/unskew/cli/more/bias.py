@@ -19,7 +19,7 @@ from unskew.cli.options import (
     TableOptions,
     TextOptions,
 )
-from unskew.cli.parameters import Option, Taken, Values, argument, bundle
+from unskew.cli.parameters import Option, OptionsOf, Values, argument, bundle
 from unskew.cli.progress import progress
 from unskew.errors import SettingError
 
@@ -167,7 +167,7 @@ class NullOptions:
     null: list[str] | None = None
     draws: Annotated[
         Values,
-        Taken(
+        OptionsOf(
             "auditing.null.null_experiment:null_experiment",
             {"What is measured": "repeats precision most share"},
         ),

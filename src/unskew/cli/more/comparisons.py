@@ -11,7 +11,7 @@ from unskew.cli import inputs, outputs
 from unskew.cli.doors.compare import SegmentOptions, read_segments
 from unskew.cli.files import exists, split_named_source
 from unskew.cli.options import AverageOptions, ComputeOptions, FigureTableOptions, JudgedOptions
-from unskew.cli.parameters import Taken, Values, argument, bundle
+from unskew.cli.parameters import OptionsOf, Values, argument, bundle
 from unskew.cli.progress import progress
 from unskew.errors import DataError, SettingError
 
@@ -40,7 +40,7 @@ class GapOptions:
     against: str | None = None
     epsilon: float | None = None
     tests: Annotated[
-        Values, Taken("stats.compare.group_gaps:group_gaps", {"Test": "correction confidence"})
+        Values, OptionsOf("stats.compare.group_gaps:group_gaps", {"Test": "correction confidence"})
     ]
 
 
@@ -131,7 +131,7 @@ def _items(
     return item_group_gaps(data, gaps.by_items, places, groups=segments.groups, **settings)
 
 
-DIVISION = Taken(
+DIVISION = OptionsOf(
     "unbiased.strata:strata", {"Strata": "of equal head", "Intervals": "bootstrap level"}
 )
 
@@ -212,7 +212,9 @@ def _groups(by: str) -> Any:
     return table.frame.select(table.frame.columns[:2])
 
 
-PAIRS = Taken("stats.compare.user_distribution:user_distribution", {"Test": "reference confidence"})
+PAIRS = OptionsOf(
+    "stats.compare.user_distribution:user_distribution", {"Test": "reference confidence"}
+)
 
 
 def distribution_command(
@@ -282,7 +284,7 @@ def _lexicographic(
     return lexirecall(data, **tests)
 
 
-RANKS = Taken(
+RANKS = OptionsOf(
     "stats.compare.compare_data_sets:compare_data_sets",
     {
         "Input": "missing",

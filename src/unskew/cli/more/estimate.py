@@ -14,7 +14,7 @@ from unskew.cli.options import (
     JudgedOptions,
     RunsRequiredOptions,
 )
-from unskew.cli.parameters import Taken, Values, bundle, given_options
+from unskew.cli.parameters import OptionsOf, Values, bundle, given_options
 from unskew.errors import SettingError
 
 if TYPE_CHECKING:
@@ -45,7 +45,7 @@ class LabelOptions:
     human: str | None = None
     sample: Annotated[
         Values,
-        Taken(
+        OptionsOf(
             "labels.assisted:assisted",
             {LABELS: "human_liked strata population unlabelled", "Intervals": "interval"},
         ),
@@ -155,7 +155,7 @@ class PropensityOptions:
     of: str | None = None
 
 
-ESTIMATES = Taken(
+ESTIMATES = OptionsOf(
     "unbiased.estimate:estimate",
     {ESTIMATE: "clip mean", "Intervals": "resamples level", "Users and ties": "users"},
 )

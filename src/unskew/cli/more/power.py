@@ -14,11 +14,11 @@ from unskew.cli.options import (
     FigureTableOptions,
     JudgedOptions,
 )
-from unskew.cli.parameters import Taken, Values, bundle
+from unskew.cli.parameters import OptionsOf, Values, bundle
 from unskew.cli.progress import progress
 from unskew.errors import SettingError
 
-POWER = Taken(
+POWER = OptionsOf(
     "stats.agreement.power:power",
     {"Test": "test permutations alpha", "Power": "ordered difference power"},
 )

@@ -19,7 +19,7 @@ from unskew.cli.options import (
     PrintOptions,
     StoreArgument,
 )
-from unskew.cli.parameters import Taken, Values, bundle
+from unskew.cli.parameters import OptionsOf, Values, bundle
 from unskew.cli.progress import tasks_progress
 from unskew.report.text import counted
 
@@ -32,7 +32,7 @@ class RunOptions:
     executor: ExecutorOptions
     failures: Annotated[
         Values,
-        Taken("experiment.execution:run_plan", {"How it runs": "keep_going retry_failed"}),
+        OptionsOf("experiment.execution:run_plan", {"How it runs": "keep_going retry_failed"}),
     ]
 
 

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 from unskew.cli import inputs, outputs
 from unskew.cli.options import ExecutorOptions, NamedFileOptions, RatingsArgument, ReportOptions
-from unskew.cli.parameters import Taken, Values, bundle
+from unskew.cli.parameters import OptionsOf, Values, bundle
 from unskew.cli.progress import tasks_progress
 
 if TYPE_CHECKING:
@@ -31,7 +31,8 @@ class WindowOptions:
 
     windows: int | None = None
     lengths: Annotated[
-        Values, Taken("splits.time.windows:Windows", {"Windows": "length step gap train_length"})
+        Values,
+        OptionsOf("splits.time.windows:Windows", {"Windows": "length step gap train_length"}),
     ]
     test: float | None = None
 
