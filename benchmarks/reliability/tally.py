@@ -8,6 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from unskew.auditing.page.statement_blocks import Rate, WorldRate
+from unskew.data.summary import effective_size
 from unskew.stats.special import incomplete_beta
 
 LEVEL = 0.95
@@ -51,7 +52,7 @@ def rate_of(kind: str, counts: Sequence[Count], worlds_run: Mapping[str, int]) -
     weight = np.array([1 / worlds_run[one.world] for one in kept])
     share = np.array([one.false / one.sayings for one in kept])
     rate = min(float(weight @ share / weight.sum()), 1.0)
-    worth = float(weight.sum() ** 2 / (weight @ weight))
+    worth = effective_size(weight)
     return Rate(
         kind=kind,
         worlds=sum(one.worlds for one in by_world),

@@ -40,6 +40,11 @@ def gini(amounts: F64 | I64) -> float:
     return float(2 * (places @ rising) / (rising.size * total) - (rising.size + 1) / rising.size)
 
 
+def effective_size(weight: F64) -> float:
+    """Return Kish's effective size, (Σw)² / Σw²: as many equal weights would be as precise."""
+    return float(weight.sum()) ** 2 / float(weight @ weight)
+
+
 def divergence(amounts: F64 | I64) -> float:
     """Return the Kullback-Leibler divergence from uniform, in nats: 0 when all have the same."""
     total = np.sum(amounts)

@@ -17,7 +17,7 @@ from unskew.labels.sample_checks import AnnotatorAgreement, SampleCheck, agreeme
 from unskew.report.charts import Figure, as_figure
 from unskew.report.result import Result
 from unskew.report.tables import Table
-from unskew.report.text import counted, number
+from unskew.report.text import counted, interval, number
 
 ANNOTATOR = "annotator"
 """Its labels alone: no estimate of what people would say."""
@@ -344,7 +344,7 @@ def _text(value: AssistedValue | None, digits: int) -> str | None:
     text = number(value.value, digits)
     if value.method == "all judged":
         return text
-    return f"{text} [{number(value.low, digits)}, {number(value.high, digits)}]"
+    return f"{text} {interval(value.low, value.high, digits)}"
 
 
 def _points(contrast: AssistedContrast) -> Iterator[dict[str, Any]]:

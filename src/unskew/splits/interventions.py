@@ -20,7 +20,7 @@ import polars as pl
 from unskew.arrays import F64, I32, frozen
 from unskew.checks import as_share, check, choose, portion
 from unskew.data.ratings import Ratings, under_one_numbering
-from unskew.data.summary import divergence, gini
+from unskew.data.summary import divergence, effective_size, gini
 from unskew.engine.rng import DrawKeyed, draw
 from unskew.errors import DataError, DataWarning, SettingError
 from unskew.report.result import Result
@@ -223,7 +223,7 @@ class Design(DrawKeyed, ABC):
             weight = aim.weights(held_out)
         weight = weight / weight.mean()
         facts |= _distances(held_out, held_out.user, held_out.item, weight)
-        facts["effective_size"] = float(weight.sum() ** 2 / (weight @ weight))
+        facts["effective_size"] = effective_size(weight)
         design = {**self.describe(), "method": method, "seed": int(seed)}
         return Intervened(held_out, frozen(weight), facts, design)
 

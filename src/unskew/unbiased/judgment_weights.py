@@ -14,6 +14,7 @@ import numpy as np
 from unskew.arrays import F64, frozen
 from unskew.checks import as_numbers, is_number
 from unskew.data.ratings import Ids, Ratings
+from unskew.data.summary import effective_size
 from unskew.errors import DataError, SettingError
 from unskew.evaluation.scoring import remarks
 from unskew.judging.hygiene import as_judged
@@ -205,10 +206,8 @@ class Weights:
         total = float(weight.sum())
         number = math.ceil(TOP * weight.size)
         heaviest = np.partition(weight, weight.size - number)[weight.size - number :]
-        effective = total**2 / float(weight @ weight)
-        return cls(
-            int(weight.size), effective, float(weight.max()), float(heaviest.sum()) / total, clipped
-        )
+        top = float(heaviest.sum()) / total
+        return cls(int(weight.size), effective_size(weight), float(weight.max()), top, clipped)
 
     def __str__(self) -> str:
         text = (

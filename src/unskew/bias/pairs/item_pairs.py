@@ -106,6 +106,11 @@ class PairCases:
         """Share of pairs on which popularity and relevance agree."""
         return self.signs.share(self.signs.agree("odds", self.relevant["of"]))
 
+    def _rows(self) -> list[dict[str, Any]]:
+        """Return of each case its share of pairs, with ties and with ties apart."""
+        cases, strict = self.cases, self.cases_strict
+        return [{"case": name, "share": cases[name], "strict": strict[name]} for name in CASES]
+
     def shares(self) -> dict[str, dict[str, float]]:
         """Return the shares of cases, with ties apart as well, and of steeper pairs."""
         strict = self.cases_strict
@@ -170,18 +175,16 @@ class ObservedPairs(PairCases):
         `lemma` says what Lemma 1 predicts; `disagree`, `agree` and `ties` are the shares of all
         pairs that lie in the case and do so.
         """
-        share, strict = self.signs.share, self.cases_strict
+        share = self.signs.share
         rows = [
             {
-                "case": name,
-                "share": share(mask),
-                "strict": strict[name],
+                **case,
                 "lemma": "disagree" if predicted else "agree",
                 "disagree": share(mask & self._disagree),
                 "agree": share(mask & ~self._disagree & ~self._tied),
                 "ties": share(mask & self._tied),
             }
-            for name, mask, predicted in zip(CASES, self.masks, DISAGREEING, strict=True)
+            for case, mask, predicted in zip(self._rows(), self.masks, DISAGREEING, strict=True)
         ]
         return pl.DataFrame(rows)
 
@@ -229,18 +232,16 @@ class TruePairs(PairCases):
 
         `P` and `anti-P` are shares of all pairs; `lemma_P` and `lemma_anti-P` what Lemma 3 says.
         """
-        share, strict, right = self.signs.share, self.cases_strict, self._consistent()
+        share, right = self.signs.share, self._consistent()
         rows = [
             {
-                "case": name,
-                "share": share(mask),
-                "strict": strict[name],
+                **case,
                 "lemma_P": P_CONSISTENT[index],
                 "P": share(mask & right["P"]),
                 "lemma_anti-P": ANTI_CONSISTENT[index],
                 "anti-P": share(mask & right["anti-P"]),
             }
-            for index, (name, mask) in enumerate(zip(CASES, self.masks, strict=True))
+            for index, (case, mask) in enumerate(zip(self._rows(), self.masks, strict=True))
         ]
         return pl.DataFrame(rows)
 

@@ -291,9 +291,7 @@ class SmallerTests:
                 if progress is not None:
                     progress(done, total)
         order, axis = [results[part] for part in parts], 1 if self.to == "sparsity" else 0
-        means, judgments, users = (
-            np.concatenate(parts, axis=axis) for parts in zip(*order, strict=True)
-        )
+        means, judgments, users = (np.concatenate(p, axis=axis) for p in zip(*order, strict=True))
         return means, judgments, users
 
 

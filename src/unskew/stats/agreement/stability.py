@@ -293,11 +293,8 @@ def _decomposition(result: Stability) -> pl.DataFrame:
         {"factor": SYSTEM, "levels": systems, "share": _part(of_system, total)}
     ]
     for name, amount in squares.items():
-        row: dict[str, object] = {
-            "factor": name,
-            "levels": levels[name],
-            "share": _part(amount, total),
-        }
+        share = _part(amount, total)
+        row: dict[str, object] = {"factor": name, "levels": levels[name], "share": share}
         if balanced and freedom[name]:
             row["component"] = max(amount / freedom[name] - noise, 0.0) / (runs / levels[name])
         row["tau"] = _tau_when_only(result, name)
@@ -306,14 +303,8 @@ def _decomposition(result: Stability) -> pl.DataFrame:
     if balanced:
         remaining |= {"share": _part(max(residual, 0.0), total), "component": noise}
     rows.append(remaining)
-    schema = {
-        "factor": pl.String,
-        "levels": pl.Int64,
-        "share": pl.Float64,
-        "component": pl.Float64,
-        "tau": pl.Float64,
-    }
-    return pl.DataFrame(rows, schema=schema)
+    numbers = dict.fromkeys(("share", "component", "tau"), pl.Float64)
+    return pl.DataFrame(rows, schema={"factor": pl.String, "levels": pl.Int64, **numbers})
 
 
 def _places(values: F64) -> F64:

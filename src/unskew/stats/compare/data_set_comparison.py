@@ -199,7 +199,7 @@ class DataSetComparison(Result):
         for index, row in enumerate(self.ranking().iter_rows(named=True)):
             cells = [row["system"], number(row["mean_rank"], 2)]
             if self.has_rank_intervals:
-                cells.append(f"[{row['low']:.2f}, {row['high']:.2f}]")
+                cells.append(interval(row["low"], row["high"], 2))
             if self.reference is None:
                 cells.append(row["letters"])
             system = self.systems.index(row["system"])
