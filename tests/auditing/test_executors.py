@@ -135,6 +135,7 @@ def test_an_audit_on_a_cluster_that_keeps_nothing(serial, client, tmp_path):
     assert document(audit(SHOP, cluster=client, **AUDIT), tmp_path) == serial[0]
 
 
+@pytest.mark.slow
 def test_a_worker_killed_amid_an_audit_costs_its_task_alone(serial, client, tmp_path):
     before = {}
 
@@ -214,16 +215,24 @@ def test_an_algorithm_of_a_script(tmp_path):
     assert len(set(lines)) == 1
 
 
-def test_algorithms_that_cannot_travel(client):
+def settings_of_ones_own():
     class Local(us.recommend.Algorithm):
         name = "local"
 
         def learn(self, train, rng):
             return us.recommend.Popularity().fit(train, rng)
 
-    settings = {**AUDIT, "algorithms": {"mine": Local(), "random": us.recommend.Random()}}
+    return {**AUDIT, "algorithms": {"mine": Local(), "random": us.recommend.Random()}}
+
+
+def test_algorithms_that_cannot_travel():
     with pytest.raises(SettingError, match=r"mine: several workers cannot share.*one worker"):
-        audit(SHOP, workers=2, **settings)
+        audit(SHOP, workers=2, **settings_of_ones_own())
+
+
+@pytest.mark.slow
+def test_a_cluster_takes_algorithms_that_workers_cannot_share(client):
+    settings = settings_of_ones_own()
     assert audit(SHOP, cluster=client, **settings).to_dict() == audit(SHOP, **settings).to_dict()
 
 

@@ -72,8 +72,9 @@ def run(home, command, redirection):
     return done.returncode, done.stdout + done.stderr
 
 
+SLOW = {"workers": pytest.mark.slow}
 CLOSED = [
-    *[(name, "<&- >&- 2>&-") for name in COMMANDS],
+    *[pytest.param(name, "<&- >&- 2>&-", marks=SLOW.get(name, ())) for name in COMMANDS],
     *[(name, end) for name in ("not settled", "wrong metric", "list") for end in (">&-", "2>&-")],
 ]
 

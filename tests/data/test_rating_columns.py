@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import numpy as np
+import polars as pl
 import pytest
 
 import unskew as us
+from unskew.data.read.rating_columns import _values
 
 USERS, ITEMS = [1, 1, 2, 2], ["a", "b", "a", "b"]
 
@@ -131,3 +133,9 @@ def test_lists_without_ranks_in_the_place_of_ratings_are_refused():
         us.evaluate(lists, runs, "P@2")
     known = {"user": [99] * 60, "item": range(60)}
     us.evaluate(lists, runs, "P@2", train=known)  # the items are known
+
+
+def test_values_of_a_column_are_shown_as_they_are_written():
+    assert _values(pl.Series([2.5, 1.0, None, 1.0])) == "1, 2.5"
+    assert _values(pl.Series(["no", "yes", "no"])) == "no, yes"
+    assert _values(pl.Series(range(3, 10))) == "from 3 to 9"

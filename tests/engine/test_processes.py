@@ -50,7 +50,10 @@ def is_sprung(trap):
     return (trap.parent / "sprung").exists()
 
 
-@pytest.mark.parametrize(("setting", "value"), [("workers", "2"), ("cluster", "'local:2'")])
+OTHERS = [("workers", "2"), pytest.param("cluster", "'local:2'", marks=pytest.mark.slow)]
+
+
+@pytest.mark.parametrize(("setting", "value"), OTHERS)
 def test_workers_run_no_code_of_the_working_folder(trap, tmp_path, setting, value):
     if setting == "cluster":
         pytest.importorskip("distributed")

@@ -640,6 +640,7 @@ def client():
         yield client
 
 
+@pytest.mark.slow
 def test_same_bits_on_a_cluster(tmp_path, client):
     test, lists = made(12)
     paths = put_all(tmp_path, test, lists)

@@ -3,6 +3,7 @@
 import json
 import math
 from dataclasses import replace
+from types import SimpleNamespace
 from xml.etree import ElementTree as ET
 
 import numpy as np
@@ -33,6 +34,7 @@ from unskew.gating.values import (
     lay,
     metric_of,
     popularity_values,
+    slots_of,
     values_of,
 )
 from unskew.stats.special import student_t_quantile
@@ -619,3 +621,14 @@ def test_looks_are_counted_once_per_input(judged, tmp_path):
     log.write_text("something else\n")
     with pytest.raises(us.DataError, match="no log of looks"):
         gate(judged, log=log)
+
+
+def test_places_without_an_item_are_no_slots():
+    matched = SimpleNamespace(
+        depth=np.array([3, 1]),
+        start=np.array([0, 4]),
+        run=SimpleNamespace(item=np.array([3, -1, 5, 7, 4], np.int32)),
+        from_run=10 * np.arange(8),
+    )
+    slots = slots_of(matched, 3)
+    assert (slots.owner.tolist(), slots.item.tolist()) == ([0, 0, 1], [30, 50, 40])

@@ -16,7 +16,10 @@ VARIANTS = [
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize("name", [*REGISTRY, *VARIANTS])
+SLOW = [pytest.param(name, marks=pytest.mark.slow) for name in VARIANTS]
+
+
+@pytest.mark.parametrize("name", [*REGISTRY, *SLOW])
 def test_every_metric_keeps_the_contract(name):
     check_metric(name)
 
