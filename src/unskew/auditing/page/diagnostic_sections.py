@@ -66,8 +66,8 @@ def _shares(audit: Measurements) -> list[Block]:
     if shares is None:
         return []
     note = caption("shares note")
-    content: list[Block] = [blocks.table("shares", _of_shares(shares.table()), 4, note)]
-    pairs = blocks.table("share pairs", _of_shares(shares.pairs()), 4)
+    content: list[Block] = [blocks.table("shares", _of_shares(shares.display_table()), 4, note)]
+    pairs = blocks.table("share pairs", _of_shares(shares.parts["pairs"].display_table()), 4)
     content += blocks.fold("shares fold", [pairs])
     reversals = [statement for statement in audit.statements if statement.kind == "break-even"]
     if reversals:
@@ -101,9 +101,11 @@ def _shown(audit: Measurements) -> list[Block]:
     if random_slice is None:
         return []
     note = caption("shown note")
-    pairs = _of_slice(random_slice.pairs())
+    pairs = _of_slice(random_slice.parts["pairs"].display_table())
     return [
-        blocks.table("shown", _of_slice(random_slice.table()), 4, note, precision=precision),
+        blocks.table(
+            "shown", _of_slice(random_slice.display_table()), 4, note, precision=precision
+        ),
         *blocks.fold(
             "shown fold",
             [blocks.table("shown pairs", pairs, 4, note, precision=precision)],

@@ -16,17 +16,12 @@ from unskew.auditing.core.core import Core, SplitLists
 from unskew.bias.decomposition.ladder import Ladder, Step
 from unskew.bias.decomposition.ladder_part import LadderPart, ladder_part
 from unskew.data.ratings import Ratings
+from unskew.report.estimates import Estimates, Row
 from unskew.stats.compare.contrasts import Contrast, Contrasts, contrasts
 from unskew.unbiased.judgments_needed import judgments_for
-from unskew.unbiased.liked_shares import (
-    LikedDifference,
-    LikedPart,
-    LikedShare,
-    LikedShares,
-    liked_part,
-)
+from unskew.unbiased.liked_shares import LikedPart, liked_part, liked_shares_of
 from unskew.unbiased.listed_pairs import unrated_liking
-from unskew.unbiased.random_slice import RandomDifference, RandomSlice, random_part
+from unskew.unbiased.random_slice import random_part, random_slice_of
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -67,9 +62,9 @@ class Evidence:
     contrasts: Contrasts
     """Differences under every design, with intervals that hold together."""
     ladder: Ladder | None = None
-    liked: LikedShares | None = None
+    liked: Estimates | None = None
     """How often judged recommendations are liked; None where nothing can be disliked."""
-    random_slice: RandomSlice | None = None
+    random_slice: Estimates | None = None
     """The same on randomly shown items, where there are any."""
     references: tuple[str, ...] = ()
     """Systems that were added to compare with."""
@@ -147,18 +142,9 @@ class Evidence:
         count = len(self.order) * (len(self.order) - 1)
         return NormalDist().inv_cdf(1 - error / max(count, 1))
 
-    def liked_pair(self, a: str, b: str, *, levelled: bool = False) -> LikedDifference | None:
+    def liked_pair(self, a: str, b: str, *, levelled: bool = False) -> Row | None:
         """Return by how much more often judged recommendations of a are liked than those of b."""
-        if self.liked is None:
-            return None
-        key = (a, b, levelled)
-        if key not in self._liked_pairs:
-            reverse = self._liked_pairs.get((b, a, levelled))
-            self._liked_pairs[key] = (
-                self.liked.pair(a, b, levelled=levelled) if reverse is None else reverse.turned()
-            )
-        pair = self._liked_pairs[key]
-        return None if pair.value is None else pair
+        return _with_value(self.liked, a, b, levelled=levelled)
 
     def unrated_liking(self, system: str, habit: float) -> float | None:
         """Return how many recommendations of a system are liked under one habit of rating.
@@ -167,13 +153,11 @@ class Evidence:
         """
         if self.liked is None:
             return None
-        if system not in self._liked_shares:
-            self._liked_shares[system] = self.liked.share(system)
-        share = self._liked_shares[system]
+        share = self.liked.row(system=system)
         if share.value is None:
             return None
         places, trained = self._places[system], self._train_share
-        return unrated_liking(share.value, share.judged / places, habit, trained)
+        return unrated_liking(share.value, share.facts["judged"] / places, habit, trained)
 
     @cached_property
     def _places(self) -> dict[str, int]:
@@ -191,17 +175,9 @@ class Evidence:
         trained = sum(part.train_size for part in self.core.lists)
         return trained / (trained + sum(part.test_size for part in self.core.lists))
 
-    def shown_pair(self, a: str, b: str) -> RandomDifference | None:
+    def shown_pair(self, a: str, b: str) -> Row | None:
         """Return by how much more randomly shown items in a's lists are liked than in b's."""
-        if self.random_slice is None:
-            return None
-        if (a, b) not in self._shown_pairs:
-            reverse = self._shown_pairs.get((b, a))
-            self._shown_pairs[a, b] = (
-                self.random_slice.pair(a, b) if reverse is None else reverse.turned()
-            )
-        pair = self._shown_pairs[a, b]
-        return None if pair.value is None else pair
+        return _with_value(self.random_slice, a, b)
 
     def step(self, name: str, a: str, b: str | None = None) -> Step | None:
         """Return a step of the ladder, of one system or of a pair; None where there is none."""
@@ -232,18 +208,6 @@ class Evidence:
         return self._needed[key]
 
     # Pairs are asked for by several rules: each is worked out once.
-
-    @cached_property
-    def _liked_pairs(self) -> dict[tuple[str, str, bool], LikedDifference]:
-        return {}
-
-    @cached_property
-    def _liked_shares(self) -> dict[str, LikedShare]:
-        return {}
-
-    @cached_property
-    def _shown_pairs(self) -> dict[tuple[str, str], RandomDifference]:
-        return {}
 
     @cached_property
     def _steps(self) -> dict[tuple[str, str, str | None], Step]:
@@ -313,6 +277,12 @@ def evidence_of(
     )
 
 
+def _with_value(estimates: Estimates | None, a: str, b: str, **keys: bool) -> Row | None:
+    """Return the difference of two systems; None where there is none."""
+    pair = None if estimates is None else estimates.pair(a, b, **keys)
+    return None if pair is None or pair.value is None else pair
+
+
 def _attempt(attempts: Attempts | None, name: str, function: Callable[[], T | None]) -> T | None:
     """Work something out; note why it is not possible, or raise an error."""
     return function() if attempts is None else attempts.attempt(name, function)
@@ -330,10 +300,10 @@ def _rungs(core: Core, part: SplitLists) -> LadderPart:
     return ladder_part(split.train, split.judged_test, part.runs, core.relevance, core.k)
 
 
-def _liked(core: Core) -> LikedShares | None:
+def _liked(core: Core) -> Estimates | None:
     if not core.lists or core.implicit:
         return None
-    return LikedShares(parts=tuple(_liked_on(core, part) for part in core.lists))
+    return liked_shares_of([_liked_on(core, part) for part in core.lists])
 
 
 def _liked_on(core: Core, part: SplitLists) -> LikedPart:
@@ -341,12 +311,12 @@ def _liked_on(core: Core, part: SplitLists) -> LikedPart:
     return liked_part(split.train, split.test, part.runs, core.relevance, core.k)
 
 
-def _shown(core: Core, random: Ratings | None) -> RandomSlice | None:
+def _shown(core: Core, random: Ratings | None) -> Estimates | None:
     if not core.lists or random is None:
         return None
-    return RandomSlice(
-        parts=tuple(
+    return random_slice_of(
+        [
             random_part(part.split.train, random, part.runs, core.relevance, core.k)
             for part in core.lists
-        )
+        ]
     )
