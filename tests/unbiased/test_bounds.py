@@ -11,7 +11,7 @@ import pytest
 import unskew as us
 from unskew.errors import DataError, SettingError, UnknownName
 from unskew.metrics.names import REGISTRY
-from unskew.unbiased import estimates
+from unskew.unbiased import weighted_estimates
 from unskew.unbiased.bounds import bounds, settled
 from unskew.unbiased.estimate import estimate
 from unskew.unbiased.judgments_needed import judgments_needed
@@ -146,7 +146,7 @@ CHANCE = {"a": 0.7, "b": 0.8, "c": 0.65, "d": 0.6, "f": 0.7}
 @pytest.fixture
 def any_size(monkeypatch):
     """Call estimates usable that rest on a handful of hits: examples worked by hand."""
-    monkeypatch.setattr(estimates, "FEW_HITS", 0)
+    monkeypatch.setattr(weighted_estimates, "FEW_HITS", 0)
 
 
 @pytest.mark.parametrize(

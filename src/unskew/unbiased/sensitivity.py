@@ -26,9 +26,9 @@ from unskew.report.charts import Figure, as_figure
 from unskew.report.result import Result
 from unskew.report.text import counted
 from unskew.stats.resampling import check_two_systems
-from unskew.unbiased.estimates import UNUSABLE
 from unskew.unbiased.judgment_weights import Estimand, estimands, judge_for_estimates, weigh
 from unskew.unbiased.weighted_averages import LEVEL, RESAMPLES, ROWS, Averages, Scales
+from unskew.unbiased.weighted_estimates import UNUSABLE
 
 MODELS = ("odds", "weights")
 

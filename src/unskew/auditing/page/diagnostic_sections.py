@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from unskew.auditing.measurements import Measurements
     from unskew.auditing.null.null_experiment import NullExperiment
     from unskew.auditing.truth.truth import Truth
-    from unskew.unbiased.estimates import Estimates
+    from unskew.unbiased.weighted_estimates import WeightedEstimates
 
 
 NULL_COLUMNS = (
@@ -120,7 +120,7 @@ def _of_slice(table: pl.DataFrame) -> pl.DataFrame:
     return blocks.without_empty(table.select(columns))
 
 
-def _estimates(estimates: Estimates, order: Sequence[str]) -> list[Block]:
+def _estimates(estimates: WeightedEstimates, order: Sequence[str]) -> list[Block]:
     """Show usable estimates only: others may lie outside the range of their metric."""
     table = estimates.table()
     usable = table.filter("usable")
