@@ -234,15 +234,19 @@ class Estimates(Result):
             for row in self.rows.to_dicts()
         }
 
+    @cached_property
+    def _first(self) -> dict[str, Any]:
+        """The first value of each key."""
+        return {key: next(iter(self.rows[key]), None) for key in self.keys}
+
     def _row(self, keys: Mapping[str, Any]) -> Row | None:
-        chosen = {key: self.rows[key][0] for key in self.keys} | {**keys}
-        return self._rows.get(tuple(chosen.values()))
+        return self._rows.get(tuple({**self._first, **keys}.values()))
 
     def row(self, **keys: Any) -> Row:
         """Return one row; of a key that is left out its first value is taken."""
-        self._check(keys)
         row = self._row(keys)
         if row is None:
+            self._check(keys)
             raise DataError(f"there is no row with {keys}")
         return row
 
@@ -267,18 +271,17 @@ class Estimates(Result):
         """
         if "pairs" in self.parts:
             return self.parts["pairs"].pair(a, b, **keys)
-        for system in (a, b):
-            choose(
-                "system",
-                system,
-                dict.fromkeys(self.values_of("system") + self.values_of("against")),
-            )
-        self._check(keys)
         row = self._row({**keys, "system": a, "against": b})
         reverse = self._row({**keys, "system": b, "against": a})
-        if row is None and reverse is None:
-            raise DataError(f"there is no pair of {a} and {b}")
-        return reverse.swapped() if row is None else row  # type: ignore[union-attr]
+        if row is not None:
+            return row
+        if reverse is not None:
+            return reverse.swapped()
+        systems = dict.fromkeys(self.values_of("system") + self.values_of("against"))
+        for system in (a, b):
+            choose("system", system, systems)
+        self._check(keys)
+        raise DataError(f"there is no pair of {a} and {b}")
 
     # Order
 
@@ -295,8 +298,10 @@ class Estimates(Result):
             metrics = self.rows["metric"] if "metric" in self.keys else [""] * order.len()
             signs = [-1 if better.get(metric) == "lower" else 1 for metric in metrics]
             order, descending = order * pl.Series(signs), True
-        places = order.arg_sort(descending=bool(descending), nulls_last=True)
-        return replace(self, rows=self.rows[places.to_list()])
+        rows = self.rows.with_columns(order.alias("(order)")).sort(
+            "(order)", descending=bool(descending), nulls_last=True, maintain_order=True
+        )
+        return replace(self, rows=rows.drop("(order)"))
 
     @property
     def best(self) -> Row:
