@@ -21,9 +21,10 @@ import polars as pl
 
 from unskew.data.ratings import Ids, Ratings
 from unskew.data.relevance import Relevance
+from unskew.report.estimates import Estimates
 from unskew.runs import Run
-from unskew.unbiased.liked_shares import LikedShares, liked_part
-from unskew.unbiased.random_slice import RandomSlice, random_part
+from unskew.unbiased.liked_shares import LikedPart, liked_part, liked_shares_of
+from unskew.unbiased.random_slice import random_part, random_slice_of
 
 PAIRS = (("taste", "popularity"), ("popularity", "random"), ("taste", "taste2"))
 RULE = Relevance(liked=1)
@@ -146,29 +147,38 @@ def measure(size: Size, draws: int, seed: int) -> dict[tuple[str, str, str], Tal
             parts = data.ratings(train), data.ratings(test), data.ratings(data.shown)
             likes.append(liked_part(parts[0], parts[1], runs, RULE, K))
             slices.append(random_part(parts[0], parts[2], runs, RULE, K))
-        shares, slice_ = LikedShares(parts=tuple(likes)), RandomSlice(parts=tuple(slices))
+        shares, slice_ = liked_shares_of(likes), random_slice_of(slices)
         for a, b in PAIRS:
             for kind in ("liked", "levelled"):
-                add_liked(tallies[kind, a, b], shares, a, b, kind == "levelled")
+                add_liked(tallies[kind, a, b], shares, likes, a, b, kind == "levelled")
             pair = slice_.pair(a, b)
             truth = np.array([np.mean(precision[name]) for name in (a, b)])
             add(tallies["shown at random", a, b], pair, truth, np.ones(2))
         for one in ("taste", "popularity"):
             for kind in ("liked", "levelled"):
-                add_liked(tallies[f"{kind}, share", one, ""], shares, one, "", kind == "levelled")
+                add_liked(
+                    tallies[f"{kind}, share", one, ""], shares, likes, one, "", kind == "levelled"
+                )
             truth = np.array([np.mean(precision[one])])
-            add(tallies["shown at random, share", one, ""], slice_.share(one), truth, np.ones(1))
+            add(
+                tallies["shown at random, share", one, ""],
+                slice_.row(system=one),
+                truth,
+                np.ones(1),
+            )
     return tallies
 
 
-def add_liked(tally: Tally, shares: LikedShares, a: str, b: str, levelled: bool) -> None:
+def add_liked(
+    tally: Tally, shares: Estimates, likes: list[LikedPart], a: str, b: str, levelled: bool
+) -> None:
     """Add the interval of a pair, or of one system, and the sums of its shares."""
-    at = [shares.systems.index(name) for name in (a, b) if name]
-    kind = int(levelled)
-    liked = sum(part.liked[kind, at].sum(axis=1) for part in shares.parts)
-    judged = sum(part.judged[kind, at].sum(axis=1) for part in shares.parts)
-    interval = shares.pair(a, b, levelled) if b else shares.share(a, levelled)
-    add(tally, interval, liked, judged)
+    systems, kind = likes[0].systems, int(levelled)
+    at = [systems.index(name) for name in (a, b) if name]
+    liked = sum(part.liked[kind, at].sum(axis=1) for part in likes)
+    judged = sum(part.judged[kind, at].sum(axis=1) for part in likes)
+    row = shares.row(system=a, levelled=levelled)
+    add(tally, shares.pair(a, b, levelled=levelled) if b else row, liked, judged)
 
 
 def add(tally: Tally, interval: object, top: np.ndarray, bottom: np.ndarray) -> None:

@@ -48,6 +48,10 @@ def drafted(values: list[Any], key: str = "") -> dict[str, Any]:
     present = [value for value in values if value is not None]
     if not present:
         return {}
+    if isinstance(present[0], dict) and {"question", "method", "rows"} <= set(present[0]):
+        from unskew.report.estimates import Estimates
+
+        return Estimates.from_dict(present[0]).question.schema()
     if all(isinstance(value, dict) for value in present):
         schema: dict[str, Any] = {"type": "object"}
         inner = [name for value in present for name in value]

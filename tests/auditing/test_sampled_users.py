@@ -13,6 +13,7 @@ from unskew.auditing.statements.evidence import evidence_of
 from unskew.bias.decomposition.ladder_part import ladder_part
 from unskew.engine.threads import exactly
 from unskew.splits.draws import drawn_users
+from unskew.unbiased.liked_shares import liked_part
 
 SYSTEMS = ["popularity", "puresvd", "item-knn"]
 
@@ -69,10 +70,12 @@ def test_the_ladder_and_liked_shares_are_of_judged_users(cores):
         own = ladder_part(lists.split.train, test, lists.runs, part.relevance, part.k)
         np.testing.assert_array_equal(rungs.rungs, own.rungs)
     # Weights of judged items count the ratings of all users: sums by user are those of all.
-    every = evidence_of(whole).liked
-    assert every is not None
     assert evidence.liked is not None
-    for a, b in zip(every.parts, evidence.liked.parts, strict=True):
+    for every, lists in zip(whole.lists, part.lists, strict=True):
+        a, b = (
+            liked_part(one.split.train, one.split.test, one.runs, core.relevance, core.k)
+            for core, one in ((whole, every), (part, lists))
+        )
         keep = judged[a.users]
         np.testing.assert_array_equal(a.users[keep], b.users)
         np.testing.assert_array_equal(a.judged[0][:, keep], b.judged[0])

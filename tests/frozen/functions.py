@@ -344,8 +344,7 @@ def liked_shares(data):
         "raw": public.liked_shares(
             data.test, runs_of(data), 20, liked=LIKED, train=data.train, level=0.9
         ),
-        "levelled": [shares.pair("a", "b", levelled=True), shares.share("a", levelled=True)],
-        "influence": shares.influence("a", "b"),
+        "levelled": [shares.pair("a", "b", levelled=True), shares.row(system="a", levelled=True)],
     }
 
 

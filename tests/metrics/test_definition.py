@@ -58,7 +58,7 @@ FEATURES = {
         )["x", label].ips
     ),
     "linear": lambda label: linear_form(estimands(label)[label]).per_cutoff,
-    "bounds": lambda label: us.unbiased.bounds(TEST, RUNS, label, liked=4).low["x", label],
+    "bounds": lambda label: us.unbiased.bounds(TEST, RUNS, label, liked=4).row(system="x").low,
     "strata": strata,
     "fast_sum": robust,
 }

@@ -665,7 +665,7 @@ def test_words_and_json():
     without = estimate(TEST, RUNS, "P@2", propensity=CHANCE, liked=4, resamples=0)
     assert "ips_low" not in without.display_table().columns
     assert "<table" in made._repr_html_()
-    assert repr(made) == "Estimates(2 systems, 2 metrics)"
+    assert repr(made) == "WeightedEstimates(2 systems, 2 metrics)"
     assert json.loads(json.dumps(made.to_dict()))["weights"]["number"] == 5
     with pytest.raises(UnknownName):
         made["z", "P@2"]

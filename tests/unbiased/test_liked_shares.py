@@ -8,7 +8,7 @@ import pytest
 
 import unskew as us
 from unskew.stats.special import student_t_quantile
-from unskew.unbiased.liked_shares import LikedDifference, LikedShares, break_even, liked_part
+from unskew.unbiased.liked_shares import liked_part, liked_shares_of
 
 RULE = us.Relevance(liked=4)
 
@@ -72,23 +72,22 @@ def plain_pair(rows, a, b):
 @pytest.mark.parametrize("seed", [1, 2])
 def test_pairs_equal_the_plain_twin(seed, levelled):
     train, test, runs = drawn(seed, users=150)
-    result = LikedShares(parts=(liked_part(train, test, runs, RULE, 5),))
+    result = liked_shares_of([liked_part(train, test, runs, RULE, 5)])
     rows = plain(train, test, runs, 5, levelled)
     for a, b in (("quality", "popular"), ("popular", "mixed")):
         value, variance, users = plain_pair(rows, a, b)
-        pair = result.pair(a, b, levelled)
+        pair = result.pair(a, b, levelled=levelled)
         assert pair.value == pytest.approx(value, abs=1e-12)
-        assert pair.users == users
-        assert pair.judged_a == len(rows[a])
+        assert pair.n == users
+        assert pair.facts["judged"] == len(rows[a])
         assert pair.se**2 >= variance * (1 - 1e-9)
         assert pair.se**2 == pytest.approx(variance, rel=0.15)  # the floor has nearly faded out
-        influence = result.influence(a, b, levelled)
-        assert influence.sum() == pytest.approx(0, abs=1e-12)
-        assert influence @ influence * users / (users - 1) == pytest.approx(variance)
         half = student_t_quantile(0.975, users - 1) * pair.se
         assert (pair.low, pair.high) == pytest.approx((value - half, value + half))
         weights = np.array([w for _, w, _ in rows[a]]), np.array([w for _, w, _ in rows[b]])
-        assert pair.effective == pytest.approx(min(w.sum() ** 2 / (w @ w) for w in weights))
+        assert pair.facts["effective"] == pytest.approx(
+            min(w.sum() ** 2 / (w @ w) for w in weights)
+        )
 
 
 def two(liked_a, liked_b, number=10):
@@ -100,7 +99,7 @@ def two(liked_a, liked_b, number=10):
         "a": us.read_run({int(u): [0] for u in users[:number]}),
         "b": us.read_run({int(u): [1] for u in users[number:]}),
     }
-    return LikedShares(parts=(liked_part(None, test, runs, RULE, 1),))
+    return liked_shares_of([liked_part(None, test, runs, RULE, 1)])
 
 
 def test_a_few_judgments_settle_little():
@@ -110,7 +109,7 @@ def test_a_few_judgments_settle_little():
     assert pair.se**2 == pytest.approx(inner * (1 - inner) * 0.2)
     assert pair.z < 2.5  # by user alone: .25 / 9 + 0, z = 3.1
     assert two(10, 9).pair("a", "b").low < 0
-    share = two(10, 5).share("a")
+    share = two(10, 5).row(system="a")
     assert share.value == 1
     assert share.high == pytest.approx(1)
     assert 0.6 < share.low < 0.75  # Wilson's, by Student's t: 10 / (10 + 2.26²) = .66
@@ -129,49 +128,54 @@ def test_ten_of_ten_and_five_of_ten_are_rarely_called_different_without_cause():
 
 def test_swapped_systems_change_the_sign():
     train, test, runs = drawn(3)
-    result = LikedShares(parts=(liked_part(train, test, runs, RULE, 5),))
+    result = liked_shares_of([liked_part(train, test, runs, RULE, 5)])
     for levelled in (False, True):
-        one = result.pair("quality", "popular", levelled)
-        other = result.pair("popular", "quality", levelled)
+        one = result.pair("quality", "popular", levelled=levelled)
+        other = result.pair("popular", "quality", levelled=levelled)
         assert one.value == pytest.approx(-other.value)
         assert (one.low, one.high) == pytest.approx((-other.high, -other.low))
         assert one.se == pytest.approx(other.se)
-        assert break_even(one) == pytest.approx(break_even(other))
 
 
 @pytest.mark.parametrize("users", [15, 60])
 def test_a_split_that_stands_twice_changes_nothing(users):
     train, test, runs = drawn(4, users)
     part = liked_part(train, test, runs, RULE, 5)
-    one, four = LikedShares(parts=(part,)), LikedShares(parts=(part,) * 4)
+    one, four = liked_shares_of([part]), liked_shares_of([part] * 4)
     for levelled in (False, True):
         for a, b in (("quality", "popular"), ("popular", "mixed")):
-            first, last = one.pair(a, b, levelled), four.pair(a, b, levelled)
+            first, last = one.pair(a, b, levelled=levelled), four.pair(a, b, levelled=levelled)
             assert last.value == pytest.approx(first.value)
             assert last.se == pytest.approx(first.se)
-            assert last.effective == pytest.approx(first.effective)
-        share, again = one.share("popular", levelled), four.share("popular", levelled)
+            assert last.facts["effective"] == pytest.approx(first.facts["effective"])
+        share, again = (
+            one.row(system="popular", levelled=levelled),
+            four.row(system="popular", levelled=levelled),
+        )
         assert (again.low, again.high) == pytest.approx((share.low, share.high))
 
 
 def test_splits_with_other_test_ratings_narrow_the_interval():
     train, test, runs = drawn(6)
     parts = [liked_part(*pair, runs, RULE, 5) for pair in ((train, test), (test, train))]
-    one = LikedShares(parts=(parts[0],)).pair("quality", "popular")
-    both = LikedShares(parts=tuple(parts)).pair("quality", "popular")
+    one = liked_shares_of([parts[0]]).pair("quality", "popular")
+    both = liked_shares_of(parts).pair("quality", "popular")
     assert both.se < one.se
 
 
 def test_what_cannot_be_told_has_a_reason():
-    assert two(10, 10).pair("a", "b").reason == "every judged item that either recommends is liked"
-    assert two(0, 0).pair("a", "b").reason == "no judged item that either recommends is liked"
+    assert two(10, 10).pair("a", "b").note == "every judged item that either recommends is liked"
+    assert two(0, 0).pair("a", "b").note == "no judged item that either recommends is liked"
     pair = two(4, 5, number=9).pair("a", "b")
     assert pair.value is pair.se is pair.low is pair.z is None
-    assert pair.reason == "a recommends 9 judged items, fewer than 10"
-    assert two(4, 5, number=9).share("b").value is None
-    assert break_even(pair) == 0
-    result = two(10, 5)
-    assert result.pair("b", "b").reason == "both recommend the same judged items"
+    assert pair.note == "a recommends 9 judged items, fewer than 10"
+    assert two(4, 5, number=9).row(system="b").value is None
+    with pytest.raises(us.DataError, match="no pair of b and b"):
+        two(10, 5).pair("b", "b")
+    test = {"user": range(20), "item": [0] * 20, "rating": [5, 1] * 10}
+    runs = {name: {user: [0] for user in range(20)} for name in "ab"}
+    alike = us.unbiased.liked_shares(test, runs, 1, liked=4)
+    assert alike.pair("a", "b").note == "both recommend the same judged items"
 
 
 def test_judged_items_of_one_user_are_not_enough():
@@ -180,8 +184,8 @@ def test_judged_items_of_one_user_are_not_enough():
         "a": us.read_run({0: list(range(12))}),
         "b": us.read_run({0: list(range(12, 24))}),
     }
-    result = LikedShares(parts=(liked_part(None, test, runs, RULE, 12),))
-    assert result.pair("a", "b").reason == "judged recommendations of 1 user, fewer than 2"
+    result = liked_shares_of([liked_part(None, test, runs, RULE, 12)])
+    assert result.pair("a", "b").note == "judged recommendations of 1 user, fewer than 2"
 
 
 def test_lists_without_judged_items():
@@ -189,13 +193,11 @@ def test_lists_without_judged_items():
     runs = {name: us.read_run({0: [7], 9: [8]}) for name in "ab"}
     part = liked_part(None, test, runs, RULE, 1)
     assert part.judged.shape == (2, 2, 0)
-    result = LikedShares(parts=(part,))
-    assert result.share("a").reason == "a recommends 0 judged items, fewer than 10"
+    result = liked_shares_of([part])
+    assert result.row(system="a").note == "a recommends 0 judged items, fewer than 10"
     assert result.pair("a", "b").value is None
     assert result.table().height == 4
-    assert result.pairs()["value"].null_count() == 2
-    with pytest.raises(us.DataError, match="recommends no judged item"):
-        result.influence("a", "b")
+    assert result.parts["pairs"].table()["value"].null_count() == 2
 
 
 def test_implicit_data_have_no_dislikes():
@@ -204,18 +206,18 @@ def test_implicit_data_have_no_dislikes():
     test = us.read_ratings({"user": pairs[:, 0], "item": pairs[:, 1]})
     runs = {name: {u: list(rng.permutation(20)[:5]) for u in range(20)} for name in "ab"}
     result = us.unbiased.liked_shares(test, runs, 5)
-    assert result.pair("a", "b").reason == "every judged item that either recommends is liked"
+    assert result.pair("a", "b").note == "every judged item that either recommends is liked"
 
 
 def test_raw_data_judged_data_and_parts_agree():
     train, test, runs = drawn(7)
-    whole = LikedShares(parts=(liked_part(train, test, runs, RULE, 4),))
+    whole = liked_shares_of([liked_part(train, test, runs, RULE, 4)])
     judged = us.judge(test, runs, liked=4, train=train)
     for other in (
         us.unbiased.liked_shares(test, runs, 4, liked=4, train=train),
         us.unbiased.liked_shares(judged, 4),
     ):
-        assert other.pairs().equals(whole.pairs())
+        assert other.parts["pairs"].table().equals(whole.parts["pairs"].table())
         assert other.table().equals(whole.table())
     without = us.unbiased.liked_shares(test, runs, 4, liked=4)
     assert any("without train" in note for note in without.notes)
@@ -244,7 +246,7 @@ def test_models_on_target_lists():
         "r": us.recommend.Random().fit(split.train, 1),
     }
     runs = {name: us.rank(model, lists, 5) for name, model in models.items()}
-    part = LikedShares(parts=(liked_part(split.train, split.test, runs, RULE, 5),))
+    part = liked_shares_of([liked_part(split.train, split.test, runs, RULE, 5)])
     assert us.unbiased.liked_shares(us.judge(lists, models), 5).table().equals(part.table())
     one = us.targets.OneRelevant(others=5).lists(split, RULE, seed=1)
     with pytest.raises(us.SettingError, match="one list per user"):
@@ -255,19 +257,11 @@ def test_wrong_settings_are_refused():
     train, test, runs = drawn(9)
     part = liked_part(train, test, runs, RULE, 5)
     with pytest.raises(us.SettingError, match="at least one"):
-        LikedShares(parts=())
+        liked_shares_of([])
     with pytest.raises(us.DataError, match="same k"):
-        LikedShares(parts=(part, liked_part(train, test, runs, RULE, 4)))
+        liked_shares_of([part, liked_part(train, test, runs, RULE, 4)])
     with pytest.raises(us.UnskewError, match="popular"):
-        LikedShares(parts=(part,)).pair("popula", "mixed")
-
-
-def test_break_even_is_the_near_end_of_the_interval():
-    facts = {"levelled": False, "judged_a": 9, "judged_b": 9, "effective": 9.0, "users": 9}
-    cases = {(0.02, 0.1): 2.0, (-0.02, 0.1): 0.0, (-0.1, -0.03): 3.0}
-    for (low, high), points in cases.items():
-        pair = LikedDifference(a="a", b="b", value=0.0, low=low, high=high, **facts)
-        assert break_even(pair) == pytest.approx(points)
+        liked_shares_of([part]).pair("popula", "mixed")
 
 
 @pytest.mark.parametrize("levelled", [False, True])
@@ -290,7 +284,7 @@ def test_intervals_hold_the_expected_difference(levelled):
         part = liked_part(None, us.read_ratings(rows), runs, RULE, k)
         tops.append(part.liked[int(levelled)].sum(axis=1))
         bottoms.append(part.judged[int(levelled)].sum(axis=1))
-        pairs.append(LikedShares(parts=(part,)).pair("a", "b", levelled))
+        pairs.append(liked_shares_of([part]).pair("a", "b", levelled=levelled))
     shares = np.sum(tops, axis=0) / np.sum(bottoms, axis=0)
     target = shares[0] - shares[1]
     assert 0.91 <= np.mean([pair.low <= target <= pair.high for pair in pairs]) <= 0.985
@@ -306,13 +300,13 @@ def test_a_difference_turned_round_is_that_of_the_other_order():
         name: us.read_run({one: rng.permutation(30)[:10].tolist() for one in range(60)})
         for name in ("a", "b")
     }
-    result = LikedShares(parts=(liked_part(None, test, runs, RULE, 10),))
+    result = liked_shares_of([liked_part(None, test, runs, RULE, 10)])
     for levelled in (False, True):
         pair = result.pair("a", "b", levelled=levelled)
         assert pair.value is not None
         assert pair.value != 0
-        assert pair.turned() == result.pair("b", "a", levelled=levelled)
+        assert pair.swapped() == result.pair("b", "a", levelled=levelled)
     shown = us.unbiased.shown_at_random(test, runs, 10, random=test, liked=4)
     pair = shown.pair("a", "b")
     assert pair.value is not None
-    assert pair.turned() == shown.pair("b", "a")
+    assert pair.swapped() == shown.pair("b", "a")

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import unskew as us
-from unskew.unbiased.random_slice import RandomSlice, random_part
+from unskew.unbiased.random_slice import random_part, random_slice_of
 
 RULE = us.Relevance(liked=1)
 
@@ -52,7 +52,7 @@ def plain(liked, lists, mask, a, b):
 @pytest.mark.parametrize("seed", [1, 2])
 def test_differences_equal_the_plain_twin(seed):
     liked, lists, mask, (train, random, runs), rated = drawn(seed, users=300)
-    pair = RandomSlice(parts=(random_part(train, random, runs, RULE, 5),)).pair("good", "any")
+    pair = random_slice_of([random_part(train, random, runs, RULE, 5)]).pair("good", "any")
     value, variance = plain(liked, lists, mask & ~rated, "good", "any")
     assert pair.value == pytest.approx(value)
     assert pair.se**2 == pytest.approx(variance, rel=0.01)
@@ -63,10 +63,10 @@ def test_with_everything_shown_it_is_the_true_difference():
     liked, lists, mask, (train, _, runs), _ = drawn(3)
     random = ratings(liked, np.ones_like(mask))
     part = random_part(train, random, runs, RULE, 5)
-    result = RandomSlice(parts=(part,))
+    result = random_slice_of([part])
     true = {name: np.take_along_axis(liked, one, 1).mean() for name, one in lists.items()}
     assert result.pair("good", "any").value == pytest.approx(true["good"] - true["any"])
-    assert result.share("good").value == pytest.approx(true["good"])
+    assert result.row(system="good").value == pytest.approx(true["good"])
     assert part.in_training == len(train)
     assert part.shown == len(random) - len(train)
 
@@ -74,46 +74,46 @@ def test_with_everything_shown_it_is_the_true_difference():
 def test_swapped_systems_and_a_split_that_stands_twice():
     *_, parts, _ = drawn(4)
     part = random_part(*parts, RULE, 5)
-    one, three = RandomSlice(parts=(part,)), RandomSlice(parts=(part,) * 3)
+    one, three = random_slice_of([part]), random_slice_of([part] * 3)
     pair, back = one.pair("good", "any"), one.pair("any", "good")
     assert pair.value == pytest.approx(-back.value)
     assert (pair.low, pair.high) == pytest.approx((-back.high, -back.low))
     again = three.pair("good", "any")
     assert (again.value, again.se) == pytest.approx((pair.value, pair.se))
-    assert again.effective == pair.effective
-    assert three.share("any").low == pytest.approx(one.share("any").low)
+    assert again.facts["effective"] == pair.facts["effective"]
+    assert three.row(system="any").low == pytest.approx(one.row(system="any").low)
 
 
 def test_what_cannot_be_told_has_a_reason():
     *_, (train, random, runs), _ = drawn(5)
     same = {"x": runs["good"], "y": runs["good"]}
-    result = RandomSlice(parts=(random_part(train, random, same, RULE, 5),))
-    assert result.pair("x", "y").reason == "the two lists do not differ"
-    assert result.pair("x", "y").overlap == 1
+    result = random_slice_of([random_part(train, random, same, RULE, 5)])
+    assert result.pair("x", "y").note == "the two lists do not differ"
+    assert result.pair("x", "y").facts["overlap"] == 1
     few = random.take(np.arange(len(random)) < 20)
-    result = RandomSlice(parts=(random_part(train, few, runs, RULE, 5),))
+    result = random_slice_of([random_part(train, few, runs, RULE, 5)])
     assert result.pair("good", "any").value is None
-    assert "fewer than 10" in result.pair("good", "any").reason
+    assert "fewer than 10" in result.pair("good", "any").note
     every = us.Relevance(liked=0)
-    result = RandomSlice(parts=(random_part(train, random, runs, every, 5),))
-    assert result.pair("good", "any").reason.startswith("every randomly shown pair")
-    assert result.pairs()["value"].null_count() == 1
+    result = random_slice_of([random_part(train, random, runs, every, 5)])
+    assert result.pair("good", "any").note.startswith("every randomly shown pair")
+    assert result.parts["pairs"].table()["value"].null_count() == 1
 
 
 def test_raw_data_judged_data_and_parts_agree():
     *_, (train, random, runs), _ = drawn(6)
-    whole = RandomSlice(parts=(random_part(train, random, runs, RULE, 5),))
+    whole = random_slice_of([random_part(train, random, runs, RULE, 5)])
     judged = us.judge(random, runs, liked=1, train=train)
     result = us.unbiased.shown_at_random(judged, 5, random=random)
-    assert result.pairs().equals(whole.pairs())
+    assert result.parts["pairs"].table().equals(whole.parts["pairs"].table())
     frame = random.to_polars().to_dict(as_series=False)
     more = {
         name: [*column, extra]
         for (name, column), extra in zip(frame.items(), (0, 999, 1), strict=True)
     }
     wider = us.unbiased.shown_at_random(judged, 5, random=more)
-    assert wider.pairs().equals(whole.pairs())
-    assert wider.parts[0].shown == whole.parts[0].shown + 1
+    assert wider.parts["pairs"].table().equals(whole.parts["pairs"].table())
+    assert wider.card["shown"] == whole.card["shown"] + 1
 
 
 def two_lists(users=400, k=5, shared=2):

@@ -28,9 +28,9 @@ from unskew.stats.agreement.stability import Stability, stability
 from unskew.stats.compare.compare import compare
 from unskew.stats.compare.comparison import Comparison
 from unskew.unbiased.estimate import estimate
-from unskew.unbiased.estimates import Estimates
 from unskew.unbiased.strata import strata
 from unskew.unbiased.strata_report import StrataReport
+from unskew.unbiased.weighted_estimates import WeightedEstimates
 
 T = TypeVar("T")
 
@@ -109,7 +109,7 @@ class ListAnalyses:
 
     sparsity: Robustness | None
     popularity: Robustness | None
-    estimates: Estimates | None
+    estimates: WeightedEstimates | None
     strata: StrataReport | None
 
 

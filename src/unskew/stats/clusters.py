@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, TypedDict
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -139,23 +139,3 @@ def aligned_users(parts: Sequence[I32 | I64]) -> tuple[I64, list[I64]]:
     """Return all users of several splits, and where those of each split stand among them."""
     everyone = np.unique(np.concatenate(parts).astype(np.int64))
     return everyone, [np.searchsorted(everyone, part) for part in parts]
-
-
-class Ends(TypedDict):
-    """A difference, its interval, and its size in standard errors; None where there is none."""
-
-    value: float | None
-    low: float | None
-    high: float | None
-    z: float | None
-
-
-def turned_ends(
-    value: float | None, low: float | None, high: float | None, z: float | None
-) -> Ends:
-    """Return a difference the other way round: its value, the ends of its interval, and z."""
-    return {"value": _less(value), "low": _less(high), "high": _less(low), "z": _less(z)}
-
-
-def _less(number: float | None) -> float | None:
-    return None if number is None else -number

@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from collections.abc import Iterable
 from itertools import combinations
 from typing import Unpack
 
 import numpy as np
-import polars as pl
 
 from unskew.arrays import F64
-from unskew.checks import checked, choose
+from unskew.checks import checked
 from unskew.errors import DataError, SettingError
 from unskew.evaluation.evaluate import labelled
 from unskew.judging.hygiene import second_argument
@@ -21,76 +19,20 @@ from unskew.judging.shape import BLOCK, Basis, Matched, Scratch
 from unskew.metrics import bounds as metric_bounds
 from unskew.metrics.definition import missing
 from unskew.metrics.names import Metric
-from unskew.report.charts import Figure, as_figure
-from unskew.report.result import Result
+from unskew.report.columns import HIGH, LOW, METRIC, SYSTEM, Column, Method, Question
+from unskew.report.estimates import Estimates
 from unskew.report.text import counted
 from unskew.unbiased.judgment_weights import Estimand, judge_for_estimates
 
-
-@dataclass(frozen=True, eq=False)
-class Bounds(Result):
-    """The least and the largest value each system can have, whatever the unjudged items are."""
-
-    metrics: tuple[str, ...]
-    systems: tuple[str, ...]
-    observed: Mapping[tuple[str, str], float]
-    low: Mapping[tuple[str, str], float]
-    high: Mapping[tuple[str, str], float]
-    users: int
-    better: Mapping[str, str]
-    notes: tuple[str, ...] = ()
-
-    def table(self) -> pl.DataFrame:
-        """Return a row per system and metric: observed, low, high."""
-        keys = [(system, metric) for system in self.systems for metric in self.metrics]
-        return pl.DataFrame(
-            {
-                "system": [key[0] for key in keys],
-                "metric": [key[1] for key in keys],
-                "observed": [self.observed[key] for key in keys],
-                "low": [self.low[key] for key in keys],
-                "high": [self.high[key] for key in keys],
-            }
-        )
-
-    def settled(self, metric: str) -> list[tuple[str, str]]:
-        """Return the pairs (better, worse) whose bounds do not meet: nothing can turn them."""
-        choose("metric", metric, self.metrics)
-        pairs = []
-        for a, b in combinations(self.systems, 2):
-            for first, second in ((a, b), (b, a)):
-                if self.low[first, metric] > self.high[second, metric]:
-                    lower = self.better[metric] == "lower"
-                    pairs.append((second, first) if lower else (first, second))
-        return pairs
-
-    def figure(self, metric: str | None = None) -> Figure:
-        """Draw the range of each system, the observed value as a point."""
-        import altair as alt
-
-        label = choose("metric", metric or self.metrics[0], self.metrics)
-        rows = self.table().filter(pl.col("metric") == label).drop("metric").to_dicts()
-        canvas = alt.Chart(alt.NamedData(name="rows"), width=420, height=alt.Step(24))
-        y = alt.Y("system:N", title=None).scale(domain=list(self.systems))
-        bars = canvas.mark_rule(strokeWidth=4, opacity=0.5).encode(
-            x=alt.X("low:Q", title=label), x2="high:Q", y=y
-        )
-        points = canvas.mark_point(filled=True, size=70, opacity=1).encode(
-            x=alt.X("observed:Q", title=label), y=y
-        )
-        return as_figure(alt.layer(bars, points), f"{label}: bounds", self.footer()[:1], rows)
-
-    def _explanation(self) -> list[str]:
-        return [
-            "low to high: whatever the unjudged items are; mean over "
-            f"{counted(self.users, 'user')}",
-        ]
-
-    def _content(self) -> dict[str, object]:
-        return {"users": self.users, "bounds": self.table(), "notes": self.notes}
-
-    def _summary(self) -> str:
-        return f"{counted(len(self.systems), 'system')}, {counted(len(self.metrics), 'metric')}"
+BOUNDS = Question(
+    name="bounds",
+    columns=(SYSTEM, METRIC, Column("value", "value", "observed"), LOW, HIGH),
+    method=Method(
+        estimand="the mean over users, and its least and largest value whatever the unjudged "
+        "items are",
+        interval="bounds",
+    ),
+)
 
 
 @checked
@@ -102,7 +44,7 @@ def bounds(
     seed: int = 0,
     threads: int | None = None,
     **data: Unpack[RawOptions],
-) -> Bounds:
+) -> Estimates:
     """Bound metrics from below and above by what unjudged items could be.
 
     P, RBP, DCG, HitRate and RR are least when every unjudged item is bad and largest when every
@@ -134,30 +76,50 @@ def bounds(
     mask = judged.with_list
     if not mask.any():
         raise DataError("no user has a list")
-    observed: dict[tuple[str, str], float] = {}
-    low: dict[tuple[str, str], float] = {}
-    high: dict[tuple[str, str], float] = {}
+    rows = []
     for name, matched in judged.matched.items():
         for label, metric in by_label.items():
-            values = _limits(judged.basis, matched, label, metric)
-            for into, column in zip((observed, low, high), values, strict=True):
-                mine = column[mask]
-                finite = mine[~np.isnan(mine)]
-                into[name, label] = float(finite.mean()) if finite.size else math.nan
+            limits = _limits(judged.basis, matched, label, metric)
+            finite = [column[mask][~np.isnan(column[mask])] for column in limits]
+            means = [float(column.mean()) if column.size else math.nan for column in finite]
+            rows.append([name, label, *means])
     fractions = [label for label, form in forms.items() if form.needs_targets]
     if fractions and judged.basis.lists.targets is not None:
-        users = "over users who have, or could have, a liked item"
-        notes.append(f"{' and '.join(fractions)}: {users}")
-    return Bounds(
-        metrics=tuple(by_label),
-        systems=tuple(judged.systems),
-        observed=observed,
-        low=low,
-        high=high,
-        users=int(mask.sum()),
-        better={label: metric.better for label, metric in by_label.items()},
+        notes.append(f"{' and '.join(fractions)}: over users who have, or could have, a liked item")
+    users = int(mask.sum())
+    line = f"low to high: whatever the unjudged items are; mean over {counted(users, 'user')}"
+    return Estimates.of_rows(
+        BOUNDS,
+        rows,
+        explanation=(line,),
         notes=tuple(notes),
+        card={
+            "users": users,
+            "better": {label: metric.better for label, metric in by_label.items()},
+        },
     )
+
+
+def settled(bounds: Estimates, metric: str) -> list[tuple[str, str]]:
+    """Return the pairs (better, worse) whose bounds do not meet: nothing can turn them.
+
+    Examples
+    --------
+    >>> import unskew as us
+    >>> from unskew.unbiased.bounds import settled
+    >>> test = {"user": [1, 1], "item": ["a", "b"], "rating": [5, 1]}
+    >>> runs = {"good": {1: ["a"]}, "bad": {1: ["b"]}}
+    >>> settled(us.unbiased.bounds(test, runs, "P@1", liked=4), "P@1")
+    [('good', 'bad')]
+    """
+    rows = bounds[metric].rows.rows(named=True)
+    pairs = []
+    for a, b in combinations(rows, 2):
+        for higher, lower in ((a, b), (b, a)):
+            if higher["low"] > lower["high"]:
+                pair = higher["system"], lower["system"]
+                pairs.append(pair[::-1] if bounds.card["better"][metric] == "lower" else pair)
+    return pairs
 
 
 def _form(label: str, metric: Metric) -> metric_bounds.MetricBounds:

@@ -23,7 +23,6 @@ from unskew.judging.notes import warn
 from unskew.judging.reading import RawOptions
 from unskew.metrics.names import Metric
 from unskew.report.text import counted
-from unskew.unbiased.estimates import Estimate, Estimates
 from unskew.unbiased.judgment_weights import (
     Estimand,
     Weights,
@@ -35,6 +34,7 @@ from unskew.unbiased.judgment_weights import (
     with_unnormalised,
 )
 from unskew.unbiased.weighted_averages import LEVEL, RESAMPLES, Averages, Scales
+from unskew.unbiased.weighted_estimates import Estimate, WeightedEstimates
 
 METRICS = ("P@10", "Recall@10", "DCG@10")
 USERS = ("with-list", "with-test", "all")
@@ -61,7 +61,7 @@ def estimate(
     threads: int | None = None,
     memory: int | str = MEMORY,
     **data: Unpack[RawOptions],
-) -> Estimates:
+) -> WeightedEstimates:
     r"""Estimate what systems would score were everything judged.
 
     For a metric that is a sum over liked items of something that depends on their rank (P, DCG,
@@ -181,7 +181,7 @@ def estimate(
         "relevance": str(judged.relevance),
         **source.facts,
     }
-    return Estimates(
+    return WeightedEstimates(
         metrics=tuple(by_label),
         systems=tuple(judged.systems),
         values=values,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from itertools import combinations
 from statistics import NormalDist
@@ -26,11 +26,11 @@ from unskew.report.text import counted
 from unskew.runs import Run, read_run
 from unskew.stats.agreement.power import check_power
 from unskew.stats.resampling import check_two_systems
-from unskew.unbiased.estimates import UNUSABLE, Estimate
 from unskew.unbiased.judgment_weights import Estimand, estimands, judge_for_estimates, weigh
 from unskew.unbiased.listed_pairs import ListedPairs, extended
 from unskew.unbiased.sensitivity import linear_form
 from unskew.unbiased.weighted_averages import LEVEL, RESAMPLES, Averages, Scales
+from unskew.unbiased.weighted_estimates import UNUSABLE, Estimate
 
 
 @dataclass(frozen=True, eq=False)
@@ -401,30 +401,16 @@ def judgments_for(
     >>> us.unbiased.judgments_for(x, y, 0.05, k=2).needed
     562
     """
-    _check(difference, power, level, share_liked)
-    places = _places(_listed(lists_a, lists_b, as_count("k", k)))
-    shares = places.shares(difference, share_liked)
-    needed = None
-    if shares is not None:
+    listed = _listed(lists_a, lists_b, as_count("k", k))
+
+    def count(places: _RankCounts, shares: Shares, variance: float) -> int:
         of_a, of_b = (c * c * s * (1 - s) for c, s in zip(places.parts, shares, strict=True))
-        variance = (difference / _factor(power, level)) ** 2
         half = (of_a + of_b) / (variance + of_a / places.a + of_b / places.b)
         # Student's t instead of the normal distribution.
         half = math.ceil(half + NormalDist().inv_cdf((1 + level) / 2) ** 2 / 4 - 1e-9)
-        needed = min(half, places.a) + min(half, places.b)
-    return DataNeeded(
-        what=JUDGMENTS,
-        needed=needed,
-        difference=difference,
-        k=k,
-        power=power,
-        level=level,
-        share_liked=share_liked,
-        places_a=places.a,
-        places_b=places.b,
-        lists=places.lists,
-        reason=places.reason(difference, share_liked),
-    )
+        return min(half, places.a) + min(half, places.b)
+
+    return _data_needed(JUDGMENTS, listed, count, difference, power, level, share_liked)
 
 
 @checked
@@ -463,27 +449,50 @@ def random_pairs_for(
     >>> us.unbiased.random_pairs_for(x, y, 0.1, k=2, items=list("abcdefghij")).needed
     871
     """
-    _check(difference, power, level, share_liked)
     listed = _listed(lists_a, lists_b, as_count("k", k))
-    places = _places(listed)
     candidates = _candidates(listed, train, items)
-    shares = places.shares(difference, share_liked)
-    needed = None
-    if shares is not None:
+
+    def count(places: _RankCounts, shares: Shares, variance: float) -> int:
         sides = zip((places.a, places.b), shares, strict=True)
         spread = sum(c * s * (1 - s) for c, s in sides) / (places.lists * k) ** 2
-        variance = (difference / _factor(power, level)) ** 2
         number = candidates * spread / (variance + spread)
         # Student's t instead of the normal distribution, of what falls where the lists differ.
         number += (
             NormalDist().inv_cdf((1 + level) / 2) ** 2 / 2 * candidates / (places.a + places.b)
         )
-        needed = min(math.ceil(number - 1e-9), candidates)
+        return min(math.ceil(number - 1e-9), candidates)
+
+    return _data_needed(PAIRS, listed, count, difference, power, level, share_liked)
+
+
+Shares = tuple[float, float]
+
+
+def _data_needed(
+    what: str,
+    listed: _ListedCounts,
+    count: Callable[[_RankCounts, Shares, float], int],
+    difference: float,
+    power: float,
+    level: float,
+    share_liked: float,
+) -> DataNeeded:
+    """Count what is needed for a variance of the difference that finds it so surely."""
+    as_number("difference", difference, most=1.0, above=True)
+    check_share("level", level)
+    check_power(power, 1 - level)
+    check_share("share_liked", share_liked)
+    pairs = listed.pairs
+    lists = int(np.union1d(*pairs.owners).size)
+    places = _RankCounts(int(pairs.only(0, 1).size), int(pairs.only(1, 0).size), lists, pairs.k)
+    shares = places.shares(difference, share_liked)
+    normal = NormalDist()
+    variance = (difference / (normal.inv_cdf((1 + level) / 2) + normal.inv_cdf(power))) ** 2
     return DataNeeded(
-        what=PAIRS,
-        needed=needed,
+        what=what,
+        needed=None if shares is None else count(places, shares, variance),
         difference=difference,
-        k=k,
+        k=pairs.k,
         power=power,
         level=level,
         share_liked=share_liked,
@@ -492,18 +501,6 @@ def random_pairs_for(
         lists=places.lists,
         reason=places.reason(difference, share_liked),
     )
-
-
-def _check(difference: float, power: float, level: float, share_liked: float) -> None:
-    as_number("difference", difference, most=1.0, above=True)
-    check_share("level", level)
-    check_power(power, 1 - level)
-    check_share("share_liked", share_liked)
-
-
-def _factor(power: float, level: float) -> float:
-    """Return how many standard errors a difference must be, to be noticed so surely."""
-    return NormalDist().inv_cdf((1 + level) / 2) + NormalDist().inv_cdf(power)
 
 
 @dataclass(frozen=True, eq=False)
@@ -524,12 +521,6 @@ def _listed(lists_a: object, lists_b: object, k: int) -> _ListedCounts:
     if not any(owners.size for owners in pairs.owners):
         raise SettingError("lists_a and lists_b: every list is empty")
     return _ListedCounts(pairs, runs, users)
-
-
-def _places(listed: _ListedCounts) -> _RankCounts:
-    pairs = listed.pairs
-    lists = int(np.union1d(*pairs.owners).size)
-    return _RankCounts(int(pairs.only(0, 1).size), int(pairs.only(1, 0).size), lists, pairs.k)
 
 
 def _candidates(listed: _ListedCounts, train: object, items: object) -> int:

@@ -3,36 +3,34 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
-from dataclasses import dataclass, replace
-from functools import cached_property
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from itertools import combinations
-from typing import Unpack
+from typing import Any, Unpack
 
 import numpy as np
-import polars as pl
 
 from unskew.arrays import F64, I32, I64, frozen
-from unskew.checks import as_count, check_share, checked, choose
+from unskew.checks import as_count, check_share, checked
 from unskew.data.ratings import Ratings
 from unskew.data.relevance import Relevance
-from unskew.errors import DataError, SettingError
 from unskew.judging.hygiene import as_judged, second_argument
 from unskew.judging.reading import DataOptions
-from unskew.report.result import Result
+from unskew.report.columns import ESTIMATE, SYSTEM, Column, Method, Question
+from unskew.report.estimates import Estimates
 from unskew.report.text import counted
 from unskew.runs import Run
-from unskew.stats.clusters import (
-    FEWEST,
-    aligned_users,
-    clustered_variance,
-    drawn_in,
-    half_width,
-    ratio,
-    share_ends,
-    turned_ends,
+from unskew.stats.clusters import FEWEST, aligned_users, drawn_in, ratio
+from unskew.unbiased.listed_pairs import (
+    ListedPairs,
+    check_parts,
+    difference_row,
+    extended,
+    few_users,
+    of_splits,
+    pair_numbers,
+    share_row,
 )
-from unskew.unbiased.listed_pairs import ListedPairs, extended, pair_numbers
 from unskew.unbiased.weighted_averages import LEVEL
 
 CUT = 0.95
@@ -60,83 +58,24 @@ class LikedPart:
     """2 x systems x systems: squared weights of the judged items that both list, added up."""
 
 
-@dataclass(frozen=True, kw_only=True)
-class LikedShare:
-    """The share of a system's judged recommendations that is liked."""
-
-    system: str
-    levelled: bool
-    judged: int
-    """Judged recommendations, over all splits."""
-    effective: float
-    """As many equal ones, each counted once, would be as precise (Kish)."""
-    users: int
-    """Users with a judged recommendation."""
-    value: float | None = None
-    se: float | None = None
-    low: float | None = None
-    high: float | None = None
-    reason: str = ""
-    """Why there is no value."""
-
-
-@dataclass(frozen=True, kw_only=True)
-class LikedDifference:
-    """The liked share of system a's judged recommendations less that of b's."""
-
-    a: str
-    b: str
-    levelled: bool
-    judged_a: int
-    judged_b: int
-    effective: float
-    """Of the system with fewer: as many equal ratings, each counted once, would be as precise."""
-    users: int
-    """Users with a judged recommendation of either."""
-    value: float | None = None
-    se: float | None = None
-    low: float | None = None
-    high: float | None = None
-    z: float | None = None
-    """Value / se: to be read by Student's t with users - 1 degrees of freedom."""
-    reason: str = ""
-    """Why there is no value."""
-
-    def turned(self) -> LikedDifference:
-        """Return the liked share of b less that of a."""
-        return replace(
-            self,
-            a=self.b,
-            b=self.a,
-            judged_a=self.judged_b,
-            judged_b=self.judged_a,
-            **turned_ends(self.value, self.low, self.high, self.z),
-        )
-
-
-def break_even(pair: LikedDifference) -> float:
-    """Return by how many points display would have to inflate liking for the order to turn.
-
-    That is, how much more the recorded liking of the leading system's judged items would have to be
-    inflated, in points of 100, than that of the other's: the end of the interval that is nearer to
-    0. It is 0 where the interval holds 0, or where there is no value: then no order is settled.
-
-    Examples
-    --------
-    >>> from unskew.unbiased.liked_shares import LikedDifference, break_even
-    >>> facts = {"levelled": False, "judged_a": 90, "judged_b": 80, "effective": 80, "users": 60}
-    >>> break_even(LikedDifference(a="x", b="y", value=0.2, low=0.0625, high=0.3375, **facts))
-    6.25
-    """
-    if pair.low is None or pair.high is None:
-        return 0.0
-    return 100.0 * max(pair.low, -pair.high, 0.0)
+SHARES = Question(
+    name="liked shares",
+    columns=(
+        *(SYSTEM, Column("levelled", "switch")),
+        *(Column("judged", "count"), Column("effective", "fact"), *ESTIMATE),
+    ),
+    method=Method(
+        estimand="the share of judged recommendations that is liked", interval="Wilson", level=LEVEL
+    ),
+)
+DIFFERENCES = SHARES.of_pairs()
 
 
 @dataclass(frozen=True, eq=False)
 class _LikedSums:
-    """The parts of all splits added up."""
+    """The parts of all splits added up; `kind` is PLAIN or LEVELLED, systems are numbers."""
 
+    systems: tuple[str, ...]
     judged: F64
     liked: F64
     shared: F64
@@ -148,235 +87,141 @@ class _LikedSums:
     A user's judged items of one split are different ones, those of several splits may be the same.
     """
 
-
-@dataclass(frozen=True, eq=False, kw_only=True)
-class LikedShares(Result):
-    """The liked share of each system's judged recommendations. Made by `liked_shares`.
-
-    With the parts of several splits of one data set, sums run over all of them and the user stays
-    the unit: a split that stands twice changes nothing.
-    """
-
-    parts: tuple[LikedPart, ...]
-    level: float = LEVEL
-    notes: tuple[str, ...] = ()
-
-    def __post_init__(self) -> None:
-        if not self.parts:
-            raise SettingError("parts: at least one is needed, as liked_part(…) makes them")
-        first = self.parts[0]
-        for part in self.parts[1:]:
-            if (part.systems, part.k) != (first.systems, first.k):
-                raise DataError("parts must be of the same systems and the same k")
-        check_share("level", self.level)
-
-    @property
-    def systems(self) -> tuple[str, ...]:
-        """The systems."""
-        return self.parts[0].systems
-
-    @property
-    def k(self) -> int:
-        """How many places of each list are looked at."""
-        return self.parts[0].k
-
-    @cached_property
-    def _sums(self) -> _LikedSums:
-        everyone, places = aligned_users([part.users for part in self.parts])
-        shape = (2, len(self.systems), everyone.size)
+    @classmethod
+    def of(cls, parts: Sequence[LikedPart]) -> _LikedSums:
+        everyone, places = aligned_users([part.users for part in parts])
+        shape = (2, len(parts[0].systems), everyone.size)
         judged, liked = np.zeros(shape), np.zeros(shape)
         highest = np.zeros(shape[1:])
-        for part, columns in zip(self.parts, places, strict=True):
+        for part, columns in zip(parts, places, strict=True):
             judged[:, :, columns] += part.judged
             liked[:, :, columns] += part.liked
             highest[:, columns] = np.maximum(highest[:, columns], part.judged[PLAIN])
         number = judged[PLAIN].sum(axis=1)
         once = highest.sum(axis=1) / np.maximum(number, 1.0)
-        shared = np.sum([part.shared for part in self.parts], axis=0)
-        return _LikedSums(judged, liked, shared, number.astype(np.int64), once)
+        shared = np.sum([part.shared for part in parts], axis=0)
+        return cls(parts[0].systems, judged, liked, shared, number.astype(np.int64), once)
 
-    def _effective(self, system: int, kind: int) -> float:
-        sums = self._sums
-        squares = float(sums.shared[kind, system, system])
-        weight = float(sums.judged[kind, system].sum())
-        return weight**2 / squares * float(sums.once[system]) if squares > 0 else 0.0
+    def effective(self, system: int, kind: int) -> float:
+        """As many equal ratings, each counted once, would be as precise (Kish)."""
+        squares = float(self.shared[kind, system, system])
+        weight = float(self.judged[kind, system].sum())
+        return weight**2 / squares * float(self.once[system]) if squares > 0 else 0.0
 
-    def share(self, system: str, levelled: bool = False, level: float | None = None) -> LikedShare:
-        """Return the liked share of one system, with its interval (Wilson's, by user).
-
-        Parameters
-        ----------
-        system
-            Its name.
-        levelled
-            Whether a judged item counts 1 / (ratings of its item x ratings of its user).
-        level
-            Of the interval; that of the result unless given.
-        """
-        index = self.systems.index(choose("system", system, self.systems))
-        kind, sums = int(levelled), self._sums
-        bottom, top = sums.judged[kind, index], sums.liked[kind, index]
-        users, effective = int(np.count_nonzero(bottom)), self._effective(index, kind)
-        bare = LikedShare(
-            system=system,
-            levelled=levelled,
-            judged=int(sums.number[index]),
-            effective=effective,
-            users=users,
-        )
-        reason = self._too_few(system, index) or _too_few_users(users)
+    def share(self, system: int, kind: int, level: float) -> dict[str, Any]:
+        """Return the row of a system."""
+        bottom, effective = self.judged[kind, system], self.effective(system, kind)
+        users = int(np.count_nonzero(bottom))
+        facts = {
+            "system": self.systems[system],
+            "levelled": bool(kind),
+            "judged": int(self.number[system]),
+            "effective": effective,
+            "n": users,
+        }
+        reason = self.too_few(system) or few_users(users, "judged recommendations")
         if reason:
-            return replace(bare, reason=reason)
-        mean = ratio(top, bottom)
-        inner = drawn_in(mean.value, effective)
-        floor = inner * (1 - inner) / effective
-        variance = clustered_variance(mean.influence, users, floor, effective)
-        level = self.level if level is None else level
-        low, high = share_ends(mean.value, variance, effective, users, level)
-        return replace(bare, value=mean.value, se=math.sqrt(variance), low=low, high=high)
+            return facts | {"note": reason}
+        return facts | share_row(self.liked[kind, system], bottom, effective, level)
 
-    def influence(self, a: str, b: str, levelled: bool = False) -> F64:
-        """Return what each user moves the difference a - b by, in the order of the users' numbers.
-
-        For intervals that hold for several pairs at once; no floor of small counts is in it.
-        """
-        kind, sums = int(levelled), self._sums
-        of_a, of_b = (self.systems.index(choose("system", s, self.systems)) for s in (a, b))
-        if not (sums.number[of_a] and sums.number[of_b]):
-            raise DataError(f"{a} or {b} recommends no judged item")
-        first = ratio(sums.liked[kind, of_a], sums.judged[kind, of_a])
-        return first.influence - ratio(sums.liked[kind, of_b], sums.judged[kind, of_b]).influence
-
-    def pair(
-        self, a: str, b: str, levelled: bool = False, level: float | None = None
-    ) -> LikedDifference:
-        """Return the liked share of a less that of b, paired by user.
-
-        Parameters
-        ----------
-        a, b
-            Names of systems.
-        levelled
-            Whether a judged item counts 1 / (ratings of its item x ratings of its user).
-        level
-            Of the interval; that of the result unless given.
-        """
-        indices = [self.systems.index(choose("system", name, self.systems)) for name in (a, b)]
-        kind, sums = int(levelled), self._sums
-        bottom = sums.judged[kind, indices]
-        users = int(np.count_nonzero(bottom.sum(axis=0)))
-        effective = [self._effective(index, kind) for index in indices]
-        bare = LikedDifference(
-            a=a,
-            b=b,
-            levelled=levelled,
-            judged_a=int(sums.number[indices[0]]),
-            judged_b=int(sums.number[indices[1]]),
-            effective=min(effective),
-            users=users,
-        )
-        spread = self._spread(indices, kind) if min(effective) > 0 else 0.0
+    def difference(self, a: int, b: int, kind: int, level: float) -> dict[str, Any]:
+        """Return the row of two systems, paired by user."""
+        indices = [a, b]
+        users = int(np.count_nonzero(self.judged[kind, indices].sum(axis=0)))
+        effective = [self.effective(index, kind) for index in indices]
+        facts = {
+            "system": self.systems[a],
+            "against": self.systems[b],
+            "levelled": bool(kind),
+            "judged": int(self.number[a]),
+            "judged_against": int(self.number[b]),
+            "effective": min(effective),
+            "n": users,
+        }
+        spread = self.spread(a, b, kind) if min(effective) > 0 else 0.0
         reason = (
-            self._too_few(a, indices[0])
-            or self._too_few(b, indices[1])
-            or _too_few_users(users)
-            or self._no_contrast(indices, kind, spread)
+            self.too_few(a)
+            or self.too_few(b)
+            or few_users(users, "judged recommendations")
+            or self.no_contrast(indices, kind, spread)
         )
         if reason:
-            return replace(bare, reason=reason)
-        first, second = (
-            ratio(sums.liked[kind, index], sums.judged[kind, index]) for index in indices
-        )
-        value = first.value - second.value
+            return facts | {"note": reason}
+        first, second = (ratio(self.liked[kind, i], self.judged[kind, i]) for i in indices)
         total = sum(effective)
         pooled = (first.value * effective[0] + second.value * effective[1]) / total
         inner = drawn_in(pooled, total)
-        variance = clustered_variance(
-            first.influence - second.influence, users, inner * (1 - inner) * spread, min(effective)
+        return facts | difference_row(
+            first.value - second.value,
+            first.influence - second.influence,
+            users,
+            floor=inner * (1 - inner) * spread,
+            effective=min(effective),
+            level=level,
         )
-        se = math.sqrt(variance)
-        half = half_width(users, self.level if level is None else level) * se
-        low, high = max(value - half, -1.0), min(value + half, 1.0)
-        return replace(bare, value=value, se=se, low=low, high=high, z=value / se)
 
-    def _spread(self, indices: list[int], kind: int) -> float:
+    def spread(self, a: int, b: int, kind: int) -> float:
         """Return Σ (w/J_a - w/J_b)² over judged items, with those that both list counted there."""
-        a, b = indices
-        sums = self._sums
-        shared = sums.shared[kind]
-        of_a, of_b = (float(sums.judged[kind, index].sum()) for index in indices)
+        shared = self.shared[kind]
+        of_a, of_b = (float(self.judged[kind, index].sum()) for index in (a, b))
         spread = shared[a, a] / of_a**2 + shared[b, b] / of_b**2 - 2 * shared[a, b] / of_a / of_b
-        return float(spread / min(sums.once[a], sums.once[b]))
+        return float(spread / min(self.once[a], self.once[b]))
 
-    def _too_few(self, system: str, index: int) -> str:
-        different = math.ceil(float(self._sums.number[index] * self._sums.once[index]) - 1e-9)
+    def too_few(self, system: int) -> str:
+        different = math.ceil(float(self.number[system] * self.once[system]) - 1e-9)
         if different >= FEWEST:
             return ""
-        return f"{system} recommends {counted(different, 'judged item')}, fewer than {FEWEST}"
+        judged = counted(different, "judged item")
+        return f"{self.systems[system]} recommends {judged}, fewer than {FEWEST}"
 
-    def _no_contrast(self, indices: list[int], kind: int, spread: float) -> str:
+    def no_contrast(self, indices: list[int], kind: int, spread: float) -> str:
         """Say why there is nothing to compare: no dislike, no like, or the same judged items."""
-        sums = self._sums
-        top, bottom = sums.liked[kind, indices], sums.judged[kind, indices]
+        top, bottom = self.liked[kind, indices], self.judged[kind, indices]
         if (top == bottom).all():
             return "every judged item that either recommends is liked"
         if not top.any():
             return "no judged item that either recommends is liked"
         return "both recommend the same judged items" if spread <= 1e-12 else ""
 
-    def table(self) -> pl.DataFrame:
-        """Return a row per system and version: the share, its interval, what it rests on."""
-        shares = [self.share(name, levelled) for levelled in (False, True) for name in self.systems]
-        return pl.DataFrame([share.__dict__ for share in shares], _SHARE)
 
-    def pairs(self) -> pl.DataFrame:
-        """Return a row per pair and version: the difference, its interval, what it rests on."""
-        contrasts = [
-            self.pair(a, b, levelled)
-            for levelled in (False, True)
-            for a, b in combinations(self.systems, 2)
-        ]
-        return pl.DataFrame([contrast.__dict__ for contrast in contrasts], _PAIR)
+def liked_shares_of(
+    parts: Sequence[LikedPart], level: float = LEVEL, notes: Sequence[str] = ()
+) -> Estimates:
+    """Return the liked shares of systems, and the part `pairs`, from what splits add up to.
 
-    def _explanation(self) -> list[str]:
-        splits = f" of {len(self.parts)} splits" if len(self.parts) > 1 else ""
-        return [
-            f"judged items in the first {self.k} places{splits}: the share that is liked; "
-            f"{self.level:.0%} intervals by user",
-            "levelled: a judged item counts 1 / (ratings of its item x ratings of its user), cut "
-            f"at the {CUT:.0%} quantile",
-        ]
+    Sums run over all splits of one data set and the user stays the unit: a split that stands twice
+    changes nothing.
 
-    def _content(self) -> dict[str, object]:
-        facts = {"k": self.k, "splits": len(self.parts), "level": self.level}
-        return {**facts, "systems": self.table(), "pairs": self.pairs(), "notes": self.notes}
-
-    def _summary(self) -> str:
-        return f"{counted(len(self.systems), 'system')}, k={self.k}"
-
-
-_NUMBERS = dict.fromkeys(("value", "se", "low", "high"), pl.Float64)
-_SHARE = {
-    "system": pl.String,
-    "levelled": pl.Boolean,
-    "judged": pl.Int64,
-    "effective": pl.Float64,
-    "users": pl.Int64,
-    **_NUMBERS,
-    "reason": pl.String,
-}
-_PAIR = {
-    "a": pl.String,
-    "b": pl.String,
-    "levelled": pl.Boolean,
-    "judged_a": pl.Int64,
-    "judged_b": pl.Int64,
-    "effective": pl.Float64,
-    "users": pl.Int64,
-    **_NUMBERS,
-    "z": pl.Float64,
-    "reason": pl.String,
-}
+    Parameters
+    ----------
+    parts
+        Of each split, as `liked_part` makes them.
+    level
+        Of the intervals.
+    notes
+        What was counted, assumed or left out.
+    """
+    check_parts(parts, "liked_part", level)
+    sums, systems = _LikedSums.of(parts), range(len(parts[0].systems))
+    kinds = PLAIN, LEVELLED
+    shares = [sums.share(system, kind, level) for kind in kinds for system in systems]
+    pairs = [
+        sums.difference(a, b, kind, level) for kind in kinds for a, b in combinations(systems, 2)
+    ]
+    lines = (
+        f"judged items {of_splits(parts)}; {level:.0%} intervals by user",
+        "levelled: a judged item counts 1 / (ratings of its item x ratings of its user), cut "
+        f"at the {CUT:.0%} quantile",
+    )
+    return Estimates.of_rows(
+        SHARES,
+        shares,
+        level=level,
+        explanation=lines,
+        notes=tuple(notes),
+        parts={"pairs": Estimates.of_rows(DIFFERENCES, pairs, level=level)},
+        card={"k": parts[0].k, "splits": len(parts)},
+    )
 
 
 def liked_part(
@@ -450,10 +295,6 @@ def _counts(train: Ratings | None, test: Ratings) -> tuple[F64, F64]:
     return np.asarray(of_item, np.float64), np.asarray(of_user, np.float64)
 
 
-def _too_few_users(users: int) -> str:
-    return "" if users > 1 else f"judged recommendations of {counted(users, 'user')}, fewer than 2"
-
-
 @checked
 def liked_shares(
     judgments: object,
@@ -463,8 +304,8 @@ def liked_shares(
     level: float = LEVEL,
     seed: int = 0,
     **data: Unpack[DataOptions],
-) -> LikedShares:
-    r"""Return the share of each system's judged recommendations that is liked, and differences.
+) -> Estimates:
+    """Return the share of each system's judged recommendations that is liked, and differences.
 
     Observed precision is (how many recommendations are judged) x (how many of those are liked).
     The first factor follows exposure; this is the second one. If people rate what they like and
@@ -506,6 +347,4 @@ def liked_shares(
     notes = list(judged.notes)
     if train is None:
         notes.append("without train=… only test ratings say how often items and users rate")
-    return LikedShares(
-        parts=(_part(train, test, listed, judged.relevance),), level=level, notes=tuple(notes)
-    )
+    return liked_shares_of([_part(train, test, listed, judged.relevance)], level, notes)

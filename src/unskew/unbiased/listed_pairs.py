@@ -1,18 +1,22 @@
-"""The (user, item) pairs in the first k places of each system's lists, as sorted numbers."""
+"""The rated pairs in the first k places of each system's lists, and shares of them by user."""
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import Protocol
 
 import numpy as np
 
-from unskew.arrays import I32, I64, Mask, frozen
+from unskew.arrays import F64, I32, I64, Mask, frozen
 from unskew.checks import check_share
 from unskew.data.ratings import Ids, Ratings
-from unskew.errors import SettingError
+from unskew.errors import DataError, SettingError
 from unskew.judging.judged import Judged, Need
+from unskew.report.text import counted
 from unskew.runs import Run
+from unskew.stats.clusters import clustered_variance, drawn_in, half_width, ratio, share_ends
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -177,3 +181,82 @@ def unrated_liking(
     if chance > SLACK:
         return None
     return liking * (1 - train_share * min(chance, 1.0)) / (1 - train_share * rated)
+
+
+# Rows of `Estimates`
+
+
+class SplitPart(Protocol):
+    """What one split adds to a result."""
+
+    @property
+    def systems(self) -> tuple[str, ...]:
+        """The systems."""
+
+    @property
+    def k(self) -> int:
+        """How many places of each list are looked at."""
+
+
+def share_row(top: F64, bottom: F64, effective: float, level: float) -> dict[str, float]:
+    """Return Σ top / Σ bottom over users and its interval: Wilson's, by user.
+
+    Parameters
+    ----------
+    top, bottom
+        By user: sums of weights of liked ratings, of all ratings.
+    effective
+        How many equal ratings it rests on.
+    level
+        Of the interval.
+    """
+    users, mean = int(np.count_nonzero(bottom)), ratio(top, bottom)
+    inner = drawn_in(mean.value, effective)
+    floor = inner * (1 - inner) / effective
+    variance = clustered_variance(mean.influence, users, floor, effective)
+    low, high = share_ends(mean.value, variance, effective, users, level)
+    return {"value": mean.value, "se": math.sqrt(variance), "low": low, "high": high}
+
+
+def difference_row(
+    value: float, influence: F64, users: int, *, floor: float, effective: float, level: float
+) -> dict[str, float]:
+    """Return a difference of two shares and its interval: Student's t, by user.
+
+    Parameters
+    ----------
+    value, influence
+        The difference, and by how much each user moves it.
+    users
+        How many users have a rating that counts.
+    floor
+        The binomial variance.
+    effective
+        How many equal ratings the side with fewer rests on.
+    level
+        Of the interval.
+    """
+    se = math.sqrt(clustered_variance(influence, users, floor, effective))
+    half = half_width(users, level) * se
+    ends = {"low": max(value - half, -1.0), "high": min(value + half, 1.0)}
+    return {"value": value, "se": se, **ends}
+
+
+def check_parts(parts: Sequence[SplitPart], function: str, level: float) -> None:
+    """Refuse parts of several splits that do not belong together."""
+    if not parts:
+        raise SettingError(f"parts: at least one is needed, as {function}(…) makes them")
+    if any((part.systems, part.k) != (parts[0].systems, parts[0].k) for part in parts):
+        raise DataError("parts must be of the same systems and the same k")
+    check_share("level", level)
+
+
+def few_users(users: int, what: str) -> str:
+    """Say that there are too few users; empty where there are enough."""
+    return "" if users > 1 else f"{what} of {counted(users, 'user')}, fewer than 2"
+
+
+def of_splits(parts: Sequence[SplitPart]) -> str:
+    """Say over which places of the lists, of how many splits, a result runs."""
+    splits = f" of {len(parts)} splits" if len(parts) > 1 else ""
+    return f"in the first {parts[0].k} places{splits}: the share that is liked"

@@ -77,7 +77,9 @@ def given_model(source: object, evidence: RatingEvidence) -> ChanceModel:
         of = _by_tile(source, evidence)
         return ChanceModel("given", of, {"by": "pair"}, cell=lambda user, item: "")  # noqa: ARG005
     columns = source
-    if isinstance(source, Mapping) and not any(_is_column(value) for value in source.values()):
+    if isinstance(source, Mapping) and all(
+        isinstance(value, str) or not hasattr(value, "__len__") for value in source.values()
+    ):
         columns = {
             "item": list(source),
             "propensity": [_as_chance(*item) for item in source.items()],
@@ -162,10 +164,6 @@ def _as_chance(item: object, value: object) -> float:
     if not is_number(value):
         raise DataError(f"propensity: item {item!r} has {value!r}, which is not a number")
     return float(value)  # type: ignore[arg-type]
-
-
-def _is_column(value: object) -> bool:
-    return hasattr(value, "__len__") and not isinstance(value, str)
 
 
 def _by_tile(

@@ -2,37 +2,36 @@
 
 from __future__ import annotations
 
-import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import combinations
-from typing import Unpack
+from typing import Any, Unpack
 
 import numpy as np
-import polars as pl
 
 from unskew.arrays import F64, I32, I64, Mask, frozen
-from unskew.checks import as_count, check_share, checked, choose
+from unskew.checks import as_count, check_share, checked
 from unskew.data.ratings import Ratings
 from unskew.data.read.ratings_files import read_ratings
 from unskew.data.relevance import Relevance
-from unskew.errors import DataError, SettingError
 from unskew.judging.hygiene import as_judged, second_argument
 from unskew.judging.reading import DataOptions
-from unskew.report.result import Result
+from unskew.report.columns import ESTIMATE, SYSTEM, Column, Method, Question
+from unskew.report.estimates import Estimates
 from unskew.report.text import counted
 from unskew.runs import Run
-from unskew.stats.clusters import (
-    FEWEST,
-    aligned_users,
-    clustered_variance,
-    drawn_in,
-    half_width,
-    ratio,
-    share_ends,
-    turned_ends,
+from unskew.stats.clusters import FEWEST, aligned_users, drawn_in, ratio
+from unskew.unbiased.listed_pairs import (
+    ListedPairs,
+    check_parts,
+    difference_row,
+    extended,
+    few_users,
+    is_among,
+    of_splits,
+    pair_numbers,
+    share_row,
 )
-from unskew.unbiased.listed_pairs import ListedPairs, extended, is_among, pair_numbers
 from unskew.unbiased.weighted_averages import LEVEL
 
 
@@ -57,57 +56,20 @@ class RandomPart:
         """The systems."""
         return self.listed.systems
 
-
-@dataclass(frozen=True, kw_only=True)
-class RandomShare:
-    """The true precision of a system: the liked share of what is in its lists."""
-
-    system: str
-    shown: int
-    """Randomly shown pairs in its lists, over all splits."""
-    users: int
-    value: float | None = None
-    se: float | None = None
-    low: float | None = None
-    high: float | None = None
-    reason: str = ""
-    """Why there is no value."""
+    @property
+    def k(self) -> int:
+        """How many places of each list are looked at."""
+        return self.listed.k
 
 
-@dataclass(frozen=True, kw_only=True)
-class RandomDifference:
-    """The true precision of system a less that of system b."""
-
-    a: str
-    b: str
-    shown_a: int
-    """Randomly shown pairs that a lists and b does not, over all splits."""
-    shown_b: int
-    effective: float
-    """Of the side with fewer: randomly shown pairs that surely are different ones."""
-    users: int
-    """Users with a randomly shown pair that one of the two lists."""
-    overlap: float
-    """The share of their places that hold what the other lists too."""
-    value: float | None = None
-    se: float | None = None
-    low: float | None = None
-    high: float | None = None
-    z: float | None = None
-    """Value / se: to be read by Student's t with users - 1 degrees of freedom."""
-    reason: str = ""
-    """Why there is no value."""
-
-    def turned(self) -> RandomDifference:
-        """Return the true precision of b less that of a."""
-        return replace(
-            self,
-            a=self.b,
-            b=self.a,
-            shown_a=self.shown_b,
-            shown_b=self.shown_a,
-            **turned_ends(self.value, self.low, self.high, self.z),
-        )
+TRUE_PRECISION = Question(
+    name="true precision",
+    columns=(SYSTEM, Column("shown", "count"), *ESTIMATE),
+    method=Method(
+        estimand="the share of what the lists hold that is liked", interval="Wilson", level=LEVEL
+    ),
+)
+DIFFERENCES = TRUE_PRECISION.of_pairs(Column("effective", "fact"), Column("overlap", "share"))
 
 
 @dataclass(frozen=True, eq=False)
@@ -121,106 +83,11 @@ class _RandomSide:
     different: float
     """Pairs shown that surely are different ones: the most in one split, user by user."""
 
-
-@dataclass(frozen=True, eq=False, kw_only=True)
-class RandomSlice(Result):
-    """True precision and its differences, from randomly shown pairs. Made by `shown_at_random`.
-
-    With the parts of several splits of one data set, the lists of all are averaged and the user
-    stays the unit: a split that stands twice changes nothing.
-    """
-
-    parts: tuple[RandomPart, ...]
-    level: float = LEVEL
-    notes: tuple[str, ...] = ()
-
-    def __post_init__(self) -> None:
-        if not self.parts:
-            raise SettingError("parts: at least one is needed, as random_part(…) makes them")
-        first = self.parts[0].listed
-        for part in self.parts[1:]:
-            if (part.listed.systems, part.listed.k) != (first.systems, first.k):
-                raise DataError("parts must be of the same systems and the same k")
-        check_share("level", self.level)
-
-    @property
-    def systems(self) -> tuple[str, ...]:
-        """The systems."""
-        return self.parts[0].systems
-
-    @property
-    def k(self) -> int:
-        """How many places of each list are looked at."""
-        return self.parts[0].listed.k
-
-    def share(self, system: str, level: float | None = None) -> RandomShare:
-        """Return the liked share of what a system lists, with its interval (Wilson's, by user).
-
-        It is the true precision where lists are full.
-        """
-        index = self.systems.index(choose("system", system, self.systems))
-        _, (side,) = self._sides([(index, None)])
-        number = int(side.shown.sum())
-        users = int(np.count_nonzero(side.shown))
-        bare = RandomShare(system=system, shown=number, users=users)
-        reason = _too_few(side, f"{system} lists") or _too_few_users(users)
-        if reason:
-            return replace(bare, reason=reason)
-        mean = ratio(side.liked, side.shown)
-        inner = drawn_in(mean.value, side.different)
-        floor = inner * (1 - inner) / side.different
-        variance = clustered_variance(mean.influence, users, floor, side.different)
-        level = self.level if level is None else level
-        low, high = share_ends(mean.value, variance, side.different, users, level)
-        return replace(bare, value=mean.value, se=math.sqrt(variance), low=low, high=high)
-
-    def pair(self, a: str, b: str, level: float | None = None) -> RandomDifference:
-        r"""Return the true precision of a less that of b.
-
-        Only what one of the two lists matters: with :math:`c_a` the mean share of a's places whose
-        item b does not list and :math:`s_a` the liked share of the randomly shown pairs there, the
-        difference is :math:`c_a s_a - c_b s_b`.
-        """
-        indices = [self.systems.index(choose("system", name, self.systems)) for name in (a, b)]
-        users, (first, second) = self._sides([(indices[0], indices[1]), (indices[1], indices[0])])
-        with_list, listed = self._lists(indices, users)
-        places = float(first.places.sum() + second.places.sum())
-        number = int(np.count_nonzero(first.shown + second.shown))
-        bare = RandomDifference(
-            a=a,
-            b=b,
-            shown_a=int(first.shown.sum()),
-            shown_b=int(second.shown.sum()),
-            effective=min(first.different, second.different),
-            users=number,
-            overlap=1.0 - places / listed if listed else 0.0,
-        )
-        reason = (
-            ("the two lists do not differ" if not places else "")
-            or _too_few(first, f"{a} and not {b} lists")
-            or _too_few(second, f"{b} and not {a} lists")
-            or _too_few_users(number)
-            or _no_contrast(first, second)
-        )
-        if reason:
-            return replace(bare, reason=reason)
-        value, variance = _difference(first, second, with_list, number, self.k)
-        se = math.sqrt(variance)
-        half = half_width(number, self.level if level is None else level) * se
-        low, high = max(value - half, -1.0), min(value + half, 1.0)
-        return replace(bare, value=value, se=se, low=low, high=high, z=value / se)
-
-    def _sides(self, pairs: list[tuple[int, int | None]]) -> tuple[I64, list[_RandomSide]]:
+    @classmethod
+    def of(cls, parts: Sequence[RandomPart], users: I64, a: int, b: int | None) -> _RandomSide:
         """Add up, by user and over splits, what a lists and b (None: nobody) does not."""
-        members = [
-            np.concatenate([part.user, *part.listed.owners]).astype(np.int64) for part in self.parts
-        ]
-        users, _ = aligned_users(members)
-        return users, [self._side(users, a, b) for a, b in pairs]
-
-    def _side(self, users: I64, a: int, b: int | None) -> _RandomSide:
         places, exposed, liked, highest = (np.zeros(users.size) for _ in range(4))
-        for part in self.parts:
+        for part in parts:
             mine = part.lists[a] if b is None else part.lists[a] & ~part.lists[b]
             listed = part.listed
             owner = listed.pairs[a] // listed.width if b is None else listed.only(a, b)
@@ -229,71 +96,100 @@ class RandomSlice(Result):
             exposed += here
             liked += _count(users, part.user[mine & part.liked])
             highest = np.maximum(highest, here)
-        return _RandomSide(places, exposed, liked, float(highest.sum()))
-
-    def _lists(self, indices: list[int], users: I64) -> tuple[F64, int]:
-        """Return how many lists each user has, over splits, and how many places both fill."""
-        lists, places = np.zeros(users.size), 0
-        for part in self.parts:
-            owners = [part.listed.owners[index] for index in indices]
-            lists += _count(users, np.union1d(*owners))
-            places += sum(part.listed.pairs[index].size for index in indices)
-        return lists, places
-
-    def table(self) -> pl.DataFrame:
-        """Return a row per system: its true precision, the interval, what it rests on."""
-        return pl.DataFrame([self.share(name).__dict__ for name in self.systems], _SHARE)
-
-    def pairs(self) -> pl.DataFrame:
-        """Return a row per pair: the difference, its interval, what it rests on."""
-        contrasts = [self.pair(a, b) for a, b in combinations(self.systems, 2)]
-        return pl.DataFrame([contrast.__dict__ for contrast in contrasts], _PAIR)
-
-    def _explanation(self) -> list[str]:
-        splits = f" of {len(self.parts)} splits" if len(self.parts) > 1 else ""
-        number, left = (
-            sum(getattr(p, name) for p in self.parts) for name in ("shown", "in_training")
-        )
-        return [
-            f"randomly shown pairs in the first {self.k} places{splits}: the share that is liked; "
-            f"{self.level:.0%} intervals by user",
-            f"{number:,} randomly shown pairs; {left:,} more are in training and left out",
-        ]
-
-    def _content(self) -> dict[str, object]:
-        facts = {"k": self.k, "splits": len(self.parts), "level": self.level}
-        return {**facts, "systems": self.table(), "pairs": self.pairs(), "notes": self.footer()}
-
-    def _summary(self) -> str:
-        return f"{counted(len(self.systems), 'system')}, k={self.k}"
+        return cls(places, exposed, liked, float(highest.sum()))
 
 
-_NUMBERS = dict.fromkeys(("value", "se", "low", "high"), pl.Float64)
-_SHARE = {
-    "system": pl.String,
-    "shown": pl.Int64,
-    "users": pl.Int64,
-    **_NUMBERS,
-    "reason": pl.String,
-}
-_PAIR = {
-    "a": pl.String,
-    "b": pl.String,
-    "shown_a": pl.Int64,
-    "shown_b": pl.Int64,
-    "effective": pl.Float64,
-    "users": pl.Int64,
-    "overlap": pl.Float64,
-    **_NUMBERS,
-    "z": pl.Float64,
-    "reason": pl.String,
-}
+def random_slice_of(
+    parts: Sequence[RandomPart], level: float = LEVEL, notes: Sequence[str] = ()
+) -> Estimates:
+    """Return the true precision of systems, and the part `pairs`, from what splits add up to.
+
+    The lists of all splits of one data set are averaged and the user stays the unit: a split that
+    stands twice changes nothing.
+
+    Parameters
+    ----------
+    parts
+        Of each split, as `random_part` makes them.
+    level
+        Of the intervals.
+    notes
+        What was counted, assumed or left out.
+    """
+    check_parts(parts, "random_part", level)
+    users, _ = aligned_users(
+        [np.concatenate([part.user, *part.listed.owners]).astype(np.int64) for part in parts]
+    )
+    systems = range(len(parts[0].systems))
+    pairs = [_pair(parts, users, a, b, level) for a, b in combinations(systems, 2)]
+    number, left = (sum(getattr(p, name) for p in parts) for name in ("shown", "in_training"))
+    lines = (
+        f"randomly shown pairs {of_splits(parts)}; {level:.0%} intervals by user",
+        f"{number:,} randomly shown pairs; {left:,} more are in training and left out",
+    )
+    return Estimates.of_rows(
+        TRUE_PRECISION,
+        [_share(parts, users, system, level) for system in systems],
+        level=level,
+        explanation=lines,
+        notes=tuple(notes),
+        parts={"pairs": Estimates.of_rows(DIFFERENCES, pairs, level=level)},
+        card={"k": parts[0].k, "splits": len(parts), "shown": number, "in_training": left},
+    )
+
+
+def _share(parts: Sequence[RandomPart], everyone: I64, system: int, level: float) -> dict[str, Any]:
+    """Return the row of a system."""
+    name, side = parts[0].systems[system], _RandomSide.of(parts, everyone, system, None)
+    users = int(np.count_nonzero(side.shown))
+    facts = {"system": name, "shown": int(side.shown.sum()), "n": users}
+    reason = _too_few(side, f"{name} lists") or few_users(users, "randomly shown pairs")
+    if reason:
+        return facts | {"note": reason}
+    return facts | share_row(side.liked, side.shown, side.different, level)
+
+
+def _pair(
+    parts: Sequence[RandomPart], everyone: I64, a: int, b: int, level: float
+) -> dict[str, Any]:
+    """Return the row of two systems: only what one of the two lists matters."""
+    first, second = (_RandomSide.of(parts, everyone, *pair) for pair in ((a, b), (b, a)))
+    names = [parts[0].systems[system] for system in (a, b)]
+    places = float(first.places.sum() + second.places.sum())
+    listed = sum(part.listed.pairs[system].size for part in parts for system in (a, b))
+    users = int(np.count_nonzero(first.shown + second.shown))
+    facts = {
+        "system": names[0],
+        "against": names[1],
+        "shown": int(first.shown.sum()),
+        "shown_against": int(second.shown.sum()),
+        "effective": min(first.different, second.different),
+        "n": users,
+        "overlap": 1.0 - places / listed if listed else 0.0,
+    }
+    reason = (
+        ("the two lists do not differ" if not places else "")
+        or _too_few(first, f"{names[0]} and not {names[1]} lists")
+        or _too_few(second, f"{names[1]} and not {names[0]} lists")
+        or few_users(users, "randomly shown pairs")
+        or _no_contrast(first, second)
+    )
+    if reason:
+        return facts | {"note": reason}
+    lists = np.zeros(everyone.size)
+    for part in parts:
+        lists += _count(everyone, np.union1d(part.listed.owners[a], part.listed.owners[b]))
+    value, influence, floor = _difference(first, second, lists, parts[0].k)
+    effective = min(first.different, second.different)
+    return facts | difference_row(
+        value, influence, users, floor=floor, effective=effective, level=level
+    )
 
 
 def _difference(
-    first: _RandomSide, second: _RandomSide, lists: F64, users: int, k: int
-) -> tuple[float, float]:
-    """Return c_a s_a - c_b s_b and its variance by user."""
+    first: _RandomSide, second: _RandomSide, lists: F64, k: int
+) -> tuple[float, F64, float]:
+    """Return c_a s_a - c_b s_b, by how much each user moves it, and its binomial variance."""
     value, influence, floor = 0.0, np.zeros(lists.size), 0.0
     shares = [ratio(side.liked, side.shown) for side in (first, second)]
     number = first.different + second.different
@@ -304,8 +200,7 @@ def _difference(
         value += sign * part.value * share.value
         influence += sign * (part.value * share.influence + share.value * part.influence)
         floor += part.value**2 * inner * (1 - inner) / side.different
-    effective = min(first.different, second.different)
-    return value, clustered_variance(influence, users, floor, effective)
+    return value, influence, floor
 
 
 def _count(users: I64, user: I32 | I64) -> F64:
@@ -319,10 +214,6 @@ def _too_few(side: _RandomSide, what: str) -> str:
         return ""
     number = counted(int(side.different), "randomly shown pair is", "randomly shown pairs are")
     return f"{number} among what {what}, fewer than {FEWEST}"
-
-
-def _too_few_users(users: int) -> str:
-    return "" if users > 1 else f"randomly shown pairs of {counted(users, 'user')}, fewer than 2"
 
 
 def _no_contrast(first: _RandomSide, second: _RandomSide) -> str:
@@ -412,8 +303,8 @@ def shown_at_random(
     level: float = LEVEL,
     seed: int = 0,
     **data: Unpack[DataOptions],
-) -> RandomSlice:
-    r"""Estimate true precision, and its differences, from pairs that were shown at random.
+) -> Estimates:
+    """Estimate true precision, and its differences, from pairs that were shown at random.
 
     Where every pair of a user and an item had the same chance to be shown, and what was shown was
     rated, the randomly shown pairs in a system's lists are a random sample of these lists: their
@@ -441,7 +332,7 @@ def shown_at_random(
     >>> runs = {"x": {u: ["a", "c"] for u in people}, "y": {u: ["b", "c"] for u in people}}
     >>> test = {"user": [0], "item": ["c"], "rating": [5]}
     >>> pair = us.unbiased.shown_at_random(test, runs, 2, random=shown, liked=4).pair("x", "y")
-    >>> pair.value, pair.overlap  # half of the places differ: half of .75 - .25
+    >>> pair.value, pair.facts["overlap"]  # half of the places differ: half of .75 - .25
     (0.25, 0.5)
     """
     runs, k = second_argument(judgments, runs, k, 10)
@@ -461,4 +352,4 @@ def shown_at_random(
     exposed = _Shown.of(inner, user, item, judged.relevance)
     part = _part(train, exposed, listed)
     part = replace(part, shown=part.shown + int(np.count_nonzero(~inside)))
-    return RandomSlice(parts=(part,), level=level, notes=judged.notes)
+    return random_slice_of([part], level, judged.notes)

@@ -24,9 +24,9 @@ from unskew.report.charts import Figure, as_figure
 from unskew.report.result import Result
 from unskew.report.text import counted
 from unskew.stats.resampling import check_two_systems, drawn_sums, with_replacement
-from unskew.unbiased.estimates import UNUSABLE
 from unskew.unbiased.judgment_weights import Estimand, estimands, judge_for_estimates, weigh
 from unskew.unbiased.weighted_averages import LEVEL, RESAMPLES, Averages, Scales
+from unskew.unbiased.weighted_estimates import UNUSABLE
 
 MODELS = ("odds", "weights")
 

@@ -134,20 +134,23 @@ def strata(
     runs, metrics = second_argument(judgments, runs, metrics, METRICS)
     by_label = labelled(metrics, paper)
     _refuse_runs(by_label)
-    settings = _StrataSettings(
-        users=users,
-        undefined=undefined,
-        seed=seed,
-        threads=resolve(threads),
-        budget=memory_bytes(memory),
-        bootstrap=bootstrap,
-        level=level,
-    )
-    judged = prepare(as_judged(judgments, runs, seed=seed, **data), by_label, settings.threads)
+    threads = resolve(threads)
+    judged = prepare(as_judged(judgments, runs, seed=seed, **data), by_label, threads)
     notes = tuple(
         dict.fromkeys([*judged.read, *paper_notes(judged.paper), *remarks(judged, by_label, users)])
     )
-    case = _StrataCase(judged, by_label, settings, notes)
+    case = _StrataCase(
+        judged=judged,
+        metrics=by_label,
+        users=users,
+        undefined=undefined,
+        seed=seed,
+        threads=threads,
+        budget=memory_bytes(memory),
+        bootstrap=bootstrap,
+        level=level,
+        notes=notes,
+    )
     scores = case.scores(judged.basis)
     parts = divide(judged, scores, by, of, m, equal)
     if parts.of != "users":
@@ -158,10 +161,12 @@ def strata(
     return _report(case, scores, parts, size if parts.ordered else 0, progress)
 
 
-@dataclass(frozen=True)
-class _StrataSettings:
-    """Who is averaged, and with what."""
+@dataclass(frozen=True, eq=False)
+class _StrataCase:
+    """The judged lists, what is measured of them, who is averaged, and with what."""
 
+    judged: Judged
+    metrics: Mapping[str, Metric]
     users: str
     undefined: str
     seed: int
@@ -169,34 +174,21 @@ class _StrataSettings:
     budget: int
     bootstrap: int
     level: float
-
-
-@dataclass(frozen=True, eq=False)
-class _StrataCase:
-    """The judged lists, what is measured of them, and what is known so far."""
-
-    judged: Judged
-    metrics: Mapping[str, Metric]
-    settings: _StrataSettings
     notes: tuple[str, ...]
 
     def scores(self, basis: Basis) -> Scores:
         """Return scores of these lists, as a view of the judgments has them."""
-        judged, settings, labels = self.judged, self.settings, tuple(self.metrics)
+        judged, labels = self.judged, tuple(self.metrics)
         systems = score(
-            basis,
-            judged.matched,
-            self.metrics,
-            threads=settings.threads,
-            budget=settings.budget,
+            basis, judged.matched, self.metrics, threads=self.threads, budget=self.budget
         )
         return Scores(
             labels=labels,
             systems=systems,
             user_ids=judged.users,
             lists=list_columns(judged, basis),
-            users=settings.users,
-            undefined=settings.undefined,
+            users=self.users,
+            undefined=self.undefined,
             order=labels,
             notes=self.notes,
             relevance=str(judged.relevance),
@@ -226,28 +218,34 @@ def _report(
     head: int,
     progress: Progress | None,
 ) -> StrataReport:
-    metrics, settings = case.metrics, case.settings
-    tables = _StrataTables.empty((len(metrics), len(scores.systems), len(parts.names)))
+    metrics = case.metrics
+    shape = len(metrics), len(scores.systems), len(parts.names)
+    value, low, high, contribution = (np.full(shape, np.nan) for _ in range(4))
+    lists = np.zeros(shape, np.int64)
     described, notes = [], [*case.notes, *parts.notes]
     draws: list[F64] = []
     for t, name in enumerate(parts.names):
         inside, part = _measure(case, scores, parts, t)
         described.append(_describe(case.judged, parts, t))
-        if not tables.fill(t, inside, part, settings):
+        value[:, :, t], lists[:, :, t] = _means(inside)
+        contribution[:, :, t], _ = _means(part)
+        if not lists[:, :, t].any():
+            value[:, :, t] = np.nan
             notes.append(f"stratum {name}: it has no judgments, so it has no value")
-        if settings.bootstrap:
-            draws.append(_drawn(part, settings))
+        elif case.bootstrap:
+            low[:, :, t], high[:, :, t] = percentile_interval(_drawn(inside, case), case.level)
+        if case.bootstrap:
+            draws.append(_drawn(part, case))
         if progress is not None:
             progress(t + 1, len(parts.names))
     for row, (label, metric) in enumerate(metrics.items()):
         if not _splits(metric) and parts.of != "users":
-            tables.contribution[row] = np.nan
+            contribution[row] = np.nan
             notes.append(f"{label} is not a sum over hits: it has no contributions")
-    means = scores.averages()
-    score = np.array([[means[s][label].value for s in scores.systems] for label in metrics])
-    share_low, share_high, heads = _share_intervals(tables.contribution, draws, head, settings)
+    score, _ = _means(scores)
+    share_low, share_high, heads = _share_intervals(contribution, draws, head, case)
     if head:
-        heads[..., 0] = _divided(tables.contribution[..., :head].sum(axis=-1), score)
+        heads[..., 0] = _divided(contribution[..., :head].sum(axis=-1), score)
     return StrataReport(
         by=parts.by,
         of=parts.of,
@@ -255,69 +253,43 @@ def _report(
         systems=tuple(scores.systems),
         metrics=tuple(metrics),
         whole=scores,
-        value=tables.value,
-        low=tables.low,
-        high=tables.high,
-        lists=tables.lists,
-        contribution=tables.contribution,
-        share=_divided(tables.contribution, score[:, :, None]),
+        value=value,
+        low=low,
+        high=high,
+        lists=lists,
+        contribution=contribution,
+        share=_divided(contribution, score[:, :, None]),
         share_low=share_low,
         share_high=share_high,
         head=head,
         head_share=heads,
-        level=settings.level,
-        bootstrap=settings.bootstrap,
+        level=case.level,
+        bootstrap=case.bootstrap,
         notes=tuple(dict.fromkeys(notes)),
     )
 
 
-@dataclass(frozen=True, eq=False)
-class _StrataTables:
-    """Arrays of metrics x systems x strata, filled stratum by stratum."""
-
-    value: F64
-    low: F64
-    high: F64
-    contribution: F64
-    lists: I64
-
-    @classmethod
-    def empty(cls, shape: tuple[int, ...]) -> _StrataTables:
-        """Return arrays that hold nothing yet."""
-        value, low, high, contribution = (np.full(shape, np.nan) for _ in range(4))
-        return cls(value, low, high, contribution, lists=np.zeros(shape, np.int64))
-
-    def fill(self, t: int, inside: Scores, part: Scores, settings: _StrataSettings) -> bool:
-        """Write what a stratum has; tell whether anybody is averaged in it."""
-        means, split = inside.averages(), part.averages()
-        for s, system in enumerate(inside.systems):
-            for row, label in enumerate(inside.labels):
-                self.value[row, s, t] = means[system][label].value
-                self.lists[row, s, t] = means[system][label].users
-                self.contribution[row, s, t] = split[system][label].value
-        if not self.lists[:, :, t].any():
-            self.value[:, :, t] = np.nan
-            return False
-        if settings.bootstrap:
-            self.low[:, :, t], self.high[:, :, t] = percentile_interval(
-                _drawn(inside, settings), settings.level
-            )
-        return True
+def _means(scores: Scores) -> tuple[F64, I64]:
+    """Return the means, metrics x systems, and how many lists each is over."""
+    means = scores.averages()
+    table = [[means[system][label] for system in scores.systems] for label in scores.labels]
+    values = np.array([[mean.value for mean in row] for row in table], np.float64)
+    return values, np.array([[mean.users for mean in row] for row in table], np.int64)
 
 
 def _share_intervals(
-    contribution: F64, draws: list[F64], head: int, settings: _StrataSettings
+    contribution: F64, draws: list[F64], head: int, case: _StrataCase
 ) -> tuple[F64, F64, F64]:
     """Return the ends of each share's interval, and of the head's in places 1 and 2 of three."""
     low, high = np.full(contribution.shape, np.nan), np.full(contribution.shape, np.nan)
     heads = np.full((*contribution.shape[:2], 3), np.nan)
-    if settings.bootstrap:
+    if case.bootstrap:
         of_draws = np.stack(draws, axis=-1)  # draws x metrics x systems x strata
         of_draws = _divided(of_draws, of_draws.sum(axis=-1, keepdims=True))
-        low, high = percentile_interval(of_draws, settings.level)
+        low, high = percentile_interval(of_draws, case.level)
         if head:
             heads[..., 1], heads[..., 2] = percentile_interval(
-                of_draws[..., :head].sum(axis=-1), settings.level
+                of_draws[..., :head].sum(axis=-1), case.level
             )
         for table in (low, high, heads):
             table[np.isnan(contribution).all(axis=-1)] = np.nan
@@ -357,9 +329,14 @@ def _measure(case: _StrataCase, scores: Scores, parts: Division, t: int) -> tupl
     if parts.of == "users":
         here = parts.code[judged.owner] == t
         rows = np.flatnonzero(here)
-        within_stratum = {name: _only(system, rows) for name, system in scores.systems.items()}
+        within_stratum, filled = {}, {}
+        for name, system in scores.systems.items():
+            den = {row: bottom[rows] for row, bottom in system.den.items()}
+            within_stratum[name] = System(system.values[:, rows], den, system.depth[rows])
+            # 0 for the other lists, undefined where they are.
+            values = np.where(here | np.isnan(system.values), system.values, 0.0)
+            filled[name] = System(values, system.den, system.depth)
         inside = replace(scores, systems=within_stratum, lists=scores.lists[rows])
-        filled = {name: _or_zero(system, here) for name, system in scores.systems.items()}
         return inside, replace(scores, systems=filled)
     keep = _judgments_in(judged, parts, t)
     # What divides a contribution is that of all judgments: only the view is masked.
@@ -369,17 +346,6 @@ def _measure(case: _StrataCase, scores: Scores, parts: Division, t: int) -> tupl
         for name, matched in judged.matched.items()
     }
     return case.scores(judged.basis.masked(keep)), replace(scores, systems=split)
-
-
-def _only(system: System, rows: I64) -> System:
-    den = {row: bottom[rows] for row, bottom in system.den.items()}
-    return System(system.values[:, rows], den, system.depth[rows])
-
-
-def _or_zero(system: System, here: Mask) -> System:
-    """Keep the values of some lists; 0 for the others, undefined where they are."""
-    values = np.where(here | np.isnan(system.values), system.values, 0.0)
-    return System(values, system.den, system.depth)
 
 
 def _splits(metric: Metric) -> bool:
@@ -403,7 +369,7 @@ def _contributions(case: _StrataCase, part: Basis, matched: Matched, system: Sys
                 seen = full.derive(metric.anti, metric.condensed)
                 values[row, lo:hi] = _part(seen, part, metric)
 
-    map_blocks(fill, bounds, case.settings.threads, size=total * len(metrics))
+    map_blocks(fill, bounds, case.threads, size=total * len(metrics))
     return System(values, system.den, system.depth)
 
 
@@ -426,18 +392,18 @@ def _part(seen: Block, part: Basis, metric: Metric) -> F64:
     return values
 
 
-def _drawn(scores: Scores, settings: _StrataSettings) -> F64:
+def _drawn(scores: Scores, case: _StrataCase) -> F64:
     """Return draws x metrics x systems; NaN for metrics without a value per user."""
-    out = np.full((settings.bootstrap, len(scores.labels), len(scores.systems)), np.nan)
+    out = np.full((case.bootstrap, len(scores.labels), len(scores.systems)), np.nan)
     if not np.logical_and.reduce([scores.averaged(name) for name in scores.systems]).any():
         return out  # no user whom all systems have a value for
     pairs = paired(scores)
-    weigh = with_replacement(settings.seed, "bootstrap")
+    weigh = with_replacement(case.seed, "bootstrap")
     rows = [row for row, label in enumerate(scores.labels) if label in pairs.metrics]
 
     if rows:
         named = [scores.labels[row] for row in rows]
-        out[:, rows] = reweighted(pairs, named, weigh, settings.bootstrap, settings.threads)
+        out[:, rows] = reweighted(pairs, named, weigh, case.bootstrap, case.threads)
     return out
 
 

@@ -23,8 +23,8 @@ from unskew.metrics.listwise import check_finite, is_ours
 from unskew.metrics.weighted import Columns, Seen, liked_hits
 from unskew.stats.intervals.bootstrap import finite_percentiles
 from unskew.stats.resampling import drawn_sums, with_replacement
-from unskew.unbiased.estimates import Estimate, unusable
 from unskew.unbiased.judgment_weights import Estimand, Weights, WeightSource
+from unskew.unbiased.weighted_estimates import Estimate, unusable
 
 RESAMPLES, LEVEL = 1_000, 0.95
 
@@ -170,13 +170,6 @@ class Averages:
         judged = np.diff(self.judged.judgments.start) > 0
         return judged if self.users == "with-test" else np.ones(judged.size, np.bool_)
 
-    def plain_and_weighted(
-        self, weight: F64, diagnose: bool
-    ) -> tuple[_WeightedPart, _WeightedPart]:
-        """Return the plain and the weighted values, from one pass over the hits."""
-        plain, weighted = self._pass([None, weight], diagnose)
-        return plain, weighted
-
     def weighted(self, weight: F64) -> _WeightedPart:
         """Return the weighted values only."""
         return self._pass([weight], False)[0]
@@ -283,16 +276,12 @@ class Averages:
         if self._divided[row]:
             return values, self._chosen(part.bottom[name][row])
         if self._rows[row].is_sum:
-            return values, self._ones
+            return values, np.ones(values.size)
         defined = ~np.isnan(values)
         return np.where(defined, values, 0.0), defined.astype(np.float64)
 
     def _chosen(self, values: F64) -> F64:
         return values if self.mask.all() else values[self.mask]
-
-    @cached_property
-    def _ones(self) -> F64:
-        return np.ones(int(self.mask.sum()))
 
     @cached_property
     def _divided(self) -> list[bool]:
@@ -343,7 +332,7 @@ class Averages:
         """Average everything, with intervals."""
         as_count("resamples", resamples, least=0)
         check_share("level", level)
-        plain, weighted = self.plain_and_weighted(weight, diagnose=True)
+        plain, weighted = self._pass([None, weight], diagnose=True)
         users = int(self.mask.sum())
         if not users:
             raise DataError(f"no user is averaged ({self.users}): no list meets the judgments")

@@ -30,7 +30,7 @@ from unskew.splits.diagnosis.diagnosis import Diagnosis
 if TYPE_CHECKING:
     from unskew.auditing.measurements import Measurements
     from unskew.auditing.null.null_experiment import NullExperiment
-    from unskew.unbiased.estimates import Estimates
+    from unskew.unbiased.weighted_estimates import WeightedEstimates
 
 
 NULL_COLUMNS = (
@@ -61,9 +61,12 @@ def liked(audit: Measurements) -> Iterator[Block]:
     if audit.evidence.random_slice is not None:
         random_slice, precision = audit.evidence.random_slice, audit.evidence.precision
         pairs = blocks.table(
-            "shown pairs", _shown(random_slice.pairs()), note="shown", precision=precision
+            "shown pairs",
+            _shown(random_slice.parts["pairs"].display_table()),
+            note="shown",
+            precision=precision,
         )
-        yield blocks.table("shown", _shown(random_slice.table()), precision=precision)
+        yield blocks.table("shown", _shown(random_slice.display_table()), precision=precision)
         yield from blocks.fold("shown", pairs)
     if len(audit.scores[audit.common]) > 1:
         yield Words(caption("first split"))
@@ -81,8 +84,9 @@ def _shares(audit: Measurements) -> Iterator[Block]:
     shares = audit.evidence.liked
     if shares is None:
         return
-    yield blocks.table("shares", _shown(shares.table()))
-    yield from blocks.fold("shares", blocks.table("share pairs", _shown(shares.pairs())))
+    yield blocks.table("shares", _shown(shares.display_table()))
+    pairs = blocks.table("share pairs", _shown(shares.parts["pairs"].display_table()))
+    yield from blocks.fold("shares", pairs)
     reversals = of_kinds(audit.statements, "break-even")[: blocks.MOST_ROWS]
     if reversals:
         yield statement_table(title("break-even"), reversals, caption("break-even note"))
@@ -96,7 +100,7 @@ def _shown(table: pl.DataFrame) -> pl.DataFrame:
     return blocks.without_empty(table.select(blocks.present(table, *SHARE_COLUMNS)))
 
 
-def _estimates(estimates: Estimates, order: Sequence[str]) -> Iterator[Block]:
+def _estimates(estimates: WeightedEstimates, order: Sequence[str]) -> Iterator[Block]:
     """Show usable estimates only: others may lie outside the range of their metric."""
     table, first = estimates.table(), estimates.metrics[0]
     usable = table.filter("usable")

@@ -16,15 +16,12 @@ from unskew.auditing.core.core import Core
 from unskew.bias.decomposition.ladder import Ladder, Step
 from unskew.bias.decomposition.ladder_part import ladder_part
 from unskew.data.ratings import Ratings
+from unskew.report.estimates import Estimates, Row
 from unskew.stats.compare.contrasts import Contrast, Contrasts, contrasts
 from unskew.unbiased.judgments_needed import judgments_for
-from unskew.unbiased.liked_shares import (
-    LikedDifference,
-    LikedShares,
-    liked_part,
-)
+from unskew.unbiased.liked_shares import liked_part, liked_shares_of
 from unskew.unbiased.listed_pairs import unrated_liking
-from unskew.unbiased.random_slice import RandomDifference, RandomSlice, random_part
+from unskew.unbiased.random_slice import random_part, random_slice_of
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -55,7 +52,6 @@ THRESHOLDS = Thresholds()
 
 
 T = TypeVar("T")
-D = TypeVar("D", LikedDifference, RandomDifference)
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -66,9 +62,9 @@ class Evidence:
     contrasts: Contrasts
     """Differences under every design, with intervals that hold together."""
     ladder: Ladder | None = None
-    liked: LikedShares | None = None
+    liked: Estimates | None = None
     """How often judged recommendations are liked; None where nothing can be disliked."""
-    random_slice: RandomSlice | None = None
+    random_slice: Estimates | None = None
     """The same on randomly shown items, where there are any."""
     references: tuple[str, ...] = ()
     """Systems that were added to compare with."""
@@ -146,13 +142,9 @@ class Evidence:
         count = len(self.order) * (len(self.order) - 1)
         return NormalDist().inv_cdf(1 - error / max(count, 1))
 
-    def liked_pair(self, a: str, b: str, *, levelled: bool = False) -> LikedDifference | None:
+    def liked_pair(self, a: str, b: str, *, levelled: bool = False) -> Row | None:
         """Return by how much more often judged recommendations of a are liked than those of b."""
-        liked = self.liked
-        if liked is None:
-            return None
-        pair = self._pair("liked", levelled, a, b, lambda: liked.pair(a, b, levelled=levelled))
-        return None if pair.value is None else pair
+        return _with_value(self.liked, a, b, levelled=levelled)
 
     def unrated_liking(self, system: str, habit: float) -> float | None:
         """Return how many recommendations of a system are liked under one habit of rating.
@@ -161,12 +153,11 @@ class Evidence:
         """
         if self.liked is None:
             return None
-        liked = self.liked
-        share = self._once(("share", system), lambda: liked.share(system))
+        share = self.liked.row(system=system)
         if share.value is None:
             return None
         places, trained = self._places[system], self._train_share
-        return unrated_liking(share.value, share.judged / places, habit, trained)
+        return unrated_liking(share.value, share.facts["judged"] / places, habit, trained)
 
     @cached_property
     def _places(self) -> dict[str, int]:
@@ -184,13 +175,9 @@ class Evidence:
         trained = sum(part.train_size for part in self.core.lists)
         return trained / (trained + sum(part.test_size for part in self.core.lists))
 
-    def shown_pair(self, a: str, b: str) -> RandomDifference | None:
+    def shown_pair(self, a: str, b: str) -> Row | None:
         """Return by how much more randomly shown items in a's lists are liked than in b's."""
-        random_slice = self.random_slice
-        if random_slice is None:
-            return None
-        pair = self._pair("shown", False, a, b, lambda: random_slice.pair(a, b))
-        return None if pair.value is None else pair
+        return _with_value(self.random_slice, a, b)
 
     def step(self, name: str, a: str, b: str | None = None) -> Step | None:
         """Return a step of the ladder, of one system or of a pair; None where there is none."""
@@ -227,13 +214,6 @@ class Evidence:
             self._results[key] = make()
         result: T = self._results[key]
         return result
-
-    def _pair(self, name: str, levelled: bool, a: str, b: str, make: Callable[[], D]) -> D:
-        """Return a difference of two systems; the opposite of the reverse one, if that is there."""
-        reverse: D | None = self._results.get((name, levelled, b, a))
-        return self._once(
-            (name, levelled, a, b), make if reverse is None else lambda: reverse.turned()
-        )
 
 
 def evidence_of(
@@ -302,6 +282,12 @@ def evidence_of(
     )
 
 
+def _with_value(estimates: Estimates | None, a: str, b: str, **keys: bool) -> Row | None:
+    """Return the difference of two systems; None where there is none."""
+    pair = None if estimates is None else estimates.pair(a, b, **keys)
+    return None if pair is None or pair.value is None else pair
+
+
 def _attempted(name: str, function: Callable[[], T]) -> T | None:  # noqa: ARG001
     """Work something out; what the data do not allow raises an error."""
     return function()
@@ -317,19 +303,19 @@ def _ladder(core: Core) -> Ladder:
     )
 
 
-def _liked(core: Core) -> LikedShares:
-    return LikedShares(
-        parts=tuple(
+def _liked(core: Core) -> Estimates:
+    return liked_shares_of(
+        [
             liked_part(part.split.train, part.split.test, part.runs, core.relevance, core.k)
             for part in core.lists
-        )
+        ]
     )
 
 
-def _random_slice(core: Core, random: Ratings) -> RandomSlice:
-    return RandomSlice(
-        parts=tuple(
+def _random_slice(core: Core, random: Ratings) -> Estimates:
+    return random_slice_of(
+        [
             random_part(part.split.train, random, part.runs, core.relevance, core.k)
             for part in core.lists
-        )
+        ]
     )

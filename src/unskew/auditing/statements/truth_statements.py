@@ -24,9 +24,8 @@ from unskew.auditing.statements.statement import (
     number,
     points,
 )
-from unskew.unbiased.liked_shares import LikedDifference
+from unskew.report.estimates import Row
 from unskew.unbiased.listed_pairs import HABITS
-from unskew.unbiased.random_slice import RandomDifference
 
 NEEDED = (DISPLAY_SWAYS, DISPLAY_SELECTS)
 
@@ -57,7 +56,7 @@ def _whatever_the_habit(evidence: Evidence, subjects: Subjects) -> bool:
     return True
 
 
-def _passes(pair: LikedDifference, critical: float) -> bool:
+def _passes(pair: Row, critical: float) -> bool:
     return pair.z is not None and pair.z > critical
 
 
@@ -95,9 +94,7 @@ def _settle(evidence: Evidence, subjects: Subjects) -> str:
     )
 
 
-def _measured(
-    pair: LikedDifference | RandomDifference | None, critical: float, **words: object
-) -> Measured:
+def _measured(pair: Row | None, critical: float, **words: object) -> Measured:
     """Return a difference with the interval that goes with its rule: corrected for all pairs."""
     assert pair is not None  # the rule
     value, se = pair.value, pair.se

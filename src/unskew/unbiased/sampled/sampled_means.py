@@ -132,7 +132,9 @@ def average_sampled(
                 )
         values = [parts[name] for name in columns]
         if data.full is not None:
-            values.append(_full_values(metrics, data.full[s], data.items))
+            true = data.full[s]
+            exact = np.stack([values_in_lists(metric, true, data.items) for metric in metrics])
+            values.append(np.where(np.isnan(true), 0.0, exact))
         for e, column in enumerate(values):
             for m in range(len(metrics)):
                 sums[:, m, e, s] = np.bincount(data.owner, column[m], users)
@@ -246,12 +248,6 @@ def _counted(
     if name == "trade-off":
         return trade_off(metrics, items, n, settings.gamma, settings.replacement)
     return np.stack([value_at(metric, np.arange(1, n + 2), n + 1) for metric in metrics])
-
-
-def _full_values(metrics: Sequence[Metric], true: F64, items: I64) -> F64:
-    """Return metrics x lists of the true ranks of one system."""
-    exact = np.stack([values_in_lists(metric, true, items) for metric in metrics])
-    return np.where(np.isnan(true), 0.0, exact)
 
 
 def _averaged(

@@ -1,4 +1,4 @@
-"""`Estimates`: what systems are estimated to score, and which estimates are usable."""
+"""`WeightedEstimates`: what systems are estimated to score, and which estimates are usable."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ class Estimate:
 
 
 @dataclass(frozen=True, eq=False)
-class Estimates(Result):
+class WeightedEstimates(Result):
     """What each system is estimated to score. Made by `estimate`."""
 
     metrics: tuple[str, ...]
