@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from unskew.arrays import F64, I32, Mask, Tile
 from unskew.data.ratings import Ratings
-from unskew.evaluation.scores import Scores, System
+from unskew.evaluation.scores import Scores
 from unskew.recommend.model import Model, SameForAll
 
 FALLBACK = (
@@ -71,24 +71,6 @@ def warm_lists(scores: Scores) -> Mask:
     return warm
 
 
-def of_lists(scores: Scores, keep: Mask) -> Scores:
-    """Return the scores of some lists; metrics of a whole run are left out."""
-    if keep.all():
-        return scores
-
-    def part(system: System) -> System:
-        den = {row: values[keep] for row, values in system.den.items()}
-        return System(system.values[:, keep], den, system.depth[keep])
-
-    return replace(
-        scores,
-        systems={name: part(system) for name, system in scores.systems.items()},
-        lists=scores.lists.filter(pl.Series(keep)),
-        order=tuple(label for label in scores.order if label in scores.labels),
-        chance=None if scores.chance is None else part(scores.chance),
-    )
-
-
 def cold_table(
     scores: Mapping[str, Sequence[Scores]], warm: Mapping[str, Sequence[Mask]], metric: str
 ) -> pl.DataFrame:
@@ -109,7 +91,7 @@ def cold_table(
         everyone = sum(_users(part, np.ones_like(mask)) for part, mask in _pairs(parts, masks))
         cold = sum(_users(part, ~mask) for part, mask in _pairs(parts, masks))
         means = [
-            _means([of_lists(part, keep) for part, keep in _pairs(parts, keeps)], metric)
+            _means([part.of_lists(keep) for part, keep in _pairs(parts, keeps)], metric)
             for keeps in (masks, [~mask for mask in masks])
         ]
         for system in parts[0].systems:

@@ -14,7 +14,7 @@ from typing import Any, Self
 import numpy as np
 import polars as pl
 
-from unskew.arrays import F64, I64, Mask
+from unskew.arrays import F64, I64, Mask, frozen
 from unskew.checks import choose
 from unskew.data.ratings import Ids
 from unskew.engine.files import (
@@ -195,11 +195,12 @@ class Scores(Result):
     def _averaging(
         self, users: str | None, undefined: str | None, over: str | None
     ) -> tuple[str, ...]:
-        over = choose("over", over or self.over, OVER)
+        over = choose("over", over, OVER) if over else self.over
         if over == "strata" and "stratum" not in self.lists.columns:
             raise SettingError("over='strata' needs lists within strata: targets with strata=…")
-        users = choose("users", users or self.users, USERS)
-        return users, choose("undefined", undefined or self.undefined, UNDEFINED), over
+        users = choose("users", users, USERS) if users else self.users
+        undefined = choose("undefined", undefined, UNDEFINED) if undefined else self.undefined
+        return users, undefined, over
 
     def table(
         self, *, users: str | None = None, undefined: str | None = None, over: str | None = None
@@ -307,23 +308,29 @@ class Scores(Result):
 
     def averaged(self, system: str, users: str | None = None) -> Mask:
         """Tell which lists a mean of this system is taken over."""
-        users = choose("users", users or self.users, USERS)
+        users = choose("users", users, USERS) if users else self.users
         return self._averaged(self.systems[self._system(system)], users)
 
     def _averaged(self, system: System, users: str) -> Mask:
-        tested = self.lists["test"].to_numpy() > 0
+        if users == "all":
+            return np.ones(self.lists.height, np.bool_)
         if users in TRAINED:
             trained = self._with_train(users)
-            return trained if users == "with-train" else trained & tested
-        listed = system.depth > 0
-        choices: dict[str, Mask] = {
-            "with-test": tested,
-            "with-relevant": self.lists["liked"].to_numpy() > 0,
-            "with-list": listed,
-            "both": tested & listed,
-            "all": np.ones(tested.size, np.bool_),
-        }
-        return choices[users]
+            return trained if users == "with-train" else trained & self._positive("test")
+        if users in ("with-list", "both"):
+            listed: Mask = system.depth > 0
+            return listed if users == "with-list" else listed & self._positive("test")
+        return self._positive("test" if users == "with-test" else "liked")
+
+    def _positive(self, count: str) -> Mask:
+        """Tell in which lists a count is above 0: found once, since many ask for it."""
+        if count not in self._masks:
+            self._masks[count] = frozen(self.lists[count].to_numpy() > 0)
+        return self._masks[count]
+
+    @cached_property
+    def _masks(self) -> dict[str, Mask]:
+        return {}
 
     def save(self, folder: str | os.PathLike[str]) -> None:
         """Write a folder: a Parquet file per system and `card.json`; all of it or nothing.
@@ -415,7 +422,7 @@ class Scores(Result):
         )
 
     def __getstate__(self) -> dict[str, Any]:
-        state = {key: value for key, value in self.__dict__.items() if key != "_averages"}
+        state = {name: getattr(self, name) for name in self.__dataclass_fields__}
         return {**state, "make_card": partial(dict, self.card)}
 
     def _summary(self) -> str:
@@ -459,8 +466,7 @@ class Scores(Result):
     def _with_train(self, users: str) -> Mask:
         if "train" not in self.lists.columns:
             raise SettingError(f"users={users!r} needs the training ratings: give train=…")
-        trained: Mask = self.lists["train"].to_numpy() > 0
-        return trained
+        return self._positive("train")
 
     def _means(self, system: System, users: str, undefined: str, over: str) -> dict[str, Mean]:
         keep = self._averaged(system, users)
@@ -475,19 +481,19 @@ class Scores(Result):
         return {label: means[label] for label in self.order if label in means}
 
     def _over_lists(self, system: System, keep: Mask, undefined: str) -> dict[str, Mean]:
+        means = {}
         sums = exact_sums(system.values, keep)
-
-        def of_row(row: int) -> Mean:
-            total, added, missing = sums[row]
+        for row, (label, (total, added, missing)) in enumerate(zip(self.labels, sums, strict=True)):
             if row in system.den:
                 bottom = exact_sums(system.den[row][None, :], keep)[0][0]
                 value = total / bottom if bottom else (0.0 if undefined == "zero" else math.nan)
-                return Mean(value, added + missing, missing)
+                means[label] = Mean(value, added + missing, missing)
+                continue
             count = added + (missing if undefined == "zero" else 0)
             # An integer quotient is rounded once: the exact mean, in any order of blocks.
-            return Mean(total / (count << 1074) + 0.0 if count else math.nan, count, missing)
-
-        return {label: of_row(row) for row, label in enumerate(self.labels)}
+            value = total / (count << 1074) + 0.0 if count else math.nan
+            means[label] = Mean(value, count, missing)
+        return means
 
     def _over_users(self, system: System, keep: Mask, undefined: str) -> dict[str, Mean]:
         """Average each user's lists, then users."""

@@ -189,9 +189,17 @@ class Judged(Result):
         """Return the same data, ready for what is needed; ranks of models are kept."""
         return replace(self, need=need, threads=threads)
 
-    def with_models(self, systems: Mapping[str, Run | Model]) -> Judged:
+    def with_models(
+        self,
+        systems: Mapping[str, Run | Model],
+        *,
+        ties: str | None = None,
+        seed: int = 0,
+        depth: int | None = None,
+    ) -> Judged:
         """Return the same target lists with other systems, whose judgments are not laid again."""
-        return replace(self, systems=systems, _ranked={})
+        order: Any = {"ties": ties, "seed": seed, "depth": depth, "unranked": "out"}
+        return replace(self, systems=systems, _ranked={}, **order)
 
     def with_ratings(self, tests: Ratings, train: Ratings | None) -> Judged:
         """Return the same lists, judged by other test ratings."""
@@ -273,10 +281,11 @@ class Judged(Result):
     @cached_property
     def basis(self) -> Basis:
         """What all systems are judged by."""
+        judgments = self.judgments
         depths = [matched.depth for matched in self.matched.values()]
-        lengths = [np.diff(self.judgments.start), *depths]
+        lengths = [np.diff(judgments.start), *depths]
         return Basis(
-            self.judgments,
+            judgments,
             self._lists,
             self.view,
             self.liked,
@@ -294,7 +303,8 @@ class Judged(Result):
         return {name: self._match(name, system) for name, system in self.systems.items()}
 
     def _match(self, name: str, system: Run | Model) -> Matched:
-        scan, depth = self.need.scan, None if self.is_tied else self.depth
+        is_tied, scan = self.is_tied, self.need.scan
+        depth = None if is_tied else self.depth
         if self.targets is not None and self.targets.exact:
             return self._undrawn(name, system, self.targets)
         if isinstance(system, Run):
@@ -303,11 +313,11 @@ class Judged(Result):
             else:
                 with hint_at_candidates(self.paper):
                     matched = match_targets(name, system, self.targets, self._lists, depth, scan)
-            return tie(name, matched, self.depth, self._items) if self.is_tied else matched
+            return tie(name, matched, self.depth, self._items) if is_tied else matched
         assert self.targets is not None
         ranking, ids = self._rank(name, system), self.targets.ids
         run = ranking.run if self.job.depth else None
-        kind = TiedRanks if self.is_tied else Ranked
+        kind = TiedRanks if is_tied else Ranked
         return kind.over(ranking.ranks, run, self._lists, ids, self.judgments.items, self.depth)
 
     @property

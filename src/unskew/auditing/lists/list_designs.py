@@ -220,7 +220,9 @@ def with_chance(scores: Scores, judged: Judged, targets: Targets) -> Scores:
     metrics = labelled(list(scores.order))
     lists = lists_of_design(targets, judged.tests, judged.train, judged.relevance, judged.seed)
     depth = max(int(system.depth.max(initial=1)) for system in scores.systems.values())
-    expected, simulated = chance_scores(lists, metrics, depth=depth, draws=DRAWS, seed=judged.seed)
+    expected, simulated = chance_scores(
+        Judged.of_lists(lists, {}), metrics, depth=depth, draws=DRAWS, seed=judged.seed
+    )
     # Lists are by user of the ratings; scores are by user of ratings and runs.
     table = scores.user_ids.codes(lists.tests.users.values)
     column = table[lists.user]

@@ -439,7 +439,7 @@ class _ChanceValues:
             note = "chance: a random order of all items that the user did not rate in training"
         masks = _masks(people.codes(lists.tests.users.values)[lists.user], code, names)
         labels = {measure: labelled(f"{measure}@{k}")[f"{measure}@{k}"] for measure in per_user}
-        system, _ = chance_scores(lists, labels, depth=k, seed=seed)
+        system, _ = chance_scores(Judged.of_lists(lists, {}), labels, depth=k, seed=seed)
         users = _user_values(system)
         runs = _random_runs(lists, k, seed)
         values = {
