@@ -17,6 +17,7 @@ from unskew.data.relevance import (
     Relevance,
     Rule,
     candidate_items,
+    check_likes,
     described,
     paper_notes,
     paper_of,
@@ -27,9 +28,8 @@ from unskew.engine.threads import resolve
 from unskew.errors import DataError, SettingError, Spelling
 from unskew.evaluation.scores import UNDEFINED, USERS, Scores, System
 from unskew.evaluation.scoring import Measures, list_columns, prepare, remarks, score
-from unskew.judging.hygiene import as_judged, second_argument
+from unskew.judging.judge import as_judged, second_argument
 from unskew.judging.judged import Judged
-from unskew.judging.reading import check_likes
 from unskew.metrics.chance import DRAWS
 from unskew.metrics.names import Metric, parse
 from unskew.report.text import counted
@@ -176,15 +176,14 @@ def evaluate(
         left_out += more
     if judged.targets is not None and judged.targets.shortfall == "forgive":
         by_label = {label: forgiving(metric) for label, metric in by_label.items()}
-    measures = Measures.of(by_label)
+    measures = Measures(by_label)
     judged = prepare(judged, measures, workers)
     users, undefined = users or paper.users, undefined or paper.undefined
     notes = [*judged.read, *paper_notes(judged.paper), *left_out, *remarks(judged, measures, users)]
-    results = score(
-        judged.basis, judged.matched, measures, threads=workers, budget=budget, progress=progress
-    )
+    resources: Any = {"threads": workers, "budget": budget, "progress": progress}
+    results = score(judged.basis, judged.matched, measures, **resources)
     chance, simulated = _chance(judged, measures, draws, workers)
-    scores = _scores(judged, measures, results, tuple(notes))
+    scores = _scores(judged, measures, results)
     scores = replace(scores, users=users, undefined=undefined, chance=chance, simulated=simulated)
     return replace(scores, notes=(*notes, *_undefined_condensed(scores, measures)))
 
@@ -193,7 +192,6 @@ def _scores(
     judged: Judged,
     metrics: Measures,
     results: dict[str, System],
-    notes: tuple[str, ...],
 ) -> Scores:
     """Put values of all systems together."""
     over = "strata" if judged.targets is not None and judged.targets.strata else "lists"
@@ -204,7 +202,6 @@ def _scores(
         list_columns(judged),
         order=tuple(metrics),
         make_card=_card(judged, metrics),
-        notes=notes,
         relevance=str(judged.relevance),
         meanings=_meanings(metrics) if judged.paper else {},
         over=over if judged.occasions is None else "users",

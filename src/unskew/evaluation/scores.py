@@ -14,7 +14,7 @@ from typing import Any, Self
 import numpy as np
 import polars as pl
 
-from unskew.arrays import F64, I64, Mask, frozen
+from unskew.arrays import F64, I64, Mask
 from unskew.checks import choose
 from unskew.data.ratings import Ids
 from unskew.engine.files import (
@@ -29,7 +29,7 @@ from unskew.engine.files import (
 from unskew.engine.threads import map_blocks
 from unskew.errors import DataError, SettingError, unknown_name
 from unskew.evaluation.tables import means_table, warmth_lines, warmth_table
-from unskew.metrics.names import Metric, parse
+from unskew.metrics.names import Metric, parse, parse_all
 from unskew.report.result import Result
 from unskew.report.tables import Table
 from unskew.report.text import counted, finite
@@ -114,7 +114,8 @@ class Scores(Result):
     @cached_property
     def metrics(self) -> dict[str, Metric]:
         """Each label's metric."""
-        return {label: parse(self.meanings.get(label, label)) for label in self.order}
+        names = tuple([self.meanings.get(label, label) for label in self.order])
+        return dict(zip(self.order, parse_all(names), strict=True))
 
     def mean(
         self,
@@ -314,23 +315,14 @@ class Scores(Result):
     def _averaged(self, system: System, users: str) -> Mask:
         if users == "all":
             return np.ones(self.lists.height, np.bool_)
+        tested: Mask = self.lists["liked" if users == "with-relevant" else "test"].to_numpy() > 0
         if users in TRAINED:
             trained = self._with_train(users)
-            return trained if users == "with-train" else trained & self._positive("test")
+            return trained if users == "with-train" else trained & tested
         if users in ("with-list", "both"):
             listed: Mask = system.depth > 0
-            return listed if users == "with-list" else listed & self._positive("test")
-        return self._positive("test" if users == "with-test" else "liked")
-
-    def _positive(self, count: str) -> Mask:
-        """Tell in which lists a count is above 0: found once, since many ask for it."""
-        if count not in self._masks:
-            self._masks[count] = frozen(self.lists[count].to_numpy() > 0)
-        return self._masks[count]
-
-    @cached_property
-    def _masks(self) -> dict[str, Mask]:
-        return {}
+            return listed if users == "with-list" else listed & tested
+        return tested
 
     def save(self, folder: str | os.PathLike[str]) -> None:
         """Write a folder: a Parquet file per system and `card.json`; all of it or nothing.
@@ -466,7 +458,8 @@ class Scores(Result):
     def _with_train(self, users: str) -> Mask:
         if "train" not in self.lists.columns:
             raise SettingError(f"users={users!r} needs the training ratings: give train=…")
-        return self._positive("train")
+        trained: Mask = self.lists["train"].to_numpy() > 0
+        return trained
 
     def _means(self, system: System, users: str, undefined: str, over: str) -> dict[str, Mean]:
         keep = self._averaged(system, users)

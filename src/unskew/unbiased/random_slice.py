@@ -17,8 +17,7 @@ from unskew.data.ratings import Ratings
 from unskew.data.read.ratings_files import read_ratings
 from unskew.data.relevance import Relevance
 from unskew.errors import DataError, SettingError
-from unskew.judging.hygiene import as_judged, second_argument
-from unskew.judging.reading import DataOptions
+from unskew.judging.judge import DataOptions, as_judged, second_argument
 from unskew.report.result import Result
 from unskew.report.text import counted
 from unskew.runs import Run

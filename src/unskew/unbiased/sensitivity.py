@@ -16,9 +16,8 @@ from unskew.checks import as_count, check_share, checked, choose, is_number
 from unskew.engine.rng import key_of
 from unskew.engine.threads import map_blocks, one_blas_thread
 from unskew.errors import DataError, SettingError
-from unskew.judging.hygiene import second_argument
+from unskew.judging.judge import RawOptions, second_argument
 from unskew.judging.judged import Judged
-from unskew.judging.reading import RawOptions
 from unskew.judging.shape import BLOCK, Basis, Matched, Scratch
 from unskew.metrics.definition import missing
 from unskew.metrics.weighted import Columns, Linear

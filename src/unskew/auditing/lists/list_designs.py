@@ -18,9 +18,9 @@ from unskew.errors import SettingError
 from unskew.evaluation.chance import chance_scores
 from unskew.evaluation.evaluate import evaluate, labelled
 from unskew.evaluation.scores import Scores, System
+from unskew.judging.judge import lists_of_design
 from unskew.judging.judged import Judged
 from unskew.judging.numbering import judged_part
-from unskew.judging.reading import lists_of_design
 from unskew.metrics.chance import DRAWS
 from unskew.report.text import counted
 from unskew.runs import Run

@@ -421,9 +421,9 @@ class NullRun:
         budget = rule.budget(pl.DataFrame(rows, schema=NULL_SCHEMA), self.level)
         if budget.repeats > rule.minimum:
             rows += self._drawn_rows(range(rule.minimum, budget.repeats), budget.repeats)
-        kinds = [REAL, *self.kinds]
-        rows.sort(key=lambda row: (kinds.index(row["data"]), row["repeat"]))
-        return pl.DataFrame(rows, schema=NULL_SCHEMA), budget
+        # Repeats are in order already.
+        ordered = [row for kind in (REAL, *self.kinds) for row in rows if row["data"] == kind]
+        return pl.DataFrame(ordered, schema=NULL_SCHEMA), budget
 
     def notes(self) -> tuple[str, ...]:
         """Return what a reader should know of single designs and systems."""

@@ -34,9 +34,8 @@ from unskew.evaluation.chance import chance_scores
 from unskew.evaluation.evaluate import labelled
 from unskew.evaluation.scores import System
 from unskew.evaluation.scoring import prepare, remarks, score
-from unskew.judging.hygiene import as_judged
+from unskew.judging.judge import as_judged, lists_of_design
 from unskew.judging.judged import Judged
-from unskew.judging.reading import lists_of_design
 from unskew.judging.shape import Matched
 from unskew.metrics.items import profile_means, tail_items
 from unskew.recommend.simple import Random

@@ -170,7 +170,7 @@ def bias_lists_command(
       unskew bias lists -j test.csv -r mine.csv --train train.csv --by users.csv:country -o table.md
     """
     from unskew.bias.popularity.list_popularity import list_popularity
-    from unskew.judging.judged import judge
+    from unskew.judging.judge import judge
 
     files = inputs.read_judged(
         options.judgments, options.run, options.train, options.files, seed=seed
