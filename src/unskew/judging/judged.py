@@ -121,57 +121,27 @@ class Judged(Result):
         cls,
         numbering: Numbering,
         relevance: Relevance,
-        *,
-        tests: Ratings,
-        train: Ratings | None,
-        systems: Mapping[str, Run | Model],
-        items: pl.Series | None = None,
-        targets: TargetLists | None = None,
-        occasions: Occasions | None = None,
-        ties: str | None = None,
-        seed: int = 0,
-        depth: int | None = None,
-        unranked: str = "out",
-        paper: str = "",
         read: ReadingNotes = ReadingNotes(),  # noqa: B008 - frozen
+        **fields: Any,
     ) -> Judged:
-        """Apply the relevance rule to judgments under one numbering."""
+        """Apply the relevance rule to judgments under one numbering; `fields` are all others."""
         judgments = numbering.judgments
         view = View.of(judgments, relevance)
-        count = len(judgments.users)
-        everyone = Lists(frozen(np.arange(count, dtype=np.int32)))
+        everyone = Lists(frozen(np.arange(len(judgments.users), dtype=np.int32)))
         liked, disliked = count_labels(judgments, everyone, view)
         return cls(
-            tests=tests,
-            train=train,
-            systems=systems,
             relevance=relevance,
             numbering=numbering,
             view=view,
             liked=liked,
             disliked=disliked,
-            items=items,
-            targets=targets,
-            occasions=occasions,
-            ties=ties,
-            seed=seed,
-            depth=depth,
-            unranked=unranked,
-            paper=paper,
             read=replace(read, ids=numbering.notes),
+            **fields,
         )
 
     @classmethod
     def of_lists(
-        cls,
-        lists: TargetLists,
-        systems: Mapping[str, Run | Model],
-        *,
-        ties: str | None = None,
-        seed: int = 0,
-        depth: int | None = None,
-        unranked: str = "out",
-        read: ReadingNotes | None = None,
+        cls, lists: TargetLists, systems: Mapping[str, Run | Model], **fields: Any
     ) -> Judged:
         """Lay systems over target lists: runs by the names of lists, models by their ranks."""
         return cls.over(
@@ -181,11 +151,7 @@ class Judged(Result):
             train=lists.train,
             systems=systems,
             targets=lists,
-            ties=ties,
-            seed=seed,
-            depth=depth,
-            unranked=unranked,
-            read=ReadingNotes(targets=lists.notes) if read is None else read,
+            **{"read": ReadingNotes(targets=lists.notes), **fields},
         )
 
     def prepare(self, need: Need, threads: int | None = None) -> Judged:
