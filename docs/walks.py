@@ -68,17 +68,23 @@ class Trace:
 
 
 def questions() -> dict[str, Callable[[], Any]]:
-    """Return the three questions, asked of ratings of a world of 120 users."""
+    """Return the questions, asked of ratings of a world of 120 users.
+
+    A gate decides from judgments and lists alone. With training ratings it also shows what the lead
+    is made of, and reference systems, which it tunes and trains: neither changes the verdict.
+    """
     ratings = us.world("shop", users=USERS, items=ITEMS, seed=SEED).ratings
     split = us.splits.Random().split(ratings, seed=SEED)[0]
     targets = us.targets.AllItems().lists(split, liked=LIKED)
     systems = {"new": us.recommend.UserKNN(k=20), "old": us.recommend.Popularity()}
     runs = {name: us.rank(one.fit(split.train), targets, 20) for name, one in systems.items()}
-    given = {"train": split.train, "liked": LIKED}
+    train = {"train": split.train, "liked": LIKED}
     pair = {"candidate": "new", "production": "old"}
     return {
-        "evaluate": lambda: us.evaluate(split.test, runs, METRICS, **given),
-        "gate": lambda: us.gate(split.test, runs, **pair, **given),
+        "evaluate": lambda: us.evaluate(split.test, runs, METRICS, **train),
+        "gate": lambda: us.gate(split.test, runs, **pair, liked=LIKED),
+        "gate with the lead": lambda: us.gate(split.test, runs, **pair, **train, references=False),
+        "gate with references": lambda: us.gate(split.test, runs, **pair, **train),
         "audit": lambda: us.audit(ratings, "quick", liked=LIKED, seed=SEED),
     }
 

@@ -25,7 +25,7 @@ from typing import ClassVar
 import numpy as np
 
 from unskew.gating.checks import FAIL, HOLD, PROMOTE, check_values, verdict_of
-from unskew.gating.data_checks import liked_alike_check
+from unskew.gating.gate import liked_alike_check
 from unskew.gating.settings import GateSettings, MarginRule
 from unskew.gating.values import (
     GateValues,

@@ -42,8 +42,8 @@ from .experiment.plan_files import read_plan as read_plan
 from .experiment.results import Results as Results
 from .experiment.tune import tune as tune
 from .gating.gate import gate as gate
+from .judging.judge import judge as judge
 from .judging.judged import Judged as Judged
-from .judging.judged import judge as judge
 from .judging.rank import rank as rank
 from .metrics.names import Metric as Metric
 from .runs import Run as Run

@@ -6,7 +6,7 @@ import pytest
 
 import unskew as us
 from shared.rating_files import Asks, Case, Read, Refused, cases
-from unskew.judging.reading import relevance_for
+from unskew.data.relevance import relevance_for
 
 CASES = cases()
 

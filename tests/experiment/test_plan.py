@@ -19,6 +19,7 @@ from unskew.evaluation.chance import chance_scores
 from unskew.experiment.collection import PlanData, keys_of
 from unskew.experiment.plan import STAGES, Plan, label_of
 from unskew.experiment.plan_files import plan_from_card, plan_of
+from unskew.judging.judged import Judged
 from unskew.metrics.names import parse
 from unskew.recommend.registry import algorithm
 
@@ -277,7 +278,7 @@ def stage_digests():
     names = ["P@5", "Recall@5", "nDCG@5", "anti-P@5", "bpref", "RR", "AP", "RBP@5"]
     scores = us.evaluate(some, {"fixed": fixed}, names)
     wanted = {name: parse(name) for name in names}
-    chance, _ = chance_scores(some, wanted, draws=3, seed=3)
+    chance, _ = chance_scores(Judged.of_lists(some, {}), wanted, draws=3, seed=3)
     return {
         "split": digest(
             *(

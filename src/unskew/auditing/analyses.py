@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from typing import Any, TypeVar
 
 import numpy as np
@@ -82,7 +83,7 @@ class Analysis:
             label for label in ROBUST if depth is None or (parse(label).cutoff or 0) <= depth
         )
 
-    @property
+    @cached_property
     def cutoff(self) -> int:
         """Where lists are cut."""
         return parse(self.metric).cutoff or 10

@@ -56,7 +56,7 @@ from unskew.data.dataset import Dataset
 from unskew.data.filters import Filter, apply_filters
 from unskew.data.formats.catalog import load
 from unskew.data.ratings import Ratings
-from unskew.data.relevance import DEFAULT_GAIN, DEFAULT_LOSS, Relevance, Rule
+from unskew.data.relevance import DEFAULT_GAIN, DEFAULT_LOSS, Relevance, Rule, check_likes
 from unskew.data.summary import summary
 from unskew.engine.executor import executor
 from unskew.engine.files import temporary_folder
@@ -65,9 +65,8 @@ from unskew.engine.store import Store
 from unskew.errors import SettingError, quietly
 from unskew.evaluation.scores import Scores
 from unskew.experiment.plan import Plan
-from unskew.judging.hygiene import as_judged
-from unskew.judging.judged import Judged, judge
-from unskew.judging.reading import check_likes
+from unskew.judging.judge import as_judged, judge
+from unskew.judging.judged import Judged
 from unskew.recommend.model import Algorithm
 from unskew.worlds.worlds import World
 

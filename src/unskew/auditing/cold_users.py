@@ -71,11 +71,6 @@ def warm_lists(scores: Scores) -> Mask:
     return warm
 
 
-def of_lists(scores: Scores, keep: Mask) -> Scores:
-    """Return the scores of some lists; without metrics of a whole run, unless it is all of them."""
-    return scores if keep.all() else scores.of_lists(keep)
-
-
 def cold_table(
     scores: Mapping[str, Sequence[Scores]], warm: Mapping[str, Sequence[Mask]], metric: str
 ) -> pl.DataFrame:
@@ -95,8 +90,8 @@ def cold_table(
         pairs = list(zip(parts, warm[design], strict=True))
         everyone = sum(_users(part, np.ones_like(mask)) for part, mask in pairs)
         cold = sum(_users(part, ~mask) for part, mask in pairs)
-        on_warm = _means([of_lists(part, mask) for part, mask in pairs], metric)
-        on_cold = _means([of_lists(part, ~mask) for part, mask in pairs], metric)
+        on_warm = _means([part.of_lists(mask) for part, mask in pairs], metric)
+        on_cold = _means([part.of_lists(~mask) for part, mask in pairs], metric)
         for system in parts[0].systems:
             means = on_warm.get(system), on_cold.get(system)
             rows.append((design, system, everyone, cold, cold / max(everyone, 1), *means))

@@ -40,7 +40,7 @@ def compiling_ahead() -> Iterator[None]:
 def compile_evaluation() -> None:
     """Rank, judge and compare on next to no data, with every metric that we have."""
     from unskew.evaluation.evaluate import evaluate
-    from unskew.judging.judged import judge
+    from unskew.judging.judge import judge
     from unskew.judging.rank import rank
     from unskew.metrics.names import REGISTRY
     from unskew.recommend.registry import algorithm

@@ -11,11 +11,17 @@ from unskew.auditing.designs import Level
 from unskew.auditing.large_data import LargeRequest
 from unskew.data.filters import Filter
 from unskew.data.ratings import Ratings
-from unskew.data.relevance import DEFAULT_GAIN, DEFAULT_LOSS, Relevance, Rule
+from unskew.data.relevance import (
+    DEFAULT_GAIN,
+    DEFAULT_LOSS,
+    Relevance,
+    Rule,
+    check_likes,
+    relevance_for,
+)
 from unskew.engine.executor import Executor
 from unskew.engine.store import Store
 from unskew.errors import SettingError
-from unskew.judging.reading import check_likes, relevance_for
 from unskew.judging.shape import View
 from unskew.metrics.names import parse
 from unskew.recommend.model import Algorithm
@@ -174,7 +180,8 @@ def check_worth(ratings: Ratings, rule: Relevance) -> None:
 
 def check_ordering_metric(label: str) -> str:
     """Return a metric that can order systems, or refuse it."""
-    if parse(label).definition.of == "run" or parse(label).better == "neither":
+    metric = parse(label)
+    if metric.definition.of == "run" or metric.better == "neither":
         raise SettingError(f"{label} orders no systems: choose a metric such as P@10")
     return label
 

@@ -115,7 +115,7 @@ def _rule(text: str | None) -> Any:
 
 def threshold(liked: float | None, data: Any) -> float:
     """Return the smallest liked rating: as given, as the data set or its scale says."""
-    from unskew.judging.reading import check_likes, relevance_for
+    from unskew.data.relevance import check_likes, relevance_for
 
     rule, notes = relevance_for(data.ratings, liked, usual=data.liked)
     check_likes(data.ratings, rule)
@@ -375,9 +375,9 @@ def judge_files(
     run_settings
         How lists are read, see `read_run`.
     """
+    from unskew.data.relevance import check_likes
     from unskew.evaluation.evaluate import check_dislikes, labelled
-    from unskew.judging.judged import judge
-    from unskew.judging.reading import check_likes
+    from unskew.judging.judge import judge
 
     rules = relevance_settings(options.relevance)
     files = read_judged(

@@ -22,12 +22,12 @@ from unskew.conventions.libraries import AXES, Convention
 from unskew.data.groups import sort_groups
 from unskew.data.ratings import Ids, Ratings
 from unskew.data.read.ratings_files import read_items, read_test_and_train
-from unskew.data.relevance import Relevance
+from unskew.data.relevance import Relevance, relevance_for
 from unskew.engine.threads import map_blocks
 from unskew.errors import DataError, SettingError
+from unskew.judging.judge import name_systems
 from unskew.judging.judged import Judged
 from unskew.judging.numbering import Numbering
-from unskew.judging.reading import name_systems, relevance_for
 from unskew.runs import Run, read_run
 from unskew.ties import TIES, order_by_score
 

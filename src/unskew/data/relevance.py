@@ -464,3 +464,53 @@ def hint_at_candidates(name: str) -> Iterator[None]:
 def candidate_items(relevance: object, targets: T | None, train: object) -> T | str | None:
     """Return the design that is stated, else that of the paper, where training is known."""
     return targets if targets is not None or train is None else paper_of(relevance).targets
+
+
+def relevance_for(
+    tests: Ratings,
+    liked: float | None = None,
+    above: float | None = None,
+    gain: Rule = DEFAULT_GAIN,
+    loss: Rule = DEFAULT_LOSS,
+    relevance: Relevance | str | None = None,
+    usual: float | None = None,
+) -> tuple[Relevance, list[str]]:
+    """Return the relevance rule, and a note where the threshold had to be assumed.
+
+    `relevance` is for those who give the rule as a whole; `usual` is the threshold of a data set
+    that has one. On implicit feedback the gain is binary where nothing else is stated: a pair
+    counts once, however often it occurs.
+    """
+    stated = stated_relevance(liked, above, gain, loss, relevance)
+    if tests.implicit and relevance is None:
+        lowest = float(tests.value.min(initial=1))
+        rule, notes = _of_implicit(
+            stated or Relevance(lowest, None, gain, loss), stated is not None
+        )
+        return rule, notes
+    if stated is not None:
+        return stated, []
+    if usual is not None:
+        rule = Relevance(usual, None, gain, loss)
+        return rule, [f"liked: ratings from {usual:g} up (usual for these data)"]
+    if "pooled" in tests.tags:
+        liked, note = 1.0, "liked: every grade from 1 up (assumed)"
+    else:
+        liked, note = usual_threshold(tests.value)
+    return Relevance(liked, None, gain, loss), [note]
+
+
+def check_likes(tests: Ratings, rule: Relevance) -> None:
+    """Refuse test ratings of which none is liked: every score would be 0.
+
+    In TREC qrels that may be so, and trec_eval has values for it.
+    """
+    if "pooled" not in tests.tags:
+        words = f"{'from' if rule.liked is not None else 'above'} {rule.threshold:g}"
+        check_some_liked(tests.value, rule.is_liked(tests.value), words)
+
+
+def _of_implicit(rule: Relevance, is_stated: bool) -> tuple[Relevance, list[str]]:
+    """Return the rule for implicit feedback: repeated events do not add to the gain of an item."""
+    liked = [] if is_stated else ["liked: every pair that occurs (implicit feedback)"]
+    return (replace(rule, gain="binary") if rule.gain == DEFAULT_GAIN else rule), liked

@@ -25,7 +25,7 @@ from unskew.engine.rng import key_of
 from unskew.errors import DataError, SettingError
 from unskew.evaluation.one_relevant import random_values
 from unskew.evaluation.scores import System
-from unskew.evaluation.scoring import prepare, score
+from unskew.evaluation.scoring import Measures, prepare, score
 from unskew.judging.judged import Judged
 from unskew.judging.rank import Ranks, tile_users
 from unskew.judging.shape import Basis, Hits, Ranked, Scratch
@@ -44,7 +44,7 @@ WHOLE_DRAWS = 2
 
 
 def chance_scores(
-    lists: TargetLists,
+    judged: Judged,
     metrics: Mapping[str, Metric],
     *,
     depth: int | None = None,
@@ -56,9 +56,9 @@ def chance_scores(
 
     Parameters
     ----------
-    lists
-        The target lists.
-    wanted
+    judged
+        The target lists, with or without systems.
+    metrics
         Metrics by label.
     depth
         Lists are cut here.
@@ -74,15 +74,18 @@ def chance_scores(
     tuple
         The values, and for each simulated metric the number of random orders.
     """
-    rows = [label for label, metric in metrics.items() if metric.definition.of != "run"]
+    lists, measures = judged.targets, Measures.of(metrics)
+    assert lists is not None
+    rows = measures.rows
     if depth is not None and depth >= int(lists.size.max(initial=0)):
         depth = None  # it cuts nothing
-    judged = prepare(Judged.of_lists(lists, {}, depth=depth), metrics).basis
+    judged = judged.with_models({}, depth=depth)
+    basis = prepare(judged, measures).basis
     if lists.exact:
         return System(random_values(lists, metrics), {}, lists.size, {}), {}
-    judged = replace(judged, longest=int(lists.size.max(initial=0)) + 1 + judged.longest)
+    basis = replace(basis, longest=int(lists.size.max(initial=0)) + 1 + basis.longest)
     reachable = _reachable(lists)
-    block = _block(lists, judged, reachable, depth)
+    block = _block(lists, basis, reachable, depth)
     values = np.full((len(rows), len(lists)), np.nan)
     den: dict[int, F64] = {}
     open_: dict[str, Metric] = {}
@@ -94,15 +97,14 @@ def chance_scores(
         values[row], bottom = _closed(block.derive(metric.anti, metric.condensed), metric)
         if bottom is not None:
             den[row] = bottom
-    of_runs = {label: metric for label, metric in metrics.items() if metric.definition.of == "run"}
-    of_runs |= {label: open_.pop(label) for label in list(open_) if _is_of_items(open_[label])}
+    of_lists = {label: open_.pop(label) for label in list(open_) if label in measures.of_items}
+    of_runs = Measures(measures.of_runs | of_lists)
     simulated, bottoms, aggregates = _simulate(
-        lists,
         judged,
+        basis,
         reachable,
-        metrics=open_,
+        metrics=Measures(open_),
         of_runs=of_runs,
-        depth=depth,
         draws=as_count("draws", draws),
         seed=seed,
         threads=threads,
@@ -114,11 +116,6 @@ def chance_scores(
     depths = lists.size if depth is None else np.minimum(lists.size, depth)
     counts = {**dict.fromkeys(open_, draws), **dict.fromkeys(of_runs, min(draws, WHOLE_DRAWS))}
     return System(values, den, depths, aggregates), counts
-
-
-def _is_of_items(metric: Metric) -> bool:
-    """Tell whether a metric looks at the items themselves, so that whole lists must be drawn."""
-    return metric.definition.of == "items"
 
 
 def _block(lists: TargetLists, judged: Basis, reachable: U8, depth: int | None) -> ChanceBlock:
@@ -156,14 +153,15 @@ def _closed(block: Block, metric: Metric) -> tuple[F64, F64 | None]:
     definition = metric.definition
     formula = definition.compute if definition.chance == OWN_FORMULA else definition.chance
     assert callable(formula)
-    result = formula(block, metric.params, cutoffs)
+    params = metric.params
+    apart = params.get("mean") == "ratio"
+    result = formula(block, params, cutoffs)
     if not is_ours(formula):
-        apart = metric.params.get("mean") == "ratio"
         check_finite(f"{metric} of a random order", block, result, apart=apart)
     if not isinstance(result, tuple):
         return np.array(result[0]), None
     top, bottom = (np.broadcast_to(part, (1, len(block.judged.lists)))[0] for part in result)
-    if metric.params.get("mean") == "ratio":
+    if apart:
         return np.array(top), np.array(bottom)
     with np.errstate(invalid="ignore", divide="ignore"):
         return np.where(bottom == 0, np.nan, top / bottom), None
@@ -209,33 +207,36 @@ def _draw(lists: TargetLists, reachable: U8, key: int) -> Ranks:
 
 
 def _simulate(
-    lists: TargetLists,
-    judged: Basis,
+    judged: Judged,
+    basis: Basis,
     reachable: U8,
-    metrics: Mapping[str, Metric],
-    of_runs: Mapping[str, Metric],
-    depth: int | None,
+    metrics: Measures,
+    of_runs: Measures,
     draws: int,
     seed: int,
     threads: int | None,
 ) -> tuple[dict[str, F64], dict[str, F64], dict[str, float]]:
-    """Average the metrics without a closed form over random orders; give their denominators."""
-    items = [label for label, metric in of_runs.items() if _is_of_items(metric)]
+    """Average the metrics without a closed form over random orders; give their denominators.
+
+    Metrics of all items need whole lists: these are `of_runs` too.
+    """
+    lists, depth, items = judged.targets, judged.depth, of_runs.rows
+    assert lists is not None
     total = {label: np.zeros(len(lists)) for label in (*metrics, *items)}
     bottom: dict[str, F64] = {}
     aggregate = {label: 0.0 for label in of_runs if label not in items}
     for number in range(draws if metrics or of_runs else 0):
         if metrics:
             ranks = _draw(lists, reachable, key_of(seed, "chance", number))
-            over = Ranked.over(ranks, None, judged.lists, lists.ids, lists.tests.items, depth)
-            scored = score(judged, {"": over}, metrics, threads=1, budget=1 << 28)[""]
+            over = Ranked.over(ranks, None, basis.lists, lists.ids, lists.tests.items, depth)
+            scored = score(basis, {"": over}, metrics, threads=1, budget=1 << 28)[""]
             for row, label in enumerate(metrics):
                 total[label] += scored.values[row]
                 if row in scored.den:  # all judgments of a list, in whatever order
                     bottom[label] = scored.den[row]
         if of_runs and number < WHOLE_DRAWS:
             model = Random().fit(lists.train, seed + number)
-            ranked = prepare(Judged.of_lists(lists, {"": model}, depth=depth), of_runs, threads)
+            ranked = prepare(judged.with_models({"": model}, depth=depth), of_runs, threads)
             scored = score(ranked.basis, ranked.matched, of_runs, threads=1, budget=1 << 28)[""]
             for row, label in enumerate(items):
                 total[label] += scored.values[row]

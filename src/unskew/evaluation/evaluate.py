@@ -17,6 +17,7 @@ from unskew.data.relevance import (
     Relevance,
     Rule,
     candidate_items,
+    check_likes,
     described,
     paper_notes,
     paper_of,
@@ -26,10 +27,9 @@ from unskew.engine.system import versions
 from unskew.engine.threads import resolve
 from unskew.errors import DataError, SettingError, Spelling
 from unskew.evaluation.scores import UNDEFINED, USERS, Scores, System
-from unskew.evaluation.scoring import list_columns, prepare, remarks, score
-from unskew.judging.hygiene import as_judged, second_argument
+from unskew.evaluation.scoring import Measures, list_columns, prepare, remarks, score
+from unskew.judging.judge import as_judged, second_argument
 from unskew.judging.judged import Judged
-from unskew.judging.reading import check_likes
 from unskew.metrics.chance import DRAWS
 from unskew.metrics.names import Metric, parse
 from unskew.report.text import counted
@@ -176,44 +176,42 @@ def evaluate(
         left_out += more
     if judged.targets is not None and judged.targets.shortfall == "forgive":
         by_label = {label: forgiving(metric) for label, metric in by_label.items()}
-    judged = prepare(judged, by_label, workers)
+    measures = Measures(by_label)
+    judged = prepare(judged, measures, workers)
     users, undefined = users or paper.users, undefined or paper.undefined
-    notes = [*judged.read, *paper_notes(judged.paper), *left_out, *remarks(judged, by_label, users)]
-    results = score(
-        judged.basis, judged.matched, by_label, threads=workers, budget=budget, progress=progress
-    )
-    chance, simulated = _chance(judged, by_label, draws, workers)
-    scores = _scores(judged, by_label, results, tuple(notes))
+    notes = [*judged.read, *paper_notes(judged.paper), *left_out, *remarks(judged, measures, users)]
+    resources: Any = {"threads": workers, "budget": budget, "progress": progress}
+    results = score(judged.basis, judged.matched, measures, **resources)
+    chance, simulated = _chance(judged, measures, draws, workers)
+    scores = _scores(judged, measures, results)
     scores = replace(scores, users=users, undefined=undefined, chance=chance, simulated=simulated)
-    return replace(scores, notes=(*notes, *_undefined_condensed(scores)))
+    return replace(scores, notes=(*notes, *_undefined_condensed(scores, measures)))
 
 
 def _scores(
     judged: Judged,
-    metrics: Mapping[str, Metric],
+    metrics: Measures,
     results: dict[str, System],
-    notes: tuple[str, ...],
 ) -> Scores:
     """Put values of all systems together."""
     over = "strata" if judged.targets is not None and judged.targets.strata else "lists"
     return Scores(
-        tuple(label for label, metric in metrics.items() if metric.definition.of != "run"),
+        metrics.rows,
         results,
         judged.users,
         list_columns(judged),
         order=tuple(metrics),
         make_card=_card(judged, metrics),
-        notes=notes,
         relevance=str(judged.relevance),
         meanings=_meanings(metrics) if judged.paper else {},
         over=over if judged.occasions is None else "users",
     )
 
 
-def _undefined_condensed(scores: Scores) -> Iterator[str]:
+def _undefined_condensed(scores: Scores, metrics: Mapping[str, Metric]) -> Iterator[str]:
     """Say how many lists leave condensed precision undefined, where that counts as 0."""
-    pairs = scores.metrics.items()
-    labels = [label for label, metric in pairs if metric.condensed and metric.definition.condensed]
+    condensed = {label: metric for label, metric in metrics.items() if metric.condensed}
+    labels = [label for label, metric in condensed.items() if metric.definition.condensed]
     if not labels or scores.undefined == "skip":
         return
     for system, means in scores.averages().items():
@@ -305,7 +303,7 @@ def _chance(
         # Chance stops too at the end of the longest list of a ready-made run.
         depth = max(int(matched.depth.max(initial=1)) for matched in judged.matched.values())
     return chance_scores(
-        judged.targets, metrics, depth=depth, draws=draws, seed=judged.seed, threads=threads
+        judged, metrics, depth=depth, draws=draws, seed=judged.seed, threads=threads
     )
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from functools import lru_cache
 from itertools import chain, zip_longest
 
 from unskew.evaluation.scores import Scores
@@ -44,7 +45,9 @@ def notes_of(scores: Mapping[str, Sequence[Scores]]) -> list[str]:
     for (_, system, _), seen in counts.items():
         ranges = [_range(column) for column in zip(*(numbers for *_, numbers in seen), strict=True)]
         # Of "1 user has" and "3 users have" the one with the larger count: "1 to 3 users have".
-        _, pattern, _ = max(seen, key=lambda note: sum(map(_number, note[2])))
+        pattern = seen[0][1]
+        if any(other != pattern for _, other, _ in seen):
+            _, pattern, _ = max(seen, key=lambda note: sum(map(_number, note[2])))
         words = _COUNT.split(pattern)
         text = "".join(chain(*zip_longest(words, ranges, fillvalue="")))
         where = _where([design for design, *_ in seen], scores)
@@ -66,6 +69,7 @@ def _patterns(part: Scores) -> Iterator[tuple[_Key, str, list[str]]]:
         before[stem, system] += 1
 
 
+@lru_cache(maxsize=256)
 def _stem(pattern: str) -> str:
     """Return a note in which singular and plural are the same."""
     words = [_PLURAL_VERBS.get(word, word.rstrip("s")) for word in pattern.split()]
@@ -91,8 +95,10 @@ def _where(seen: Sequence[str], scores: Mapping[str, Sequence[Scores]]) -> str:
 
 def _range(counts: Iterable[str]) -> str:
     """Return a count, or the least and the most of several."""
-    ordered = sorted(set(counts), key=_number)
-    return ordered[0] if len(ordered) == 1 else f"{ordered[0]} to {ordered[-1]}"
+    distinct = set(counts)
+    if len(distinct) == 1:
+        return distinct.pop()
+    return f"{min(distinct, key=_number)} to {max(distinct, key=_number)}"
 
 
 def _prefixed(text: str, systems: Sequence[str], everyone: set[str]) -> str:

@@ -29,7 +29,7 @@ from unskew.engine.files import (
 from unskew.engine.threads import map_blocks
 from unskew.errors import DataError, SettingError, unknown_name
 from unskew.evaluation.tables import means_table, warmth_lines, warmth_table
-from unskew.metrics.names import Metric, parse
+from unskew.metrics.names import Metric, parse, parse_all
 from unskew.report.result import Result
 from unskew.report.tables import Table
 from unskew.report.text import counted, finite
@@ -114,7 +114,8 @@ class Scores(Result):
     @cached_property
     def metrics(self) -> dict[str, Metric]:
         """Each label's metric."""
-        return {label: parse(self.meanings.get(label, label)) for label in self.order}
+        names = tuple([self.meanings.get(label, label) for label in self.order])
+        return dict(zip(self.order, parse_all(names), strict=True))
 
     def mean(
         self,
@@ -195,11 +196,12 @@ class Scores(Result):
     def _averaging(
         self, users: str | None, undefined: str | None, over: str | None
     ) -> tuple[str, ...]:
-        over = choose("over", over or self.over, OVER)
+        over = choose("over", over, OVER) if over else self.over
         if over == "strata" and "stratum" not in self.lists.columns:
             raise SettingError("over='strata' needs lists within strata: targets with strata=…")
-        users = choose("users", users or self.users, USERS)
-        return users, choose("undefined", undefined or self.undefined, UNDEFINED), over
+        users = choose("users", users, USERS) if users else self.users
+        undefined = choose("undefined", undefined, UNDEFINED) if undefined else self.undefined
+        return users, undefined, over
 
     def table(
         self, *, users: str | None = None, undefined: str | None = None, over: str | None = None
@@ -307,23 +309,20 @@ class Scores(Result):
 
     def averaged(self, system: str, users: str | None = None) -> Mask:
         """Tell which lists a mean of this system is taken over."""
-        users = choose("users", users or self.users, USERS)
+        users = choose("users", users, USERS) if users else self.users
         return self._averaged(self.systems[self._system(system)], users)
 
     def _averaged(self, system: System, users: str) -> Mask:
-        tested = self.lists["test"].to_numpy() > 0
+        if users == "all":
+            return np.ones(self.lists.height, np.bool_)
+        tested: Mask = self.lists["liked" if users == "with-relevant" else "test"].to_numpy() > 0
         if users in TRAINED:
             trained = self._with_train(users)
             return trained if users == "with-train" else trained & tested
-        listed = system.depth > 0
-        choices: dict[str, Mask] = {
-            "with-test": tested,
-            "with-relevant": self.lists["liked"].to_numpy() > 0,
-            "with-list": listed,
-            "both": tested & listed,
-            "all": np.ones(tested.size, np.bool_),
-        }
-        return choices[users]
+        if users in ("with-list", "both"):
+            listed: Mask = system.depth > 0
+            return listed if users == "with-list" else listed & tested
+        return tested
 
     def save(self, folder: str | os.PathLike[str]) -> None:
         """Write a folder: a Parquet file per system and `card.json`; all of it or nothing.
@@ -415,7 +414,7 @@ class Scores(Result):
         )
 
     def __getstate__(self) -> dict[str, Any]:
-        state = {key: value for key, value in self.__dict__.items() if key != "_averages"}
+        state = {name: getattr(self, name) for name in self.__dataclass_fields__}
         return {**state, "make_card": partial(dict, self.card)}
 
     def _summary(self) -> str:
@@ -475,19 +474,19 @@ class Scores(Result):
         return {label: means[label] for label in self.order if label in means}
 
     def _over_lists(self, system: System, keep: Mask, undefined: str) -> dict[str, Mean]:
+        means = {}
         sums = exact_sums(system.values, keep)
-
-        def of_row(row: int) -> Mean:
-            total, added, missing = sums[row]
+        for row, (label, (total, added, missing)) in enumerate(zip(self.labels, sums, strict=True)):
             if row in system.den:
                 bottom = exact_sums(system.den[row][None, :], keep)[0][0]
                 value = total / bottom if bottom else (0.0 if undefined == "zero" else math.nan)
-                return Mean(value, added + missing, missing)
+                means[label] = Mean(value, added + missing, missing)
+                continue
             count = added + (missing if undefined == "zero" else 0)
             # An integer quotient is rounded once: the exact mean, in any order of blocks.
-            return Mean(total / (count << 1074) + 0.0 if count else math.nan, count, missing)
-
-        return {label: of_row(row) for row, label in enumerate(self.labels)}
+            value = total / (count << 1074) + 0.0 if count else math.nan
+            means[label] = Mean(value, count, missing)
+        return means
 
     def _over_users(self, system: System, keep: Mask, undefined: str) -> dict[str, Mean]:
         """Average each user's lists, then users."""

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -30,7 +31,8 @@ from unskew.runs import Run
 
 def prepare(judged: Judged, metrics: Mapping[str, Metric], threads: int | None = None) -> Judged:
     """Return judged data ready for these metrics; refuse those that the data do not allow."""
-    if judged.train is None and _needs(metrics, "train"):
+    measures = Measures.of(metrics)
+    if judged.train is None and "train" in measures.needs:
         label = next(k for k, m in metrics.items() if "train" in m.definition.needs)
         raise DataError(f"{label} needs the training ratings: give train=…")
     if judged.is_tied:
@@ -41,10 +43,10 @@ def prepare(judged: Judged, metrics: Mapping[str, Metric], threads: int | None =
         check_exact(judged.targets, metrics)
         return judged.prepare(Need(), threads)
     models = [name for name, system in judged.systems.items() if not isinstance(system, Run)]
-    catalogue = _needs(metrics, "catalogue") or judged.unranked == "last"
+    catalogue = "catalogue" in measures.needs or judged.unranked == "last"
     need = Need(
-        scan=_deepest_hit(metrics),
-        top=_shown_depth(models[0], metrics) if models else 0,
+        scan=measures.deepest_hit,
+        top=_shown_depth(models[0], measures.of_items) if models else 0,
         catalogue="known" if catalogue else "none",
     )
     return judged.prepare(need, threads)
@@ -100,7 +102,7 @@ def check_tied(
 
 def remarks(judged: Judged, metrics: Mapping[str, Metric], users: str) -> list[str]:
     """Return what a reader of these metrics should know, and warn where it matters."""
-    notes = judged.remarks(users, attention(metrics))
+    notes = judged.remarks(users, Measures.of(metrics).attention)
     if judged.items is not None and judged.basis.catalogue is None:
         items = judged.numbering.known_items(everything=False)
         policy = "; such items take a place and are not liked"
@@ -116,17 +118,6 @@ def remarks(judged: Judged, metrics: Mapping[str, Metric], users: str) -> list[s
     return notes
 
 
-def attention(metrics: Mapping[str, Metric]) -> Attention:
-    """Return what remarks depend on."""
-    return Attention(
-        cutoffs={k: metric.cutoff for k, metric in metrics.items() if metric.cutoff is not None},
-        condensed=any(metric.condensed for metric in metrics.values()),
-        needs_disliked=tuple(
-            k for k, m in metrics.items() if m.definition.needs_disliked and not m.anti
-        ),
-    )
-
-
 def score(
     basis: Basis,
     systems: Mapping[str, Matched],
@@ -139,15 +130,12 @@ def score(
     """Compute all metrics of all systems, block by block of lists."""
     if any(isinstance(matched, Undrawn) for matched in systems.values()):
         return _expect(systems, metrics, threads, progress)
-    rows = [label for label, metric in metrics.items() if metric.definition.of != "run"]
-    total = len(basis.lists)
-    families = _families({label: metrics[label] for label in rows})
+    measures, total = Measures.of(metrics), len(basis.lists)
+    rows, families = measures.rows, measures.families
     # One array for all systems: large enough to be mapped in large pages.
     everything = np.empty((len(systems), len(rows), total))
     values = dict(zip(systems, everything, strict=True))
-    ratios = sorted(row for family in families if family.is_ratio for _, row in family.places)
-    den = {name: {row: np.empty(total) for row in ratios} for name in systems}
-    parts = _parts(families)
+    den = {name: {row: np.empty(total) for row in measures.ratios} for name in systems}
     step = _block_size(total, len(rows), basis, threads, budget)
     blocks = [(lo, min(lo + step, total)) for lo in range(0, total, step)]
     done = 0
@@ -159,18 +147,20 @@ def score(
         scratch = Scratch()
         for name, matched in systems.items():
             kind = TiedBlock if isinstance(matched, TiedRun | TiedRanks) else Block
-            block = kind.of(basis, matched, lo, hi, shared, scratch, parts)
+            block = kind.of(basis, matched, lo, hi, shared, scratch, measures.walks)
             for family in families:
                 family.fill(block, values[name][:, lo:hi], den[name])
         done += 1
         if progress is not None:
             progress(done, len(blocks))
 
-    of_runs = {k: metric for k, metric in metrics.items() if metric.definition.of == "run"}
     map_blocks(fill, blocks, threads, size=total * len(rows) * len(systems))
     return {
         name: System(
-            values[name], den[name], matched.depth, _aggregates(basis, name, matched, of_runs)
+            values[name],
+            den[name],
+            matched.depth,
+            _aggregates(basis, name, matched, measures.of_runs),
         )
         for name, matched in systems.items()
     }
@@ -253,6 +243,11 @@ class _Family:
 
     metric: Metric
     """The first of them."""
+    formula: Callable[..., Any]
+    tied: Callable[..., Any]
+    """The formula of its mean over all orders of equal scores."""
+    are_ours: bool
+    """Whether both formulas are ours: their values need no look."""
     params: Params
     cutoffs: I64
     places: list[tuple[int, int]]
@@ -271,15 +266,26 @@ class _Family:
         straight = places == [(index, first + index) for index in range(len(cutoffs))]
         rows = slice(first, first + len(cutoffs)) if straight else None
         params = metric.params
-        is_ratio = params.get("mean") == "ratio"
-        return cls(metric, params, frozen(np.array(cutoffs, np.int64)), places, rows, is_ratio)
+        formula, tied = _formula(metric, False), _formula(metric, True)
+        return cls(
+            metric=metric,
+            formula=formula,
+            tied=tied,
+            are_ours=is_ours(formula) and is_ours(tied),
+            params=params,
+            cutoffs=frozen(np.array(cutoffs, np.int64)),
+            places=places,
+            rows=rows,
+            is_ratio=params.get("mean") == "ratio",
+        )
 
     def fill(self, block: Block, values: F64, den: dict[int, F64]) -> None:
         """Write the values of a block's lists into their rows (and denominators into `den`)."""
-        seen = block.derive(self.metric.anti, self.metric.condensed)
-        formula = _formula(self.metric, isinstance(seen, TiedBlock))
+        anti, condensed = self.metric.anti, self.metric.condensed
+        seen = block.derive(anti, condensed) if anti or condensed else block
+        formula = self.tied if isinstance(seen, TiedBlock) else self.formula
         result = formula(seen, self.params, self.cutoffs)
-        if not is_ours(formula):
+        if not self.are_ours:
             check_finite(self.metric.family, block, result, apart=self.is_ratio)
         if isinstance(result, tuple) and not self.is_ratio:
             top, bottom = result
@@ -296,25 +302,79 @@ class _Family:
             values[row] = result[index]
 
 
-def _families(metrics: Mapping[str, Metric]) -> list[_Family]:
-    """Group metrics that differ in cutoff only."""
-    groups: dict[object, tuple[Metric, list[tuple[int, int]]]] = {}
-    for row, metric in enumerate(metrics.values()):
-        family = (metric.name, metric.settings, metric.anti, metric.condensed)
-        _, members = groups.setdefault(family, (metric, []))
-        members.append((metric.whole_cutoff, row))
-    return [_Family.of(metric, members) for metric, members in groups.values()]
+class Measures(dict[str, Metric]):
+    """Metrics by label, and what scoring needs of their definitions: worked out once."""
 
+    @classmethod
+    def of(cls, metrics: Mapping[str, Metric]) -> Measures:
+        """Return metrics as such; what is worked out already stays."""
+        return metrics if isinstance(metrics, Measures) else cls(metrics)
 
-def _parts(families: Iterable[_Family]) -> dict[Walk, tuple[str, ...]]:
-    """Collect what each walk down the lists has to give, so that one walk gives it all."""
-    parts: dict[Walk, set[str]] = {}
-    for family in families:
-        metric = family.metric
-        needed = metric.definition.parts(family.params)
-        walk = (metric.anti, metric.condensed, family.cutoffs.tobytes())
-        parts.setdefault(walk, set()).update(needed)
-    return {walk: tuple(sorted(names)) for walk, names in parts.items()}
+    @cached_property
+    def rows(self) -> tuple[str, ...]:
+        """The labels with a value per list."""
+        return tuple(label for label in self if label not in self.of_runs)
+
+    @cached_property
+    def of_runs(self) -> dict[str, Metric]:
+        """Those of a whole run."""
+        return {k: metric for k, metric in self.of_items.items() if metric.definition.of == "run"}
+
+    @cached_property
+    def of_items(self) -> dict[str, Metric]:
+        """Those of all items of the lists, judged or not."""
+        return {label: metric for label, metric in self.items() if metric.definition.of != "judged"}
+
+    @cached_property
+    def needs(self) -> frozenset[str]:
+        """What must be there beside judgments and runs."""
+        return frozenset(what for metric in self.values() for what in metric.definition.needs)
+
+    @cached_property
+    def deepest_hit(self) -> int | None:
+        """The deepest rank at which a judged item can matter, None for the whole list."""
+        judged = [metric for label, metric in self.items() if label not in self.of_items]
+        if any(metric.condensed or metric.cutoff is None for metric in judged):
+            return None
+        return max((metric.whole_cutoff for metric in judged), default=0)
+
+    @cached_property
+    def attention(self) -> Attention:
+        """What remarks depend on."""
+        return Attention(
+            cutoffs={k: metric.cutoff for k, metric in self.items() if metric.cutoff is not None},
+            condensed=any(metric.condensed for metric in self.values()),
+            needs_disliked=tuple(
+                k for k, m in self.items() if m.definition.needs_disliked and not m.anti
+            ),
+        )
+
+    @cached_property
+    def families(self) -> list[_Family]:
+        """Those with a value per list; metrics that differ in cutoff only are one."""
+        groups: dict[object, tuple[Metric, list[tuple[int, int]]]] = {}
+        for row, label in enumerate(self.rows):
+            metric = self[label]
+            family = (metric.name, metric.settings, metric.anti, metric.condensed)
+            _, members = groups.setdefault(family, (metric, []))
+            members.append((metric.whole_cutoff, row))
+        return [_Family.of(metric, members) for metric, members in groups.values()]
+
+    @cached_property
+    def ratios(self) -> list[int]:
+        """The rows whose mean is a ratio of sums."""
+        return sorted(row for part in self.families if part.is_ratio for _, row in part.places)
+
+    @cached_property
+    def walks(self) -> dict[Walk, tuple[str, ...]]:
+        """What each walk down the lists has to give, so that one walk gives it all."""
+        parts: dict[Walk, set[str]] = {}
+        for family in self.families:
+            metric = family.metric
+            needed = metric.definition.parts(family.params)
+            walk = (metric.anti, metric.condensed, family.cutoffs.tobytes())
+            parts.setdefault(walk, set()).update(needed)
+        return {walk: tuple(sorted(names)) for walk, names in parts.items()}
 
 
 def _block_size(total: int, columns: int, basis: Basis, threads: int, budget: int) -> int:
@@ -325,27 +385,13 @@ def _block_size(total: int, columns: int, basis: Basis, threads: int, budget: in
     return max(min(limit, BLOCK, -(-total // threads)), 1)
 
 
-def _deepest_hit(by_label: Mapping[str, Metric]) -> int | None:
-    """Return the deepest rank at which a judged item can matter, None for the whole list."""
-    metrics = [metric for metric in by_label.values() if metric.definition.of == "judged"]
-    if any(metric.condensed or metric.cutoff is None for metric in metrics):
-        return None
-    return max((metric.whole_cutoff for metric in metrics), default=0)
-
-
 def _shown_depth(name: str, metrics: Mapping[str, Metric]) -> int:
     """Return how deep the lists of a model must be kept for metrics of their items."""
     deepest = 0
     for label, metric in metrics.items():
-        if metric.definition.of == "judged":
-            continue
         if metric.cutoff is None:
             raise SettingError(
                 f"{label}: {name} ranks every target, so the metric needs a cutoff: {label}@10"
             )
         deepest = max(deepest, metric.cutoff)
     return deepest
-
-
-def _needs(metrics: Mapping[str, Metric], what: str) -> bool:
-    return any(what in metric.definition.needs for metric in metrics.values())

@@ -18,7 +18,7 @@ from unskew.errors import DataError, SettingError
 from unskew.evaluation.evaluate import labelled
 from unskew.evaluation.one_relevant import of_rank
 from unskew.evaluation.scores import Scores, System
-from unskew.judging.reading import name_systems
+from unskew.judging.judge import name_systems
 from unskew.judging.step_ranks import StepRanks, rank_steps, read_step_ranks
 from unskew.metrics.listwise import infinite_value, is_ours
 from unskew.metrics.names import Metric

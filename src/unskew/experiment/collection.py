@@ -170,7 +170,7 @@ def scores_of(
     """
     shared, card = lists
     metrics = wanted_metrics(plan, view)
-    labels = tuple(label for label, metric in metrics.items() if metric.definition.of != "run")
+    labels = metrics.rows
     notes = list(card["notes"])
     for name, (_, about) in systems.items():
         # A store of an older version knows no notes on warm users: those on all tested users do.

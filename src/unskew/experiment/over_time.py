@@ -14,14 +14,13 @@ from unskew.checks import checked
 from unskew.data.events import Events
 from unskew.data.ratings import Ratings
 from unskew.data.read.ratings_files import read_ratings
-from unskew.data.relevance import Relevance
+from unskew.data.relevance import Relevance, relevance_for
 from unskew.engine.progress import notebook_progress
 from unskew.errors import DataError, SettingError
 from unskew.evaluation.scores import Scores
 from unskew.experiment.execution import RunProgress, run_plan
 from unskew.experiment.plan import Plan
 from unskew.experiment.results import Results
-from unskew.judging.reading import relevance_for
 from unskew.recommend.model import Algorithm
 from unskew.recommend.neighbours import ItemKNN
 from unskew.recommend.sequential import RecentItemKNN

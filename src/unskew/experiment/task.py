@@ -5,7 +5,7 @@ from __future__ import annotations
 import secrets
 import tempfile
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import closing, contextmanager
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
@@ -18,6 +18,7 @@ import polars as pl
 from unskew.data.dataset import stored_data
 from unskew.data.events import Events
 from unskew.data.ratings import Ratings
+from unskew.data.relevance import Relevance
 from unskew.engine.cluster import ClusterError, await_worker, over, worker_address
 from unskew.engine.executor import Executor
 from unskew.engine.files import is_temporary, replacing
@@ -30,15 +31,15 @@ from unskew.errors import quietly
 from unskew.evaluation.chance import chance_scores
 from unskew.evaluation.evaluate import MEMORY, forgiving
 from unskew.evaluation.scores import USERS, System
-from unskew.evaluation.scoring import list_columns, prepare, remarks, score
+from unskew.evaluation.scoring import Measures, list_columns, prepare, remarks, score
 from unskew.experiment.plan import STAGES, Plan, PlanView, label_of
 from unskew.judging.judged import Judged
 from unskew.judging.rank import Ranking, rank_designs
 from unskew.judging.rank_tiles import RankJob
+from unskew.metrics.definition import WHEN_CHANGED
 from unskew.metrics.names import Metric
 from unskew.report.text import finite
 from unskew.splits.split import Split
-from unskew.targets.lists import TargetLists
 
 if TYPE_CHECKING:
     from distributed import Client
@@ -186,7 +187,7 @@ def perform(task: Task) -> list[str]:
             model = algorithm.fit(split.train, rng)
         designs = (
             (
-                _lists(task.store, task.data, task.plan, task.split, task.fold, number),
+                _judged(task.store, task.data, task.plan, task.split, task.fold, number),
                 wanted_metrics(task.plan, views[number]),
             )
             for number, _ in task.todo
@@ -208,11 +209,17 @@ def perform(task: Task) -> list[str]:
     return [key for _, key in task.todo]
 
 
-def wanted_metrics(plan: Plan, view: PlanView) -> dict[str, Metric]:
+def wanted_metrics(plan: Plan, view: PlanView) -> Measures:
     """Return the metrics by label, as the view's rule for short lists takes them."""
-    if view.targets.shortfall == "forgive":
-        return {label: forgiving(metric) for label, metric in plan.labelled_metrics.items()}
-    return plan.labelled_metrics
+    return _measures(tuple(plan.labelled_metrics.items()), view.targets.shortfall == "forgive")
+
+
+@lru_cache(maxsize=8)
+def _measures(metrics: tuple[tuple[str, Metric], ...], forgive: bool) -> Measures:
+    return Measures({label: forgiving(metric) if forgive else metric for label, metric in metrics})
+
+
+WHEN_CHANGED.append(_measures.cache_clear)
 
 
 @lru_cache(maxsize=1)
@@ -223,26 +230,61 @@ def _ratings(store: Store, data: str) -> Ratings | Events:
 # A process works on one split at a time: the one before, and its lists, are given back.
 @lru_cache(maxsize=1)
 def _split(store: Store, data: str, plan: Plan, split: int, fold: int) -> Split:
-    _lists.cache_clear()
+    _judged.cache_clear()
     ratings = _ratings(store, data)
     return plan.splits[split].nth(ratings, fold, plan.seed).judging(plan.judged(ratings))
 
 
 @lru_cache(maxsize=64)
-def _lists(store: Store, data: str, plan: Plan, split: int, fold: int, number: int) -> TargetLists:
-    view = plan.views()[number]
-    judged = view.apply(_split(store, data, plan, split, fold), plan.seed)
-    return view.targets.lists(judged, plan.relevance, seed=plan.seed)
+def _judged(store: Store, data: str, plan: Plan, split: int, fold: int, number: int) -> Judged:
+    return judged_view(
+        plan.views()[number], _split(store, data, plan, split, fold), plan.relevance, plan.seed
+    )
+
+
+def judged_view(view: PlanView, split: Split, relevance: Relevance, seed: int) -> Judged:
+    """Return the target lists of a view without systems, laid over the judgments once for all."""
+    lists = view.targets.lists(view.apply(split, seed), relevance, seed=seed)
+    return Judged.of_lists(lists, {})
 
 
 def forget() -> None:
     """Give back what this process keeps from task to task."""
-    for cache in (_ratings, _split, _lists):
+    for cache in (_ratings, _split, _judged):
         cache.cache_clear()
 
 
+def judged_systems(
+    designs: Sequence[tuple[Judged, Measures]],
+    model: object,
+    more: Sequence[RankJob] = (),
+    *,
+    ties: str,
+    seed: int,
+) -> tuple[list[Judged], list[Ranking]]:
+    """Rank by a model under several designs, for which it scores each user once.
+
+    Parameters are those of `system_results`; the model's name in the results is empty.
+    """
+    system: Any = {"": model}
+    prepared = [
+        prepare(judged.with_models(system, ties=ties, seed=seed), metrics)
+        for judged, metrics in designs
+    ]
+    jobs = [judged.job for judged in prepared]
+    rankings = rank_designs(model, [*jobs, *more], ties=ties, seed=seed)
+    for judged, ranking in zip(prepared, rankings, strict=False):
+        judged.ranked_by("", ranking)
+    return prepared, rankings[len(jobs) :]
+
+
+def scored(judged: Judged, metrics: Measures) -> System:
+    """Return the values of the one system, list by list."""
+    return score(judged.basis, judged.matched, metrics, threads=resolve(None), budget=MEMORY)[""]
+
+
 def system_results(
-    designs: Sequence[tuple[TargetLists, Mapping[str, Metric]]],
+    designs: Sequence[tuple[Judged, Measures]],
     model: object,
     averaged: Sequence[str],
     more: Sequence[RankJob] = (),
@@ -255,7 +297,7 @@ def system_results(
     Parameters
     ----------
     designs
-        What is ranked, and metrics by label.
+        What is ranked, without systems, and metrics by label.
     model
         What was trained.
     averaged
@@ -270,38 +312,27 @@ def system_results(
     tuple
         By design: values list by list, and what is noted of them. And what else was ranked.
     """
-    system: Any = {"": model}
-    prepared = [
-        prepare(Judged.of_lists(lists, system, ties=ties, seed=seed), metrics)
-        for lists, metrics in designs
-    ]
-    jobs = [judged.job for judged in prepared]
-    rankings = rank_designs(model, [*jobs, *more], ties=ties, seed=seed)
-    results = [
-        _system_result(judged.ranked_by("", ranking), metrics, averaged)
-        for judged, ranking, (_, metrics) in zip(prepared, rankings, designs, strict=False)
-    ]
-    return results, rankings[len(jobs) :]
-
-
-def _system_result(
-    judged: Judged, metrics: Mapping[str, Metric], averaged: Sequence[str]
-) -> tuple[pl.DataFrame, Card]:
-    """Return the values of a system list by list, and what is noted of them."""
-    scored = score(judged.basis, judged.matched, metrics, threads=resolve(None), budget=MEMORY)[""]
-    notes = {
-        users: [note.removeprefix(": ") for note in remarks(judged, metrics, users)]
-        for users in averaged
-    }
-    return _table(scored, metrics), {"aggregates": finite(scored.aggregates), "notes": notes}
+    prepared, rankings = judged_systems(designs, model, more, ties=ties, seed=seed)
+    results = []
+    for judged, (_, metrics) in zip(prepared, designs, strict=True):
+        system = scored(judged, metrics)
+        notes = {
+            users: [note.removeprefix(": ") for note in remarks(judged, metrics, users)]
+            for users in averaged
+        }
+        card = {"aggregates": finite(system.aggregates), "notes": notes}
+        results.append((_table(system, metrics), card))
+    return results, rankings
 
 
 def lists_result(
-    lists: TargetLists, metrics: Mapping[str, Metric], *, draws: int, seed: int
+    judged: Judged, metrics: Measures, *, draws: int, seed: int
 ) -> tuple[pl.DataFrame, Card]:
     """Return what all systems share: the lists, and what chance scores on them."""
-    chance, simulated = chance_scores(lists, metrics, draws=draws, seed=seed)
-    columns = list_columns(Judged.of_lists(lists, {})).select("liked", "disliked", "test", "train")
+    lists = judged.targets
+    assert lists is not None
+    chance, simulated = chance_scores(judged, metrics, draws=draws, seed=seed)
+    columns = list_columns(judged).select("liked", "disliked", "test", "train")
     facts = pl.DataFrame(
         {
             "user": lists.user,
@@ -321,10 +352,9 @@ def lists_result(
     return pl.concat([facts, _table(chance, metrics)], how="horizontal"), card
 
 
-def _table(system: System, metrics: Mapping[str, Metric]) -> pl.DataFrame:
-    labels = [label for label, metric in metrics.items() if metric.definition.of != "run"]
+def _table(system: System, metrics: Measures) -> pl.DataFrame:
     columns: dict[str, Any] = {"depth": np.asarray(system.depth)}
-    for row, label in enumerate(labels):
+    for row, label in enumerate(metrics.rows):
         columns[label] = system.values[row]
         if row in system.den:
             columns[f"{label}/den"] = system.den[row]

@@ -11,8 +11,6 @@ import hashlib
 import json
 import os
 import re
-from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -20,7 +18,7 @@ from typing import Any
 import numpy as np
 
 from unskew.checks import as_count, check, choose, shown
-from unskew.engine.files import locked, reading, replacing
+from unskew.engine.files import reading, replacing
 from unskew.engine.system import open_regular
 from unskew.errors import DataError
 from unskew.gating.checks import HOLD, NOT_SETTLED, PROMOTE
@@ -48,12 +46,12 @@ class Look:
     """A look at a test log."""
 
     number: int
-    """From 1."""
+    """From 1; 0 where looks are not counted."""
     alpha: float
     """The level of its tests."""
-    test: str
+    test: str = ""
     """The digest of judgments, relevance and metric."""
-    inputs: str
+    inputs: str = ""
     """The digest of lists and settings."""
 
     @property
@@ -74,16 +72,6 @@ def spent(alpha: float, number: int) -> float:
     return alpha / (number * (number + 1))
 
 
-@contextmanager
-def counting_looks(path: str | os.PathLike[str] | None) -> Iterator[None]:
-    """Keep other gates from the log from `look_at` to `record`: two never are the same look."""
-    if path is None:
-        yield
-        return
-    with locked(path):
-        yield
-
-
 def digests_of(judged: Judged, names: tuple[str, str], settings: dict[str, Any]) -> tuple[str, str]:
     """Return the digests of the test log and of what is tested on it."""
     test = _digest(judged.tests.fingerprint, str(judged.relevance), settings["metric"])
@@ -91,10 +79,8 @@ def digests_of(judged: Judged, names: tuple[str, str], settings: dict[str, Any])
     return test, _digest(*runs, json.dumps(settings, sort_keys=True))
 
 
-def look_at(path: str | os.PathLike[str] | None, digests: tuple[str, str], alpha: float) -> Look:
+def look_at(path: str | os.PathLike[str], digests: tuple[str, str], alpha: float) -> Look:
     """Return which look at the test log this is, and its level; nothing is written yet."""
-    if path is None:
-        return Look(0, alpha, "", "")
     test, inputs = digests
     before = {entry["inputs"]: entry["look"] for entry in read_log(path) if entry["test"] == test}
     # Their count too: up to 0.2.0 gates that ran at the same time shared a number.

@@ -13,6 +13,7 @@ import numpy as np
 from unskew.arrays import F64, I32, I64, Mask
 from unskew.data.ratings import Ids
 from unskew.engine.threads import map_blocks, resolve
+from unskew.errors import SettingError
 from unskew.evaluation.evaluate import MEMORY
 from unskew.evaluation.scoring import prepare, score
 from unskew.judging.judged import Judged
@@ -381,8 +382,6 @@ def slots_of(matched: Matched, k: int) -> ListSlots:
 
 def metric_of(name: str) -> Metric:
     """Read the metric that decides; refuse one of which neither direction is better."""
-    from unskew.errors import SettingError
-
     metric = parse(name)
     definition = metric.definition
     if definition.of == "run" or metric.better == "neither":

@@ -1,8 +1,8 @@
-"""`judge`: judgments and ranked lists over one numbering, read once for every analysis."""
+"""`Judged`: judgments and the ranked lists of systems over one numbering."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
@@ -11,36 +11,21 @@ import numpy as np
 import polars as pl
 
 from unskew.arrays import F64, I32, Mask, frozen
-from unskew.checks import as_count, checked
 from unskew.data.ratings import Ids, Ratings
-from unskew.data.read.ratings_files import read_items
 from unskew.data.relevance import (
-    DEFAULT_GAIN,
-    DEFAULT_LOSS,
     Relevance,
-    Rule,
     hint_at_candidates,
-    paper_of,
 )
 from unskew.errors import SettingError
 from unskew.judging.notes import Attention, all_remarks, as_notes, table_of_lists, unscored_notes
 from unskew.judging.numbering import Numbering, judged_part, match_targets
-from unskew.judging.occasions import Occasions, lay, read_tests
-from unskew.judging.reading import (
-    ReadingNotes,
-    lists_of_design,
-    read_runs,
-    read_systems,
-    relevance_for,
-    run_notes,
-)
+from unskew.judging.occasions import Occasions
 from unskew.judging.shape import Basis, Lists, Matched, Ranked, Undrawn, View, count_labels
-from unskew.judging.tied import TargetItems, TiedRanks, check_ties, tie, tie_notes
+from unskew.judging.tied import TargetItems, TiedRanks, tie, tie_notes
 from unskew.recommend.model import Model
 from unskew.report.result import Result
 from unskew.report.text import counted
 from unskew.runs import Run
-from unskew.targets.designs import Targets
 from unskew.targets.lists import TargetLists
 from unskew.ties import EXPECTED
 
@@ -59,6 +44,24 @@ class Need:
     """How many items of each list of a model are kept."""
     catalogue: str = "none"
     """`none`; `known`: the given items, or those of training and test; `all`: also listed ones."""
+
+
+@dataclass(frozen=True)
+class ReadingNotes:
+    """What was assumed and left out while data were read, by source."""
+
+    tests: tuple[str, ...] = ()
+    train: tuple[str, ...] = ()
+    relevance: tuple[str, ...] = ()
+    runs: tuple[str, ...] = ()
+    """Of target lists: what they left out."""
+    targets: tuple[str, ...] = ()
+    ids: tuple[str, ...] = ()
+    """Runs that share no item with the judgments."""
+
+    def __iter__(self) -> Any:
+        parts = (self.tests, self.train, self.relevance, self.targets, self.runs)
+        return (note for part in parts for note in part)
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -107,7 +110,7 @@ class Judged(Result):
     """What becomes of targets that a list does not hold: see `judge`."""
     paper: str = ""
     """The paper whose conventions were asked for by its name."""
-    read: ReadingNotes = ReadingNotes()  # noqa: RUF009 - frozen
+    read: ReadingNotes = ReadingNotes()
     need: Need = Need()
     threads: int | None = None
     _ranked: dict[str, Ranking] = field(default_factory=dict)
@@ -118,57 +121,27 @@ class Judged(Result):
         cls,
         numbering: Numbering,
         relevance: Relevance,
-        *,
-        tests: Ratings,
-        train: Ratings | None,
-        systems: Mapping[str, Run | Model],
-        items: pl.Series | None = None,
-        targets: TargetLists | None = None,
-        occasions: Occasions | None = None,
-        ties: str | None = None,
-        seed: int = 0,
-        depth: int | None = None,
-        unranked: str = "out",
-        paper: str = "",
         read: ReadingNotes = ReadingNotes(),  # noqa: B008 - frozen
+        **fields: Any,
     ) -> Judged:
-        """Apply the relevance rule to judgments under one numbering."""
+        """Apply the relevance rule to judgments under one numbering; `fields` are all others."""
         judgments = numbering.judgments
         view = View.of(judgments, relevance)
-        count = len(judgments.users)
-        everyone = Lists(frozen(np.arange(count, dtype=np.int32)))
+        everyone = Lists(frozen(np.arange(len(judgments.users), dtype=np.int32)))
         liked, disliked = count_labels(judgments, everyone, view)
         return cls(
-            tests=tests,
-            train=train,
-            systems=systems,
             relevance=relevance,
             numbering=numbering,
             view=view,
             liked=liked,
             disliked=disliked,
-            items=items,
-            targets=targets,
-            occasions=occasions,
-            ties=ties,
-            seed=seed,
-            depth=depth,
-            unranked=unranked,
-            paper=paper,
             read=replace(read, ids=numbering.notes),
+            **fields,
         )
 
     @classmethod
     def of_lists(
-        cls,
-        lists: TargetLists,
-        systems: Mapping[str, Run | Model],
-        *,
-        ties: str | None = None,
-        seed: int = 0,
-        depth: int | None = None,
-        unranked: str = "out",
-        read: ReadingNotes | None = None,
+        cls, lists: TargetLists, systems: Mapping[str, Run | Model], **fields: Any
     ) -> Judged:
         """Lay systems over target lists: runs by the names of lists, models by their ranks."""
         return cls.over(
@@ -178,20 +151,24 @@ class Judged(Result):
             train=lists.train,
             systems=systems,
             targets=lists,
-            ties=ties,
-            seed=seed,
-            depth=depth,
-            unranked=unranked,
-            read=ReadingNotes(targets=lists.notes) if read is None else read,
+            **{"read": ReadingNotes(targets=lists.notes), **fields},
         )
 
     def prepare(self, need: Need, threads: int | None = None) -> Judged:
         """Return the same data, ready for what is needed; ranks of models are kept."""
         return replace(self, need=need, threads=threads)
 
-    def with_models(self, systems: Mapping[str, Run | Model]) -> Judged:
+    def with_models(
+        self,
+        systems: Mapping[str, Run | Model],
+        *,
+        ties: str | None = None,
+        seed: int = 0,
+        depth: int | None = None,
+    ) -> Judged:
         """Return the same target lists with other systems, whose judgments are not laid again."""
-        return replace(self, systems=systems, _ranked={})
+        order: Any = {"ties": ties, "seed": seed, "depth": depth, "unranked": "out"}
+        return replace(self, systems=systems, _ranked={}, **order)
 
     def with_ratings(self, tests: Ratings, train: Ratings | None) -> Judged:
         """Return the same lists, judged by other test ratings."""
@@ -273,10 +250,11 @@ class Judged(Result):
     @cached_property
     def basis(self) -> Basis:
         """What all systems are judged by."""
+        judgments = self.judgments
         depths = [matched.depth for matched in self.matched.values()]
-        lengths = [np.diff(self.judgments.start), *depths]
+        lengths = [np.diff(judgments.start), *depths]
         return Basis(
-            self.judgments,
+            judgments,
             self._lists,
             self.view,
             self.liked,
@@ -294,7 +272,8 @@ class Judged(Result):
         return {name: self._match(name, system) for name, system in self.systems.items()}
 
     def _match(self, name: str, system: Run | Model) -> Matched:
-        scan, depth = self.need.scan, None if self.is_tied else self.depth
+        is_tied, scan = self.is_tied, self.need.scan
+        depth = None if is_tied else self.depth
         if self.targets is not None and self.targets.exact:
             return self._undrawn(name, system, self.targets)
         if isinstance(system, Run):
@@ -303,11 +282,11 @@ class Judged(Result):
             else:
                 with hint_at_candidates(self.paper):
                     matched = match_targets(name, system, self.targets, self._lists, depth, scan)
-            return tie(name, matched, self.depth, self._items) if self.is_tied else matched
+            return tie(name, matched, self.depth, self._items) if is_tied else matched
         assert self.targets is not None
         ranking, ids = self._rank(name, system), self.targets.ids
         run = ranking.run if self.job.depth else None
-        kind = TiedRanks if self.is_tied else Ranked
+        kind = TiedRanks if is_tied else Ranked
         return kind.over(ranking.ranks, run, self._lists, ids, self.judgments.items, self.depth)
 
     @property
@@ -376,12 +355,9 @@ class Judged(Result):
     @property
     def laying_notes(self) -> tuple[str, ...]:
         """What did not meet: ids of runs, and items that models could not score; what is tied."""
-        runs = self._runs if self.is_tied else {}
-        return (
-            *self.read.ids,
-            *unscored_notes(self.matched, self.targets),
-            *tie_notes(runs, self.unranked),
-        )
+        unscored = unscored_notes(self.matched, self.targets)
+        ties = tie_notes(self._runs, self.unranked) if self.is_tied else ()
+        return (*self.read.ids, *unscored, *ties)
 
     def remarks(self, users: str, attention: Attention = Attention()) -> list[str]:  # noqa: B008
         """Return what a reader of the numbers should know, and warn where it matters.
@@ -435,166 +411,3 @@ class Judged(Result):
     def _summary(self) -> str:
         systems = f"{len(self.systems)} system{'s' * (len(self.systems) != 1)}"
         return f"{systems}, {counted(self._users, 'user')}, {counted(len(self.tests), 'judgment')}"
-
-
-@checked
-def judge(
-    judgments: object,
-    runs: object,
-    *,
-    liked: float | None = None,
-    above: float | None = None,
-    gain: Rule = DEFAULT_GAIN,
-    loss: Rule = DEFAULT_LOSS,
-    relevance: Relevance | str | None = None,
-    train: object = None,
-    items: object = None,
-    targets: str | Targets | None = None,
-    lists: str | Sequence[str] | None = None,
-    ties: str | None = None,
-    seed: int = 0,
-    depth: int | None = None,
-    unranked: str | None = None,
-    events: str | Sequence[str] | None = None,
-    weights: Mapping[str, float] | None = None,
-) -> Judged:
-    """Lay judgments and ranked lists over one numbering, once for every analysis.
-
-    Parameters
-    ----------
-    judgments
-        Test ratings: anything that `read_ratings` takes; or target lists (`Targets.lists`), which
-        know training, test and relevance themselves.
-    runs
-        A mapping from system name to ranked lists (anything that `read_run` takes), a list of
-        paths, or a single path, table or `Run`. On target lists also fitted models and whatever
-        `rank` takes; the lists of a ready-made run are named by list.
-    liked, above, gain, loss
-        How a rating is taken, see `Relevance`. Without `liked`, `above` or `relevance` a threshold
-        is assumed where it is plain (1 for TREC qrels, implicit and 0/1 data, 4 on a scale of 1
-        to 5), and the notes say so.
-    relevance
-        Instead of these four: a `Relevance`; or the name of a paper, such as `mena2021`, which
-        also sets what `evaluate` does: which users are averaged, what undefined values count, how
-        deep lists are read, and what P, AP or infAP are divided by. What is stated beside it wins.
-    train
-        Training ratings: for popularity, novelty, propensities and stratified recall; warns when
-        lists hold items the user already rated there.
-    items
-        The catalogue: for coverage, Gini, entropy, AUC. Default: all items of `train` and
-        `judgments`; for estimates also those of the lists.
-    targets
-        What the systems ranked, with `train`: a design with one list per user, such as
-        `us.targets.TestItems()`, or its name (`all-items`, `test-items`, `train-items`,
-        `test-targets`). Then lists are checked against it.
-    lists
-        Where users have several lists: the columns of the runs that tell them apart, users first,
-        such as ``("user", "date")``. Each list of a date is evaluated with what its user rated
-        from then on (`judgments` need times; of a log, `read_events`, an item met again counts
-        again), each of a session with what is rated in it. A user's lists are averaged, then users.
-    ties
-        How equal scores are ordered, see `unskew.ties`. Default: `trec` for TREC files, else
-        `id`. `expected`: not at all; `evaluate` and `compare` then give the exact mean of each
-        metric over all orders of equal scores.
-    seed
-        For `ties="random"`, and for what a design of targets draws.
-    depth
-        Look at no more than this many items of each list.
-    unranked
-        Target items (the catalogue without the user's training items, or those of `targets`) that
-        a list does not hold: `out` (default), they have no place; `last`, with
-        `ties="expected"`, they follow the list in random order. A user without a list scores 0
-        either way.
-    events, weights
-        Of event logs: the kinds of events that count, or what each kind counts; see `read_ratings`.
-
-    Returns
-    -------
-    Judged
-
-    Examples
-    --------
-    >>> import unskew as us
-    >>> test = {"user": [1, 1, 2], "item": [10, 20, 30], "rating": [5, 2, 4]}
-    >>> judged = us.judge(test, {"mine": {1: [20, 10], 2: [30]}}, liked=4)
-    >>> us.evaluate(judged, ["RR", "P@2"]).means()
-    {'mine': {'RR': 0.75, 'P@2': 0.5}}
-    """
-    if depth is not None:
-        as_count("depth", depth)
-    unranked_rule = check_ties(ties, unranked)
-    if isinstance(judgments, TargetLists):
-        settings = {
-            "liked": liked,
-            "above": above,
-            "relevance": relevance,
-            "train": train,
-            "items": items,
-            "targets": targets,
-            "lists": lists,
-        }
-        for name, value in settings.items():
-            if value is not None:
-                raise SettingError(f"target lists already contain their {name}: leave {name}=… out")
-        return _judge_lists(judgments, runs, ties, seed, depth, unranked_rule)
-    tests, training, log, systems = read_tests(
-        judgments, runs, train, lists, ties, seed, events=events, weights=weights
-    )
-    if log is not None and (targets is not None or unranked_rule == "last"):
-        name = "unranked='last'" if targets is None else "targets=…"
-        raise SettingError(f"{name} is for one list per user: leave it out, or lists=…")
-    catalogue = None if items is None else read_items(items)
-    rule, assumed = relevance_for(tests, liked, above, gain, loss, relevance)
-    paper = relevance if isinstance(relevance, str) else ""
-    depth = depth or paper_of(paper).depth
-    read = ReadingNotes(tests.notes, () if training is None else training.notes, tuple(assumed))
-    if targets is not None:
-        if catalogue is not None:
-            raise SettingError("target lists already contain their items: leave items=… out")
-        target_lists = lists_of_design(targets, tests, training, rule, seed)
-        return replace(
-            _judge_lists(target_lists, runs, ties, seed, depth, unranked_rule, read), paper=paper
-        )
-    systems = systems or read_runs(runs, ties, seed, (tests.users, tests.items))
-    numbering, occasions = lay(log or tests, training, systems, catalogue)
-    list_notes = () if occasions is None else occasions.notes
-    return Judged.over(
-        numbering,
-        rule,
-        tests=tests,
-        train=training,
-        systems=systems,
-        items=catalogue,
-        occasions=occasions,
-        ties=ties,
-        seed=seed,
-        depth=depth,
-        unranked=unranked_rule,
-        paper=paper,
-        read=replace(read, runs=(*run_notes(systems), *list_notes)),
-    )
-
-
-def _judge_lists(
-    lists: TargetLists,
-    runs: object,
-    ties: str | None,
-    seed: int,
-    depth: int | None,
-    unranked: str,
-    read: ReadingNotes = ReadingNotes(),  # noqa: B008 - frozen
-) -> Judged:
-    """Lay models, or runs made for them, over target lists."""
-    if lists.exact and (depth is not None or ties == EXPECTED):
-        name = "depth=…" if depth is not None else "ties='expected'"
-        raise SettingError(f"exact=True ranks all candidates in one order: leave {name} out")
-    systems = read_systems(lists, runs, ties, seed)
-    if unranked == "last" and any(not isinstance(system, Run) for system in systems.values()):
-        raise SettingError(
-            "unranked='last' is for ready-made runs; a model ranks all targets: give the targets "
-            "shortfall='fill', and those that it cannot score come last in random order"
-        )
-    read = replace(read, targets=lists.notes, runs=run_notes(systems))
-    return Judged.of_lists(
-        lists, systems, ties=ties, seed=seed, depth=depth, unranked=unranked, read=read
-    )

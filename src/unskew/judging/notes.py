@@ -63,8 +63,9 @@ class SystemFacts:
         tested = np.diff(basis.judgments.start) > 0
         missing = tested & (matched.depth == 0)
         train, in_training, cold = basis.train, 0, 0
-        owner = basis.owner if basis.are_several else None
-        if train is not None and (basis.are_several or train.users.equals(basis.judgments.users)):
+        are_several = basis.are_several
+        owner = basis.owner if are_several else None
+        if train is not None and (are_several or train.users.equals(basis.judgments.users)):
             in_training = 0 if matched.is_full else matched.overlap(train, owner)
             trained = np.diff(train.start) > 0
             cold = int(np.count_nonzero(missing & ~(trained if owner is None else trained[owner])))
@@ -79,7 +80,7 @@ class SystemFacts:
             in_training=in_training,
             constant=0 if ties is None else ties.constant,
             cold_without_list=cold,
-            are_several=basis.are_several,
+            are_several=are_several,
         )
 
     def remarks(self, name: str, users: str, attention: Attention) -> Iterator[Remark]:

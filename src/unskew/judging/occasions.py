@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from functools import cached_property, partial
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -13,12 +13,11 @@ import polars as pl
 from unskew.arrays import F64, I32, I64, Mask, frozen
 from unskew.data.events import Events, read_events
 from unskew.data.ratings import Ids, Ratings
-from unskew.data.read.ratings_files import read_parts, read_ratings, read_test_and_train
+from unskew.data.read.ratings_files import read_ratings
 from unskew.data.read.tables import USER, column_hint, read_table
 from unskew.data.times import written
 from unskew.errors import DataError, SettingError, Spelling
 from unskew.judging.numbering import Numbering
-from unskew.judging.reading import have_keys, read_runs
 from unskew.report.text import counted
 from unskew.run_tables import DAY, ListKeys
 from unskew.runs import Run
@@ -244,31 +243,6 @@ class Occasions:
         )
 
 
-def read_tests(
-    judgments: object,
-    runs: object,
-    train: object,
-    lists: str | Sequence[str] | None,
-    ties: str | None,
-    seed: int,
-    **log_options: Any,
-) -> tuple[Ratings, Ratings | None, RatingLog | None, dict[str, Run] | None]:
-    """Read test and training ratings; where users have several lists, a log and the lists before.
-
-    `log_options` are `events` and `weights` of `read_ratings`.
-    """
-    if lists is None and not have_keys(runs):
-        return (*read_test_and_train(judgments, train, **log_options), None, None)
-    systems = read_runs(runs, ties, seed, lists=lists)
-    read: dict[str, Any] = {
-        "test": partial(RatingLog.read, judgments, common_keys(systems), **log_options)
-    }
-    if train is not None:
-        read["train"] = partial(read_ratings, train, **log_options)
-    parts: dict[str, Any] = read_parts(read)
-    return parts["test"].tests, parts.get("train"), parts["test"], systems
-
-
 def common_keys(runs: Mapping[str, Run]) -> ListKeys:
     """Return the keys of the first run; refuse runs whose lists are not told apart alike."""
     first = next(iter(runs))
@@ -292,19 +266,7 @@ def common_keys(runs: Mapping[str, Run]) -> ListKeys:
     return expected
 
 
-def lay(
-    tests: Ratings | RatingLog,
-    train: Ratings | None,
-    runs: Mapping[str, Run],
-    items: pl.Series | None,
-) -> tuple[Numbering, Occasions | None]:
-    """Number users and items of all sources alike; of a log also the lists of all systems."""
-    if isinstance(tests, Ratings):
-        return Numbering.of(tests, train, runs, items), None
-    return _lay_occasions(tests, train, runs, items)
-
-
-def _lay_occasions(
+def lay_occasions(
     log: RatingLog, train: Ratings | None, runs: Mapping[str, Run], items: pl.Series | None
 ) -> tuple[Numbering, Occasions]:
     """Number the lists of all systems alike, and give each the test ratings that follow it."""

@@ -141,16 +141,21 @@ class Ranking:
     @cached_property
     def ranks(self) -> Ranks:
         """Where the judged items of each list stand."""
-        none = np.zeros(0, np.int64)
+        count, number = np.zeros(0, np.int64), np.zeros(0, np.int32)
+        parts: list[tuple[Any, ...]] = [(count, number, number, count, count)]
+        parts += [
+            (np.diff(block.start), block.rank, block.judgment, block.scored, block.unscored)
+            for block in self.blocks
+        ]
+        sizes, rank, judgment, scored, unscored = map(np.concatenate, zip(*parts, strict=True))
         tied = [block.tied for block in self.blocks if block.tied is not None]
-        sizes = np.concatenate([none, *(np.diff(block.start) for block in self.blocks)])
         return Ranks(
-            frozen(np.append(0, np.cumsum(sizes))),
-            frozen(np.concatenate([none[:0].astype(np.int32), *(b.rank for b in self.blocks)])),
-            frozen(np.concatenate([none[:0].astype(np.int32), *(b.judgment for b in self.blocks)])),
-            frozen(np.concatenate([none, *(block.scored for block in self.blocks)])),
-            frozen(np.concatenate([none, *(block.unscored for block in self.blocks)])),
-            frozen(np.concatenate(tied)) if tied else None,
+            start=frozen(np.append(0, np.cumsum(sizes))),
+            rank=frozen(rank),
+            judgment=frozen(judgment),
+            scored=frozen(scored),
+            unscored=frozen(unscored),
+            tied=frozen(np.concatenate(tied)) if tied else None,
         )
 
 
@@ -198,9 +203,8 @@ def rank_designs(
         return []
     train = designs[0].lists.train
     users, items = len(train.users), len(train.items)
-    if any(len(job.lists.train.users) != users for job in designs) or any(
-        len(job.lists.train.items) != items for job in designs
-    ):
+    others = [job.lists.train for job in designs if job.lists.train is not train]
+    if any((len(other.users), len(other.items)) != (users, items) for other in others):
         raise DataError("designs of one pass must have the same users and items")
     scorer = as_model(model, train)
     common = scorer.item_score if isinstance(scorer, SameForAll) else None

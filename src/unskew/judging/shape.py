@@ -269,14 +269,13 @@ class Ranked(Matched):
         limit: int | None,
     ) -> Ranked:
         """Lay ranks, and the top of the lists where it is needed, over target lists."""
-        table = np.arange(len(items), dtype=np.int32)
+        table = frozen(np.arange(len(items), dtype=np.int32))
         if run is None:
             start = frozen(np.zeros(len(lists) + 1, np.int64))
             run = Run(users, items, start, frozen(np.zeros(0, np.int32)))
-        bounds = frozen(run.start[:-1]), frozen(run.start[1:])
-        return cls(
-            run, lists, *bounds, bounds[1], frozen(table), frozen(table), ranks=ranks, limit=limit
-        )
+        # Views of what is frozen are so too.
+        start, stop = run.start[:-1], run.start[1:]
+        return cls(run, lists, start, stop, stop, table, table, ranks=ranks, limit=limit)
 
     @property
     def is_full(self) -> bool:

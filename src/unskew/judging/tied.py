@@ -13,7 +13,6 @@ from functools import cached_property
 import numpy as np
 
 from unskew.arrays import F64, I32, I64, U8, Mask, frozen
-from unskew.checks import choose
 from unskew.data.ratings import Ratings
 from unskew.errors import DataError, SettingError, Spelling
 from unskew.judging.shape import Hits, Matched, Ranked, Scratch
@@ -21,24 +20,6 @@ from unskew.report.text import counted
 from unskew.run_tables import BY_SCORE
 from unskew.runs import Run
 from unskew.targets.lists import TargetLists
-from unskew.ties import EXPECTED, TIES
-
-UNRANKED = ("out", "last")
-"""What becomes of targets that a list does not hold: in no place; last, in random order."""
-
-
-def check_ties(ties: str | None, unranked: str | None) -> str:
-    """Return what becomes of items that a list does not hold; refuse what does not go together."""
-    if ties is not None:
-        choose("ties", ties, (*TIES, EXPECTED))
-    choice = choose("unranked", unranked or "out", UNRANKED)
-    if choice == "last" and ties != EXPECTED:
-        raise SettingError(
-            "unranked='last' puts the items that a list does not hold in random order: give ",
-            Spelling("ties='expected'", "--ties expected"),
-            ", which averages over these orders",
-        )
-    return choice
 
 
 def refuse_order() -> SettingError:

@@ -13,13 +13,12 @@ import numpy as np
 from unskew.arrays import F64, Mask
 from unskew.checks import as_count, check_share, checked, choose
 from unskew.data.ratings import Ratings
-from unskew.data.relevance import Relevance
+from unskew.data.relevance import Relevance, relevance_for
 from unskew.engine.threads import map_blocks
 from unskew.errors import DataError, SettingError
-from unskew.judging.hygiene import as_judged, second_argument
+from unskew.judging.judge import DataOptions, as_judged, second_argument
 from unskew.judging.judged import Judged
 from unskew.judging.notes import warn
-from unskew.judging.reading import DataOptions, relevance_for
 from unskew.judging.shape import POOLED
 from unskew.labels.assisted_contrasts import ContrastEstimate, LabelContrast, bootstrap_ends
 from unskew.labels.assisted_result import Assisted, AssistedContrast, AssistedValue

@@ -13,7 +13,7 @@ from unskew.data.ratings import Ratings
 from unskew.data.read.ratings_files import read_ratings
 from unskew.data.relevance import DEFAULT_GAIN, DEFAULT_LOSS, Relevance, Rule, stated_relevance
 from unskew.errors import DataError, SettingError, Spelling
-from unskew.judging.reading import name_systems
+from unskew.judging.judge import name_systems
 from unskew.labels.annotation_designs import DESIGNS, check_strata, next_rows, strata_of
 from unskew.labels.annotation_plan import AnnotationPlan, Labels, neyman_wave, plain_wave
 from unskew.labels.recommended_pairs import PlaceSum, RecommendedPairs, place_sums, rows_of_ratings

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
-from functools import lru_cache
+from functools import cache, lru_cache
 from types import ModuleType
 from typing import Any, Self
 
@@ -33,6 +33,21 @@ WHOLE = 1 << 62
 """The cutoff of a metric without one: the whole list."""
 
 
+@cache
+def _kernels() -> ModuleType:
+    """Import the compiled kernels at their first use: names of metrics need none."""
+    from unskew.metrics.kernels import lists
+
+    return lists
+
+
+@lru_cache(maxsize=64)
+def _rows_of(parts: tuple[str, ...]) -> I64:
+    """Return the row in which the kernel of a walk writes each of `PARTS`; -1 for none."""
+    return np.array([parts.index(part) if part in parts else -1 for part in PARTS], np.int64)
+
+
+@lru_cache(maxsize=64)
 def log_discount(longest: int, kind: str = "log") -> F64:
     """1 / log2(rank + 1), or 1 / log2(rank) from rank 2 on, indexed by rank: one table for all."""
     return frozen(_discount_table(1 << max(longest, 1).bit_length(), kind)[: longest + 1])
@@ -202,13 +217,6 @@ class Block:
         """Return an array for a kernel to write to, valid until the next metric."""
         return self.scratch.array(name, (*shape, self.hi - self.lo), np.float64)
 
-    @property
-    def kernels(self) -> ModuleType:
-        """The compiled kernels, imported at first use: names of metrics need none."""
-        from unskew.metrics.kernels import lists as _kernels
-
-        return _kernels
-
     def shown(self, cutoffs: I64) -> F64:
         """How many slots of each list lie above each cutoff."""
         return np.minimum(cutoffs[:, None], self.hits.depth[None, :]).astype(np.float64)
@@ -225,9 +233,9 @@ class Block:
         key = cutoffs.tobytes()
         if key not in self._walks:
             parts = self.parts.get((self.is_anti, self.is_condensed, key), PARTS)
-            index = np.array([parts.index(p) if p in parts else -1 for p in PARTS], np.int64)
             name = f"walk{len(self._walks)}{self.is_anti}{self.is_condensed}"
-            out = self.room(name, len(parts), cutoffs.size)
+            shape = (len(parts), cutoffs.size, self.hi - self.lo)
+            out = self.scratch.array(name, shape, np.float64)
             gain = self.view.gain if "gains" in parts else self.view.value
             discount = log_discount(self.judged.longest)
             self.run_kernel(
@@ -238,21 +246,26 @@ class Block:
                 self.liked,
                 self.disliked,
                 cutoffs,
-                index,
+                _rows_of(parts),
                 out,
             )
-            self._walks[key] = {p: out[row] for row, p in enumerate(parts)}
+            self._walks[key] = dict(zip(parts, out, strict=True))
         return self._walks[key][part]
 
     def run_kernel(self, name: str, *arguments: object) -> None:
         """Call a kernel on the hits of the block."""
-        getattr(self.kernels, name)(self.hits.start, self.hits.rank, self.hits.judgment, *arguments)
+        kernel = getattr(_kernels(), name)
+        kernel(self.hits.start, self.hits.rank, self.hits.judgment, *arguments)
 
     def liked_within(self, limit: I64) -> F64:
         """How many liked items stand above a rank of each list's own."""
-        count: F64 = self.kernels.liked_within(
-            self.hits.start, self.hits.rank, self.hits.judgment, self.view.label, limit
-        ).astype(np.float64)
+        count: F64 = (
+            _kernels()
+            .liked_within(
+                self.hits.start, self.hits.rank, self.hits.judgment, self.view.label, limit
+            )
+            .astype(np.float64)
+        )
         return count
 
     def discounted(self, weight: F64, discount: F64, cutoffs: I64) -> F64:
@@ -266,7 +279,7 @@ class Block:
         memo = (name, self.is_anti, cutoffs.tobytes())
         if memo not in self.shared:
             judged = self.judged
-            self.shared[memo] = self.kernels.ideal(
+            self.shared[memo] = _kernels().ideal(
                 judged.lists.user,
                 judged.judgments.start,
                 key,
@@ -281,7 +294,7 @@ class Block:
 
     def sum_judged(self, weight: F64) -> F64:
         """Sum of a weight over all judgments of the user."""
-        total: F64 = self.kernels.sum_judged(
+        total: F64 = _kernels().sum_judged(
             self.judged.lists.user, self.judged.judgments.start, weight, self.lo, self.hi
         )
         return total
@@ -297,9 +310,9 @@ class Block:
         run = self.matched
         weights = frozen(weight[run.from_run])
         args = (run.start, run.stop, run.run.item)
-        total = self.kernels.item_sum(*args, weights, cutoffs, self.lo, self.hi)
+        total = _kernels().item_sum(*args, weights, cutoffs, self.lo, self.hi)
         ones = frozen(np.ones(weights.size))
-        filled = self.kernels.item_sum(*args, ones, cutoffs, self.lo, self.hi)
+        filled = _kernels().item_sum(*args, ones, cutoffs, self.lo, self.hi)
         return ratio(total, filled)
 
 

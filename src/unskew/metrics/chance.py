@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -42,6 +43,11 @@ class ChanceBlock(Block):
         hits = replace(self.hits, depth=judged.astype(np.int64))
         return self.changed(size=judged, hits=hits, is_condensed=True)
 
+    @cached_property
+    def _liked_targets(self) -> F64:
+        """Liked targets of each list."""
+        return self._sum(self.view.liked)
+
     def _sum(self, weight: F64) -> F64:
         """Sum a weight over the judged targets of each list."""
         from unskew.metrics.kernels import lists as chance_kernels
@@ -54,7 +60,7 @@ class ChanceBlock(Block):
     def walk(self, part: str, cutoffs: I64) -> F64:
         """Return what a part of the walk is expected to be."""
         places, size = self.shown(cutoffs), np.maximum(self.size, 1)
-        liked = self._sum(self.view.liked)
+        liked = self._liked_targets
         share: F64 = liked / size
         if part == "liked":
             return share * places
@@ -82,7 +88,7 @@ class ChanceBlock(Block):
         places = self.shown(cutoffs)
         reciprocal, hit = np.empty_like(places), np.empty_like(places)
         chance_kernels.first_liked(
-            self._sum(self.view.liked), self.size, np.ascontiguousarray(places), reciprocal, hit
+            self._liked_targets, self.size, np.ascontiguousarray(places), reciprocal, hit
         )
         return reciprocal, hit
 

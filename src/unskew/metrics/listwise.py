@@ -6,6 +6,7 @@ import inspect
 import math
 import re
 from collections.abc import Callable, Mapping
+from functools import lru_cache
 from typing import Any, TypeVar
 
 import numpy as np
@@ -20,6 +21,7 @@ from unskew.metrics.settings import Params
 RULE = "it must return a finite number, or nan where it is undefined"
 
 
+@lru_cache(maxsize=256)
 def is_ours(function: Callable[..., Any]) -> bool:
     """Tell whether a formula is part of unskew, and not a user's."""
     return str(getattr(function, "__module__", "")).partition(".")[0] == "unskew"

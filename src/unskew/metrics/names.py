@@ -19,7 +19,7 @@ from unskew.metrics.weighted import (
 )
 
 from unskew.metrics import accuracy  # isort: skip
-from unskew.metrics import by_rank, judgment_aware, items, popularity  # isort: skip
+from unskew.metrics import judgment_aware, items, popularity  # isort: skip
 import re
 from dataclasses import dataclass, replace
 from functools import cache
@@ -53,7 +53,7 @@ ESTIMANDS = {
 }
 
 
-__all__ = ["REGISTRY", "accuracy", "by_rank", "items", "judgment_aware", "metric", "popularity"]
+__all__ = ["REGISTRY", "accuracy", "items", "judgment_aware", "metric", "popularity"]
 
 
 DEEPEST = 10**18
@@ -182,6 +182,12 @@ def parse(text: str | Metric) -> Metric:
     return _parse(text)
 
 
+@cache
+def parse_all(names: tuple[str, ...]) -> tuple[Metric, ...]:
+    """Read several names, once for all that have the same."""
+    return tuple(map(parse, names))
+
+
 def _settings_first(text: str) -> str:
     """Return how to write a metric whose settings stand behind its cutoff; '' for others."""
     match = re.fullmatch(r"([\w-]+)(@\d+)(\([^()]*\))", text.strip())
@@ -212,7 +218,7 @@ def _parse(text: str) -> Metric:
     return _checked(metric, text)
 
 
-WHEN_CHANGED.append(_parse.cache_clear)
+WHEN_CHANGED += [_parse.cache_clear, parse_all.cache_clear]
 
 
 def _cutoff(digits: str, text: str) -> int:

@@ -13,8 +13,7 @@ from unskew.arrays import F64
 from unskew.checks import checked
 from unskew.errors import DataError, SettingError
 from unskew.evaluation.evaluate import labelled
-from unskew.judging.hygiene import second_argument
-from unskew.judging.reading import RawOptions
+from unskew.judging.judge import RawOptions, second_argument
 from unskew.judging.shape import BLOCK, Basis, Matched, Scratch
 from unskew.metrics import bounds as metric_bounds
 from unskew.metrics.definition import missing

@@ -18,9 +18,8 @@ from unskew.arrays import F64, frozen
 from unskew.checks import check_share, checked, choose
 from unskew.engine.threads import resolve
 from unskew.evaluation.evaluate import MEMORY, memory_bytes
-from unskew.judging.hygiene import second_argument
+from unskew.judging.judge import RawOptions, second_argument
 from unskew.judging.notes import warn
-from unskew.judging.reading import RawOptions
 from unskew.metrics.names import Metric
 from unskew.report.text import counted
 from unskew.unbiased.judgment_weights import (

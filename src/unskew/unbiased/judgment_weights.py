@@ -17,10 +17,9 @@ from unskew.data.ratings import Ids, Ratings
 from unskew.data.summary import effective_size
 from unskew.errors import DataError, SettingError
 from unskew.evaluation.scoring import remarks
-from unskew.judging.hygiene import as_judged
+from unskew.judging.judge import RawOptions, as_judged
 from unskew.judging.judged import Judged, Need
 from unskew.judging.notes import warn
-from unskew.judging.reading import RawOptions
 from unskew.judging.shape import LIKED, View
 from unskew.metrics.block import WHOLE
 from unskew.metrics.definition import missing

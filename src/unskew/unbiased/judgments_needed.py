@@ -17,9 +17,8 @@ from unskew.checks import as_count, as_number, check_share, checked, is_number
 from unskew.data.ratings import Ids
 from unskew.data.read.ratings_files import read_items, read_ratings
 from unskew.errors import DataError, SettingError
-from unskew.judging.hygiene import second_argument
+from unskew.judging.judge import RawOptions, second_argument
 from unskew.judging.judged import Judged
-from unskew.judging.reading import RawOptions
 from unskew.report.charts import Figure, as_figure
 from unskew.report.result import Result
 from unskew.report.text import counted

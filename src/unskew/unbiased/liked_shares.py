@@ -14,8 +14,7 @@ from unskew.arrays import F64, I32, I64, frozen
 from unskew.checks import as_count, check_share, checked
 from unskew.data.ratings import Ratings
 from unskew.data.relevance import Relevance
-from unskew.judging.hygiene import as_judged, second_argument
-from unskew.judging.reading import DataOptions
+from unskew.judging.judge import DataOptions, as_judged, second_argument
 from unskew.report.columns import ESTIMATE, SYSTEM, Column, Method, Question
 from unskew.report.estimates import Estimates
 from unskew.report.text import counted

@@ -25,10 +25,9 @@ from unskew.arrays import F64, I32, frozen
 from unskew.checks import checked, choose, is_number
 from unskew.data.ratings import Ratings, under_one_numbering
 from unskew.data.read.ratings_files import read_ratings
-from unskew.data.relevance import Relevance
+from unskew.data.relevance import Relevance, relevance_for
 from unskew.data.summary import item_counts
 from unskew.errors import DataError, SettingError, is_address
-from unskew.judging.reading import relevance_for
 from unskew.report.charts import BLUE, GREY, Figure, as_figure
 from unskew.report.result import Result
 from unskew.report.text import counted

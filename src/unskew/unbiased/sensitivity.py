@@ -14,9 +14,8 @@ import polars as pl
 from unskew.arrays import F64, I64, frozen
 from unskew.checks import as_count, check_share, checked, choose, is_number
 from unskew.errors import DataError, SettingError
-from unskew.judging.hygiene import second_argument
+from unskew.judging.judge import RawOptions, second_argument
 from unskew.judging.judged import Judged
-from unskew.judging.reading import RawOptions
 from unskew.judging.shape import BLOCK, Basis, Matched, Scratch
 from unskew.metrics.definition import missing
 from unskew.metrics.weighted import Columns, Linear

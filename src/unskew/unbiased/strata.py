@@ -24,9 +24,8 @@ from unskew.errors import SettingError
 from unskew.evaluation.evaluate import MEMORY, check_averaging, labelled, memory_bytes, stated_paper
 from unskew.evaluation.scores import Scores, System
 from unskew.evaluation.scoring import list_columns, prepare, remarks, score
-from unskew.judging.hygiene import as_judged, second_argument
+from unskew.judging.judge import RawOptions, as_judged, second_argument
 from unskew.judging.judged import Judged
-from unskew.judging.reading import RawOptions
 from unskew.judging.shape import BLOCK, LIKED, Basis, Matched, Scratch
 from unskew.metrics.block import Block
 from unskew.metrics.listwise import check_finite, is_ours

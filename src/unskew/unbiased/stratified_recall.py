@@ -15,7 +15,7 @@ from unskew.arrays import F64
 from unskew.checks import as_count, checked, choose
 from unskew.errors import SettingError
 from unskew.evaluation.evaluate import evaluate
-from unskew.judging.hygiene import second_argument
+from unskew.judging.judge import second_argument
 from unskew.report.charts import Figure, as_figure
 from unskew.report.result import Result
 from unskew.report.text import counted

@@ -158,7 +158,7 @@ class Core:
         """
         return {
             design: tuple(
-                cold_users.of_lists(part, mask) if design in self.warm_designs else part
+                part.of_lists(mask) if design in self.warm_designs and not mask.all() else part
                 for part, mask in zip(parts, self.warm[design], strict=True)
             )
             for design, parts in self.scores.items()

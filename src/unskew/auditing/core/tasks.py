@@ -26,7 +26,8 @@ from unskew.evaluation.scores import Scores, system_of
 from unskew.experiment.collection import Stored
 from unskew.experiment.halving import BUDGET, TunedSystem, tune_systems
 from unskew.experiment.plan import STAGES, Plan
-from unskew.experiment.task import lists_result, system_results, wanted_metrics
+from unskew.experiment.task import judged_view, lists_result, system_results, wanted_metrics
+from unskew.judging.judged import Judged
 from unskew.judging.rank import tile_users
 from unskew.judging.rank_tiles import RankJob
 from unskew.recommend.model import Algorithm, ByTable, Model, SameForAll
@@ -112,10 +113,10 @@ class MemoryStore:
 
 @dataclass(frozen=True, eq=False)
 class PlacedSplit:
-    """A split, and the target lists that were laid over it so far."""
+    """A split, and the target lists that were laid over it so far, without systems."""
 
     split: Split
-    lists: dict[str, TargetLists] = field(default_factory=dict)
+    lists: dict[str, Judged] = field(default_factory=dict)
     """By design."""
 
 
@@ -151,6 +152,11 @@ class CoreJob:
     def judged(self) -> Mask | None:
         """The users who are judged, the same ones on every split; None = all."""
         return self.plan.judged(self.ratings)
+
+    @cached_property
+    def views(self) -> dict[str, dict[str, Any]]:
+        """By design: how it judges, as keys have it."""
+        return {design.name: design.view.describe() for design in self.designs}
 
     @cached_property
     def known_keys(self) -> dict[tuple[SplitId, str | None], dict[str, str]]:
@@ -191,21 +197,22 @@ class CoreJob:
             judged=self.judged,
         )
 
-    def lists_at(self, split_id: SplitId, design: AuditDesign) -> TargetLists:
-        """Return what systems rank under a design."""
+    def judged_at(self, split_id: SplitId, design: AuditDesign) -> Judged:
+        """Return what systems rank under a design, laid over the judgments without them."""
         placed = self.split_at(split_id)
         if design.name not in placed.lists:
             seed = seed_of(self.plan.seed, split_id.repeat)
-            judged = design.view.apply(placed.split, seed)
-            lists = design.view.targets.lists(judged, self.plan.relevance, seed=seed)
-            placed.lists[design.name] = lists
+            judged = judged_view(design.view, placed.split, self.plan.relevance, seed)
+            placed.lists[design.name] = judged
         return placed.lists[design.name]
 
     def every_item(self, split_id: SplitId) -> TargetLists:
         """Return the lists of all items that are no training items of their user."""
         for design in self.designs_at(split_id):
             if design.view.intervention is None and design.view.targets == AllItems():
-                return self.lists_at(split_id, design)
+                lists = self.judged_at(split_id, design).targets
+                assert lists is not None
+                return lists
         split, seed = self.split_at(split_id).split, seed_of(self.plan.seed, split_id.repeat)
         return AllItems().lists(split, self.plan.relevance, seed=seed)
 
@@ -273,7 +280,7 @@ class CoreTask:
                     "relevance": plan.relevance.describe(),
                 }
         keys = {
-            f"design {design.name}": digest_of({**shared, **judged, "view": design.view.describe()})
+            f"design {design.name}": digest_of({**shared, **judged, "view": job.views[design.name]})
             for design in job.designs_at(split_id)
         }
         if self.system in job.tuned:
@@ -307,9 +314,11 @@ def _lay(task: CoreTask) -> dict[str, str]:
         if key is None:
             continue
         try:
-            lists = job.lists_at(split_id, design)
             table, card = lists_result(
-                lists, wanted_metrics(plan, design.view), draws=plan.draws, seed=plan.seed
+                job.judged_at(split_id, design),
+                wanted_metrics(plan, design.view),
+                draws=plan.draws,
+                seed=plan.seed,
             )
         except UnskewError as problem:
             problems[design.name] = str(problem)
@@ -341,7 +350,7 @@ def _judge(task: CoreTask, label: str) -> dict[str, str]:
         model = _scored_once(model, train)
     designs = [design for design in job.designs_at(split_id) if f"design {design.name}" in todo]
     requests = [
-        (job.lists_at(split_id, design), wanted_metrics(plan, design.view)) for design in designs
+        (job.judged_at(split_id, design), wanted_metrics(plan, design.view)) for design in designs
     ]
     more = [RankJob(job.every_item(split_id), DEPTH, judged=False)] if "run" in todo else []
     results, rankings = system_results(

@@ -18,9 +18,9 @@ from unskew.errors import SettingError
 from unskew.evaluation.chance import chance_scores
 from unskew.evaluation.evaluate import evaluate, labelled
 from unskew.evaluation.scores import Scores, System
+from unskew.judging.judge import lists_of_design
 from unskew.judging.judged import Judged
 from unskew.judging.numbering import judged_part
-from unskew.judging.reading import lists_of_design
 from unskew.metrics.chance import DRAWS
 from unskew.report.text import counted
 from unskew.runs import Run
@@ -220,7 +220,9 @@ def with_chance(scores: Scores, judged: Judged, targets: Targets) -> Scores:
     metrics = labelled(list(scores.order))
     lists = lists_of_design(targets, judged.tests, judged.train, judged.relevance, judged.seed)
     depth = max(int(system.depth.max(initial=1)) for system in scores.systems.values())
-    expected, simulated = chance_scores(lists, metrics, depth=depth, draws=DRAWS, seed=judged.seed)
+    expected, simulated = chance_scores(
+        Judged.of_lists(lists, {}), metrics, depth=depth, draws=DRAWS, seed=judged.seed
+    )
     # Lists are by user of the ratings; scores are by user of ratings and runs.
     table = scores.user_ids.codes(lists.tests.users.values)
     column = table[lists.user]

@@ -22,21 +22,22 @@ from unskew.engine.rng import key_of as seed_of
 from unskew.engine.store import Store, digest_of
 from unskew.engine.system import versions
 from unskew.errors import DataError, SettingError, quietly
-from unskew.evaluation.scores import Scores, system_of
-from unskew.evaluation.scoring import list_columns
+from unskew.evaluation.chance import chance_scores
+from unskew.evaluation.scores import Scores, System
+from unskew.evaluation.scoring import Measures, list_columns
 from unskew.experiment.execution import run_plan_by
 from unskew.experiment.plan import STAGES, Plan
 from unskew.experiment.task import (
-    lists_result,
+    judged_systems,
+    judged_view,
     protocol_label,
-    system_results,
+    scored,
     task_label,
     wanted_metrics,
 )
 from unskew.judging.judged import Judged
 from unskew.recommend.simple import Random
 from unskew.splits.split import Split
-from unskew.targets.lists import TargetLists
 from unskew.worlds.nulls import DIRECTIONS, redraw
 
 SEEDS = 1 << 31
@@ -78,7 +79,8 @@ class _DrawnNull:
     ratings: Ratings | None = None
     split_key: tuple[object, ...] = ()
     split: Split | None = None
-    lists: dict[int, TargetLists] = field(default_factory=dict)
+    lists: dict[int, Judged] = field(default_factory=dict)
+    """By view: its lists without systems, laid over the judgments."""
     columns: dict[int, pl.DataFrame] = field(default_factory=dict)
     """By view: what is known of its lists, which means are taken by."""
 
@@ -167,9 +169,9 @@ class NullJob:
     def _chance(self, task: NullTask) -> list[NullMean]:
         plan, seed, means = self.plans[task.plan], self.seed(task), []
         for number, view in enumerate(plan.views()):
-            lists, metrics = self._lists(task, number), wanted_metrics(plan, view)
-            table, card = lists_result(lists, metrics, draws=plan.draws, seed=seed)
-            means += self._means(task, number, table, card["aggregates"])
+            judged, metrics = self._judged(task, number), wanted_metrics(plan, view)
+            chance, _ = chance_scores(judged, metrics, draws=plan.draws, seed=seed)
+            means += self._means(task, number, metrics, chance)
         return means
 
     def _system(self, task: NullTask, name: str) -> list[NullMean]:
@@ -181,34 +183,31 @@ class NullJob:
         if self.fallback:
             model = with_fallback(model, split.train)
         designs = [
-            (self._lists(task, number), wanted_metrics(plan, view))
+            (self._judged(task, number), wanted_metrics(plan, view))
             for number, view in enumerate(plan.views())
         ]
-        results, _ = system_results(designs, model, (plan.users,), ties=plan.ties, seed=seed)
+        ranked, _ = judged_systems(designs, model, ties=plan.ties, seed=seed)
         means = []
-        for number, (table, card) in enumerate(results):
-            means += self._means(task, number, table, card["aggregates"])
+        for number, (judged, (_, metrics)) in enumerate(zip(ranked, designs, strict=True)):
+            means += self._means(task, number, metrics, scored(judged, metrics))
         return means
 
     def _means(
-        self, task: NullTask, number: int, table: pl.DataFrame, aggregates: Mapping[str, float]
+        self, task: NullTask, number: int, metrics: Measures, system: System
     ) -> list[NullMean]:
         """Average the values of lists as the plan says."""
-        plan = self.plans[task.plan]
-        metrics = wanted_metrics(plan, plan.views()[number])
-        labels = tuple(label for label, metric in metrics.items() if metric.definition.of != "run")
-        lists = self._lists(task, number)
+        plan, judged = self.plans[task.plan], self._judged(task, number)
         if number not in self.state.columns:
-            self.state.columns[number] = list_columns(Judged.of_lists(lists, {}))
+            self.state.columns[number] = list_columns(judged)
         scores = Scores(
-            labels=labels,
-            systems={"": system_of(table, labels, aggregates)},
-            user_ids=lists.tests.users,
+            labels=metrics.rows,
+            systems={"": system},
+            user_ids=judged.users,
             lists=self.state.columns[number],
             users=plan.users,
             undefined=plan.undefined,
             order=tuple(metrics),
-            over="strata" if lists.strata else "lists",
+            over="strata" if judged.targets and judged.targets.strata else "lists",
         )
         return [
             NullMean(number, label, mean.value) for label, mean in scores.averages()[""].items()
@@ -243,14 +242,12 @@ class NullJob:
             state.lists, state.columns = {}, {}
         return state.split
 
-    def _lists(self, task: NullTask, number: int) -> TargetLists:
+    def _judged(self, task: NullTask, number: int) -> Judged:
         split = self._split(task)
         if number not in self.state.lists:
-            plan, seed = self.plans[task.plan], self.seed(task)
+            plan = self.plans[task.plan]
             view = plan.views()[number]
-            judged = view.apply(split, seed)
-            lists = view.targets.lists(judged, plan.relevance, seed=seed)
-            self.state.lists[number] = lists
+            self.state.lists[number] = judged_view(view, split, plan.relevance, self.seed(task))
         return self.state.lists[number]
 
     def _key(self, task: NullTask) -> str | None:
@@ -263,15 +260,10 @@ class NullJob:
             "what": "null",
             "data": self.data,
             "null": [task.kind, self.share, self.directions],
-            "split": plan.splits[task.split].describe(),
+            **self._described[task.plan],
+            "split": self._described[task.plan]["split"][task.split],
             "fold": task.fold,
             "seed": self.seed(task),
-            "views": [view.describe() for view in plan.views()],
-            "relevance": plan.relevance.describe(),
-            "metrics": {label: str(metric) for label, metric in plan.labelled_metrics.items()},
-            "users": [plan.users, plan.undefined],
-            "judged": [plan.judged_users, plan.seed],
-            "versions": versions(),
         }
         if task.system is None:
             parts["draws"] = plan.draws
@@ -279,6 +271,22 @@ class NullJob:
             parts["system"] = plan.systems[task.system].describe()
             parts |= {"ties": plan.ties, "fallback": self.fallback}
         return digest_of(parts)
+
+    @cached_property
+    def _described(self) -> list[dict[str, Any]]:
+        """By plan: what the keys of its results are made of; `split` of each way to split."""
+        return [
+            {
+                "split": [split.describe() for split in plan.splits],
+                "views": [view.describe() for view in plan.views()],
+                "relevance": plan.relevance.describe(),
+                "metrics": {label: str(metric) for label, metric in plan.labelled_metrics.items()},
+                "users": [plan.users, plan.undefined],
+                "judged": [plan.judged_users, plan.seed],
+                "versions": versions(),
+            }
+            for plan in self.plans
+        ]
 
 
 def is_null_only(plan: Plan) -> bool:
@@ -413,9 +421,9 @@ class NullRun:
         budget = rule.budget(pl.DataFrame(rows, schema=NULL_SCHEMA), self.level)
         if budget.repeats > rule.minimum:
             rows += self._drawn_rows(range(rule.minimum, budget.repeats), budget.repeats)
-        kinds = [REAL, *self.kinds]
-        rows.sort(key=lambda row: (kinds.index(row["data"]), row["repeat"]))
-        return pl.DataFrame(rows, schema=NULL_SCHEMA), budget
+        # Repeats are in order already.
+        ordered = [row for kind in (REAL, *self.kinds) for row in rows if row["data"] == kind]
+        return pl.DataFrame(ordered, schema=NULL_SCHEMA), budget
 
     def notes(self) -> tuple[str, ...]:
         """Return what a reader should know of single designs and systems."""

@@ -24,7 +24,7 @@ from unskew.engine.threads import resolve
 from unskew.errors import DataError, SettingError, quietly
 from unskew.evaluation.evaluate import MEMORY, evaluate, forgiving
 from unskew.evaluation.scores import Scores, System
-from unskew.evaluation.scoring import list_columns, prepare, remarks, score
+from unskew.evaluation.scoring import Measures, list_columns, prepare, remarks, score
 from unskew.experiment.plan import Plan
 from unskew.judging.judged import Judged
 from unskew.recommend.model import Algorithm, Model
@@ -395,15 +395,18 @@ def scores_on(
 
 def _without_chance(lists: TargetLists, models: Mapping[str, Any], plan: Plan) -> Scores:
     """Return what `evaluate` does, without what a random order scores."""
-    metrics = plan.labelled_metrics
-    if lists.shortfall == "forgive":
-        metrics = {label: forgiving(metric) for label, metric in metrics.items()}
+    metrics = Measures(
+        {
+            label: forgiving(metric) if lists.shortfall == "forgive" else metric
+            for label, metric in plan.labelled_metrics.items()
+        }
+    )
     ranked = Judged.of_lists(lists, models, ties=plan.ties, seed=plan.seed)
     judged = prepare(ranked, metrics)
     notes = [*judged.read, *remarks(judged, metrics, plan.users)]
     results = score(judged.basis, judged.matched, metrics, threads=resolve(None), budget=MEMORY)
     return Scores(
-        labels=tuple(label for label, metric in metrics.items() if metric.definition.of != "run"),
+        labels=metrics.rows,
         systems=results,
         user_ids=judged.users,
         lists=list_columns(judged),

@@ -17,10 +17,10 @@ from unskew.arrays import F64
 from unskew.bias.decomposition.ladder_part import NULLS, RUNGS, LadderPart, ladder_part
 from unskew.checks import as_count, checked, choose
 from unskew.data.ratings import Ids, Ratings
-from unskew.data.relevance import Relevance
+from unskew.data.relevance import Relevance, relevance_for
 from unskew.errors import DataError, SettingError
+from unskew.judging.judge import read_runs
 from unskew.judging.judged import Judged
-from unskew.judging.reading import read_runs, relevance_for
 from unskew.report.result import Result
 from unskew.report.tables import Table
 from unskew.report.text import counted

@@ -16,10 +16,9 @@ from unskew.checks import checked
 from unskew.data.dataset import Dataset
 from unskew.data.ratings import Ids, Ratings, under_one_numbering
 from unskew.data.read.ratings_files import read_ratings
-from unskew.data.relevance import Relevance
+from unskew.data.relevance import Relevance, relevance_for
 from unskew.data.summary import item_counts
 from unskew.errors import DataError, SettingError
-from unskew.judging.reading import relevance_for
 from unskew.report.result import Result
 from unskew.report.text import counted
 from unskew.splits.split import shared_rows

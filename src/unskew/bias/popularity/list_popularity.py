@@ -33,9 +33,8 @@ from unskew.evaluation.chance import chance_scores
 from unskew.evaluation.evaluate import labelled
 from unskew.evaluation.scores import System
 from unskew.evaluation.scoring import prepare, remarks, score
-from unskew.judging.hygiene import as_judged
+from unskew.judging.judge import as_judged, lists_of_design
 from unskew.judging.judged import Judged
-from unskew.judging.reading import lists_of_design
 from unskew.judging.shape import Matched
 from unskew.metrics.items import profile_means, tail_items
 from unskew.recommend.simple import Random
@@ -420,7 +419,7 @@ class _ChanceValues:
             note = "chance: a random order of all items that the user did not rate in training"
         masks = _masks(people.codes(lists.tests.users.values)[lists.user], code, names)
         labels = {measure: labelled(f"{measure}@{k}")[f"{measure}@{k}"] for measure in per_user}
-        system, _ = chance_scores(lists, labels, depth=k, seed=seed)
+        system, _ = chance_scores(Judged.of_lists(lists, {}), labels, depth=k, seed=seed)
         users = _user_values(system)
         runs = _random_runs(lists, k, seed)
         values = {

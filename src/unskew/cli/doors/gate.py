@@ -152,7 +152,7 @@ def gate_command(
 
 def _judge(files: GateFiles, seed: int) -> tuple[Any, tuple[str, str]]:
     """Read both runs and what judges them."""
-    from unskew.judging.judged import judge
+    from unskew.judging.judge import judge
 
     if files.judgments is None or files.candidate is None or files.production is None:
         raise SettingError("give --judgments, --candidate and --production")

@@ -140,7 +140,7 @@ def bias_lists_command(
         FILE:COLUMN of a file of users, or none.
     """
     from unskew.bias.popularity.list_popularity import list_popularity
-    from unskew.judging.judged import judge
+    from unskew.judging.judge import judge
 
     files = inputs.read_judged(
         options.judgments, options.run, options.train, options.files, seed=seed

@@ -23,8 +23,10 @@ from unskew.data.relevance import (
     Paper,
     Relevance,
     Rule,
+    check_likes,
     paper_notes,
     paper_of,
+    relevance_for,
 )
 from unskew.engine.files import (
     digest_of_file,
@@ -57,7 +59,6 @@ from unskew.evaluation.on_disk.parts import UNIT, Job, file_notes, meet, remarks
 from unskew.evaluation.scores import TRAINED
 from unskew.evaluation.scoring import check_tied
 from unskew.judging.notes import warn
-from unskew.judging.reading import check_likes, relevance_for
 from unskew.metrics.names import Metric
 from unskew.report.charts import Figure, as_figure
 from unskew.report.result import Result

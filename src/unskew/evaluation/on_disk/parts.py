@@ -24,7 +24,7 @@ from unskew.errors import DataError
 from unskew.evaluation.evaluate import labelled
 from unskew.evaluation.on_disk.parquet import KIND, ParquetSource, in_kind, scan
 from unskew.evaluation.scores import Scores, exact_sums
-from unskew.evaluation.scoring import attention, list_columns, prepare, score
+from unskew.evaluation.scoring import Measures, list_columns, prepare, score
 from unskew.judging.judged import Judged
 from unskew.judging.notes import Remark, SystemFacts, judgment_remarks, say_strangers
 from unskew.judging.numbering import Numbering
@@ -425,7 +425,7 @@ def file_notes(job: Job) -> list[str]:
 
 def remarks(job: Job, metrics: Mapping[str, Metric], sums: Mapping[str, Any]) -> list[Remark]:
     """Return what a reader of the numbers should know, as `evaluate` says it."""
-    looked_at = attention(metrics)
+    looked_at = Measures.of(metrics).attention
     remarks: list[Remark] = []
     for name, facts in sums["systems"].items():
         counted = SystemFacts(

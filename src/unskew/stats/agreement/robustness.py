@@ -27,9 +27,8 @@ from unskew.errors import DataError, SettingError
 from unskew.evaluation.evaluate import MEMORY, check_averaging, labelled, memory_bytes, stated_paper
 from unskew.evaluation.scores import TRAINED
 from unskew.evaluation.scoring import prepare
-from unskew.judging.hygiene import as_judged, second_argument
+from unskew.judging.judge import DataOptions, as_judged, second_argument
 from unskew.judging.judged import Judged
-from unskew.judging.reading import DataOptions
 from unskew.metrics.names import Metric
 from unskew.report.charts import Figure, as_figure
 from unskew.report.result import Result
