@@ -26,9 +26,8 @@ from unskew.labels.contrast_sides import (
     effective_number,
     sampling_covariance,
 )
-from unskew.stats.intervals.bootstrap import bca_ends
 from unskew.stats.intervals.shares import sum_interval
-from unskew.stats.resampling import drawn_sums, wide_rows, with_replacement
+from unskew.stats.resampling import bca_ends, drawn_sums, wide_rows, with_replacement
 from unskew.stats.special import student_t_quantile
 
 

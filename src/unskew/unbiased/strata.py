@@ -31,9 +31,8 @@ from unskew.metrics.block import Block
 from unskew.metrics.listwise import check_finite, is_ours
 from unskew.metrics.names import Metric
 from unskew.metrics.strata import Portion
-from unskew.stats.intervals.bootstrap import percentile_interval
 from unskew.stats.pairing import paired
-from unskew.stats.resampling import reweighted, with_replacement
+from unskew.stats.resampling import percentile_interval, reweighted, with_replacement
 from unskew.unbiased.strata_report import BOOTSTRAP, LEVEL, Division, StrataReport, Stratum, divide
 
 METRICS = ("P@10", "Recall@10", "nDCG@10")

@@ -21,8 +21,7 @@ from unskew.judging.shape import BLOCK, Scratch, View
 from unskew.metrics.block import Block, ratio
 from unskew.metrics.listwise import check_finite, is_ours
 from unskew.metrics.weighted import Columns, Seen, liked_hits
-from unskew.stats.intervals.bootstrap import finite_percentiles
-from unskew.stats.resampling import drawn_sums, with_replacement
+from unskew.stats.resampling import drawn_sums, finite_percentiles, with_replacement
 from unskew.unbiased.judgment_weights import Estimand, Weights, WeightSource
 from unskew.unbiased.weighted_estimates import Estimate, unusable
 

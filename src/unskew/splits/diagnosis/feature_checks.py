@@ -97,7 +97,7 @@ def features(parts: SplitParts) -> Reading:
     return Reading("ok", 0.0, "No column follows counts or means that need test rows.", counts)
 
 
-class Column(NamedTuple):
+class FeatureColumn(NamedTuple):
     """A column of numbers, in one or several sets of rows."""
 
     user: list[I32]
@@ -105,10 +105,10 @@ class Column(NamedTuple):
     value: list[F64]
 
 
-def _columns(parts: SplitParts) -> dict[str, Column | None]:
+def _columns(parts: SplitParts) -> dict[str, FeatureColumn | None]:
     """Return the further columns of both parts, and of the log; None if they hold no numbers."""
     pair = [parts.train, parts.test]
-    result: dict[str, Column | None] = {}
+    result: dict[str, FeatureColumn | None] = {}
     for name in parts.train.tags:
         if name in parts.test.tags:
             values = [_floats(part.tags[name]) for part in pair]
@@ -122,7 +122,7 @@ def _columns(parts: SplitParts) -> dict[str, Column | None]:
     return result
 
 
-def _log_column(parts: SplitParts, log: Events | Ratings, name: str) -> Column | None:
+def _log_column(parts: SplitParts, log: Events | Ratings, name: str) -> FeatureColumn | None:
     """Return a column of the log under the numbers of the split; -1 for those not in it."""
     values = _floats(log.tags[name])
     if values is None:
@@ -134,12 +134,12 @@ def _log_column(parts: SplitParts, log: Events | Ratings, name: str) -> Column |
             (log.items, parts.train.items, log.item),
         )
     ]
-    return Column([codes[0]], [codes[1]], [values])
+    return FeatureColumn([codes[0]], [codes[1]], [values])
 
 
-def _column(user: list[I32], item: list[I32], values: list[F64 | None]) -> Column | None:
+def _column(user: list[I32], item: list[I32], values: list[F64 | None]) -> FeatureColumn | None:
     numbers = [value for value in values if value is not None]
-    return Column(user, item, numbers) if len(numbers) == len(values) else None
+    return FeatureColumn(user, item, numbers) if len(numbers) == len(values) else None
 
 
 def _floats(column: pl.Series) -> F64 | None:
@@ -154,7 +154,7 @@ def _floats(column: pl.Series) -> F64 | None:
     return column.cast(pl.Float64).fill_null(float("nan")).to_numpy().copy()
 
 
-def _fits(parts: SplitParts, name: str, column: Column) -> Iterator[FeatureFit]:
+def _fits(parts: SplitParts, name: str, column: FeatureColumn) -> Iterator[FeatureFit]:
     """Compare a column that has one value per item, or per user, with counts, sums and means."""
     from unskew.splits.diagnosis import kernels
 

@@ -14,7 +14,15 @@ from unskew.engine.rng import draw, key_of
 from unskew.report.charts import BLUE, GREEN, GREY, INK, VERMILION, Figure, as_figure
 from unskew.report.text import counted, number
 from unskew.splits.diagnosis.check import Reading, days, fact, percent, rule, unknown
-from unskew.splits.diagnosis.parts import DAY, Log, Rows, SplitParts, calendar_of, starts, times_of
+from unskew.splits.diagnosis.parts import (
+    DAY,
+    Log,
+    PartRows,
+    SplitParts,
+    calendar_of,
+    starts,
+    times_of,
+)
 
 DRIFT_DRAWS = 20
 """Draws under no drift."""
@@ -88,7 +96,7 @@ def some_users(users: int, rows: int, most_rows: int, salt: str) -> Mask | None:
     return draw(0, f"diagnosis/some-users/{salt}", np.arange(users)) < limit
 
 
-def of_users(rows: Rows, users: Mask | None) -> tuple[I32, I32]:
+def of_users(rows: PartRows, users: Mask | None) -> tuple[I32, I32]:
     """Return users and items of the rows of some users."""
     if users is None:
         return rows.user, rows.item
@@ -151,7 +159,7 @@ def rating_drift(parts: SplitParts) -> Reading:
     return fact(difference, sentence, counts, f"{shift} ± {1.96 * error:.3f}")
 
 
-def mean_shift(early: Rows, late: Rows, users: int) -> tuple[float, float]:
+def mean_shift(early: PartRows, late: PartRows, users: int) -> tuple[float, float]:
     """Return the difference of mean values, late less early, and its error with users drawn."""
     influence, means = np.zeros(users), []
     for sign, part in ((-1.0, early), (1.0, late)):

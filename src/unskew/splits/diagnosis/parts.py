@@ -208,7 +208,7 @@ def calendar_of(time: I64) -> Calendar:
     return Calendar(*kernels.calendar(frozen(time)))
 
 
-class Rows(NamedTuple):
+class PartRows(NamedTuple):
     """Some rows of a part."""
 
     user: I32
@@ -334,18 +334,20 @@ class SplitParts:
         return self.counts.per_item
 
     @cached_property
-    def late_training(self) -> Rows:
+    def late_training(self) -> PartRows:
         """The last training rows, about as many as there are test rows."""
         first = len(self.train) - min(len(self.test), len(self.train))
         late = self.train_time >= np.partition(self.train_time, first)[first]
         train = self.train
-        return Rows(train.user[late], train.item[late], train.value[late], self.train_time[late])
+        return PartRows(
+            train.user[late], train.item[late], train.value[late], self.train_time[late]
+        )
 
     @property
-    def test_rows(self) -> Rows:
+    def test_rows(self) -> PartRows:
         """The rows of the test part."""
         test = self.test
-        return Rows(test.user, test.item, test.value, self.test_time)
+        return PartRows(test.user, test.item, test.value, self.test_time)
 
 
 def validation_of(split: Split) -> dict[str, Ratings]:

@@ -29,9 +29,8 @@ from unskew.stats.agreement.conditions import (
     resampled,
 )
 from unskew.stats.correlation import FEW, kendall_test, rbo, rounded, tau_ap
-from unskew.stats.intervals.bootstrap import percentile_interval
 from unskew.stats.pairing import Source, known_metric
-from unskew.stats.resampling import check_two_systems
+from unskew.stats.resampling import check_two_systems, percentile_interval
 from unskew.stats.value_tables import holds_values
 
 BOOTSTRAP, PERMUTATIONS, LEVEL = 1_000, 10_000, 0.95

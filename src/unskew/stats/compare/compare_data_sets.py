@@ -20,7 +20,6 @@ from unskew.errors import DataError, SettingError
 from unskew.report.text import counted
 from unskew.stats.compare.data_set_comparison import LEAST_DATA_SETS, TESTS, DataSetComparison
 from unskew.stats.corrections import correct
-from unskew.stats.intervals.bootstrap import percentile_interval
 from unskew.stats.intervals.means import student_ends, welch_df
 from unskew.stats.pairing import (
     Paired,
@@ -31,7 +30,7 @@ from unskew.stats.pairing import (
     pairs_with,
     sample,
 )
-from unskew.stats.resampling import reweighted, with_replacement
+from unskew.stats.resampling import percentile_interval, reweighted, with_replacement
 from unskew.stats.special import (
     binomial_half_cdf,
     half_widths,

@@ -14,10 +14,9 @@ from unskew.arrays import F64, Mask
 from unskew.checks import choose
 from unskew.errors import SettingError, unknown_name
 from unskew.metrics.names import parse
-from unskew.report.charts import BLUE, GREY, VERMILION, Figure, as_figure
+from unskew.report.charts import BLUE, GREY, VERMILION, Figure, as_figure, forest
 from unskew.report.tables import Table
 from unskew.report.text import counted, interval, number, p_value
-from unskew.stats.forest import forest
 from unskew.stats.metric_result import MetricResult
 
 _SURE = {True: "significant", False: "not significant"}

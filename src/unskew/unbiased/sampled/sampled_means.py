@@ -15,8 +15,7 @@ from unskew.evaluation.one_relevant import value_at
 from unskew.metrics.names import Metric
 from unskew.report.text import counted
 from unskew.stats.correlation import kendall, rounded
-from unskew.stats.intervals.bootstrap import percentile_interval
-from unskew.stats.resampling import redraw, with_replacement
+from unskew.stats.resampling import percentile_interval, redraw, with_replacement
 from unskew.unbiased.sampled.expected_metrics import (
     check_gamma,
     rows_by_kind,

@@ -29,8 +29,7 @@ from unskew.stats.agreement.conditions import conditions_of, resampled
 from unskew.stats.agreement.power import discriminative_power
 from unskew.stats.compare.compare import compare
 from unskew.stats.correlation import kendall, rounded
-from unskew.stats.intervals.bootstrap import percentile_interval
-from unskew.stats.resampling import check_two_systems
+from unskew.stats.resampling import check_two_systems, percentile_interval
 from unskew.targets.designs import Targets
 from unskew.targets.lists import TargetLists
 from unskew.unbiased.sampled.expected_metrics import SIZES
