@@ -200,7 +200,7 @@ def held():
     """Return what a worker keeps from task to task, and which stores of its own it has."""
     from unskew.experiment import task
 
-    kept = [task._ratings, task._split, task._lists]
+    kept = [task._ratings, task._split, task._judged]
     return (
         [one.cache_info().currsize for one in kept],
         len(dask_side._sent),

@@ -750,7 +750,7 @@ def test_memory_of_a_process_is_given_back(tmp_path):
     from unskew.experiment import task
 
     us.run_plan(WORLD, PLAN, store=tmp_path / "s")
-    assert not any(one.cache_info().currsize for one in (task._ratings, task._split, task._lists))
+    assert not any(one.cache_info().currsize for one in (task._ratings, task._split, task._judged))
 
 
 # Results

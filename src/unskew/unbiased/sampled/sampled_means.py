@@ -308,7 +308,8 @@ def _drawn_means(sums: F64, counts: F64, settings: SampledSettings) -> F64:
         len(sums),
         threads=settings.threads,
     )
-    return np.concatenate(blocks).reshape(settings.bootstrap, *sums.shape[1:])
+    drawn = np.concatenate(blocks) if blocks else np.empty((0, flat.shape[1]))
+    return drawn.reshape(settings.bootstrap, *sums.shape[1:])
 
 
 def _taus(means: F64) -> F64:
