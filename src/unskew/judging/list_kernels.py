@@ -8,7 +8,7 @@ import numpy as np
 
 from unskew.arrays import I8, I32, I64, U8, Mask, Tile
 from unskew.engine.compiled import kernel, plain_kernel
-from unskew.engine.sort import first_from, sort_by, sort_rising
+from unskew.engine.sort import in_sorted, sort_by, sort_rising
 from unskew.judging.rank_kernels import (
     HitRows,
     ItemRows,
@@ -111,8 +111,7 @@ def first_stranger(
         for slot in range(list_start[row], list_stop[row]):
             if list_item[slot] >= 0:
                 item = from_run[list_item[slot]]
-                position = first_from(targets.item, low, high, item)
-                if position == high or targets.item[position] != item:
+                if not in_sorted(targets.item, low, high, item):
                     return row
     return -1
 

@@ -9,7 +9,7 @@ import numpy as np
 
 from unskew.arrays import F64, I8, I32, I64, U8, Tile
 from unskew.engine.compiled import kernel
-from unskew.engine.sort import first_from, sort_falling
+from unskew.engine.sort import in_sorted, sort_falling
 from unskew.judging.list_kernels import places_of_list, space_of_lists
 from unskew.judging.rank_kernels import (
     FILLED,
@@ -123,8 +123,7 @@ def mark_targets(judged: ItemRows, lo: int, hi: int, targets: ItemRows, is_targe
     for r in range(lo, hi):
         low, high = targets.start[r - lo], targets.start[r - lo + 1]
         for j in range(judged.start[r], judged.start[r + 1]):
-            position = first_from(targets.item, low, high, judged.item[j])
-            is_target[j] = position < high and targets.item[position] == judged.item[j]
+            is_target[j] = in_sorted(targets.item, low, high, judged.item[j])
 
 
 @kernel
@@ -289,8 +288,7 @@ def tied_in_lists(
         n = 0
         for j in range(judged.start[r], judged.start[r + 1]):
             i = judged.item[j]
-            position = first_from(target, low, high, i)
-            if position < high and target[position] == i:
+            if in_sorted(target, low, high, i):
                 x = as_score(np.float64(scores[i]), fill)
                 if not np.isnan(x):
                     value[n], row[n] = x, j
