@@ -17,7 +17,6 @@ LONGEST_BODY = 60
 LONG = {
     "recommend.kernels.topics.relevance_model_2": "one kernel: a pass over the neighbours",
     "stats.kernels.add_lists": "one kernel: all metrics in one pass over a list",
-    "targets.kernels.draw_lists": "one kernel: all designs in one pass over the lists",
 }
 
 

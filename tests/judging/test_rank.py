@@ -724,7 +724,8 @@ def test_sorting_and_searching_inside_kernels_are_numpys(values, wanted):
     whole = np.sort(numbers)
     assert sort.first_from(whole, 0, len(whole), wanted) == np.searchsorted(whole, wanted)
     right = np.searchsorted(whole, wanted, side="right")
-    assert sort.first_beyond(whole.astype(np.int64), 0, len(whole), wanted) == right
+    assert sort.first_from(whole.astype(np.int64), 0, len(whole), wanted + 1) == right
+    assert sort.in_sorted(whole, 0, len(whole), wanted) == (wanted in whole)
 
 
 def test_kernels_are_compiled_ahead_only_where_there_are_none(monkeypatch):

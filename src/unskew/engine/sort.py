@@ -86,7 +86,7 @@ def sort_by(key: U64 | I64 | I32 | F64, name: I32, low: int, high: int) -> None:
 
 
 @kernel
-def first_from(item: I32, low: int, high: int, wanted: int) -> int:
+def first_from(item: I32 | I64, low: int, high: int, wanted: int) -> int:
     """Return the first place in item[low:high], ascending, whose value is at least `wanted`."""
     while low < high:
         middle = (low + high) // 2
@@ -98,12 +98,7 @@ def first_from(item: I32, low: int, high: int, wanted: int) -> int:
 
 
 @kernel
-def first_beyond(total: I64, low: int, high: int, wanted: int) -> int:
-    """Return the first place in total[low:high], ascending, whose value exceeds `wanted`."""
-    while low < high:
-        middle = (low + high) // 2
-        if total[middle] <= wanted:
-            low = middle + 1
-        else:
-            high = middle
-    return low
+def in_sorted(item: I32, low: int, high: int, number: int) -> bool:
+    """Tell whether item[low:high], ascending, holds a number."""
+    position = first_from(item, low, high, number)
+    return bool(position < high and item[position] == number)

@@ -87,15 +87,16 @@ class Store:
                     "a new folder, or remove this one"
                 )
             return cls(home)
-        foreign = home.exists() and (not home.is_dir() or any(_visible(home)))
+        foreign = home.exists() and (
+            not home.is_dir() or any(not path.name.startswith(".") for path in home.iterdir())
+        )
         if foreign and not mark.exists():  # look again: another process may just have made it
             raise StoreError(
                 f"{home} is not a store and not empty: name a new folder, or one that is a store"
             )
-        store = cls(home)
-        with store._writing(mark) as part:
+        with _Writing(mark) as part:
             part.write_text(json.dumps({"format": FORMAT}) + "\n")
-        return store
+        return cls(home)
 
     def path(self, key: str) -> Path:
         """Return where a result lies."""
@@ -107,7 +108,7 @@ class Store:
         table.write_parquet(buffer, compression="zstd", statistics=False)
         head = json.dumps({"key": key, "card": dict(card)}, sort_keys=True, default=_refuse)
         body = head.encode() + b"\n" + buffer.getvalue()
-        with self._writing(self.path(key)) as part, part.open("wb") as file:
+        with _Writing(self.path(key)) as part, part.open("wb") as file:
             file.write(_MAGIC + b"\n" + digest(body).encode() + b"\n")
             file.write(body)
 
@@ -119,7 +120,7 @@ class Store:
         """Keep a result as another store has it; StoreError if it is damaged."""
         path = self.path(key)
         _parsed(path, key, content)
-        with self._writing(path) as part:
+        with _Writing(path) as part:
             part.write_bytes(content)
 
     def get(self, key: str) -> tuple[pl.DataFrame, dict[str, Any]]:
@@ -203,7 +204,7 @@ class Store:
     def put_failure(self, key: str, text: str) -> None:
         """Keep the report of a failed task."""
         report = text.encode("utf-8", errors="replace")
-        with self._writing(self.home / _FAILED / f"{key}.txt") as part:
+        with _Writing(self.home / _FAILED / f"{key}.txt") as part:
             part.write_bytes(digest(report).encode() + b"\n" + report)
 
     def failures(self) -> dict[str, str]:
@@ -227,10 +228,10 @@ class Store:
             return
         digests = {}
         for name, frame in frames.items():
-            with self._writing(folder / f"{name}.arrow") as part:
+            with _Writing(folder / f"{name}.arrow") as part:
                 frame.rechunk().write_ipc(part)
                 digests[name] = digest_of_file(part)
-        with self._writing(folder / "meta.json") as part:  # last: then all is there
+        with _Writing(folder / "meta.json") as part:  # last: then all is there
             part.write_bytes(sealed({**facts, "digests": digests}))
 
     def frames(self, key: str) -> tuple[dict[str, pl.DataFrame], dict[str, Any]]:
@@ -275,9 +276,6 @@ class Store:
         except OSError as problem:
             raise StoreError(f"{path}: cannot be read ({problem})") from None
         return _parsed(path, key, content)
-
-    def _writing(self, path: Path) -> Any:
-        return _Writing(path)
 
 
 def _parsed(path: Path, key: str, content: bytes) -> tuple[dict[str, Any], bytes]:
@@ -342,10 +340,6 @@ def _refuse(value: object) -> Any:
     if isinstance(value, np.generic):
         return value.item()
     raise DataError(f"{value!r} cannot be part of a key: give plain numbers, text and lists")
-
-
-def _visible(folder: Path) -> Iterator[Path]:
-    return (path for path in folder.iterdir() if not path.name.startswith("."))
 
 
 def cached(kind: str, key: Mapping[str, object], make: Callable[[], str]) -> str:

@@ -158,7 +158,8 @@ def evaluate_as(compat: str, laid: Laid, metrics: object) -> Scores:
     for row, k in chosen:
         unique.setdefault(row.label(k, full=True), (row, k))
     systems = {name: _system(laid, name, unique) for name in laid.systems}
-    title = f"{source.name} {', '.join(source.versions)}"
+    title, rule = f"{source.name} {', '.join(source.versions)}", laid.relevance
+    border = ">=" if rule.liked is not None else ">"
     return Scores(
         tuple(label for label, (row, _) in unique.items() if not _is_whole(row)),
         systems,
@@ -169,7 +170,7 @@ def evaluate_as(compat: str, laid: Laid, metrics: object) -> Scores:
         order=tuple(unique),
         make_card=lambda: _card(source, unique, laid),
         notes=(*laid.notes, *_notes(source, list(unique.values()), laid)),
-        relevance=_threshold(laid),
+        relevance=f"liked: rating {border} {rule.threshold:g}",
         library=title,
         meanings={label: meaning(row, k) for label, (row, k) in unique.items()},
     )
@@ -215,11 +216,6 @@ def _lists(laid: Laid) -> pl.DataFrame:
     return pl.DataFrame(columns)
 
 
-def _threshold(laid: Laid) -> str:
-    rule = laid.relevance
-    return f"liked: rating {'>=' if rule.liked is not None else '>'} {rule.threshold:g}"
-
-
 def _card(source: Library, chosen: Mapping[str, Chosen], laid: Laid) -> dict[str, object]:
     return {
         "library": {"key": source.key, "versions": list(source.versions)},
@@ -256,16 +252,11 @@ def choose_metric(source: Library, name: str | Metric) -> Chosen:
     if rows:
         return rows[0]
     for gap in source.missing:
-        if _covers(gap.name, text):
+        if LibraryMetric("", gap.name).cutoff_of(text) is not None:
             raise SettingError(f"{source.name}'s {text} cannot be computed here: {gap.why}")
     raise unknown_name(
         f"metric of {source.name}", text, dict.fromkeys(row.name for row in source.metrics)
     )
-
-
-def _covers(template: str, text: str) -> bool:
-    row = LibraryMetric("", template)
-    return row.cutoff_of(text) is not None
 
 
 def _by_name(source: Library, text: str) -> list[Chosen]:

@@ -203,7 +203,12 @@ def _scores(
         order=tuple(metrics),
         make_card=_card(judged, metrics),
         relevance=str(judged.relevance),
-        meanings=_meanings(metrics) if judged.paper else {},
+        # Of a paper, what labels mean that mean something else than they say.
+        meanings={
+            label: str(metric)
+            for label, metric in metrics.items()
+            if judged.paper and parse(label) != metric
+        },
         over=over if judged.occasions is None else "users",
     )
 
@@ -386,11 +391,6 @@ def _as_meant(name: str | Metric, paper: Paper) -> Metric:
     if reading is None or "(" in str(name):
         return metric
     return replace(metric, settings=parse(reading).settings)
-
-
-def _meanings(metrics: Mapping[str, Metric]) -> dict[str, str]:
-    """Return what labels mean that mean something else than they say."""
-    return {label: str(metric) for label, metric in metrics.items() if parse(label) != metric}
 
 
 def memory_bytes(memory: int | str) -> int:

@@ -7,7 +7,7 @@ import numpy as np
 from unskew.arrays import F64, I32, I64, U8
 from unskew.engine.compiled import kernel
 from unskew.engine.rng import first, second
-from unskew.engine.sort import first_from, sort_by
+from unskew.engine.sort import in_sorted, sort_by
 
 _32 = np.uint64(32)
 
@@ -27,8 +27,7 @@ def reach(
     for row in range(user.size):
         low, high = train_start[user[row]], train_start[user[row] + 1]
         for j in range(start[row], start[row + 1]):
-            index = first_from(train_item, low, high, item[j])
-            trained = index < high and train_item[index] == item[j]
+            trained = in_sorted(train_item, low, high, item[j])
             mark[j] = item_stratum[item[j]] == max(stratum[row], 0) and not trained
     return mark
 

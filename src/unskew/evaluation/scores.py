@@ -47,6 +47,8 @@ COUNTS = ("test", "liked", "disliked", "train")
 RANDOM = "(random)"
 """How the expectation of a random order is called in tables."""
 FORMAT = 3
+SAVED = ("labels", "order", "users", "undefined", "notes", "relevance", "over")
+"""What the card holds as it stands."""
 
 
 @dataclass(frozen=True)
@@ -352,13 +354,7 @@ class Scores(Result):
                 {"name": n, "file": f, "aggregates": finite(self.systems[n].aggregates)}
                 for n, f in names.items()
             ],
-            "labels": self.labels,
-            "order": self.order,
-            "users": self.users,
-            "undefined": self.undefined,
-            "notes": self.notes,
-            "relevance": self.relevance,
-            "over": self.over,
+            **{name: getattr(self, name) for name in SAVED},
             "simulated": dict(self.simulated),
             "chance": None if self.chance is None else finite(self.chance.aggregates),
             "card": self.card,

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
@@ -25,7 +24,6 @@ from unskew.metrics.block import Block, Walk, ratio
 from unskew.metrics.chance import TiedBlock
 from unskew.metrics.listwise import check_finite, infinite_value, is_ours
 from unskew.metrics.names import Metric
-from unskew.metrics.settings import Params
 from unskew.runs import Run
 
 
@@ -237,47 +235,24 @@ def list_columns(judged: Judged, basis: Basis | None = None) -> pl.DataFrame:
     return pl.DataFrame(columns)
 
 
-@dataclass(frozen=True)
 class _Family:
     """Metrics that differ in cutoff only."""
 
-    metric: Metric
-    """The first of them."""
-    formula: Callable[..., Any]
-    tied: Callable[..., Any]
-    """The formula of its mean over all orders of equal scores."""
-    are_ours: bool
-    """Whether both formulas are ours: their values need no look."""
-    params: Params
-    cutoffs: I64
-    places: list[tuple[int, int]]
-    """(place among the cutoffs, row of the result) of each."""
-    rows: slice | None
-    """The rows of the result where they follow each other: the usual case, without a copy."""
-    is_ratio: bool
-    """Whether the mean over lists is a ratio of sums."""
-
-    @classmethod
-    def of(cls, metric: Metric, members: list[tuple[int, int]]) -> _Family:
-        """Group members (cutoff, row) of one metric."""
+    def __init__(self, metric: Metric, members: list[tuple[int, int]]) -> None:
+        """Group members (cutoff, row) of one metric, the first of which is given."""
+        self.metric, self.params = metric, metric.params
+        self.formula, self.tied = _formula(metric, False), _formula(metric, True)
+        # The values of ours need no look.
+        self.are_ours = is_ours(self.formula) and is_ours(self.tied)
         cutoffs = sorted({cutoff for cutoff, _ in members})
-        places = [(cutoffs.index(cutoff), row) for cutoff, row in members]
-        first = places[0][1]
-        straight = places == [(index, first + index) for index in range(len(cutoffs))]
-        rows = slice(first, first + len(cutoffs)) if straight else None
-        params = metric.params
-        formula, tied = _formula(metric, False), _formula(metric, True)
-        return cls(
-            metric=metric,
-            formula=formula,
-            tied=tied,
-            are_ours=is_ours(formula) and is_ours(tied),
-            params=params,
-            cutoffs=frozen(np.array(cutoffs, np.int64)),
-            places=places,
-            rows=rows,
-            is_ratio=params.get("mean") == "ratio",
-        )
+        self.cutoffs: I64 = frozen(np.array(cutoffs, np.int64))
+        # Place among the cutoffs, and row of the result, of each.
+        self.places = [(cutoffs.index(cutoff), row) for cutoff, row in members]
+        first = self.places[0][1]
+        straight = self.places == [(index, first + index) for index in range(len(cutoffs))]
+        # The usual case: the rows of the result follow each other, and nothing is copied.
+        self.rows = slice(first, first + len(cutoffs)) if straight else None
+        self.is_ratio = self.params.get("mean") == "ratio"
 
     def fill(self, block: Block, values: F64, den: dict[int, F64]) -> None:
         """Write the values of a block's lists into their rows (and denominators into `den`)."""
@@ -358,7 +333,7 @@ class Measures(dict[str, Metric]):
             family = (metric.name, metric.settings, metric.anti, metric.condensed)
             _, members = groups.setdefault(family, (metric, []))
             members.append((metric.whole_cutoff, row))
-        return [_Family.of(metric, members) for metric, members in groups.values()]
+        return [_Family(metric, members) for metric, members in groups.values()]
 
     @cached_property
     def ratios(self) -> list[int]:

@@ -20,7 +20,6 @@ from unskew.errors import DataError, SettingError
 from unskew.evaluation.scores import Scores
 from unskew.experiment.execution import RunProgress, run_plan
 from unskew.experiment.plan import Plan
-from unskew.experiment.results import Results
 from unskew.recommend.model import Algorithm
 from unskew.recommend.neighbours import ItemKNN
 from unskew.recommend.sequential import RecentItemKNN
@@ -294,7 +293,8 @@ def timeline(
     """
     ratings = data if isinstance(data, Ratings | Events) else read_ratings(data)
     cut = Windows(test=SHARE) if windows is None else windows
-    rule, assumed = relevance_for(_values(ratings), liked=liked, relevance=relevance)
+    values = ratings if isinstance(ratings, Ratings) else ratings.to_ratings()
+    rule, assumed = relevance_for(values, liked=liked, relevance=relevance)
     spans = _spans(cut, ratings, seed)
     older = _model_ages(ages, cut, spans)
     if older is not None:  # an age that cannot be made is told before anything is trained
@@ -313,7 +313,9 @@ def timeline(
     results = run_plan(
         ratings, plan, store=store, workers=workers, cluster=cluster, progress=progress
     )
-    named = _by_start(results, cut.name, spans)
+    windows_of = dict(spans.select("fold", "window").iter_rows())
+    by_fold = results.by_fold(split=cut.name)
+    named = {windows_of[fold]: _warm(scores) for fold, scores in by_fold.items()}
     settings: Any = {"level": level, "exchanges": exchanges, "bootstrap": bootstrap, "seed": seed}
     order = order_over_time(named, list(plan.metrics), **settings)
     decay = None
@@ -339,10 +341,6 @@ def _model_ages(
         return ages
     last = spans["start"][-1]
     return ModelAges(ages=tuple(ages), at=last, train_length=cut.train_length, ties=cut.ties)
-
-
-def _values(ratings: Ratings | Events) -> Ratings:
-    return ratings if isinstance(ratings, Ratings) else ratings.to_ratings()
 
 
 def _spans(cut: Windows, ratings: Ratings | Events, seed: int) -> pl.DataFrame:
@@ -376,13 +374,6 @@ def _spans(cut: Windows, ratings: Ratings | Events, seed: int) -> pl.DataFrame:
         window=days if short else table["start"],
         end=table["end"].str.slice(0, 10) if short else table["end"],
     )
-
-
-def _by_start(results: Results, protocol: str, spans: pl.DataFrame) -> dict[str, Any]:
-    """Return the scores of windows by when they begin."""
-    names = dict(spans.select("fold", "window").iter_rows())
-    by_fold = results.by_fold(split=protocol)
-    return {names[fold]: _warm(scores) for fold, scores in by_fold.items()}
 
 
 def _warm(scores: Scores) -> Scores:

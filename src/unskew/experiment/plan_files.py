@@ -67,36 +67,19 @@ def read_plan(source: str | Path) -> tuple[Plan, dict[str, Any]]:
         raise type(problem)(f"{path}: {problem}") from None
 
 
-_TOP = (
-    "seed",
-    "metrics",
-    "users",
-    "undefined",
-    "ties",
-    "draws",
-    "judged_users",
-    "judgments",
-    "data",
-    "relevance",
-    "split",
-    "targets",
-    "algorithm",
-    "intervention",
-    "filter",
-)
-
-
 _PLAIN = (
+    "seed",
     "metrics",
-    "judgments",
     "users",
     "undefined",
     "ties",
     "draws",
-    "seed",
     "judged_users",
+    "judgments",
 )
 """Keys that are settings of a plan as they stand."""
+_TABLES = ("data", "relevance", "split", "targets", "algorithm", "intervention", "filter")
+_TOP = (*_PLAIN, *_TABLES)
 _DATA = (
     "file",
     "user",
@@ -271,11 +254,16 @@ def _named(table: dict[str, Any], key: str, what: str, allowed: Iterable[str]) -
     return str(table.pop(key))
 
 
-def _split(table: dict[str, Any]) -> Splitter:
-    settings = {
+def _plain_dates(table: Mapping[str, Any]) -> dict[str, Any]:
+    """Return a table with its dates as text."""
+    return {
         key: value.isoformat() if isinstance(value, date | datetime) else value
         for key, value in table.items()
     }
+
+
+def _split(table: dict[str, Any]) -> Splitter:
+    settings = _plain_dates(table)
     name = _named(settings, "protocol", "split", PROTOCOLS)
     kind = PROTOCOLS[choose("protocol", name, PROTOCOLS)]
     _check_settings(name, settings, [field.name for field in fields(kind)])
@@ -304,11 +292,8 @@ def _design(table: dict[str, Any]) -> Design:
 
 
 def _filter(table: Mapping[str, Any]) -> Filter:
-    settings = {
-        key: value.isoformat() if isinstance(value, date | datetime) else value
-        for key, value in table.items()
-        if key != "filter"
-    }
+    settings = _plain_dates(table)
+    settings.pop("filter", None)
     name = choose("kind", _named(settings, "kind", "filter", FILTERS), FILTERS)
     filter_: Filter = _build(f"[[filter]] {name}", partial(filter_of, name), settings)
     return filter_

@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 import math
 import os
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from typing import TYPE_CHECKING, Any
 
@@ -117,13 +117,10 @@ def _is_edge(
     if min(size) == max(size) or math.isinf(here):
         return False
     if here == min(size):
-        return _is_allowed(algorithm, name, _smaller(chosen[name]))
+        value = chosen[name]  # below it: a whole number stays one
+        below = value - 1 if isinstance(value, int) or value <= 0 else value / 2
+        return _is_allowed(algorithm, name, below)
     return here == max(size) and _is_allowed(algorithm, name, 2 * chosen[name])
-
-
-def _smaller(value: float) -> float:
-    """Return a value below: a whole number stays one."""
-    return value - 1 if isinstance(value, int) or value <= 0 else value / 2
 
 
 def _is_allowed(algorithm: Algorithm, name: str, value: float) -> bool:
@@ -136,12 +133,8 @@ def _is_allowed(algorithm: Algorithm, name: str, value: float) -> bool:
 
 def _names(grid: Grid) -> list[str]:
     """Return the settings of a grid, in the order in which they are first named."""
-    return list(dict.fromkeys(_every_name(grid)))
-
-
-def _every_name(grid: Grid) -> Iterator[str]:
-    for part in [grid] if isinstance(grid, Mapping) else grid:
-        yield from part
+    parts = [grid] if isinstance(grid, Mapping) else grid
+    return list(dict.fromkeys(itertools.chain.from_iterable(parts)))
 
 
 def _spread(count: int, number: int) -> list[int]:
@@ -167,12 +160,7 @@ class Tuned(Result):
         return self.trials
 
     def _content(self) -> dict[str, object]:
-        return {
-            "best": repr(self.best),
-            "metric": self.metric,
-            "value": self.value,
-            "trials": self.trials,
-        }
+        return self._fields(best=repr(self.best))
 
     def _summary(self) -> str:
         return (

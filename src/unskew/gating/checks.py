@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from unskew.arrays import F64
 from unskew.gating.settings import GateSettings, MarginRule
-from unskew.gating.values import GateValues, Pair, bounds_of
+from unskew.gating.values import GateValues, MarginBounds, Pair, bounds_of
 from unskew.report.text import counted
 from unskew.stats.corrections import correct
 
@@ -123,14 +124,17 @@ def check_values(values: GateValues, settings: GateSettings, alpha: float) -> Ch
     alpha
         The one-sided level of every test, adjusted for earlier looks.
     """
-    rails, segments = _with_alarms(
-        _rails(values, settings, alpha), _segments(values, settings, alpha), alpha
-    )
+    rails = [
+        _rail(name, values, margin, alpha)
+        for name, margin in settings.rails.items()
+        if margin is not None
+    ]
+    marked = _with_alarms([*rails, *_segments(values, settings, alpha)], alpha)
     return Checks(
         better=better_check(values, settings, alpha),
         popularity=popularity_check(values, settings, alpha),
-        rails=tuple(rails),
-        segments=tuple(segments),
+        rails=tuple(check for check in marked if isinstance(check, Rail)),
+        segments=tuple(check for check in marked if isinstance(check, SegmentCheck)),
     )
 
 
@@ -147,6 +151,31 @@ def verdict_of(checks: Checks, data: Sequence[GateCheck] = ()) -> str:
     return PROMOTE if all(check.outcome in (PASS, INFORM) for check in must) else NOT_SETTLED
 
 
+def measured(pair: Pair, slack: MarginBounds, limit: float, sign: float = 1.0) -> dict[str, Any]:
+    """Return what a check says of two systems: their means, the change, its bounds and its limit.
+
+    Parameters
+    ----------
+    pair
+        What is compared.
+    slack
+        How far the change is within its limit.
+    limit
+        Of the change.
+    sign
+        -1 turns a change round, where lower is better.
+    """
+    candidate, production = _mean(pair.candidate), _mean(pair.production)
+    return {
+        "candidate": candidate,
+        "production": production,
+        "change": sign * (candidate - production),
+        "low": limit + slack.low,
+        "high": limit + slack.high,
+        "limit": limit,
+    }
+
+
 # Check 1
 
 
@@ -157,7 +186,6 @@ def better_check(values: GateValues, settings: GateSettings, alpha: float) -> Be
     margin = settings.margin
     slack = bounds_of(sign * (candidate - _scaled(production, margin, sign)), alpha)
     limit = 0.0 if margin is None else -margin.of(_mean(production))
-    change = sign * (_mean(candidate) - _mean(production))
     differing = int(np.count_nonzero(candidate != production))
     outcome, reason = PASS if slack.low > 0 else OPEN, ""
     if slack.high < 0:
@@ -179,12 +207,7 @@ def better_check(values: GateValues, settings: GateSettings, alpha: float) -> Be
         title="better" if margin is None else "not worse",
         rule=f"{rule}; below that as a whole: hold",
         outcome=outcome,
-        candidate=_mean(candidate),
-        production=_mean(production),
-        change=change,
-        low=limit + slack.low,
-        high=limit + slack.high,
-        limit=limit,
+        **measured(values.metric, slack, limit, sign),
         reason=reason,
         users=int(candidate.size),
         detectable=limit + slack.detectable,
@@ -218,7 +241,7 @@ def popularity_check(values: GateValues, settings: GateSettings, alpha: float) -
     tolerance = 0.0
     if settings.margin is not None and base > 0:
         tolerance = settings.margin.of(base) / base
-    shares = Pair(*map(liked_share, values.liked, values.judged))
+    shares = Pair(*map(per_unit, values.liked, values.judged))
     more_popular = bounds_of(values.popularity.candidate - values.popularity.production, alpha)
     if values.has_dislikes:
         tested, more = shares, _mean(values.judged.candidate) > _mean(values.judged.production)
@@ -237,12 +260,7 @@ def popularity_check(values: GateValues, settings: GateSettings, alpha: float) -
         title="not only popular",
         rule=_popularity_rule(values.has_dislikes, tolerance),
         outcome=outcome if settings.popularity == "check" or outcome == PASS else INFORM,
-        candidate=_mean(tested.candidate),
-        production=_mean(tested.production),
-        change=_mean(tested.candidate) - _mean(tested.production),
-        low=limit + slack.low,
-        high=limit + slack.high,
-        limit=limit,
+        **measured(tested, slack, limit),
         reason=reason,
         measure="liked share" if values.has_dislikes else "levelled lead",
         is_needed=more,
@@ -290,12 +308,7 @@ def _popularity_outcome(
     )
 
 
-def liked_share(liked: F64, judged: F64) -> F64:
-    """Return the liked share of all judged items, as a value per user."""
-    return _per_unit(liked, judged)
-
-
-def _per_unit(top: F64, bottom: F64) -> F64:
+def per_unit(top: F64, bottom: F64) -> F64:
     """Return a ratio of sums as a value per user (by linearisation); 0 where it is undefined."""
     total = float(bottom.sum())
     if not total:
@@ -307,42 +320,10 @@ def _per_unit(top: F64, bottom: F64) -> F64:
 # Check 3: guard rails
 
 
-@dataclass(frozen=True)
-class _RailRule:
+class _RailRule(NamedTuple):
     title: str
     is_loss: bool
     rule: str
-    slack: Callable[[GateValues, MarginRule], tuple[Pair, F64]]
-    """Returns the guarded values, and how far each user is within the limit."""
-
-
-def _anti_slack(values: GateValues, margin: MarginRule) -> tuple[Pair, F64]:
-    assert values.anti is not None
-    # Per unit of the metric: a system that is judged more often has more of both.
-    pair = Pair(*map(_per_unit, values.anti, values.metric))
-    allowance = margin.amount * pair.production if margin.relative else margin.amount
-    return pair, pair.production + allowance - pair.candidate
-
-
-def _coverage_slack(values: GateValues, margin: MarginRule) -> tuple[Pair, F64]:
-    return values.coverage, _kept(values.coverage, margin)
-
-
-def _gini_slack(values: GateValues, margin: MarginRule) -> tuple[Pair, F64]:
-    return values.gini, _kept(Pair(*(1 - gini for gini in values.gini)), margin)
-
-
-def _popularity_slack(values: GateValues, margin: MarginRule) -> tuple[Pair, F64]:
-    candidate, production = values.popularity
-    allowance = margin.amount * production if margin.relative else margin.amount
-    return values.popularity, production + allowance - candidate
-
-
-def _kept(pair: Pair, margin: MarginRule) -> F64:
-    """Return what the candidate keeps above what it may fall to."""
-    allowance = margin.amount * pair.production if margin.relative else margin.amount
-    slack: F64 = pair.candidate - pair.production + allowance
-    return slack
 
 
 RULES = {
@@ -350,35 +331,37 @@ RULES = {
         "disliked : liked",
         False,
         "the anti-metric divided by the metric may rise by at most {margin}{of}",
-        _anti_slack,
     ),
     "coverage": _RailRule(
         "catalogue shown",
         True,
         "the share of the catalogue that anybody is shown may fall by at most {margin}{of}",
-        _coverage_slack,
     ),
     "gini": _RailRule(
         "uneven exposure",
         False,
         "1 - Gini of how often items are shown may fall by at most {margin}{of}",
-        _gini_slack,
     ),
     "popularity": _RailRule(
         "popularity",
         False,
         "the mean number of ratings of listed items may rise by at most {margin}{of}",
-        _popularity_slack,
     ),
 }
 
 
-def _rails(values: GateValues, settings: GateSettings, alpha: float) -> list[Rail]:
-    return [
-        _rail(name, values, margin, alpha)
-        for name, margin in settings.rails.items()
-        if margin is not None
-    ]
+def _slack(name: str, values: GateValues, margin: MarginRule) -> tuple[Pair, F64]:
+    """Return the guarded values, and how far each user is within the limit."""
+    if name in ("coverage", "gini"):  # what may not fall: coverage, evenness
+        pair = getattr(values, name)
+        even = pair if name == "coverage" else Pair(*(1 - gini for gini in pair))
+        return pair, even.candidate - even.production + margin.of(even.production)
+    pair = values.popularity
+    if name == "anti":
+        assert values.anti is not None
+        # Per unit of the metric: a system that is judged more often has more of both.
+        pair = Pair(*map(per_unit, values.anti, values.metric))
+    return pair, pair.production + margin.of(pair.production) - pair.candidate
 
 
 def _rail(name: str, values: GateValues, margin: MarginRule, alpha: float) -> Rail:
@@ -397,7 +380,7 @@ def _rail(name: str, values: GateValues, margin: MarginRule, alpha: float) -> Ra
         return replace(bare, reason="nothing is disliked, or the metric has no anti-metric")
     if name == "anti" and not all(column.any() for column in values.metric):
         return replace(bare, outcome=OPEN, reason="a system lists no liked item")
-    pair, distance = guard.slack(values, margin)
+    pair, distance = _slack(name, values, margin)
     if not distance.size:
         return replace(bare, outcome=OPEN, reason="no user has a list of both systems")
     slack = bounds_of(distance, alpha)
@@ -461,39 +444,26 @@ def _segment(
     return replace(
         bare,
         outcome=PASS,
-        candidate=_mean(pair.candidate),
-        production=_mean(pair.production),
-        change=sign * (_mean(pair.candidate) - _mean(pair.production)),
-        low=limit + slack.low,
-        high=limit + slack.high,
-        limit=limit,
+        **measured(pair, slack, limit, sign),
         p_beyond=slack.p_below,
     )
 
 
-def _with_alarms(
-    rails: list[Rail], segments: list[SegmentCheck], alpha: float
-) -> tuple[list[Rail], list[SegmentCheck]]:
+def _with_alarms(checks: Sequence[Rail | SegmentCheck], alpha: float) -> list[Rail | SegmentCheck]:
     """Mark the rails and segments that are beyond their margin, corrected together (Holm)."""
-    checks: list[Rail | SegmentCheck] = [*rails, *segments]
     p = np.array([math.nan if check.p_beyond is None else check.p_beyond for check in checks])
-    corrected = correct(p, "holm")
     marked: list[Rail | SegmentCheck] = []
-    for check, p_value in zip(checks, corrected.tolist(), strict=True):
+    for check, p_value in zip(checks, correct(p, "holm").tolist(), strict=True):
         outcome, reason = check.outcome, check.reason
         if p_value <= alpha:  # never of NaN
             outcome, reason = FAIL, "clearly beyond its margin"
         elif outcome == OPEN and not reason:
             reason = "not shown to stay within its margin"
-        if isinstance(check, SegmentCheck):
-            p_corrected = None if math.isnan(p_value) else p_value
-            marked.append(replace(check, outcome=outcome, reason=reason, p_corrected=p_corrected))
-        else:
-            marked.append(replace(check, outcome=outcome, reason=reason))
-    return (
-        [check for check in marked if isinstance(check, Rail)],
-        [check for check in marked if isinstance(check, SegmentCheck)],
-    )
+        check = replace(check, outcome=outcome, reason=reason)
+        if isinstance(check, SegmentCheck) and not math.isnan(p_value):
+            check = replace(check, p_corrected=p_value)
+        marked.append(check)
+    return marked
 
 
 def _mean(values: F64) -> float:

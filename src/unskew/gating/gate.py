@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass, replace
 from typing import Any, Unpack
@@ -23,7 +23,8 @@ from unskew.gating.checks import (
     PASS,
     GateCheck,
     check_values,
-    liked_share,
+    measured,
+    per_unit,
     verdict_of,
 )
 from unskew.gating.looks import Look, digests_of, look_at, read_log, record
@@ -33,6 +34,7 @@ from unskew.gating.values import (
     GateValues,
     LaidPair,
     ListSlots,
+    Pair,
     bounds_of,
     lay,
     metric_of,
@@ -40,7 +42,7 @@ from unskew.gating.values import (
 )
 from unskew.judging.judge import DataOptions, as_judged
 from unskew.judging.judged import Judged
-from unskew.judging.shape import DISLIKED, Matched
+from unskew.judging.shape import DISLIKED
 from unskew.stats.segments import segments_of
 
 MOST_CELLS = 2_000_000
@@ -162,10 +164,7 @@ def gate(
         verdict=verdict,
         candidate=candidate,
         production=production,
-        better=checks.better,
-        popularity=checks.popularity,
-        rails=checks.rails,
-        segments=checks.segments,
+        **vars(checks),
         data=tuple(facts),
         settings=settings,
         look=look,
@@ -304,37 +303,46 @@ def check_data(
 
 
 def _fact(
-    key: str, title: str, rule: str, shares: tuple[float, float], limit: float, reason: str
+    key: str,
+    title: str,
+    rule: str,
+    shares: Sequence[float],
+    limit: float | None = None,
+    *,
+    is_bad: bool = False,
+    reason: str = "",
 ) -> DataCheck:
-    worst = max(shares)
+    """Return a fact; without a limit it is reported, else it passes or, with the reason, not."""
     return DataCheck(
         key=f"data {key}",
         title=title,
-        rule=f"{rule}: at most {limit:.0%} of either system" if limit < 1 else f"{rule}: reported",
-        outcome=OPEN if worst > limit else PASS,
+        rule=rule,
+        outcome=INFORM if limit is None else OPEN if is_bad else PASS,
         candidate=shares[0],
         production=shares[1],
         change=shares[0] - shares[1],
         limit=limit,
-        reason=reason if worst > limit else "",
+        reason=reason if is_bad else "",
     )
 
 
-def _of_both(laid: LaidPair, share: Callable[[Matched], float]) -> tuple[float, float]:
-    return share(laid.candidate), share(laid.production)
+def _limited(
+    key: str, title: str, rule: str, shares: Sequence[float], limit: float, reason: str
+) -> DataCheck:
+    """Return a fact of which either system may have so much."""
+    rule = f"{rule}: at most {limit:.0%} of either system" if limit < 1 else f"{rule}: reported"
+    return _fact(key, title, rule, shares, limit, is_bad=max(shares) > limit, reason=reason)
 
 
 def _missing(laid: LaidPair, limits: DataLimits) -> DataCheck:
-    def share(matched: Matched) -> float:
-        return float(np.mean(matched.depth[laid.tested] == 0))
-
-    shares = _of_both(laid, share)
+    systems = laid.candidate, laid.production
+    shares = [float(np.mean(matched.depth[laid.tested] == 0)) for matched in systems]
     reason = f"{max(shares):.1%} of the test users have no list, and score 0"
     title, rule = "users without list", "users with test ratings and without a list"
     if laid.are_several:
         reason = f"{max(shares):.1%} of the lists with test ratings are missing, and score 0"
         title, rule = "missing lists", "lists with test ratings that are missing"
-    return _fact("missing", title, rule, shares, limits.missing, reason)
+    return _limited("missing", title, rule, shares, limits.missing, reason)
 
 
 def _shorter(laid: LaidPair, limits: DataLimits) -> DataCheck:
@@ -346,21 +354,15 @@ def _shorter(laid: LaidPair, limits: DataLimits) -> DataCheck:
 
     shares = empty(laid.slots[0]), empty(laid.slots[1])
     gap = abs(shares[0] - shares[1])
-    return DataCheck(
-        key="data shorter",
-        title="empty places",
-        rule=f"empty places of the first {laid.k}: the two differ by at most {limits.shorter:.0%}",
-        outcome=OPEN if gap > limits.shorter else PASS,
-        candidate=shares[0],
-        production=shares[1],
-        change=shares[0] - shares[1],
-        limit=limits.shorter,
-        reason=(
-            f"one system's lists are shorter: it leaves {gap:.1%} more of the first {laid.k} "
-            "places empty"
-            if gap > limits.shorter
-            else ""
-        ),
+    return _fact(
+        "shorter",
+        "empty places",
+        f"empty places of the first {laid.k}: the two differ by at most {limits.shorter:.0%}",
+        shares,
+        limits.shorter,
+        is_bad=gap > limits.shorter,
+        reason=f"one system's lists are shorter: it leaves {gap:.1%} more of the first {laid.k} "
+        "places empty",
     )
 
 
@@ -369,29 +371,24 @@ def _trained(laid: LaidPair, limits: DataLimits) -> DataCheck:
     rule = "listed items that the user rated in training"
     if train is None:
         return _unknown("trained", "training items", rule, "there are no training ratings")
-
-    def share(matched: Matched) -> float:
-        owner = laid.judged.owner if laid.are_several else None
-        return matched.overlap(train, owner) / max(int(matched.depth.sum()), 1)
-
-    shares = _of_both(laid, share)
+    owner = laid.judged.owner if laid.are_several else None
+    shares = [
+        matched.overlap(train, owner) / max(int(matched.depth.sum()), 1)
+        for matched in (laid.candidate, laid.production)
+    ]
     reason = f"{max(shares):.1%} of the listed items are in the user's training ratings"
-    return _fact("trained", "training items", rule, shares, limits.trained, reason)
+    return _limited("trained", "training items", rule, shares, limits.trained, reason)
 
 
 def _outside(laid: LaidPair, limits: DataLimits) -> DataCheck:
-
-    def share(slots: ListSlots) -> float:
-        return float(np.count_nonzero(~laid.catalogue[slots.item])) / max(slots.item.size, 1)
-
-    shares = share(laid.slots[0]), share(laid.slots[1])
-    rule = "listed items outside of the catalogue"
-    reason = f"{max(shares):.1%} of the listed items are outside of the catalogue"
-    fact = _fact("outside", "unknown items", rule, shares, limits.outside, reason)
+    outside = [~laid.catalogue[slots.item] for slots in laid.slots]
+    shares = [float(np.count_nonzero(mask)) / max(mask.size, 1) for mask in outside]
     if laid.judged.items is None:  # new items are no error where no catalogue was given
         rule = "listed items that no rating knows, as no catalogue was given: reported"
-        return replace(fact, rule=rule, outcome=INFORM, limit=None, reason="")
-    return fact
+        return _fact("outside", "unknown items", rule, shares)
+    rule = "listed items outside of the catalogue"
+    reason = f"{max(shares):.1%} of the listed items are outside of the catalogue"
+    return _limited("outside", "unknown items", rule, shares, limits.outside, reason)
 
 
 def _future(laid: LaidPair, limits: DataLimits) -> DataCheck:
@@ -402,7 +399,7 @@ def _future(laid: LaidPair, limits: DataLimits) -> DataCheck:
         return _unknown("future", "time leak", rule, "times of training and test are not known")
     share = _share_ahead(train, test)
     reason = f"{share:.1%} of the users have training ratings that are later than test ratings"
-    return _fact("future", "time leak", rule, (share, share), limits.future, reason)
+    return _limited("future", "time leak", rule, (share, share), limits.future, reason)
 
 
 def _share_ahead(train: Ratings, test: Ratings) -> float:
@@ -426,15 +423,8 @@ def _unjudged(values: GateValues) -> DataCheck:
     shares = [
         1 - float(counts.mean()) / values.k if counts.size else 1.0 for counts in values.judged
     ]
-    return DataCheck(
-        key="data unjudged",
-        title="unjudged places",
-        rule=f"places of the first {values.k} without a judged item: reported",
-        outcome=INFORM,
-        candidate=shares[0],
-        production=shares[1],
-        change=shares[0] - shares[1],
-    )
+    rule = f"places of the first {values.k} without a judged item: reported"
+    return _fact("unjudged", "unjudged places", rule, shares)
 
 
 def liked_alike_check(values: GateValues, settings: GateSettings, alpha: float) -> DataCheck:
@@ -456,22 +446,15 @@ def liked_alike_check(values: GateValues, settings: GateSettings, alpha: float) 
         return replace(bare, reason="nothing is disliked: the liked share is not known")
     if min(float(counts.sum()) for counts in values.judged) < FEWEST:
         return replace(bare, reason=f"a system lists fewer than {FEWEST} judged items")
-    shares = [liked_share(*pair) for pair in zip(values.liked, values.judged, strict=True)]
+    shares = Pair(*map(per_unit, values.liked, values.judged))
     margin = settings.margin
     share = margin.amount if margin is not None and margin.relative else 0.0
-    slack = bounds_of(shares[0] - (1 - share) * shares[1], alpha)
-    candidate, production = (float(share.mean()) for share in shares)
-    limit = -share * production
+    slack = bounds_of(shares.candidate - (1 - share) * shares.production, alpha)
     worse = slack.high < 0
     return replace(
         bare,
         outcome=OPEN if worse else PASS,
-        candidate=candidate,
-        production=production,
-        change=candidate - production,
-        low=limit + slack.low,
-        high=limit + slack.high,
-        limit=limit,
+        **measured(shares, slack, -share * float(shares.production.mean())),
         reason=(
             "its judged items are liked less: if unjudged ones were liked alike, it would be worse"
             if worse

@@ -23,7 +23,6 @@ from unskew.engine.system import open_regular
 from unskew.errors import DataError
 from unskew.gating.checks import HOLD, NOT_SETTLED, PROMOTE
 from unskew.judging.judged import Judged
-from unskew.run_tables import ListKeys
 from unskew.runs import Run
 
 MOST_LOOKS = 1_000_000
@@ -164,11 +163,7 @@ def _digest_of_run(run: object) -> str:
     for column in (run.start, run.item):
         digest.update(column.data)
     if run.keys is not None:
-        digest.update(_digest_of_keys(run.keys).encode())
+        # Whose lists they are.
+        named = run.keys.columns(np.arange(len(run.keys), dtype=np.int32)).values()
+        digest.update(_digest(*(str(value) for column in named for value in column)).encode())
     return digest.hexdigest()
-
-
-def _digest_of_keys(keys: ListKeys) -> str:
-    """Return the digest of whose lists they are."""
-    named = keys.columns(np.arange(len(keys), dtype=np.int32)).values()
-    return _digest(*(str(value) for column in named for value in column))

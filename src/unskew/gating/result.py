@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+import textwrap
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any, ClassVar
@@ -15,6 +16,7 @@ from unskew.checks import choose
 from unskew.engine.files import replacing
 from unskew.gating.checks import (
     FAIL,
+    FEWEST,
     HOLD,
     INFORM,
     NOT_SETTLED,
@@ -28,8 +30,7 @@ from unskew.gating.checks import (
     SegmentCheck,
 )
 from unskew.gating.looks import Look
-from unskew.gating.settings import GateSettings
-from unskew.gating.words import WIDTH, first_lines, wrapped
+from unskew.gating.settings import GateSettings, MarginRule
 from unskew.report.charts import Figure, as_figure
 from unskew.report.document import Document, Headline, Picture, Section, Words
 from unskew.report.result import Result, plain_values
@@ -37,50 +38,7 @@ from unskew.report.tables import Table
 from unskew.report.text import as_json, counted, escape_markdown, visible
 
 
-@dataclass(frozen=True, eq=False, kw_only=True)
-class GateFacts:
-    """The verdict, and every check."""
-
-    verdict: str
-    """`promote`, `hold` or `not settled`."""
-    candidate: str
-    production: str
-    better: Better
-    popularity: PopularityCheck
-    rails: tuple[Rail, ...]
-    segments: tuple[SegmentCheck, ...]
-    data: tuple[GateCheck, ...]
-    settings: GateSettings
-    look: Look
-    """Which look at this test log it is, and the level of its tests."""
-    references: Mapping[str, float] = field(default_factory=dict)
-    """The score of reference systems that were trained on the training ratings."""
-    ladder: Mapping[str, float] = field(default_factory=dict)
-    """What the lead in precision is made of (`us.bias.ladder`), where training is known."""
-    notes: tuple[str, ...] = ()
-
-    @property
-    def promoted(self) -> bool:
-        """Whether the candidate may replace production."""
-        return self.verdict == PROMOTE
-
-    @property
-    def checks(self) -> tuple[GateCheck, ...]:
-        """All checks, in their order."""
-        return (self.better, self.popularity, *self.rails, *self.segments, *self.data)
-
-    def first_lines(self) -> tuple[str, str, str]:
-        """Return what to do, why, and how sure, each as one line."""
-        return first_lines(
-            self.verdict,
-            (self.candidate, self.production),
-            self.checks,
-            alpha=self.look.alpha,
-            margin=self.settings.margin,
-        )
-
-
-def as_junit(gate: GateFacts) -> str:
+def as_junit(gate: Gate) -> str:
     """Return a test suite: the verdict, and a test case per check."""
     failed = [check for check in gate.checks if check.outcome in (FAIL, OPEN)]
     skipped = [check for check in gate.checks if check.outcome == INFORM]
@@ -118,7 +76,7 @@ def _add(suite: ET.Element, check: GateCheck) -> None:
         ET.SubElement(case, "system-out").text = f"change {check.change:.6g}{bounds}{limit}"
 
 
-def lead_sentences(gate: GateFacts) -> list[str]:
+def lead_sentences(gate: Gate) -> list[str]:
     """Return what check 2 saw, and what the ladder says where training is known."""
     check = gate.popularity
     parts = []
@@ -161,7 +119,7 @@ MOST = 30
 """Segments beyond so many are left out of the chart: the report lists them."""
 
 
-def gate_chart(gate: GateFacts) -> Figure:
+def gate_chart(gate: Gate) -> Figure:
     """Draw the change of every check in per cent of production's value, and its limit."""
     import altair as alt
 
@@ -201,10 +159,12 @@ def _chart_row(check: GateCheck, metric: str) -> dict[str, Any] | None:
     if check.key == "rail gini":  # its limit is a share of 1 - Gini
         scale, title = -100 / max(1 - check.production, 1e-9), "even exposure"
     is_tested = check.limit is not None and not isinstance(check, PopularityCheck)
+    # Where a rise is guarded against, the bar must stay on the left of its limit.
+    is_rise = isinstance(check, Rail) and not check.is_loss and check.key != "rail gini"
     if check.key == "better":
         title = metric
     return {
-        "check": f"{title} (less is better)" if _is_rise(check) else title,
+        "check": f"{title} (less is better)" if is_rise else title,
         "change": scale * check.change,
         "low": scale * check.low,
         "high": scale * check.high,
@@ -218,11 +178,19 @@ def is_quiet(check: GateCheck) -> bool:
     return isinstance(check, SegmentCheck) and check.outcome == PASS
 
 
-def _is_rise(check: GateCheck) -> bool:
-    """Tell whether a rise is guarded against: its bar must stay on the left of its limit."""
-    return isinstance(check, Rail) and not check.is_loss and check.key != "rail gini"
-
-
+WIDTH = 80
+_RAIL_HARM = {
+    "rail anti": "per item that users like, it would show more that they dislike than you allow",
+    "rail coverage": "it would show a smaller part of the catalogue than you allow",
+    "rail gini": "it would concentrate on fewer items than you allow",
+    "rail popularity": "it would favour popular items more than you allow",
+}
+_RAIL_OPEN = {
+    "rail anti": "whether it shows more disliked items per liked one than you allow is open",
+    "rail coverage": "whether it shows a smaller part of the catalogue than you allow is open",
+    "rail gini": "whether it concentrates on fewer items than you allow is open",
+    "rail popularity": "whether it favours popular items more than you allow is open",
+}
 EXIT_CODES = {PROMOTE: 0, HOLD: 1, NOT_SETTLED: 3}
 """By verdict: how `unskew gate` ends; 2 is bad input."""
 SCHEMA = "urn:unskew:gate:2"
@@ -234,7 +202,7 @@ _WIDEST = 17
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
-class Gate(Result, GateFacts):
+class Gate(Result):
     """May the candidate replace production? Made by `gate`.
 
     Print it for the verdict on one screen; `save` writes a report, Markdown for a pull request,
@@ -243,6 +211,69 @@ class Gate(Result, GateFacts):
 
     figure_is_open: ClassVar[bool] = True
     footer_title: ClassVar[str] = "Notes"
+
+    verdict: str
+    """`promote`, `hold` or `not settled`."""
+    candidate: str
+    production: str
+    better: Better
+    popularity: PopularityCheck
+    rails: tuple[Rail, ...]
+    segments: tuple[SegmentCheck, ...]
+    data: tuple[GateCheck, ...]
+    settings: GateSettings
+    look: Look
+    """Which look at this test log it is, and the level of its tests."""
+    references: Mapping[str, float] = field(default_factory=dict)
+    """The score of reference systems that were trained on the training ratings."""
+    ladder: Mapping[str, float] = field(default_factory=dict)
+    """What the lead in precision is made of (`us.bias.ladder`), where training is known."""
+    notes: tuple[str, ...] = ()
+
+    @property
+    def promoted(self) -> bool:
+        """Whether the candidate may replace production."""
+        return self.verdict == PROMOTE
+
+    @property
+    def checks(self) -> tuple[GateCheck, ...]:
+        """All checks, in their order."""
+        return (self.better, self.popularity, *self.rails, *self.segments, *self.data)
+
+    def first_lines(self) -> tuple[str, str, str]:
+        """Return what to do, why, and how sure: three lines without terms of the field."""
+        candidate, production, better = self.candidate, self.production, self.better
+        alpha, margin, checks = self.look.alpha, self.settings.margin, self.checks
+        if self.verdict == PROMOTE:
+            gain = _gain(better, margin)
+            guarded = any(isinstance(check, Rail) and check.outcome == PASS for check in checks)
+            ending = "; what you guard stays in bounds" if guarded else ""
+            return (
+                f"PROMOTE: {candidate} may replace {production}.",
+                f"Why: {gain}{ending}.",
+                f"How sure: of 100 rankers that do not deserve it, about {_of_100(alpha)} or fewer "
+                "would pass.",
+            )
+        if self.verdict == HOLD:
+            harms = [_harm(check, better) for check in checks if check.outcome == FAIL]
+            return (
+                f"HOLD: keep {production}; do not replace it by {candidate}.",
+                f"Why: {_joined(harms)}.",
+                # The test of the score and the alarms each err at alpha.
+                "How sure: of 100 rankers without such harm, about "
+                f"{_of_100(2 * alpha)} or fewer would look so.",
+            )
+        # Where a gain may come from is a question only where there is one.
+        relevant = [
+            check for check in checks if better.outcome == PASS or check.key != "popularity"
+        ]
+        reasons = [_open(check, better, margin) for check in relevant if check.outcome == OPEN]
+        return (
+            f"NOT SETTLED: keep {production} for now; the data do not show that {candidate} may "
+            "replace it.",
+            f"Why: {_joined(reasons)}.",
+            f"How sure: {_power(better, margin)}.",
+        )
 
     @property
     def exit_code(self) -> int:
@@ -288,30 +319,21 @@ class Gate(Result, GateFacts):
         return rows
 
     def _explanation(self) -> list[str]:
-        lines = [self._data_line()]
+        bad = [check.reason for check in self.data if check.outcome == OPEN]
+        passed = counted(sum(check.outcome == PASS for check in self.data), "check")
+        lines = [f"data: {'; '.join(bad)}" if bad else f"data: {passed} passed"]
         worst = [check for check, title in self._shown() if isinstance(check, SegmentCheck)]
         if worst:
             texts = [f"{segment.by} {segment.title}" for segment in worst]
             lines.append(f"worst: {'; '.join(texts)} (of {counted(len(self.segments), 'group')})")
         users = counted(self.better.users, "user")
-        lines.append(f"{users}; one-sided tests at {self.look.alpha:.3g}{self._look_text()}")
+        look = f", look {self.look.number} at this test log" if self.look.is_recorded else ""
+        lines.append(f"{users}; one-sided tests at {self.look.alpha:.3g}{look}")
         if self.references:
             best = sorted(self.references.items(), key=lambda pair: -pair[1])
             texts = [f"{name.removesuffix(' (reference)')} {value:.4f}" for name, value in best]
             lines.append(f"trained for comparison: {', '.join(texts)}")
-        return [short_line(line) for line in lines]
-
-    def _look_text(self) -> str:
-        if not self.look.is_recorded:
-            return ""
-        return f", look {self.look.number} at this test log"
-
-    def _data_line(self) -> str:
-        bad = [check.reason for check in self.data if check.outcome == OPEN]
-        if bad:
-            return f"data: {'; '.join(bad)}"
-        count = sum(check.outcome == PASS for check in self.data)
-        return f"data: {counted(count, 'check')} passed"
+        return [_shortened(line, WIDTH) for line in lines]
 
     def brief(self) -> str:
         """Return the verdict as one terminal screen; of the notes only their number."""
@@ -441,19 +463,91 @@ class Gate(Result, GateFacts):
         return [Words(text) for text in texts]
 
 
+# The words of the first lines
+
+
+def wrapped(lines: Sequence[str]) -> list[str]:
+    """Break lines at the width of a terminal."""
+    return [part for line in lines for part in textwrap.wrap(line, WIDTH) or [""]]
+
+
+def percent(better: Better, value: float | None = None) -> str:
+    """Return a change of the score in per cent of production's, or in its own unit from 0."""
+    amount = better.change if value is None else value
+    assert amount is not None
+    if not better.production:
+        return f"{amount:+.4f}".replace("-", "−")
+    return f"{100 * amount / abs(better.production):+.1f} %".replace("-", "−")
+
+
+def _of_100(alpha: float) -> str:
+    return f"{100 * alpha:.2g}"
+
+
+def _gain(better: Better, margin: MarginRule | None) -> str:
+    if margin is None:
+        return f"it serves users better (score {percent(better)})"
+    return f"it serves users well enough (score {percent(better)}; you allow −{_allowed(margin)})"
+
+
+def _allowed(margin: MarginRule) -> str:
+    return f"{100 * margin.amount:g} %" if margin.relative else f"{margin.amount:g}"
+
+
+def _harm(check: GateCheck, better: Better) -> str:
+    if check is better:
+        return f"it serves users worse (score {percent(better)})"
+    if isinstance(check, SegmentCheck):
+        return f"some users would be worse off ({check.by}: {check.title})"
+    return _RAIL_HARM[check.key]
+
+
+def _open(check: GateCheck, better: Better, margin: MarginRule | None) -> str:
+    if check is better:
+        if margin is None:
+            return f"no clear gain for users (score {percent(better)})"
+        return f"a loss of more than {_allowed(margin)} is not ruled out (score {percent(better)})"
+    if check.key == "popularity":
+        return "the score may come from items that are rated more, not liked more"
+    return _RAIL_OPEN.get(check.key, check.reason)
+
+
+def _power(better: Better, margin: MarginRule | None) -> str:
+    if better.outcome == PASS:
+        return "the score itself is clear; what is missing stands in the line above"
+    if better.detectable == float("inf"):
+        return "there are too few users for a test"
+    if margin is None and better.differing < FEWEST:
+        users = counted(better.differing, "user gets", "users get")
+        return f"{users} another score, of {better.users:,}; it takes at least {FEWEST}"
+    what = "gain" if margin is None else "change"
+    smallest = percent(better, better.detectable)
+    return f"with these users, a true {what} of {smallest} would show in 8 of 10 tests"
+
+
+def _joined(reasons: Sequence[str]) -> str:
+    """Join the first reasons; say how many more there are."""
+    texts = list(dict.fromkeys(reasons))
+    if len(texts) <= 2:
+        return "; ".join(texts)
+    return f"{'; '.join(texts[:2])}; and {len(texts) - 2} more (below)"
+
+
+# Tables
+
+
 def _result(check: GateCheck) -> str:
     """Return the outcome in a word; a segment that raises no alarm is not shown to be safe."""
-    is_quiet = isinstance(check, SegmentCheck) and check.outcome == PASS
-    return "no alarm" if is_quiet else _SHOWN[check.outcome]
+    return "no alarm" if is_quiet(check) else _SHOWN[check.outcome]
 
 
-def short_line(line: str) -> str:
-    """Return a line that fits the width; a longer one ends in a sign."""
-    return line if len(line) <= WIDTH else f"{line[: WIDTH - 1]}…"
+def _shortened(text: str, width: int) -> str:
+    """Return text that fits a width; a longer one ends in a sign."""
+    return text if len(text) <= width else f"{text[: width - 1]}…"
 
 
 def _row(check: GateCheck, digits: int, title: str) -> list[str]:
-    short = title if len(title) <= _WIDEST else f"{title[: _WIDEST - 1]}…"
+    short = _shortened(title, _WIDEST)
     if check.change is None or check.low is None or check.high is None:
         return [short, "–", "–", "–", "–", _result(check)]
     show = _writer(check, digits)
@@ -494,14 +588,7 @@ def _full_table(checks: tuple[GateCheck, ...]) -> Table:
     rows = []
     for check in checks:
         title = f"{check.by}: {check.title}" if isinstance(check, SegmentCheck) else check.title
-        values = (
-            check.production,
-            check.candidate,
-            check.change,
-            check.low,
-            check.high,
-            check.limit,
-        )
+        values = [getattr(check, name) for name in names[1:7]]
         result = _result(check) + (f": {check.reason}" if check.reason else "")
         rows.append([title, *values, result, check.rule])
     return Table.of_rows(names, rows, left=(0, 7, 8))

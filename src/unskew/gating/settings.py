@@ -54,8 +54,8 @@ class MarginRule:
     def __str__(self) -> str:
         return f"{100 * self.amount:g}%" if self.relative else f"{self.amount:g}"
 
-    def of(self, value: float) -> float:
-        """Return the amount, where production has this value."""
+    def of(self, value: Any) -> Any:
+        """Return the amount, where production has this value, or these."""
         return self.amount * value if self.relative else self.amount
 
 

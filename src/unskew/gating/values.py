@@ -82,17 +82,14 @@ def bounds_of(values: F64, alpha: float) -> MarginBounds:
     a = skewness / math.sqrt(n)
     low = mean - se * max(t, _turned_back(t, a))
     high = mean - se * min(-t, _turned_back(-t, a))
-    return MarginBounds(mean, se, low, high, skewness, n, alpha, _p_below(mean / se, a, n - 1))
+    t = mean / se  # the larger p-value of t and of Hall's transformed t
+    transformed = t + a * t * t / 3 + a * a * t**3 / 27 + a / 6
+    p_below = float(student_t_sf(-max(t, transformed), n - 1))
+    return MarginBounds(mean, se, low, high, skewness, n, alpha, p_below)
 
 
 _EXACT = 1 << 12
 """Up to so many values, sums are exactly rounded; above, numpy's pairwise sum."""
-
-
-def _p_below(t: float, a: float, degrees: int) -> float:
-    """Return the larger p-value of t and of Hall's transformed t."""
-    transformed = t + a * t * t / 3 + a * a * t**3 / 27 + a / 6
-    return float(student_t_sf(-max(t, transformed), degrees))
 
 
 def _turned_back(y: float, a: float) -> float:
@@ -278,7 +275,8 @@ def lay(judged: Judged, candidate: str, production: str, metric: Metric) -> Laid
     systems = {name: judged.systems[name] for name in (candidate, production)}
     pair = replace(judged, systems=systems)
     has_dislikes = bool((judged.view.label == DISLIKED).any())
-    anti = replace(metric, anti=True) if _has_anti(metric) and has_dislikes else None
+    has_anti = metric.definition.anti and not metric.anti and metric.better == "higher"
+    anti = replace(metric, anti=True) if has_anti and has_dislikes else None
     metrics = {str(entry): entry for entry in (metric, anti) if entry is not None}
     ready = prepare(pair, metrics)
     matched = ready.matched
@@ -297,10 +295,6 @@ def lay(judged: Judged, candidate: str, production: str, metric: Metric) -> Laid
         catalogue=judged.numbering.known_items(everything=False),
         popularity=np.bincount(source.item, minlength=len(judged.judgments.items)).astype(float),
     )
-
-
-def _has_anti(metric: Metric) -> bool:
-    return metric.definition.anti and not metric.anti and metric.better == "higher"
 
 
 def values_of(laid: LaidPair, threads: int | None = None) -> GateValues:

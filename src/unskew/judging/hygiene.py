@@ -9,7 +9,7 @@ from typing import Unpack
 import numpy as np
 import polars as pl
 
-from unskew.arrays import I64, frozen
+from unskew.arrays import I64
 from unskew.checks import as_count, checked
 from unskew.errors import SettingError
 from unskew.judging.judge import DataOptions, as_judged, name_systems
@@ -174,7 +174,8 @@ def _findings(name: str, matched: Matched, judged: Judged, k: int | None) -> Ite
     yield Finding(name, "duplicate items", counts.duplicates, places_read, counts.duplicate_lists)
     if counts.was_scored:
         yield Finding(name, "items without a score", counts.without_score, places_read, None)
-    empty, outside, trained = _slots(matched, judged)
+    assert judged.basis.catalogue is not None
+    empty, outside, trained, _ = matched.count_slots(judged.basis.catalogue, judged.basis.train)
     yield find("empty places", empty, places)
     if judged.items is not None or judged.train is not None:
         yield find("items outside the catalogue", outside, places)
@@ -193,22 +194,3 @@ def _findings(name: str, matched: Matched, judged: Judged, k: int | None) -> Ite
     yield Finding(name, "users without a list", int((tested & ~listed).sum()), users, None)
     strangers = int((listed & ~tested).sum())
     yield Finding(name, "lists of users without test data", strangers, lists, None)
-
-
-def _slots(matched: Matched, judged: Judged) -> tuple[I64, I64, I64]:
-    """Count, of each list, empty places, items outside the catalogue and training items."""
-    from unskew.judging import list_kernels
-
-    basis = judged.basis
-    assert basis.catalogue is not None
-    train = basis.train
-    none = frozen(np.zeros(0, np.int64)), frozen(np.zeros(0, np.int32))
-    return list_kernels.count_slots(
-        matched.lists.user,
-        matched.start,
-        matched.stop,
-        matched.run.item,
-        matched.from_run,
-        frozen(basis.catalogue),
-        *(none if train is None else (train.start, train.item)),
-    )

@@ -2,13 +2,22 @@
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import numpy as np
 
 from unskew.arrays import I8, I32, I64, U8, Mask, Tile
 from unskew.engine.compiled import kernel, plain_kernel
-from unskew.engine.rng import first
-from unskew.engine.sort import first_from, sort_by, sort_rising
-from unskew.judging.rank_kernels import comes_before
+from unskew.engine.sort import in_sorted, sort_by, sort_rising
+from unskew.judging.rank_kernels import (
+    HitRows,
+    ItemRows,
+    TieKeys,
+    comes_before,
+    longest_row,
+    mark_items,
+    state_of_ties,
+)
 
 
 @plain_kernel
@@ -92,19 +101,17 @@ def first_stranger(
     list_stop: I64,
     list_item: I32,
     from_run: I32,
-    target_start: I64,
-    target: I32,
+    targets: ItemRows,
     lo: int,
     hi: int,
 ) -> int:
     """Return the first of lists lo..hi that holds an item which is not among its targets, or -1."""
     for row in range(lo, hi):
-        low, high = target_start[row - lo], target_start[row - lo + 1]
+        low, high = targets.start[row - lo], targets.start[row - lo + 1]
         for slot in range(list_start[row], list_stop[row]):
             if list_item[slot] >= 0:
                 item = from_run[list_item[slot]]
-                position = first_from(target, low, high, item)
-                if position == high or target[position] != item:
+                if not in_sorted(targets.item, low, high, item):
                     return row
     return -1
 
@@ -117,19 +124,18 @@ def count_slots(
     list_item: I32,
     from_run: I32,
     catalogue: Mask,
-    train_start: I64,
-    train_item: I32,
-) -> tuple[I64, I64, I64]:
-    """Count, of each list, empty slots, items outside the catalogue and training items."""
-    empty = np.zeros(list_start.size, np.int64)
-    outside = np.zeros(list_start.size, np.int64)
-    trained = np.zeros(list_start.size, np.int64)
+    train: ItemRows,
+) -> tuple[I64, I64, I64, I64]:
+    """Count, of each list, empty slots, items outside the catalogue, training items, and targets.
+
+    A target is in the catalogue and not in training.
+    """
+    empty, outside, trained, targets = np.zeros((4, list_start.size), np.int64)
     mark = np.full(catalogue.size, -1, np.int32)
     for row in range(list_start.size):
         u = user[row]
-        if train_start.size:
-            for j in range(train_start[u], train_start[u + 1]):
-                mark[train_item[j]] = u
+        if train.start.size:
+            mark_items(train, u, mark)
         for slot in range(list_start[row], list_stop[row]):
             if list_item[slot] < 0:
                 empty[row] += 1
@@ -137,7 +143,8 @@ def count_slots(
                 i = from_run[list_item[slot]]
                 outside[row] += not catalogue[i]
                 trained[row] += mark[i] == u
-    return empty, outside, trained
+                targets[row] += catalogue[i] and mark[i] != u
+    return empty, outside, trained, targets
 
 
 @plain_kernel
@@ -184,33 +191,49 @@ def count_missing(
                 count[r - lo] -= missing[train_item[j]]
 
 
+class ListSpace(NamedTuple):
+    """Working space of one list: marks of training items, sorted places, and judgments."""
+
+    is_known: I32
+    trained: I32
+    where: I32
+    row: I32
+
+
+@kernel
+def space_of_lists(
+    user: I32, lo: int, hi: int, train: ItemRows, judged: ItemRows, items: int
+) -> ListSpace:
+    """Return space for the largest of lists lo..hi."""
+    longest, widest = longest_row(judged, lo, hi), 0
+    for u in user[lo:hi]:
+        widest = max(widest, train.start[u + 1] - train.start[u])
+    return ListSpace(
+        np.full(items, -1, np.int32),
+        np.empty(widest, np.int32),
+        np.empty(longest, np.int32),
+        np.empty(longest, np.int32),
+    )
+
+
 @kernel
 def places_of_list(
-    u: int,
-    r: int,
-    position: I32,
-    train_start: I64,
-    train_item: I32,
-    judged_start: I64,
-    judged_item: I32,
-    is_known: I32,
-    trained: I32,
-    where: I32,
-    row: I32,
+    u: int, r: int, position: I32, train: ItemRows, judged: ItemRows, space: ListSpace
 ) -> tuple[int, int]:
     """Fill in, sorted, the places of a user's training items and of a list's other judged items.
 
-    `row` receives the judgments of the latter. Returns how many there are of both.
+    Returns how many there are of both.
     """
+    is_known, trained, where, row = space
     size, n = 0, 0
-    for j in range(train_start[u], train_start[u + 1]):
-        i = train_item[j]
+    for j in range(train.start[u], train.start[u + 1]):
+        i = train.item[j]
         is_known[i] = u
         if position[i] >= 0:
             trained[size] = position[i]
             size += 1
-    for j in range(judged_start[r], judged_start[r + 1]):
-        i = judged_item[j]
+    for j in range(judged.start[r], judged.start[r + 1]):
+        i = judged.item[j]
         if position[i] >= 0 and is_known[i] != u:
             where[n], row[n] = position[i], j
             n += 1
@@ -225,35 +248,23 @@ def ranks_in_order(
     user: I32,
     lo: int,
     hi: int,
-    train_start: I64,
-    train_item: I32,
-    judged_start: I64,
-    judged_item: I32,
+    train: ItemRows,
+    judged: ItemRows,
     limit: int,
-    start: I64,
-    rank: I32,
-    judgment: I32,
+    hits: HitRows,
 ) -> int:
     """Rank the judged items of lists lo..hi: their place less the training items above them.
 
     `position` is where each item stands in the order, from 0 on; -1 if it is no candidate or has no
     score. Ranks beyond `limit` are left out.
     """
-    longest, widest = 0, 0
-    for r in range(lo, hi):
-        longest = max(longest, judged_start[r + 1] - judged_start[r])
-        widest = max(widest, train_start[user[r] + 1] - train_start[user[r]])
-    trained, where = np.empty(widest, np.int32), np.empty(longest, np.int32)
-    row = np.empty(longest, np.int32)
-    is_known = np.full(position.size, -1, np.int32)
+    start, rank, judgment = hits
+    space = space_of_lists(user, lo, hi, train, judged, position.size)
+    _, trained, where, row = space
     hit = 0
     start[0] = 0
     for r in range(lo, hi):
-        u = user[r]
-        size, n = places_of_list(
-            u, r, position, train_start, train_item, judged_start, judged_item, is_known, trained,
-            where, row,
-        )  # fmt: skip
+        size, n = places_of_list(user[r], r, position, train, judged, space)
         above = 0
         for c in range(n):
             while above < size and trained[above] < where[c]:
@@ -339,15 +350,11 @@ def ranks_of_next(
     user: I32,
     target: I32,
     step_start: I64,
-    log_start: I64,
-    log_item: I32,
-    train_start: I64,
-    train_item: I32,
+    log: ItemRows,
+    train: ItemRows,
     candidate: U8,
     drops: bool,
-    tie_key: np.uint64,
-    user_key: I64,
-    item_key: I64,
+    ties: TieKeys,
     rank: I64,
     depth: I64,
 ) -> None:
@@ -358,15 +365,14 @@ def ranks_of_next(
     """
     items = candidate.size
     met = np.full(items, -1, np.int64)
-    none = np.uint64(0)
     for step in range(lo, hi):
         scores, u, j = tile[step - lo], user[step], target[step]
         if drops:
-            for e in range(train_start[u], train_start[u + 1]):
-                met[train_item[e]] = step
-            for e in range(log_start[u], step_start[step]):
-                met[log_item[e]] = step
-        state = first(tie_key, user_key[u]) if item_key.size else none
+            for e in range(train.start[u], train.start[u + 1]):
+                met[train.item[e]] = step
+            for e in range(log.start[u], step_start[step]):
+                met[log.item[e]] = step
+        state = state_of_ties(ties, u)
         value = scores[j]
         ranked = candidate[j] == 1 and met[j] != step and not np.isnan(value)
         above, count = 0, 0
@@ -377,6 +383,6 @@ def ranks_of_next(
             if scores[i] > value:
                 above += 1
             elif scores[i] == value and ranked and i != j:
-                above += comes_before(scores[i], i, value, j, state, item_key)
+                above += comes_before(scores[i], i, value, j, state, ties.item)
         rank[step] = above + 1 if ranked else 0
         depth[step] = count

@@ -273,6 +273,7 @@ def match_targets(
 
 def _check_targets(name: str, matched: Matched, lists: TargetLists) -> None:
     from unskew.judging import list_kernels
+    from unskew.judging.rank_kernels import ItemRows
 
     for lo, hi in lists.blocks():
         start, item = lists.block(lo, hi)
@@ -281,8 +282,7 @@ def _check_targets(name: str, matched: Matched, lists: TargetLists) -> None:
             matched.stop,
             matched.run.item,
             matched.from_run,
-            frozen(start),
-            frozen(item),
+            ItemRows(frozen(start), frozen(item)),
             lo,
             hi,
         )

@@ -9,10 +9,9 @@ from typing import Any
 
 import numpy as np
 
-from unskew.arrays import F64, I32, I64, frozen
+from unskew.arrays import F64, I32, I64, Tile, frozen
 from unskew.checks import checked, choose
 from unskew.data.read.frames import as_matrix
-from unskew.engine.rng import key_of
 from unskew.engine.threads import map_blocks, one_blas_thread
 from unskew.errors import DataError, SettingError
 from unskew.judging.rank_tiles import RankJob, ScoredTile, Ties, TileBlock, group
@@ -21,7 +20,7 @@ from unskew.runs import Run
 from unskew.splits.split import Split
 from unskew.targets.designs import Targets
 from unskew.targets.lists import TargetLists
-from unskew.ties import EXPECTED, MODEL_TIES, own_number
+from unskew.ties import EXPECTED, MODEL_TIES
 
 TILE = 256
 """Users scored at a time. Fixed, because products of other shapes have other bits."""
@@ -208,7 +207,8 @@ def rank_designs(
         raise DataError("designs of one pass must have the same users and items")
     scorer = as_model(model, train)
     common = scorer.item_score if isinstance(scorer, SameForAll) else None
-    work = group(designs, _ties(designs[0].lists, ties, seed), common)
+    tests = designs[0].lists.tests
+    work = group(designs, Ties.of(tests.users, tests.items, ties, seed), common)
 
     def rank_tile(members: I32) -> list[tuple[int, TileBlock]]:
         tile = _scores(scorer, members, items)
@@ -268,24 +268,34 @@ def _tiles(designs: Sequence[RankJob], users: int, items: int) -> Iterator[I32]:
 def _scores(model: Model, users: I32, items: int) -> ScoredTile:
     """Score a tile of users."""
     rows = users[:1] if isinstance(model, SameForAll) else users
-    table = as_matrix(f"{type(model).__name__}.score", model.score(rows), "NaN")
-    if table.shape != (rows.size, items):
+    name = f"{type(model).__name__}.score"
+    table = score_table(name, model.score(rows), (rows.size, items), ("user", "users"))
+    return ScoredTile(users, table)
+
+
+def score_table(name: str, scores: object, shape: tuple[int, int], noun: tuple[str, str]) -> Tile:
+    """Return the scores that a method of a model gave as kernels take them.
+
+    Parameters
+    ----------
+    name
+        Of the method.
+    scores
+        What it gave.
+    shape
+        How many rows and items it was asked for.
+    noun
+        What a row is, and several of them.
+    """
+    table = as_matrix(name, scores, "NaN")
+    if table.shape != shape:
         raise DataError(
-            f"{type(model).__name__}.score gave an array of shape {table.shape} for {rows.size} "
-            f"users and {items} items; expected a row per user and a column per item"
+            f"{name} gave an array of shape {table.shape} for {shape[0]} {noun[1]} and {shape[1]} "
+            f"items; expected a row per {noun[0]} and a column per item"
         )
     if table.dtype not in (np.float32, np.float64):
         table = table.astype(np.float64)
-    return ScoredTile(users, frozen(table))
-
-
-def _ties(lists: TargetLists, ties: str, seed: int) -> Ties:
-    """Return the key of random ties and the numbers they hash, or nothing for ties by id."""
-    none: I64 = frozen(np.zeros(0, np.int64))
-    if ties in ("id", EXPECTED):
-        return Ties(0, none, none, shared=ties == EXPECTED)
-    users, items = own_number(lists.tests.users), own_number(lists.tests.items)
-    return Ties(key_of(seed, "ties"), frozen(users), frozen(items))
+    return frozen(table)
 
 
 def job_on(lists: TargetLists, length: int, scan: int | None, depth: int | None) -> RankJob:

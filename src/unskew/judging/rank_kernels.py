@@ -6,6 +6,8 @@ given, by a hash of user and item. NaN is no score: such items are left out and 
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import numpy as np
 
 from unskew.arrays import F64, I32, I64, U32, Tile
@@ -24,16 +26,85 @@ FEW = 16
 """Judged items of a list up to which their ranks are counted, not sorted out."""
 
 
+class ItemRows(NamedTuple):
+    """The items of each user or list: those of row r are `item[start[r] : start[r + 1]]`."""
+
+    start: I64
+    item: I32
+
+
+class TieKeys(NamedTuple):
+    """What breaks ties: the hash of user and item; without keys of items, their numbers."""
+
+    key: np.uint64
+    user: I64
+    item: I64
+
+
+class TileLists(NamedTuple):
+    """Lists lo..hi, which row of the tile has the scores of each, and what they can hold."""
+
+    tile: Tile
+    tile_row: I32
+    user: I32
+    stratum: I32
+    lo: int
+    hi: int
+    cand: I32
+    cand_start: I64
+    stratum_of: I32
+    train: ItemRows
+
+
+class SortSpace(NamedTuple):
+    """Working space in which the candidates of one list are sorted."""
+
+    more: F64
+    names: I32
+    key: U32
+    rows: I32
+    work: I32
+
+
+class HitRows(NamedTuple):
+    """Room for the hits of some lists: where those of each start, their ranks and judgments."""
+
+    start: I64
+    rank: I32
+    judgment: I32
+
+
 @kernel
-def radix_falling(
-    score: F64, name: I32, n: int, more: F64, names: I32, key: U32, index: I32, work: I32
-) -> None:
+def mark_items(rows: ItemRows, row: int, mark: I32) -> None:
+    """Mark the items of a row by its number."""
+    for j in range(rows.start[row], rows.start[row + 1]):
+        mark[rows.item[j]] = row
+
+
+@kernel
+def longest_row(rows: ItemRows, lo: int, hi: int) -> int:
+    """Return how many items the longest of rows lo..hi has."""
+    longest = 0
+    for r in range(lo, hi):
+        longest = max(longest, rows.start[r + 1] - rows.start[r])
+    return longest
+
+
+@kernel
+def state_of_ties(ties: TieKeys, user: int) -> np.uint64:
+    """Return the state from which ties of a user are broken."""
+    return first(ties.key, ties.user[user]) if ties.item.size else ties.key
+
+
+@kernel
+def radix_falling(score: F64, name: I32, n: int, space: SortSpace) -> None:
     """Sort the first n entries by falling score, stable: by the leading 32 bits, then exactly.
 
     Bits of a positive number rise with it; those of a negative one fall. Digits that all entries
     share are skipped, which is most of them where only the best are sorted. Unsigned indices
     spare the compiler a test for negative ones.
     """
+    more, names, key, rows, work = space
     bits = score.view(np.uint64)
     size = np.uintp(n)
     count = np.zeros((4, 256), np.int32)
@@ -42,10 +113,10 @@ def radix_falling(
         rising = ~high if high >> np.uint32(31) else high | np.uint32(0x80000000)
         falling = ~rising
         key[i] = falling
-        index[i] = i
+        rows[i] = i
         for d in range(4):
             count[d, (falling >> np.uint32(8 * d)) & np.uint32(255)] += 1
-    a, b = index, work
+    a, b = rows, work
     for d in range(4):
         shift = np.uint32(8 * d)
         if count[d, (key[0] >> shift) & np.uint32(255)] == n:
@@ -150,11 +221,7 @@ def best(
     tied: bool,
     score: F64,
     name: I32,
-    more: F64,
-    names: I32,
-    key: U32,
-    index: I32,
-    work: I32,
+    space: SortSpace,
 ) -> int:
     """Write the k best of n candidates that the user does not know, in order; return how many.
 
@@ -162,7 +229,7 @@ def best(
     the first come first, unless ties are to be broken otherwise (`tied`): then all that equal the
     last one are written, and more than k may be returned.
     """
-    limit = likely_limit(scores, cand, low, n, k, mark, user, more)
+    limit = likely_limit(scores, cand, low, n, k, mark, user, space.more)
     while True:
         count = above_limit(scores, cand, low, n, limit, mark, user, name)
         if count < k:
@@ -179,9 +246,9 @@ def best(
     for c in range(count):
         score[c] = scores[name[c]] + 0.0  # -0 equals 0
     if count > 2 * RUN:
-        radix_falling(score, name, count, more, names, key, index, work)
+        radix_falling(score, name, count, space)
     else:
-        sort_falling(score, name, count, more, names)
+        sort_falling(score, name, count, space.more, space.names)
     last = min(count, k)
     while tied and 0 < last < count and score[last] == score[last - 1]:
         last += 1
@@ -235,70 +302,35 @@ def break_ties(score: F64, name: I32, n: int, state: np.uint64, item_key: I64) -
 
 @kernel
 def top_of_tile(
-    tile: Tile,
-    tile_row: I32,
-    user: I32,
-    stratum: I32,
-    lo: int,
-    hi: int,
-    cand: I32,
-    cand_start: I64,
-    stratum_of: I32,
-    train_start: I64,
-    train_item: I32,
-    k: int,
-    tie_key: np.uint64,
-    user_key: I64,
-    item_key: I64,
-    item: I32,
-    score: F64,
-    unscored: I64,
+    lists: TileLists, k: int, ties: TieKeys, item: I32, score: F64, unscored: I64
 ) -> None:
-    """Rank all candidates but the user's training items: lists lo..hi, k places, -1 = empty.
-
-    `tile_row` says which row of the tile has the scores of each of these lists.
-    """
+    """Rank all candidates but the user's training items, k places of each list, -1 = empty."""
+    tile, tile_row, user, stratum, lo, hi, cand, cand_start, stratum_of, train = lists
     size = 1
     for s in range(cand_start.size - 1):
         size = max(size, cand_start[s + 1] - cand_start[s])
-    value, more = np.empty(size), np.empty(max(size, SAMPLE))
-    name, names = np.empty(size + 1, np.int32), np.empty(size + 1, np.int32)
-    key, index, work = np.empty(size, np.uint32), np.empty_like(name), np.empty_like(name)
+    value, name = np.empty(size), np.empty(size + 1, np.int32)
+    more, key = np.empty(max(size, SAMPLE)), np.empty(size, np.uint32)
+    space = SortSpace(more, np.empty_like(name), key, np.empty_like(name), np.empty_like(name))
     mark = np.full(stratum_of.size, -1, np.int32)
-    tied = item_key.size > 0
+    tied = ties.item.size > 0
     for r in range(lo, hi):
         u = user[r]
         s = max(stratum[r], 0)
         low, n = cand_start[s], cand_start[s + 1] - cand_start[s]
         scores = tile[tile_row[r - lo]]
         without = count_unscored(scores, cand, low, n)
-        for j in range(train_start[u], train_start[u + 1]):
-            i = train_item[j]
+        for j in range(train.start[u], train.start[u + 1]):
+            i = train.item[j]
             mark[i] = u
             if without and stratum_of[i] == s:
                 without -= is_unscored(scores[i])
         unscored[r - lo] = without
         count = 0
         if n:
-            count = best(
-                scores,
-                cand,
-                low,
-                n,
-                min(k, n),
-                mark,
-                u,
-                tied,
-                value,
-                name,
-                more,
-                names,
-                key,
-                index,
-                work,
-            )
+            count = best(scores, cand, low, n, min(k, n), mark, u, tied, value, name, space)
         if tied:
-            break_ties(value, name, count, first(tie_key, user_key[u]), item_key)
+            break_ties(value, name, count, state_of_ties(ties, u), ties.item)
         count = min(count, k)
         offset = (r - lo) * k
         for c in range(count):
@@ -334,37 +366,48 @@ def count_above(value: F64, n: int, x: float) -> int:
 
 
 @kernel
+def judged_in_tile(
+    lists: TileLists,
+    r: int,
+    judged: ItemRows,
+    least: float,
+    mark: I32,
+    value: F64,
+    row: I32,
+    more: F64,
+    rows: I32,
+) -> int:
+    """Write scores and rows of a list's judged candidates, the best first; return how many.
+
+    Only those with a score from `least` up; `mark` receives the user's training items, `more` and
+    `rows` are working space.
+    """
+    u, s = lists.user[r], max(lists.stratum[r], 0)
+    scores = lists.tile[lists.tile_row[r - lists.lo]]
+    mark_items(lists.train, u, mark)
+    n = 0
+    for j in range(judged.start[r], judged.start[r + 1]):
+        i = judged.item[j]
+        if lists.stratum_of[i] == s and mark[i] != u and scores[i] >= least:  # never of NaN
+            value[n], row[n] = scores[i], j
+            n += 1
+    sort_falling(value, row, n, more, rows)
+    return n
+
+
+@kernel
 def ranks_in_tile(
-    tile: Tile,
-    tile_row: I32,
-    user: I32,
-    stratum: I32,
-    lo: int,
-    hi: int,
-    cand: I32,
-    cand_start: I64,
-    stratum_of: I32,
-    train_start: I64,
-    train_item: I32,
-    judged_start: I64,
-    judged_item: I32,
-    tie_key: np.uint64,
-    user_key: I64,
-    item_key: I64,
-    start: I64,
-    rank: I32,
-    judgment: I32,
-    scored: I64,
+    lists: TileLists, judged: ItemRows, ties: TieKeys, hits: HitRows, scored: I64
 ) -> int:
     """Rank the judged items of lists lo..hi among all candidates but the user's training items.
 
     Each target is counted at the first judged item that it stands above; sums of these counts
     are the ranks, exact at any depth.
     """
+    tile, tile_row, user, stratum, lo, hi, cand, cand_start, stratum_of, _ = lists
+    start, rank, judgment = hits
     mark = np.full(stratum_of.size, -1, np.int32)
-    longest = 0
-    for r in range(lo, hi):
-        longest = max(longest, judged_start[r + 1] - judged_start[r])
+    longest = longest_row(judged, lo, hi)
     value, more = np.empty(longest), np.empty(longest)
     row, rows = np.empty(longest, np.int32), np.empty(longest, np.int32)
     name = np.empty(longest, np.int32)
@@ -375,20 +418,12 @@ def ranks_in_tile(
         u = user[r]
         s = max(stratum[r], 0)
         scores = tile[tile_row[r - lo]]
-        state = first(tie_key, user_key[u]) if item_key.size else tie_key
-        for j in range(train_start[u], train_start[u + 1]):
-            mark[train_item[j]] = u
-        n = 0
-        for j in range(judged_start[r], judged_start[r + 1]):
-            i = judged_item[j]
-            if stratum_of[i] == s and mark[i] != u and not np.isnan(scores[i]):
-                value[n], row[n] = scores[i], j
-                n += 1
-        sort_falling(value, row, n, more, rows)
+        state = state_of_ties(ties, u)
+        n = judged_in_tile(lists, r, judged, -np.inf, mark, value, row, more, rows)
         for c in range(n):
-            name[c] = judged_item[row[c]]
-        if item_key.size:
-            order_ties(value, name, row, n, state, item_key)
+            name[c] = judged.item[row[c]]
+        if ties.item.size:
+            order_ties(value, name, row, n, state, ties.item)
         above[: n + 1] = 0
         total = 0
         for c in range(cand_start[s], cand_start[s + 1]):
@@ -401,7 +436,7 @@ def ranks_in_tile(
             while (
                 position < n
                 and value[position] == x
-                and not comes_before(x, i, x, name[position], state, item_key)
+                and not comes_before(x, i, x, name[position], state, ties.item)
             ):
                 position += 1
             above[position] += 1
@@ -455,24 +490,23 @@ def place_few(
     value: F64,
     name: I32,
     n: int,
-    low: int,
-    high: int,
-    judged_item: I32,
+    r: int,
+    judged: ItemRows,
     limit: int,
     state: np.uint64,
     item_key: I64,
     hit: int,
-    rank: I32,
-    judgment: I32,
+    hits: HitRows,
 ) -> int:
-    """Write the ranks of judged items low..high among n targets, in order; return the next place.
+    """Write the ranks of a list's judged items among n targets, in order; return the next place.
 
     To count what stands above each is quicker than to sort, as long as they are few.
     """
+    _, rank, judgment = hits
     begin = hit
-    for j in range(low, high):
-        entry = first_from(name, 0, n, judged_item[j])
-        if entry == n or name[entry] != judged_item[j]:
+    for j in range(judged.start[r], judged.start[r + 1]):
+        entry = first_from(name, 0, n, judged.item[j])
+        if entry == n or name[entry] != judged.item[j]:
             continue
         position = place_of(value, name, n, entry, state, item_key)
         if position > limit:
@@ -493,33 +527,27 @@ def rank_lists(
     user: I32,
     lo: int,
     hi: int,
-    start: I64,
-    target: I32,
-    judged_start: I64,
-    judged_item: I32,
+    targets: ItemRows,
+    judged: ItemRows,
     k: int,
     limit: int,
     fill: bool,
     fill_key: np.uint64,
-    tie_key: np.uint64,
-    user_key: I64,
-    item_key: I64,
+    ties: TieKeys,
     item: I32,
     score: F64,
     unscored: I64,
-    hit_start: I64,
-    rank: I32,
-    judgment: I32,
+    hits: HitRows,
     scored: I64,
 ) -> int:
     """Rank the given targets of lists lo..hi: k places each, and the ranks of judged items.
 
-    Judged items below rank `limit` are left out. With `fill`, what could not be scored follows in
-    random order.
+    The targets of list lo are the first row of `targets`. Judged items below rank `limit` are left
+    out. With `fill`, what could not be scored follows in random order.
     """
-    size = 0
-    for r in range(hi - lo):
-        size = max(size, start[r + 1] - start[r])
+    hit_start, rank, judgment = hits
+    start, target = targets
+    size = longest_row(targets, 0, hi - lo)
     value, more = np.empty(size), np.empty(size)
     name, names = np.empty(size, np.int32), np.empty(size, np.int32)
     hit = 0
@@ -527,7 +555,7 @@ def rank_lists(
     for r in range(lo, hi):
         u = user[r]
         scores = tile[tile_row[r - lo]]
-        state = first(tie_key, user_key[u]) if item_key.size else tie_key
+        state = state_of_ties(ties, u)
         fill_state = first(fill_key, u) if fill else fill_key
         n, without = 0, 0
         for t in range(start[r - lo], start[r - lo + 1]):
@@ -542,27 +570,14 @@ def rank_lists(
             n += 1
         scored[r - lo] = n
         unscored[r - lo] = without
-        low, high = judged_start[r], judged_start[r + 1]
+        low, high = judged.start[r], judged.start[r + 1]
         if k == 0 and high - low <= FEW:
-            hit = place_few(
-                value,
-                name,
-                n,
-                low,
-                high,
-                judged_item,
-                limit,
-                state,
-                item_key,
-                hit,
-                rank,
-                judgment,
-            )
+            hit = place_few(value, name, n, r, judged, limit, state, ties.item, hit, hits)
             hit_start[r - lo + 1] = hit
             continue
         sort_falling(value, name, n, more, names)
-        if item_key.size:
-            break_ties(value, name, n, state, item_key)
+        if ties.item.size:
+            break_ties(value, name, n, state, ties.item)
         offset = (r - lo) * k
         for c in range(min(n, k)):
             item[offset + c], score[offset + c] = name[c], value[c]
@@ -570,8 +585,8 @@ def rank_lists(
             item[offset + c], score[offset + c] = -1, np.nan
         if low < high:
             for c in range(min(n, limit)):
-                j = first_from(judged_item, low, high, name[c])
-                if j < high and judged_item[j] == name[c]:
+                j = first_from(judged.item, low, high, name[c])
+                if j < high and judged.item[j] == name[c]:
                     rank[hit], judgment[hit] = c + 1, j
                     hit += 1
         hit_start[r - lo + 1] = hit

@@ -12,14 +12,15 @@ from functools import cached_property
 import numpy as np
 
 from unskew.arrays import F64, I32, I64, U8, Tile, frozen
+from unskew.data.ratings import Ids
 from unskew.engine.rng import draw, key_of
 from unskew.errors import SettingError
+from unskew.judging.rank_kernels import HitRows, ItemRows, TieKeys, TileLists
 from unskew.targets.lists import TargetLists
+from unskew.ties import EXPECTED, own_number
 
 NO_LIMIT = (1 << 31) - 1
 """A rank that no list reaches."""
-Where = tuple[Tile, I32, I32, I32, int, int, I32, I64, I32, I64, I32]
-"""Lists, their scores, candidates and training items as kernels take them."""
 SHARE = 8
 """Ranks are taken from the best items while these are at most one in so many candidates."""
 
@@ -42,15 +43,13 @@ class RankJob:
             if value is not None and value < 0:
                 raise SettingError(f"{name} must be at least 0, got {value}")
 
-    @property
-    def judged_start(self) -> I64:
-        """Where the judgments of each list start; there are none where no ranks are wanted."""
-        return self.lists.judgments.start if self.judged else _nothing(len(self.lists) + 1)
-
-    @property
-    def judged_item(self) -> I32:
-        """The judged items."""
-        return self.lists.judgments.item if self.judged else frozen(np.zeros(0, np.int32))
+    @cached_property
+    def judged_rows(self) -> ItemRows:
+        """The judged items of each list; there are none where no ranks are wanted."""
+        if self.judged:
+            return ItemRows(self.lists.judgments.start, self.lists.judgments.item)
+        start = np.zeros(len(self.lists) + 1, np.int64)
+        return ItemRows(frozen(start), frozen(np.zeros(0, np.int32)))
 
     @cached_property
     def places(self) -> int:
@@ -88,7 +87,7 @@ class TileBlock:
     def of(cls, job: RankJob, lo: int, hi: int) -> TileBlock:
         """Make room for what lists lo..hi give."""
         size, k = hi - lo, job.places
-        judgments = int(job.judged_start[hi] - job.judged_start[lo])
+        judgments = int(job.judged_rows.start[hi] - job.judged_rows.start[lo])
         return cls(
             np.full((size, k), -1, np.int32),
             np.full((size, k), np.nan),
@@ -99,10 +98,15 @@ class TileBlock:
             np.zeros(size, np.int64),
         )
 
-    def up_to(self, hits: int) -> TileBlock:
-        """Return the block with so many ranks."""
-        tied = None if self.tied is None else self.tied[:hits].copy()
+    @property
+    def hits(self) -> HitRows:
+        """The room for ranks of judged items."""
+        return HitRows(self.start, self.rank, self.judgment)
+
+    def up_to(self, hits: int, tied: I32 | None = None) -> TileBlock:
+        """Return the block with so many ranks, and what is tied with them."""
         rank, judgment = self.rank[:hits].copy(), self.judgment[:hits].copy()
+        tied = None if tied is None else tied[:hits].copy()
         return replace(self, rank=rank, judgment=judgment, tied=tied)
 
     def shallower(self, limit: int) -> TileBlock:
@@ -114,18 +118,21 @@ class TileBlock:
 
 @dataclass(frozen=True, eq=False)
 class Ties:
-    """The order of equal scores, as kernels take it: by number where there are no keys."""
+    """The order of equal scores."""
 
-    key: int
-    user_key: I64
-    item_key: I64
+    keys: TieKeys
+    """By number where there are none."""
     shared: bool = False
     """Whether equal scores have no order and share a rank."""
 
-    @property
-    def arguments(self) -> tuple[np.uint64, I64, I64]:
-        """The key and the numbers that are hashed with it."""
-        return np.uint64(self.key), self.user_key, self.item_key
+    @classmethod
+    def of(cls, users: Ids, items: Ids, ties: str, seed: int) -> Ties:
+        """Order equal scores by `id`, at `random` by the seed, or not at all (`expected`)."""
+        none: I64 = frozen(np.zeros(0, np.int64))
+        if ties != "random":
+            return cls(TieKeys(np.uint64(0), none, none), shared=ties == EXPECTED)
+        key = np.uint64(key_of(seed, "ties"))
+        return cls(TieKeys(key, frozen(own_number(users)), frozen(own_number(items))))
 
 
 @dataclass(frozen=True, eq=False)
@@ -233,67 +240,52 @@ class DrawnLists:
             yield self.number, self._block(tile, lo, hi)
 
     def _block(self, tile: ScoredTile, lo: int, hi: int) -> TileBlock:
-        from unskew.judging import rank_kernels
+        from unskew.judging import rank_kernels, tie_kernels
 
         job, lists = self.job, self.job.lists
         out = TileBlock.of(job, lo, hi)
         start, target = lists.block(lo, hi)
+        targets, is_filled = ItemRows(frozen(start), frozen(target)), lists.shortfall == "fill"
+        rows = tile.rows(lists.user[lo:hi])
         if self.ties.shared:
-            return self._shared(tile, lo, hi, frozen(start), frozen(target), out)
+            tied = np.empty_like(out.rank)
+            hits = tie_kernels.tied_in_lists(
+                tile.table,
+                rows,
+                lo,
+                hi,
+                targets,
+                job.judged_rows,
+                job.deepest,
+                is_filled,
+                out.hits,
+                tied,
+                out.scored,
+            )
+            out.unscored[:] = lists.size[lo:hi] - out.scored
+            return out.up_to(hits, tied)
         hits = rank_kernels.rank_lists(
             tile.table,
-            tile.rows(lists.user[lo:hi]),
+            rows,
             lists.user,
             lo,
             hi,
-            frozen(start),
-            frozen(target),
-            job.judged_start,
-            job.judged_item,
+            targets,
+            job.judged_rows,
             job.places,
             job.deepest,
-            lists.shortfall == "fill",
+            is_filled,
             np.uint64(key_of(lists.seed, "fill")),
-            *self.ties.arguments,
+            self.ties.keys,
             out.item.reshape(-1),
             out.score.reshape(-1),
             out.unscored,
-            out.start,
-            out.rank,
-            out.judgment,
+            out.hits,
             out.scored,
         )
         if job.judged:
             out.unscored[:] = lists.size[lo:hi] - out.scored
         return out.up_to(hits)
-
-    def _shared(
-        self, tile: ScoredTile, lo: int, hi: int, start: I64, target: I32, out: TileBlock
-    ) -> TileBlock:
-        """Rank the judged items; equal scores share a rank."""
-        from unskew.judging import tie_kernels
-
-        job, lists = self.job, self.job.lists
-        tied = np.empty_like(out.rank)
-        hits = tie_kernels.tied_in_lists(
-            tile.table,
-            tile.rows(lists.user[lo:hi]),
-            lo,
-            hi,
-            start,
-            target,
-            job.judged_start,
-            job.judged_item,
-            job.deepest,
-            lists.shortfall == "fill",
-            out.start,
-            out.rank,
-            tied,
-            out.judgment,
-            out.scored,
-        )
-        out.unscored[:] = lists.size[lo:hi] - out.scored
-        return replace(out, tied=tied).up_to(hits)
 
 
 @dataclass(frozen=True, eq=False)
@@ -319,7 +311,7 @@ class WholeLists:
             stratum = frozen(np.full(user.size, -1, np.int32))
         order, pool = None, lists[0].pool
         as_given = lists[0].shortfall != "fill" or common is None or not is_open(common)
-        alike = as_given and not ties.item_key.size and pool.cand_start.size == 2
+        alike = as_given and not ties.keys.item.size and pool.cand_start.size == 2
         if common is not None and alike:
             order = ItemOrder.of(common, pool.cand)
         return cls(members, user, stratum, ties, order)
@@ -381,21 +373,17 @@ class WholeLists:
             list_kernels.top_of_order(self.common.order, items, *whose, k, item)
             best.score[:] = np.where(best.item >= 0, self.common.score[best.item], np.nan)
         elif k:
-            rank_kernels.top_of_tile(
-                *self._where(tile, self.user, self.stratum, first, last),
-                k,
-                *self.ties.arguments,
-                item,
-                best.score.reshape(-1),
-                best.unscored,
-            )
+            lists = self._where(tile, self.user, self.stratum, first, last)
+            scores = best.score.reshape(-1)
+            rank_kernels.top_of_tile(lists, k, self.ties.keys, item, scores, best.unscored)
         return best
 
-    def _where(self, tile: ScoredTile, user: I32, stratum: I32, lo: int, hi: int) -> Where:
+    def _where(self, tile: ScoredTile, user: I32, stratum: I32, lo: int, hi: int) -> TileLists:
         """Return lists, their scores, candidates and training items as kernels take them."""
-        pool, train, rows = self.lists.pool, self.lists.barred, tile.rows(user[lo:hi])
+        pool, rows = self.lists.pool, tile.rows(user[lo:hi])
+        train = ItemRows(self.lists.barred.start, self.lists.barred.item)
         candidates = pool.cand, pool.cand_start, pool.stratum
-        return tile.table, rows, user, stratum, lo, hi, *candidates, train.start, train.item
+        return TileLists(tile.table, rows, user, stratum, lo, hi, *candidates, train)
 
     def _block(self, tile: ScoredTile, number: int, lo: int, hi: int, best: Best) -> TileBlock:
         """Return what one job asks for."""
@@ -435,8 +423,8 @@ class WholeLists:
             frozen(bounds[:-1]),
             frozen(bounds[1:]),
             frozen(item.reshape(-1)),
-            job.judged_start,
-            job.judged_item,
+            job.judged_rows.start,
+            job.judged_rows.item,
             frozen(np.arange(items, dtype=np.int32)),
             0,
             size,
@@ -455,11 +443,8 @@ class WholeLists:
 
         tied = np.empty_like(out.rank)
         where = self._where(tile, job.lists.user, job.lists.stratum, lo, hi)
-        judged = job.judged_start, job.judged_item
-        hits = tie_kernels.tied_in_best(
-            *where, frozen(best), *judged, out.start, out.rank, tied, out.judgment
-        )
-        return replace(out, tied=tied).up_to(hits)
+        hits = tie_kernels.tied_in_best(where, frozen(best), job.judged_rows, out.hits, tied)
+        return out.up_to(hits, tied)
 
     def _ranks_in_order(
         self, job: RankJob, common: ItemOrder, lo: int, hi: int, out: TileBlock
@@ -468,19 +453,17 @@ class WholeLists:
         from unskew.judging import list_kernels, tie_kernels
 
         train = job.lists.barred
-        where = job.lists.user, lo, hi, train.start, train.item, job.judged_start, job.judged_item
+        lists = job.lists.user, lo, hi, ItemRows(train.start, train.item), job.judged_rows
         if self.ties.shared:
             tied = np.empty_like(out.rank)
-            ranks = out.start, out.rank, tied, out.judgment
             low, high = common.groups
             hits = tie_kernels.tied_in_order(
-                common.position, low, high, *where, job.deepest, *ranks
+                common.position, low, high, *lists, job.deepest, out.hits, tied
             )
-            return replace(out, tied=tied).up_to(hits)
-        hits = list_kernels.ranks_in_order(
-            common.position, *where, job.deepest, out.start, out.rank, out.judgment
+            return out.up_to(hits, tied)
+        return out.up_to(
+            list_kernels.ranks_in_order(common.position, *lists, job.deepest, out.hits)
         )
-        return out.up_to(hits)
 
     def _ranks_in_tile(
         self, tile: ScoredTile, job: RankJob, lo: int, hi: int, out: TileBlock
@@ -488,27 +471,18 @@ class WholeLists:
         """Rank the judged items among all candidates."""
         from unskew.judging import rank_kernels, tie_kernels
 
-        if self.ties.shared:
-            tied = np.empty_like(out.rank)
-            where = self._where(tile, job.lists.user, job.lists.stratum, lo, hi)
-            ranks = out.start, out.rank, tied, out.judgment, out.scored
-            hits = tie_kernels.tied_in_tile(
-                *where, job.judged_start, job.judged_item, job.deepest, *ranks
-            )
-            out.unscored[:] = job.lists.size[lo:hi] - out.scored
-            return replace(out, tied=tied).up_to(hits)
-        hits = rank_kernels.ranks_in_tile(
-            *self._where(tile, job.lists.user, job.lists.stratum, lo, hi),
-            job.judged_start,
-            job.judged_item,
-            *self.ties.arguments,
-            out.start,
-            out.rank,
-            out.judgment,
-            out.scored,
+        where, judged = (
+            self._where(tile, job.lists.user, job.lists.stratum, lo, hi),
+            job.judged_rows,
         )
+        tied = np.empty_like(out.rank) if self.ties.shared else None
+        if tied is None:
+            hits = rank_kernels.ranks_in_tile(where, judged, self.ties.keys, out.hits, out.scored)
+        else:
+            hits = tie_kernels.tied_in_tile(where, judged, job.deepest, out.hits, tied, out.scored)
         out.unscored[:] = job.lists.size[lo:hi] - out.scored
-        return out.up_to(hits).shallower(job.deepest)
+        out = out.up_to(hits, tied)
+        return out.shallower(job.deepest) if tied is None else out
 
 
 @dataclass(frozen=True, eq=False)
@@ -559,7 +533,3 @@ def _is_alike(first: TargetLists, second: TargetLists) -> bool:
         and (first.shortfall != "fill" or first.seed == second.seed)
         and np.array_equal(first.pool.stratum, second.pool.stratum)
     )
-
-
-def _nothing(size: int) -> I64:
-    return frozen(np.zeros(size, np.int64))

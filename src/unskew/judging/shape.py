@@ -238,6 +238,25 @@ class Matched:
         )
         return Hits(start, rank[:count], judgment[:count], depth)
 
+    def count_slots(self, catalogue: Mask, train: Ratings | None) -> tuple[I64, I64, I64, I64]:
+        """Count empty slots of each list, items outside a catalogue, training items, and targets.
+
+        A target is in the catalogue and not in training.
+        """
+        from unskew.judging import list_kernels
+        from unskew.judging.rank_kernels import ItemRows
+
+        rows = frozen(np.zeros(0, np.int64)), frozen(np.zeros(0, np.int32))
+        return list_kernels.count_slots(
+            self.lists.user,
+            self.start,
+            self.stop,
+            self.run.item,
+            self.from_run,
+            frozen(catalogue),
+            ItemRows(*(rows if train is None else (train.start, train.item))),
+        )
+
     def overlap(self, ratings: Ratings, owner: I32 | None = None) -> int:
         """Count the slots that hold an item which the user rated: in training, or in the test.
 

@@ -17,13 +17,12 @@ from unskew.checks import as_count, checked, choose
 from unskew.data import times
 from unskew.data.ratings import Ids, Ratings
 from unskew.data.read import tables
-from unskew.data.read.frames import as_matrix
 from unskew.data.relevance import Relevance
 from unskew.engine.progress import Progress, Steps, notebook_progress
-from unskew.engine.rng import key_of
 from unskew.engine.threads import map_blocks, one_blas_thread
 from unskew.errors import DataError
-from unskew.judging.rank import rank_designs, tile_users
+from unskew.judging.rank import rank_designs, score_table, tile_users
+from unskew.judging.rank_kernels import ItemRows
 from unskew.judging.rank_tiles import RankJob, Ties
 from unskew.recommend.model import as_model
 from unskew.recommend.sequential import NextModel
@@ -31,7 +30,7 @@ from unskew.report.text import counted
 from unskew.splits.split import Split
 from unskew.targets.designs import Targets
 from unskew.targets.step_lists import StepLists
-from unskew.ties import MODEL_TIES, own_number
+from unskew.ties import MODEL_TIES
 
 USERS = 4_096
 """Users per block of the count of met items."""
@@ -176,28 +175,28 @@ def _by_history(
     from unskew.judging import list_kernels
 
     items, size = len(steps.items), tile_users(len(steps.items))
-    order = _ties(steps, ties, seed)
-    candidate, _ = frozen(steps.candidates.astype(np.uint8)), steps.barred  # before threads ask
+    keys = Ties.of(steps.users, steps.items, ties, seed).keys
+    log, train = (ItemRows(part.start, part.item) for part in (steps.log, steps.barred))
+    candidate = frozen(steps.candidates.astype(np.uint8))
     rank, depth = np.zeros((2, len(steps)), np.int64)
-    tiles = range(0, len(steps), size)
+    tiles, name = range(0, len(steps), size), f"{type(model).__name__}.score_next"
     count = Steps(len(tiles), progress)
 
     def rank_tile(low: int) -> None:
         high = min(low + size, len(steps))
+        scores = model.score_next(steps.histories(low, high))
         list_kernels.ranks_of_next(
-            _scores(model, steps, low, high, items),
+            score_table(name, scores, (high - low, items), ("history", "histories")),
             low,
             high,
             steps.user,
             steps.item,
             steps.at,
-            steps.log.start,
-            steps.log.item,
-            steps.barred.start,
-            steps.barred.item,
+            log,
+            train,
             candidate,
             steps.drops,
-            *order.arguments,
+            keys,
             rank,
             depth,
         )
@@ -205,30 +204,8 @@ def _by_history(
 
     with one_blas_thread():
         map_blocks(rank_tile, tiles, threads, size=len(steps) * items)
-    scores = int(steps.size.sum())
-    return StepRanks(frozen(rank), frozen(depth), scores - int(depth.sum()), scores)
-
-
-def _scores(model: NextModel, steps: StepLists, low: int, high: int, items: int) -> np.ndarray:
-    scores = model.score_next(steps.histories(low, high))
-    table = as_matrix(f"{type(model).__name__}.score_next", scores, "NaN")
-    if table.shape != (high - low, items):
-        raise DataError(
-            f"{type(model).__name__}.score_next gave an array of shape {table.shape} for "
-            f"{high - low} histories and {items} items; expected a row per history and a column "
-            "per item"
-        )
-    if table.dtype not in (np.float32, np.float64):
-        table = table.astype(np.float64)
-    return frozen(table)
-
-
-def _ties(steps: StepLists, ties: str, seed: int) -> Ties:
-    none: I64 = frozen(np.zeros(0, np.int64))
-    if ties == "id":
-        return Ties(0, none, none)
-    users, items = own_number(steps.users), own_number(steps.items)
-    return Ties(key_of(seed, "ties"), frozen(users), frozen(items))
+    total = int(steps.size.sum())
+    return StepRanks(frozen(rank), frozen(depth), total - int(depth.sum()), total)
 
 
 STEP = ("step", "turn")

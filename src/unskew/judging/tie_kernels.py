@@ -7,11 +7,21 @@ from __future__ import annotations
 
 import numpy as np
 
-from unskew.arrays import F64, I8, I32, I64, U8, Mask, Tile
+from unskew.arrays import F64, I8, I32, I64, U8, Tile
 from unskew.engine.compiled import kernel
-from unskew.engine.sort import first_from, sort_falling
-from unskew.judging.list_kernels import places_of_list
-from unskew.judging.rank_kernels import FILLED, WORST, count_above
+from unskew.engine.sort import in_sorted, sort_falling
+from unskew.judging.list_kernels import places_of_list, space_of_lists
+from unskew.judging.rank_kernels import (
+    FILLED,
+    WORST,
+    HitRows,
+    ItemRows,
+    TileLists,
+    count_above,
+    judged_in_tile,
+    longest_row,
+    mark_items,
+)
 
 
 @kernel
@@ -22,18 +32,15 @@ def meet_tied(
     list_end: I64,
     list_item: I32,
     score: F64,
-    judged_start: I64,
-    judged_item: I32,
+    judged: ItemRows,
     to_list: I32,
     unranked: I64,
     is_target: U8,
     lo: int,
     hi: int,
     mark: I32,
-    start: I64,
-    rank: I32,
+    hits: HitRows,
     tied: I32,
-    judgment: I32,
 ) -> int:
     """Find the judged items of lists lo..hi and the groups of equal scores they belong to.
 
@@ -42,14 +49,15 @@ def meet_tied(
     that the list does not hold (`is_target`) belongs to that last group. Returns the number of
     hits.
     """
+    start, rank, judgment = hits
     mark[:] = -1
     start[0] = 0
     hit = 0
     for row in range(lo, hi):
-        first, last = judged_start[user[row]], judged_start[user[row] + 1]
+        first, last = judged.start[user[row]], judged.start[user[row] + 1]
         begin, end = list_start[row], list_end[row]
         for j in range(first, last):
-            mark[to_list[judged_item[j]]] = j
+            mark[to_list[judged.item[j]]] = j
         mark[-1] = -1
         slot = begin
         while slot < list_scan[row]:
@@ -65,7 +73,7 @@ def meet_tied(
             slot = stop
         if unranked.size and slot >= end:
             for j in range(first, last):
-                item = to_list[judged_item[j]]
+                item = to_list[judged.item[j]]
                 if is_target[j] and (item < 0 or mark[item] == j):
                     rank[hit], tied[hit], judgment[hit] = end - begin + 1, unranked[row], j
                     hit += 1
@@ -98,68 +106,44 @@ def condense(start: I64, rank: I32, judgment: I32, label: I8) -> tuple[I64, I32,
 
 
 @kernel
-def listed_targets(
-    user: I32,
-    list_start: I64,
-    list_end: I64,
-    list_item: I32,
-    from_run: I32,
-    catalogue: Mask,
-    train_start: I64,
-    train_item: I32,
-) -> I64:
-    """Count the slots of each list that hold a target: in the catalogue and not in training."""
-    count = np.zeros(list_start.size, np.int64)
-    mark = np.full(catalogue.size, -1, np.int32)
-    for row in range(list_start.size):
-        u = user[row]
-        if train_start.size:
-            for j in range(train_start[u], train_start[u + 1]):
-                mark[train_item[j]] = u
-        for slot in range(list_start[row], list_end[row]):
-            if list_item[slot] >= 0:
-                i = from_run[list_item[slot]]
-                count[row] += catalogue[i] and mark[i] != u
-    return count
-
-
-@kernel
-def untrained(
-    judged_start: I64, judged_item: I32, train_start: I64, train_item: I32, items: int
-) -> U8:
+def untrained(judged: ItemRows, train: ItemRows, items: int) -> U8:
     """Mark the judgments whose item is not among the user's training items."""
-    is_target = np.ones(judged_item.size, np.uint8)
+    is_target = np.ones(judged.item.size, np.uint8)
     mark = np.full(items, -1, np.int32)
-    for u in range(judged_start.size - 1):
-        for t in range(train_start[u], train_start[u + 1]):
-            mark[train_item[t]] = u
-        for j in range(judged_start[u], judged_start[u + 1]):
-            is_target[j] = mark[judged_item[j]] != u
+    for u in range(judged.start.size - 1):
+        mark_items(train, u, mark)
+        for j in range(judged.start[u], judged.start[u + 1]):
+            is_target[j] = mark[judged.item[j]] != u
     return is_target
 
 
 @kernel
-def mark_targets(
-    judged_start: I64, judged_item: I32, lo: int, hi: int, start: I64, target: I32, is_target: U8
-) -> None:
+def mark_targets(judged: ItemRows, lo: int, hi: int, targets: ItemRows, is_target: U8) -> None:
     """Mark the judgments of lists lo..hi whose item is among the targets of the list."""
     for r in range(lo, hi):
-        low, high = start[r - lo], start[r - lo + 1]
-        for j in range(judged_start[r], judged_start[r + 1]):
-            position = first_from(target, low, high, judged_item[j])
-            is_target[j] = position < high and target[position] == judged_item[j]
+        low, high = targets.start[r - lo], targets.start[r - lo + 1]
+        for j in range(judged.start[r], judged.start[r + 1]):
+            is_target[j] = in_sorted(targets.item, low, high, judged.item[j])
 
 
 @kernel
 def write_groups(
-    value: F64, row: I32, n: int, above: I64, equal: I64, limit: int, hit: int,
-    rank: I32, tied: I32, judgment: I32,
-) -> int:  # fmt: skip
+    value: F64,
+    row: I32,
+    n: int,
+    above: I64,
+    equal: I64,
+    limit: int,
+    hit: int,
+    hits: HitRows,
+    tied: I32,
+) -> int:
     """Write the first rank and the size of the group of each of n judged items, best first.
 
     Their scores fall; `above` counts, at the first of each group, the targets between the group
     before and this one, `equal` those in it. Groups that begin below `limit` are left out.
     """
+    _, rank, judgment = hits
     better, c = 0, 0
     while c < n:
         better += above[c]
@@ -176,52 +160,25 @@ def write_groups(
 
 @kernel
 def tied_in_tile(
-    tile: Tile,
-    tile_row: I32,
-    user: I32,
-    stratum: I32,
-    lo: int,
-    hi: int,
-    cand: I32,
-    cand_start: I64,
-    stratum_of: I32,
-    train_start: I64,
-    train_item: I32,
-    judged_start: I64,
-    judged_item: I32,
-    limit: int,
-    start: I64,
-    rank: I32,
-    tied: I32,
-    judgment: I32,
-    scored: I64,
+    lists: TileLists, judged: ItemRows, limit: int, hits: HitRows, tied: I32, scored: I64
 ) -> int:
     """Find the groups of the judged items of lists lo..hi among all candidates but training items.
 
     As `rank_kernels.ranks_in_tile`.
     """
+    tile, tile_row, user, stratum, lo, hi, cand, cand_start, stratum_of, _ = lists
     mark = np.full(stratum_of.size, -1, np.int32)
-    longest = 0
-    for r in range(lo, hi):
-        longest = max(longest, judged_start[r + 1] - judged_start[r])
+    longest = longest_row(judged, lo, hi)
     value, more = np.empty(longest), np.empty(longest)
     row, rows = np.empty(longest, np.int32), np.empty(longest, np.int32)
     above, equal = np.empty(longest + 1, np.int64), np.empty(longest + 1, np.int64)
     hit = 0
-    start[0] = 0
+    hits.start[0] = 0
     for r in range(lo, hi):
         u = user[r]
         s = max(stratum[r], 0)
         scores = tile[tile_row[r - lo]]
-        for j in range(train_start[u], train_start[u + 1]):
-            mark[train_item[j]] = u
-        n = 0
-        for j in range(judged_start[r], judged_start[r + 1]):
-            i = judged_item[j]
-            if stratum_of[i] == s and mark[i] != u and not np.isnan(scores[i]):
-                value[n], row[n] = scores[i], j
-                n += 1
-        sort_falling(value, row, n, more, rows)
+        n = judged_in_tile(lists, r, judged, -np.inf, mark, value, row, more, rows)
         above[: n + 1], equal[: n + 1] = 0, 0
         lowest = value[n - 1] if n else np.inf
         total = 0
@@ -237,41 +194,22 @@ def tied_in_tile(
                     equal[position] += 1
                 else:
                     above[position] += 1
-        hit = write_groups(value, row, n, above, equal, limit, hit, rank, tied, judgment)
-        start[r - lo + 1] = hit
+        hit = write_groups(value, row, n, above, equal, limit, hit, hits, tied)
+        hits.start[r - lo + 1] = hit
         scored[r - lo] = total
     return hit
 
 
 @kernel
-def tied_in_best(
-    tile: Tile,
-    tile_row: I32,
-    user: I32,
-    stratum: I32,
-    lo: int,
-    hi: int,
-    cand: I32,
-    cand_start: I64,
-    stratum_of: I32,
-    train_start: I64,
-    train_item: I32,
-    best: F64,
-    judged_start: I64,
-    judged_item: I32,
-    start: I64,
-    rank: I32,
-    tied: I32,
-    judgment: I32,
-) -> int:
+def tied_in_best(lists: TileLists, best: F64, judged: ItemRows, hits: HitRows, tied: I32) -> int:
     """Find the groups of judged items that begin among the best scores, one row per list.
 
     Only the group of the last of these can go on below them: its items are counted.
     """
+    tile, tile_row, user, stratum, lo, hi, cand, cand_start, stratum_of, train = lists
+    start, rank, judgment = hits
     mark = np.full(stratum_of.size, -1, np.int32)
-    longest = 0
-    for r in range(lo, hi):
-        longest = max(longest, judged_start[r + 1] - judged_start[r])
+    longest = longest_row(judged, lo, hi)
     value, more = np.empty(longest), np.empty(longest)
     row, rows = np.empty(longest, np.int32), np.empty(longest, np.int32)
     hit = 0
@@ -285,20 +223,12 @@ def tied_in_best(
         while size and np.isnan(top[size - 1]):
             size -= 1
         lowest = top[size - 1] if size else np.inf
-        for j in range(train_start[u], train_start[u + 1]):
-            mark[train_item[j]] = u
-        n = 0
-        for j in range(judged_start[r], judged_start[r + 1]):
-            i = judged_item[j]
-            if size and stratum_of[i] == s and mark[i] != u and scores[i] >= lowest:
-                value[n], row[n] = scores[i], j
-                n += 1
-        sort_falling(value, row, n, more, rows)
+        n = judged_in_tile(lists, r, judged, lowest, mark, value, row, more, rows) if size else 0
         last = 0  # of the group at the end
         if n and value[n - 1] == lowest:
             last = count_equal(scores, cand, low, high, lowest)
-            for j in range(train_start[u], train_start[u + 1]):
-                i = train_item[j]
+            for j in range(train.start[u], train.start[u + 1]):
+                i = train.item[j]
                 last -= stratum_of[i] == s and scores[i] == lowest
         for c in range(n):
             above = count_above(top, size, value[c])
@@ -333,38 +263,32 @@ def tied_in_lists(
     tile_row: I32,
     lo: int,
     hi: int,
-    list_start: I64,
-    target: I32,
-    judged_start: I64,
-    judged_item: I32,
+    targets: ItemRows,
+    judged: ItemRows,
     limit: int,
     fill: bool,
-    start: I64,
-    rank: I32,
+    hits: HitRows,
     tied: I32,
-    judgment: I32,
     scored: I64,
 ) -> int:
     """Find the groups of the judged items of lists lo..hi among their targets.
 
     With `fill`, what could not be scored is the last group.
     """
-    longest = 0
-    for r in range(lo, hi):
-        longest = max(longest, judged_start[r + 1] - judged_start[r])
+    target = targets.item
+    longest = longest_row(judged, lo, hi)
     value, more = np.empty(longest), np.empty(longest)
     row, rows = np.empty(longest, np.int32), np.empty(longest, np.int32)
     above, equal = np.empty(longest + 1, np.int64), np.empty(longest + 1, np.int64)
     hit = 0
-    start[0] = 0
+    hits.start[0] = 0
     for r in range(lo, hi):
         scores = tile[tile_row[r - lo]]
-        low, high = list_start[r - lo], list_start[r - lo + 1]
+        low, high = targets.start[r - lo], targets.start[r - lo + 1]
         n = 0
-        for j in range(judged_start[r], judged_start[r + 1]):
-            i = judged_item[j]
-            position = first_from(target, low, high, i)
-            if position < high and target[position] == i:
+        for j in range(judged.start[r], judged.start[r + 1]):
+            i = judged.item[j]
+            if in_sorted(target, low, high, i):
                 x = as_score(np.float64(scores[i]), fill)
                 if not np.isnan(x):
                     value[n], row[n] = x, j
@@ -382,8 +306,8 @@ def tied_in_lists(
                 equal[position] += 1
             else:
                 above[position] += 1
-        hit = write_groups(value, row, n, above, equal, limit, hit, rank, tied, judgment)
-        start[r - lo + 1] = hit
+        hit = write_groups(value, row, n, above, equal, limit, hit, hits, tied)
+        hits.start[r - lo + 1] = hit
         scored[r - lo] = total
     return hit
 
@@ -404,36 +328,24 @@ def tied_in_order(
     user: I32,
     lo: int,
     hi: int,
-    train_start: I64,
-    train_item: I32,
-    judged_start: I64,
-    judged_item: I32,
+    train: ItemRows,
+    judged: ItemRows,
     limit: int,
-    start: I64,
-    rank: I32,
+    hits: HitRows,
     tied: I32,
-    judgment: I32,
 ) -> int:
     """Find the groups of the judged items of lists lo..hi in an order that all users share.
 
     As `order_kernels.ranks_in_order`; `low` and `high` are the first place of each place's group,
     and the one after its last.
     """
-    longest, widest = 0, 0
-    for r in range(lo, hi):
-        longest = max(longest, judged_start[r + 1] - judged_start[r])
-        widest = max(widest, train_start[user[r] + 1] - train_start[user[r]])
-    trained, where = np.empty(widest, np.int32), np.empty(longest, np.int32)
-    row = np.empty(longest, np.int32)
-    is_known = np.full(position.size, -1, np.int32)
+    start, rank, judgment = hits
+    space = space_of_lists(user, lo, hi, train, judged, position.size)
+    _, trained, where, row = space
     hit = 0
     start[0] = 0
     for r in range(lo, hi):
-        u = user[r]
-        size, n = places_of_list(
-            u, r, position, train_start, train_item, judged_start, judged_item, is_known, trained,
-            where, row,
-        )  # fmt: skip
+        size, n = places_of_list(user[r], r, position, train, judged, space)
         before, inside = 0, 0
         for c in range(n):
             begin, end = low[where[c]], high[where[c]]

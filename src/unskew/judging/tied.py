@@ -12,9 +12,10 @@ from functools import cached_property
 
 import numpy as np
 
-from unskew.arrays import F64, I32, I64, U8, Mask, frozen
+from unskew.arrays import F64, I64, U8, Mask, frozen
 from unskew.data.ratings import Ratings
 from unskew.errors import DataError, SettingError, Spelling
+from unskew.judging.rank_kernels import HitRows, ItemRows
 from unskew.judging.shape import Hits, Matched, Ranked, Scratch
 from unskew.report.text import counted
 from unskew.run_tables import BY_SCORE
@@ -86,18 +87,15 @@ class TiedRun(Matched):
             self.end,
             self.run.item,
             self.scores,
-            judgments.start,
-            judgments.item,
+            ItemRows(judgments.start, judgments.item),
             self.to_run,
             self.unranked,
             self.is_target,
             lo,
             hi,
             scratch.array("mark", (len(self.run.items) + 1,), np.int32),
-            start,
-            rank,
+            HitRows(start, rank, judgment),
             tied,
-            judgment,
         )
         depth = self.depth[lo:hi]
         return Hits(start, rank[:count], judgment[:count], depth, tied[:count])
@@ -153,18 +151,17 @@ def tie(name: str, matched: Matched, limit: int | None, targets: TargetItems | N
     """
     _check_order(name, matched.run)
     start, end, scan = matched.start, matched.stop, matched.scan
+    unranked, is_target = frozen(np.zeros(0, np.int64)), frozen(np.zeros(0, np.uint8))
+    if targets is not None:
+        # A list that is not there stays so: no ranking was given that could be filled up.
+        left = np.where(end > start, targets.count - targets.listed(matched), 0)
+        unranked, is_target = frozen(left), targets.is_target
     if limit is not None:
         matched = replace(
             matched,
             stop=frozen(np.minimum(end, start + limit)),
             scan=frozen(np.minimum(scan, start + limit)),
         )
-    nothing = frozen(np.zeros(0, np.int64)), frozen(np.zeros(0, np.uint8))
-    unranked, is_target = nothing
-    if targets is not None:
-        # A list that is not there stays so: no ranking was given that could be filled up.
-        left = np.where(end > start, targets.count - targets.listed(matched, end), 0)
-        unranked, is_target = frozen(left), targets.is_target
     return TiedRun(
         **{key: getattr(matched, key) for key in Matched.__dataclass_fields__},
         end=end,
@@ -210,9 +207,8 @@ class TargetItems:
 
         is_target = np.ones(len(judgments), np.uint8)
         if train is not None:
-            is_target = tie_kernels.untrained(
-                judgments.start, judgments.item, train.start, train.item, catalogue.size
-            )
+            judged, trained = (ItemRows(part.start, part.item) for part in (judgments, train))
+            is_target = tie_kernels.untrained(judged, trained, catalogue.size)
         return cls(count, frozen(is_target), frozen(catalogue), train)
 
     @classmethod
@@ -222,27 +218,15 @@ class TargetItems:
 
         judgments = lists.judgments
         is_target = np.zeros(len(judgments), np.uint8)
+        judged = ItemRows(judgments.start, judgments.item)
         for lo, hi in lists.blocks():
             start, item = lists.block(lo, hi)
-            tie_kernels.mark_targets(
-                judgments.start, judgments.item, lo, hi, frozen(start), frozen(item), is_target
-            )
+            targets = ItemRows(frozen(start), frozen(item))
+            tie_kernels.mark_targets(judged, lo, hi, targets, is_target)
         return cls(lists.size, frozen(is_target))
 
-    def listed(self, matched: Matched, end: I64) -> I64:
+    def listed(self, matched: Matched) -> I64:
         """Count the targets that each list holds."""
-        from unskew.judging import tie_kernels
-
-        none: I64 = frozen(np.zeros(0, np.int64))
-        item: I32 = frozen(np.zeros(0, np.int32))
         everything = np.ones(matched.from_run.max(initial=0) + 1, np.bool_)
-        bought = (none, item) if self.train is None else (self.train.start, self.train.item)
-        return tie_kernels.listed_targets(
-            matched.lists.user,
-            matched.start,
-            end,
-            matched.run.item,
-            matched.from_run,
-            frozen(everything) if self.catalogue is None else self.catalogue,
-            *bought,
-        )
+        catalogue = everything if self.catalogue is None else self.catalogue
+        return matched.count_slots(catalogue, self.train)[3]

@@ -14,7 +14,7 @@ import numpy as np
 from unskew.arrays import F64, I32, I64, U8
 from unskew.engine.compiled import kernel, plain_kernel
 from unskew.engine.rng import first, second
-from unskew.engine.sort import first_beyond, first_from, sort_by, sort_rising
+from unskew.engine.sort import first_from, in_sorted, sort_by, sort_rising
 
 _11, _32 = np.uint64(11), np.uint64(32)
 HEADS = 128
@@ -45,6 +45,15 @@ class DrawWeights(NamedTuple):
     weight: I64
     cumulative: I64
     heaviest: I64
+
+
+class DrawSpace(NamedTuple):
+    """Working space: marks of barred and of taken items, room for what is drawn, and clocks."""
+
+    barred: I32
+    taken: I64
+    others: I32
+    clock: F64
 
 
 @kernel
@@ -110,15 +119,12 @@ def draw_others(
     high: int,
     cand: I32,
     cumulative: I64,
-    barred: I32,
-    taken: I64,
     stamp: int,
     n: int,
     available: int,
     spare: int,
     state: np.uint64,
-    out: I32,
-    clock: F64,
+    space: DrawSpace,
 ) -> int:
     """Draw n of the `available` candidates in cand[low:high] that are not barred; return how many.
 
@@ -128,6 +134,7 @@ def draw_others(
     one after the other. `cumulative` holds summed weights up to each candidate, or nothing;
     `spare` is the weight that is left to draw from at the least.
     """
+    barred, taken, out, clock = space
     size = high - low
     weighted = cumulative.size > 0
     base = cumulative[low] if weighted else 0
@@ -146,7 +153,7 @@ def draw_others(
             step += 1
             if weighted:
                 target = base + np.int64(bits % np.uint64(total))
-                c = first_beyond(cumulative, low + 1, high + 1, int(target)) - 1
+                c = first_from(cumulative, low + 1, high + 1, int(target) + 1) - 1
             else:
                 c = low + int(((bits >> _32) * np.uint64(size)) >> _32)
             i = cand[c]
@@ -216,10 +223,9 @@ def draw_lists(
     weight, cumulative, heaviest = weights
     train_start, train_item, test_start, test_item, fixed = rows
     items = item_stratum.size
-    barred = np.full(items, -1, np.int32)
-    taken = np.full(items, -1, np.int64)
-    others = np.empty(cand.size, np.int32)
+    barred, others = np.full(items, -1, np.int32), np.empty(cand.size, np.int32)
     clock = np.empty(cand.size if cumulative.size else 0, np.float64)
+    space = DrawSpace(barred, np.full(items, -1, np.int64), others, clock)
     loose = np.zeros(cand_start.size - 1, np.int64)
     heads = np.zeros(HEADS + 1, np.int64)
     last = -1
@@ -232,26 +238,12 @@ def draw_lists(
                 free_weight(u, pool, weights, rows, loose)
         s = max(stratum[row], 0)
         low, high = cand_start[s], cand_start[s + 1]
-        number = available[row] if n < 0 else min(n, available[row])
         salt = anchor[row] + 1 if fresh else 0
         state = first(key, (np.int64(u) * (items + 1) + salt) * (cand_start.size - 1) + s)
         spare = loose[s] - heaviest[s] if weight.size else 0
-        count = draw_others(
-            u,
-            low,
-            high,
-            cand,
-            cumulative,
-            barred,
-            taken,
-            row,
-            number,
-            available[row],
-            spare,
-            state,
-            others,
-            clock,
-        )
+        free = available[row]
+        number = free if n < 0 else min(n, free)
+        count = draw_others(u, low, high, cand, cumulative, row, number, free, spare, state, space)
         begin = start[row - lo]
         for c in range(count):
             item[begin + c] = others[c]
@@ -320,13 +312,6 @@ def merge_tail(item: I32, low: int, middle: int, high: int, space: I32) -> None:
             item[position] = space[b]
             b -= 1
         position -= 1
-
-
-@kernel
-def in_sorted(item: I32, low: int, high: int, number: int) -> bool:
-    """Tell whether item[low:high], ascending, holds a number."""
-    position = first_from(item, low, high, number)
-    return bool(position < high and item[position] == number)
 
 
 @kernel

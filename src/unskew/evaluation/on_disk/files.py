@@ -176,14 +176,7 @@ class FileScores(Result):
         return as_figure(facets, "Means of each metric", [caption], rows)
 
     def _content(self) -> dict[str, object]:
-        return {
-            "means": self.table(),
-            "users": self.users,
-            "undefined": self.undefined,
-            "relevance": self.relevance,
-            "notes": self.notes,
-            "card": self.card,
-        }
+        return {"means": self.table(), **self._fields("folder", "estimates", "digests")}
 
     def _explanation(self) -> list[str]:
         undefined = "count as 0" if self.undefined == "zero" else "are left out"
@@ -366,7 +359,9 @@ def evaluate_files(
     if depth is not None and depth < 1:
         raise SettingError(f"depth must be at least 1, got {depth}")
     depth = depth or paper.depth
-    names = _column_names(columns)
+    names = dict(columns or {})
+    for role in names:
+        choose("columns", role, ("user", "item", "rating", "rank", "score"))
     by_label = _supported(metrics, paper)
     if ties == EXPECTED:
         check_tied(by_label, depth, "out")
@@ -408,12 +403,6 @@ def evaluate_files(
         if work.is_finished:
             return FileScores.load(job.output)
         return _finish(work, work.done(progress), notes)
-
-
-def _column_names(columns: Mapping[str, str | int] | None) -> dict[str, str | int]:
-    for role in columns or {}:
-        choose("columns", role, ("user", "item", "rating", "rank", "score"))
-    return dict(columns or {})
 
 
 def _supported(metrics: str | Metric | Iterable[str | Metric], paper: Paper) -> dict[str, Metric]:
@@ -470,15 +459,11 @@ def _relevance(
                 f"{what}: give a name or a mapping here, not a function: a resumed evaluation "
                 "could not check that the function is the same"
             )
-    examples = _without_values() if implicit else _examples(tests)
+    nobody = pl.Series("user", [0]), pl.Series("item", [0])  # stands for implicit feedback
+    examples = Ratings.of(*nobody) if implicit else _examples(tests)
     chosen, notes = relevance_for(examples, liked, above, gain, loss, relevance)
     check_likes(examples, chosen)
     return chosen, notes
-
-
-def _without_values() -> Ratings:
-    """Return what stands for judgments that are implicit feedback."""
-    return Ratings.of(pl.Series("user", [0]), pl.Series("item", [0]))
 
 
 def _examples(tests: ParquetSource) -> Ratings:
@@ -528,7 +513,6 @@ def _finish(work: Work, sums: Mapping[str, Any], notes: Iterable[str]) -> FileSc
     remarked = remarks(job, metrics, sums)
     grave = [*meet(job, sums), *(text for text, is_grave in remarked if is_grave)]
     plain = [text for text, is_grave in remarked if not is_grave]
-    all_notes = (*grave, *notes, *file_notes(job), *plain)
     means = {
         name: {
             label: estimate(row, job.undefined)
@@ -536,28 +520,20 @@ def _finish(work: Work, sums: Mapping[str, Any], notes: Iterable[str]) -> FileSc
         }
         for name, facts in sums["systems"].items()
     }
-    rule = str(job.relevance)
     scores = FileScores(
         folder=work.folder,
         estimates=means,
         users=job.users,
         undefined=job.undefined,
-        relevance=rule,
-        notes=all_notes,
+        relevance=str(job.relevance),
+        notes=(*grave, *notes, *file_notes(job), *plain),
         card=_card(work.facts),
         digests=work.digests,
     )
     write_table(scores.table(), work.folder / MEANS, "parquet")
-    content = {
-        "format": FORMAT,
-        "users": job.users,
-        "undefined": job.undefined,
-        "relevance": rule,
-        "notes": all_notes,
-        "card": scores.card,
-        "digests": {**work.digests, MEANS: digest_of_file(work.folder / MEANS)},
-    }
-    write_sealed(work.folder / "card.json", content)
+    digests = {**work.digests, MEANS: digest_of_file(work.folder / MEANS)}
+    content = scores._fields("folder", "estimates", digests=digests)
+    write_sealed(work.folder / "card.json", {"format": FORMAT, **content})
     work.clear()
     for text in grave:
         warn(text)

@@ -225,7 +225,8 @@ def judge_part(job: Job, part: int) -> None:
         order=job.labels,
     )
     values = users_file(job.output, part)
-    write_table(_values(job, scores), values, "parquet")
+    table = scores.per_user().with_columns(pl.col("user").cast(KIND[job.user_kind]))
+    write_table(table, values, "parquet")
     sums = {"sums": _sums(scores, judged), "values": digest_of_file(values)}
     write_sealed(sums_file(job.output, part), sums)
 
@@ -309,11 +310,6 @@ def _told(source: ParquetSource, frame: pl.DataFrame, problem: DataError) -> str
             places = source.places(dict(zip(("user", *others), first, strict=True)))
             return f"{text}: {places}"
     return text
-
-
-def _values(job: Job, scores: Scores) -> pl.DataFrame:
-    """Return a row per system and user: what is known of the list, and a column per metric."""
-    return scores.per_user().with_columns(pl.col("user").cast(KIND[job.user_kind]))
 
 
 def _sums(scores: Scores, judged: Judged) -> dict[str, Any]:
