@@ -18,7 +18,7 @@ from unskew.arrays import frozen
 from unskew.data.ratings import Ids, Ratings
 from unskew.engine import threads
 from unskew.worlds import worlds
-from unskew.worlds.named import WORLDS
+from unskew.worlds.parts import WORLDS
 from unskew.worlds.observation import (
     Activity,
     AgainstRelevance,

@@ -10,8 +10,7 @@ import numpy as np
 from unskew.arrays import F64
 from unskew.data.ratings import Ratings
 from unskew.engine.threads import map_blocks
-from unskew.recommend.kernels.rows import Raters, Rows
-from unskew.recommend.matrices.sparse import user_rows
+from unskew.recommend.matrices.sparse import Raters, Rows, user_rows
 from unskew.recommend.model import Algorithm, Grid, Model
 from unskew.recommend.sgd import learned, padded
 from unskew.settings import count, number

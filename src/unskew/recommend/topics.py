@@ -12,8 +12,9 @@ from unskew.arrays import F64, Mask, frozen
 from unskew.data.ratings import Ratings
 from unskew.engine.threads import map_blocks
 from unskew.errors import DataError
-from unskew.recommend.kernels.rows import Raters, Rows
 from unskew.recommend.matrices.sparse import (
+    Raters,
+    Rows,
     factor_model,
     rated_items,
     rated_users,

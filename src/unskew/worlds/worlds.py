@@ -25,10 +25,10 @@ from unskew.data.ratings import Ids, Ratings
 from unskew.errors import DataError, SettingError, unknown_name
 from unskew.report.text import counted
 from unskew.worlds._truth import Known, Simulated, WorldTruth
-from unskew.worlds.named import WORLDS
 from unskew.worlds.observation import Activity, ByItem, Feedback, ObservingPart, PopularityLaw
 from unskew.worlds.parts import (
     PARTS,
+    WORLDS,
     ObservedSample,
     as_parts,
     as_users,

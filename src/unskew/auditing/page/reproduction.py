@@ -21,7 +21,7 @@ from unskew.errors import is_address, shown_address
 from unskew.experiment.plan import Plan
 from unskew.recommend.model import Algorithm
 from unskew.recommend.registry import ALGORITHMS
-from unskew.worlds.named import WORLDS
+from unskew.worlds.parts import WORLDS
 from unskew.worlds.worlds import World, world
 
 

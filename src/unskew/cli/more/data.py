@@ -572,7 +572,7 @@ def _number(name: str, text: str) -> int | float:
 
 def _list() -> None:
     """Print the worlds that have a name."""
-    from unskew.worlds.named import WORLDS
+    from unskew.worlds.parts import WORLDS
 
     outputs.print_list(
         ("name", "what it is", "paper", "users x items, ratings", "settings"),

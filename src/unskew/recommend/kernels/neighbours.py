@@ -11,7 +11,7 @@ import numpy as np
 from unskew.arrays import F64, I32, I64, Floats, Mask
 from unskew.engine.compiled import kernel
 from unskew.engine.sort import sort_rising
-from unskew.recommend.kernels.rows import Rows
+from unskew.recommend.matrices.sparse import Rows
 
 # A row that meets fewer than one in so many of the others is cheaper to list than to scan.
 SPARSE = 8

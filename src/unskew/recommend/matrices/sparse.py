@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from math import isqrt
-from typing import ClassVar
+from typing import ClassVar, NamedTuple
 
 import numpy as np
 
@@ -14,8 +14,25 @@ from unskew.data.groups import grouped_order
 from unskew.data.ratings import Ratings
 from unskew.engine.threads import map_blocks
 from unskew.errors import DataError
-from unskew.recommend.kernels.rows import Raters, Rows
 from unskew.recommend.model import Axes
+
+
+class Rows(NamedTuple):
+    """A sparse matrix by rows."""
+
+    start: I64
+    """Where each row starts; one more entry for the end."""
+    column: I32
+    value: F64
+
+
+class Raters(NamedTuple):
+    """The entries of a sparse matrix by columns: their rows, and their places by rows."""
+
+    start: I64
+    """Where each column starts; one more entry for the end."""
+    row: I32
+    place: I64
 
 
 @dataclass(frozen=True, eq=False)
