@@ -16,7 +16,7 @@ import unskew as us
 from shared.commands import COMMANDS
 from unskew.auditing.null.null_experiment import null_experiment
 from unskew.auditing.truth.truth import truth
-from unskew.cli import options, signatures
+from unskew.cli import options, parameters
 from unskew.cli.command import FILES
 from unskew.cli.parameters import (
     FLAGS,
@@ -24,14 +24,15 @@ from unskew.cli.parameters import (
     METAVARS,
     REQUIRED,
     Option,
+    Options,
     OptionsOf,
-    Values,
     argument,
     bundle,
     given_options,
+    read_docstring,
+    settings_of,
     with_options,
 )
-from unskew.cli.signatures import read_docstring, settings_of
 from unskew.worlds.saved import save_world
 
 OTHER_MEANING = {
@@ -412,7 +413,7 @@ def last() -> None: ...
 
 def test_options_are_read_from_the_source_of_a_function(tmp_path, monkeypatch):
     (tmp_path / "code.py").write_text(CODE)
-    monkeypatch.setattr(signatures, "_PACKAGE", tmp_path)
+    monkeypatch.setattr(parameters, "_PACKAGE", tmp_path)
     names = ("number", "words", "method", "size", "share", "exact")
     number, words, method, size, share, exact = settings_of("code:few", names)
     assert number == (int, 7, "A number, such as 3, or another.")
@@ -427,13 +428,13 @@ def test_options_are_read_from_the_source_of_a_function(tmp_path, monkeypatch):
 @pytest.mark.parametrize("target", ["code:few", "code:other"])
 def test_what_the_source_does_not_say_is_an_error(tmp_path, monkeypatch, target):
     (tmp_path / "code.py").write_text(CODE)
-    monkeypatch.setattr(signatures, "_PACKAGE", tmp_path)
+    monkeypatch.setattr(parameters, "_PACKAGE", tmp_path)
     with pytest.raises(LookupError):
         settings_of(target, ("other",))
 
 
 def test_values_of_a_function_know_what_was_given():
-    def command(*, values: Annotated[Values, TESTS]) -> None:
+    def command(*, values: Annotated[Options, TESTS]) -> None:
         print(vars(values)["correction"], given_options(Outer2(values=values)))
 
     assert run(command, "--correction", "bh").output.split() == ["bh", "['--correction']"]
@@ -447,4 +448,4 @@ TESTS = OptionsOf("stats.compare.compare:compare", {"Test": "correction plus_one
 class Outer2:
     """Options of a function in a bundle."""
 
-    values: Annotated[Values, TESTS]
+    values: Annotated[Options, TESTS]

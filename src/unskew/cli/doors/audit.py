@@ -18,7 +18,7 @@ from unskew.cli.options import (
     ReportOptions,
     StoredOptions,
 )
-from unskew.cli.parameters import Option, OptionsOf, Values, argument, bundle
+from unskew.cli.parameters import Option, Options, OptionsOf, argument, bundle
 from unskew.cli.progress import Stage, stages_progress
 from unskew.errors import SettingError
 from unskew.report.text import counted
@@ -86,8 +86,8 @@ class AuditOptions:
     designs: str | None = None
     dry_run: bool = False
     tune: bool = True
-    amounts: Annotated[Values, AMOUNTS]
-    measured: Annotated[Values, MEASURED]
+    amounts: Annotated[Options, AMOUNTS]
+    measured: Annotated[Options, MEASURED]
 
 
 def check_paper(folder: Path | None) -> Path | None:

@@ -3,19 +3,13 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 from unskew.cli import files, inputs, outputs
 from unskew.cli.options import AverageOptions, ComputeOptions, FigureTableOptions, JudgedOptions
-from unskew.cli.parameters import Option, OptionsOf, Values, bundle
+from unskew.cli.parameters import Option, Options, OptionsOf, bundle
 from unskew.cli.progress import progress
 from unskew.errors import SettingError
-
-if TYPE_CHECKING:
-    pass
-
-SEGMENTS = "Segments of users"
-
 
 TESTS = OptionsOf(
     "stats.compare.compare:compare",
@@ -56,7 +50,7 @@ def compare_command(
     lists: str | None = None,
     scores: list[Path] | None = None,
     average: AverageOptions,
-    tests: Annotated[Values, TESTS],
+    tests: Annotated[Options, TESTS],
     segments: SegmentOptions,
     compute: ComputeOptions,
     output: FigureTableOptions,

@@ -9,15 +9,13 @@ from unskew.cli import files as formats
 from unskew.cli import inputs, outputs
 from unskew.cli.files import column_names, split_source
 from unskew.cli.options import AverageOptions, ComputeOptions, RequiredJudgedOptions, TableOptions
-from unskew.cli.parameters import Option, OptionsOf, Values, bundle
+from unskew.cli.parameters import Option, Options, OptionsOf, bundle
 from unskew.cli.progress import progress
 from unskew.errors import SettingError
 
 if TYPE_CHECKING:
     from unskew.evaluation.on_disk.files import FileScores
     from unskew.evaluation.scores import Scores
-
-LARGE = "Files larger than memory"
 
 
 @bundle
@@ -95,7 +93,7 @@ class EvaluateOptions:
     lists: str | None = None
     repeated: str = "error"
     reading: Annotated[
-        Values, OptionsOf("runs:read_run", {"Input": "nan gaps", "Users and ties": "by"})
+        Options, OptionsOf("runs:read_run", {"Input": "nan gaps", "Users and ties": "by"})
     ]
     targets: str | None = None
     unranked: str | None = None

@@ -12,8 +12,8 @@ from unskew.cli import inputs, outputs
 from unskew.cli.options import ComputeOptions, FileOptions, RelevanceOptions
 from unskew.cli.parameters import (
     Option,
+    Options,
     OptionsOf,
-    Values,
     argument,
     bundle,
     format_of,
@@ -62,7 +62,7 @@ class ThresholdOptions:
     """
 
     of_gate: Annotated[
-        Values,
+        Options,
         OptionsOf(
             GATE,
             {"Test": "config margin alpha by", "What is measured": "metric"},
@@ -94,7 +94,7 @@ def gate_command(
     files: GateFiles,
     thresholds: ThresholdOptions,
     running: Annotated[
-        Values, OptionsOf(GATE, {"How it runs": "log references"}, {"log": Path | None})
+        Options, OptionsOf(GATE, {"How it runs": "log references"}, {"log": Path | None})
     ],
     compute: ComputeOptions,
     output: GateOutput,

@@ -32,11 +32,6 @@ _SETTING = {
     ("given", "test_ratings"): "test",
 }
 
-TIME = "Protocols temporal, events, windows, ages and sessions"
-WINDOWS = "Further settings of windows, ages and sessions"
-POPULARITY = "Protocols uniform, flat and head-removed"
-GIVEN = "Protocols forced, given and familiar"
-
 
 @bundle
 class ProtocolOptions:

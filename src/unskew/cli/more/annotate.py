@@ -14,7 +14,7 @@ from unskew.cli.options import (
     RelevanceOptions,
     TextOptions,
 )
-from unskew.cli.parameters import OptionsOf, Values, argument, bundle
+from unskew.cli.parameters import Options, OptionsOf, argument, bundle
 from unskew.errors import SettingError
 from unskew.splits.saved import check_folder
 
@@ -97,7 +97,7 @@ def annotate_plan_command(
     *,
     lists: ListOptions,
     estimand: EstimandOptions,
-    sample: Annotated[Values, SAMPLE],
+    sample: Annotated[Options, SAMPLE],
     strata: str | None = None,
     seed: int = 0,
     output: FolderOptions,

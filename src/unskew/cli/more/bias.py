@@ -19,7 +19,7 @@ from unskew.cli.options import (
     TableOptions,
     TextOptions,
 )
-from unskew.cli.parameters import Option, OptionsOf, Values, argument, bundle
+from unskew.cli.parameters import Option, Options, OptionsOf, argument, bundle
 from unskew.cli.progress import progress
 from unskew.errors import SettingError
 
@@ -166,7 +166,7 @@ class NullOptions:
 
     null: list[str] | None = None
     draws: Annotated[
-        Values,
+        Options,
         OptionsOf(
             "auditing.null.null_experiment:null_experiment",
             {"What is measured": "repeats precision most share"},

@@ -11,11 +11,9 @@ from unskew.cli import inputs, outputs
 from unskew.cli.doors.compare import SegmentOptions, read_segments
 from unskew.cli.files import exists, split_named_source
 from unskew.cli.options import AverageOptions, ComputeOptions, FigureTableOptions, JudgedOptions
-from unskew.cli.parameters import OptionsOf, Values, argument, bundle
+from unskew.cli.parameters import Options, OptionsOf, argument, bundle
 from unskew.cli.progress import progress
 from unskew.errors import DataError, SettingError
-
-GROUPS = "Groups"
 
 
 @bundle
@@ -40,7 +38,7 @@ class GapOptions:
     against: str | None = None
     epsilon: float | None = None
     tests: Annotated[
-        Values, OptionsOf("stats.compare.group_gaps:group_gaps", {"Test": "correction confidence"})
+        Options, OptionsOf("stats.compare.group_gaps:group_gaps", {"Test": "correction confidence"})
     ]
 
 
@@ -141,7 +139,7 @@ def strata_command(
     judged: JudgedOptions,
     average: AverageOptions,
     by: str = "popularity",
-    division: Annotated[Values, DIVISION],
+    division: Annotated[Options, DIVISION],
     strata: int | None = None,
     heads: bool = False,
     compute: ComputeOptions,
@@ -222,7 +220,7 @@ def distribution_command(
     judged: JudgedOptions,
     scores: list[Path] | None = None,
     average: AverageOptions,
-    tests: Annotated[Values, PAIRS],
+    tests: Annotated[Options, PAIRS],
     lexirecall: bool = False,
     compute: ComputeOptions,
     output: FigureTableOptions,
@@ -298,7 +296,7 @@ RANKS = OptionsOf(
 def ranking_command(
     *,
     data_sets: Annotated[list[str], argument("[NAME=]PATH…")],
-    settings: Annotated[Values, RANKS],
+    settings: Annotated[Options, RANKS],
     compute: ComputeOptions,
     output: FigureTableOptions,
 ) -> None:

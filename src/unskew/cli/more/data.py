@@ -315,9 +315,6 @@ def data_list_command(
     outputs.deliver(printout, output)
 
 
-DESIGN = "Intervention"
-
-
 @bundle
 class InterventionOptions:
     """The settings of all interventions; those that are given must belong to the kind.

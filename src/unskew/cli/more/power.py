@@ -14,7 +14,7 @@ from unskew.cli.options import (
     FigureTableOptions,
     JudgedOptions,
 )
-from unskew.cli.parameters import OptionsOf, Values, bundle
+from unskew.cli.parameters import Options, OptionsOf, bundle
 from unskew.cli.progress import progress
 from unskew.errors import SettingError
 
@@ -29,7 +29,7 @@ def power_command(
     judged: JudgedOptions,
     scores: list[Path] | None = None,
     average: AverageOptions,
-    powers: Annotated[Values, POWER],
+    powers: Annotated[Options, POWER],
     pairs: bool = False,
     compute: ComputeOptions,
     output: FigureTableOptions,
@@ -69,9 +69,6 @@ def power_command(
     table = result.sizes.pair_table() if pairs else result.table()
     printout = outputs.Printout.of(table, digits=output.digits, footer=result.footer())
     outputs.deliver(printout, output)
-
-
-SAMPLES = "Samples"
 
 
 @bundle

@@ -19,7 +19,7 @@ from unskew.cli.options import (
     PrintOptions,
     StoreArgument,
 )
-from unskew.cli.parameters import OptionsOf, Values, bundle
+from unskew.cli.parameters import Options, OptionsOf, bundle
 from unskew.cli.progress import tasks_progress
 from unskew.report.text import counted
 
@@ -31,7 +31,7 @@ class RunOptions:
     store: Path | None = None
     executor: ExecutorOptions
     failures: Annotated[
-        Values,
+        Options,
         OptionsOf("experiment.execution:run_plan", {"How it runs": "keep_going retry_failed"}),
     ]
 
