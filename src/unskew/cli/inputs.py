@@ -12,12 +12,12 @@ from typing import TYPE_CHECKING, Any
 from unskew.cli import outputs
 from unskew.cli.files import LIST_COLUMNS, RATING_COLUMNS, file_columns, split_named_source
 from unskew.cli.options import (
-    AverageOptions,
     ComputeOptions,
     FileOptions,
     JudgedOptions,
     NamedFileOptions,
     RelevanceOptions,
+    ScoredOptions,
 )
 from unskew.cli.progress import progress
 from unskew.errors import DataError, SettingError, is_address
@@ -429,11 +429,12 @@ def read_for_conventions(
     }
 
 
-def is_saved(options: JudgedOptions, scores: Sequence[Path] | None) -> bool:
+def is_saved(options: ScoredOptions) -> bool:
     """Tell whether saved scores are meant; reject both, and neither."""
-    if scores and (options.judgments is not None or options.run):
+    judged, scores = options.judged, options.scores
+    if scores and (judged.judgments is not None or judged.run):
         raise SettingError("give --scores, or --judgments and --run: not both")
-    if not scores and (options.judgments is None or not options.run):
+    if not scores and (judged.judgments is None or not judged.run):
         raise SettingError("give --judgments and --run, or --scores with a saved folder")
     return bool(scores)
 
@@ -447,34 +448,37 @@ def read_scores(folders: Sequence[Path]) -> Scores | list[Scores]:
 
 
 def scores_of(
-    options: JudgedOptions,
-    scores: Sequence[Path] | None,
-    average: AverageOptions,
+    options: ScoredOptions,
     compute: ComputeOptions,
     metrics: Sequence[Any],
     quiet: bool,
+    judged: Judged | None = None,
 ) -> Scores | list[Scores]:
-    """Return the scores of ranked lists by the metrics asked for (else these), or saved ones."""
-    if is_saved(options, scores):
-        return read_scores(scores or [])
-    judged = judge_files(options, compute.seed)
-    return scores_of_judged(judged, options, average, compute, metrics, quiet)
+    """Return saved scores, or those of ranked lists by the metrics asked for, else by these.
 
-
-def scores_of_judged(
-    judged: Judged,
-    options: JudgedOptions,
-    average: AverageOptions,
-    compute: ComputeOptions,
-    metrics: Sequence[Any],
-    quiet: bool,
-) -> Scores:
-    """Return the scores of judged data by the metrics asked for, else these."""
+    Parameters
+    ----------
+    options
+        Ranked lists and what judges them, or saved scores.
+    compute
+        How scores are computed.
+    metrics
+        By which metrics, where none are asked for.
+    quiet
+        Whether no progress is shown.
+    judged
+        The lists, where they have been judged.
+    """
     from unskew.evaluation.evaluate import evaluate
 
-    asked = metric_names(options.metric) or metrics
+    if judged is None:
+        if is_saved(options):
+            return read_scores(options.scores or [])
+        judged = judge_files(options.judged, compute.seed)
+    asked = metric_names(options.judged.metric) or metrics
+    settings = {"threads": compute.threads, **vars(options.average)}
     with progress("judging", quiet) as move:
-        return evaluate(judged, asked, threads=compute.threads, progress=move, **vars(average))
+        return evaluate(judged, asked, progress=move, **settings)
 
 
 # Plans and stores

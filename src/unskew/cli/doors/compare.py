@@ -6,7 +6,13 @@ from pathlib import Path
 from typing import Annotated, Any
 
 from unskew.cli import files, inputs, outputs
-from unskew.cli.options import AverageOptions, ComputeOptions, FigureTableOptions, JudgedOptions
+from unskew.cli.options import (
+    AverageOptions,
+    ComputeOptions,
+    FigureTableOptions,
+    JudgedOptions,
+    ScoredOptions,
+)
 from unskew.cli.parameters import Option, Options, OptionsOf, bundle
 from unskew.cli.progress import progress
 from unskew.errors import SettingError
@@ -41,7 +47,10 @@ class SegmentOptions:
     least_users: int | None = None
 
 
-PaperFile = Annotated[Path | None, Option(files.check_paper_file)]
+PaperFile = Annotated[
+    Path | None,
+    Option(files.file_check(files.TABLES, "--paper", "name a file, such as table.tex")),
+]
 
 
 def compare_command(
@@ -108,7 +117,8 @@ def compare_command(
         raise SettingError("--paper is for all users: leave out --by")
     kinds = segment_comparison.FIGURES if by_segment else comparison.FIGURES
     figures = outputs.figures_of(output.figure, kinds)
-    pairs, division = read_segments(judged, lists, scores, average, compute, segments, output.quiet)
+    scored = ScoredOptions(judged=judged, scores=scores, average=average)
+    pairs, division = read_segments(scored, lists, compute, segments, output.quiet)
     correction = None if tests.correction == "none" else tests.correction
     with progress("comparing", output.quiet) as move:
         comparing: Any = compare  # what comes back depends on whether there are segments
@@ -132,10 +142,8 @@ def compare_command(
 
 
 def read_segments(
-    judged: JudgedOptions,
+    scored: ScoredOptions,
     lists: str | None,
-    scores: list[Path] | None,
-    average: AverageOptions,
     compute: ComputeOptions,
     segments: SegmentOptions,
     quiet: bool,
@@ -145,12 +153,12 @@ def read_segments(
     from unskew.stats.pairing import paired
     from unskew.stats.segments import segments_of
 
-    if inputs.is_saved(judged, scores):
+    if inputs.is_saved(scored):
         if lists is not None:
             raise SettingError("--lists is for --run: saved scores know their lists")
-        return paired(inputs.read_scores(scores or [])), vars(segments)
-    data = inputs.judge_files(judged, compute.seed, lists=lists)
-    pairs = paired(inputs.scores_of_judged(data, judged, average, compute, METRICS, quiet))
+        return paired(inputs.read_scores(scored.scores or [])), vars(segments)
+    data = inputs.judge_files(scored.judged, compute.seed, lists=lists)
+    pairs = paired(inputs.scores_of(scored, compute, METRICS, quiet, data))
     if segments.by is None:
         return pairs, vars(segments)
     return pairs, {"by": segments_of(pairs.users, judged=data, **vars(segments))}

@@ -49,7 +49,9 @@ class ScoresOptions(TableOptions):
         Save the scores in this folder, for --scores of other commands.
     """
 
-    per_user: Annotated[Path | None, Option(formats.check_values_file, "FILE")] = None
+    per_user: Annotated[
+        Path | None, Option(formats.file_check((".parquet", ".csv"), "--per-user"), "FILE")
+    ] = None
     save: Path | None = None
 
 

@@ -23,6 +23,7 @@ from unskew.errors import SettingError
 
 INIT = "init"
 FILE = "gate.toml"
+PRINTED = "the verdict is printed anyway; choose its format with --format"
 GATE = "gating.gate:gate"
 
 
@@ -83,7 +84,9 @@ class GateOutput:
         (.xml is JUnit). Repeatable.
     """
 
-    output: Annotated[list[Path] | None, Option(formats.check_gate_files, "FILE")] = None
+    output: Annotated[
+        list[Path] | None, Option(formats.file_check(formats.GATES, no_stream=PRINTED), "FILE")
+    ] = None
     format: Annotated[str, format_of(formats.GATE_FORMATS)] = "text"
     quiet: bool = False
 

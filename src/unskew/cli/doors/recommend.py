@@ -73,7 +73,7 @@ def recommend_command(
     targets: str = "all-items",
     ranking: Annotated[Options, OptionsOf("judging.rank:rank", {"Lists": "depth ties"})],
     compute: ComputeOptions,
-    output: Annotated[Path, Option(formats.check_lists_file, "FILE")],
+    output: Annotated[Path, Option(formats.file_check(formats.LISTS), "FILE")],
     quiet: bool = False,
 ) -> None:
     """Train a recommender on ratings and write a ranked list for each user.

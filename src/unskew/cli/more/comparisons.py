@@ -10,7 +10,13 @@ from unskew.checks import choose
 from unskew.cli import inputs, outputs
 from unskew.cli.doors.compare import SegmentOptions, read_segments
 from unskew.cli.files import exists, split_named_source
-from unskew.cli.options import AverageOptions, ComputeOptions, FigureTableOptions, JudgedOptions
+from unskew.cli.options import (
+    AverageOptions,
+    ComputeOptions,
+    FigureTableOptions,
+    JudgedOptions,
+    ScoredOptions,
+)
 from unskew.cli.parameters import Options, OptionsOf, argument, bundle
 from unskew.cli.progress import progress
 from unskew.errors import DataError, SettingError
@@ -44,9 +50,7 @@ class GapOptions:
 
 def groups_command(
     *,
-    judged: JudgedOptions,
-    scores: list[Path] | None = None,
-    average: AverageOptions,
+    scored: ScoredOptions,
     segments: SegmentOptions,
     gaps: GapOptions,
     compute: ComputeOptions,
@@ -86,11 +90,9 @@ def groups_command(
         figures = outputs.figures_of(output.figure, FIGURES)
         if gaps.places is not None:
             raise SettingError("--places is for --by-items: leave it out")
-        pairs, division = read_segments(
-            judged, None, scores, average, compute, segments, output.quiet
-        )
+        pairs, division = read_segments(scored, None, compute, segments, output.quiet)
         chosen = division | inputs.given(against=gaps.against, epsilon=gaps.epsilon)
-        names = inputs.metric_names(judged.metric)
+        names = inputs.metric_names(scored.judged.metric)
         with progress("comparing groups", output.quiet) as move:
             result: Any = group_gaps(
                 pairs, metric=names, progress=move, **chosen, **settings, **vars(compute)
@@ -99,13 +101,12 @@ def groups_command(
     else:
         if output.figure:
             raise SettingError("--figure is for groups of users: leave it out with --by-items")
-        result = _items(judged, scores, segments, gaps, compute, settings)
+        result = _items(scored, segments, gaps, compute, settings)
     outputs.deliver_result(result, output)
 
 
 def _items(
-    judged: JudgedOptions,
-    scores: Any,
+    scored: ScoredOptions,
     segments: SegmentOptions,
     gaps: GapOptions,
     compute: ComputeOptions,
@@ -113,18 +114,16 @@ def _items(
 ) -> Any:
     from unskew.stats.compare.item_group_gaps import item_group_gaps
 
-    if inputs.is_saved(judged, scores):
+    if inputs.is_saved(scored):
         raise SettingError("--by-items needs the lists: give --judgments and --run, not --scores")
-    unused = {
-        "--metric": judged.metric,
-        "--against": gaps.against,
-        "--epsilon": gaps.epsilon,
-        "--least-users": segments.least_users,
-    }
-    for name, value in unused.items():
-        if value is not None:
-            raise SettingError(f"{name} is for groups of users: leave it out with --by-items")
-    data = inputs.judge_files(judged, compute.seed)
+    inputs.refuse(
+        "is for groups of users: leave it out with --by-items",
+        metric=scored.judged.metric,
+        against=gaps.against,
+        epsilon=gaps.epsilon,
+        least_users=segments.least_users,
+    )
+    data = inputs.judge_files(scored.judged, compute.seed)
     places = 10 if gaps.places is None else gaps.places
     return item_group_gaps(data, gaps.by_items, places, groups=segments.groups, **settings)
 
@@ -217,9 +216,7 @@ PAIRS = OptionsOf(
 
 def distribution_command(
     *,
-    judged: JudgedOptions,
-    scores: list[Path] | None = None,
-    average: AverageOptions,
+    scored: ScoredOptions,
     tests: Annotated[Options, PAIRS],
     lexirecall: bool = False,
     compute: ComputeOptions,
@@ -251,35 +248,34 @@ def distribution_command(
     from unskew.stats.compare.user_distribution_result import FIGURES
 
     if lexirecall:
-        result = _lexicographic(judged, scores, compute, output, vars(tests))
+        result = _lexicographic(scored, compute, output, vars(tests))
     else:
         figures = outputs.figures_of(output.figure, FIGURES)
         from unskew.evaluation.evaluate import METRICS
         from unskew.stats.compare.user_distribution import user_distribution
 
-        values = inputs.scores_of(judged, scores, average, compute, METRICS, output.quiet)
-        result = user_distribution(values, inputs.metric_names(judged.metric), **vars(tests))
+        values = inputs.scores_of(scored, compute, METRICS, output.quiet)
+        result = user_distribution(values, inputs.metric_names(scored.judged.metric), **vars(tests))
         outputs.draw(figures, result.figure)
     outputs.deliver_result(result, output)
 
 
 def _lexicographic(
-    judged: JudgedOptions,
-    scores: Any,
+    scored: ScoredOptions,
     compute: ComputeOptions,
     output: FigureTableOptions,
     tests: dict[str, Any],
 ) -> Any:
     from unskew.stats.compare.lexirecall import lexirecall
 
-    if inputs.is_saved(judged, scores):
+    if inputs.is_saved(scored):
         raise SettingError("--lexirecall needs the lists: give --judgments and --run, not --scores")
-    if judged.metric:
-        raise SettingError("--metric does nothing with --lexirecall: leave it out")
-    if output.figure:
-        raise SettingError("--figure does nothing with --lexirecall: leave it out")
-    data = inputs.judge_files(judged, compute.seed)
-    return lexirecall(data, **tests)
+    inputs.refuse(
+        "does nothing with --lexirecall: leave it out",
+        metric=scored.judged.metric,
+        figure=output.figure,
+    )
+    return lexirecall(inputs.judge_files(scored.judged, compute.seed), **tests)
 
 
 RANKS = OptionsOf(

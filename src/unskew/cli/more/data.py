@@ -14,6 +14,7 @@ from unskew.cli import files as formats
 from unskew.cli import inputs, outputs
 from unskew.cli.console import messages
 from unskew.cli.options import (
+    FolderName,
     FolderOptions,
     NamedFileOptions,
     PlainFormat,
@@ -210,9 +211,7 @@ def data_filter_command(
     from unskew.data.filters import apply_filters
     from unskew.engine.files import write_table
 
-    if str(output) == formats.STANDARD_OUTPUT:
-        raise SettingError(f"--output -: name a file that ends in {', '.join(ENDINGS)}")
-    formats.check_file(output, ENDINGS)
+    formats.file_check(ENDINGS, no_stream=f"name a file that ends in {', '.join(ENDINGS)}")(output)
     chosen = inputs.read_filters(options.filters)
     if not chosen:
         raise SettingError("name at least one filter, such as --filter k-core:users=5,items=5")
@@ -462,7 +461,7 @@ class WorldFolderOptions:
         Format of the files in the folder: parquet or csv.
     """
 
-    output: Annotated[Path | None, Option(formats.check_folder_name, "DIR")] = None
+    output: FolderName = None
     random: float = 0.05
     truth: bool | None = None
     format: str = "parquet"
@@ -571,16 +570,14 @@ def _list() -> None:
     """Print the worlds that have a name."""
     from unskew.worlds.named import WORLDS
 
-    outputs.print_list(
-        ("name", "what it is", "paper", "users x items, ratings", "settings"),
-        [
-            (
-                name,
-                world.about,
-                world.paper,
-                f"{world.users:,} x {world.items:,}, {world.ratings:,}",
-                ", ".join(f"{key}={value}" for key, value in world.settings.items()),
-            )
-            for name, world in WORLDS.items()
-        ],
-    )
+    sizes = "users x items, ratings"
+    entries = [
+        {
+            **world._asdict(),
+            "name": name,
+            sizes: f"{world.users:,} x {world.items:,}, {world.ratings:,}",
+        }
+        for name, world in WORLDS.items()
+    ]
+    columns = {"name": "name", "what it is": "about", "paper": "paper", sizes: sizes}
+    outputs.print_list(entries, {**columns, "settings": "settings"})

@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Annotated
 
 from unskew.checks import choose
 from unskew.cli import inputs, outputs
 from unskew.cli.options import (
-    AverageOptions,
     ComputeOptions,
     ExecutorOptions,
     FigureTableOptions,
-    JudgedOptions,
+    ScoredOptions,
 )
 from unskew.cli.parameters import Options, OptionsOf, bundle
 from unskew.cli.progress import progress
@@ -26,9 +24,7 @@ POWER = OptionsOf(
 
 def power_command(
     *,
-    judged: JudgedOptions,
-    scores: list[Path] | None = None,
-    average: AverageOptions,
+    scored: ScoredOptions,
     powers: Annotated[Options, POWER],
     pairs: bool = False,
     compute: ComputeOptions,
@@ -61,8 +57,8 @@ def power_command(
     from unskew.stats.agreement.robustness import METRICS
 
     figures = outputs.figures_of(output.figure, ("power",))
-    names = inputs.metric_names(judged.metric)
-    all_scores = inputs.scores_of(judged, scores, average, compute, METRICS, output.quiet)
+    names = inputs.metric_names(scored.judged.metric)
+    all_scores = inputs.scores_of(scored, compute, METRICS, output.quiet)
     with progress("testing", output.quiet) as move:
         result = power(all_scores, names, progress=move, **vars(powers), **vars(compute))
     outputs.draw(figures, lambda _: result.figure())
@@ -80,9 +76,7 @@ class TauOptions(FigureTableOptions):
 
 def robustness_command(
     *,
-    judged: JudgedOptions,
-    scores: list[Path] | None = None,
-    average: AverageOptions,
+    scored: ScoredOptions,
     goal: str | None = None,
     share: list[str] | None = None,
     samples: int = 50,
@@ -124,7 +118,7 @@ def robustness_command(
     from unskew.stats.agreement.robustness import METRICS, SHARES, robustness, user_robustness
 
     figures = outputs.figures_of(output.figure, ("robustness",))
-    saved = inputs.is_saved(judged, scores)
+    saved = inputs.is_saved(scored)
     goal = choose("to", goal or ("users" if saved else "sparsity"), SHARES)
     if saved and goal != "users":
         raise SettingError(f"--to {goal} needs --judgments and --run: scores hold no judgments")
@@ -134,15 +128,15 @@ def robustness_command(
             "take little"
         )
     kept = inputs.shares(share)
-    names = inputs.metric_names(judged.metric)
+    names = inputs.metric_names(scored.judged.metric)
     if goal == "users":
-        all_scores = inputs.scores_of(judged, scores, average, compute, METRICS, output.quiet)
+        all_scores = inputs.scores_of(scored, compute, METRICS, output.quiet)
         with progress("evaluating samples", output.quiet) as move:
             result = user_robustness(
                 all_scores, names, shares=kept, samples=samples, progress=move, **vars(compute)
             )
     else:
-        data = inputs.judge_files(judged, compute.seed)
+        data = inputs.judge_files(scored.judged, compute.seed)
         with progress("evaluating samples", output.quiet) as move:
             result = robustness(
                 data,
@@ -152,7 +146,7 @@ def robustness_command(
                 samples=samples,
                 per=per,
                 progress=move,
-                **vars(average),
+                **vars(scored.average),
                 **vars(compute),
                 **executor.arguments(),
             )
