@@ -80,12 +80,6 @@ def given(**options: Any) -> dict[str, Any]:
     }
 
 
-def refuse(reason: str, **options: Any) -> None:
-    """Refuse the first of the options that was given, with what speaks against it."""
-    for name in given(**options):
-        raise SettingError(f"--{name.replace('_', '-')} {reason}")
-
-
 def relevance_settings(options: RelevanceOptions) -> dict[str, Any]:
     """Return which ratings are liked and what they are worth, as `evaluate` takes it."""
     from unskew.data.relevance import DEFAULT_GAIN, DEFAULT_LOSS
@@ -174,13 +168,10 @@ def load_data(
         file = path if is_address(path) else Path(path)
         return load(file, data_dir=data_dir, **settings, **columns)
     takes_duplicates = files.duplicates is None or "duplicates" in named[0].options
-    refuse(
-        f"is for files, but {source} is a named data set",
-        columns=files.columns,
-        feedback=files.feedback,
-        duplicates=None if takes_duplicates else files.duplicates,
-        **chosen_events(files),
-    )
+    duplicates = None if takes_duplicates else files.duplicates
+    options = {"columns": files.columns, "feedback": files.feedback, "duplicates": duplicates}
+    for name in given(**options, **chosen_events(files)):
+        raise SettingError(f"--{name} is for files, but {source} is a named data set")
     return load(str(source), data_dir=data_dir, **settings)
 
 

@@ -45,6 +45,7 @@ from unskew.checks import (
     MOST_SEED,
     choose,
 )
+from unskew.errors import SettingError
 
 Class = TypeVar("Class")
 
@@ -226,8 +227,10 @@ class _Slot(NamedTuple):
         """Return the names of the options in it whose values are not the default."""
         if self.inner is not None:
             return [x for slot in self.inner for x in slot.given(getattr(value, slot.name))]
-        (parameter,) = self.parameters()
-        return [] if value in (parameter.default, None) else [f"--{self.name.replace('_', '-')}"]
+        if value is None or value == self.default:
+            return []
+        negation = "no-" if self.default is True else ""
+        return [FLAGS.get(self.name, (f"--{negation}{self.name.replace('_', '-')}",))[0]]
 
 
 def with_options(function: Callable[..., None]) -> Callable[..., None]:
@@ -255,6 +258,24 @@ def given_options(*bundles: Any) -> list[str]:
         for slot in (values.slots if isinstance(values, Options) else _slots_of(values.__class__))
         for name in slot.given(getattr(values, slot.name))
     ]
+
+
+def refuse(reason: str, names: str, *bundles: Any) -> None:
+    """Refuse the first of some options that was given.
+
+    Parameters
+    ----------
+    reason
+        What speaks against it, behind its name.
+    names
+        The options, in the order in which they are looked for: `--train --items`.
+    bundles
+        Where they stand.
+    """
+    options = given_options(*bundles)
+    for name in names.split():
+        if name in options:
+            raise SettingError(f"{name} {reason}")
 
 
 @functools.cache  # bundles stand in one another, so that each is asked for several times

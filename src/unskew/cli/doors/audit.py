@@ -18,7 +18,7 @@ from unskew.cli.options import (
     ReportOptions,
     StoredOptions,
 )
-from unskew.cli.parameters import Option, Options, OptionsOf, argument, bundle
+from unskew.cli.parameters import Option, Options, OptionsOf, argument, bundle, refuse
 from unskew.cli.progress import Stage, stages_progress
 from unskew.errors import SettingError
 from unskew.report.text import counted
@@ -240,17 +240,11 @@ def _lists(
         raise SettingError("give ratings, or --judgments and --run: not both")
     if sources.judgments is None or not sources.run:
         raise SettingError("give both --judgments and --run")
-    inputs.refuse(
+    refuse(
         "is for ratings: leave it out with --judgments",
-        algorithms=options.algorithms,
-        **vars(options.amounts),
-        filter=sources.filters,
-        store=stored.store,
-        data_dir=sources.files.data_dir,
-        workers=None if stored.executor.workers == 1 else stored.executor.workers,
-        cluster=stored.executor.cluster,
-        no_tune=None if options.tune else True,
-        dry_run=True if options.dry_run else None,
+        "--algorithms --users --splits --memory --filter --store --data-dir --workers --cluster "
+        "--no-tune --dry-run",
+        *(options, sources, stored),
     )
     return {
         **inputs.read_judged(sources.judgments, sources.run, sources.train, sources.files),

@@ -212,11 +212,7 @@ def annotate_extend_command(
     _save(read_annotation(**vars(plan)).extend(budget, design), titles, output)
 
 
-def annotate_read_command(
-    *,
-    labels: LabelFiles,
-    output: PrintOptions,
-) -> None:
+def annotate_read_command(*, labels: LabelFiles, output: PrintOptions) -> None:
     """Turn labels into the sample that unskew estimate --human takes.
 
     [bold]Examples[/bold]

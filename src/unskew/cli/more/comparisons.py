@@ -17,7 +17,7 @@ from unskew.cli.options import (
     JudgedOptions,
     ScoredOptions,
 )
-from unskew.cli.parameters import Options, OptionsOf, argument, bundle
+from unskew.cli.parameters import Options, OptionsOf, argument, bundle, refuse
 from unskew.cli.progress import progress
 from unskew.errors import DataError, SettingError
 
@@ -88,8 +88,7 @@ def groups_command(
         raise SettingError("give --by for groups of users, or --by-items for groups of items")
     if gaps.by_items is None:
         figures = outputs.figures_of(output.figure, FIGURES)
-        if gaps.places is not None:
-            raise SettingError("--places is for --by-items: leave it out")
+        refuse("is for --by-items: leave it out", "--places", gaps)
         pairs, division = read_segments(scored, None, compute, segments, output.quiet)
         chosen = division | inputs.given(against=gaps.against, epsilon=gaps.epsilon)
         names = inputs.metric_names(scored.judged.metric)
@@ -99,8 +98,7 @@ def groups_command(
             )
         outputs.draw(figures, result.figure)
     else:
-        if output.figure:
-            raise SettingError("--figure is for groups of users: leave it out with --by-items")
+        refuse("is for groups of users: leave it out with --by-items", "--figure", output)
         result = _items(scored, segments, gaps, compute, settings)
     outputs.deliver_result(result, output)
 
@@ -116,13 +114,8 @@ def _items(
 
     if inputs.is_saved(scored):
         raise SettingError("--by-items needs the lists: give --judgments and --run, not --scores")
-    inputs.refuse(
-        "is for groups of users: leave it out with --by-items",
-        metric=scored.judged.metric,
-        against=gaps.against,
-        epsilon=gaps.epsilon,
-        least_users=segments.least_users,
-    )
+    reason = "is for groups of users: leave it out with --by-items"
+    refuse(reason, "--metric --against --epsilon --least-users", scored, gaps, segments)
     data = inputs.judge_files(scored.judged, compute.seed)
     places = 10 if gaps.places is None else gaps.places
     return item_group_gaps(data, gaps.by_items, places, groups=segments.groups, **settings)
@@ -270,11 +263,7 @@ def _lexicographic(
 
     if inputs.is_saved(scored):
         raise SettingError("--lexirecall needs the lists: give --judgments and --run, not --scores")
-    inputs.refuse(
-        "does nothing with --lexirecall: leave it out",
-        metric=scored.judged.metric,
-        figure=output.figure,
-    )
+    refuse("does nothing with --lexirecall: leave it out", "--metric --figure", scored, output)
     return lexirecall(inputs.judge_files(scored.judged, compute.seed), **tests)
 
 

@@ -22,7 +22,7 @@ from unskew.cli.options import (
     RatingsArgument,
     TextOptions,
 )
-from unskew.cli.parameters import Option, argument, bundle
+from unskew.cli.parameters import Option, argument, bundle, given_options
 from unskew.cli.progress import progress
 from unskew.errors import SettingError
 from unskew.report.text import counted
@@ -49,11 +49,7 @@ class InfoOptions:
     liked: float | None = None
 
 
-def data_info_command(
-    *,
-    options: InfoOptions,
-    output: TextOptions,
-) -> None:
+def data_info_command(*, options: InfoOptions, output: TextOptions) -> None:
     """Describe a data set: sizes, density, Gini, liked share, times, true part.
 
     For a named data set, or results that authors released, it also shows where to get them.
@@ -115,15 +111,8 @@ def _show_released(table: Any, options: InfoOptions, output: TextOptions) -> Non
     from unskew.data.formats.catalog import data_folder
 
     files = options.files
-    refused = inputs.given(
-        option=options.option,
-        liked=options.liked,
-        columns=files.columns,
-        figure=output.figure,
-        duplicates=files.duplicates,
-        feedback=files.feedback,
-    )
-    if refused:
+    refused = {"--option", "--liked", "--columns", "--duplicates", "--feedback", "--figure"}
+    if refused.intersection(given_options(options, output)):
         raise SettingError(
             f"{options.source} holds results, not ratings: leave out --option, --liked, "
             "--columns, --duplicates, --feedback and --figure"
@@ -291,11 +280,7 @@ def _accept(yes: bool) -> None:
     typer.confirm("Do you accept the licence?", abort=True, err=True)
 
 
-def data_list_command(
-    *,
-    data_dir: Path | None = None,
-    output: PrintOptions,
-) -> None:
+def data_list_command(*, data_dir: Path | None = None, output: PrintOptions) -> None:
     """List the named data sets and the results that authors released, and which ones you have.
 
     [bold]Examples[/bold]

@@ -14,7 +14,7 @@ from unskew.cli.options import (
     JudgedOptions,
     RunsRequiredOptions,
 )
-from unskew.cli.parameters import Options, OptionsOf, bundle, given_options
+from unskew.cli.parameters import Options, OptionsOf, bundle, given_options, refuse
 from unskew.errors import SettingError
 
 if TYPE_CHECKING:
@@ -251,15 +251,10 @@ def estimate_command(
 
 def _of_labels(estimates: Options, labels: LabelOptions) -> dict[str, Any]:
     """Return the options of estimates that labels take; refuse the others."""
-    only = {
-        "--clip": estimates.clip is not None,
-        "--users": estimates.users != "with-list",
-        "--resamples": estimates.resamples != 1_000 and labels.sample.interval != "bootstrap",
-    }
-    for name, given in only.items():
-        if given:
-            what = "--interval bootstrap" if name == "--resamples" else "judgments"
-            raise SettingError(f"{name} is for {what}: leave it out with --labels")
+    refuse("is for judgments: leave it out with --labels", "--clip --users", estimates)
+    if labels.sample.interval != "bootstrap":
+        reason = "is for --interval bootstrap: leave it out with --labels"
+        refuse(reason, "--resamples", estimates)
     return {"mean": estimates.mean, "level": estimates.level, "resamples": estimates.resamples}
 
 
