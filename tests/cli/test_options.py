@@ -1,5 +1,6 @@
 """Options: each has one text and one default, in every command that has it."""
 
+import ast
 import dataclasses
 import inspect
 import subprocess
@@ -252,6 +253,18 @@ def test_texts_are_of_options_that_there_are():
     assert set(read_docstring(options.__doc__)[1]) <= everywhere
     options_of_all = {one.name for command in COMMANDS.values() for one in command.params}
     assert {*FLAGS, *LIMITS, *METAVARS} <= options_of_all
+
+
+def test_tables_of_refused_options_name_options_that_there_are():
+    tables = [
+        ast.literal_eval(call.args[1]).split()
+        for file in Path(parameters.__file__).parent.rglob("*.py")
+        for call in ast.walk(ast.parse(file.read_text(encoding="utf-8")))
+        if isinstance(call, ast.Call) and getattr(call.func, "id", "") == "refuse"
+    ]
+    assert len(tables) > 5
+    for name in {name for table in tables for name in table}:
+        assert name.replace("--no-", "--") in NAMES
 
 
 # The mechanism

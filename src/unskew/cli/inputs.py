@@ -371,25 +371,12 @@ def judge_files(
     from unskew.judging.judge import judge
 
     rules = relevance_settings(options.relevance)
+    order: dict[str, Any] = {"ties": options.ties, "seed": seed}
     files = read_judged(
-        options.judgments,
-        options.run,
-        options.train,
-        options.files,
-        ties=options.ties,
-        seed=seed,
-        **run_settings,
+        options.judgments, options.run, options.train, options.files, **order, **run_settings
     )
-    judged = judge(
-        **files,
-        items=read_item_file(items),
-        targets=targets,
-        unranked=unranked,
-        ties=options.ties,
-        seed=seed,
-        depth=options.depth,
-        **rules,
-    )
+    rules |= {"items": read_item_file(items), "targets": targets, "unranked": unranked}
+    judged = judge(**files, depth=options.depth, **order, **rules)
     check_likes(judged.tests, judged.relevance)
     names = metric_names(options.metric)
     check_dislikes(labelled(names).values() if names else (), judged)

@@ -132,14 +132,14 @@ from unskew.cli import files as formats
 from unskew.cli.parameters import REQUIRED, Option, argument, bundle, format_of
 from unskew.errors import SettingError
 
-PRINTED = "tables are printed anyway; choose their format with --format"
+NO_STREAM = "tables are printed anyway; choose their format with --format"
 
 RatingsArgument = Annotated[str, argument("RATINGS")]
 PlanArgument = Annotated[Path, argument("PLAN")]
 StoreArgument = Annotated[Path, argument("FOLDER")]
 
 TableFile = Annotated[
-    Path | None, Option(formats.file_check(formats.TABLES, no_stream=PRINTED), "FILE")
+    Path | None, Option(formats.file_check(formats.TABLES, no_stream=NO_STREAM), "FILE")
 ]
 ReportFile = Annotated[Path | None, Option(formats.file_check(formats.REPORTS), "FILE")]
 FolderName = Annotated[Path | None, Option(formats.check_folder_name, "DIR")]

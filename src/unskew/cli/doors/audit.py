@@ -360,9 +360,8 @@ def _true_row(result: Audit, systems: Sequence[str]) -> list[str] | None:
     """Return the true values and places, where they are known."""
     if result.truth is None or result.common not in result.truth.designs:
         return None
-    values = result.truth.table().filter(design=result.common, metric=result.metric)
     places = result.truth.orders(result.metric).rows_by_key("system", named=True)
-    true = dict(values.select("system", "true").iter_rows())
+    true = true_shares(result)
     if any(true.get(system) is None for system in systems):
         return None
     cells = [f"{true[system]:.4f} ({places[system][0]['true']})" for system in systems]

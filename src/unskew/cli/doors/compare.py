@@ -120,16 +120,10 @@ def compare_command(
     scored = ScoredOptions(judged=judged, scores=scores, average=average)
     pairs, division = read_segments(scored, lists, compute, segments, output.quiet)
     correction = None if tests.correction == "none" else tests.correction
+    settings = {**vars(compute), **vars(tests), "correction": correction, **division}
     with progress("comparing", output.quiet) as move:
         comparing: Any = compare  # what comes back depends on whether there are segments
-        result = comparing(
-            pairs,
-            inputs.metric_names(judged.metric),
-            progress=move,
-            **division,
-            **vars(compute),
-            **{**vars(tests), "correction": correction},
-        )
+        result = comparing(pairs, inputs.metric_names(judged.metric), progress=move, **settings)
     outputs.draw(figures, result.figure)
     if paper is not None:
         table = table_of(pairs, result, digits=output.digits)

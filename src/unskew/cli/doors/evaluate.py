@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 from unskew.cli import files as formats
 from unskew.cli import inputs, outputs
@@ -165,27 +165,21 @@ def _evaluate_in_memory(options: EvaluateOptions, quiet: bool) -> Scores:
 
     if options.compat is not None:
         return _evaluate_as(options, options.compat)
+    judged, compute = options.judged, options.compute
     data = inputs.judge_files(
-        options.judged,
-        options.compute.seed,
+        judged,
+        compute.seed,
         items=options.items,
-        targets=candidate_items(
-            options.judged.relevance.relevance, options.targets, options.judged.train
-        ),
+        targets=candidate_items(judged.relevance.relevance, options.targets, judged.train),
         unranked=options.unranked,
         lists=options.lists,
         duplicates=options.repeated,
         **vars(options.reading),
     )
+    names = inputs.metric_names(judged.metric) or METRICS
+    settings: dict[str, Any] = {"threads": compute.threads, "memory": options.memory or MEMORY}
     with progress("judging", quiet) as move:
-        return evaluate(
-            data,
-            inputs.metric_names(options.judged.metric) or METRICS,
-            threads=options.compute.threads,
-            memory=options.memory or MEMORY,
-            progress=move,
-            **vars(options.average),
-        )
+        return evaluate(data, names, progress=move, **settings, **vars(options.average))
 
 
 def _evaluate_as(options: EvaluateOptions, compat: str) -> Scores:

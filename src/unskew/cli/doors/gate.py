@@ -23,7 +23,7 @@ from unskew.errors import SettingError
 
 INIT = "init"
 FILE = "gate.toml"
-PRINTED = "the verdict is printed anyway; choose its format with --format"
+NO_STREAM = "the verdict is printed anyway; choose its format with --format"
 GATE = "gating.gate:gate"
 
 
@@ -85,7 +85,7 @@ class GateOutput:
     """
 
     output: Annotated[
-        list[Path] | None, Option(formats.file_check(formats.GATES, no_stream=PRINTED), "FILE")
+        list[Path] | None, Option(formats.file_check(formats.GATES, no_stream=NO_STREAM), "FILE")
     ] = None
     format: Annotated[str, format_of(formats.GATE_FORMATS)] = "text"
     quiet: bool = False
@@ -161,23 +161,13 @@ def _judge(files: GateFiles, seed: int) -> tuple[Any, tuple[str, str]]:
         raise SettingError("give --judgments, --candidate and --production")
     runs = [files.candidate, files.production]
     names = tuple(inputs.named_runs(runs))
+    order: dict[str, Any] = {"ties": files.ties, "seed": seed}
     data = inputs.read_judged(
-        files.judgments,
-        runs,
-        files.train,
-        files.files,
-        lists=files.lists,
-        ties=files.ties,
-        seed=seed,
+        files.judgments, runs, files.train, files.files, lists=files.lists, **order
     )
-    judged = judge(
-        **data,
-        items=inputs.read_item_file(files.items),
-        ties=files.ties,
-        seed=seed,
-        depth=files.depth,
-        **inputs.relevance_settings(files.relevance),
-    )
+    items = inputs.read_item_file(files.items)
+    rules = inputs.relevance_settings(files.relevance)
+    judged = judge(**data, items=items, depth=files.depth, **order, **rules)
     return judged, (names[0], names[1])
 
 

@@ -290,8 +290,8 @@ def split_command(
         splitter = from_card(repeated, data, test)
     if output.folder is not None:
         more = {"file": file_name(reading.path), "reading": reading.described()}
-        settings = {"liked": liked, "force": output.force, "more": more}
-        written = save_splits(splitter, data, output.folder, seed, **settings)
+        facts: dict[str, Any] = {"liked": liked, "more": more}
+        written = save_splits(splitter, data, output.folder, seed, force=output.force, **facts)
         if not output.quiet and not audit.audit:
             _show(written)
             outputs.say(f"written to {output.output}", dim=True)

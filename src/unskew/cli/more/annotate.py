@@ -143,17 +143,13 @@ def annotate_plan_command(
         else inputs.read_rating_file(path, lists.files, other_columns=LIST_COLUMNS)
         for path in (lists.labels, lists.train)
     )
-    plan = plan_annotation(
-        runs,
-        names[0],
-        strata=inputs.between_commas(strata) or STRATA,
-        labels=labels,
-        train=train,
-        scale=_scale(estimand.scale),
-        seed=seed,
+    settings = {
+        "strata": inputs.between_commas(strata) or STRATA,
+        "scale": _scale(estimand.scale),
         **vars(sample),
         **inputs.relevance_settings(estimand.relevance),
-    )
+    }
+    plan = plan_annotation(runs, names[0], labels=labels, train=train, seed=seed, **settings)
     _save(plan, lists.titles, output)
 
 

@@ -170,17 +170,10 @@ def strata_command(
 
     figures = outputs.figures_of(output.figure, ("strata",))
     data = inputs.judge_files(judged, compute.seed)
+    settings = {**vars(division), **vars(average), **vars(compute)}
+    names = inputs.metric_names(judged.metric) or METRICS
     with progress("strata", output.quiet) as move:
-        result = strata_of(
-            data,
-            inputs.metric_names(judged.metric) or METRICS,
-            by=_groups(by),
-            m=strata,
-            **vars(division),
-            progress=move,
-            **vars(average),
-            **vars(compute),
-        )
+        result = strata_of(data, names, by=_groups(by), m=strata, progress=move, **settings)
     outputs.draw(figures, lambda _: result.figure())
     table = result.heads() if heads else result.table()
     printout = outputs.Printout.of(table, digits=output.digits, footer=result.footer())

@@ -257,7 +257,10 @@ def data_get_command(
             f"  licence  {entry.licence}",
             markup=False,
         )
-        _accept(yes)
+        if not yes:
+            if not sys.stdin.isatty():
+                raise SettingError("give --yes to accept the licence")
+            typer.confirm("Do you accept the licence?", abort=True, err=True)
     with progress(f"downloading {entry.name}", quiet) as move:
         folder = catalog.get(name, data_dir, progress=move)
     receipt = catalog.receipt(folder)
@@ -270,14 +273,6 @@ def data_get_command(
     outputs.say(f"{entry.title} is there {'already' if there else 'now'}: {folder}")
     if receipt is not None:
         outputs.say(str(receipt))
-
-
-def _accept(yes: bool) -> None:
-    if yes:
-        return
-    if not sys.stdin.isatty():
-        raise SettingError("give --yes to accept the licence")
-    typer.confirm("Do you accept the licence?", abort=True, err=True)
 
 
 def data_list_command(*, data_dir: Path | None = None, output: PrintOptions) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import Annotated, Any
 
 from unskew.checks import choose
 from unskew.cli import inputs, outputs
@@ -129,27 +129,17 @@ def robustness_command(
         )
     kept = inputs.shares(share)
     names = inputs.metric_names(scored.judged.metric)
-    if goal == "users":
-        all_scores = inputs.scores_of(scored, compute, METRICS, output.quiet)
-        with progress("evaluating samples", output.quiet) as move:
-            result = user_robustness(
-                all_scores, names, shares=kept, samples=samples, progress=move, **vars(compute)
-            )
-    else:
-        data = inputs.judge_files(scored.judged, compute.seed)
-        with progress("evaluating samples", output.quiet) as move:
-            result = robustness(
-                data,
-                names or METRICS,
-                to=goal,
-                shares=kept,
-                samples=samples,
-                per=per,
-                progress=move,
-                **vars(scored.average),
-                **vars(compute),
-                **executor.arguments(),
-            )
+    settings: dict[str, Any] = {"shares": kept, "samples": samples, **vars(compute)}
+    data: Any = (
+        inputs.scores_of(scored, compute, METRICS, output.quiet)
+        if goal == "users"
+        else inputs.judge_files(scored.judged, compute.seed)
+    )
+    with progress("evaluating samples", output.quiet) as move:
+        if goal == "users":
+            result = user_robustness(data, names, progress=move, **settings)
+        else:
+            settings |= {"to": goal, "per": per, **vars(scored.average), **executor.arguments()}
+            result = robustness(data, names or METRICS, progress=move, **settings)
     outputs.draw(figures, lambda _: result.figure())
-    printout = outputs.Printout.of_result(result, output.digits)
-    outputs.deliver(printout, output)
+    outputs.deliver(outputs.Printout.of_result(result, output.digits), output)
