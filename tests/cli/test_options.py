@@ -1,5 +1,6 @@
 """Options: each has one text and one default, in every command that has it."""
 
+import ast
 import dataclasses
 import inspect
 import subprocess
@@ -16,7 +17,7 @@ import unskew as us
 from shared.commands import COMMANDS
 from unskew.auditing.null.null_experiment import null_experiment
 from unskew.auditing.truth.truth import truth
-from unskew.cli import options, signatures
+from unskew.cli import options, parameters
 from unskew.cli.command import FILES
 from unskew.cli.parameters import (
     FLAGS,
@@ -24,14 +25,15 @@ from unskew.cli.parameters import (
     METAVARS,
     REQUIRED,
     Option,
+    Options,
     OptionsOf,
-    Values,
     argument,
     bundle,
     given_options,
+    read_docstring,
+    settings_of,
     with_options,
 )
-from unskew.cli.signatures import read_docstring, settings_of
 from unskew.worlds.saved import save_world
 
 OTHER_MEANING = {
@@ -253,6 +255,18 @@ def test_texts_are_of_options_that_there_are():
     assert {*FLAGS, *LIMITS, *METAVARS} <= options_of_all
 
 
+def test_tables_of_refused_options_name_options_that_there_are():
+    tables = [
+        ast.literal_eval(call.args[1]).split()
+        for file in Path(parameters.__file__).parent.rglob("*.py")
+        for call in ast.walk(ast.parse(file.read_text(encoding="utf-8")))
+        if isinstance(call, ast.Call) and getattr(call.func, "id", "") == "refuse"
+    ]
+    assert len(tables) > 5
+    for name in {name for table in tables for name in table}:
+        assert name.replace("--no-", "--") in NAMES
+
+
 # The mechanism
 
 
@@ -412,7 +426,7 @@ def last() -> None: ...
 
 def test_options_are_read_from_the_source_of_a_function(tmp_path, monkeypatch):
     (tmp_path / "code.py").write_text(CODE)
-    monkeypatch.setattr(signatures, "_PACKAGE", tmp_path)
+    monkeypatch.setattr(parameters, "_PACKAGE", tmp_path)
     names = ("number", "words", "method", "size", "share", "exact")
     number, words, method, size, share, exact = settings_of("code:few", names)
     assert number == (int, 7, "A number, such as 3, or another.")
@@ -427,13 +441,13 @@ def test_options_are_read_from_the_source_of_a_function(tmp_path, monkeypatch):
 @pytest.mark.parametrize("target", ["code:few", "code:other"])
 def test_what_the_source_does_not_say_is_an_error(tmp_path, monkeypatch, target):
     (tmp_path / "code.py").write_text(CODE)
-    monkeypatch.setattr(signatures, "_PACKAGE", tmp_path)
+    monkeypatch.setattr(parameters, "_PACKAGE", tmp_path)
     with pytest.raises(LookupError):
         settings_of(target, ("other",))
 
 
 def test_values_of_a_function_know_what_was_given():
-    def command(*, values: Annotated[Values, TESTS]) -> None:
+    def command(*, values: Annotated[Options, TESTS]) -> None:
         print(vars(values)["correction"], given_options(Outer2(values=values)))
 
     assert run(command, "--correction", "bh").output.split() == ["bh", "['--correction']"]
@@ -447,4 +461,4 @@ TESTS = OptionsOf("stats.compare.compare:compare", {"Test": "correction plus_one
 class Outer2:
     """Options of a function in a bundle."""
 
-    values: Annotated[Values, TESTS]
+    values: Annotated[Options, TESTS]

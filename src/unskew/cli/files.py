@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -147,46 +147,29 @@ def check_file(path: Path | None, endings: Iterable[str], option: str = "--outpu
     return path
 
 
-def check_table_file(path: Path | None) -> Path | None:
-    """Check `--output` of a command that gives a table."""
-    if path is not None and str(path) == STANDARD_OUTPUT:
-        raise SettingError(
-            "--output -: tables are printed anyway; choose their format with --format"
-        )
-    return check_file(path, TABLES)
+def file_check(
+    endings: Iterable[str], option: str = "--output", no_stream: str = ""
+) -> Callable[[Any], Any]:
+    """Return the check of an option that names a file, or several.
 
+    Parameters
+    ----------
+    endings
+        The endings that select a format.
+    option
+        The name of the option.
+    no_stream
+        What to do instead of writing to standard output, where that is refused.
+    """
 
-def check_paper_file(path: Path | None) -> Path | None:
-    """Check `--paper` of a command that writes the table of a paper."""
-    if path is not None and str(path) == STANDARD_OUTPUT:
-        raise SettingError("--paper -: name a file, such as table.tex")
-    return check_file(path, TABLES, "--paper")
+    def check(value: Any) -> Any:
+        for path in value if isinstance(value, list) else [value]:
+            if no_stream and str(path) == STANDARD_OUTPUT:
+                raise SettingError(f"{option} -: {no_stream}")
+            check_file(path, endings, option)
+        return value
 
-
-def check_report_file(path: Path | None) -> Path | None:
-    """Check `--output` of a command that writes a report."""
-    return check_file(path, REPORTS)
-
-
-def check_gate_files(paths: list[Path] | None) -> list[Path] | None:
-    """Check `--output` of the gate, which can be given several times."""
-    for path in paths or []:
-        if str(path) == STANDARD_OUTPUT:
-            raise SettingError(
-                "--output -: the verdict is printed anyway; choose its format with --format"
-            )
-        check_file(path, GATES)
-    return paths
-
-
-def check_lists_file(path: Path | None) -> Path | None:
-    """Check `--output` of a command that writes ranked lists."""
-    return check_file(path, LISTS)
-
-
-def check_values_file(path: Path | None) -> Path | None:
-    """Check `--per-user` of a command that writes a value per user."""
-    return check_file(path, (".parquet", ".csv"), "--per-user")
+    return check
 
 
 def check_folder_name(path: Path | None) -> Path | None:

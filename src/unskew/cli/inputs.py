@@ -12,12 +12,12 @@ from typing import TYPE_CHECKING, Any
 from unskew.cli import outputs
 from unskew.cli.files import LIST_COLUMNS, RATING_COLUMNS, file_columns, split_named_source
 from unskew.cli.options import (
-    AverageOptions,
     ComputeOptions,
     FileOptions,
     JudgedOptions,
     NamedFileOptions,
     RelevanceOptions,
+    ScoredOptions,
 )
 from unskew.cli.progress import progress
 from unskew.errors import DataError, SettingError, is_address
@@ -78,12 +78,6 @@ def given(**options: Any) -> dict[str, Any]:
     return {
         name: value for name, value in options.items() if value is not None and value is not False
     }
-
-
-def refuse(reason: str, **options: Any) -> None:
-    """Refuse the first of the options that was given, with what speaks against it."""
-    for name in given(**options):
-        raise SettingError(f"--{name.replace('_', '-')} {reason}")
 
 
 def relevance_settings(options: RelevanceOptions) -> dict[str, Any]:
@@ -174,13 +168,10 @@ def load_data(
         file = path if is_address(path) else Path(path)
         return load(file, data_dir=data_dir, **settings, **columns)
     takes_duplicates = files.duplicates is None or "duplicates" in named[0].options
-    refuse(
-        f"is for files, but {source} is a named data set",
-        columns=files.columns,
-        feedback=files.feedback,
-        duplicates=None if takes_duplicates else files.duplicates,
-        **chosen_events(files),
-    )
+    duplicates = None if takes_duplicates else files.duplicates
+    options = {"columns": files.columns, "feedback": files.feedback, "duplicates": duplicates}
+    for name in given(**options, **chosen_events(files)):
+        raise SettingError(f"--{name} is for files, but {source} is a named data set")
     return load(str(source), data_dir=data_dir, **settings)
 
 
@@ -380,25 +371,12 @@ def judge_files(
     from unskew.judging.judge import judge
 
     rules = relevance_settings(options.relevance)
+    order: dict[str, Any] = {"ties": options.ties, "seed": seed}
     files = read_judged(
-        options.judgments,
-        options.run,
-        options.train,
-        options.files,
-        ties=options.ties,
-        seed=seed,
-        **run_settings,
+        options.judgments, options.run, options.train, options.files, **order, **run_settings
     )
-    judged = judge(
-        **files,
-        items=read_item_file(items),
-        targets=targets,
-        unranked=unranked,
-        ties=options.ties,
-        seed=seed,
-        depth=options.depth,
-        **rules,
-    )
+    rules |= {"items": read_item_file(items), "targets": targets, "unranked": unranked}
+    judged = judge(**files, depth=options.depth, **order, **rules)
     check_likes(judged.tests, judged.relevance)
     names = metric_names(options.metric)
     check_dislikes(labelled(names).values() if names else (), judged)
@@ -429,11 +407,12 @@ def read_for_conventions(
     }
 
 
-def is_saved(options: JudgedOptions, scores: Sequence[Path] | None) -> bool:
+def is_saved(options: ScoredOptions) -> bool:
     """Tell whether saved scores are meant; reject both, and neither."""
-    if scores and (options.judgments is not None or options.run):
+    judged, scores = options.judged, options.scores
+    if scores and (judged.judgments is not None or judged.run):
         raise SettingError("give --scores, or --judgments and --run: not both")
-    if not scores and (options.judgments is None or not options.run):
+    if not scores and (judged.judgments is None or not judged.run):
         raise SettingError("give --judgments and --run, or --scores with a saved folder")
     return bool(scores)
 
@@ -447,34 +426,37 @@ def read_scores(folders: Sequence[Path]) -> Scores | list[Scores]:
 
 
 def scores_of(
-    options: JudgedOptions,
-    scores: Sequence[Path] | None,
-    average: AverageOptions,
+    options: ScoredOptions,
     compute: ComputeOptions,
     metrics: Sequence[Any],
     quiet: bool,
+    judged: Judged | None = None,
 ) -> Scores | list[Scores]:
-    """Return the scores of ranked lists by the metrics asked for (else these), or saved ones."""
-    if is_saved(options, scores):
-        return read_scores(scores or [])
-    judged = judge_files(options, compute.seed)
-    return scores_of_judged(judged, options, average, compute, metrics, quiet)
+    """Return saved scores, or those of ranked lists by the metrics asked for, else by these.
 
-
-def scores_of_judged(
-    judged: Judged,
-    options: JudgedOptions,
-    average: AverageOptions,
-    compute: ComputeOptions,
-    metrics: Sequence[Any],
-    quiet: bool,
-) -> Scores:
-    """Return the scores of judged data by the metrics asked for, else these."""
+    Parameters
+    ----------
+    options
+        Ranked lists and what judges them, or saved scores.
+    compute
+        How scores are computed.
+    metrics
+        By which metrics, where none are asked for.
+    quiet
+        Whether no progress is shown.
+    judged
+        The lists, where they have been judged.
+    """
     from unskew.evaluation.evaluate import evaluate
 
-    asked = metric_names(options.metric) or metrics
+    if judged is None:
+        if is_saved(options):
+            return read_scores(options.scores or [])
+        judged = judge_files(options.judged, compute.seed)
+    asked = metric_names(options.judged.metric) or metrics
+    settings = {"threads": compute.threads, **vars(options.average)}
     with progress("judging", quiet) as move:
-        return evaluate(judged, asked, threads=compute.threads, progress=move, **vars(average))
+        return evaluate(judged, asked, progress=move, **settings)
 
 
 # Plans and stores

@@ -132,12 +132,16 @@ from unskew.cli import files as formats
 from unskew.cli.parameters import REQUIRED, Option, argument, bundle, format_of
 from unskew.errors import SettingError
 
+NO_STREAM = "tables are printed anyway; choose their format with --format"
+
 RatingsArgument = Annotated[str, argument("RATINGS")]
 PlanArgument = Annotated[Path, argument("PLAN")]
 StoreArgument = Annotated[Path, argument("FOLDER")]
 
-TableFile = Annotated[Path | None, Option(formats.check_table_file, "FILE")]
-ReportFile = Annotated[Path | None, Option(formats.check_report_file, "FILE")]
+TableFile = Annotated[
+    Path | None, Option(formats.file_check(formats.TABLES, no_stream=NO_STREAM), "FILE")
+]
+ReportFile = Annotated[Path | None, Option(formats.file_check(formats.REPORTS), "FILE")]
 FolderName = Annotated[Path | None, Option(formats.check_folder_name, "DIR")]
 FigureFile = Annotated[list[str] | None, Option(formats.check_figure_files, "[NAME=]FILE")]
 FiguresDir = Annotated[Path | None, Option(formats.check_folder_name)]
@@ -210,6 +214,15 @@ class AverageOptions:
 
     users: str | None = None
     undefined: str | None = None
+
+
+@bundle
+class ScoredOptions:
+    """Scores by user: of ranked lists, or saved ones."""
+
+    judged: JudgedOptions
+    scores: list[Path] | None = None
+    average: AverageOptions
 
 
 @bundle

@@ -5,7 +5,7 @@ from __future__ import annotations
 import html
 import json
 import sys
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -221,11 +221,34 @@ def draw(wanted: Sequence[tuple[str, Path]], figure: Callable[[str], Figure]) ->
 # Printing
 
 
-def print_list(header: Sequence[str], rows: Iterable[Sequence[str]]) -> None:
-    """Print a list of things that have names: every column is text."""
+def print_list(
+    entries: Sequence[Mapping[str, Any]], columns: Mapping[str, str], as_json: bool = False
+) -> None:
+    """Print a list of things that have names: all for programs, columns of text for people.
+
+    Parameters
+    ----------
+    entries
+        What is known of each thing.
+    columns
+        The parts of an entry that people see, by the title of their column.
+    as_json
+        Whether programs read it.
+    """
     from unskew.report.tables import Table
 
-    output().print(Table.of_rows(header, rows).to_rich())
+    if as_json:
+        print_json(entries)
+        return
+    rows = [[_cell(entry[part]) for part in columns.values()] for entry in entries]
+    output().print(Table.of_rows(list(columns), rows).to_rich())
+
+
+def _cell(value: Any) -> str:
+    """Return the first line of a text, the names in a list, or settings and their defaults."""
+    if isinstance(value, dict):
+        value = [key if isinstance(x, dict) else f"{key}={x}" for key, x in value.items()]
+    return ", ".join(value) if isinstance(value, list) else str(value).partition("\n")[0]
 
 
 def print_json(content: object, indent: int | None = None) -> None:

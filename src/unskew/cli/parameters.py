@@ -4,15 +4,24 @@ An option is a parameter of a command, a field of a bundle, or a parameter of th
 command calls (`OptionsOf`). Its text stands in the docstring of what declares it, under a title
 that is its panel in the help; what several commands have is documented in `options`. What follows
 from neither stands in the tables of this module, or beside the type as `Option`.
+
+A function that a command calls is read from its source, of which only the function is parsed: that
+takes a millisecond. To import it would take a third of a second, for numpy and polars, before
+`--help` is printed; and a table that is generated from it would be one more file to keep up to
+date.
 """
 
 from __future__ import annotations
 
+import ast
 import dataclasses
 import functools
 import inspect
+import re
 from collections.abc import Callable, Iterator, Mapping
 from importlib import import_module
+from itertools import pairwise
+from pathlib import Path
 from types import MappingProxyType
 from typing import (
     Annotated,
@@ -36,9 +45,11 @@ from unskew.checks import (
     MOST_SEED,
     choose,
 )
-from unskew.cli.signatures import read_docstring, settings_of
+from unskew.errors import SettingError
 
 Class = TypeVar("Class")
+
+_PACKAGE = Path(__file__).parents[1]
 
 REQUIRED: Any = ...
 """The default of an option that has to be given."""
@@ -131,7 +142,7 @@ class OptionsOf(NamedTuple):
     """What is read where the signature does not say it, such as a file."""
 
 
-class Values:
+class Options:
     """The values of options that a function takes."""
 
     __slots__ = ("__dict__", "slots")
@@ -210,14 +221,16 @@ class _Slot(NamedTuple):
         filled = {slot.name: slot.filled(values) for slot in self.inner}
         if dataclasses.is_dataclass(self.type):
             return self.type(**filled)  # type: ignore[operator]
-        return Values(self.inner, filled)
+        return Options(self.inner, filled)
 
     def given(self, value: Any) -> list[str]:
         """Return the names of the options in it whose values are not the default."""
         if self.inner is not None:
             return [x for slot in self.inner for x in slot.given(getattr(value, slot.name))]
-        (parameter,) = self.parameters()
-        return [] if value in (parameter.default, None) else [f"--{self.name.replace('_', '-')}"]
+        if value is None or value == self.default:
+            return []
+        negation = "no-" if self.default is True else ""
+        return [FLAGS.get(self.name, (f"--{negation}{self.name.replace('_', '-')}",))[0]]
 
 
 def with_options(function: Callable[..., None]) -> Callable[..., None]:
@@ -242,9 +255,27 @@ def given_options(*bundles: Any) -> list[str]:
     return [
         name
         for values in bundles
-        for slot in (values.slots if isinstance(values, Values) else _slots_of(values.__class__))
+        for slot in (values.slots if isinstance(values, Options) else _slots_of(values.__class__))
         for name in slot.given(getattr(values, slot.name))
     ]
+
+
+def refuse(reason: str, names: str, *bundles: Any) -> None:
+    """Refuse the first of some options that was given.
+
+    Parameters
+    ----------
+    reason
+        What speaks against it, behind its name.
+    names
+        The options, in the order in which they are looked for: `--train --items`.
+    bundles
+        Where they stand.
+    """
+    options = given_options(*bundles)
+    for name in names.split():
+        if name in options:
+            raise SettingError(f"{name} {reason}")
 
 
 @functools.cache  # bundles stand in one another, so that each is asked for several times
@@ -271,3 +302,119 @@ def _slots_of_function(options: OptionsOf) -> tuple[_Slot, ...]:
         )
         for name, setting in zip(panels, settings, strict=True)
     )
+
+
+# What signatures and docstrings say
+
+
+class Declaration(NamedTuple):
+    """What a signature and its docstring say of an option."""
+
+    type: Any
+    default: Any
+    text: str
+
+
+@functools.cache
+def read_docstring(docstring: str) -> tuple[str, dict[str, tuple[str, str]]]:
+    """Split a docstring into the text before its sections, and the sections' entries.
+
+    Returns
+    -------
+    text
+        What stands before the first title.
+    entries
+        By name: the title that it stands under, and the first paragraph of its text.
+    """
+    lines = inspect.cleandoc(docstring).splitlines()
+    heads = [number for number, line in enumerate(lines) if line and set(line) == {"-"}]
+    entries: dict[str, tuple[str, str]] = {}
+    for head, end in pairwise([*heads, len(lines) + 1]):
+        section = "\n".join(lines[head + 1 : end - 1])
+        for entry in re.split(r"\n(?=\S)", section):
+            names, _, text = entry.partition("\n")
+            for name in names.split(", "):
+                entries[name] = (lines[head - 1], _first_paragraph(text))
+    return "\n".join(lines[: heads[0] - 1] if heads else lines).strip(), entries
+
+
+def _first_paragraph(text: str) -> str:
+    return " ".join(inspect.cleandoc(text).partition("\n\n")[0].split())
+
+
+@functools.cache
+def settings_of(target: str, names: tuple[str, ...]) -> tuple[Declaration, ...]:
+    """Return what a function or a class of settings takes under these names.
+
+    Parameters
+    ----------
+    target
+        Module and function or class: `stats.compare.compare:compare`.
+    names
+        The parameters.
+
+    Returns
+    -------
+    settings
+        In the order of the names; texts are without the marks of code.
+    """
+    module, _, name = target.partition(":")
+    source = _source(module)
+    # The last definition: those before it are overloads.
+    head = re.findall(rf"(?ms)^(?:def|class) {name}\b.*?(?=^[^\s)]|\Z)", source)[-1]
+    node = ast.parse(head).body[0]
+    assert isinstance(node, ast.FunctionDef | ast.ClassDef)
+    entries = read_docstring(ast.get_docstring(node) or "")[1]
+    declared = {field[0]: field[1:] for field in _declared(node)}
+    settings = []
+    for name in names:
+        annotation, default, meaning = declared[name]
+        kind = _option_type(ast.unparse(annotation))
+        value = inspect.Parameter.empty if default is None else _value(default, source)
+        text = entries[name][1] if meaning is None else _first_paragraph(ast.literal_eval(meaning))
+        settings.append(Declaration(kind, value, text.replace("`", "")))
+    return tuple(settings)
+
+
+def _declared(
+    node: ast.FunctionDef | ast.ClassDef,
+) -> Iterator[tuple[str, ast.expr, ast.expr | None, ast.expr | None]]:
+    """Yield name, type, default and, of a class of settings, the text that they have."""
+    if isinstance(node, ast.ClassDef):
+        for field in node.body:
+            if isinstance(field, ast.AnnAssign) and isinstance(field.value, ast.Call):
+                value, text = field.value.args[:2]
+                yield ast.unparse(field.target), field.annotation, value, text
+        return
+    plain = [*node.args.posonlyargs, *node.args.args]
+    required: list[ast.expr | None] = [None] * (len(plain) - len(node.args.defaults))
+    defaults = [*required, *node.args.defaults, *node.args.kw_defaults]
+    for argument, default in zip([*plain, *node.args.kwonlyargs], defaults, strict=True):
+        if argument.annotation is not None:
+            yield argument.arg, argument.annotation, default, None
+
+
+def _option_type(annotation: str) -> Any:
+    """Return as what a value is read: text, wherever words are allowed."""
+    kinds = annotation.split(" | ")
+    names = {"str": str, "bool": bool, "int": int, "float": float, "Sequence[str]": list[str]}
+    read: Any = next((kind for name, kind in names.items() if name in kinds), str)
+    return read | None if "None" in kinds else read
+
+
+def _value(default: ast.expr, source: str) -> Any:
+    """Return a default: a literal, or a constant of the module or of one that it imports."""
+    if not isinstance(default, ast.Name):
+        return ast.literal_eval(default)
+    line = re.search(rf"(?m)^[\w, ]*\b{default.id}\b[\w, ]*(?:: .+?)? = .+$", source)
+    if line is None:
+        names = rf"(?:\([^)]*|.*)\b{default.id}\b"
+        (module,) = re.findall(rf"(?m)^from unskew\.(\S+) import {names}", source)
+        return _value(default, _source(module))
+    targets, _, text = line[0].partition(" = ")
+    constants, value = targets.partition(":")[0].split(", "), ast.literal_eval(text)
+    return value if len(constants) == 1 else value[constants.index(default.id)]
+
+
+def _source(module: str) -> str:
+    return (_PACKAGE / f"{module.replace('.', '/')}.py").read_text(encoding="utf-8")

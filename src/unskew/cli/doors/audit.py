@@ -18,7 +18,7 @@ from unskew.cli.options import (
     ReportOptions,
     StoredOptions,
 )
-from unskew.cli.parameters import Option, OptionsOf, Values, argument, bundle
+from unskew.cli.parameters import Option, Options, OptionsOf, argument, bundle, refuse
 from unskew.cli.progress import Stage, stages_progress
 from unskew.errors import SettingError
 from unskew.report.text import counted
@@ -86,8 +86,8 @@ class AuditOptions:
     designs: str | None = None
     dry_run: bool = False
     tune: bool = True
-    amounts: Annotated[Values, AMOUNTS]
-    measured: Annotated[Values, MEASURED]
+    amounts: Annotated[Options, AMOUNTS]
+    measured: Annotated[Options, MEASURED]
 
 
 def check_paper(folder: Path | None) -> Path | None:
@@ -240,17 +240,11 @@ def _lists(
         raise SettingError("give ratings, or --judgments and --run: not both")
     if sources.judgments is None or not sources.run:
         raise SettingError("give both --judgments and --run")
-    inputs.refuse(
+    refuse(
         "is for ratings: leave it out with --judgments",
-        algorithms=options.algorithms,
-        **vars(options.amounts),
-        filter=sources.filters,
-        store=stored.store,
-        data_dir=sources.files.data_dir,
-        workers=None if stored.executor.workers == 1 else stored.executor.workers,
-        cluster=stored.executor.cluster,
-        no_tune=None if options.tune else True,
-        dry_run=True if options.dry_run else None,
+        "--algorithms --users --splits --memory --filter --store --data-dir --workers --cluster "
+        "--no-tune --dry-run",
+        *(options, sources, stored),
     )
     return {
         **inputs.read_judged(sources.judgments, sources.run, sources.train, sources.files),
@@ -366,9 +360,8 @@ def _true_row(result: Audit, systems: Sequence[str]) -> list[str] | None:
     """Return the true values and places, where they are known."""
     if result.truth is None or result.common not in result.truth.designs:
         return None
-    values = result.truth.table().filter(design=result.common, metric=result.metric)
     places = result.truth.orders(result.metric).rows_by_key("system", named=True)
-    true = dict(values.select("system", "true").iter_rows())
+    true = true_shares(result)
     if any(true.get(system) is None for system in systems):
         return None
     cells = [f"{true[system]:.4f} ({places[system][0]['true']})" for system in systems]

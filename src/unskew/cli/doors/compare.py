@@ -3,19 +3,19 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 from unskew.cli import files, inputs, outputs
-from unskew.cli.options import AverageOptions, ComputeOptions, FigureTableOptions, JudgedOptions
-from unskew.cli.parameters import Option, OptionsOf, Values, bundle
+from unskew.cli.options import (
+    AverageOptions,
+    ComputeOptions,
+    FigureTableOptions,
+    JudgedOptions,
+    ScoredOptions,
+)
+from unskew.cli.parameters import Option, Options, OptionsOf, bundle
 from unskew.cli.progress import progress
 from unskew.errors import SettingError
-
-if TYPE_CHECKING:
-    pass
-
-SEGMENTS = "Segments of users"
-
 
 TESTS = OptionsOf(
     "stats.compare.compare:compare",
@@ -47,7 +47,10 @@ class SegmentOptions:
     least_users: int | None = None
 
 
-PaperFile = Annotated[Path | None, Option(files.check_paper_file)]
+PaperFile = Annotated[
+    Path | None,
+    Option(files.file_check(files.TABLES, "--paper", "name a file, such as table.tex")),
+]
 
 
 def compare_command(
@@ -56,7 +59,7 @@ def compare_command(
     lists: str | None = None,
     scores: list[Path] | None = None,
     average: AverageOptions,
-    tests: Annotated[Values, TESTS],
+    tests: Annotated[Options, TESTS],
     segments: SegmentOptions,
     compute: ComputeOptions,
     output: FigureTableOptions,
@@ -114,18 +117,13 @@ def compare_command(
         raise SettingError("--paper is for all users: leave out --by")
     kinds = segment_comparison.FIGURES if by_segment else comparison.FIGURES
     figures = outputs.figures_of(output.figure, kinds)
-    pairs, division = read_segments(judged, lists, scores, average, compute, segments, output.quiet)
+    scored = ScoredOptions(judged=judged, scores=scores, average=average)
+    pairs, division = read_segments(scored, lists, compute, segments, output.quiet)
     correction = None if tests.correction == "none" else tests.correction
+    settings = {**vars(compute), **vars(tests), "correction": correction, **division}
     with progress("comparing", output.quiet) as move:
         comparing: Any = compare  # what comes back depends on whether there are segments
-        result = comparing(
-            pairs,
-            inputs.metric_names(judged.metric),
-            progress=move,
-            **division,
-            **vars(compute),
-            **{**vars(tests), "correction": correction},
-        )
+        result = comparing(pairs, inputs.metric_names(judged.metric), progress=move, **settings)
     outputs.draw(figures, result.figure)
     if paper is not None:
         table = table_of(pairs, result, digits=output.digits)
@@ -138,10 +136,8 @@ def compare_command(
 
 
 def read_segments(
-    judged: JudgedOptions,
+    scored: ScoredOptions,
     lists: str | None,
-    scores: list[Path] | None,
-    average: AverageOptions,
     compute: ComputeOptions,
     segments: SegmentOptions,
     quiet: bool,
@@ -151,12 +147,12 @@ def read_segments(
     from unskew.stats.pairing import paired
     from unskew.stats.segments import segments_of
 
-    if inputs.is_saved(judged, scores):
+    if inputs.is_saved(scored):
         if lists is not None:
             raise SettingError("--lists is for --run: saved scores know their lists")
-        return paired(inputs.read_scores(scores or [])), vars(segments)
-    data = inputs.judge_files(judged, compute.seed, lists=lists)
-    pairs = paired(inputs.scores_of_judged(data, judged, average, compute, METRICS, quiet))
+        return paired(inputs.read_scores(scored.scores or [])), vars(segments)
+    data = inputs.judge_files(scored.judged, compute.seed, lists=lists)
+    pairs = paired(inputs.scores_of(scored, compute, METRICS, quiet, data))
     if segments.by is None:
         return pairs, vars(segments)
     return pairs, {"by": segments_of(pairs.users, judged=data, **vars(segments))}

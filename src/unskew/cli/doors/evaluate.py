@@ -3,21 +3,19 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 from unskew.cli import files as formats
 from unskew.cli import inputs, outputs
 from unskew.cli.files import column_names, split_source
 from unskew.cli.options import AverageOptions, ComputeOptions, RequiredJudgedOptions, TableOptions
-from unskew.cli.parameters import Option, OptionsOf, Values, bundle
+from unskew.cli.parameters import Option, Options, OptionsOf, bundle, refuse
 from unskew.cli.progress import progress
 from unskew.errors import SettingError
 
 if TYPE_CHECKING:
     from unskew.evaluation.on_disk.files import FileScores
     from unskew.evaluation.scores import Scores
-
-LARGE = "Files larger than memory"
 
 
 @bundle
@@ -51,7 +49,9 @@ class ScoresOptions(TableOptions):
         Save the scores in this folder, for --scores of other commands.
     """
 
-    per_user: Annotated[Path | None, Option(formats.check_values_file, "FILE")] = None
+    per_user: Annotated[
+        Path | None, Option(formats.file_check((".parquet", ".csv"), "--per-user"), "FILE")
+    ] = None
     save: Path | None = None
 
 
@@ -95,7 +95,7 @@ class EvaluateOptions:
     lists: str | None = None
     repeated: str = "error"
     reading: Annotated[
-        Values, OptionsOf("runs:read_run", {"Input": "nan gaps", "Users and ties": "by"})
+        Options, OptionsOf("runs:read_run", {"Input": "nan gaps", "Users and ties": "by"})
     ]
     targets: str | None = None
     unranked: str | None = None
@@ -107,11 +107,7 @@ class EvaluateOptions:
     memory: str | None = None
 
 
-def evaluate_command(
-    *,
-    options: EvaluateOptions,
-    output: ScoresOptions,
-) -> None:
+def evaluate_command(*, options: EvaluateOptions, output: ScoresOptions) -> None:
     """Evaluate the ranked lists of any recommender with test ratings.
 
     [bold]Examples[/bold]
@@ -142,8 +138,7 @@ def evaluate_command(
     if options.hygiene:
         _write_hygiene(options, output)
     elif options.large.on_disk is not None:
-        _check_on_disk(options, output)
-        scores = _evaluate_on_disk(options, options.large.on_disk, output.quiet)
+        scores = _evaluate_on_disk(options, options.large.on_disk, output)
         printout = outputs.Printout.of(scores.table(), digits=output.digits, footer=scores.footer())
         outputs.deliver(printout, output)
     else:
@@ -170,27 +165,21 @@ def _evaluate_in_memory(options: EvaluateOptions, quiet: bool) -> Scores:
 
     if options.compat is not None:
         return _evaluate_as(options, options.compat)
+    judged, compute = options.judged, options.compute
     data = inputs.judge_files(
-        options.judged,
-        options.compute.seed,
+        judged,
+        compute.seed,
         items=options.items,
-        targets=candidate_items(
-            options.judged.relevance.relevance, options.targets, options.judged.train
-        ),
+        targets=candidate_items(judged.relevance.relevance, options.targets, judged.train),
         unranked=options.unranked,
         lists=options.lists,
         duplicates=options.repeated,
         **vars(options.reading),
     )
+    names = inputs.metric_names(judged.metric) or METRICS
+    settings: dict[str, Any] = {"threads": compute.threads, "memory": options.memory or MEMORY}
     with progress("judging", quiet) as move:
-        return evaluate(
-            data,
-            inputs.metric_names(options.judged.metric) or METRICS,
-            threads=options.compute.threads,
-            memory=options.memory or MEMORY,
-            progress=move,
-            **vars(options.average),
-        )
+        return evaluate(data, names, progress=move, **settings, **vars(options.average))
 
 
 def _evaluate_as(options: EvaluateOptions, compat: str) -> Scores:
@@ -218,7 +207,13 @@ def _write_hygiene(options: EvaluateOptions, output: ScoresOptions) -> None:
     from unskew.evaluation.evaluate import labelled
     from unskew.judging.hygiene import hygiene
 
-    _check_hygiene(options, output)
+    refuse(
+        "cannot be used with --hygiene, which counts and averages nothing",
+        "--on-disk --by-user --cluster --targets --lists --compat --unranked --save --per-user "
+        "--memory --threads --users --undefined --repeated --nan",
+        options,
+        output,
+    )
     data = inputs.judge_files(
         options.judged,
         options.compute.seed,
@@ -232,29 +227,6 @@ def _write_hygiene(options: EvaluateOptions, output: ScoresOptions) -> None:
     cutoffs = [one.cutoff for one in labelled(names).values() if one.cutoff] if names else []
     result = hygiene(data, k=max(cutoffs, default=None))
     outputs.deliver_result(result, output)
-
-
-def _check_hygiene(options: EvaluateOptions, output: ScoresOptions) -> None:
-    """Reject options that say nothing about what is wrong with lists."""
-    reading, large, average = options.reading, options.large, options.average
-    inputs.refuse(
-        "cannot be used with --hygiene, which counts and averages nothing",
-        on_disk=large.on_disk,
-        by_user=large.by_user,
-        cluster=large.cluster,
-        targets=options.targets,
-        lists=options.lists,
-        compat=options.compat,
-        unranked=options.unranked,
-        save=output.save,
-        per_user=output.per_user,
-        memory=options.memory,
-        threads=options.compute.threads,
-        users=average.users,
-        undefined=average.undefined,
-        repeated=options.repeated != "error",
-        nan=reading.nan != "error",
-    )
 
 
 def _write(scores: Scores, output: ScoresOptions) -> None:
@@ -273,29 +245,19 @@ def _write(scores: Scores, output: ScoresOptions) -> None:
     outputs.deliver(printout, output)
 
 
-def _check_on_disk(options: EvaluateOptions, output: ScoresOptions) -> None:
-    """Reject options that files larger than memory do not take."""
-    inputs.refuse(
-        "cannot be used with --on-disk, which evaluates the users in parts and writes its results "
-        "to that folder",
-        train=options.judged.train,
-        items=options.items,
-        lists=options.lists,
-        targets=options.targets,
-        unranked=options.unranked,
-        compat=options.compat,
-        save=output.save,
-        per_user=output.per_user,
-        gaps=None if options.reading.gaps == "close" else options.reading.gaps,
-    )
-
-
-def _evaluate_on_disk(options: EvaluateOptions, folder: Path, quiet: bool) -> FileScores:
+def _evaluate_on_disk(options: EvaluateOptions, folder: Path, output: ScoresOptions) -> FileScores:
     """Judge files larger than memory."""
     from unskew.evaluation.evaluate import METRICS
     from unskew.evaluation.on_disk.files import evaluate_files
     from unskew.evaluation.on_disk.parquet import source_name
 
+    refuse(
+        "cannot be used with --on-disk, which evaluates the users in parts and writes its results "
+        "to that folder",
+        "--train --items --lists --targets --unranked --compat --save --per-user --gaps",
+        options,
+        output,
+    )
     judged, compute = options.judged, options.compute
     runs = inputs.named_runs(judged.run or [], source_name)
     for source in (str(judged.judgments), *runs.values()):
@@ -304,7 +266,7 @@ def _evaluate_on_disk(options: EvaluateOptions, folder: Path, quiet: bool) -> Fi
                 f"{source}: columns of a single file cannot be named with --on-disk; name them "
                 "for all files with --columns"
             )
-    with progress("judging", quiet) as move:
+    with progress("judging", output.quiet) as move:
         return evaluate_files(
             judged.judgments,
             runs,

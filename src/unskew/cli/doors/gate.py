@@ -12,8 +12,8 @@ from unskew.cli import inputs, outputs
 from unskew.cli.options import ComputeOptions, FileOptions, RelevanceOptions
 from unskew.cli.parameters import (
     Option,
+    Options,
     OptionsOf,
-    Values,
     argument,
     bundle,
     format_of,
@@ -23,6 +23,7 @@ from unskew.errors import SettingError
 
 INIT = "init"
 FILE = "gate.toml"
+NO_STREAM = "the verdict is printed anyway; choose its format with --format"
 GATE = "gating.gate:gate"
 
 
@@ -62,7 +63,7 @@ class ThresholdOptions:
     """
 
     of_gate: Annotated[
-        Values,
+        Options,
         OptionsOf(
             GATE,
             {"Test": "config margin alpha by", "What is measured": "metric"},
@@ -83,7 +84,9 @@ class GateOutput:
         (.xml is JUnit). Repeatable.
     """
 
-    output: Annotated[list[Path] | None, Option(formats.check_gate_files, "FILE")] = None
+    output: Annotated[
+        list[Path] | None, Option(formats.file_check(formats.GATES, no_stream=NO_STREAM), "FILE")
+    ] = None
     format: Annotated[str, format_of(formats.GATE_FORMATS)] = "text"
     quiet: bool = False
 
@@ -94,7 +97,7 @@ def gate_command(
     files: GateFiles,
     thresholds: ThresholdOptions,
     running: Annotated[
-        Values, OptionsOf(GATE, {"How it runs": "log references"}, {"log": Path | None})
+        Options, OptionsOf(GATE, {"How it runs": "log references"}, {"log": Path | None})
     ],
     compute: ComputeOptions,
     output: GateOutput,
@@ -158,23 +161,13 @@ def _judge(files: GateFiles, seed: int) -> tuple[Any, tuple[str, str]]:
         raise SettingError("give --judgments, --candidate and --production")
     runs = [files.candidate, files.production]
     names = tuple(inputs.named_runs(runs))
+    order: dict[str, Any] = {"ties": files.ties, "seed": seed}
     data = inputs.read_judged(
-        files.judgments,
-        runs,
-        files.train,
-        files.files,
-        lists=files.lists,
-        ties=files.ties,
-        seed=seed,
+        files.judgments, runs, files.train, files.files, lists=files.lists, **order
     )
-    judged = judge(
-        **data,
-        items=inputs.read_item_file(files.items),
-        ties=files.ties,
-        seed=seed,
-        depth=files.depth,
-        **inputs.relevance_settings(files.relevance),
-    )
+    items = inputs.read_item_file(files.items)
+    rules = inputs.relevance_settings(files.relevance)
+    judged = judge(**data, items=items, depth=files.depth, **order, **rules)
     return judged, (names[0], names[1])
 
 

@@ -10,7 +10,7 @@ from unskew.cli import files as formats
 from unskew.cli import inputs, outputs
 from unskew.cli.files import RATING_COLUMNS, file_columns
 from unskew.cli.options import ComputeOptions, NamedFileOptions
-from unskew.cli.parameters import Option, OptionsOf, Values, bundle
+from unskew.cli.parameters import Option, Options, OptionsOf, bundle
 from unskew.errors import SettingError, without_credentials
 from unskew.report.text import counted
 
@@ -21,9 +21,6 @@ if TYPE_CHECKING:
     from unskew.recommend.model import Algorithm
     from unskew.runs import Run
     from unskew.splits.split import Split
-
-LISTS = "Lists"
-MODEL = "Model"
 
 
 @bundle
@@ -74,9 +71,9 @@ def recommend_command(
     parts: PartOptions,
     models: ModelOptions,
     targets: str = "all-items",
-    ranking: Annotated[Values, OptionsOf("judging.rank:rank", {"Lists": "depth ties"})],
+    ranking: Annotated[Options, OptionsOf("judging.rank:rank", {"Lists": "depth ties"})],
     compute: ComputeOptions,
-    output: Annotated[Path, Option(formats.check_lists_file, "FILE")],
+    output: Annotated[Path, Option(formats.file_check(formats.LISTS), "FILE")],
     quiet: bool = False,
 ) -> None:
     """Train a recommender on ratings and write a ranked list for each user.

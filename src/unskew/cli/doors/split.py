@@ -32,11 +32,6 @@ _SETTING = {
     ("given", "test_ratings"): "test",
 }
 
-TIME = "Protocols temporal, events, windows, ages and sessions"
-WINDOWS = "Further settings of windows, ages and sessions"
-POPULARITY = "Protocols uniform, flat and head-removed"
-GIVEN = "Protocols forced, given and familiar"
-
 
 @bundle
 class ProtocolOptions:
@@ -289,16 +284,14 @@ def split_command(
         settings["test_ratings"] = test
         if audit.audit and protocol == "given" and repeated is None:
             settings.setdefault("overlap", "keep")  # pairs in both parts are what is looked for
-    splitter = (
-        _splitter(protocol, settings, liked)
-        if repeated is None
-        else from_card(repeated, data, test)
-    )
+    if repeated is None:
+        splitter = _splitter(protocol, settings, liked)
+    else:
+        splitter = from_card(repeated, data, test)
     if output.folder is not None:
         more = {"file": file_name(reading.path), "reading": reading.described()}
-        written = save_splits(
-            splitter, data, output.folder, seed, liked=liked, force=output.force, more=more
-        )
+        facts: dict[str, Any] = {"liked": liked, "more": more}
+        written = save_splits(splitter, data, output.folder, seed, force=output.force, **facts)
         if not output.quiet and not audit.audit:
             _show(written)
             outputs.say(f"written to {output.output}", dim=True)
@@ -339,9 +332,8 @@ class _SplitReading:
         self.path, self._columns = ratings, dict[str, Any]()
         if not inputs.is_named(ratings):
             self.path, self._columns = file_columns(ratings, files.columns, RATING_COLUMNS)
-        self._test_path, self._test_columns = file_columns(
-            test or "", files.columns, RATING_COLUMNS
-        )
+        columns = files.columns
+        self._test_path, self._test_columns = file_columns(test or "", columns, RATING_COLUMNS)
 
     def repeat(self, reading: dict[str, Any]) -> None:
         """Read as a card says."""
@@ -358,7 +350,6 @@ class _SplitReading:
     def data(self, protocol: str, column: str | None, as_events: bool) -> Any:
         """Read the ratings, or the events, to be split."""
         from unskew.data.events import read_events
-        from unskew.data.read.ratings_files import read_ratings
 
         self._as_events = as_events
         if inputs.is_named(self._source):
@@ -370,23 +361,19 @@ class _SplitReading:
             return inputs.read_rating_file(self._source, self._files)
         if as_events:
             _check_takes_events(protocol)
-            return read_events(
-                self.path,
-                feedback=self._feedback or "implicit",
-                tags=self._features,
-                **self._events,
-                **self._columns,
-            )
+            settings = {**self._events, **self._columns}
+            feedback = self._feedback or "implicit"
+            return read_events(self.path, feedback=feedback, tags=self._features, **settings)
         tag = "familiar" if protocol == "familiar" and column is None else column
         tags = [*([] if tag is None else [tag]), *self._features]
-        return read_ratings(
-            self.path,
-            duplicates=self._duplicates,
-            feedback=self._feedback,
-            tags=tags,
-            **self._events,
-            **self._columns,
-        )
+        return self._read(self.path, tags, self._columns)
+
+    def _read(self, path: str, tags: list[str], columns: dict[str, Any]) -> Any:
+        """Read a file of ratings."""
+        from unskew.data.read.ratings_files import read_ratings
+
+        settings = {"duplicates": self._duplicates, "feedback": self._feedback, **self._events}
+        return read_ratings(path, tags=tags, **settings, **columns)
 
     @property
     def filters(self) -> list[Any]:
@@ -395,32 +382,24 @@ class _SplitReading:
 
     def test(self, protocol: str) -> Any:
         """Read the test ratings; None where they are not in a file of their own."""
-        from unskew.data.read.ratings_files import read_ratings
-
         if self._test is None:
             return None
         if not inputs.is_named(self._test):
-            return read_ratings(
-                self._test_path,
-                duplicates=self._duplicates,
-                feedback=self._feedback,
-                tags=self._features,
-                **self._events,
-                **self._test_columns,
-            )
+            return self._read(self._test_path, self._features, self._test_columns)
         if protocol == "forced":
             return inputs.read_random_file(self._test, self._files)
         return inputs.read_rating_file(self._test, self._files)
 
     def described(self) -> dict[str, Any]:
         """Return what the card keeps, to read the same again."""
-        reading: dict[str, Any] = {"columns": self._columns, "duplicates": self._duplicates}
-        reading |= inputs.given(feedback=self._feedback, filters=self._filters or None)
-        kinds = inputs.given(**self._events)
-        reading |= inputs.given(events=self._as_events, kinds=kinds or None)
-        if self._test_columns != self._columns:
-            reading["test_columns"] = self._test_columns
-        return reading
+        others = self._test_columns != self._columns
+        return {"columns": self._columns, "duplicates": self._duplicates} | inputs.given(
+            feedback=self._feedback,
+            filters=self._filters or None,
+            events=self._as_events,
+            kinds=inputs.given(**self._events) or None,
+            test_columns=self._test_columns if others else None,
+        )
 
 
 def _check_takes_events(name: str) -> None:

@@ -19,7 +19,6 @@ if TYPE_CHECKING:
     from unskew.splits.diagnosis.diagnosis import Diagnosis
     from unskew.splits.split import Split
 
-SPLIT = "The split"
 FAILED = 3
 """Exit code of --fail-on: 1 and 2 are those of bad data and bad options."""
 FAIL_ON = ("leak", "look")

@@ -14,7 +14,7 @@ from unskew.cli.options import (
     RelevanceOptions,
     TextOptions,
 )
-from unskew.cli.parameters import OptionsOf, Values, argument, bundle
+from unskew.cli.parameters import Options, OptionsOf, argument, bundle
 from unskew.errors import SettingError
 from unskew.splits.saved import check_folder
 
@@ -97,7 +97,7 @@ def annotate_plan_command(
     *,
     lists: ListOptions,
     estimand: EstimandOptions,
-    sample: Annotated[Values, SAMPLE],
+    sample: Annotated[Options, SAMPLE],
     strata: str | None = None,
     seed: int = 0,
     output: FolderOptions,
@@ -143,17 +143,13 @@ def annotate_plan_command(
         else inputs.read_rating_file(path, lists.files, other_columns=LIST_COLUMNS)
         for path in (lists.labels, lists.train)
     )
-    plan = plan_annotation(
-        runs,
-        names[0],
-        strata=inputs.between_commas(strata) or STRATA,
-        labels=labels,
-        train=train,
-        scale=_scale(estimand.scale),
-        seed=seed,
+    settings = {
+        "strata": inputs.between_commas(strata) or STRATA,
+        "scale": _scale(estimand.scale),
         **vars(sample),
         **inputs.relevance_settings(estimand.relevance),
-    )
+    }
+    plan = plan_annotation(runs, names[0], labels=labels, train=train, seed=seed, **settings)
     _save(plan, lists.titles, output)
 
 
@@ -212,11 +208,7 @@ def annotate_extend_command(
     _save(read_annotation(**vars(plan)).extend(budget, design), titles, output)
 
 
-def annotate_read_command(
-    *,
-    labels: LabelFiles,
-    output: PrintOptions,
-) -> None:
+def annotate_read_command(*, labels: LabelFiles, output: PrintOptions) -> None:
     """Turn labels into the sample that unskew estimate --human takes.
 
     [bold]Examples[/bold]

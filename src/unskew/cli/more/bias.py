@@ -19,7 +19,7 @@ from unskew.cli.options import (
     TableOptions,
     TextOptions,
 )
-from unskew.cli.parameters import Option, OptionsOf, Values, argument, bundle
+from unskew.cli.parameters import Option, Options, OptionsOf, argument, bundle
 from unskew.cli.progress import progress
 from unskew.errors import SettingError
 
@@ -166,7 +166,7 @@ class NullOptions:
 
     null: list[str] | None = None
     draws: Annotated[
-        Values,
+        Options,
         OptionsOf(
             "auditing.null.null_experiment:null_experiment",
             {"What is measured": "repeats precision most share"},
@@ -232,16 +232,10 @@ def bias_null_command(
         users=options.users or "all",
         seed=stored.seed,
     )
+    kinds = tuple(options.null or ["iid"])
+    settings = {**vars(options.draws), "store": stored.store, **stored.executor.arguments()}
     with progress("null experiment", output.quiet, "null runs") as move:
-        result = null_experiment(
-            data.ratings,
-            plans,
-            tuple(options.null or ["iid"]),
-            **vars(options.draws),
-            store=stored.store,
-            progress=move,
-            **stored.executor.arguments(),
-        )
+        result = null_experiment(data.ratings, plans, kinds, progress=move, **settings)
     outputs.deliver_result(result, output, figures)
 
 
@@ -423,14 +417,7 @@ def bias_truth_command(
     figures = outputs.figures_of(output.figure, ("truth",))
     data, sample = sources.read(seed)
     plan = designs.plan(inputs.threshold(designs.liked, data), seed)
+    settings = {"overlap": overlap, "bootstrap": bootstrap, **executor.arguments()}
     with progress("observed and true", output.quiet) as move:
-        result = truth(
-            data,
-            plan,
-            random=sample,
-            overlap=overlap,
-            bootstrap=bootstrap,
-            progress=move,
-            **executor.arguments(),
-        )
+        result = truth(data, plan, random=sample, progress=move, **settings)
     outputs.deliver_result(result, output, figures)

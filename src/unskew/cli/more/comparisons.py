@@ -10,12 +10,16 @@ from unskew.checks import choose
 from unskew.cli import inputs, outputs
 from unskew.cli.doors.compare import SegmentOptions, read_segments
 from unskew.cli.files import exists, split_named_source
-from unskew.cli.options import AverageOptions, ComputeOptions, FigureTableOptions, JudgedOptions
-from unskew.cli.parameters import OptionsOf, Values, argument, bundle
+from unskew.cli.options import (
+    AverageOptions,
+    ComputeOptions,
+    FigureTableOptions,
+    JudgedOptions,
+    ScoredOptions,
+)
+from unskew.cli.parameters import Options, OptionsOf, argument, bundle, refuse
 from unskew.cli.progress import progress
 from unskew.errors import DataError, SettingError
-
-GROUPS = "Groups"
 
 
 @bundle
@@ -40,15 +44,13 @@ class GapOptions:
     against: str | None = None
     epsilon: float | None = None
     tests: Annotated[
-        Values, OptionsOf("stats.compare.group_gaps:group_gaps", {"Test": "correction confidence"})
+        Options, OptionsOf("stats.compare.group_gaps:group_gaps", {"Test": "correction confidence"})
     ]
 
 
 def groups_command(
     *,
-    judged: JudgedOptions,
-    scores: list[Path] | None = None,
-    average: AverageOptions,
+    scored: ScoredOptions,
     segments: SegmentOptions,
     gaps: GapOptions,
     compute: ComputeOptions,
@@ -86,28 +88,23 @@ def groups_command(
         raise SettingError("give --by for groups of users, or --by-items for groups of items")
     if gaps.by_items is None:
         figures = outputs.figures_of(output.figure, FIGURES)
-        if gaps.places is not None:
-            raise SettingError("--places is for --by-items: leave it out")
-        pairs, division = read_segments(
-            judged, None, scores, average, compute, segments, output.quiet
-        )
+        refuse("is for --by-items: leave it out", "--places", gaps)
+        pairs, division = read_segments(scored, None, compute, segments, output.quiet)
         chosen = division | inputs.given(against=gaps.against, epsilon=gaps.epsilon)
-        names = inputs.metric_names(judged.metric)
+        names = inputs.metric_names(scored.judged.metric)
         with progress("comparing groups", output.quiet) as move:
             result: Any = group_gaps(
                 pairs, metric=names, progress=move, **chosen, **settings, **vars(compute)
             )
         outputs.draw(figures, result.figure)
     else:
-        if output.figure:
-            raise SettingError("--figure is for groups of users: leave it out with --by-items")
-        result = _items(judged, scores, segments, gaps, compute, settings)
+        refuse("is for groups of users: leave it out with --by-items", "--figure", output)
+        result = _items(scored, segments, gaps, compute, settings)
     outputs.deliver_result(result, output)
 
 
 def _items(
-    judged: JudgedOptions,
-    scores: Any,
+    scored: ScoredOptions,
     segments: SegmentOptions,
     gaps: GapOptions,
     compute: ComputeOptions,
@@ -115,18 +112,11 @@ def _items(
 ) -> Any:
     from unskew.stats.compare.item_group_gaps import item_group_gaps
 
-    if inputs.is_saved(judged, scores):
+    if inputs.is_saved(scored):
         raise SettingError("--by-items needs the lists: give --judgments and --run, not --scores")
-    unused = {
-        "--metric": judged.metric,
-        "--against": gaps.against,
-        "--epsilon": gaps.epsilon,
-        "--least-users": segments.least_users,
-    }
-    for name, value in unused.items():
-        if value is not None:
-            raise SettingError(f"{name} is for groups of users: leave it out with --by-items")
-    data = inputs.judge_files(judged, compute.seed)
+    reason = "is for groups of users: leave it out with --by-items"
+    refuse(reason, "--metric --against --epsilon --least-users", scored, gaps, segments)
+    data = inputs.judge_files(scored.judged, compute.seed)
     places = 10 if gaps.places is None else gaps.places
     return item_group_gaps(data, gaps.by_items, places, groups=segments.groups, **settings)
 
@@ -141,7 +131,7 @@ def strata_command(
     judged: JudgedOptions,
     average: AverageOptions,
     by: str = "popularity",
-    division: Annotated[Values, DIVISION],
+    division: Annotated[Options, DIVISION],
     strata: int | None = None,
     heads: bool = False,
     compute: ComputeOptions,
@@ -180,17 +170,10 @@ def strata_command(
 
     figures = outputs.figures_of(output.figure, ("strata",))
     data = inputs.judge_files(judged, compute.seed)
+    settings = {**vars(division), **vars(average), **vars(compute)}
+    names = inputs.metric_names(judged.metric) or METRICS
     with progress("strata", output.quiet) as move:
-        result = strata_of(
-            data,
-            inputs.metric_names(judged.metric) or METRICS,
-            by=_groups(by),
-            m=strata,
-            **vars(division),
-            progress=move,
-            **vars(average),
-            **vars(compute),
-        )
+        result = strata_of(data, names, by=_groups(by), m=strata, progress=move, **settings)
     outputs.draw(figures, lambda _: result.figure())
     table = result.heads() if heads else result.table()
     printout = outputs.Printout.of(table, digits=output.digits, footer=result.footer())
@@ -219,10 +202,8 @@ PAIRS = OptionsOf(
 
 def distribution_command(
     *,
-    judged: JudgedOptions,
-    scores: list[Path] | None = None,
-    average: AverageOptions,
-    tests: Annotated[Values, PAIRS],
+    scored: ScoredOptions,
+    tests: Annotated[Options, PAIRS],
     lexirecall: bool = False,
     compute: ComputeOptions,
     output: FigureTableOptions,
@@ -253,35 +234,30 @@ def distribution_command(
     from unskew.stats.compare.user_distribution_result import FIGURES
 
     if lexirecall:
-        result = _lexicographic(judged, scores, compute, output, vars(tests))
+        result = _lexicographic(scored, compute, output, vars(tests))
     else:
         figures = outputs.figures_of(output.figure, FIGURES)
         from unskew.evaluation.evaluate import METRICS
         from unskew.stats.compare.user_distribution import user_distribution
 
-        values = inputs.scores_of(judged, scores, average, compute, METRICS, output.quiet)
-        result = user_distribution(values, inputs.metric_names(judged.metric), **vars(tests))
+        values = inputs.scores_of(scored, compute, METRICS, output.quiet)
+        result = user_distribution(values, inputs.metric_names(scored.judged.metric), **vars(tests))
         outputs.draw(figures, result.figure)
     outputs.deliver_result(result, output)
 
 
 def _lexicographic(
-    judged: JudgedOptions,
-    scores: Any,
+    scored: ScoredOptions,
     compute: ComputeOptions,
     output: FigureTableOptions,
     tests: dict[str, Any],
 ) -> Any:
     from unskew.stats.compare.lexirecall import lexirecall
 
-    if inputs.is_saved(judged, scores):
+    if inputs.is_saved(scored):
         raise SettingError("--lexirecall needs the lists: give --judgments and --run, not --scores")
-    if judged.metric:
-        raise SettingError("--metric does nothing with --lexirecall: leave it out")
-    if output.figure:
-        raise SettingError("--figure does nothing with --lexirecall: leave it out")
-    data = inputs.judge_files(judged, compute.seed)
-    return lexirecall(data, **tests)
+    refuse("does nothing with --lexirecall: leave it out", "--metric --figure", scored, output)
+    return lexirecall(inputs.judge_files(scored.judged, compute.seed), **tests)
 
 
 RANKS = OptionsOf(
@@ -298,7 +274,7 @@ RANKS = OptionsOf(
 def ranking_command(
     *,
     data_sets: Annotated[list[str], argument("[NAME=]PATH…")],
-    settings: Annotated[Values, RANKS],
+    settings: Annotated[Options, RANKS],
     compute: ComputeOptions,
     output: FigureTableOptions,
 ) -> None:

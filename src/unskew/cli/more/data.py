@@ -14,6 +14,7 @@ from unskew.cli import files as formats
 from unskew.cli import inputs, outputs
 from unskew.cli.console import messages
 from unskew.cli.options import (
+    FolderName,
     FolderOptions,
     NamedFileOptions,
     PlainFormat,
@@ -21,7 +22,7 @@ from unskew.cli.options import (
     RatingsArgument,
     TextOptions,
 )
-from unskew.cli.parameters import Option, argument, bundle
+from unskew.cli.parameters import Option, argument, bundle, given_options
 from unskew.cli.progress import progress
 from unskew.errors import SettingError
 from unskew.report.text import counted
@@ -48,11 +49,7 @@ class InfoOptions:
     liked: float | None = None
 
 
-def data_info_command(
-    *,
-    options: InfoOptions,
-    output: TextOptions,
-) -> None:
+def data_info_command(*, options: InfoOptions, output: TextOptions) -> None:
     """Describe a data set: sizes, density, Gini, liked share, times, true part.
 
     For a named data set, or results that authors released, it also shows where to get them.
@@ -114,15 +111,8 @@ def _show_released(table: Any, options: InfoOptions, output: TextOptions) -> Non
     from unskew.data.formats.catalog import data_folder
 
     files = options.files
-    refused = inputs.given(
-        option=options.option,
-        liked=options.liked,
-        columns=files.columns,
-        figure=output.figure,
-        duplicates=files.duplicates,
-        feedback=files.feedback,
-    )
-    if refused:
+    refused = {"--option", "--liked", "--columns", "--duplicates", "--feedback", "--figure"}
+    if refused.intersection(given_options(options, output)):
         raise SettingError(
             f"{options.source} holds results, not ratings: leave out --option, --liked, "
             "--columns, --duplicates, --feedback and --figure"
@@ -210,9 +200,7 @@ def data_filter_command(
     from unskew.data.filters import apply_filters
     from unskew.engine.files import write_table
 
-    if str(output) == formats.STANDARD_OUTPUT:
-        raise SettingError(f"--output -: name a file that ends in {', '.join(ENDINGS)}")
-    formats.check_file(output, ENDINGS)
+    formats.file_check(ENDINGS, no_stream=f"name a file that ends in {', '.join(ENDINGS)}")(output)
     chosen = inputs.read_filters(options.filters)
     if not chosen:
         raise SettingError("name at least one filter, such as --filter k-core:users=5,items=5")
@@ -269,7 +257,10 @@ def data_get_command(
             f"  licence  {entry.licence}",
             markup=False,
         )
-        _accept(yes)
+        if not yes:
+            if not sys.stdin.isatty():
+                raise SettingError("give --yes to accept the licence")
+            typer.confirm("Do you accept the licence?", abort=True, err=True)
     with progress(f"downloading {entry.name}", quiet) as move:
         folder = catalog.get(name, data_dir, progress=move)
     receipt = catalog.receipt(folder)
@@ -284,19 +275,7 @@ def data_get_command(
         outputs.say(str(receipt))
 
 
-def _accept(yes: bool) -> None:
-    if yes:
-        return
-    if not sys.stdin.isatty():
-        raise SettingError("give --yes to accept the licence")
-    typer.confirm("Do you accept the licence?", abort=True, err=True)
-
-
-def data_list_command(
-    *,
-    data_dir: Path | None = None,
-    output: PrintOptions,
-) -> None:
+def data_list_command(*, data_dir: Path | None = None, output: PrintOptions) -> None:
     """List the named data sets and the results that authors released, and which ones you have.
 
     [bold]Examples[/bold]
@@ -313,9 +292,6 @@ def data_list_command(
     footer = [f"data folder: {data_folder(data_dir)}"]
     printout = outputs.Printout.of(table.drop("licence"), table, footer=footer)
     outputs.deliver(printout, output)
-
-
-DESIGN = "Intervention"
 
 
 @bundle
@@ -465,7 +441,7 @@ class WorldFolderOptions:
         Format of the files in the folder: parquet or csv.
     """
 
-    output: Annotated[Path | None, Option(formats.check_folder_name, "DIR")] = None
+    output: FolderName = None
     random: float = 0.05
     truth: bool | None = None
     format: str = "parquet"
@@ -574,16 +550,14 @@ def _list() -> None:
     """Print the worlds that have a name."""
     from unskew.worlds.parts import WORLDS
 
-    outputs.print_list(
-        ("name", "what it is", "paper", "users x items, ratings", "settings"),
-        [
-            (
-                name,
-                world.about,
-                world.paper,
-                f"{world.users:,} x {world.items:,}, {world.ratings:,}",
-                ", ".join(f"{key}={value}" for key, value in world.settings.items()),
-            )
-            for name, world in WORLDS.items()
-        ],
-    )
+    sizes = "users x items, ratings"
+    entries = [
+        {
+            **world._asdict(),
+            "name": name,
+            sizes: f"{world.users:,} x {world.items:,}, {world.ratings:,}",
+        }
+        for name, world in WORLDS.items()
+    ]
+    columns = {"name": "name", "what it is": "about", "paper": "paper", sizes: sizes}
+    outputs.print_list(entries, {**columns, "settings": "settings"})

@@ -14,7 +14,7 @@ from unskew.cli.options import (
     JudgedOptions,
     RunsRequiredOptions,
 )
-from unskew.cli.parameters import OptionsOf, Values, bundle, given_options
+from unskew.cli.parameters import Options, OptionsOf, bundle, given_options, refuse
 from unskew.errors import SettingError
 
 if TYPE_CHECKING:
@@ -44,7 +44,7 @@ class LabelOptions:
     labels: str | None = None
     human: str | None = None
     sample: Annotated[
-        Values,
+        Options,
         OptionsOf(
             "labels.assisted:assisted",
             {LABELS: "human_liked strata population unlabelled", "Intervals": "interval"},
@@ -168,7 +168,7 @@ def estimate_command(
     items: str | None = None,
     labels: LabelOptions,
     propensities: PropensityOptions,
-    estimates: Annotated[Values, ESTIMATES],
+    estimates: Annotated[Options, ESTIMATES],
     sensitivity: bool = False,
     bounds: bool = False,
     compute: ComputeOptions,
@@ -249,17 +249,12 @@ def estimate_command(
     outputs.deliver_result(result, output, figures)
 
 
-def _of_labels(estimates: Values, labels: LabelOptions) -> dict[str, Any]:
+def _of_labels(estimates: Options, labels: LabelOptions) -> dict[str, Any]:
     """Return the options of estimates that labels take; refuse the others."""
-    only = {
-        "--clip": estimates.clip is not None,
-        "--users": estimates.users != "with-list",
-        "--resamples": estimates.resamples != 1_000 and labels.sample.interval != "bootstrap",
-    }
-    for name, given in only.items():
-        if given:
-            what = "--interval bootstrap" if name == "--resamples" else "judgments"
-            raise SettingError(f"{name} is for {what}: leave it out with --labels")
+    refuse("is for judgments: leave it out with --labels", "--clip --users", estimates)
+    if labels.sample.interval != "bootstrap":
+        reason = "is for --interval bootstrap: leave it out with --labels"
+        refuse(reason, "--resamples", estimates)
     return {"mean": estimates.mean, "level": estimates.level, "resamples": estimates.resamples}
 
 
@@ -268,7 +263,7 @@ def _from_judgments(
     random: str | None,
     items: str | None,
     propensities: PropensityOptions,
-    estimates: Values,
+    estimates: Options,
     compute: ComputeOptions,
     chosen: str,
 ) -> Any:

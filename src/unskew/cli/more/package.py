@@ -14,6 +14,10 @@ from unskew.cli.options import PlainFormat
 from unskew.cli.parameters import argument
 from unskew.report.text import counted
 
+MARKS = """\
+The prefix anti- gives the same metric of disliked items. The prefix condensed- removes
+unjudged items first. @k sets a cutoff: anti-P@10, condensed-nDCG@10, SR(gamma=1)@10."""
+
 
 def metrics_command(
     *,
@@ -43,16 +47,12 @@ def metrics_command(
     library
         List the metrics of another library and its conventions; all: list the libraries.
     """
-    from unskew.metrics.names import REGISTRY, aliases, parse
+    from unskew.metrics.names import REGISTRY, parse
 
     if library is not None:
         _print_library(library, format == "json")
         return
-    if format == "json":
-        chosen = REGISTRY if name is None else [str(parse(name))]
-        outputs.print_json(list(map(_entry, chosen)))
-        return
-    if name is not None:
+    if name is not None and format != "json":
         metric = parse(name)
         definition = metric.definition
         settings = ", ".join(
@@ -63,20 +63,12 @@ def metrics_command(
         outputs.say(f"{metric}: {inspect.cleandoc(definition.compute.__doc__ or '')}")
         outputs.say(f"Settings: {settings or 'none'}. Better: {metric.better}.")
         return
-    also: dict[str, list[str]] = {}
-    for alias, target in aliases().items():
-        also.setdefault(parse(target).name, []).append(alias)
-    rows = [
-        (key, metric.summary, ", ".join(metric.params), ", ".join(also.get(key, ())))
-        for key, metric in REGISTRY.items()
-    ]
-    outputs.print_list(("name", "what it is", "settings", "also called"), rows)
-    outputs.say(
-        "The prefix anti- gives the same metric of disliked items. The prefix condensed- removes"
-    )
-    outputs.say(
-        "unjudged items first. @k sets a cutoff: anti-P@10, condensed-nDCG@10, SR(gamma=1)@10."
-    )
+    entries = list(map(_entry, REGISTRY if name is None else [str(parse(name))]))
+    parts = ("name", "summary", "settings", "also_called")
+    columns = dict(zip(("name", "what it is", "settings", "also called"), parts, strict=True))
+    outputs.print_list(entries, columns, format == "json")
+    if format != "json":
+        outputs.say(MARKS)
 
 
 def _entry(name: str) -> dict[str, object]:
@@ -106,22 +98,19 @@ def _print_library(name: str, as_json: bool) -> None:
 
     if name == "all":
         table = known_libraries()
-        if as_json:
-            outputs.print_json(table.to_dicts())
-            return
-        outputs.print_list(table.columns, [tuple(map(str, row)) for row in table.iter_rows()])
+        outputs.print_list(table.to_dicts(), {name: name for name in table.columns}, as_json)
         return
     source = library_of(name)
+    keys = ("name", "option", "given", "metric", "differences")
     rows = [
         (row.name, row.option, row.given, row.ours or row.metric, differences([(row, None)]))
         for row in source.metrics
     ]
-    header = ("its name", "its option", "given", "metric", "other than ours")
+    titles = ("its name", "its option", "given", "metric", "other than ours")
+    columns = dict(zip(titles, keys, strict=True))
+    outputs.print_list([dict(zip(keys, row, strict=True)) for row in rows], columns, as_json)
     if as_json:
-        keys = ("name", "option", "given", "metric", "differences")
-        outputs.print_json([dict(zip(keys, row, strict=True)) for row in rows])
         return
-    outputs.print_list(header, rows)
     reasons: dict[str, list[str]] = {}
     for gap in source.missing:
         name = f"{gap.name} [{gap.option}]" if gap.option else gap.name
@@ -151,30 +140,26 @@ def algorithms_command(
     name
         Name of an algorithm, to print its definition.
     """
-    from unskew.recommend.registry import ALGORITHMS, algorithm_class, settings_of
+    from unskew.recommend import registry
+    from unskew.recommend.registry import settings_of
 
-    shown = ALGORITHMS if name is None else {name: algorithm_class(name)}
-    texts = {key: inspect.cleandoc(kind.__doc__ or "") for key, kind in shown.items()}
-    settings = {
-        key: ", ".join(f"{setting}={value}" for setting, value in settings_of(kind).items())
-        for key, kind in shown.items()
-    }
-    if format == "json":
-        entries = [
-            {"name": key, "text": texts[key], "settings": settings_of(kind)}
-            for key, kind in shown.items()
-        ]
-        outputs.print_json(entries)
-    elif name is None:
-        rows = [(key, text.splitlines()[0], settings[key]) for key, text in texts.items()]
-        outputs.print_list(("name", "what it is", "settings"), rows)
+    classes = registry.ALGORITHMS if name is None else {name: registry.algorithm_class(name)}
+    entries: list[dict[str, Any]] = [
+        {"name": key, "text": inspect.cleandoc(kind.__doc__ or ""), "settings": settings_of(kind)}
+        for key, kind in classes.items()
+    ]
+    if name is None or format == "json":
+        columns = {"name": "name", "what it is": "text", "settings": "settings"}
+        outputs.print_list(entries, columns, format == "json")
+    else:
+        settings = ", ".join(f"{key}={x}" for key, x in entries[0]["settings"].items())
+        outputs.say(f"{name}: {entries[0]['text']}")
+        outputs.say(f"\nDefaults: {settings or 'no settings'}.")
+    if name is None and format != "json":
         outputs.say(
             "unskew algorithms NAME prints the formula, the settings and the reference of one "
             "algorithm."
         )
-    else:
-        outputs.say(f"{name}: {texts[name]}")
-        outputs.say(f"\nDefaults: {settings[name] or 'no settings'}.")
 
 
 SHARED = {"audit": "report", "demo": "report", "study run": "report", "timeline": "report"}
@@ -225,11 +210,11 @@ def schema_command(
     if wanted:
         outputs.print_json(known[wanted], indent=1)
     elif format == "json":
-        versions = [{"command": key, "version": one["version"]} for key, one in known.items()]
+        versions = [{"command": key, "version": schema["version"]} for key, schema in known.items()]
         outputs.print_json(versions)
     else:
-        rows = [(key, str(one["version"]), one["title"]) for key, one in known.items()]
-        outputs.print_list(("command", "version", "what it is"), rows)
+        columns = {"command": "command", "version": "version", "what it is": "title"}
+        outputs.print_list([{**schema, "command": key} for key, schema in known.items()], columns)
 
 
 def schemas() -> dict[str, dict[str, Any]]:

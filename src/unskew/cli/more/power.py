@@ -2,19 +2,17 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 from unskew.checks import choose
 from unskew.cli import inputs, outputs
 from unskew.cli.options import (
-    AverageOptions,
     ComputeOptions,
     ExecutorOptions,
     FigureTableOptions,
-    JudgedOptions,
+    ScoredOptions,
 )
-from unskew.cli.parameters import OptionsOf, Values, bundle
+from unskew.cli.parameters import Options, OptionsOf, bundle
 from unskew.cli.progress import progress
 from unskew.errors import SettingError
 
@@ -26,10 +24,8 @@ POWER = OptionsOf(
 
 def power_command(
     *,
-    judged: JudgedOptions,
-    scores: list[Path] | None = None,
-    average: AverageOptions,
-    powers: Annotated[Values, POWER],
+    scored: ScoredOptions,
+    powers: Annotated[Options, POWER],
     pairs: bool = False,
     compute: ComputeOptions,
     output: FigureTableOptions,
@@ -61,17 +57,14 @@ def power_command(
     from unskew.stats.agreement.robustness import METRICS
 
     figures = outputs.figures_of(output.figure, ("power",))
-    names = inputs.metric_names(judged.metric)
-    all_scores = inputs.scores_of(judged, scores, average, compute, METRICS, output.quiet)
+    names = inputs.metric_names(scored.judged.metric)
+    all_scores = inputs.scores_of(scored, compute, METRICS, output.quiet)
     with progress("testing", output.quiet) as move:
         result = power(all_scores, names, progress=move, **vars(powers), **vars(compute))
     outputs.draw(figures, lambda _: result.figure())
     table = result.sizes.pair_table() if pairs else result.table()
     printout = outputs.Printout.of(table, digits=output.digits, footer=result.footer())
     outputs.deliver(printout, output)
-
-
-SAMPLES = "Samples"
 
 
 @bundle
@@ -83,9 +76,7 @@ class TauOptions(FigureTableOptions):
 
 def robustness_command(
     *,
-    judged: JudgedOptions,
-    scores: list[Path] | None = None,
-    average: AverageOptions,
+    scored: ScoredOptions,
     goal: str | None = None,
     share: list[str] | None = None,
     samples: int = 50,
@@ -127,7 +118,7 @@ def robustness_command(
     from unskew.stats.agreement.robustness import METRICS, SHARES, robustness, user_robustness
 
     figures = outputs.figures_of(output.figure, ("robustness",))
-    saved = inputs.is_saved(judged, scores)
+    saved = inputs.is_saved(scored)
     goal = choose("to", goal or ("users" if saved else "sparsity"), SHARES)
     if saved and goal != "users":
         raise SettingError(f"--to {goal} needs --judgments and --run: scores hold no judgments")
@@ -137,28 +128,18 @@ def robustness_command(
             "take little"
         )
     kept = inputs.shares(share)
-    names = inputs.metric_names(judged.metric)
-    if goal == "users":
-        all_scores = inputs.scores_of(judged, scores, average, compute, METRICS, output.quiet)
-        with progress("evaluating samples", output.quiet) as move:
-            result = user_robustness(
-                all_scores, names, shares=kept, samples=samples, progress=move, **vars(compute)
-            )
-    else:
-        data = inputs.judge_files(judged, compute.seed)
-        with progress("evaluating samples", output.quiet) as move:
-            result = robustness(
-                data,
-                names or METRICS,
-                to=goal,
-                shares=kept,
-                samples=samples,
-                per=per,
-                progress=move,
-                **vars(average),
-                **vars(compute),
-                **executor.arguments(),
-            )
+    names = inputs.metric_names(scored.judged.metric)
+    settings: dict[str, Any] = {"shares": kept, "samples": samples, **vars(compute)}
+    data: Any = (
+        inputs.scores_of(scored, compute, METRICS, output.quiet)
+        if goal == "users"
+        else inputs.judge_files(scored.judged, compute.seed)
+    )
+    with progress("evaluating samples", output.quiet) as move:
+        if goal == "users":
+            result = user_robustness(data, names, progress=move, **settings)
+        else:
+            settings |= {"to": goal, "per": per, **vars(scored.average), **executor.arguments()}
+            result = robustness(data, names or METRICS, progress=move, **settings)
     outputs.draw(figures, lambda _: result.figure())
-    printout = outputs.Printout.of_result(result, output.digits)
-    outputs.deliver(printout, output)
+    outputs.deliver(outputs.Printout.of_result(result, output.digits), output)

@@ -19,7 +19,7 @@ from unskew.cli.options import (
     PrintOptions,
     StoreArgument,
 )
-from unskew.cli.parameters import OptionsOf, Values, bundle
+from unskew.cli.parameters import Options, OptionsOf, bundle
 from unskew.cli.progress import tasks_progress
 from unskew.report.text import counted
 
@@ -31,7 +31,7 @@ class RunOptions:
     store: Path | None = None
     executor: ExecutorOptions
     failures: Annotated[
-        Values,
+        Options,
         OptionsOf("experiment.execution:run_plan", {"How it runs": "keep_going retry_failed"}),
     ]
 
@@ -87,14 +87,8 @@ def run_command(
     with ExitStack() as stack:
         one = stack.enter_context(executor(**arguments))
         move = stack.enter_context(tasks_progress(output.quiet, one.count))
-        results = run_plan_by(
-            one,
-            ratings,
-            wanted,
-            store=options.store,
-            **vars(options.failures),
-            progress=move,
-        )
+        settings = {"store": options.store, **vars(options.failures)}
+        results = run_plan_by(one, ratings, wanted, progress=move, **settings)
     outputs.deliver(outputs.Printout.of_result(results), output)
     for label, report in results.failures.items():
         messages().print(f"failed: {label}\n{report}", markup=False)

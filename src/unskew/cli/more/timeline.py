@@ -6,14 +6,11 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 from unskew.cli import inputs, outputs
 from unskew.cli.options import ExecutorOptions, NamedFileOptions, RatingsArgument, ReportOptions
-from unskew.cli.parameters import OptionsOf, Values, bundle
+from unskew.cli.parameters import Options, OptionsOf, bundle
 from unskew.cli.progress import tasks_progress
 
 if TYPE_CHECKING:
     from unskew.splits.time.windows import Windows
-
-WINDOWS = "Windows"
-AGES = "Age of models"
 
 
 @bundle
@@ -31,7 +28,7 @@ class WindowOptions:
 
     windows: int | None = None
     lengths: Annotated[
-        Values,
+        Options,
         OptionsOf("splits.time.windows:Windows", {"Windows": "length step gap train_length"}),
     ]
     test: float | None = None
