@@ -18,7 +18,6 @@ from unskew.arrays import frozen
 from unskew.data.ratings import Ids, Ratings
 from unskew.engine import threads
 from unskew.worlds import worlds
-from unskew.worlds.parts import WORLDS
 from unskew.worlds.observation import (
     Activity,
     AgainstRelevance,
@@ -34,7 +33,7 @@ from unskew.worlds.observation import (
     fit_popularity_law,
     whole_counts,
 )
-from unskew.worlds.parts import find_part, gini
+from unskew.worlds.parts import WORLDS, find_part, gini
 from unskew.worlds.saved import save_world
 from unskew.worlds.tastes import (
     ML1M_STARS,

@@ -9,8 +9,8 @@ import numpy as np
 from reliability.ingredients import Draft, Rated
 from reliability.known_world import KnownWorld
 from unskew.arrays import F64
-from unskew.worlds.parts import WORLDS
 from unskew.worlds.observation import Ageing
+from unskew.worlds.parts import WORLDS
 from unskew.worlds.tastes import births
 from unskew.worlds.worlds import World, world
 
