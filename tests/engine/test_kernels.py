@@ -227,6 +227,39 @@ def test_a_stamp_covers_the_kernels_that_are_called(monkeypatch):
     assert stamp_if_changed("unskew.stats.kernels") != same
 
 
+SUMMING = """
+import numpy as np
+from unskew.engine.compiled import kernel
+from {module} import Rows
+
+@kernel
+def total(rows):
+    return rows.value.sum()
+
+if __name__ != "__main__":
+    print(total(Rows(np.arange(4.0))))
+"""
+
+
+def test_kernels_of_an_earlier_version_are_compiled_anew(tmp_path):
+    """Even where a class of their arguments has moved, so that what lies on disk cannot be read."""
+    rows = "from typing import NamedTuple\nclass Rows(NamedTuple):\n    value: object\n"
+    for module, former in (("before", None), ("after", "before")):
+        if former:
+            (tmp_path / f"{former}.py").unlink()
+        (tmp_path / f"{module}.py").write_text(rows)
+        (tmp_path / "summing.py").write_text(SUMMING.format(module=module))
+        done = subprocess.run(
+            [sys.executable, "-B", "-c", "import summing"],
+            cwd=tmp_path,
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+        assert (done.stdout, done.stderr) == ("6.0\n", "")
+    assert list(tmp_path.rglob("*.nbi"))
+
+
 # scipy is the users': commands neither need it nor hide it
 
 WITH_SCIPY = """

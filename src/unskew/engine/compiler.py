@@ -48,13 +48,23 @@ def dispatcher(function: Callable[..., Any], options: dict[str, Any]) -> Any:
     return result
 
 
+class _KernelFiles(IndexDataCacheFile):
+    """The files of a kernel: what an earlier version left is no kernel of this one."""
+
+    def _load_index(self) -> Any:
+        try:
+            return super()._load_index()  # type: ignore[no-untyped-call]
+        except (ImportError, AttributeError):  # a class of its arguments has moved since
+            return {}
+
+
 class _KernelCache(FunctionCache):
     """Compiled kernels on disk, which know whom they call."""
 
     def __init__(self, function: Callable[..., Any]) -> None:
         super().__init__(function)  # type: ignore[no-untyped-call] # numba has no types
         stamp = source_stamp(function.__module__)
-        kept: Any = IndexDataCacheFile
+        kept: Any = _KernelFiles
         self._cache_file = kept(self.cache_path, self._impl.filename_base, stamp)
 
     def load_overload(self, sig: Any, target_context: Any) -> Any:
