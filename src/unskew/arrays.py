@@ -1,8 +1,8 @@
-"""Types of arrays, declared once, and the one form in which kernels see data."""
+"""Types of arrays, declared once, and the forms in which kernels see data."""
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -29,3 +29,21 @@ def frozen(array: NDArray[Any]) -> NDArray[Any]:
     view = np.ascontiguousarray(array).view()
     view.flags.writeable = False
     return view
+
+
+class Rows(NamedTuple):
+    """A sparse matrix by rows."""
+
+    start: I64
+    """Where each row starts; one more entry for the end."""
+    column: I32
+    value: F64
+
+
+class Raters(NamedTuple):
+    """The entries of a sparse matrix by columns: their rows, and their places by rows."""
+
+    start: I64
+    """Where each column starts; one more entry for the end."""
+    row: I32
+    place: I64

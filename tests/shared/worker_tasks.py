@@ -2,6 +2,7 @@
 
 import os
 import signal
+import time
 from pathlib import Path
 
 from unskew.errors import SettingError
@@ -14,6 +15,8 @@ def double(number):
 
 
 def process_of(_):
+    """Return the process that does a task: long enough for the others to take tasks too."""
+    time.sleep(0.05)
     return os.getpid()
 
 

@@ -19,7 +19,7 @@ from unskew.splits.diagnosis.diagnosis import CHECKS
 from unskew.splits.diagnosis.fact_checks import survival, truncation
 from unskew.splits.diagnosis.feature_checks import ranks
 from unskew.splits.diagnosis.over_time import distance, mean_shift
-from unskew.splits.diagnosis.parts import DAY, GAP, Log, Rows, SplitParts, mean_later
+from unskew.splits.diagnosis.parts import DAY, GAP, Log, PartRows, SplitParts, mean_later
 from unskew.splits.diagnosis.thresholds import LEAK_SHARE
 from unskew.splits.time.temporal import Temporal
 
@@ -691,7 +691,7 @@ def test_rows_of_one_user_are_no_independent_rows():
 
     def rows(user, value):
         zero = np.zeros(value.size, np.int32)
-        return Rows(user.astype(np.int32), zero, value, zero.astype(np.int64))
+        return PartRows(user.astype(np.int32), zero, value, zero.astype(np.int64))
 
     early, late = rng.normal(3, 1, n), rng.normal(3.2, 1, n)
     shift, error = mean_shift(rows(np.arange(n), early), rows(np.arange(n, 2 * n), late), 2 * n)

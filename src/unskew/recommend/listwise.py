@@ -7,10 +7,10 @@ from typing import ClassVar
 
 import numpy as np
 
-from unskew.arrays import F64
+from unskew.arrays import F64, Raters, Rows
 from unskew.data.ratings import Ratings
 from unskew.engine.threads import map_blocks
-from unskew.recommend.matrices.sparse import Raters, Rows, user_rows
+from unskew.recommend.matrices.sparse import user_rows
 from unskew.recommend.model import Algorithm, Grid, Model
 from unskew.recommend.sgd import learned, padded
 from unskew.settings import count, number

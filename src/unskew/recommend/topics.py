@@ -8,13 +8,11 @@ from typing import ClassVar
 
 import numpy as np
 
-from unskew.arrays import F64, Mask, frozen
+from unskew.arrays import F64, Mask, Raters, Rows, frozen
 from unskew.data.ratings import Ratings
 from unskew.engine.threads import map_blocks
 from unskew.errors import DataError
 from unskew.recommend.matrices.sparse import (
-    Raters,
-    Rows,
     factor_model,
     rated_items,
     rated_users,

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from unskew.arrays import F64, I32, I64, Floats
+from unskew.arrays import F64, I32, I64, Floats, Raters, Rows
 from unskew.engine.compiled import kernel, training_kernel
-from unskew.recommend.matrices.sparse import Raters, Rows
 
 NOTHING = 1e-30  # share of a squared length that cannot be told from 0
 LANES = 8  # a vector of this many numbers stays whole: rows of half matrices, padded rows

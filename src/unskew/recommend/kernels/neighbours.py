@@ -8,10 +8,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from unskew.arrays import F64, I32, I64, Floats, Mask
+from unskew.arrays import F64, I32, I64, Floats, Mask, Rows
 from unskew.engine.compiled import kernel
 from unskew.engine.sort import sort_rising
-from unskew.recommend.matrices.sparse import Rows
 
 # A row that meets fewer than one in so many of the others is cheaper to list than to scan.
 SPARSE = 8

@@ -6,10 +6,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from unskew.arrays import F32, F64, I32, I64
+from unskew.arrays import F32, F64, I32, I64, Raters, Rows
 from unskew.engine.compiled import kernel, training_kernel
 from unskew.recommend.kernels.sgd import below, dot, dot_difference, holds, random_bits
-from unskew.recommend.matrices.sparse import Raters, Rows
 
 BATCH = 1024
 TRIES = 64  # draws that may be thrown away before the unrated items are counted

@@ -7,10 +7,9 @@ from typing import NamedTuple
 
 import numpy as np
 
-from unskew.arrays import F64, I32
+from unskew.arrays import F64, I32, Raters, Rows
 from unskew.engine.compiled import kernel
 from unskew.recommend.kernels.sgd import dot
-from unskew.recommend.matrices.sparse import Raters, Rows
 
 TINY = 1e-150  # takes part in no sum, and its square is still a normal number
 LEAST = -40.0  # logarithm of the smallest share: below it rounding errors are larger

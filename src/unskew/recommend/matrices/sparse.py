@@ -5,34 +5,16 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from math import isqrt
-from typing import ClassVar, NamedTuple
+from typing import ClassVar
 
 import numpy as np
 
-from unskew.arrays import F64, I32, I64, Floats, Mask, Tile, frozen
+from unskew.arrays import F64, I32, I64, Floats, Mask, Raters, Rows, Tile, frozen
 from unskew.data.groups import grouped_order
 from unskew.data.ratings import Ratings
 from unskew.engine.threads import map_blocks
 from unskew.errors import DataError
 from unskew.recommend.model import Axes
-
-
-class Rows(NamedTuple):
-    """A sparse matrix by rows."""
-
-    start: I64
-    """Where each row starts; one more entry for the end."""
-    column: I32
-    value: F64
-
-
-class Raters(NamedTuple):
-    """The entries of a sparse matrix by columns: their rows, and their places by rows."""
-
-    start: I64
-    """Where each column starts; one more entry for the end."""
-    row: I32
-    place: I64
 
 
 @dataclass(frozen=True, eq=False)
