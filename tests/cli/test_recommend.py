@@ -323,3 +323,18 @@ def test_users_without_training_ratings(files, capsys):
     assert "1 of 2 users in" in capsys.readouterr().err
     assert recommend(files, "-a", "user-knn", "--users", files / "asked.csv") == 0
     assert "1 user has no list" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ["recommend", "--train", "train.csv", "-a", "popularity", "-o", "-"],
+        ["evaluate", "-j", "test.csv", "-r", "mine.csv", "-m", "P@2", "--per-user", "-"],
+    ],
+    ids=["recommend", "evaluate"],
+)
+def test_lists_and_values_of_users_need_a_file(words, tmp_path, monkeypatch, call):
+    monkeypatch.chdir(tmp_path)
+    code, _, err = call(*words)
+    assert (code, "-: name a file, such as" in err) == (2, True)
+    assert not list(tmp_path.iterdir())

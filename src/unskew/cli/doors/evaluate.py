@@ -50,7 +50,13 @@ class ScoresOptions(TableOptions):
     """
 
     per_user: Annotated[
-        Path | None, Option(formats.file_check((".parquet", ".csv"), "--per-user"), "FILE")
+        Path | None,
+        Option(
+            formats.file_check(
+                (".parquet", ".csv"), "--per-user", "name a file, such as users.csv"
+            ),
+            "FILE",
+        ),
     ] = None
     save: Path | None = None
 

@@ -73,7 +73,13 @@ def recommend_command(
     targets: str = "all-items",
     ranking: Annotated[Options, OptionsOf("judging.rank:rank", {"Lists": "depth ties"})],
     compute: ComputeOptions,
-    output: Annotated[Path, Option(formats.file_check(formats.LISTS), "FILE")],
+    output: Annotated[
+        Path,
+        Option(
+            formats.file_check(formats.LISTS, no_stream="name a file, such as lists.parquet"),
+            "FILE",
+        ),
+    ],
     quiet: bool = False,
 ) -> None:
     """Train a recommender on ratings and write a ranked list for each user.
