@@ -64,8 +64,8 @@ class _KernelCache(FunctionCache):
     def __init__(self, function: Callable[..., Any]) -> None:
         super().__init__(function)  # type: ignore[no-untyped-call] # numba has no types
         stamp = source_stamp(function.__module__)
-        kept: Any = _KernelFiles
-        self._cache_file = kept(self.cache_path, self._impl.filename_base, stamp)
+        files: Any = _KernelFiles
+        self._cache_file = files(self.cache_path, self._impl.filename_base, stamp)
 
     def load_overload(self, sig: Any, target_context: Any) -> Any:
         """Load a kernel without what numba needs to compile one: a fifth of a second less."""
