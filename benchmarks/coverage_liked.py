@@ -23,7 +23,8 @@ from unskew.data.ratings import Ids, Ratings
 from unskew.data.relevance import Relevance
 from unskew.report.estimates import Estimates
 from unskew.runs import Run
-from unskew.unbiased.liked_shares import LikedPart, liked_part, liked_shares_of
+from unskew.unbiased.liked_shares import liked_part, liked_shares_of
+from unskew.unbiased.listed_pairs import RatedLists
 from unskew.unbiased.random_slice import random_part, random_slice_of
 
 PAIRS = (("taste", "popularity"), ("popularity", "random"), ("taste", "taste2"))
@@ -170,13 +171,14 @@ def measure(size: Size, draws: int, seed: int) -> dict[tuple[str, str, str], Tal
 
 
 def add_liked(
-    tally: Tally, shares: Estimates, likes: list[LikedPart], a: str, b: str, levelled: bool
+    tally: Tally, shares: Estimates, likes: list[RatedLists], a: str, b: str, levelled: bool
 ) -> None:
     """Add the interval of a pair, or of one system, and the sums of its shares."""
-    systems, kind = likes[0].systems, int(levelled)
-    at = [systems.index(name) for name in (a, b) if name]
-    liked = sum(part.liked[kind, at].sum(axis=1) for part in likes)
-    judged = sum(part.judged[kind, at].sum(axis=1) for part in likes)
+    systems = likes[0].listed.systems
+    rows = [systems.index(name) for name in (a, b) if name]
+    weights = [part.lists[rows] * (part.weight if levelled else 1.0) for part in likes]
+    judged = sum(weight.sum(axis=1) for weight in weights)
+    liked = sum((w * part.liked).sum(axis=1) for w, part in zip(weights, likes, strict=True))
     row = shares.row(system=a, levelled=levelled)
     add(tally, shares.pair(a, b, levelled=levelled) if b else row, liked, judged)
 

@@ -23,9 +23,10 @@ import numpy as np
 import polars as pl
 
 from unskew.data.ratings import Ids
-from unskew.stats.compare.compare_data_sets import _on_these, _p_values, rank_intervals
-from unskew.stats.compare.data_set_comparison import LEAST_DATA_SETS
+from unskew.stats.compare.compare_data_sets import LEAST_DATA_SETS
+from unskew.stats.compare.data_set_pairs import on_these_data_sets, p_over_data_sets
 from unskew.stats.corrections import correct
+from unskew.stats.intervals.rank_intervals import rank_intervals
 from unskew.stats.pairing import PairedValues, all_pairs
 from unskew.stats.special import binomial_half_cdf, student_t_quantile
 from unskew.stats.tests.classic import critical_difference, friedman_test, ranks_of, sign_counts
@@ -133,7 +134,7 @@ def measure(world: World, truth: Truth, count: int, seed: int) -> dict[str, floa
     half = student_t_quantile(0.975, count - 1) * d.std(axis=0, ddof=1) / count**0.5
     true = truth.mean[ONE] - truth.mean[OTHER]
     marks["like these"] = float((np.abs(d.mean(axis=0) - true) <= half).mean())
-    (low, high), p_these = _on_these(d, error, users, 0.95)
+    (low, high), p_these = on_these_data_sets(d, error, users, 0.95)
     these = np.round((effects[:, ONE] - effects[:, OTHER]).mean(axis=0), 12)
     marks["on these"] = float(((low <= these) & (these <= high)).mean())
     beliefs = [posterior(d[:, at], error[:, at]) for at in range(3)]
@@ -159,7 +160,9 @@ def _of_ranks(ranks: np.ndarray, d: np.ndarray, truth: Truth) -> dict[str, float
     lead = np.where(above > below, 1, -1) * truth.ahead[ONE, OTHER]
     friedman = friedman_test(ranks, 2_000, 0)
     gaps = ranks.mean(axis=0).max() - ranks.mean(axis=0).min()
-    p = {name: correct(_p_values(name, d, ranks, pairs, p_sign)) for name in ("wilcoxon", "t")}
+    p = {
+        name: correct(p_over_data_sets(name, d, ranks, pairs, p_sign)) for name in ("wilcoxon", "t")
+    }
     return {
         "false: on most": float((is_said & (lead < truth.tolerance)).any()),
         "said: on most": float(is_said.any()),
@@ -178,9 +181,7 @@ def _rank_interval(
     given = [PairedValues(SYSTEMS, ("value",), {"value": "higher"},
                           Ids(pl.Series(np.arange(len(one)))), (), values={"value": one})
              for one in values]  # fmt: skip
-    low, high = rank_intervals(
-        given, ranks, metric="value", better="higher", resamples=200, confidence=0.95, seed=seed
-    )
+    low, high = rank_intervals(given, ranks, resamples=200, confidence=0.95, seed=seed)
     return {"mean rank": float(((low <= truth.rank) & (truth.rank <= high)).mean())}
 
 

@@ -24,7 +24,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 import unskew as us
-from unskew.stats.compare.group_gaps_result import LEAST_OTHERS, LEAST_USERS
+from unskew.stats.compare.gaps import LEAST_OTHERS, LEAST_USERS
 from unskew.stats.compare.user_distribution import POINTS, dominance, mean_gain, quantile_band
 from unskew.stats.inequality import atkinson, gini, others
 from unskew.stats.intervals.shares import net_share, share_of
@@ -436,9 +436,9 @@ def world(repeats: int) -> list[dict[str, object]]:
             ok = _judged(result, right, values, group)
             for name in held:
                 held[name] += ok[name]
-            worst = result.summary().row(0, named=True)
-            if worst["worst_mean"] is not None:
-                bias += worst["worst_mean"] - min(right[names[0]])
+            worst = result.parts["summary"].row(system=names[0])
+            if worst.value is not None:
+                bias += worst.value - min(right[names[0]])
                 picked += 1
             seen += 1
         row: dict[str, object] = {"users": users}
@@ -448,7 +448,7 @@ def world(repeats: int) -> list[dict[str, object]]:
 
 
 def _judged(
-    result: us.stats.GroupGaps,
+    result: us.report.Estimates,
     right: dict[str, list[float]],
     values: dict[str, Values],
     group: NDArray[np.int64],
@@ -456,25 +456,19 @@ def _judged(
     """Tell whether all intervals of each kind hold the truth."""
     ok = dict.fromkeys(("means", "differences", "ratios", "worst", "may be worst"), True)
     rest = {n: [float(v[group != g].mean()) for g in range(4)] for n, v in values.items()}
-    for row in result.group_means().iter_rows(named=True):
-        if row["low"] is not None:
-            ok["means"] &= row["low"] <= right[row["system"]][int(row["group"][1])] <= row["high"]
-    for row in result.table().iter_rows(named=True):
+    for row in result.parts["means"].rows.drop_nulls("low").iter_rows(named=True):
+        ok["means"] &= row["low"] <= right[row["system"]][int(row["group"][1])] <= row["high"]
+    for row in result.rows.drop_nulls("low").iter_rows(named=True):
         mean, other = (of[row["system"]][int(row["group"][1])] for of in (right, rest))
-        if row["low"] is not None:
-            ok["differences"] &= row["low"] <= mean - other <= row["high"]
-        if row["ratio_low"] is not None:
-            ok["ratios"] &= row["ratio_low"] <= mean / other <= row["ratio_high"]
-    for row in result.summary().iter_rows(named=True):
+        true = mean - other if row["quantity"] == "difference" else mean / other
+        ok[f"{row['quantity']}s"] &= row["low"] <= true <= row["high"]
+    for row in result.parts["summary"].rows.iter_rows(named=True):
         means = right[row["system"]]
-        shown = result.group_means().filter(
-            (result.group_means()["system"] == row["system"])
-            & result.group_means()["low"].is_not_null()
-        )
+        shown = result.parts["means"].where(system=row["system"]).rows.drop_nulls("low")
         known = [int(name[1]) for name in shown["group"]]
-        if known and row["worst_low"] is not None:
+        if known and row["low"] is not None:
             least = min(known, key=lambda g: means[g])
-            ok["worst"] &= row["worst_low"] <= means[least] <= row["worst_high"]
+            ok["worst"] &= row["low"] <= means[least] <= row["high"]
             ok["may be worst"] &= f"g{least}" in row["may_be_worst"]
     return ok
 

@@ -34,7 +34,7 @@ from itertools import cycle
 from pathlib import Path
 from typing import NamedTuple
 
-from unskew.stats.special import wilson
+from unskew.stats.intervals.shares import wilson
 
 ROOT = Path(__file__).parent.parent
 SOURCES = {"unskew": ROOT / "src", "unskew_studies": ROOT / "studies" / "src"}

@@ -17,7 +17,7 @@ import unskew as us
 from unskew.auditing.core.tasks import DEPTH
 from unskew.auditing.designs import LEVELS, METRICS, designs_of_level
 from unskew.engine.threads import exactly
-from unskew.evaluation.scoring import prepare
+from unskew.evaluation.scoring import Measures, prepare
 from unskew.experiment.plan import Plan
 from unskew.experiment.task import system_results
 from unskew.judging.judged import Judged
@@ -58,7 +58,7 @@ def main(dataset: str = "ml-1m") -> None:
         _ = one.judgments
         print(f"{name:13s} {len(one):9,} lists {int(one.size.sum()):12,} targets", end="  ")
         print(f"drawn and judged in {process_time() - start:.2f} s")
-    asked = [(one, wanted) for one in lists.values()]
+    asked = [(Judged.of_lists(one, {}), Measures.of(wanted)) for one in lists.values()]
     run = RankJob(lists["all-items"], DEPTH, judged=False)
     for name, system in SYSTEMS.items():
         model = system.fit(split.train, 0)
@@ -74,7 +74,9 @@ def main(dataset: str = "ml-1m") -> None:
             others = [one for one in everything if one is not job]
             shared = whole - seconds(lambda: rank_designs(model, others))  # noqa: B023
             print(f"  {design:13s} {alone:6.3f} {max(shared, 0.0):6.3f}")
-        judged = seconds(lambda: system_results(plan, asked, model, ("with-test",), [run]))  # noqa: B023
+        judged = seconds(
+            lambda: system_results(asked, model, ("with-test",), [run], ties=plan.ties, seed=0)  # noqa: B023
+        )
         print(f"  one pass {whole:.3f}; with metrics and notes {judged:.3f}")
 
 

@@ -177,27 +177,23 @@ def one_data_set(name: str, seed: int) -> dict[str, float]:
     }
     result = us.stats.order_over_time(table, exchanges=EXCHANGES, bootstrap=0, seed=seed)
     exact = _population(name)
-    changes = result.changes()
+    changes = result.parts["changes"].rows
     false_signs = cells = false_orders = true_orders = true_pairs = 0
-    for row in result.table().iter_rows(named=True):
-        i, j, w = SYSTEMS.index(row["a"]), SYSTEMS.index(row["b"]), int(row["window"])
+    for row in result.rows.iter_rows(named=True):
+        i, j, w = SYSTEMS.index(row["system"]), SYSTEMS.index(row["against"]), int(row["window"])
         difference = exact[w, i] - exact[w, j]
-        cells += row["ahead"] is not None
-        wrong = (
-            row["ahead"] is not None
-            and difference * (1 if row["ahead"] == row["a"] else -1) <= 1e-9
-        )
-        false_signs += wrong
+        cells += row["significant"]
+        false_signs += row["significant"] and difference * np.sign(row["value"]) <= 1e-9
     for row in changes.iter_rows(named=True):
-        i, j = SYSTEMS.index(row["a"]), SYSTEMS.index(row["b"])
+        i, j = SYSTEMS.index(row["system"]), SYSTEMS.index(row["against"])
         difference = exact[:, i] - exact[:, j]
         turns = bool((difference > 1e-9).any() and (difference < -1e-9).any())
         true_pairs += turns
         true_orders += turns and row["reverses"]
         false_orders += row["reverses"] and not turns
     return {
-        "varies": float(changes["varies"].any()),
-        "pairs_vary": float(changes["varies"].mean()),
+        "varies": float(changes["significant"].any()),
+        "pairs_vary": float(changes["significant"].mean()),
         "false_sign": float(false_signs > 0),
         "false_order": float(false_orders > 0),
         "turning_pairs": float(true_pairs),
@@ -280,7 +276,7 @@ def one_aging(name: str, seed: int) -> dict[str, float]:
     result = us.stats.model_decay(scores, seed=seed)
     false = seen = possible = covered = 0
     scale = truth(form, np.ones(1))[0]
-    rows = list(result.table().iter_rows(named=True))
+    rows = result.rows.to_dicts()
     for row in rows:
         loss = scale * world.loss[SYSTEMS.index(row["system"])] * place[int(row["age"]) // 30]
         said = row["high"] is not None and row["high"] < 0
@@ -314,13 +310,14 @@ def one_tau(name: str, seed: int) -> dict[str, float]:
         **{system: values[user, window, at] for at, system in enumerate(SYSTEMS)},
     }
     result = us.stats.order_over_time(table, exchanges=99, bootstrap=200, seed=seed)
-    tau = result.tau["value"]
+    last = result.values_of("window")[-1]
+    tau = result.parts["tau"].row(window="0", against_window=last)
     exact = _population(TAU[name])
     truth = us.stats.kendall(exact[0], exact[-1])
-    low, high = float(tau.low[0, -1]), float(tau.high[0, -1])
+    value, low, high = tau.estimate
     return {
         "all_covered": float(low - 1e-9 <= truth <= high + 1e-9),
-        "tau": float(tau.tau[0, -1]),
+        "tau": value,
         "truth": truth,
         "width": high - low,
     }

@@ -6,8 +6,8 @@
 
 `simulate` draws true ranks by kinds of distributions (plain numpy, none of the library's worlds),
 with users whose lists resemble each other, and lets a sample of others show them. The rule of
-`sampled_rule` was fixed on the kinds in SEEN with seeds below 1,000. A first run with new seeds and
-the kinds in NEXT showed it to be up to ten times worse than the trade-off for Recall@1 and AP,
+`estimator_choice` was fixed on the kinds in SEEN with seeds below 1,000. A first run with new seeds
+and the kinds in NEXT showed it to be up to ten times worse than the trade-off for Recall@1 and AP,
 where a lump of ranks stands near the top but not in first place; LEAST_SHOWN came of that. The
 kinds in FRESH and the seeds here were not looked at before. `movielens` draws
 lists anew for each seed and compares with the ranks among all items. Each run writes one JSON file;
@@ -35,8 +35,8 @@ from unskew.engine.threads import one_blas_thread
 from unskew.evaluation.one_relevant import value_at
 from unskew.metrics.names import parse
 from unskew.unbiased.sampled import sampled_means
+from unskew.unbiased.sampled.estimator_choice import LEAST_HELD, ranks_looked_at
 from unskew.unbiased.sampled.sampled_metrics import sampled_metrics
-from unskew.unbiased.sampled.sampled_result import LEAST_HELD, ranks_looked_at
 
 Array = NDArray[Any]
 METRICS = ("Recall@1", "Recall@10", "nDCG@10", "AP", "Recall@50")
@@ -207,7 +207,7 @@ def population(kind: str, items: int) -> Array:
 def drawn_adaptively(
     true: Array, items: int, n: int, rng: np.random.Generator
 ) -> tuple[Array, Array]:
-    """Draw more others while the relevant item stands first, by the rule of `adaptive_sampling`.
+    """Draw more others while the relevant item stands first, by the rule of `adaptive_ranks`.
 
     Twice as many each time, or all where that would be a quarter of them; up to 32 n.
     """
@@ -242,25 +242,31 @@ def simulate(setting: Setting, kind: str) -> dict[str, Any]:
         result = sampled_metrics(seen, METRICS, n=setting.n, **common)
         adaptive = sampled_metrics(more, METRICS, n=sizes, adaptive=True, **common)
         cost.append(sizes.mean())
-        full = result.full[:, 0]
-        at = [result.estimators.index(pick.estimator) for pick in result.picks]
-        columns = {name: (result, [e] * len(METRICS)) for e, name in enumerate(ALL)}
-        columns |= {"estimate": (result, at), "adaptive": (adaptive, [0] * len(METRICS))}
-        for name, (source, where) in columns.items():
-            parts = [
-                np.array([part[m, e, 0] for m, e in enumerate(where)])
-                for part in (source.value, source.low, source.high)
-            ]
+        full = result.rows["full"].to_numpy()
+        chosen = list(result.card["estimator"].values())
+        values = {name: _numbers(result, [name] * len(METRICS)) for name in ALL}
+        values["estimate"] = _numbers(result, chosen)
+        values["adaptive"] = _numbers(adaptive, ["mle"] * len(METRICS))
+        for name, parts in values.items():
             rows.setdefault(name, []).append(np.stack([*parts, full]))
-        is_mle = np.array([pick.estimator == "mle" for pick in result.picks])
+        is_mle = np.array([name == "mle" for name in chosen])
         picks += is_mle
-        gaps = np.abs(result.value[:, :, 0] - full[:, None])
-        closer = gaps[:, ALL.index("mle")] < gaps[:, ALL.index("trade-off")]
-        nearer += [bool(x) for x in closer[is_mle]]
+        gaps = {name: np.abs(values[name][0] - full) for name in ("mle", "trade-off")}
+        nearer += [bool(x) for x in (gaps["mle"] < gaps["trade-off"])[is_mle]]
     out: dict[str, Any] = {"picked_mle": (picks / setting.repetitions).tolist()}
     out |= {"nearer": nearer, "cost": float(np.mean(cost)), "population": truth.tolist()}
     out["estimators"] = {name: _summary(np.array(values), truth) for name, values in rows.items()}
     return out
+
+
+def _numbers(result: Any, estimators: list[str]) -> Array:
+    """Return value, low and high of each metric, by an estimator of its own."""
+    part = result.parts["estimators"]
+    rows = [
+        part.row(metric=metric, estimator=name)
+        for metric, name in zip(part.values_of("metric"), estimators, strict=True)
+    ]
+    return np.array([(row.value, row.low, row.high) for row in rows]).T
 
 
 def _summary(values: Array, truth: Array) -> dict[str, list[float]]:
@@ -309,11 +315,8 @@ def movielens(data: str, systems: str, draws: int, others: list[int]) -> dict[st
             more = us.unbiased.correct_sampled(lists, models, labels, adaptive=32 * n)
             out[str(n)].append(
                 {
-                    "values": result.table().to_dicts(),
-                    "agreement": result.agreement().to_dicts(),
-                    "adaptive_values": more.table().to_dicts(),
-                    "adaptive_agreement": more.agreement().to_dicts(),
-                    "notes": [*result.footer(), *more.notes],
+                    "sampled": result.to_dict(),
+                    "adaptive": more.to_dict(),
                 }
             )
             print(result, more, sep="\n", flush=True)

@@ -1,16 +1,19 @@
 """Data flows in one direction: a module imports only from above itself, and unskew loads lazily."""
 
 import ast
+import importlib
 import inspect
 import re
 import subprocess
 import sys
 from graphlib import CycleError, TopologicalSorter
+from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
 
 import unskew
+from shared import ROOT
 from shared.public import public_names
 from shared.source import imported, imports, layer, modules, strings, trees
 
@@ -257,3 +260,16 @@ def test_the_command_line_starts_without_numbers():
     code = "import sys, unskew.cli; print({'numpy', 'polars', 'numba'} & set(sys.modules))"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout == "set()\n"
+
+
+SCRIPTS = [path for room in ("benchmarks", "docs") for path in sorted((ROOT / room).rglob("*.py"))]
+
+
+@pytest.mark.parametrize("path", SCRIPTS, ids=lambda path: path.name)
+def test_scripts_import_what_exists(path):
+    """Nobody runs all benchmarks after each change."""
+    for node in ast.walk(ast.parse(path.read_text())):
+        if isinstance(node, ast.ImportFrom) and (node.module or "").startswith(FACE):
+            module = importlib.import_module(node.module)
+            for name in (alias.name for alias in node.names):
+                assert hasattr(module, name) or find_spec(f"{node.module}.{name}"), name

@@ -169,6 +169,7 @@ def calls(tmp_path_factory):
         },
         "splits.diagnose": {"split": split},
         "unbiased.bounds": {**listed, "metrics": ["P@5"]},
+        "unbiased.clipping_curve": {**listed, "metrics": ["P@5"]},
         "auditing.published_designs": {},
         "stats.contrasts": {"scores": {"d": [scores]}, "metric": "P@5"},
         "conventions.library": {"name": "trec_eval"},

@@ -170,6 +170,18 @@ class UnskewError(Exception):
     """Base of all errors raised on purpose by unskew: its arguments are the parts of its text.
 
     The text holds no credentials, whichever address stands in it.
+
+    Examples
+    --------
+    `except us.UnskewError` catches what wrong data, wrong arguments and files that cannot be
+    written lead to.
+
+    >>> import unskew as us
+    >>> try:
+    ...     us.evaluate("no-such-file.csv", {"mine": {1: [7]}}, "P@10")
+    ... except us.UnskewError as error:
+    ...     print(type(error).__name__)
+    DataError
     """
 
     def __str__(self) -> str:
@@ -211,11 +223,35 @@ def as_options(text: str, options: Collection[str]) -> str:
 
 
 class DataError(UnskewError, ValueError):
-    """Data that cannot be used as it is; the message says which rows and what to do."""
+    """Data that cannot be used as it is; the message says which rows and what to do.
+
+    Examples
+    --------
+    It is a `ValueError` too.
+
+    >>> import unskew as us
+    >>> try:
+    ...     us.read_ratings({"user": [1, 1], "item": [7, 7], "rating": [5, 4]})
+    ... except us.DataError as error:
+    ...     print(str(error).partition(";")[0])
+    arrays: 1 user-item pair occurs more than once, the first: user 1, item 7
+    """
 
 
 class SettingError(UnskewError, ValueError):
-    """An argument with a value that is not allowed."""
+    """An argument with a value that is not allowed.
+
+    Examples
+    --------
+    It is a `ValueError` too, and `UnknownName` is one of its kind.
+
+    >>> import unskew as us
+    >>> try:
+    ...     us.splits.Random(test=1.5)
+    ... except us.SettingError as error:
+    ...     print(error)
+    test must be a share between 0 and 1, such as 0.2; got 1.5
+    """
 
 
 class OutputError(UnskewError, OSError):
@@ -227,11 +263,36 @@ class ForkError(UnskewError, RuntimeError):
 
 
 class UnknownName(SettingError):  # noqa: N818 - reads better where it is raised
-    """A name that is not in a list of names; the message gives the nearest one."""
+    """A name that is not in a list of names; the message gives the nearest one.
+
+    Examples
+    --------
+    >>> import unskew as us
+    >>> try:
+    ...     us.Metric.parse("nDGC@10")
+    ... except us.UnknownName as error:
+    ...     print(str(error).partition(" Allowed")[0])
+    unknown metric 'nDGC'. Did you mean 'nDCG'?
+    """
 
 
 class DataWarning(UserWarning):
-    """Something about the data that the reader of the numbers should know."""
+    """Something about the data that the reader of the numbers should know.
+
+    Examples
+    --------
+    A program may catch or silence it; here the notes of the scores say the same.
+
+    >>> import warnings
+    >>> import unskew as us
+    >>> test = {"user": [1, 1], "item": [7, 8], "rating": [5, 2]}
+    >>> train = {"user": [1, 1], "item": [9, 10], "rating": [4, 4]}
+    >>> with warnings.catch_warnings(record=True) as caught:
+    ...     warnings.simplefilter("always", us.DataWarning)
+    ...     scores = us.evaluate(test, {"mine": {1: [9, 7]}}, "P@2", liked=4, train=train)
+    >>> print(caught[0].message)
+    mine: 1 recommended item is in the user's training ratings
+    """
 
     def __str__(self) -> str:
         return without_credentials(super().__str__())

@@ -51,6 +51,15 @@ class Run:
     """Ranked lists: one per user, or several (`keys`), best first; `-1` marks an empty slot.
 
     Build one with `read_run` or `Run.from_arrays`.
+
+    Examples
+    --------
+    >>> import unskew as us
+    >>> run = us.read_run({1: ["a", "b"], 2: ["c"]})
+    >>> run, run.depth.tolist()
+    (Run(2 lists, 3 items, depth up to 2), [2, 1])
+    >>> run.to_polars().rows()
+    [(1, 'a', 1), (1, 'b', 2), (2, 'c', 1)]
     """
 
     users: Ids

@@ -138,6 +138,18 @@ def test_the_null_experiment_has_the_values_of_the_first_split():
     assert "repeats=2" in made.command or "--repeats 2" in made.command
 
 
+def test_liked_shares_show_systems_users_and_values(found):
+    tables = {block.title: block for block in blocks(found, "liked", Table)}
+    systems = tables["Liked share of judged recommendations"]
+    assert {"system", "users", "liked share", "interval from"} <= set(systems.header)
+    pairs = tables["Differences of the liked share"]
+    assert {"system", "compared with", "users", "interval to"} <= set(pairs.header)
+    shown = pairs.frame.to_dicts()
+    differences = found.evidence.liked.parts["pairs"]
+    column = "difference of liked share"
+    assert [row[column] for row in shown] == differences.rows["value"].to_list()
+
+
 def test_the_table_is_what_the_designs_gave(found, shop):
     plan = us.Plan(
         us.splits.Random(test=0.2),
@@ -177,7 +189,8 @@ def test_places_and_consensus(found):
 
 def test_the_lists_are_those_that_the_designs_judged(found):
     """Lists and scores come from the same models."""
-    ours = found.strata.whole.mean("P@10")
+    heads = found.strata.parts["heads"].rows
+    ours = dict(zip(heads["system"], heads["score"], strict=True))
     assert ours == found.scores["all-items"][0].mean("P@10")
 
 
@@ -308,7 +321,7 @@ def test_the_answer_is_made_of_measured_values(found):
     contrast = found.evidence.contrast(a, finding.subjects[1], found.common)
     if finding.kind == "undecided":
         assert (finding.value, finding.interval) == (
-            contrast.difference,
+            contrast.value,
             (contrast.low, contrast.high),
         )
         assert contrast.low <= 0 <= contrast.high
@@ -537,14 +550,16 @@ def lists_that_users_chose(users=60):
 def test_nothing_is_shown_of_estimates_that_are_not_usable():
     test, runs = lists_that_users_chose()
     made = audit(judgments=test, runs=runs, plan="quick", liked=4, metric="P@5", **SMALL)
-    one = made.estimates["mine", "P@5"]
-    assert one.ips > 1
-    assert not one.usable
-    assert made.estimates["other", "P@5"].usable
+    mine, other = (
+        made.estimates.row(system=name, metric="P@5", quantity="ips") for name in ("mine", "other")
+    )
+    assert mine.value > 1
+    assert mine.note
+    assert other.note == ""
     told = [str(block) for block in blocks(made, "liked", Words)]
     assert "Not usable here, and not shown: the estimates of P@5 of mine." in told
     # One usable system: two points, for which a sentence stands.
-    assert "Estimates that weigh popularity out is not drawn: it would show 2 points." in told
+    assert "P@5: weighted estimates is not drawn: it would show 2 points." in told
     grid = next(
         one for one in blocks(made, "liked", Table) if one.title.startswith("Estimates that")
     )

@@ -239,7 +239,7 @@ def test_warm_and_cold_users_are_apart():
     core = core_of(with_newcomers(), ["temporal"], systems=["popularity", "user-knn"])
     (part,), (warm,) = core.scores["temporal"], core.warm["temporal"]
     assert np.array_equal(warm, part.lists["train"].to_numpy() > 0)
-    table = core.cold_table()
+    table = core.cold_table
     row = table.filter(system="user-knn").row(0, named=True)
     tested = part.lists["test"].to_numpy() > 0
     assert row["users"] == tested.sum()
@@ -257,7 +257,7 @@ def test_without_cold_users_nothing_is_taken_out():
     core = core_of(everyone_rates(), systems=["random", "popularity"])
     assert not core.has_cold
     assert core.warm_scores["all-items"][0] is core.scores["all-items"][0]
-    assert core.cold_table()["on_cold"].null_count() == 2
+    assert core.cold_table["on_cold"].null_count() == 2
 
 
 def test_a_model_that_tells_users_apart_without_ratings_is_left_alone():
@@ -287,9 +287,9 @@ def test_a_model_that_tells_users_apart_without_ratings_is_left_alone():
 def test_temporal_movielens_has_109_warm_users():
     ratings = load("ml-100k").ratings
     core = core_of(ratings, ["temporal"], systems=["popularity", "user-knn"])
-    row = core.cold_table().row(0, named=True)
+    row = core.cold_table.row(0, named=True)
     assert (row["users"], row["cold"]) == (301, 192)
-    on_warm = dict(core.cold_table().select("system", "on_warm").iter_rows())
+    on_warm = dict(core.cold_table.select("system", "on_warm").iter_rows())
     assert on_warm["user-knn"] > on_warm["popularity"]
     assert on_warm["popularity"] == pytest.approx(0.097, abs=0.001)
 

@@ -29,6 +29,12 @@ def plan_of(*systems, **settings):
 SYSTEMS = [us.recommend.Popularity(), us.recommend.EASE(l2=5), us.recommend.Random()]
 
 
+def table_of(effect):
+    """Return a row per metric and system, a column per condition and change."""
+    keys = ["metric", "system"]
+    return effect.parts["scores"].rows.pivot("quantity", index=keys, values="value")
+
+
 def plain_means(data, plan, *filters):
     """Split, filter the parts by sets of raw pairs, train and evaluate: by definition."""
     (split,) = plan.splits[0].split(data, plan.seed)
@@ -62,7 +68,7 @@ def test_scores_under_each_condition_are_those_of_a_plain_twin():
     core = us.data.KCore(6, 6)
     effect = us.auditing.filter_effect(data, plan, core, bootstrap=10)
     expected = plain_means(data, plan, core)
-    for row in effect.table().filter(system="popularity").iter_rows(named=True):
+    for row in table_of(effect).filter(system="popularity").iter_rows(named=True):
         values = {name: means[row["metric"]] for name, means in expected.items()}
         assert {name: row[name] for name in values} == pytest.approx(values, abs=1e-12)
         assert row["judged"] + row["trained"] == pytest.approx(row[FILTERED] - row[ALL])
@@ -71,11 +77,11 @@ def test_scores_under_each_condition_are_those_of_a_plain_twin():
 def test_a_filter_that_removes_nothing_changes_nothing():
     data, plan = some_ratings(), plan_of(*SYSTEMS)
     effect = us.auditing.filter_effect(data, plan, us.data.KCore(1, 1), bootstrap=10)
-    table = effect.table()
+    table = table_of(effect)
     assert np.allclose(table["judged"], 0, atol=1e-12)
     assert np.allclose(table.filter(system="popularity")["trained"], 0, atol=1e-12)
-    assert effect.moved().height == 0
-    sizes = effect.sizes.select("train", "test", "users", "items").unique()
+    assert not effect.parts["changes"].rows["reverses"].any()
+    sizes = effect.parts["sizes"].rows.select("train", "test", "n", "items").unique()
     assert sizes.height == 1
 
 
@@ -84,9 +90,10 @@ def test_the_filters_of_the_plan_are_taken_unless_others_are_given():
     plan = plan_of(*SYSTEMS, filters=us.data.KCore(6, 6))
     one = us.auditing.filter_effect(data, plan, bootstrap=10)
     other = us.auditing.filter_effect(data, plan_of(*SYSTEMS), us.data.KCore(6, 6), bootstrap=10)
-    assert one.table().equals(other.table())
+    assert table_of(one).equals(table_of(other))
     assert "k-core(users=6, items=6)" in str(one)
-    assert one.to_dict()["steps"][0]["name"] == "k-core"
+    assert one.to_dict()["card"]["steps"][0]["name"] == "k-core"
+    assert one.parts["removed"].rows["rows"].to_list() == [len(data)]
     assert one.figure() is not None
 
 
@@ -101,7 +108,7 @@ def test_an_event_log_is_counted():
     )
     plan = plan_of(*SYSTEMS, relevance=us.Relevance(liked=1, gain="binary"))
     effect = us.auditing.filter_effect(log, plan, us.data.DropRepeats("all"), bootstrap=10)
-    popularity = effect.table().filter(system="popularity")
+    popularity = table_of(effect).filter(system="popularity")
     assert np.allclose(popularity["judged"], 0, atol=1e-12)  # every pair stays
 
 

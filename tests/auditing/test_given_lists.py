@@ -83,9 +83,11 @@ def test_reference_lists_are_for_the_same_users(full, parts):
     result = audit(judgments=parts.test, runs={"copy": run}, train=parts.train, liked=4, **SMALL)
     name = "popularity (reference)"
     for metric in ("P@10", "DCG@10"):
-        copied, own = (result.estimates[each, metric] for each in ("copy", name))
-        assert copied.ips == own.ips
-        assert copied.usable == own.usable
+        copied, own = (
+            result.estimates.row(system=each, metric=metric, quantity="ips")
+            for each in ("copy", name)
+        )
+        assert (copied.value, copied.note) == (own.value, own.note)
 
 
 def test_cold_users_are_counted():
@@ -498,7 +500,7 @@ def test_given_systems_are_compared_by_activity():
     judged = us.judge(split.test, runs, liked=4, train=split.train)
     settings = {"plan": "quick", "repeats": 1, "permutations": 50, "designs": ["as-given"]}
     audit = us.audit(judged, **settings)
-    assert audit.segments.systems == ("mine", "theirs")
+    assert audit.segments.systems == ["mine", "theirs"]
     tables = {
         block.title: block
         for section in audit.document().sections
@@ -506,7 +508,7 @@ def test_given_systems_are_compared_by_activity():
         if hasattr(block, "frame")
     }
     shown = tables[f"Differences in {audit.metric} by number of training ratings"].frame
-    assert shown["difference"].to_list() == audit.segments.table()["difference"].to_list()
+    assert shown["difference"].to_list() == audit.segments.table()["value"].to_list()
     assert f"Do the differences in {audit.metric} differ by number of training ratings?" in tables
     alone = us.judge(split.test, {"mine": runs["mine"]}, liked=4, train=split.train)
     assert us.audit(alone, **settings).segments is None

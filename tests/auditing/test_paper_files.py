@@ -3,6 +3,7 @@
 import re
 import sys
 from functools import cache
+from itertools import combinations
 
 import numpy as np
 import pytest
@@ -129,10 +130,14 @@ def test_methods_state_what_the_run_knows(case):
 def test_the_table_has_the_p_values_of_the_audit():
     made = audited("tuned")
     table = audit_table(made)
-    for label in table.metrics:
-        assert table.comparison.table(label).equals(made.comparison.table(label))
-    assert f"all-items: {made.designs['all-items']}" in table.caption()
-    assert table.chance
+    for label in table.values_of("metric"):
+        for a, b in combinations(made.comparison.systems, 2):
+            pair = made.comparison.pair(a, b, metric=label)
+            beats = table.row(metric=label, system=a).facts["beats"]
+            is_better = (pair.value > 0) == (made.comparison.card["better"][label] == "higher")
+            assert (b in beats) == (pair.facts["significant"] and is_better)
+    assert f"all-items: {made.designs['all-items']}" in table.explanation[0]
+    assert table.parts["chance"].rows.height
 
 
 def test_a_folder_for_a_paper(tmp_path):

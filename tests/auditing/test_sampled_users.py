@@ -69,17 +69,17 @@ def test_the_ladder_and_liked_shares_are_of_judged_users(cores):
         test = lists.split.test.take(judged[lists.split.test.user])
         own = ladder_part(lists.split.train, test, lists.runs, part.relevance, part.k)
         np.testing.assert_array_equal(rungs.rungs, own.rungs)
-    # Weights of judged items count the ratings of all users: sums by user are those of all.
+    # Which judged items are listed and liked does not depend on the users that are left out.
     assert evidence.liked is not None
     for every, lists in zip(whole.lists, part.lists, strict=True):
         a, b = (
             liked_part(one.split.train, one.split.test, one.runs, core.relevance, core.k)
             for core, one in ((whole, every), (part, lists))
         )
-        keep = judged[a.users]
-        np.testing.assert_array_equal(a.users[keep], b.users)
-        np.testing.assert_array_equal(a.judged[0][:, keep], b.judged[0])
-        np.testing.assert_array_equal(a.liked[0][:, keep], b.liked[0])
+        keep = judged[a.user]
+        np.testing.assert_array_equal(a.user[keep], b.user)
+        np.testing.assert_array_equal(a.lists[:, keep], b.lists)
+        np.testing.assert_array_equal(a.liked[keep], b.liked)
 
 
 # What a sample says of all users

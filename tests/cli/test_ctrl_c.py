@@ -31,7 +31,9 @@ folds = 4
 [[algorithm]]
 name = "wrmf"
 factors = [10, 20, 30, 40, 50, 60, 70, 80]
+iterations = 200
 """
+"""It runs for half a minute: progress that is no terminal's says how far a run is every 10 s."""
 
 
 @pytest.fixture

@@ -109,7 +109,7 @@ def test_lists(home, call, monkeypatch, ending):
 @pytest.mark.parametrize("command", REPORTS)
 def test_reports(home, call, monkeypatch, command, ending):
     """The work itself is left out: the file's ending decides, not the command's habit."""
-    result = SimpleNamespace(document=lambda: Document("A title", (Words("The answer."),), ()))
+    result = SimpleNamespace(document=lambda *_: Document("A title", (Words("The answer."),), ()))
     for work in (
         "unskew.auditing.audit.audit",
         "unskew.experiment.over_time.timeline",
@@ -175,7 +175,7 @@ def test_the_footer_is_in_what_people_read(home, call, monkeypatch):
     for ending, mark in ((".md", ""), (".tex", "% "), (".html", "<p>")):
         call("compare", *TABLES["compare"], "-o", f"foot{ending}", "-q")
         text = (home / f"foot{ending}").read_text()
-        assert f"\n{mark}difference to the best, t interval" in text
+        assert f"\n{mark}95% CI: t, by user" in text
         assert "systems that share a letter" in text
 
 

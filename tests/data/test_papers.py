@@ -13,6 +13,7 @@ from shared import ROOT
 from unskew.data.relevance import OURS, PAPERS, conventions, paper_of
 from unskew.evaluation.scores import UNDEFINED, USERS
 from unskew.metrics.names import parse
+from unskew.stats.compare.ranking import means_of
 from unskew.targets.designs import BY_NAME
 
 PAGE = ROOT / "docs" / "conventions.md"
@@ -135,9 +136,9 @@ def test_judged_data_remember_the_paper():
     judged = us.judge(TEST, {"s": RUN, "t": {1: ["b"], 2: ["b"]}}, relevance="castells2018")
     scores = us.evaluate(judged, "P@1")
     assert scores.users == "all"
-    assert us.compare(judged, "P@1").means["P@1"] == scores.mean("P@1")
-    assert us.stats.robustness(judged, "P@1", shares=[1.0], samples=1).full["users"] == 3
-    assert us.unbiased.strata(judged, "P@1", m=2, bootstrap=0).whole.users == "all"
+    assert means_of(us.compare(judged, "P@1"), "P@1") == scores.mean("P@1")
+    assert us.stats.robustness(judged, "P@1", shares=[1.0], samples=1).card["users"] == 3
+    assert us.unbiased.strata(judged, "P@1", m=2, bootstrap=0).card["users"] == "all"
 
 
 def test_files_give_what_memory_gives(tmp_path):

@@ -396,7 +396,7 @@ def test_organic_is_a_stratum(home):
     report = us.unbiased.strata(
         data.ratings, {"same": lists}, "P@6", by="organic", liked=1, bootstrap=0
     )
-    told = {str(name).lower() for name in report.table()["stratum"]}
+    told = {str(name).lower() for name in report.table()["group"]}
     assert told >= {"true", "false"}
 
 

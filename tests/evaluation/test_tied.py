@@ -311,7 +311,7 @@ def test_compare_takes_means_over_orders() -> None:
     runs = {"a": {1: {1: 1.0, 2: 1.0}, 2: {3: 2.0, 5: 2.0}}, "b": {1: [1, 2], 2: [3, 5]}}
     judged = us.judge(test, runs, liked=4, ties="expected")
     table = us.compare(judged, "RR").table()
-    assert table["difference"][0] == pytest.approx(-0.25)
+    assert table["value"][0] == pytest.approx(-0.25)
 
 
 def test_notes_count_what_is_tied() -> None:

@@ -53,54 +53,61 @@ def by_hand(split, users=None):
 
 def test_windows_are_judged_as_by_hand(log, result):
     splits = us.splits.Windows(number=4, test=0.5).split(log)
-    for split, span in zip(splits, result.windows().iter_rows(named=True), strict=True):
-        rows = result.order.curves("nDCG@5").filter(window=span["window"])
-        assert dict(rows.select("system", "mean").iter_rows()) == pytest.approx(by_hand(split))
+    spans = result.parts["windows"].rows
+    for split, span in zip(splits, spans.iter_rows(named=True), strict=True):
+        rows = result.parts["means"]["nDCG@5"].rows.filter(window=span["window"])
+        assert dict(rows.select("system", "value").iter_rows()) == pytest.approx(by_hand(split))
         tested, trained = (np.diff(part.start) > 0 for part in (split.test, split.train))
-        assert span["users"] == tested.sum()
+        assert span["n"] == tested.sum()
         assert span["cold"] == (tested & ~trained).sum()
-        assert set(rows["users"]) == {int((tested & trained).sum())}
-    assert result.windows()["cold"].sum() > 0
-    assert result.windows()["start"].is_sorted()
+        assert set(rows["n"]) == {int((tested & trained).sum())}
+    assert spans["cold"].sum() > 0
+    assert spans["start"].is_sorted()
 
 
 def test_ages_are_judged_on_the_last_window(log, result):
-    last = result.windows()["start"][-1]
+    last = result.parts["windows"].rows["start"][-1]
     splits = us.splits.ModelAges(ages=("0d", "10d", "20d"), at=last).split(log)
     users = log.users.raw(np.flatnonzero(splits[0].judged).astype(np.int32)).to_list()
     for split, age in zip(splits, ("0", "10d", "20d"), strict=True):
-        rows = result.decay.table("nDCG@5").filter(age=age)
+        rows = result.parts["ages"]["nDCG@5"].rows.filter(age=age)
         assert dict(rows.select("system", "mean").iter_rows()) == pytest.approx(
             by_hand(split, users)
         )
-    assert result.decay.ages == ("0", "10d", "20d")
+    assert result.parts["ages"].values_of("age") == ["0", "10d", "20d"]
     assert len(splits[0].test) == len(us.splits.Windows(number=4, test=0.5).split(log)[-1].test)
 
 
 def test_text_files_and_figures(result, tmp_path):
-    brief = result.brief()
-    assert brief.count("\n") < 50
-    assert "nDCG@5 (higher is better) by window" in brief
-    assert "cold users (without training ratings) are left out of all means" in brief
-    assert "age and the amount of training change together" in brief
-    for line in result._conclusion():
-        assert line in brief
-    assert "every system is trained again for every window" in str(result)
+    text = str(result)
+    assert text.count("\n") < 75
+    assert text.startswith("windows\nwindow from  to ")
+    assert "nDCG@5 (higher is better)\nwindow " in text
+    assert "cold users (without training ratings) are counted and left out of all means" in text
+    assert "age and the amount of training change together" in text
+    for line in result.conclusion:
+        assert line in text
+    assert "every system is trained again for every window" in text
     content = json.loads(json.dumps(result.to_dict()))
-    assert content["order"]["unit"] == "window"
-    assert content["ages"]["ages"] == ["0", "10d", "20d"]
+    assert len(content["parts"]["windows"]["rows"]) == 4
+    assert content["card"]["plan"]["metrics"] == ["nDCG@5", "RR"]
     for ending in ("html", "md", "json"):
         us.report.save_report(result, tmp_path / f"t.{ending}")
         assert (tmp_path / f"t.{ending}").stat().st_size > 1000
-    assert result.figure("RR").to_svg().startswith("<svg")
-    assert repr(result) == "Timeline(2 systems, 2 metrics, 4 windows)"
+    page = json.loads((tmp_path / "t.json").read_text())
+    assert list(page["sections"]) == [
+        *("windows", "means", "changes", "ages", "answer", "tau", "age_means", "method")
+    ]
+    assert us.report.Estimates.from_dict(page).rows.equals(result.rows)
+    assert result.figure(metric="RR").to_svg().startswith("<svg")
+    assert result.figure("ages", "RR").to_svg().startswith("<svg")
 
 
 def test_ratings_and_workers_give_the_same(log, result):
     plain = us.experiment.timeline(
         log.to_ratings(), SYSTEMS, windows=us.splits.Windows(number=2), exchanges=99, bootstrap=0
     )
-    assert plain.decay is None
+    assert "ages" not in plain.parts
     frame = events().sample(fraction=1, shuffle=True, seed=3)
     again = us.experiment.timeline(
         us.read_events(frame), SYSTEMS, ["nDCG@5", "RR"],
@@ -108,9 +115,10 @@ def test_ratings_and_workers_give_the_same(log, result):
         exchanges=199, bootstrap=20,
     )  # fmt: skip
     first, second = result.to_dict(), again.to_dict()
-    for key in ("curves", "differences", "changes", "tau", "tau_by_chance"):
-        assert json.dumps(first["order"][key]) == json.dumps(second["order"][key])
-    assert json.dumps(first["ages"]["rows"]) == json.dumps(second["ages"]["rows"])
+    assert first["rows"] == second["rows"]
+    assert first["card"]["tau_by_chance"] == second["card"]["tau_by_chance"]
+    for name, part in first["parts"].items():
+        assert part["rows"] == second["parts"][name]["rows"]
 
 
 def test_what_cannot_be_shown_is_refused(log):
@@ -129,8 +137,8 @@ def test_the_command(tmp_path, monkeypatch, capsys):
              "RR", "--windows", "3", "--bootstrap", "10"]  # fmt: skip
     code, out = run(capsys, *given, "--ages", "0d,10d", "-o", "t.html")
     assert code == 0
-    assert "RR (higher is better) by window" in out
-    assert "RR on one window by the age of the model" in out
+    assert "RR (higher is better)" in out
+    assert "RR: older less youngest model" in out
     assert "t.html" in out
     assert "vega" in (tmp_path / "t.html").read_text().lower()
     code, out = run(capsys, *given, "-q")

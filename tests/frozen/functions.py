@@ -15,6 +15,9 @@ PUBLIC = {
     "item_group_gaps": "stats.item_group_gaps",
     "compare_data_sets": "stats.compare_data_sets",
     "contrasts": "stats.contrasts",
+    "equivalent": "stats.compare.contrasts.equivalent",
+    "users_for": "stats.compare.contrasts.users_for",
+    "winner": "stats.compare.contrasts.winner",
     "order_over_time": "stats.order_over_time",
     "order_across_splits": "stats.order_across_splits",
     "model_decay": "stats.model_decay",
@@ -221,18 +224,22 @@ def contrasts(data):
     lists = public.contrasts(scores, "nDCG@10", target="lists", draws=2000, level=0.9)
     few = public.contrasts(scores, "P@5", systems=["WRMF", "Popularity"], draws=2000)
     pair = ("WRMF", "Random")
+    means = retrained.parts["means"]
     return {
         "retrained": retrained,
         "lists": lists,
         "two systems": few,
         "answers": {
-            "winner": {design: retrained.winner(design) for design in scores},
-            "leader": {design: retrained.leader(design) for design in scores},
-            "identical": retrained.identical(),
-            "equivalent": retrained.equivalent(*pair, margin=0.5),
-            "interval": retrained.interval("all-items", *pair, level=0.8),
-            "single interval": retrained.interval("all-items", *pair, single=True),
-            "users for": retrained.users_for(*pair, 0.05),
+            "winner": {design: public.winner(retrained, design) for design in scores},
+            "leader": {design: means.where(design=design).best.keys["system"] for design in scores},
+            "identical": retrained.card["identical"],
+            "equivalent": public.equivalent(retrained, *pair, margin=0.5),
+            "interval": [
+                public.contrasts(scores, "P@5", level=0.8, draws=2000, seed=6).pair(
+                    *pair, design="all-items"
+                )
+            ],
+            "users for": public.users_for(retrained, *pair, 0.05),
         },
     }
 
@@ -325,7 +332,7 @@ def timeline(data):
         **few,
     )
     ratings = public.timeline(data.ratings, algorithms, windows=windows, liked=LIKED, **few)
-    return {"events": events, "ratings": ratings, "brief": [events.brief(), ratings.brief()]}
+    return {"events": events, "ratings": ratings}
 
 
 def filter_effect(data):
@@ -429,10 +436,10 @@ def paper_table(data):
         "chance": public.paper_table(
             trained_scores(split, public.AllItems()), baseline="Random", chance=True, **few
         ),
-        "t": public.paper_table(scores, test="t", correction="bh", alpha=0.2, digits=3),
+        "t": public.paper_table(scores, test="t", correction="bh", alpha=0.2),
     }
     printed = {
-        f"printed, {name}": [table.to_latex(), table.to_markdown(), table.caption()]
+        f"printed, {name}": [table.to_latex(label="tab:x"), table.to_markdown(), str(table)]
         for name, table in tables.items()
     }
     return tables | printed

@@ -109,7 +109,7 @@ def test_compare_judged_data():
     judged = us.judge(test, runs, liked=4, train=train)
     raw = us.compare(us.evaluate(test, runs, "P@5", liked=4, train=train), "P@5")
     assert us.compare(judged, "P@5").table().equals(raw.table())
-    assert "nDCG@10" in us.compare(judged, permutations=100).metrics
+    assert "nDCG@10" in us.compare(judged, permutations=100).values_of("metric")
 
 
 @pytest.mark.filterwarnings("ignore::unskew.DataWarning")

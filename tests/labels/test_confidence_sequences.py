@@ -233,7 +233,7 @@ CONFSEQ = {
 
 @pytest.mark.parametrize(("mean", "bet"), CONFSEQ)
 def test_capital_is_that_of_confseq(mean, bet):
-    from unskew.labels import kernels
+    from unskew.labels import confidence_kernels as kernels
 
     x = np.array([1, 0, 1, 1, 0, 0, 1, 1, 1, 0, 1, 1, 0, 1, 1, 1, 0, 1, 1, 1], float)
     left = 60 - np.arange(20)

@@ -12,7 +12,6 @@ import unskew as us
 from unskew.evaluation.one_relevant import value_at
 from unskew.metrics.names import REGISTRY, aliases, parse
 from unskew.unbiased.judgment_weights import estimands
-from unskew.unbiased.sensitivity import linear_form
 
 TEST = {
     "user": [1, 1, 1, 2, 2, 3, 3, 3],
@@ -40,12 +39,12 @@ def chance(label):
 
 def robust(label):
     result = us.stats.robustness(TEST, RUNS, label, liked=4, shares=[0.7], samples=2)
-    return np.round(result.means, 12).tolist()
+    return result.parts["means"].rows["value"].round(12).to_list()
 
 
 def strata(label):
     result = us.unbiased.strata(TEST, RUNS, label, liked=4, m=2, bootstrap=0)
-    shares = result.table()["contribution"].to_list()
+    shares = result.where(quantity="contribution").rows["value"].to_list()
     return "no contributions" if all(share is None for share in shares) else shares
 
 
@@ -55,9 +54,11 @@ FEATURES = {
     "weighted": lambda label: (
         us.estimate(
             TEST, RUNS, label, liked=4, propensity=dict.fromkeys("abcdef", 0.5), resamples=0
-        )["x", label].ips
+        )
+        .row(system="x", metric=label, quantity="ips")
+        .value
     ),
-    "linear": lambda label: linear_form(estimands(label)[label]).per_cutoff,
+    "linear": lambda label: estimands(label)[label].linear.per_cutoff,
     "bounds": lambda label: us.unbiased.bounds(TEST, RUNS, label, liked=4).row(system="x").low,
     "strata": strata,
     "fast_sum": robust,

@@ -93,8 +93,7 @@ def test_pandas_gets_the_same_values():
 
 # What is pasted into a paper stands in an environment with a caption and a label.
 OF_THEIR_OWN = {
-    "PaperTable": {"to_latex", "to_markdown"},
-    "Estimates": {"__repr__"},  # the table itself
+    "Estimates": {"__repr__", "to_latex"},  # the table itself
     "Gate": {"to_markdown"},  # for a pull request: the verdict first, and the chart
 }
 

@@ -66,6 +66,7 @@ FURTHER = {
         [*TRAINED, "--resamples", "0"],
         [*TRAINED, "--resamples", "5", "--sensitivity"],
         [*TRAINED, "--resamples", "5", "--bounds"],
+        [*TRAINED, "--clipping"],
         LABELS,
     ],
     "explain": [[*EXPLAINED, "--value", "0.25"]],

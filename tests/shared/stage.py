@@ -57,7 +57,9 @@ def _parts():
 
 
 TABLES = {
-    **dict.fromkeys(("ratings.csv", "my.csv", "my.parquet", "chosen.csv"), "ratings"),
+    **dict.fromkeys(
+        ("ratings.csv", "ratings.parquet", "my.csv", "my.parquet", "chosen.csv"), "ratings"
+    ),
     **dict.fromkeys(("random.csv", "mar.csv", "shown.csv"), "random"),
     **dict.fromkeys(("train.csv", "train.parquet", "parts/train.parquet"), "train"),
     **dict.fromkeys(("test.csv", "test.parquet", "test.tsv", "parts/test.parquet"), "test"),

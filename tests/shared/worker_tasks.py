@@ -20,6 +20,11 @@ def process_of(_):
     return os.getpid()
 
 
+def wait_for(seconds):
+    """Take so long."""
+    time.sleep(seconds)
+
+
 def dies_once(train, rng):
     """Train as popularity does; the first process that tries is killed."""
     from unskew.recommend import Popularity

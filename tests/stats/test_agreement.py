@@ -16,7 +16,7 @@ from unskew import DataError, SettingError
 from unskew.engine.rng import key_of
 from unskew.stats import kernels
 from unskew.stats.agreement.agreement import agreement, score_table
-from unskew.stats.agreement.stability import Stability, stability
+from unskew.stats.agreement.stability import stability
 from unskew.stats.correlation import kendall, kendall_test, rbo, rounded, swaps, tau_ap
 
 orders = st.integers(2, 6).flatmap(
@@ -234,8 +234,11 @@ def test_matrices_of_valcarce2018(columns, figure):
     released = pl.read_csv(real_data("published/valcarce2018_ml-1m_results.csv"))
     full = released.filter(pl.col("Percentage") == 1.0)
     result = agreement(full.select("Recommender", *columns), permutations=200)
-    assert len(result.systems) == 21
-    assert [[f"{value:.2f}" for value in row] for row in result.tau.tolist()] == printed(figure)
+    assert len(result.parts["means"].systems) == 21
+    matrix = printed(figure)
+    pairs = itertools.combinations(range(len(matrix)), 2)
+    assert [f"{value:.2f}" for value in result.rows["value"]] == [matrix[i][j] for i, j in pairs]
+    assert all(matrix[i][j] == matrix[j][i] for i, j in itertools.combinations(range(7), 2))
 
 
 @pytest.mark.real
@@ -257,18 +260,17 @@ def scores():
 
 def test_metrics_of_scores(scores):
     result = agreement(scores, bootstrap=50)
-    assert result.conditions == ("P@3", "nDCG@5", "RR", "anti-P@3")
-    for i, a in enumerate(result.conditions):
-        for j, b in enumerate(result.conditions):
-            signs = [-1 if name.startswith("anti") else 1 for name in (a, b)]
-            sides = [
-                [sign * value for value in scores.mean(name).values()]
-                for sign, name in zip(signs, (a, b), strict=True)
-            ]
-            assert result.tau[i, j] == pytest.approx(kendall(*sides))
-    table = result.table()
-    assert table.columns == ["condition", *result.conditions]
-    assert table["RR"].to_list() == result.tau[2].tolist()
+    names = ["P@3", "nDCG@5", "RR", "anti-P@3"]
+    assert result.parts["means"].values_of("design") == names
+    pairs = list(itertools.combinations(names, 2))
+    assert result.rows.select("design", "against_design").rows() == pairs
+    for a, b in pairs:
+        signs = [-1 if name.startswith("anti") else 1 for name in (a, b)]
+        sides = [
+            [sign * value for value in scores.mean(name).values()]
+            for sign, name in zip(signs, (a, b), strict=True)
+        ]
+        assert result.row(design=a, against_design=b).value == pytest.approx(kendall(*sides))
 
 
 def test_bootstrap_interval_is_that_of_a_plain_loop(scores):
@@ -280,15 +282,14 @@ def test_bootstrap_interval_is_that_of_a_plain_loop(scores):
     values = [np.array([scores.values(s, m) for s in scores.systems]) for m in ("P@3", "RR")]
     taus = [kendall(*(np.round(value @ draw, 9) for value in values)) for draw in counts]
     low, high = np.quantile(taus, [0.05, 0.95])
-    assert result.low[0, 1] == pytest.approx(low)
-    assert result.high[0, 1] == pytest.approx(high)
-    assert result.low[1, 1] == result.high[1, 1] == 1
+    assert result.row().low == pytest.approx(low)
+    assert result.row().high == pytest.approx(high)
+    assert (result.method.level, result.method.draws, result.method.seed) == (0.9, 40, 5)
 
 
 def test_same_bits_for_any_threads(scores):
     one, two = (agreement(scores, bootstrap=100, threads=threads) for threads in (1, 3))
-    for name in ("tau", "p", "low", "high", "least", "most"):
-        assert getattr(one, name).tobytes() == getattr(two, name).tobytes()
+    assert one.rows.equals(two.rows)
 
 
 def test_range_without_one_system():
@@ -298,51 +299,62 @@ def test_range_without_one_system():
     frame = pl.DataFrame({"system": systems, **{f"m{i}": v for i, v in enumerate(values)}})
     result = agreement(frame)
     without = [kendall(np.delete(values[0], gone), np.delete(values[1], gone)) for gone in range(6)]
-    assert result.least[0, 1] == pytest.approx(min(without))
-    assert result.most[0, 1] == pytest.approx(max(without))
-    assert result.least[0, 1] <= result.tau[0, 1] <= result.most[0, 1]
-    assert np.isnan(result.low).all()
+    row = result.row(design="m0", against_design="m1")
+    assert row.facts["without_low"] == pytest.approx(min(without))
+    assert row.facts["without_high"] == pytest.approx(max(without))
+    assert row.facts["without_low"] <= row.value <= row.facts["without_high"]
+    assert result.rows["low"].null_count() == 3
+    assert "CI" not in str(result)
 
 
-def test_pairs_swaps_and_other_measures():
+def test_swaps_and_other_measures():
     frame = pl.DataFrame(
         {"system": ["a", "b", "c", "d"], "P": [4.0, 3, 2, 1], "RR": [3.0, 4, 2, 1]}
     )
     result = agreement(frame)
-    row = result.pairs().row(0, named=True)
-    assert (row["a"], row["b"], row["swaps"]) == ("P", "RR", 1)
-    assert row["tau"] == pytest.approx(2 / 3)
-    assert row["p"] == pytest.approx(1 / 3)
-    assert row["tau_ap"] == tau_ap(frame["P"], frame["RR"], symmetric=True)
-    assert row["rbo"] == rbo(frame["P"], frame["RR"])
-    assert row["low"] is None
-    assert result.swaps("P", "RR").rows() == [("a", "b", 1.0, -1.0)]
-    assert result.matrix("tau_ap")[0, 1] == tau_ap(frame["P"], frame["RR"])
-    assert result.table("rbo")["P"].to_list() == [pytest.approx(1), rbo(frame["P"], frame["RR"])]
-    with pytest.raises(SettingError, match="unknown measure"):
-        result.table("pearson")
-    with pytest.raises(SettingError, match="unknown condition"):
-        result.swaps("P", "AP")
+    row = result.row()
+    assert row.keys == {"design": "P", "against_design": "RR"}
+    assert row.facts["swaps"] == 1
+    assert row.value == pytest.approx(2 / 3)
+    assert row.p == pytest.approx(1 / 3)
+    assert row.facts["tau_ap"] == tau_ap(frame["P"], frame["RR"], symmetric=True)
+    assert row.facts["rbo"] == rbo(frame["P"], frame["RR"])
+    assert row.low is None
+    first, second = (
+        dict(result.parts["means"].where(design=name).rows.select("system", "value").iter_rows())
+        for name in ("P", "RR")
+    )
+    assert second == {"a": 3, "b": 4, "c": 2, "d": 1}
+    assert swaps(first, second) == [("a", "b")]
+    with pytest.raises(SettingError, match="unknown design 'AP'"):
+        result.where(design="AP")
+
+
+def test_orders_of_equal_systems_have_a_reason():
+    frame = pl.DataFrame({"system": ["a", "b", "c"], "P": [1.0, 1, 1], "RR": [3.0, 4, 2]})
+    row = agreement(frame).row()
+    assert (row.value, row.p, row.note) == (None, None, "all systems are equal")
 
 
 def test_designs_folds_and_users_that_differ():
     """Designs are resampled by user: those who are in both are drawn in both."""
     first, second = some_scores(0), some_scores(1, users=100)
     result = agreement({"all": first, "test": [second, second]}, "nDCG@5", bootstrap=30)
-    assert result.conditions == ("all", "test")
-    assert result.values[1].tolist() == pytest.approx(list(second.mean("nDCG@5").values()))
-    assert -1 <= result.low[0, 1] <= result.high[0, 1] <= 1
+    means = result.parts["means"].where(design="test").rows["value"].to_list()
+    assert means == pytest.approx(list(second.mean("nDCG@5").values()))
+    row = result.row(design="all", against_design="test")
+    assert -1 <= row.low <= row.high <= 1
     several = agreement({"all": first, "test": second}, ["P@3", "RR"], bootstrap=0)
-    assert several.conditions == ("all P@3", "all RR", "test P@3", "test RR")
-    same = agreement({"x": first, "y": first}, "RR", bootstrap=30)
-    assert same.low[0, 1] == same.high[0, 1] == 1
+    names = ["all P@3", "all RR", "test P@3", "test RR"]
+    assert several.parts["means"].values_of("design") == names
+    same = agreement({"x": first, "y": first}, "RR", bootstrap=30).row()
+    assert same.low == same.high == 1
 
 
 def test_whole_run_metrics_have_no_interval():
     result = agreement(some_scores(metrics=("P@3", "Gini@3")), bootstrap=20)
-    assert not np.isnan(result.tau).any()
-    assert np.isnan(result.low[0, 1])
-    assert result.low[0, 0] == 1
+    assert result.row().value is not None
+    assert result.row().low is None
 
 
 def test_negated_metrics_are_noted():
@@ -351,8 +363,9 @@ def test_negated_metrics_are_noted():
     runs = {"good": {1: [1, 2]}, "mixed": {1: [1, 3]}, "bad": {1: [3, 4]}}
     scores = us.evaluate(test, runs, ["P@2", "anti-P@2", "Fallout"], liked=4)
     result = agreement(scores, bootstrap=0)
-    assert result.tau[0].tolist() == [1.0, 1.0, 1.0]
-    assert result.values[1].tolist() == [0.0, -0.5, -1.0]
+    assert result.rows["value"].to_list() == [1.0, 1.0, 1.0]
+    means = result.parts["means"].where(design="anti-P@2").rows["value"]
+    assert means.to_list() == [0.0, -0.5, -1.0]
     note = (
         "anti-P@2, Fallout: lower is better, so values are negated before the systems are ordered"
     )
@@ -364,20 +377,30 @@ def test_negated_metrics_are_noted():
 
 def test_a_metric_without_a_direction_is_noted():
     result = agreement(some_scores(metrics=("P@3", "Judged@3")), bootstrap=0)
-    neither = [name for name in result.conditions if "neither" in str(result.notes)]
+    conditions = result.parts["means"].values_of("design")
+    neither = [name for name in conditions if "neither" in str(result.notes)]
     assert ("Judged@3" in str(result.notes)) == bool(neither)
 
 
 def test_what_is_printed(scores):
     result = agreement(scores, bootstrap=30)
-    text = str(result)
-    assert "least:" in text
-    assert "95 % over users" in text
+    lines = str(result).splitlines()
+    assert lines[0].split("  ")[:2] == ["condition a", "condition b"]
+    row = result.row(design="nDCG@5", against_design="RR")
+    assert lines[4].split()[2:5] == [f"{row.value:.2f}", f"[{row.low:.2f},", f"{row.high:.2f}]"]
+    assert "95% CI: percentile bootstrap, by user" in lines
+    assert "p: Kendall's test, exact, not corrected" in lines
+    assert lines[-1] == "lowest: P@3 and anti-P@3, τ = −1.00"
     assert "<table" in result._repr_html_()
-    assert repr(result) == "Agreement(4 conditions, 5 systems)"
+    assert "agreement of orders: 3 designs" in result._repr_html_()
     figure = result.figure()
-    assert len(figure.to_dict()["datasets"]["rows"]) == 16
-    assert result.figure("rbo").to_dict()["title"]["text"] == "Agreement of orders"
+    assert len(figure.to_dict()["datasets"]["rows"]) == 12
+    assert figure.title == "agreement of orders"
+    rng = np.random.default_rng(0)
+    tied = {"system": range(12), "x": rng.integers(0, 4, 12), "y": rng.integers(0, 4, 12)}
+    frame = pl.DataFrame(tied).cast({"system": pl.String})
+    test = agreement(frame, permutations=200).method.test
+    assert test == "Kendall's test, 200 permutations where systems tie"
 
 
 @pytest.mark.parametrize(
@@ -438,18 +461,23 @@ def test_pairs_that_flip():
         }
     )
     result = stability(long_table(values, ["seed"]), pvalues=p)
-    rows = {(row["a"], row["b"]): row for row in result.pairs().iter_rows(named=True)}
-    first = rows["s0", "s1"]
-    assert (first["a_wins"], first["b_wins"], first["flips"]) == (3, 1, 0.25)
-    assert (first["a_significant"], first["b_significant"]) == (1, 1)
+    first = result.pair("s0", "s1").facts
+    assert (first["wins"], first["wins_against"], first["flips"]) == (3, 1, 0.25)
+    assert (first["significant_wins"], first["significant_wins_against"]) == (1, 1)
     assert first["verdict"] == "contradicts"
-    second = rows["s1", "s2"]
-    assert (second["a_wins"], second["b_wins"], second["ties"]) == (2, 1, 1)
-    assert (second["a_significant"], second["b_significant"]) == (1, 0)
+    second = result.pair("s1", "s2").facts
+    assert (second["wins"], second["wins_against"], second["ties"]) == (2, 1, 1)
+    assert (second["significant_wins"], second["significant_wins_against"]) == (1, 0)
     assert second["verdict"] == "flips"
-    assert rows["s0", "s2"]["verdict"] == "stable"
+    assert result.pair("s2", "s1").facts["wins"] == 1
+    assert result.pair("s0", "s2").facts["verdict"] == "stable"
+    assert result.parts["pairs"].rows["flips"].is_sorted(descending=True)
     assert "2 of 3 pairs change their order" in str(result)
     assert "1 of them significantly both ways" in str(result)
+
+
+def by_factor(result):
+    return {row["factor"]: row for row in result.table().iter_rows(named=True)}
 
 
 def test_variance_is_that_of_least_squares():
@@ -459,7 +487,7 @@ def test_variance_is_that_of_least_squares():
     values = rng.random(shape) + np.arange(5) * 0.3 + rng.random((3, 1, 1, 5))
     frame = long_table(values, ["metric_name", "cutoff", "seed"])
     result = stability(frame)
-    table = {row["factor"]: row for row in result.table().iter_rows(named=True)}
+    table = by_factor(result)
     flat = values.reshape(-1, 5)
     place = np.array([[(v > row).sum() / 4 for v in row] for row in flat])
     levels = np.array(list(itertools.product(range(3), range(4), range(2))))
@@ -473,11 +501,11 @@ def test_variance_is_that_of_least_squares():
         return ((place - fitted) ** 2).sum()
 
     total = ((place - place.mean()) ** 2).sum()
-    assert table["system"]["share"] == pytest.approx(1 - residual() / total)
+    assert table["system"]["value"] == pytest.approx(1 - residual() / total)
     for at, name in enumerate(["metric_name", "cutoff", "seed"]):
-        assert table[name]["share"] == pytest.approx((residual() - residual(at)) / total)
-    assert table["rest"]["share"] == pytest.approx(residual(0, 1, 2) / total)
-    assert sum(row["share"] for row in table.values()) == pytest.approx(1)
+        assert table[name]["value"] == pytest.approx((residual() - residual(at)) / total)
+    assert table["rest"]["value"] == pytest.approx(residual(0, 1, 2) / total)
+    assert sum(row["value"] for row in table.values()) == pytest.approx(1)
     free = {"metric_name": 2 * 4, "cutoff": 3 * 4, "seed": 1 * 4}
     noise = residual(0, 1, 2) / (23 * 4 - sum(free.values()))
     assert table["rest"]["component"] == pytest.approx(noise)
@@ -489,7 +517,7 @@ def test_tau_when_only_one_factor_changes():
     rng = np.random.default_rng(1)
     values = rng.random((2, 3, 4))
     result = stability(long_table(values, ["design", "seed"]))
-    table = {row["factor"]: row["tau"] for row in result.table().iter_rows(named=True)}
+    table = dict(result.rows.select("factor", "tau").rows())
     design = [kendall(values[0, seed], values[1, seed]) for seed in range(3)]
     seeds = [
         kendall(values[d, i], values[d, j]) for d in range(2) for i, j in ((0, 1), (0, 2), (1, 2))
@@ -501,7 +529,7 @@ def test_tau_when_only_one_factor_changes():
 def test_an_order_that_never_changes():
     values = np.tile(np.arange(4.0), (2, 3, 1))
     table = stability(long_table(values, ["design", "seed"])).table()
-    assert table["share"].to_list() == [1, 0, 0, 0]
+    assert table["value"].to_list() == [1, 0, 0, 0]
     assert table["tau"].to_list() == [None, 1, 1, None]
 
 
@@ -513,11 +541,12 @@ def test_sets_of_systems_and_crossings_with_holes():
         for score, system in enumerate(several)
     ]
     result = stability(pl.DataFrame(rows))
-    assert np.isnan(result.values).sum() == 1
-    table = {row["factor"]: row for row in result.table().iter_rows(named=True)}
+    assert result.pair("d", "c").facts["conditions"] == 1
+    assert result.pair("d", "b").facts["conditions"] == 2
+    table = by_factor(result)
     assert table["systems"]["tau"] == 1
-    assert table["rest"]["share"] is None
-    assert result.pairs().filter(pl.col("b_wins") > 0).height == 0
+    assert table["rest"]["value"] is None
+    assert (result.parts["pairs"].rows["wins_against"] == 0).all()
 
 
 def test_directions_of_metrics():
@@ -526,7 +555,7 @@ def test_directions_of_metrics():
         "metric": ["P@5", "P@5", "anti-P@5", "anti-P@5"],
         "score": [0.3, 0.2, 0.1, 0.2],
     }
-    assert stability(pl.DataFrame(rows)).pairs()["verdict"].to_list() == ["stable"]
+    assert stability(pl.DataFrame(rows)).pair("x", "y").facts["verdict"] == "stable"
 
 
 def test_score_table(scores):
@@ -539,11 +568,13 @@ def test_score_table(scores):
     assert sorted(drawn.columns) == ["cutoff", "metric", "score", "system", "users"]
     assert drawn.height == 6 * 2 * 5
     result = stability(drawn)
-    assert isinstance(result, Stability)
-    assert result.conditions.height == 12
+    assert result.card["conditions"] == 12
     assert len(result.figure().to_dict()["datasets"]["rows"]) >= 2
     assert "<table" in result._repr_html_()
-    assert repr(result).startswith("Stability(5 systems, 12 conditions")
+    text = str(result)
+    assert text.splitlines()[0] == "what moves the order of systems"
+    assert "significantly" not in text
+    assert "5 systems under 12 conditions" in text
     with pytest.raises(DataError, match="no value per user"):
         score_table(some_scores(metrics=("Coverage@3",)), users=3)
 

@@ -10,7 +10,7 @@ from scipy import integrate, stats
 
 import unskew as us
 from unskew.errors import DataError, SettingError, UnknownName
-from unskew.stats.compare.compare_data_sets import expanded_level
+from unskew.stats.intervals.rank_intervals import expanded_level
 from unskew.stats.tests.classic import (
     critical_difference,
     friedman_test,
@@ -38,6 +38,29 @@ def data():
 @pytest.fixture(scope="module")
 def result(data):
     return us.stats.compare_data_sets(data, resamples=200)
+
+
+def pairs_of(es, quantity="like_these"):
+    """Return the row of each pair by its systems."""
+    rows = es.where(quantity=quantity).rows
+    return {
+        (a, b): es.pair(a, b, quantity=quantity)
+        for a, b in zip(rows["system"], rows["against"], strict=True)
+    }
+
+
+def by_system(es, column="value", part="ranks"):
+    """Return a column of mean ranks by system, in the order of names."""
+    rows = es.parts[part].rows
+    return dict(sorted(zip(rows["system"], rows[column], strict=True)))
+
+
+def rank_table(es):
+    return (
+        es.parts["by_data_set"]
+        .rows.sort("system")
+        .pivot("system", index="data_set", values="rank", maintain_order=True)
+    )
 
 
 # Ranks
@@ -172,6 +195,11 @@ def test_posterior_without_errors_is_students_t(count):
     assert belief.quantile(0.975) == pytest.approx(expected, rel=1e-5)
 
 
+def test_nothing_is_beyond_an_endless_limit():
+    belief = posterior(D, np.full(len(D), 1e-3))
+    assert [belief.above(limit) for limit in (1e308, -1e308)] == pytest.approx([0.0, 1.0])
+
+
 def test_posterior_needs_errors():
     assert posterior(np.array([0.1]), np.array([0.1])) is None
     assert posterior(np.array([0.1, 0.2]), np.array([0.1, 0.0])) is None
@@ -181,22 +209,27 @@ def test_posterior_needs_errors():
 
 
 def test_pairs_are_what_scipy_says(data, result):
-    rows = {(row["a"], row["b"]): row for row in result.table().iter_rows(named=True)}
+    rows = pairs_of(result)
     d = {
         pair: np.array([(one[pair[0]] - one[pair[1]]).mean() for one in data.values()])
         for pair in rows
     }
     p = {pair: stats.wilcoxon(one).pvalue for pair, one in d.items()}
     for pair, row in rows.items():
-        assert row["difference"] == pytest.approx(d[pair].mean())
+        assert row.value == pytest.approx(d[pair].mean())
         interval = stats.ttest_1samp(d[pair], 0).confidence_interval(0.95)
-        assert (row["low"], row["high"]) == pytest.approx(tuple(interval))
-        assert row["p"] == pytest.approx(p[pair])
-        assert (row["a_ahead"], row["b_ahead"]) == ((d[pair] > 0).sum(), (d[pair] < 0).sum())
-    corrected = us.stats.correct([row["p"] for row in rows.values()])
-    assert [row["p_corrected"] for row in rows.values()] == pytest.approx(corrected)
+        assert (row.low, row.high) == pytest.approx(tuple(interval))
+        assert row.p == pytest.approx(p[pair])
+        ahead = row.facts["ahead"], row.facts["ahead_against"]
+        assert ahead == ((d[pair] > 0).sum(), (d[pair] < 0).sum())
+        assert row.n == len(data)
+        for_each = result.parts["differences"].where(system=pair[0], against=pair[1]).rows
+        assert for_each["value"].to_list() == pytest.approx(d[pair].tolist())
+    corrected = us.stats.correct([row.p for row in rows.values()])
+    assert [row.p_corrected for row in rows.values()] == pytest.approx(corrected)
     signs = [stats.binomtest(int((one > 0).sum()), len(one)).pvalue for one in d.values()]
-    assert result.table()["p_sign"].to_list() == pytest.approx(us.stats.correct(signs))
+    p_sign = [row.facts["p_sign"] for row in rows.values()]
+    assert p_sign == pytest.approx(us.stats.correct(signs))
 
 
 def test_mean_on_these_data_sets_is_welchs(data, result):
@@ -206,40 +239,53 @@ def test_mean_on_these_data_sets_is_welchs(data, result):
     df = variance.sum() ** 2 / (variance**2 / free).sum()
     mean = np.mean([one.mean() for one in a])
     half = stats.t.ppf(0.975, df) * math.sqrt(variance.sum()) / len(a)
-    row = result.pair("a", "b")
-    assert (row["low_these"], row["high_these"]) == pytest.approx((mean - half, mean + half))
-    turned = result.pair("b", "a")
-    assert turned["low_these"] == -row["high_these"]
-    assert turned["better"] == row["worse"]
+    row = result.pair("a", "b", quantity="these")
+    assert (row.low, row.high) == pytest.approx((mean - half, mean + half))
+    turned = result.pair("b", "a", quantity="these")
+    assert (turned.low, turned.value) == (-row.high, -row.value)
+    new, back = (result.pair(*pair, quantity="next") for pair in (("a", "b"), ("b", "a")))
+    assert back.facts["p_better"] == new.facts["p_better_against"]
+    assert back.facts["ahead"] == new.facts["ahead_against"]
+    assert back.facts["tau"] == new.facts["tau"]
+
+
+def test_each_data_set_has_a_t_interval(data, result):
+    difference = data["d0"]["a"] - data["d0"]["b"]
+    row = result.parts["differences"].pair("a", "b", data_set="d0")
+    interval = stats.ttest_1samp(difference, 0).confidence_interval(0.95)
+    assert (row.low, row.high) == pytest.approx(tuple(interval))
+    assert (row.n, row.se) == (40, pytest.approx(stats.sem(difference)))
 
 
 @pytest.mark.parametrize("test", ["sign", "t", "nemenyi"])
 def test_other_tests(data, result, test):
     other = us.stats.compare_data_sets(data, test=test, resamples=0)
     d = np.array([(one["a"] - one["b"]).mean() for one in data.values()])
-    gap = result.mean_ranks[0] - result.mean_ranks[1]
+    ranks = by_system(result)
     expected = {
         "sign": stats.binomtest(int((d > 0).sum()), d.size).pvalue,
         "t": stats.ttest_1samp(d, 0).pvalue,
         "nemenyi": 1 - stats.studentized_range.cdf(
-            abs(gap) * math.sqrt(2) / math.sqrt(3 * 4 / (6 * d.size)), 3, 1e9
+            abs(ranks["a"] - ranks["b"]) * math.sqrt(2) / math.sqrt(3 * 4 / (6 * d.size)), 3, 1e9
         ),
     }  # fmt: skip
-    assert other.table()["p"][0] == pytest.approx(expected[test], abs=1e-8)
-    assert np.isnan(other.rank_low).all()
-    assert "interval" not in other.display_tables()[0].header
+    assert other.pair("a", "b").p == pytest.approx(expected[test], abs=1e-8)
+    assert other.parts["ranks"].rows["low"].null_count() == 3
+    assert "95% CI" not in other.display_tables()[0].header
 
 
 def test_means_and_ranks(data, result):
-    table = result.by_data_set()
+    rows = result.parts["by_data_set"].rows.sort("data_set", "system")
     means = [one[name].mean() for one in data.values() for name in "abc"]
-    assert table["mean"].to_list() == pytest.approx(means)
+    assert rows["value"].to_list() == pytest.approx(means)
     assert (
-        table["rank"].to_list()
+        rows["rank"].to_list()
         == stats.rankdata(-np.reshape(means, (-1, 3)), axis=1).ravel().tolist()
     )
-    assert result.users == tuple(len(one["user"]) for one in data.values())
-    assert result.ranking()["system"][0] == "a"
+    sizes = {name: len(one["user"]) for name, one in data.items()}
+    assert result.card["data_sets"] == sizes
+    assert rows["n"].to_list() == [size for size in sizes.values() for _ in "abc"]
+    assert result.parts["ranks"].rows["system"][0] == "a"
 
 
 def test_lower_is_better_turns_ranks_and_not_differences(data):
@@ -250,22 +296,27 @@ def test_lower_is_better_turns_ranks_and_not_differences(data):
     }  # fmt: skip
     plain = us.stats.compare_data_sets(data, resamples=50)
     lower = us.stats.compare_data_sets(flipped, resamples=50)
-    np.testing.assert_array_equal(plain.ranks, lower.ranks)
-    np.testing.assert_array_equal(plain.rank_low, lower.rank_low)
-    one, other = plain.table().to_dicts()[0], lower.table().to_dicts()[0]
-    assert other["difference"] == pytest.approx(-one["difference"])
-    for name in ("a_ahead", "p", "p_a_better", "p_next_b_better"):
-        assert one[name] == pytest.approx(other[name])
+    assert rank_table(plain).equals(rank_table(lower))
+    assert by_system(plain, "low") == by_system(lower, "low")
+    one, other = (es.pair("a", "b") for es in (plain, lower))
+    assert other.value == pytest.approx(-one.value)
+    assert one.p == pytest.approx(other.p)
+    for name in ("ahead", "p_mean_better"):
+        assert one.facts[name] == pytest.approx(other.facts[name])
+    one, other = (es.pair("a", "b", quantity="next").facts for es in (plain, lower))
+    assert one["p_better_against"] == pytest.approx(other["p_better_against"])
 
 
 def test_rope_splits_the_probability(data):
-    row = us.stats.compare_data_sets(data, rope=0.02, resamples=0).table().to_dicts()[0]
-    for start in ("p_", "p_next_"):
-        total = sum(row[f"{start}{end}"] for end in ("a_better", "equivalent", "b_better"))
+    result = us.stats.compare_data_sets(data, rope=0.02, resamples=0)
+    for start, quantity in (("p_mean_", "like_these"), ("p_", "next")):
+        facts = result.pair("a", "b", quantity=quantity).facts
+        total = sum(facts[f"{start}{end}"] for end in ("better", "equivalent", "better_against"))
         assert total == pytest.approx(1)
-        assert 0 < row[f"{start}equivalent"] < 1
-    without = us.stats.compare_data_sets(data, resamples=0).table()
-    assert without["p_equivalent"].null_count() == without.height
+        assert 0 < facts[f"{start}equivalent"] < 1
+    assert "P(equal)" in result.display_tables()[2].header
+    without = us.stats.compare_data_sets(data, resamples=0)
+    assert "p_equivalent" not in without.rows.columns
 
 
 def test_rank_intervals_are_of_two_levels():
@@ -282,8 +333,8 @@ def test_rank_intervals_are_of_two_levels():
         drawn.append(stats.rankdata(-np.array(means), axis=1).mean(axis=0))
     level = expanded_level(0.95, 12)
     low, high = np.quantile(drawn, [(1 - level) / 2, (1 + level) / 2], axis=0)
-    np.testing.assert_allclose(result.rank_low, low, atol=0.1)
-    np.testing.assert_allclose(result.rank_high, high, atol=0.1)
+    np.testing.assert_allclose(list(by_system(result, "low").values()), low, atol=0.1)
+    np.testing.assert_allclose(list(by_system(result, "high").values()), high, atol=0.1)
     assert expanded_level(0.95, 1) == 1.0
 
 
@@ -302,7 +353,8 @@ def test_a_system_that_is_always_first_may_be_second_elsewhere(data):
     result = us.stats.compare_data_sets(first, resamples=50)
     share = 1 - 0.025 ** (1 / 8)  # Clopper and Pearson's bound of 0 of 8
     assert stats.binomtest(0, 8).proportion_ci(0.95).high == pytest.approx(share)
-    assert (result.rank_low[0], result.rank_high[0]) == pytest.approx((1.0, 1 + 2 * share))
+    row = result.parts["ranks"].row(system="a")
+    assert (row.low, row.high) == pytest.approx((1.0, 1 + 2 * share))
 
 
 # What is said
@@ -312,14 +364,14 @@ def test_few_data_sets_say_nothing_about_others(data):
     two = us.stats.compare_data_sets({name: data[name] for name in ("d0", "d2")}, resamples=50)
     assert "nothing is concluded about other data sets" in str(two)
     assert "on most data sets" not in str(two)
-    assert (two.table()["p"] >= 0.5).all()
+    assert all(row.p >= 0.5 for row in pairs_of(two).values())
     assert "intervals of mean ranks need at least 5 data sets" in str(two)
-    assert two.ranking()["low"].null_count() == 3
+    assert two.parts["ranks"].rows["low"].null_count() == 3
 
 
 def test_sentences_follow_the_sign_test(result, data):
-    sure = result.table().filter((pl.col("p_sign") <= 0.05) & (pl.col("a") == "a"))
-    said = [line for line in result.footer() if line.startswith("on most data sets like these")]
+    sure = result.rows.filter((pl.col("p_sign") <= 0.05) & (pl.col("system") == "a"))
+    said = [line for line in result.conclusion if line.startswith("on most data sets like these")]
     assert bool(said) == (sure.height > 0)
     ahead = us.stats.compare_data_sets(
         {name: {**one, "a": one["b"] + 0.1 + 0.01 * one["a"]} for name, one in data.items()},
@@ -333,17 +385,19 @@ def test_sentences_follow_the_sign_test(result, data):
 def test_equal_systems_are_said_to_be_nothing(data):
     same = {name: {**one, "b": one["a"], "c": one["a"]} for name, one in data.items()}
     result = us.stats.compare_data_sets(same, resamples=20)
-    assert result.friedman.p == 1.0
-    assert result.letters() == ["a", "a", "a"]
-    assert (result.table()["p"] == 1).all()
-    assert "no interval for a new data set" in str(result)
-    assert "ahead of" not in "".join(result._conclusion())
+    assert result.parts["friedman"].row().p == 1.0
+    assert result.parts["ranks"].rows["letters"].to_list() == ["a", "a", "a"]
+    assert all(row.p == 1 for row in pairs_of(result).values())
+    new = pairs_of(result, "next")["a", "b"]
+    assert (new.low, new.note) == (None, "a data set without a standard error above 0")
+    assert new.note in str(result)
+    assert "ahead of" not in "".join(result.conclusion)
 
 
 def test_one_difference_for_all_users_is_no_proof():
     one = {"user": [1, 2], "a": [0.5, 0.5], "b": [0.25, 0.25]}
     result = us.stats.compare_data_sets({"x": one, "y": one}, resamples=10)
-    assert result.table()["p_these"].to_list() == [None]
+    assert result.pair("a", "b", quantity="these").p is None
     assert "on the mean of these" not in str(result)
 
 
@@ -359,7 +413,8 @@ def test_scores_results_and_folds():
     with pytest.raises(SettingError, match="choose one metric"):
         us.stats.compare_data_sets(mapping)
     result = us.stats.compare_data_sets(mapping, "P@5", resamples=10)
-    np.testing.assert_array_equal(result.means[0], result.means[1])
+    means = {name: result.parts["by_data_set"].where(data_set=name).rows for name in mapping}
+    assert means["plan"]["value"].to_list() == means["folds"]["value"].to_list()
 
 
 def test_missing_systems(data):
@@ -367,10 +422,10 @@ def test_missing_systems(data):
     with pytest.raises(DataError, match=r"d1 lacks c.*missing='systems'"):
         us.stats.compare_data_sets(lacking)
     systems = us.stats.compare_data_sets(lacking, missing="systems", resamples=0)
-    assert systems.systems == ("a", "b")
+    assert systems.systems == ["a", "b"]
     assert "1 system that a data set lacks left out: c" in systems.notes
     fewer = us.stats.compare_data_sets(lacking, missing="data-sets", resamples=0)
-    assert "d1" not in fewer.data_sets
+    assert "d1" not in fewer.card["data_sets"]
     assert "1 data set that lacks a system left out: d1" in fewer.notes
     with pytest.raises(DataError, match="at least 2 systems"):
         us.stats.compare_data_sets(
@@ -403,19 +458,46 @@ def test_refusals(data):
 # Figures
 
 
+def test_tables_of_ranks_means_and_differences(data, result):
+    titles = [table.title for table in result.display_tables()]
+    assert titles == [
+        "value (higher is better), 8 data sets",
+        "value: means by data set",
+        "value: differences over data sets",
+    ]
+    ranks, means, pairs = result.display_tables()
+    assert ranks.header == ["system", "mean rank", "95% CI", "mean", "letters"]
+    assert means.header == ["system", *data]
+    assert pairs.header[:8] == [
+        *("a", "b", "a ahead", "b ahead", "data sets like these", "95% CI"),
+        *("on these data sets", "a new data set"),
+    ]
+    assert pairs.frame.height == 3
+    friedman = result.parts["friedman"].row()
+    assert f"p = {friedman.p:.4f}" in str(result) or "p < 0.0001" in str(result)
+    again = us.report.Estimates.from_dict(result.to_dict())
+    assert str(again) == str(result)
+
+
 def test_figures(data, result):
-    chart = result.figure()
-    rows = chart.spec["datasets"]["rows"]
-    assert [row["x"] for row in rows if row["kind"] == "point"] == sorted(result.mean_ranks)
-    joined = [row for row in rows if row["kind"] == "bar"]
-    letters = result.letters()
-    groups = {one for text in letters for one in text}
-    shared = [one for one in groups if sum(one in text for text in letters) > 1]
-    assert len(joined) == len(shared)
+    rows = result.figure().spec["datasets"]["rows"]
+    drawn = [row for row in rows if "value" in row]
+    assert [row["value"] for row in drawn] == sorted(by_system(result).values())
+    letters = result.parts["ranks"].rows["letters"].to_list()
+    squares = [(row["system"], row["letter"]) for row in rows if "letter" in row]
+    assert squares == [
+        (row["system"], one) for row, text in zip(drawn, letters, strict=True) for one in text
+    ]
+    assert result.figure().to_svg().startswith("<svg")
     nemenyi = us.stats.compare_data_sets(data, test="nemenyi", resamples=0)
-    ruler = [row for row in nemenyi.figure().spec["datasets"]["rows"] if row["kind"] == "ruler"]
-    assert ruler[0]["x2"] - ruler[0]["x"] == pytest.approx(nemenyi.critical_difference)
-    by_set = result.figure("differences").spec["datasets"]["rows"]
-    assert len(by_set) == len(data) + 3
-    with pytest.raises(SettingError, match="only pairs with 'a'"):
-        us.stats.compare_data_sets(data, reference="a", resamples=0).figure()
+    critical = critical_difference(3, 8, 0.05)
+    assert nemenyi.card["critical_difference"] == pytest.approx(critical)
+    assert f"critical difference {critical:.2f}" in str(nemenyi.figure().spec["title"])
+    by_set = result.figure("differences", system="a", against="b").spec["datasets"]["rows"]
+    assert len(by_set) == len(data)
+    assert by_set[0]["name"] == "d0 (40 users)"
+    assert len(result.figure("pairs").spec["datasets"]["rows"]) == 3
+    alone = us.stats.compare_data_sets(data, reference="a", resamples=0)
+    assert alone.parts["ranks"].rows["letters"].to_list() == [""] * 3
+    rows = alone.figure().spec["datasets"]["rows"]
+    assert not any("letter" in row for row in rows)

@@ -118,16 +118,18 @@ def test_ratio_to_a_mean_near_zero_is_not_identified():
         np.concatenate([x, np.where(np.arange(60) < 5, 0.1, 0.0)]), ["a"] * 60 + ["b"] * 60
     )
     result = us.stats.group_gaps(values, by, against="b", confidence=0.999)
-    assert result.table()["ratio_kind"].to_list() == ["not identified"]
-    assert result.table()["ratio"].to_list() == [None]
-    assert "not identified" in str(result)
+    ratio = result.row(group="a", quantity="ratio")
+    assert (ratio.value, ratio.note) == (None, "not identified")
+    assert result.where(quantity="ratio").table().height == 1
+    assert "1 ratio is left out: the mean that divides may be 0 (not identified)" in str(result)
 
 
 def test_ratio_of_values_below_zero_is_left_out():
     values, by = frame(RNG.normal(0, 1, 80), ["a", "b"] * 40)
-    table = us.stats.group_gaps(values, by).table()
-    assert table["ratio_kind"].unique().to_list() == ["values below 0"]
-    assert table["low"].null_count() == 0
+    gaps = us.stats.group_gaps(values, by)
+    assert gaps.where(quantity="ratio").rows["note"].to_list() == ["values below 0"] * 2
+    assert gaps.where(quantity="ratio").rows["value"].null_count() == 2
+    assert gaps.where(quantity="difference").rows["low"].null_count() == 0
 
 
 # Inequality
@@ -243,43 +245,46 @@ def made(against="rest", **settings):
 
 def test_means_and_gaps_are_plain_means():
     result, values = made()
-    rows = result.group_means().filter(pl.col("system") == "x")
-    assert rows["users"].to_list() == [90, 60, 40, 8]
-    assert rows["mean"].to_list() == pytest.approx(
+    rows = result.parts["means"].where(system="x").rows
+    assert rows["n"].to_list() == [90, 60, 40, 8]
+    assert rows["value"].to_list() == pytest.approx(
         [values["x"][low:high].mean() for low, high in ((0, 90), (90, 150), (150, 190), (190, 198))]
     )
-    gap = result.table().filter(pl.col("system") == "x", pl.col("group") == "c")
+    gap, ratio = (
+        result.row(system="x", group="c", quantity=name) for name in ("difference", "ratio")
+    )
     rest = np.delete(values["x"], np.arange(150, 190))
-    assert gap["difference"].item() == pytest.approx(values["x"][150:190].mean() - rest.mean())
-    assert gap["ratio"].item() == pytest.approx(values["x"][150:190].mean() / rest.mean())
-    assert gap["users_against"].item() == 158
+    assert gap.value == pytest.approx(values["x"][150:190].mean() - rest.mean())
+    assert ratio.value == pytest.approx(values["x"][150:190].mean() / rest.mean())
+    assert ratio.low < ratio.value < ratio.high
+    assert (gap.n, gap.facts["n_against"]) == (40, 158)
+    assert gap.facts["mean"] - gap.facts["mean_against"] == pytest.approx(gap.value)
 
 
 def test_small_groups_have_no_interval_and_no_p():
     result, _ = made()
-    small = result.table().filter(pl.col("group") == "d")
-    assert small.select("low", "high", "ratio", "p").null_count().sum_horizontal().item() == 8
-    assert small["ratio_kind"].to_list() == ["too few users"] * 2
+    small = result.where(group="d").rows
+    assert small.select("low", "high", "p").null_count().sum_horizontal().item() == 12
+    assert small.filter(quantity="ratio")["value"].null_count() == 2
+    assert small["note"].to_list() == ["too few users"] * 4
+    assert not small["significant"].any()
     assert "over 6 comparisons" in str(result)
     assert "no interval: fewer than 20 users" in str(result)
 
 
 def test_worst_group_has_the_interval_of_the_lowest_true_mean():
     result, _ = made()
-    row = result.summary().row(0, named=True)
-    means = result.group_means().filter(pl.col("system") == "x", pl.col("group") != "d")
-    assert row["worst_group"] == "c"
-    assert row["worst_low"] == means["low"].min()
-    assert row["worst_high"] == means["high"].min()
-    assert "c" in row["may_be_worst"]
+    row = result.parts["summary"].row(system="x")
+    means = result.parts["means"].where(system="x").rows.filter(pl.col("group") != "d")
+    assert row.facts["worst_group"] == "c"
+    assert (row.value, row.low, row.high) == tuple(means[n].min() for n in ("value", "low", "high"))
+    assert "c" in row.facts["may_be_worst"]
     lower = us.stats.group_gaps(
         us.stats.paired({"user": np.arange(198), "x": made()[1]["x"]}, better="lower"),
         {"user": np.arange(198), "country": np.repeat(["a", "b", "c"], [90, 60, 48])},
     )
-    row = lower.summary().row(0, named=True)
-    means = lower.group_means()
-    assert row["worst_mean"] == means["mean"].max()
-    assert (row["worst_low"], row["worst_high"]) == (means["low"].max(), means["high"].max())
+    row, means = lower.parts["summary"].row(), lower.parts["means"].rows
+    assert (row.value, row.low, row.high) == tuple(means[n].max() for n in ("value", "low", "high"))
 
 
 def test_a_group_that_hardly_varies_may_be_the_worst():
@@ -289,29 +294,29 @@ def test_a_group_that_hardly_varies_may_be_the_worst():
     values[-1] = 0.1
     groups = {"user": np.arange(100), "country": np.repeat(["a", "b"], [60, 40])}
     result = us.stats.group_gaps(us.stats.paired({"user": np.arange(100), "x": values}), groups)
-    row = result.summary().row(0, named=True)
-    assert result.group_means()["low"].null_count() == 1
-    assert row["worst_group"] is None
-    assert row["may_be_worst"] is None
-    assert "not told where one of these has no interval" in str(result)
+    row = result.parts["summary"].row()
+    assert result.parts["means"].rows["low"].null_count() == 1
+    assert (row.value, row.facts["worst_group"], row.facts["may_be_worst"]) == (None, "", None)
+    assert "not named where one of these has no interval" in str(result)
 
 
 def test_every_pair_the_best_and_a_named_group():
     pairs, _ = made("pairs")
-    assert pairs.table().height == 12
+    every = pairs.where(quantity="difference").rows
+    assert every.height == 12
     best, _ = made("best")
-    assert set(best.table()["against"]) <= {"a", "b", "c", "d"}
-    for row in best.table().iter_rows(named=True):
-        assert row["difference"] <= 0
-        other = pairs.table().filter(
+    assert set(best.rows["against_group"]) <= {"a", "b", "c", "d"}
+    for row in best.where(quantity="difference").rows.iter_rows(named=True):
+        assert row["value"] <= 0
+        other = every.filter(
             pl.col("system") == row["system"],
-            pl.col("group").is_in([row["group"], row["against"]]),
-            pl.col("against").is_in([row["group"], row["against"]]),
+            pl.col("group").is_in([row["group"], row["against_group"]]),
+            pl.col("against_group").is_in([row["group"], row["against_group"]]),
         )
         assert other["p_corrected"].to_list() == [row["p_corrected"]]
-        assert abs(other["difference"].item()) == pytest.approx(-row["difference"])
+        assert abs(other["value"].item()) == pytest.approx(-row["value"])
     named, _ = made("a")
-    assert named.table()["against"].unique().to_list() == ["a"]
+    assert named.values_of("against_group") == ["a"]
     with pytest.raises(us.UnskewError, match="against"):
         made("nowhere")
 
@@ -321,7 +326,7 @@ def test_two_groups_are_one_comparison():
     values, by = frame(skewed(rng, 120), ["a", "b"] * 60)
     one = us.stats.group_gaps(values, by)
     other = us.stats.group_gaps(values, by, correction=None)
-    assert one.table()["p_corrected"].to_list() == other.table()["p"].to_list()
+    assert one.rows["p_corrected"].to_list() == other.rows["p"].to_list()
     assert "over 1 comparison of" in str(one)
 
 
@@ -344,7 +349,7 @@ def test_folds_are_averaged_by_user():
     second = us.evaluate(less, {"a": {1: [9, 10], 2: [9, 10]}}, "P@1", liked=4)
     by = {"user": [1, 2, 3, 4], "side": ["l", "l", "r", "r"]}
     result = us.stats.group_gaps([first, second], by, least_users=1)
-    assert result.group_means()["mean"].to_list() == [0.25, 0.5]
+    assert result.parts["means"].rows["value"].to_list() == [0.25, 0.5]
 
 
 def test_judged_data_groups_by_activity_and_figure():
@@ -359,11 +364,19 @@ def test_judged_data_groups_by_activity_and_figure():
         },
     )
     result = us.stats.group_gaps(judged, "activity", "P@3")
-    assert result.groups == ("1", "2", "3", "4")
-    assert result.table()["difference"].to_list() == [0.0] * 4
-    assert result.table()["low"].to_list() == [None] * 4
-    assert result.figure().spec
-    assert repr(result) == "GroupGaps(1 system, 1 metric, 4 groups)"
+    assert result.values_of("group") == ["1", "2", "3", "4"]
+    gaps = result.where(quantity="difference").rows
+    assert gaps["value"].to_list() == [0.0] * 4
+    assert gaps["low"].to_list() == [None] * 4
+    drawn = result.figure().spec["datasets"]["rows"]
+    assert [row["group"] for row in drawn] == ["1", "2", "3", "4"]
+    assert result.figure("gaps").title == "P@3: gaps between groups"
+    assert [table.title for table in result.display_tables()] == [
+        "P@3 (higher is better)",
+        "P@3: gaps between groups",
+        "P@3: the worst group, 80 users",
+        "P@3: inequality",
+    ]
 
 
 @pytest.mark.parametrize(

@@ -22,14 +22,26 @@ def data(users=150, seed=1):
     return liked, kinds, test, runs
 
 
+def quantities(result, group):
+    """Return the rows of a group by quantity, of places and of recall."""
+    parts = result, result.parts["recall"]
+    return {
+        name: part.row(group=group, quantity=name)
+        for part in parts
+        for name in part.values_of("quantity")
+    }
+
+
 def test_shares_and_recall_are_plain_counts():
     liked, kinds, test, runs = data()
     judged = us.judge(test, runs, liked=4)
     by = {"item": np.arange(20), "kind": kinds}
     result = us.stats.item_group_gaps(judged, by, 5)
-    assert result.groups == ("a", "b", "c")
-    for row in result.table().iter_rows(named=True):
-        mine = kinds == row["group"]
+    assert result.values_of("group") == ["a", "b", "c"]
+    assert "recall@5 of liked items" in str(result)
+    for group in "abc":
+        rows = quantities(result, group)
+        mine = kinds == group
         places, recall, rest, gap, share = [], [], [], [], []
         for user in range(len(liked)):
             top = runs["mine"].get(user, [])[:5]
@@ -44,15 +56,15 @@ def test_shares_and_recall_are_plain_counts():
                 recall.append((hit & mine).sum() / (liked[user] & mine).sum())
             if (liked[user] & ~mine).any():
                 rest.append((hit & ~mine).sum() / (liked[user] & ~mine).sum())
-        assert row["exposure"] == pytest.approx(np.mean(places))
-        assert row["liked_share"] == pytest.approx(np.mean(share))
-        assert row["exposure_gap"] == pytest.approx(np.mean(gap))
-        assert row["recall"] == pytest.approx(np.mean(recall))
-        assert row["recall_rest"] == pytest.approx(np.mean(rest))
-        assert row["recall_gap"] == pytest.approx(np.mean(recall) - np.mean(rest))
-        assert row["users"] == len(recall)
-        assert row["items"] == mine.sum()
-        assert row["recall_low"] < row["recall"] < row["recall_high"]
+        assert rows["exposure"].value == pytest.approx(np.mean(places))
+        assert rows["liked_share"].value == pytest.approx(np.mean(share))
+        assert rows["exposure_gap"].value == pytest.approx(np.mean(gap))
+        assert rows["recall"].value == pytest.approx(np.mean(recall))
+        assert rows["recall_rest"].value == pytest.approx(np.mean(rest))
+        assert rows["recall_gap"].value == pytest.approx(np.mean(recall) - np.mean(rest))
+        assert (rows["exposure"].n, rows["recall"].n) == (len(places), len(recall))
+        assert rows["exposure"].facts == {"items": mine.sum()}
+        assert rows["recall"].low < rows["recall"].value < rows["recall"].high
 
 
 def test_intervals_cover_over_users():
@@ -64,16 +76,17 @@ def test_intervals_cover_over_users():
         number = np.repeat(np.arange(len(chosen)), liked[chosen].sum(axis=1))
         test = {"user": number, "item": np.nonzero(liked[chosen])[1], "rating": [5] * number.size}
         lists = {n: runs["mine"][u] for n, u in enumerate(chosen) if u in runs["mine"]}
-        return us.stats.item_group_gaps(us.judge(test, {"mine": lists}, liked=4), by, 5).table()
+        gaps = us.stats.item_group_gaps(us.judge(test, {"mine": lists}, liked=4), by, 5)
+        return [quantities(gaps, group) for group in "abc"]
 
     truth = result(np.arange(3000))
     rng = np.random.default_rng(3)
     held = {"exposure": 0, "exposure_gap": 0, "recall": 0, "recall_gap": 0}
     for _ in range(150):
-        table = result(rng.integers(0, 3000, 200))
+        groups = list(zip(result(rng.integers(0, 3000, 200)), truth, strict=True))
         for name in held:
-            inside = (table[f"{name}_low"] <= truth[name]) & (truth[name] <= table[f"{name}_high"])
-            held[name] += bool(inside.all())
+            inside = [of[name].low <= true[name].value <= of[name].high for of, true in groups]
+            held[name] += all(inside)
     for name, count in held.items():
         assert count / 150 > 0.95 - 3.5 * math.sqrt(0.05 * 0.95 / 150), name
 
@@ -82,16 +95,16 @@ def test_popularity_files_and_unknown_items(tmp_path):
     _, kinds, test, runs = data()
     judged = us.judge(test, runs, liked=4)
     by_count = us.stats.item_group_gaps(judged, "popularity", 5, groups=2)
-    assert len(by_count.groups) == 2
-    p = by_count.table()["p"].to_list()
+    assert len(by_count.values_of("group")) == 2
+    gaps = by_count.parts["recall"].where(quantity="recall_gap").rows
+    p = gaps["p"].to_list()
     assert p[0] == pytest.approx(p[1])
-    assert by_count.table()["p_corrected"].to_list() == pytest.approx(p)
-    gaps = by_count.table()["recall_gap"].to_list()
-    assert gaps[0] == pytest.approx(-gaps[1])
+    assert gaps["p_corrected"].to_list() == pytest.approx(p)
+    assert gaps["value"][0] == pytest.approx(-gaps["value"][1])
     file = tmp_path / "items.csv"
     pl.DataFrame({"item": np.arange(15), "kind": kinds[:15]}).write_csv(file)
     result = us.stats.item_group_gaps(judged, f"{file}:kind", 5)
-    assert result.groups == ("a", "b", "unknown")
+    assert result.values_of("group") == ["a", "b", "unknown"]
     assert "unknown: 5 items" in str(result)
     assert result.to_dict()["rows"]
 

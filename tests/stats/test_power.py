@@ -3,6 +3,7 @@
 import importlib
 import json
 import math
+import re
 from pathlib import Path
 
 import numpy as np
@@ -37,18 +38,21 @@ def scores():
 
 
 def test_sums_medians_and_ratios():
-    table = discriminative_power(WIDE).table()
-    assert table.columns == ["metric", "DP", "median_p", "significant", "ratio", "pairs"]
+    result = discriminative_power(WIDE)
+    table = result.table()
+    assert table.columns == ["metric", "value", "median_p", "significant", "ratio", "pairs"]
     first, second = table.iter_rows(named=True)
-    assert (first["DP"], first["median_p"], first["significant"]) == (0.51, 0.01, 2)
-    assert second["DP"] == pytest.approx(0.29)
+    assert (first["value"], first["median_p"], first["significant"]) == (0.51, 0.01, 2)
+    assert second["value"] == pytest.approx(0.29)
     assert second["ratio"] == pytest.approx(1 / 3)  # 0.05 is not below 0.05
+    assert result.best.keys == {"metric": "RR"}  # the lower the better
     assert discriminative_power(WIDE, alpha=0.06).table()["significant"].to_list() == [2, 2]
 
 
 def test_ordered_pairs_count_twice():
     once, twice = (discriminative_power(WIDE, ordered=ordered) for ordered in (False, True))
-    assert twice.table()["DP"].to_list() == pytest.approx([2 * dp for dp in once.table()["DP"]])
+    dp = [2 * value for value in once.rows["value"]]
+    assert twice.rows["value"].to_list() == pytest.approx(dp)
     assert twice.table()["ratio"].equals(once.table()["ratio"])
     assert twice.table()["pairs"].to_list() == [6, 6]
 
@@ -56,33 +60,51 @@ def test_ordered_pairs_count_twice():
 def test_both_directions_are_two_estimates():
     turned = WIDE.select(pl.col("b").alias("a"), pl.col("a").alias("b"), pl.col("P") + 0.1, "RR")
     both = pl.concat([WIDE, turned])
-    assert discriminative_power(both).table()["DP"].to_list() == pytest.approx([0.66, 0.29])
+    assert discriminative_power(both).rows["value"].to_list() == pytest.approx([0.66, 0.29])
     ordered = discriminative_power(both, ordered=True)
-    assert ordered.table()["DP"].to_list() == pytest.approx([1.32, 0.58])
+    assert ordered.rows["value"].to_list() == pytest.approx([1.32, 0.58])
 
 
 def test_long_tables_and_comparisons(scores):
     long = WIDE.unpivot(["P", "RR"], index=["a", "b"], variable_name="metric", value_name="p")
     assert discriminative_power(long).table().equals(discriminative_power(WIDE).table())
     alone = long.filter(pl.col("metric") == "P").drop("metric")
-    assert discriminative_power(alone).table()["DP"].to_list() == [0.51]
+    assert discriminative_power(alone).rows["value"].to_list() == [0.51]
     found = compare(scores, ["P@3", "RR"], permutations=500, correction=None)
-    table = discriminative_power(found).table()
-    for metric, dp in table.select("metric", "DP").iter_rows():
-        assert dp == pytest.approx(found.table(metric)["p"].sum())
+    result = discriminative_power(found)
+    for metric, dp in result.rows.select("metric", "value").iter_rows():
+        assert dp == pytest.approx(found[metric].rows["p"].sum())
+    assert "p: randomisation test" in str(result)
 
 
 def test_curves_fall():
     result = discriminative_power(WIDE)
-    curves = result.curves()
-    assert curves.filter(pl.col("metric") == "RR").rows() == [
+    assert result.parts["curve"]["RR"].table().rows() == [
         ("RR", 1, 0.2), ("RR", 2, 0.05), ("RR", 3, 0.04),
     ]  # fmt: skip
     assert len(result.figure().to_dict()["datasets"]["rows"]) == 6
-    assert len(result.figure(["P"]).to_dict()["datasets"]["rows"]) == 3
-    assert "sum of p over 3 unordered pairs" in str(result)
+    assert len(result.figure(metric="P").to_dict()["datasets"]["rows"]) == 3
+    assert str(result).splitlines() == [
+        "metric      DP  median p  significant pairs   ratio  pairs",
+        "P       0.5100    0.0100                  2  0.6667      3",
+        "RR      0.2900    0.0500                  1  0.3333      3",
+        "DP: sum of p over 3 unordered pairs; ratio: share with p < 0.05",
+    ]
     assert "<table" in result._repr_html_()
-    assert repr(result) == "DiscriminativePower(2 metrics, 3 pairs)"
+    assert "discriminative power: 2 metrics" in result._repr_html_()
+
+
+def test_long_curves_are_thinned_in_figures():
+    """A figure holds so many rows: of each metric's curve points at equal distances, the ends."""
+    systems = [f"s{n}" for n in range(90)]
+    rng = np.random.default_rng(0)
+    pairs = [(a, b, *rng.random(2)) for i, a in enumerate(systems) for b in systems[i + 1 :]]
+    result = discriminative_power(pl.DataFrame(pairs, ["a", "b", "P", "RR"], orient="row"))
+    assert result.parts["curve"].rows.height == 2 * 4005
+    drawn = result.figure().to_dict()["datasets"]["rows"]
+    assert len(drawn) == 5_000
+    ranks = [row["rank"] for row in drawn if row["metric"] == "RR"]
+    assert (ranks[0], ranks[-1], len(set(ranks))) == (1, 4005, 2_500)
 
 
 @pytest.mark.parametrize(
@@ -114,17 +136,25 @@ def test_dp_of_valcarce2018():
     seven = released.select("RunA", "RunB", *SEVEN)
     ordered = discriminative_power(seven, ordered=True)
     table = ordered.table()
-    assert [f"{dp:.1f}" for dp in table["DP"]] == ["2.6", "7.0", "2.8", "1.4", "15.5", "9.9", "8.4"]
+    assert [f"{dp:.1f}" for dp in table["value"]] == [
+        "2.6",
+        "7.0",
+        "2.8",
+        "1.4",
+        "15.5",
+        "9.9",
+        "8.4",
+    ]
     assert table["pairs"].to_list() == [420] * 7
     ratio = dict(table.select("metric", "ratio").iter_rows())
     assert (round(ratio["ndcg"], 3), round(ratio["recip_rank"], 3)) == (0.983, 0.919)
-    halves = discriminative_power(seven).table()["DP"].to_list()
+    halves = discriminative_power(seven).rows["value"].to_list()
     assert halves == pytest.approx([1.28, 3.51, 1.41, 0.68, 7.75, 4.93, 4.21], abs=0.015)
     # Figure 4: cutoffs of nDCG from 50 on tell systems apart better than those up to 20.
     cutoffs = discriminative_power(
         released.select("RunA", "RunB", *(f"ndcg_cut_{k}" for k in (5, 10, 20, 50, 60, 80, 100)))
     )
-    dp = cutoffs.table()["DP"].to_list()
+    dp = cutoffs.rows["value"].to_list()
     assert np.mean(dp[3:]) < np.mean(dp[:3])
 
 
@@ -137,13 +167,12 @@ def test_users_needed_are_statsmodels(scores, alpha, wanted):
     statsmodels = pytest.importorskip("statsmodels.stats.power")
     solve = statsmodels.TTestPower()
     result = sample_size(scores, "P@3", difference=0.05, power=wanted, alpha=alpha)
-    table = result.pair_table()
-    for row in table.iter_rows(named=True):
+    for row in result.parts["pairs"].rows.iter_rows(named=True):
         users = solve.solve_power(0.05 / row["sd"], power=wanted, alpha=alpha)
         assert row["needed"] == pytest.approx(math.ceil(users), abs=1 + 0.003 * users)
-        effect = solve.solve_power(nobs=row["users"], power=wanted, alpha=alpha)
+        effect = solve.solve_power(nobs=row["n"], power=wanted, alpha=alpha)
         assert row["detectable"] == pytest.approx(effect * row["sd"], rel=0.003)
-        reached = solve.power(abs(row["effect"]), row["users"], alpha)
+        reached = solve.power(abs(row["effect"]), row["n"], alpha)
         if not math.isnan(reached):  # SciPy's noncentral t gives up on large effects
             assert row["power"] == pytest.approx(reached, abs=0.004)
 
@@ -151,32 +180,38 @@ def test_users_needed_are_statsmodels(scores, alpha, wanted):
 def test_sample_size_from_the_paired_differences(scores):
     result = sample_size(scores, ["P@3", "RR"])
     values = paired(scores).matrix("RR")
-    row = result.pair_table().filter((pl.col("metric") == "RR") & (pl.col("b") == "s2"))
-    row = row.row(0, named=True)
+    row = result.pair("s0", "s2", metric="RR")
     gap = values[:, 0] - values[:, 2]
-    assert (row["a"], row["users"]) == ("s0", 120)
-    assert row["difference"] == pytest.approx(gap.mean())
-    assert row["sd"] == pytest.approx(gap.std(ddof=1))
-    assert row["effect"] == pytest.approx(gap.mean() / gap.std(ddof=1))
+    assert row.n == 120
+    assert row.value == pytest.approx(gap.mean())
+    assert row.facts["sd"] == pytest.approx(gap.std(ddof=1))
+    assert row.facts["effect"] == pytest.approx(gap.mean() / gap.std(ddof=1))
+    assert result.pair("s2", "s0", metric="RR").facts["effect"] == -row.facts["effect"]
     # With as many users as are needed for a difference, just this difference is detectable.
-    again = sample_size(scores, "RR", difference=row["detectable"]).pair_table()
-    assert again.filter(pl.col("b") == "s2")["needed"][0] in (120, 121)
+    again = sample_size(scores, "RR", difference=row.facts["detectable"])
+    assert again.pair("s0", "s2").facts["needed"] in (120, 121)
     table = result.table()
-    assert table.columns == [
-        "metric", "users", "sd", "detectable", "hardest", "powered", "needed",
-    ]  # fmt: skip
-    assert (table["detectable"] <= table["hardest"]).all()
+    assert table.columns == ["metric", "n", "sd", "value", "hardest", "powered", "needed"]
+    assert (table["value"] <= table["hardest"]).all()
+    pairs = result.parts["pairs"]["RR"].rows
+    assert table["value"][1] == pytest.approx(pairs["detectable"].median())
+    header = str(result).splitlines()[0]
+    assert header.split() == ["metric", "users", "sd", "detectable", "hardest", "powered", "needed"]
+
+
+def _detectable(result):
+    return result.parts["pairs"].rows["detectable"].to_numpy()
 
 
 def test_bonferroni_needs_more(scores):
     plain, shared = (
         sample_size(scores, "RR", correction=correction) for correction in ("none", "bonferroni")
     )
-    assert (shared.detectable() > plain.detectable()).all()
-    assert shared.tests == 10
+    assert (_detectable(shared) > _detectable(plain)).all()
+    assert shared.card["tests"] == 10
     assert "alpha 0.05 / 10 (Bonferroni)" in str(shared)
     stricter = sample_size(scores, "RR", alpha=0.005)
-    assert shared.detectable() == pytest.approx(stricter.detectable())
+    assert _detectable(shared) == pytest.approx(_detectable(stricter))
 
 
 def test_no_difference_needs_no_number_of_users():
@@ -186,12 +221,11 @@ def test_no_difference_needs_no_number_of_users():
         "b": {u: [1] for u in range(8)},
         "c": {u: [2, 1] for u in range(8)},
     }
-    table = sample_size(us.evaluate(test, runs, "P@1", liked=4)).pair_table()
-    rows = {(row["a"], row["b"]): row for row in table.iter_rows(named=True)}
-    same = rows["a", "b"]
+    result = sample_size(us.evaluate(test, runs, "P@1", liked=4))
+    same = result.pair("a", "b").facts
     assert (same["needed"], same["detectable"], same["effect"]) == (None, 0.0, 0.0)
     assert same["power"] == pytest.approx(0.05)
-    sure = rows["a", "c"]
+    sure = result.pair("a", "c").facts
     assert (sure["needed"], sure["power"], sure["effect"]) == (2, 1.0, math.inf)
 
 
@@ -232,7 +266,7 @@ def test_whatever_power_is_allowed_the_difference_is_positive(scores, alpha, abo
         return
     correction = "bonferroni" if shared else "none"
     result = sample_size(scores, "RR", power=wanted, alpha=alpha, correction=correction)
-    assert (result.detectable() > 0).all()
+    assert (_detectable(result) > 0).all()
 
 
 # Errors of tests
@@ -302,22 +336,28 @@ def test_what_rounding_leaves_of_equal_differences_is_zero(type_one_error):
 def test_power_puts_it_together(scores):
     result = power(scores, permutations=500, difference=0.1, seed=3)
     table = result.table()
-    assert table.columns == ["metric", "DP", "median_p", "ratio", "users", "detectable", "needed"]
-    assert table["DP"].is_sorted()
+    assert table["value"].is_sorted()
     found = compare(scores, permutations=500, seed=3, correction=None)
-    for metric, dp in table.select("metric", "DP").iter_rows():
-        assert dp == pytest.approx(found.table(metric)["p"].sum())
+    sizes = sample_size(scores, difference=0.1)
+    for row in table.iter_rows(named=True):
+        assert row["value"] == pytest.approx(found[row["metric"]].rows["p"].sum())
+        of_metric = sizes[row["metric"]].rows.rename({"value": "detectable"})
+        assert of_metric.row(0, named=True).items() <= row.items()
+    assert result.parts["pairs"].rows.equals(sizes.parts["pairs"].rows)
     assert power(scores, "RR", test="t").table()["metric"].to_list() == ["RR"]
+    header = re.split(" {2,}", str(result).splitlines()[0])
+    assert header == ["metric", "DP", "median p", "ratio", "users", "detectable", "needed"]
+    assert "p: randomisation test (sign flips per user), 500 permutations" in str(result)
     assert "DP: sum of p over 10 unordered pairs" in str(result)
     assert "<table" in result._repr_html_()
-    assert repr(result) == "Power(3 metrics, 10 pairs)"
+    assert "power: 3 metrics" in result._repr_html_()
     assert len(result.figure().to_dict()["datasets"]["rows"]) == 30
 
 
 def test_folds_are_one_value_per_user(scores):
     """The same user in two folds is one user."""
-    several = sample_size([scores, scores], "RR").pair_table()
-    assert several.equals(sample_size(scores, "RR").pair_table())
+    several = sample_size([scores, scores], "RR").parts["pairs"].rows
+    assert several.equals(sample_size(scores, "RR").parts["pairs"].rows)
 
 
 # The command
@@ -341,7 +381,7 @@ def test_command_on_saved_scores(saved, scores, tmp_path):
     figure = tmp_path / "curves.json"
     done = call("--scores", saved, "--test", "t", "--format", "json", "--figure", figure)
     assert done.exit_code == 0, done.output
-    assert json.loads(done.stdout) == power(scores, test="t").table().to_dicts()
+    assert json.loads(done.stdout) == power(scores, test="t").to_dict()
     assert json.loads(figure.read_text())["title"]["text"] == "p-value curves"
     pairs = call("--scores", saved, "-m", "RR", "--test", "t", "--pairs", "--format", "csv")
     assert len(pairs.stdout.splitlines()) == 11

@@ -18,7 +18,7 @@ from unskew.cli.command import callback
 from unskew.data.ratings import under_one_numbering
 from unskew.metrics.names import parse
 from unskew.splits.split import Split
-from unskew.stats.agreement.robustness import Robustness, robustness, user_robustness
+from unskew.stats.agreement.robustness import robustness, user_robustness
 from unskew.stats.agreement.smaller_tests import slot_of
 from unskew.stats.correlation import kendall
 
@@ -63,6 +63,13 @@ def evaluated(test, runs, metrics, **settings):
     return np.array([[means[name][metric] for name in runs] for metric in metrics])
 
 
+def means_of(result, column="value"):
+    """Return the means metrics x shares x systems."""
+    part = result.parts["means"]
+    shape = len(part.values_of("metric")), len(part.values_of("share")), len(part.systems)
+    return part.rows[column].to_numpy().reshape(shape)
+
+
 def test_the_metrics_above_take_the_ways_that_are_meant():
     assert all(slot_of(parse(metric)) is not None for metric in METRICS)
     assert all(slot_of(parse(metric)) is None for metric in OTHERS)
@@ -75,20 +82,23 @@ def test_the_metrics_above_take_the_ways_that_are_meant():
 def test_a_sparse_sample_is_what_sparsity_sample_gives(data, users, per):
     train, test, runs = data
     metrics = METRICS + OTHERS
-    result = robustness(
-        test, runs, metrics, shares=[0.7, 0.2], samples=2, per=per, train=train, liked=4, seed=3,
-        users=users,
-    )  # fmt: skip
+    settings = {"shares": [0.7, 0.2], "per": per, "train": train, "liked": 4, "users": users}
+    both = robustness(test, runs, metrics, samples=2, seed=3, **settings)
+    singly = [robustness(test, runs, metrics, samples=1, seed=3 + n, **settings) for n in range(2)]
     ratings = us.read_ratings(test)
-    for s, share in enumerate(result.shares):
-        for n in range(2):
+    for s, share in enumerate(both.values_of("share")):
+        for n, result in enumerate(singly):
             sample = us.splits.sparsity_sample(ratings, share, 3 + n, per=per)
             scores = us.evaluate(sample, runs, metrics, liked=4, train=train, users=users)
             want = evaluated(sample, runs, metrics, train=train, users=users)
-            assert result.means[:, s, n] == pytest.approx(want, abs=1e-12)
-            assert result.judgments[s, n] == len(sample)
+            assert means_of(result)[:, s] == pytest.approx(want, abs=1e-12)
+            assert result.row(share=share).facts["judgments"] == len(sample)
             counted = max(int(scores.averaged(name).sum()) for name in runs)
-            assert result.users[s, n] == counted
+            assert result.row(share=share).facts["users"] == counted
+    assert means_of(both) == pytest.approx(np.mean([means_of(one) for one in singly], axis=0))
+    for name in ("judgments", "users"):
+        left = [one.rows[name].to_numpy() for one in singly]
+        assert both.rows[name].to_numpy().tolist() == np.mean(left, axis=0).tolist()
 
 
 @pytest.mark.parametrize("users", ["with-test", "both"])
@@ -99,11 +109,11 @@ def test_a_cut_is_what_popularity_cut_gives(data, users):
         test, runs, metrics, to="popularity", shares=[0.9, 0.5], train=train, liked=4, users=users
     )
     both = under_one_numbering(us.read_ratings(train), us.read_ratings(test))
-    for s, share in enumerate(result.shares):
+    for s, share in enumerate(result.values_of("share")):
         cut = us.splits.popularity_cut(*both, share)
         want = evaluated(cut, runs, metrics, train=train, users=users)
-        assert result.means[:, s, 0] == pytest.approx(want, abs=1e-12)
-        assert result.judgments[s, 0] == len(cut)
+        assert means_of(result)[:, s] == pytest.approx(want, abs=1e-12)
+        assert result.row(share=share).facts["judgments"] == len(cut)
 
 
 def test_undefined_values_can_be_left_out(data):
@@ -114,7 +124,7 @@ def test_undefined_values_can_be_left_out(data):
     )
     sample = us.splits.sparsity_sample(us.read_ratings(test), 0.3, 1)
     want = evaluated(sample, runs, metrics, undefined="skip")
-    assert result.means[:, 0, 0] == pytest.approx(want, abs=1e-12)
+    assert means_of(result)[:, 0] == pytest.approx(want, abs=1e-12)
 
 
 def test_pooled_items_and_other_ids_than_the_runs():
@@ -126,11 +136,12 @@ def test_pooled_items_and_other_ids_than_the_runs():
         name: {f"u{u}": [f"i{i}" for i in rng.permutation(15)[:8]] for u in range(42)}
         for name in "abc"
     }
-    result = robustness(test, runs, ["P@5", "nDCG@5"], shares=[0.5], samples=3, liked=4)
+    settings = {"shares": [0.5], "samples": 1, "liked": 4}
     for n in range(3):
+        result = robustness(test, runs, ["P@5", "nDCG@5"], seed=n, **settings)
         sample = us.splits.sparsity_sample(us.read_ratings(test), 0.5, n)
         want = evaluated(sample, runs, ["P@5", "nDCG@5"])
-        assert result.means[:, 0, n] == pytest.approx(want, abs=1e-12)
+        assert means_of(result)[:, 0] == pytest.approx(want, abs=1e-12)
 
 
 def test_a_marked_pool_decides_infap_on_both_ways():
@@ -142,10 +153,10 @@ def test_a_marked_pool_decides_infap_on_both_ways():
     test = us.Ratings.of(frame["user"], frame["item"], grade, tags={"pooled": grade < 0})
     runs = {name: {u: rng.permutation(15)[:8].tolist() for u in range(30)} for name in "ab"}
     metrics = ["infAP", "infAP(pool=judged)", "infAP(pool=all)"]
-    result = robustness(test, runs, metrics, shares=[0.5], samples=2, liked=4, seed=1)
-    for n in range(2):
-        want = evaluated(us.splits.sparsity_sample(test, 0.5, 1 + n), runs, metrics)
-        assert result.means[:, 0, n] == pytest.approx(want, abs=1e-12)
+    for seed in (1, 2):
+        result = robustness(test, runs, metrics, shares=[0.5], samples=1, liked=4, seed=seed)
+        want = evaluated(us.splits.sparsity_sample(test, 0.5, seed), runs, metrics)
+        assert means_of(result)[:, 0] == pytest.approx(want, abs=1e-12)
         assert (want[0] == want[1]).all()
         assert (want[0] < want[2]).all()
 
@@ -159,24 +170,31 @@ def test_integers_against_text_ids():
         name: {str(u): [str(i) for i in rng.permutation(25)[:6]] for u in [*range(8, 30), "x"]}
         for name in "abc"
     }
-    result = robustness(test, lists, "P@5", shares=[0.5], samples=2, liked=4)
     for n in range(2):
+        result = robustness(test, lists, "P@5", shares=[0.5], samples=1, liked=4, seed=n)
         sample = us.splits.sparsity_sample(us.read_ratings(test), 0.5, n)
         want = evaluated(sample, lists, ["P@5"])
-        assert result.means[:, 0, n] == pytest.approx(want, abs=1e-12)
+        assert means_of(result)[:, 0] == pytest.approx(want, abs=1e-12)
 
 
 def test_tau_is_scipys(data):
     stats = pytest.importorskip("scipy.stats")
     _, test, runs = data
-    result = robustness(test, runs, ["P@5", "nDCG@5"], shares=[0.6, 0.2], samples=5, liked=4)
-    for m in range(2):
-        for s in range(2):
-            for n in range(5):
-                # Equal sums may differ in their last bits; these are ties.
-                means = [np.round(x, 12) for x in (result.means[m, s, n], result.full_means[m])]
-                want = stats.kendalltau(*means).statistic
-                assert result.tau[m, s, n] == pytest.approx(want)
+    settings = {"shares": [0.6, 0.2], "liked": 4}
+    found = []
+    for n in range(5):
+        result = robustness(test, runs, ["P@5", "nDCG@5"], samples=1, seed=n, **settings)
+        # Equal sums may differ in their last bits; these are ties.
+        means, full = (np.round(means_of(result, name), 12) for name in ("value", "full"))
+        pairs = zip(means.reshape(4, -1), full.reshape(4, -1), strict=True)
+        want = [stats.kendalltau(*pair).statistic for pair in pairs]
+        assert result.rows["value"].to_list() == pytest.approx(want)
+        found.append(want)
+    together = robustness(test, runs, ["P@5", "nDCG@5"], samples=5, **settings).rows
+    assert together["value"].to_list() == pytest.approx(np.mean(found, axis=0).tolist())
+    assert together["sd"].to_list() == pytest.approx(np.std(found, axis=0, ddof=1).tolist())
+    assert together["lowest"].to_list() == pytest.approx(np.min(found, axis=0).tolist())
+    assert together["highest"].to_list() == pytest.approx(np.max(found, axis=0).tolist())
 
 
 def test_a_share_of_1_changes_nothing(data):
@@ -185,8 +203,9 @@ def test_a_share_of_1_changes_nothing(data):
         result = robustness(
             test, runs, METRICS, to=to, shares=[1.0], samples=2, train=train, liked=4
         )
-        assert (result.tau == 1).all()
-        assert result.judgments.tolist() == [[test.height] * result.tau.shape[2]]
+        assert (result.rows["lowest"] == 1).all()
+        assert result.rows["judgments"].to_list() == [test.height] * len(METRICS)
+        assert result.rows["samples"][0] == (2 if to == "sparsity" else 1)
         assert "not averaged" not in str(result)
 
 
@@ -195,7 +214,7 @@ def test_smaller_samples_are_parts_of_larger_ones(data):
     _, test, runs = data
     both = robustness(test, runs, "P@5", shares=[0.5, 0.2], samples=3, liked=4)
     alone = robustness(test, runs, "P@5", shares=[0.2], samples=3, liked=4)
-    assert np.array_equal(both.means[:, 1], alone.means[:, 0])
+    assert np.array_equal(means_of(both)[:, 1], means_of(alone)[:, 0])
 
 
 def test_same_bits_for_any_threads_and_memory(data):
@@ -204,8 +223,8 @@ def test_same_bits_for_any_threads_and_memory(data):
     want = robustness(test, runs, METRICS + OTHERS, threads=1, **settings)
     for change in ({"threads": 3}, {"memory": "1MiB"}, {"threads": 2, "memory": 1 << 20}):
         got = robustness(test, runs, METRICS + OTHERS, **settings, **change)
-        assert got.means.tobytes() == want.means.tobytes()
-        assert got.tau.tobytes() == want.tau.tobytes()
+        assert means_of(got).tobytes() == means_of(want).tobytes()
+        assert got.rows.equals(want.rows)
 
 
 def test_many_blocks_of_lists_give_the_same_bits(data, monkeypatch):
@@ -215,8 +234,8 @@ def test_many_blocks_of_lists_give_the_same_bits(data, monkeypatch):
     want = robustness(test, runs, METRICS, shares=[0.4], samples=2, liked=4)
     monkeypatch.setattr(module, "_lists_per_block", lambda *_: 7)
     got = robustness(test, runs, METRICS, shares=[0.4], samples=2, liked=4)
-    assert got.means.tobytes() == want.means.tobytes()
-    assert got.users.tolist() == want.users.tolist()
+    assert means_of(got).tobytes() == means_of(want).tobytes()
+    assert got.rows.equals(want.rows)
 
 
 def test_equal_sums_are_ties():
@@ -231,9 +250,10 @@ def test_equal_sums_are_ties():
     second = {u: [2, 0, 1] if u % 2 else [0] for u in users}
     runs = {"a": first, "b": second, "c": {u: [2] for u in users}}
     result = robustness(test, runs, ["nDCG@3", "AP", "RR"], shares=[1.0], samples=1, liked=4)
+    full = means_of(result, "full")
     for column in range(3):
-        assert result.full_means[column, 0] == pytest.approx(result.full_means[column, 1])
-    assert (result.tau == 1).all()
+        assert full[column, 0, 0] == pytest.approx(full[column, 0, 1])
+    assert (result.rows["value"] == 1).all()
 
 
 def test_all_systems_equal_is_undefined_and_counted():
@@ -241,10 +261,11 @@ def test_all_systems_equal_is_undefined_and_counted():
     runs = {"a": {1: [1], 2: [1]}, "b": {1: [3], 2: [2]}}
     train = {"user": [7, 8, 9], "item": [1, 1, 2], "rating": [5, 5, 5]}
     result = robustness(test, runs, "P@1", to="popularity", shares=[0.5], train=train, liked=4)
-    row = result.table().row(0, named=True)
-    assert (row["tau"], row["undefined"], row["judgments"], row["users"]) == (None, 1, 1.0, 1.0)
+    row = result.row()
+    assert (row.value, row.facts["undefined"]) == (None, 1)
+    assert (row.facts["judgments"], row.facts["users"]) == (1.0, 1.0)
     assert "undefined (all systems equal): 1 of 1" in str(result)
-    assert result.summary().row(0, named=True)["tau"] is None
+    assert result.parts["summary"].row().value is None
 
 
 def test_the_tables(data):
@@ -252,30 +273,40 @@ def test_the_tables(data):
     result = robustness(test, runs, ["P@5", "nDCG@5"], shares=[0.5, 0.1], samples=6, liked=4)
     table = result.table()
     assert table.columns == [
-        "metric", "share", "tau", "sd", "low", "high", "samples", "undefined", "judgments", "users",
+        "metric", "share", "value", "sd", "lowest", "highest", "samples", "undefined", "judgments",
+        "users",
     ]  # fmt: skip
     row = table.row(1, named=True)
-    assert row["tau"] == pytest.approx(result.tau[0, 1].mean())
-    assert row["sd"] == pytest.approx(result.tau[0, 1].std(ddof=1))
-    assert row["low"] <= row["tau"] <= row["high"]
-    wide = result.wide()
-    assert wide.columns == ["share", "P@5", "nDCG@5"]
-    assert wide["nDCG@5"].to_list() == pytest.approx(result.tau[1].mean(axis=1).tolist())
-    summary = result.summary()
-    assert summary["tau"].is_sorted(descending=True)
+    assert row["lowest"] <= row["value"] <= row["highest"]
+    lines = [line.split() for line in str(result).splitlines()]
+    assert lines[0] == ["share", "kept", "P@5", "nDCG@5"]
+    at_half = [f"{result.row(metric=name, share=0.5).value:.3f}" for name in ("P@5", "nDCG@5")]
+    assert lines[1] == ["50%", *at_half]
+    summary = result.parts["summary"].rows
+    assert summary["value"].is_sorted(descending=True)
     for metric, tau, least, undefined in summary.iter_rows():
-        taus = table.filter(metric=metric)["tau"]
+        taus = table.filter(metric=metric)["value"]
         assert (tau, least) == (pytest.approx(taus.mean()), pytest.approx(taus.min()))
         assert undefined == 0
-    systems = result.systems_table()
+    systems = result.parts["means"].rows
     assert systems.height == 2 * 2 * len(runs)
-    assert systems.row(0, named=True)["full"] == result.full_means[0, 0]
+    full = us.evaluate(test, runs, "P@5", liked=4).mean("P@5")
+    assert systems.row(0, named=True)["full"] == pytest.approx(full["s0"])
     assert "users without remaining judgments are not averaged" in str(result)
     assert "<table" in result._repr_html_()
-    assert repr(result).startswith("Robustness(to='sparsity', 5 systems, 2 metrics, 2 shares")
+    assert "robustness to sparsity: 2 metrics, 2 shares" in result._repr_html_()
     figure = result.figure()
     assert len(figure.to_dict()["datasets"]["rows"]) == 4
-    assert len(result.figure(["P@5"]).to_dict()["datasets"]["rows"]) == 2
+    assert len(result.figure(metric="P@5").to_dict()["datasets"]["rows"]) == 2
+
+
+def test_of_many_metrics_the_summary_is_printed(data):
+    _, test, runs = data
+    metrics = [f"P@{k}" for k in range(1, 9)]
+    result = robustness(test, runs, metrics, shares=[0.5, 0.1], samples=2, liked=4)
+    lines = str(result).splitlines()
+    assert lines[0].split() == ["metric", "mean", "τ", "lowest", "τ"]
+    assert [line.split()[0] for line in lines[1:9]] == result.parts["summary"].values_of("metric")
 
 
 def test_clear_errors(data):
@@ -329,14 +360,15 @@ def scores(data):
 
 def test_fewer_users(scores):
     result = user_robustness(scores, shares=[0.5, 0.1, 1.0], samples=20)
-    assert isinstance(result, Robustness)
-    people = result.full["users"]
-    assert result.users[:, 0].tolist() == [round(people / 2), round(people / 10), people]
-    assert (result.tau[:, 2] == 1).all()
-    assert (result.tau[:, 0].mean(axis=1) > result.tau[:, 1].mean(axis=1)).all()
-    want = [list(scores.mean(metric).values()) for metric in result.metrics]
-    assert result.full_means == pytest.approx(np.array(want))
-    assert "judgments" not in result.table().columns
+    people = result.card["users"]
+    users = result["P@5"].rows["users"].to_list()
+    assert users == [round(people / 2), round(people / 10), people]
+    assert (result.where(share=1.0).rows["lowest"] == 1).all()
+    half, tenth = (result.where(share=share).rows["value"] for share in (0.5, 0.1))
+    assert (half > tenth).all()
+    want = [list(scores.mean(metric).values()) for metric in result.values_of("metric")]
+    assert means_of(result, "full")[:, 0] == pytest.approx(np.array(want))
+    assert result.rows["judgments"].null_count() == result.rows.height
     assert any(line.endswith("20 samples per share") for line in str(result).splitlines())
 
 
@@ -344,9 +376,10 @@ def test_fewer_users_where_undefined_values_are_left_out(data):
     _, test, runs = data
     skipped = us.evaluate(test, runs, ["Recall@5", "RR"], liked=4, undefined="skip")
     result = user_robustness(skipped, shares=[1.0, 0.5], samples=2)
-    want = np.array([list(skipped.mean(metric).values()) for metric in result.metrics])
-    assert result.full_means == pytest.approx(want)
-    assert result.means[:, 0, 0] == pytest.approx(want)
+    metrics = result.values_of("metric")
+    want = np.array([list(skipped.mean(metric).values()) for metric in metrics])
+    assert means_of(result, "full")[:, 0] == pytest.approx(want)
+    assert means_of(result)[:, 0] == pytest.approx(want)
 
 
 def test_fewer_users_are_drawn_without_replacement_and_nested(scores):
@@ -365,7 +398,8 @@ def test_fewer_users_are_drawn_without_replacement_and_nested(scores):
 def test_fewer_users_same_bits_for_any_threads(scores):
     one = user_robustness(scores, shares=[0.5, 0.2], samples=40, threads=1)
     two = user_robustness(scores, shares=[0.5, 0.2], samples=40, threads=2)
-    assert one.means.tobytes() == two.means.tobytes()
+    assert means_of(one).tobytes() == means_of(two).tobytes()
+    assert one.rows.equals(two.rows)
     with pytest.raises(SettingError, match="is less than one user"):
         user_robustness(scores, shares=[0.001])
 
@@ -392,7 +426,7 @@ def ml1m():
 def test_sizes_of_valcarce2018_samples(ml1m):
     _, test, runs = ml1m
     result = robustness(test, runs, "P@10", shares=[0.9, 0.5, 0.05], samples=1, liked=4)
-    assert result.judgments[:, 0].tolist() == [177_761, 98_721, 9_515]
+    assert result.rows["judgments"].to_list() == [177_761, 98_721, 9_515]
 
 
 @pytest.mark.real
@@ -409,12 +443,12 @@ def test_popularity_cuts_of_valcarce2018(ml1m):
         test, runs, metrics, to="popularity", shares=levels["kept_items_share"].to_list(),
         train=train, liked=4, gain="rating", users="both",
     )  # fmt: skip
-    assert result.judgments[:, 0].tolist() == levels["judgments"].to_list()
-    assert result.users[:, 0].tolist() == levels["users"].to_list()
+    for name in ("judgments", "users"):
+        assert result.rows[name].head(levels.height).to_list() == levels[name].to_list()
     released = pl.read_csv(real_data("published/valcarce2018_ml-1m_results.csv"))
     pop = released.filter(pl.col("Recommender") == "run-Pop-ml-1M").sort("Percentage")
     for m, metric in enumerate(metrics):
-        assert result.means[m, :, 0, 0] == pytest.approx(pop[metric].to_numpy(), abs=5.1e-5)
+        assert means_of(result)[m, :, 0] == pytest.approx(pop[metric].to_numpy(), abs=5.1e-5)
 
 
 @pytest.mark.real
@@ -476,7 +510,8 @@ def test_command_on_runs(files, data):
     done = call(*inputs_of(files, runs), "--share", "0.5,0.2", "--samples", 4, "--format", "json")
     assert done.exit_code == 0, done.output
     want = robustness(test, runs, ["P@5", "nDCG@5"], shares=[0.5, 0.2], samples=4, liked=4)
-    assert json.loads(done.stdout) == want.table().to_dicts()
+    content, expected = json.loads(done.stdout), want.to_dict()
+    assert [content[name] for name in ("rows", "parts")] == [expected[n] for n in ("rows", "parts")]
     table = call(*inputs_of(files, runs), "--share", 0.5, "--samples", 2)
     assert "nDCG@5" in table.stdout
     assert "2 samples per share" in table.stdout
@@ -487,7 +522,7 @@ def test_command_on_popularity(files, data):
     more = ["--to", "popularity", "--share", 0.8, "--format", "markdown", "-q"]
     done = call(*inputs_of(files, runs), "--train", files / "train.csv", *more)
     assert done.exit_code == 0, done.output
-    assert done.stdout.splitlines()[0] == "| share | P@5 | nDCG@5 |"
+    assert done.stdout.splitlines()[0] == "| share kept | P@5 | nDCG@5 |"
     arguments = ["robustness", *inputs_of(files, runs), "--to", "popularity"]
     missing = CliRunner().invoke(unskew.cli.app, [str(argument) for argument in arguments])
     assert missing.exit_code == 1
@@ -498,8 +533,8 @@ def test_command_on_saved_scores(files, tmp_path):
     figure = tmp_path / "chart.json"
     done = call("--scores", files / "saved", "--samples", 3, "--format", "csv", "--figure", figure)
     assert done.exit_code == 0, done.output
-    assert done.stdout.startswith("metric,share,tau")
-    assert json.loads(figure.read_text())["title"]["text"] == "Robustness to users"
+    assert done.stdout.startswith("metric,share,value")
+    assert json.loads(figure.read_text())["title"]["text"] == "robustness to users"
 
 
 def test_command_on_users_of_runs(files, data):

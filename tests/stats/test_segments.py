@@ -158,11 +158,13 @@ def test_activity_and_taste_have_a_plain_twin(judged):
 def test_without_training_ratings_test_ratings_count(judged):
     alone = us.judge(judged.tests, dict(judged.systems), liked=4)
     activity = us.compare(alone, "P@10", by="activity", test="t")
-    assert activity.by == "number of test ratings"
-    assert "cold" not in activity.segments
+    assert activity.card["by"] == "number of test ratings"
+    assert "cold" not in activity.values_of("group")
     taste = us.compare(alone, "P@10", by="popularity", test="t", groups=2)
-    assert taste.by == "mean number of test ratings of the items that the user liked in test"
-    assert len(taste.segments) == 2
+    assert (
+        taste.card["by"] == "mean number of test ratings of the items that the user liked in test"
+    )
+    assert len(taste.values_of("group")) == 2
 
 
 def test_scores_know_activity(judged, tmp_path):
@@ -183,9 +185,9 @@ def test_time_goes_by_the_last_test_judgment():
     }
     runs = {"a": {u: [5] for u in (1, 2, 3, 4)}, "b": {u: [6] for u in (1, 2, 3, 4)}}
     result = us.compare(us.judge(test, runs, liked=4), "P@1", by="time", groups=2)
-    assert result.segments == ("1970-01-11 to 1970-01-21", "1970-01-31 to 1970-02-10")
-    assert result.users["P@1"] == dict.fromkeys(result.segments, 2)
-    assert result.table()["difference"].to_list() == [1.0, 0.5]
+    assert result.values_of("group") == ["1970-01-11 to 1970-01-21", "1970-01-31 to 1970-02-10"]
+    assert result.rows["n"].to_list() == [2, 2]
+    assert result.table()["value"].to_list() == [1.0, 0.5]
 
 
 # Differences within segments
@@ -196,20 +198,20 @@ def test_hand_worked_case():
     by = table(["x"] * 3 + ["y"] * 4)
     result = us.compare(values([1, 2, 3, -1, 0, 1, 0]), by=by, least_users=1, test="t")
     x, y = result.table().rows(named=True)
-    assert (x["segment"], x["users"], x["mean_a"], x["difference"]) == ("x", 3, 2.0, 2.0)
-    assert (y["segment"], y["users"], y["mean_b"], y["difference"]) == ("y", 4, 0.0, 0.0)
+    assert (x["group"], x["n"], x["mean"], x["value"]) == ("x", 3, 2.0, 2.0)
+    assert (y["group"], y["n"], y["mean_against"], y["value"]) == ("y", 4, 0.0, 0.0)
     assert x["se"] == pytest.approx(1 / math.sqrt(3))
     assert y["se"] == pytest.approx(math.sqrt(2 / 3) / 2)
-    assert result.level == pytest.approx(0.975)
+    assert result.card["level"] == pytest.approx(0.975)
     half = stats.t.ppf(1 - 0.0125, 2) / math.sqrt(3)
     assert (x["low"], x["high"]) == pytest.approx((2 - half, 2 + half))
     p = stats.ttest_1samp([1, 2, 3], 0).pvalue
     assert (x["p"], x["p_corrected"]) == pytest.approx((p, 2 * p))
     assert (y["p"], y["p_corrected"], y["significant"]) == (1.0, 1.0, False)
-    (pair,) = result.interactions().rows(named=True)
-    assert pair["difference"] == pytest.approx(6 / 7)
+    (pair,) = result.parts["interactions"].rows.rows(named=True)
+    assert pair["value"] == pytest.approx(6 / 7)
     assert pair["statistic"] == pytest.approx(8.0)  # (2 - 0)² / (1/3 + 1/6)
-    assert (pair["worst_segment"], pair["worst_difference"]) == ("y", 0.0)
+    assert (pair["worst_group"], pair["worst_value"]) == ("y", 0.0)
 
 
 def test_plain_twin(judged):
@@ -222,28 +224,31 @@ def test_plain_twin(judged):
         wide = frame.pivot(on="system", index="user", values=label).sort("user")
         d = (wide["pop"] - wide["knn"]).to_numpy()
         where = np.array([segment[user] for user in wide["user"]])
-        for row in result.table(label).iter_rows(named=True):
-            mine = d[where == row["segment"]]
-            assert row["users"] == mine.size
-            assert row["difference"] == pytest.approx(mine.mean(), abs=1e-15)
+        for row in result[label].rows.iter_rows(named=True):
+            mine = d[where == row["group"]]
+            assert row["n"] == mine.size
+            assert row["value"] == pytest.approx(mine.mean(), abs=1e-15)
             assert row["se"] == pytest.approx(mine.std(ddof=1) / math.sqrt(mine.size))
             half = stats.t.ppf(1 - 0.025 / 5, mine.size - 1) * row["se"]
             assert (row["low"], row["high"]) == pytest.approx(
                 (mine.mean() - half, mine.mean() + half)
             )
-        p = result.table(label)["p"].to_numpy()
-        assert result.table(label)["p_corrected"].to_list() == us.stats.correct(p, "holm").tolist()
-        weighted = result.table(label).select((pl.col("users") * pl.col("difference")).sum()).item()
+        p = result[label].rows["p"].to_numpy()
+        assert result[label].rows["p_corrected"].to_list() == us.stats.correct(p, "holm").tolist()
+        weighted = result[label].rows.select((pl.col("n") * pl.col("value")).sum()).item()
         assert weighted / d.size == pytest.approx(d.mean(), abs=1e-15)
-        assert result.interactions(label)["difference"][0] == pytest.approx(d.mean(), abs=1e-15)
+        assert result.parts["interactions"][label].rows["value"][0] == pytest.approx(
+            d.mean(), abs=1e-15
+        )
 
 
-def test_worst_segment_goes_by_what_is_better():
+def test_worst_group_goes_by_what_is_better():
     by = table(["x", "x", "y", "y"])
     low = us.stats.paired(values([1.0, 1.2, 3.0, 3.1]), metric="loss", better="lower")
-    assert us.compare(low, by=by, least_users=1).interactions()["worst_segment"][0] == "y"
+    assert us.compare(low, by=by, least_users=1).parts["interactions"].rows["worst_group"][0] == "y"
     neither = us.stats.paired(values([1.0, 1.2, 3.0, 3.1]), metric="n", better="neither")
-    assert us.compare(neither, by=by, least_users=1).interactions()["worst_segment"][0] is None
+    tests = us.compare(neither, by=by, least_users=1).parts["interactions"].rows
+    assert tests["worst_group"][0] == ""
 
 
 def test_families_and_references():
@@ -251,32 +256,32 @@ def test_families_and_references():
     wide = {"user": np.arange(60), **{f"s{n}": d[:, n] for n in range(3)}}
     by = table(["x", "y"] * 30)
     result = us.compare(wide, by=by, test="t")
-    assert result.level == pytest.approx(1 - 0.05 / 6)
+    assert result.card["level"] == pytest.approx(1 - 0.05 / 6)
     assert "Holm over 6 differences" in str(result)
     one = us.compare(wide, by=by, test="t", reference="s0", correction=None)
-    assert one.level == pytest.approx(1 - 0.05 / 4)
+    assert one.card["level"] == pytest.approx(1 - 0.05 / 4)
     assert one.table()["p_corrected"].equals(one.table()["p"])
-    assert "p not corrected" in str(one)
+    assert "p: paired t test, not corrected" in str(one)
 
 
 def test_small_and_empty_segments():
     by = table(["x"] * 5 + ["y"] * 5 + ["z"])
     result = us.compare(values([1, 2, 3, 4, 5] * 2 + [1]), by=by, least_users=1, test="t")
-    z = result.table().filter(pl.col("segment") == "z").row(0, named=True)
-    assert (z["users"], z["difference"]) == (1, 1.0)
+    z = result.table().filter(pl.col("group") == "z").row(0, named=True)
+    assert (z["n"], z["value"]) == (1, 1.0)
     assert z["low"] is z["p"] is z["p_corrected"] is None
     assert not z["significant"]
     assert "1 segment has fewer than 2 users: no interval, no p: z (value)" in result.notes
-    assert result.level == pytest.approx(1 - 0.05 / 2)
-    assert result.interactions()["segments"][0] == 2
+    assert result.card["level"] == pytest.approx(1 - 0.05 / 2)
+    assert result.parts["interactions"].rows["segments"][0] == 2
     # A segment that loses all of its users to undefined values stays, without numbers.
     test = {"user": [1, 2, 3, 4], "item": [5] * 4, "rating": [5, 5, 1, 1]}
     runs = {"a": {u: [5] for u in (1, 2, 3, 4)}, "b": {u: [6, 5] for u in (1, 2, 3, 4)}}
     scores = us.evaluate(test, runs, "AP", liked=4, undefined="skip")
     groups = {"user": [1, 2, 3, 4], "g": ["x", "x", "y", "y"]}
-    lost = us.compare(scores, by=groups, least_users=1).table().filter(pl.col("segment") == "y")
-    assert lost["users"][0] == 0
-    assert lost["difference"][0] is None
+    lost = us.compare(scores, by=groups, least_users=1).table().filter(pl.col("group") == "y")
+    assert lost["n"][0] == 0
+    assert lost["value"][0] is None
     assert "–" in str(us.compare(scores, by=groups, least_users=1))
 
 
@@ -351,13 +356,13 @@ def test_same_bits_for_shuffled_rows_and_threads():
 
 
 def test_pairs_that_are_tested_apart_give_the_same(monkeypatch):
-    from unskew.stats.compare import segment_comparison
+    from unskew.stats.compare import compare_segments
 
     d = np.random.default_rng(5).normal(size=(40, 4))
     wide = {"user": np.arange(40), **{f"s{n}": d[:, n] for n in range(4)}}
     by = table(["x", "y"] * 20)
     whole = us.compare(wide, by=by, test="t")
-    monkeypatch.setattr(segment_comparison, "HELD", 1)
+    monkeypatch.setattr(compare_segments, "HELD", 1)
     assert us.compare(wide, by=by, test="t").to_dict() == whole.to_dict()
 
 
@@ -365,7 +370,7 @@ def test_frozen_numbers():
     """Shuffles depend on a frozen key: no number moves when something is renamed."""
     d = np.array([1.0, 2, 3, 4, 5, 6, 7, 8, 9, 10])
     result = us.compare(values(d), by=table(["x"] * 5 + ["y"] * 5), least_users=1, seed=3)
-    (pair,) = result.interactions().rows(named=True)
+    (pair,) = result.parts["interactions"].rows.rows(named=True)
     assert round(pair["p"] * 5_000) == 26
 
 
@@ -377,21 +382,19 @@ def test_prints_and_is_written(judged, tmp_path):
     text = str(result)
     assert "P@10 (higher is better)" in text
     assert "segments: quarters of the users by number of training ratings" in text
-    assert "each at 99 % (Bonferroni over 5 differences)" in text
+    assert "each at 99%, Bonferroni over 5 differences" in text
     assert "interaction: Welch's F test" in text
     content = json.loads(json.dumps(result.to_dict()))
     assert len(content["rows"]) == 5
-    assert len(content["interactions"]) == 1
+    assert len(content["parts"]["interactions"]["rows"]) == 1
     assert "cold" in result.to_markdown()
     assert "<table>" in result._repr_html_()
-    assert repr(result) == "SegmentComparison(2 systems, 1 metric, 5 segments)"
+    assert repr(result) == text
     result.figure().save(tmp_path / "figure.svg")
     assert "cold (10 users)" in (tmp_path / "figure.svg").read_text()
-    assert result.figure(pair=("pop", "knn")).title == "P@10 by number of training ratings"
-    with pytest.raises(
-        SettingError, match="'knn', 'pop'\\) was not compared; the pairs are: 'pop'"
-    ):
-        result.figure(pair=("knn", "pop"))
+    assert result.figure(system="pop", against="knn").title.startswith("P@10: pairs within")
+    with pytest.raises(UnknownName, match="unknown system 'knn'"):
+        result.figure(system="knn")
 
 
 # Errors

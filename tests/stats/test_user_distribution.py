@@ -4,7 +4,6 @@ import itertools
 import math
 
 import numpy as np
-import polars as pl
 import pytest
 import scipy.optimize
 import scipy.stats
@@ -173,27 +172,70 @@ def made(**settings):
     return us.stats.user_distribution(us.stats.paired(values, metric="P@10"), **settings), values
 
 
+def gains(result, a="a", b="b"):
+    """Return the rows of a pair by quantity."""
+    pairs = result.parts["pairs"]
+    return {name: pairs.pair(a, b, quantity=name) for name in pairs.values_of("quantity")}
+
+
 def test_shares_and_curves_are_plain_counts():
     result, values = made()
-    row = result.pairs().row(0, named=True)
+    rows = gains(result)
     a, b = values["a"], values["b"]
-    assert row["better"] == pytest.approx(np.mean(a > b))
-    assert row["tied"] == pytest.approx(np.mean(a == b))
-    assert row["gain"] == pytest.approx(np.mean(a - b))
-    assert row["dominance"] == "a, first order"
-    assert row["second_p"] < 0.001  # the least value, 0, has no shortfall and is not tested
+    assert rows["better"].value == pytest.approx(np.mean(a > b))
+    assert rows["better_against"].value == pytest.approx(np.mean(a < b))
+    assert rows["tied"].value == pytest.approx(np.mean(a == b))
+    assert rows["net"].value == pytest.approx(np.mean(a > b) - np.mean(a < b))
+    assert rows["net"].p == sign_p(int(np.sum(a > b)), int(np.sum(a < b)))
+    assert rows["gain"].value == pytest.approx(np.mean(a - b))
+    assert rows["gain"].facts["dominance"] == "a, first order"
+    # The least value, 0, has no shortfall and is not tested.
+    assert rows["gain"].facts["p_second"] < 0.001
     assert "a dominates b (first order)" in str(result)
-    curve = result.table("P@10").filter(pl.col("system") == "b", pl.col("share") == 0.5)
-    assert curve["value"].item() == np.sort(b)[149]
-    lowest = result.summary().row(1, named=True)
-    assert lowest["at_lowest"] == pytest.approx(np.mean(b == 0))
-    assert result.figure().spec
-    assert result.to_dict()["pairs"][0]["a"] == "a"
+    curve = result.parts["curve"]
+    assert curve.row(system="b", share=0.5).value == np.sort(b)[149]
+    assert curve.values_of("share") == list(POINTS)
+    lowest = result.row(system="b", quantity="at_lowest")
+    assert lowest.value == pytest.approx(np.mean(b == 0))
+    assert lowest.facts["lowest_value"] == 0
+    assert lowest.low < lowest.value < lowest.high
+    mean = result.row(system="b", quantity="mean")
+    assert mean.value == pytest.approx(b.mean())
+    assert mean.low < mean.value < mean.high
+    assert len(result.figure().spec["datasets"]["rows"]) == 3 * len(POINTS)
+    assert result.to_dict()["parts"]["pairs"]["rows"][0]["system"] == "a"
+
+
+def test_a_pair_is_turned_round_with_its_shares():
+    result, _ = made()
+    rows, turned = gains(result), gains(result, "b", "a")
+    assert turned["better"].value == rows["better_against"].value
+    assert turned["better_against"].low == rows["better"].low
+    assert turned["tied"].value == rows["tied"].value
+    assert (turned["net"].value, turned["net"].low) == (-rows["net"].value, -rows["net"].high)
+    assert turned["gain"].keys == {
+        "metric": "P@10",
+        "system": "b",
+        "against": "a",
+        "quantity": "gain",
+    }
+
+
+def test_tables_of_curves_and_pairs_are_printed():
+    result, _ = made()
+    assert [table.title for table in result.display_tables()] == [
+        "P@10 (higher is better), 300 users",
+        "P@10: the value that a share of users does not exceed",
+        "P@10: users who gain and lose",
+    ]
+    curves = result.display_tables()[1]
+    assert curves.header == ["system", "5%", "20%", "35%", "50%", "65%", "80%", "95%"]
+    assert curves.frame.height == 3
 
 
 def test_curves_that_cross_are_said_to():
     result, _ = made(reference="c")
-    assert result.pairs()["b"].unique().to_list() == ["c"]
+    assert result.parts["pairs"].values_of("against") == ["c"]
     assert "the curves of b and c cross" in str(result)
 
 
@@ -202,27 +244,28 @@ def test_mean_and_most_users_can_disagree():
     base = np.linspace(0, 0.4, 240)
     values = {"user": np.arange(240), "a": base + gain + 0.02, "b": base + 0.02}
     result = us.stats.user_distribution(values)
-    assert "value: a has the better mean, but more users are better off with b" in str(result)
+    assert "value: a has the better mean, but more users are better off with b" in result.conclusion
 
 
 def test_lower_is_better_turns_everything():
     values = {"user": np.arange(100), "a": np.arange(100) / 100, "b": np.arange(100) / 100 + 0.2}
     result = us.stats.user_distribution(us.stats.paired(values, better="lower"))
-    row = result.pairs().row(0, named=True)
-    assert row["better"] == 1
-    assert row["dominance"] == "a, first order"
-    assert row["gain"] == pytest.approx(0.2)
+    rows = gains(result)
+    assert rows["better"].value == 1
+    assert rows["gain"].facts["dominance"] == "a, first order"
+    assert rows["gain"].value == pytest.approx(0.2)
     assert "more users lie below it with a" in str(result)
 
 
 def test_few_users_and_one_system():
     values = {"user": np.arange(10), "a": np.arange(10.0), "b": np.arange(10.0) + 5}
     result = us.stats.user_distribution(values)
-    assert result.table()["low"].null_count() == 38
-    assert result.pairs()["dominance"].to_list() == [None]
+    assert result.parts["curve"].rows["low"].null_count() == 38
+    assert result.row(system="a", quantity="mean").low is None
+    assert gains(result)["gain"].facts["dominance"] == ""
     alone = us.stats.user_distribution({"user": np.arange(30), "a": np.arange(30.0)})
-    assert alone.pairs().height == 0
-    assert str(alone)
+    assert alone.parts["pairs"].table().height == 0
+    assert "dominance" not in alone.footer()[1]
 
 
 # Lexicographic recall
@@ -255,18 +298,25 @@ def test_lexirecall_is_the_plain_comparison():
     for user, item, rating in test:
         if rating >= 4:
             liked.setdefault(user, []).append(item)
-    for row, (a, b) in zip(
-        result.table().iter_rows(named=True), itertools.combinations("abc", 2), strict=True
-    ):
+    assert result.table().height == 3 * 4
+    for a, b in itertools.combinations("abc", 2):
+        better, against, tied, net = (
+            result.pair(a, b, quantity=name) for name in result.values_of("quantity")
+        )
         signs = [
             plain_sign(runs[a].get(user, []), runs[b].get(user, []), items)
             for user, items in liked.items()
         ]
-        assert (row["a"], row["b"], row["users"]) == (a, b, len(liked))
-        assert row["better"] == pytest.approx(np.mean(np.array(signs) > 0))
-        assert row["worse"] == pytest.approx(np.mean(np.array(signs) < 0))
-        assert row["p"] == pytest.approx(sign_p(signs.count(1), signs.count(-1)))
-    assert "lexirecall" in str(result)
+        assert {row.n for row in (better, against, tied, net)} == {len(liked)}
+        assert better.value == pytest.approx(np.mean(np.array(signs) > 0))
+        assert against.value == pytest.approx(np.mean(np.array(signs) < 0))
+        assert tied.value == pytest.approx(np.mean(np.array(signs) == 0))
+        assert net.value == pytest.approx(better.value - against.value)
+        assert net.p == pytest.approx(sign_p(signs.count(1), signs.count(-1)))
+        assert result.pair(b, a, quantity="better").value == against.value
+    corrected = us.stats.correct(result.where(quantity="net").rows["p"])
+    assert result.where(quantity="net").rows["p_corrected"].to_list() == corrected.tolist()
+    assert "exact sign test, corrected by Holm over 3 pairs" in str(result)
 
 
 def test_lexirecall_refuses_what_it_cannot_do():

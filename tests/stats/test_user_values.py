@@ -98,8 +98,7 @@ def test_scores_and_their_values_per_user_say_the_same(scores):
         same = {"permutations": 300, "seed": 2}
         assert_frame_equal(us.compare(frame, **same).table(), us.compare(scores, **same).table())
         got, want = (us.stats.agreement(one, bootstrap=20) for one in (frame, scores))
-        assert got.conditions == want.conditions
-        assert_frame_equal(got.pairs(), want.pairs())
+        assert_frame_equal(got.table(), want.table())
         assert_frame_equal(
             us.stats.sample_size(frame).table(), us.stats.sample_size(scores).table()
         )
@@ -108,7 +107,8 @@ def test_scores_and_their_values_per_user_say_the_same(scores):
         got, want = (
             us.stats.stability(us.stats.score_table(one, users=3)) for one in (frame, scores)
         )
-        assert_frame_equal(got.pairs(), want.pairs())
+        assert_frame_equal(got.table(), want.table())
+        assert_frame_equal(got.parts["pairs"].table(), want.parts["pairs"].table())
 
 
 def test_discriminative_power_of_values_of_scores_and_of_pandas_p_values(scores):
@@ -116,7 +116,7 @@ def test_discriminative_power_of_values_of_scores_and_of_pandas_p_values(scores)
     assert us.stats.discriminative_power(scores).table().equals(want)
     assert us.stats.discriminative_power(scores.per_user()).table().equals(want)
     p = {"a": ["x", "x", "y"], "b": ["y", "z", "z"], "P": [0.5, 0.0, 0.01]}
-    assert us.stats.discriminative_power(pandas_frame(p)).table()["DP"].to_list() == [0.51]
+    assert us.stats.discriminative_power(pandas_frame(p)).row().value == 0.51
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -125,27 +125,29 @@ def test_tables_of_means_and_of_runs(kind):
     by_metric = {"metric": ["P", "RR"], "a": [3.0, 3], "b": [2.0, 1], "c": [1.0, 2]}
     one, other = us.stats.agreement(kind(by_system)), us.stats.agreement(kind(by_metric))
     assert one.table().equals(other.table())
-    assert one.systems == other.systems == ("a", "b", "c")
-    assert one.tau[0, 1] == pytest.approx(1 / 3)
-    assert us.stats.agreement(kind(by_metric), ["RR", "P"]).conditions == ("RR", "P")
+    assert one.parts["means"].systems == other.parts["means"].systems == ["a", "b", "c"]
+    assert one.row().value == pytest.approx(1 / 3)
+    row = us.stats.agreement(kind(by_metric), ["RR", "P"]).row()
+    assert row.keys == {"design": "RR", "against_design": "P"}
     rows = {"system": ["x", "y"] * 2, "seed": [0, 0, 1, 1], "score": [0.3, 0.2, 0.1, 0.2]}
     p = {"seed": [0, 1], "a": ["x", "x"], "b": ["y", "y"], "p": [0.01, 0.02]}
-    pairs = us.stats.stability(kind(rows), pvalues=kind(p)).pairs()
-    assert pairs.select("a", "b", "flips", "verdict").rows() == [("x", "y", 0.5, "contradicts")]
+    pair = us.stats.stability(kind(rows), pvalues=kind(p)).pair("x", "y")
+    assert (pair.facts["flips"], pair.facts["verdict"]) == (0.5, "contradicts")
 
 
 def test_tables_by_name_are_conditions():
     other = {**WIDE, "a": [0.1, 0.1, 0.1]}
     found = us.stats.agreement({"here": WIDE, "there": pl.DataFrame(other)}, bootstrap=0)
-    assert found.conditions == ("here", "there")
-    assert found.values.ravel() == pytest.approx([0.5, 1.75 / 3, 0.1, 1.75 / 3])
+    assert found.row().keys == {"design": "here", "against_design": "there"}
+    means = found.parts["means"].rows["value"].to_list()
+    assert means == pytest.approx([0.5, 1.75 / 3, 0.1, 1.75 / 3])
 
 
 def test_own_metrics_have_a_name_and_a_side():
     both = paired(WIDE, metric="seconds", better="lower")
     found = us.compare(both)
     assert "seconds (lower is better), 3 users" in str(found)
-    assert us.compare(paired(WIDE, metric="nDCL@5")).better == {"nDCL@5": "lower"}
+    assert us.compare(paired(WIDE, metric="nDCL@5")).card["better"] == {"nDCL@5": "lower"}
     long = us.stats.score_table(both)
     assert long["metric"].to_list() == ["seconds"] * 2
     assert long["score"].to_list() == [-0.5, -1.75 / 3]  # higher is better, as `stability` reads it
@@ -192,7 +194,7 @@ def test_errors_of_values():
     indexed = pandas.DataFrame(WIDE).set_index("user")
     with pytest.raises(DataError, match=r"no user column found among: a, b; .*reset_index"):
         us.compare(indexed)
-    assert us.compare(indexed.reset_index()).users == {"value": 3}
+    assert us.compare(indexed.reset_index()).card["users"] == {"value": 3}
     with pytest.raises(DataError, match="there are no rows"):
         us.compare(pl.DataFrame(WIDE).head(0))
     with pytest.raises(DataError, match="a list is taken as the scores of several folds, and dict"):

@@ -40,6 +40,10 @@ def table(seed=0, users=60, windows=4, systems=3, share=0.7, lead=None):
     return {"user": user, "window": window, **values}
 
 
+def changes(result):
+    return result.parts["changes"].rows
+
+
 def values_of(given):
     return read_windows(given, None).values("value")
 
@@ -131,11 +135,12 @@ def test_users_with_one_window_and_common_levels_change_nothing():
     level = np.array([0.0, 5.0, -3.0, 1.0])[given["window"]]
     shifted = {**given, **{s: given[s] + level for s in "abc"}}
     third = us.stats.order_over_time(shifted, bootstrap=0, exchanges=199)
-    for other in (second, third):
-        np.testing.assert_allclose(first.tests["statistic"], other.tests["statistic"], rtol=1e-6)
-    assert first.tests["p_within"].to_list() == third.tests["p_within"].to_list()
-    assert first.tests["p"].to_list() == pytest.approx(third.tests["p"].to_list())
-    assert second.users["value"][0] - second.users["value"][1] >= 2
+    tests, *others = (changes(result) for result in (first, second, third))
+    for other in others:
+        np.testing.assert_allclose(tests["statistic"], other["statistic"], rtol=1e-6)
+    assert tests["p_within"].to_list() == others[1]["p_within"].to_list()
+    assert tests["p"].to_list() == pytest.approx(others[1]["p"].to_list())
+    assert second.card["users"]["value"] - second.card["several"]["value"] >= 2
     assert "say nothing about change within users" in str(second)
 
 
@@ -144,8 +149,8 @@ def test_differences_that_never_vary_have_p_one():
     base = np.random.default_rng(1).random(60)
     given = {"user": user, "window": window, "a": base + 0.1, "b": base}
     result = us.stats.order_over_time(given, bootstrap=0)
-    row = result.changes().row(0, named=True)
-    assert (row["p"], row["df"], row["varies"]) == (1.0, 0, False)
+    row = changes(result).row(0, named=True)
+    assert (row["p"], row["df"], row["significant"]) == (1.0, 0, False)
 
 
 def test_windows_that_share_no_user_leave_nothing_to_test():
@@ -153,9 +158,9 @@ def test_windows_that_share_no_user_leave_nothing_to_test():
     rng = np.random.default_rng(0)
     given |= {"a": rng.random(40), "b": rng.random(40)}
     result = us.stats.order_over_time(given, bootstrap=0)
-    assert result.changes()["p"].to_list() == [None]
-    assert result.chance["value"] is None
-    assert not result.changes()["varies"].any()
+    assert changes(result)["p"].to_list() == [None]
+    assert result.card["tau_by_chance"] == {"value": None}
+    assert not changes(result)["significant"].any()
 
 
 def plain_between(given, one, other):
@@ -192,10 +197,10 @@ def test_users_who_leave_when_served_badly_do_not_mislead():
     user, window = np.nonzero(there)
     given = {"user": user, "window": window}
     given |= {name: values[user, window, at] for at, name in enumerate("ab")}
-    row = us.stats.order_over_time(given, bootstrap=0).changes().row(0, named=True)
+    row = changes(us.stats.order_over_time(given, bootstrap=0)).row(0, named=True)
     assert row["p_within"] < 0.01
     assert row["p_between"] > 0.1
-    assert not row["varies"]
+    assert not row["significant"]
 
 
 # Intervals
@@ -237,23 +242,24 @@ def test_few_users_that_differ_have_no_interval():
     a[[0, 1, 2]] = 1.0  # three users, all for a
     given = {"user": user, "window": window, "a": a, "b": np.zeros(60)}
     result = us.stats.order_over_time(given, bootstrap=0)
-    assert result.table()["low"].is_null().all()
+    assert result.rows["low"].is_null().all()
     assert "no window has enough users whose values differ" in str(result)
 
 
 def test_the_order_changes_only_where_both_are_shown_to_be_ahead():
     given = table(5, users=300, lead=[0.3, 0.3, 0.0, -0.3])
     result = us.stats.order_over_time(given, bootstrap=0)
-    row = result.changes().row(0, named=True)
+    row = changes(result).row(0, named=True)
     assert row["reverses"]
-    assert row["varies"]
-    assert set(row["a_ahead"]) == {"0", "1"}
-    assert row["b_ahead"] == ["3"]
+    assert row["significant"]
+    assert set(row["ahead"]) == {"0", "1"}
+    assert row["ahead_against"] == ["3"]
+    assert (row["wins"], row["wins_against"]) == (2, 1)
     assert "value: the order of a and b changes: a is ahead in 0, 1, b in 3" in str(result)
     shrinking = table(5, users=300, lead=[0.5, 0.4, 0.3, 0.15])
     result = us.stats.order_over_time(shrinking, bootstrap=0)
-    row = result.changes().row(0, named=True)
-    assert row["varies"]
+    row = changes(result).row(0, named=True)
+    assert row["significant"]
     assert not row["reverses"]
     text = str(result)
     assert "value: the differences between a and b (p" in text
@@ -264,8 +270,14 @@ def test_lower_is_better_turns_the_sign():
     given = table(5, users=300, lead=[0.3, 0.3, 0.0, -0.3])
     up = us.stats.order_over_time(given, bootstrap=0)
     down = us.stats.order_over_time(given, bootstrap=0, better="lower")
-    assert (-up.table()["difference"]).to_list() == down.table()["difference"].to_list()
-    assert down.changes()["b_ahead"][0].to_list() == up.changes()["a_ahead"][0].to_list()
+    assert (-up.rows["value"]).to_list() == down.rows["value"].to_list()
+    assert changes(down)["ahead_against"][0].to_list() == changes(up)["ahead"][0].to_list()
+    turned, same = up.parts["changes"].pair("b", "a"), down.parts["changes"].pair("a", "b")
+    assert (turned.facts["low_lead"], turned.facts["ahead"]) == (
+        same.facts["low_lead"],
+        same.facts["ahead"],
+    )
+    assert down.parts["means"].card == {"better": {"value": "lower"}}
     with pytest.raises(SettingError, match="neither higher nor lower"):
         us.stats.order_over_time(given, better="neither")
 
@@ -276,11 +288,12 @@ def test_lower_is_better_turns_the_sign():
 def test_tau_between_windows_is_kendalls():
     given = table(7, systems=5, users=100)
     result = us.stats.order_over_time(given, bootstrap=50)
-    means = result.curves().pivot("system", index="window", values="mean").drop("window").to_numpy()
+    means = result.parts["means"].rows.pivot("system", index="window", values="value")
+    means = means.drop("window").to_numpy()
     expected = stats.kendalltau(means[0], means[2]).statistic
-    assert result.tau["value"].tau[0, 2] == pytest.approx(expected)
-    low, high = result.tau["value"].low[0, 2], result.tau["value"].high[0, 2]
-    assert -1 <= low <= high <= 1
+    row = result.parts["tau"].row(window="0", against_window="2")
+    assert row.value == pytest.approx(expected)
+    assert -1 <= row.low <= row.high <= 1
 
 
 def test_tau_by_chance_is_that_of_windows_exchanged_within_users():
@@ -313,13 +326,13 @@ def test_a_random_and_a_time_split_are_compared():
         liked=4,
     )
     result = us.stats.order_across_splits({"random": [scores, scores], "time": other}, "RR")
-    assert result.unit == "split"
-    assert result.tau["RR"].conditions == ("random", "time")
+    assert result.values_of("split") == ["random", "time"]
+    tau = result.parts["tau"].row(metric="RR", split="random", against_split="time")
     expected = us.stats.kendall(
         [scores.mean("RR")[s] for s in "xy"], [other.mean("RR")[s] for s in "xy"]
     )
-    assert result.tau["RR"].tau[0, 1] == pytest.approx(expected)
-    assert result.table()["difference"].to_list() == pytest.approx(
+    assert tau.value == pytest.approx(expected)
+    assert result.rows["value"].to_list() == pytest.approx(
         [
             scores.mean("RR")["x"] - scores.mean("RR")["y"],
             other.mean("RR")["x"] - other.mean("RR")["y"],
@@ -353,7 +366,7 @@ def test_windows_of_a_table_are_in_natural_order():
     assert sorted(["w10", "w9", "w1"], key=natural) == ["w1", "w9", "w10"]
     frame = pl.DataFrame(table(11, windows=11, users=30))
     result = us.stats.order_over_time(frame, bootstrap=0, exchanges=99)
-    assert result.windows == tuple(str(n) for n in range(11))
+    assert result.values_of("window") == [str(n) for n in range(11)]
 
 
 def test_results_of_a_plan_are_taken():
@@ -362,11 +375,11 @@ def test_results_of_a_plan_are_taken():
     plan = us.Plan(us.splits.Random(folds=3), algorithms=systems, metrics=["P@5", "RR"])
     results = us.run_plan(shop.ratings, plan)
     result = us.stats.order_over_time(results, "P@5", bootstrap=0, exchanges=99)
-    assert result.windows == ("fold1", "fold2", "fold3")
+    assert result.values_of("window") == ["fold1", "fold2", "fold3"]
     for window, scores in results.by_fold().items():
-        means = result.curves().filter(pl.col("window") == window)
+        means = result.parts["means"].rows.filter(window=window)
         expected = [scores.mean("P@5")[s] for s in means["system"]]
-        assert means["mean"].to_list() == pytest.approx(expected, rel=1e-12)
+        assert means["value"].to_list() == pytest.approx(expected, rel=1e-12)
 
 
 def test_lists_of_one_user_are_averaged_first():
@@ -379,7 +392,7 @@ def test_lists_of_one_user_are_averaged_first():
     }
     scores = us.evaluate(lists, models, "RR")
     result = us.stats.order_over_time({"one": scores, "two": scores}, bootstrap=0, exchanges=99)
-    means = result.curves().filter(window="one")["mean"].to_list()
+    means = result.parts["means"].rows.filter(window="one")["value"].to_list()
     by_user = scores.mean("RR", over="users")
     assert means == pytest.approx([by_user["pop"], by_user["noise"]])
     assert "the lists of each user are averaged first (over='users')" in result.notes
@@ -408,9 +421,9 @@ def test_what_cannot_be_compared_is_refused():
         us.stats.order_over_time(given, exchanges=5)
     result = us.stats.order_over_time(given, bootstrap=0, exchanges=99)
     with pytest.raises(UnknownName, match="metric"):
-        result.table("P@10")
-    with pytest.raises(SettingError, match="pairs are"):
-        result.figure("differences", pair=("c", "a"))
+        result["P@10"]
+    with pytest.raises(UnknownName, match="system"):
+        result.figure("differences", system="c")
     with pytest.raises(DataError, match="row 2 is of user 1, and so is row 1"):
         us.stats.order_over_time(
             {"user": [1, 1, 1], "window": [0, 0, 1], "a": [1.0, 2, 3], "b": [1.0, 2, 3]}
@@ -421,11 +434,15 @@ def test_figures_and_files():
     result = us.stats.order_over_time(table(2), bootstrap=20, exchanges=99)
     for kind in ("curves", "differences", "tau"):
         assert result.figure(kind).to_svg().startswith("<svg")
+    assert result.figure("differences", system="a", against="b").to_svg().startswith("<svg")
     content = json.loads(json.dumps(result.to_dict()))
-    assert content["unit"] == "window"
-    assert len(content["curves"]) == 12
+    assert len(content["parts"]["means"]["rows"]) == 12
+    assert str(us.report.Estimates.from_dict(content)) == str(result)
     assert "| window |" in result.to_markdown()
-    assert repr(result) == "OrderOverTime(3 systems, 1 metric, 4 windows)"
+    assert repr(result) == str(result)
+    assert str(result).startswith(
+        "value (higher is better)\nwindow  users       a       b       c\n"
+    )
 
 
 # False rates on data that are not ours; the full run is benchmarks/overtime_rates.py
@@ -479,10 +496,12 @@ def aging(seed=0, users=200, loss=(0.2, 0.0)):
 def test_decay_is_the_paired_difference_to_the_youngest_model():
     given = aging()
     result = us.stats.model_decay(given)
-    assert result.ages == ("0", "30", "60")
-    row = result.table().filter(system="x", age="60").row(0, named=True)
+    assert result.values_of("age") == ["0", "30", "60"]
+    row = result.rows.filter(system="x", age="60").row(0, named=True)
+    assert result.row(system="x", age="0").value is None
+    assert row["mean"] == result.parts["means"].row(system="x", age="60").value
     d = given[60]["x"] - given[0]["x"]
-    assert row["difference"] == pytest.approx(d.mean())
+    assert row["value"] == pytest.approx(d.mean())
     # Simultaneous over four changes: between the single interval and Bonferroni's.
     half = (row["high"] - row["low"]) / 2
     single = stats.t.ppf(0.975, 199) * stats.sem(d)
@@ -492,6 +511,7 @@ def test_decay_is_the_paired_difference_to_the_youngest_model():
     assert "value: x loses" in text
     assert "y loses" not in text
     assert "at age 60 days, compared with age 0 days" in text
+    assert "value, 200 users\nsystem  age, days    mean   change" in text
     assert result.figure().to_svg().startswith("<svg")
 
 
@@ -507,7 +527,7 @@ def test_users_without_a_value_at_some_age_do_not_count():
     given = aging(users=50)
     given[30] = {name: column[:40] for name, column in given[30].items()}
     result = us.stats.model_decay(given)
-    assert result.users == {"value": 40}
+    assert set(result.rows["n"]) == {40}
     assert "value: 10 users have no value at some age and do not count" in result.notes
     few = {age: {k: v[:1] for k, v in one.items()} for age, one in given.items()}
     with pytest.raises(DataError, match="1 user has a value at every age; at least 2 are needed"):

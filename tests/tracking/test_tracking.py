@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 import unskew as us
+from unskew.stats.compare.ranking import means_of
 from unskew.tracking.trackers import contents_of
 
 TEST = {
@@ -61,7 +62,7 @@ def test_scores_have_means_a_card_and_a_report(scores):
 
 def test_other_results(judged, scores):
     compared = us.compare(scores, "P@1")
-    assert contents_of(compared).metrics["mine/P_at_1"] == compared.means["P@1"]["mine"]
+    assert contents_of(compared).metrics["mine/P_at_1"] == means_of(compared, "P@1")["mine"]
     by = {"user": list(range(30)), "group": ["x", "y"] * 15}
     segments = us.compare(scores, "P@1", by=by, least_users=1)
     assert contents_of(segments, report=False).metrics["x/mine/P_at_1"] == 1.0

@@ -8,7 +8,8 @@ import pytest
 
 import unskew as us
 from unskew import SettingError
-from unskew.judging.rank import anchor_ranks, full_ranks, ranks_of
+from unskew.judging.anchors import anchor_ranks, full_ranks
+from unskew.judging.rank import ranks_of
 from unskew.recommend.model import as_model
 from unskew.unbiased.sampled.expected_metrics import rank_distribution
 from unskew.unbiased.sampled.sampled_metrics import (
@@ -98,8 +99,9 @@ def test_the_share_of_first_places_is_exact_without_a_limit(split, good):
     """Whatever stands below something drawn is not first, and what stands first is seen so."""
     lists = lists_of(split, 8)
     result = correct_sampled(lists, {"good": good}, ["Recall@1", "AP"], adaptive=10**6, bootstrap=0)
-    assert result.picked == {"Recall@1": "mle", "AP": "mle"}
-    assert result.estimate[0] == pytest.approx(result.full[0], abs=1e-12)
+    assert result.card["estimator"] == {"Recall@1": "mle", "AP": "mle"}
+    row = result.row(metric="Recall@1")
+    assert row.value == pytest.approx(row.facts["full"], abs=1e-12)
     assert any("more others were drawn for" in note for note in result.notes)
     again = correct_sampled(
         lists, {"good": good}, ["Recall@1", "AP"], adaptive=10**6, bootstrap=0, threads=1
@@ -113,11 +115,11 @@ def test_strata_and_short_lists(split, good):
         lists_of(split, 10_000),
     ):
         result = correct_sampled(lists, {"good": good}, "RR", adaptive=10**6, bootstrap=0)
-        assert result.lists == len(lists)
-        assert 0 <= result.estimate[0, 0] <= 1
+        assert result.card["lists"] == len(lists)
+        assert 0 <= result.row().value <= 1
     whole = correct_sampled(lists, {"good": good}, "RR", adaptive=10**6, bootstrap=0)
-    assert whole.picked == {"RR": "plain"}
-    assert whole.estimate == pytest.approx(whole.full)
+    assert whole.card["estimator"] == {"RR": "plain"}
+    assert whole.row().value == pytest.approx(whole.row().facts["full"])
 
 
 def test_what_is_refused(split, good):
@@ -160,9 +162,10 @@ def test_lists_of_which_all_is_seen_are_learnt_from_with_the_others():
         adaptive=True,
         bootstrap=200,
     )
-    assert result.estimate == pytest.approx(result.full, abs=0.01)
-    assert (result.low[:, 0] <= result.full).all()
-    assert (result.high[:, 0] >= result.full).all()
+    rows = result.rows
+    assert rows["value"].to_list() == pytest.approx(rows["full"].to_list(), abs=0.01)
+    assert (rows["low"] <= rows["full"]).all()
+    assert (rows["high"] >= rows["full"]).all()
 
 
 @pytest.mark.slow
@@ -177,9 +180,9 @@ def test_adaptive_samples_see_the_top():
         same = round(sizes.mean())
         drawn = 1 + rng.hypergeometric(true - 1, items - true, same)
         common = {"items": items, "bootstrap": 0, "true_ranks": true}
-        some = sampled_metrics(seen, "nDCG@10", n=sizes, adaptive=True, **common)
-        other = sampled_metrics(drawn, "nDCG@10", n=same, estimator="mle", **common)
-        errors["adaptive"].append(some.estimate[0, 0] - some.full[0, 0])
-        errors["fixed"].append(other.estimate[0, 0] - other.full[0, 0])
+        some = sampled_metrics(seen, "nDCG@10", n=sizes, adaptive=True, **common).row()
+        other = sampled_metrics(drawn, "nDCG@10", n=same, estimator="mle", **common).row()
+        errors["adaptive"].append(some.value - some.facts["full"])
+        errors["fixed"].append(other.value - other.facts["full"])
     fixed, adaptive = (np.sqrt(np.mean(np.square(errors[name]))) for name in errors)
     assert adaptive < 0.5 * fixed

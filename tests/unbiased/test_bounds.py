@@ -11,9 +11,9 @@ import pytest
 import unskew as us
 from unskew.errors import DataError, SettingError, UnknownName
 from unskew.metrics.names import REGISTRY
-from unskew.unbiased import weighted_estimates
+from unskew.unbiased import weighted_averages
 from unskew.unbiased.bounds import bounds, settled
-from unskew.unbiased.estimate import estimate
+from unskew.unbiased.estimate import estimate, order
 from unskew.unbiased.judgments_needed import judgments_needed
 from unskew.unbiased.sensitivity import sensitivity, smallest_gamma, weight_range
 
@@ -146,7 +146,7 @@ CHANCE = {"a": 0.7, "b": 0.8, "c": 0.65, "d": 0.6, "f": 0.7}
 @pytest.fixture
 def any_size(monkeypatch):
     """Call estimates usable that rest on a handful of hits: examples worked by hand."""
-    monkeypatch.setattr(weighted_estimates, "FEW_HITS", 0)
+    monkeypatch.setattr(weighted_averages, "FEW_HITS", 0)
 
 
 @pytest.mark.parametrize(
@@ -155,17 +155,33 @@ def any_size(monkeypatch):
 @pytest.mark.usefixtures("any_size")
 def test_sensitivity_agrees_with_the_estimate(metric):
     how = {"propensity": CHANCE, "liked": 4, "items": ITEMS, "resamples": 0, "gain": "binary"}
-    made = sensitivity(TEST, RUNS, metric, **how)
+    made = sensitivity(TEST, RUNS, metric, gammas=[1, 2], **how)
     plain = estimate(TEST, RUNS, metric, mean="ratio", **how)
+    curve = made.parts["curve"]
     for system in RUNS:
-        assert made.estimates[system] == pytest.approx(plain[system, metric].ips)
-    (pair,) = made.flips
-    assert list(pair) == plain.order(metric, "ips")
-    range_ = made.interval(1.0, level=None)
-    assert range_["low"].to_list() == pytest.approx(range_["high"].to_list())
-    wide = made.interval(2.0, level=None)
-    assert (wide["low"] <= range_["low"]).all()
-    assert (wide["high"] >= range_["high"]).all()
+        value = plain.row(system=system, metric=metric, quantity="ips").value
+        exact, wide = (curve.row(system=system, gamma=gamma) for gamma in (1.0, 2.0))
+        assert exact.value == wide.value == pytest.approx(value)
+        assert exact.low == pytest.approx(exact.high)
+        assert wide.low <= exact.low
+        assert wide.high >= exact.high
+    assert made.systems == order(plain, metric, "ips")
+    (row,) = made.rows.to_dicts()
+    better, worse = (curve.row(system=row[key]).value for key in ("system", "against"))
+    assert row["difference"] == pytest.approx(better - worse)
+
+
+def added(metric, system):
+    """Return what each judgment of TEST adds to a system's sum, and to what that is divided by."""
+    name, _, cutoff = metric.partition("@")
+    top, bottom = [], []
+    for user, item, rating in zip(*TEST.values(), strict=True):
+        liked, ranked = rating >= 4, RUNS[system][user][: int(cutoff)]
+        rank = ranked.index(item) + 1 if item in ranked else math.inf
+        worth = {"P": 1 / 3, "Recall": 1, "ADG": 1 / math.log2(rank + 1)}[name]
+        top.append(liked * worth * (rank < math.inf))
+        bottom.append(float(liked))
+    return np.array(top), np.array(bottom)
 
 
 @pytest.mark.parametrize("metric", ["Recall@3", "ADG@3", "P@3"])
@@ -174,32 +190,39 @@ def test_sensitivity_agrees_with_the_estimate(metric):
 def test_the_range_at_gamma_by_brute_force(metric, model):
     """A ratio is extreme in a corner: all light and heavy weights are tried out."""
     made = sensitivity(TEST, RUNS, metric, propensity=CHANCE, liked=4, items=ITEMS, model=model,
-                       resamples=0)  # fmt: skip
-    assert made.systems == ("x", "y")
-    light, heavy = weight_range(made.weight, 1.7, model)
-    shown = made.interval(1.7, level=None)
-    for row in shown.iter_rows(named=True):
+                       gammas=[1.7], resamples=0)  # fmt: skip
+    assert made.parts["curve"].systems == ["x", "y"]
+    weight = np.array([1 / CHANCE[item] for item in TEST["item"]])
+    light, heavy = weight_range(weight, 1.7, model)
+    for row in made.parts["curve"].rows.iter_rows(named=True):
+        top, liked = added(metric, row["system"])
         values = []
         for bits in itertools.product([0, 1], repeat=light.size):
             w = np.where(bits, heavy, light)
-            bottom = made.users if made.bottom is None else w @ made.bottom
-            values.append(w @ made.contributions[row["system"]] / bottom)
+            values.append(w @ top / (2 if metric == "P@3" else w @ liked))
         assert row["low"] == pytest.approx(min(values))
         assert row["high"] == pytest.approx(min(max(values), 1))
 
 
 @pytest.mark.usefixtures("any_size")
 def test_sensitivity_words_and_figure():
-    how = {"propensity": CHANCE, "liked": 4, "items": ITEMS, "resamples": 0}
-    made = sensitivity(TEST, RUNS, "P@3", **how)
-    assert made.table().columns == ["better", "worse", "difference", "gamma"]
-    assert "the odds of being judged" in str(made)
+    how = {"propensity": CHANCE, "liked": 4, "items": ITEMS}
+    made = sensitivity(TEST, RUNS, "P@3", resamples=0, gammas=[1, 2, 3], **how)
+    assert made.table().columns == ["metric", "system", "against", "difference", "value", "note"]
+    assert "how far off the odds of being judged" in str(made)
     assert "<table" in made._repr_html_()
-    assert repr(made) == "Sensitivity(P@3, 2 systems)"
-    assert json.loads(json.dumps(made.to_dict()))["model"] == "odds"
-    assert len(made.figure(points=5).to_dict()["datasets"]["rows"]) == 10
-    low = made.interval(1.5, resamples=50)
-    assert low.equals(made.interval(1.5, resamples=50, threads=2))
+    assert repr(made) == str(made)
+    assert json.loads(json.dumps(made.to_dict()))["card"]["model"] == "odds"
+    assert len(made.figure().to_dict()["datasets"]["rows"]) == 2 * 3
+    better, worse = made.systems
+    forth, back = made.pair(better, worse), made.pair(worse, better)
+    assert forth.value == back.value  # Γ is that of the pair
+    assert forth.facts["difference"] == -back.facts["difference"] > 0
+    one, two = (
+        sensitivity(TEST, RUNS, "P@3", resamples=50, threads=threads, **how) for threads in (1, 2)
+    )
+    assert one.to_dict() == two.to_dict()
+    assert one.parts["curve"].values_of("gamma")[:3] == [1.0, 1.1, 1.2]
 
 
 @pytest.mark.usefixtures("any_size")
@@ -216,7 +239,7 @@ def test_sensitivity_errors():
     with pytest.raises(SettingError, match="with weights take"):
         sensitivity(TEST, RUNS, "P@3", weights=[1] * 5, liked=4)
     equal = {"weights": [1] * 5, "liked": 4, "model": "weights", "resamples": 0}
-    assert sensitivity(TEST, RUNS, "P@3", **equal, items=ITEMS).flips
+    assert sensitivity(TEST, RUNS, "P@3", **equal, items=ITEMS).rows.height == 1
     relative = us.read_ratings(TEST)
     from unskew.unbiased.propensity import propensity
 
@@ -226,12 +249,12 @@ def test_sensitivity_errors():
         sensitivity(TEST, {"x": RUNS["x"]}, "P@3", **how)
     with pytest.raises(DataError, match="no judgment counts"):
         sensitivity(TEST, RUNS, "Recall@3", propensity=CHANCE, liked=6)
-    made = sensitivity(TEST, RUNS, "P@3", **how)
-    with pytest.raises(SettingError, match="gamma"):
-        made.interval(0.5)
+    for bad in ([0.5], [], ["2"], [math.inf]):
+        with pytest.raises(SettingError, match="gammas"):
+            sensitivity(TEST, RUNS, "P@3", gammas=bad, **how)
+    as_array = sensitivity(TEST, RUNS, "P@3", gammas=np.array([1.0, 2.0]), **how)
+    assert as_array.parts["curve"].values_of("gamma") == [1.0, 2.0]
     for bad in (1.5, 0, math.nan, "0.9", True):
-        with pytest.raises(SettingError, match="level"):
-            made.interval(1.5, level=bad)
         with pytest.raises(SettingError, match="level"):
             sensitivity(TEST, RUNS, "P@3", level=bad, **how)
         with pytest.raises(SettingError, match="level"):
@@ -241,12 +264,6 @@ def test_sensitivity_errors():
             sensitivity(TEST, RUNS, "P@3", resamples=bad, **how)
         with pytest.raises(SettingError, match="resamples"):
             judgments_needed(TEST, RUNS, "P@3", resamples=bad, **how)
-        with pytest.raises(SettingError, match="resamples"):
-            made.interval(1.5, resamples=bad)
-    with pytest.raises(SettingError, match="gamma"):
-        made.interval("2")
-    with pytest.raises(SettingError, match="most"):
-        made.figure(most=1)
 
 
 @pytest.mark.slow
@@ -268,10 +285,10 @@ def test_the_range_holds_the_truth_as_often_as_stated(metric):
         runs = {"r": dict(enumerate(order.tolist())), "s": dict(enumerate(order[:, ::-1].tolist()))}
         found = np.take_along_axis(taste, order, axis=1)[:, :5]
         true = found.mean() if metric == "P@5" else found.sum() / taste.sum()
-        made = sensitivity(frame, runs, metric, propensity=own, liked=4, resamples=200)
-        row = made.interval(gamma, level=0.9, resamples=200).row(0, named=True)
-        assert row["system"] == "r"
-        inside += row["low"] <= true <= row["high"]
+        how = {"resamples": 200, "level": 0.9, "gammas": [gamma]}
+        made = sensitivity(frame, runs, metric, propensity=own, liked=4, **how)
+        row = made.parts["curve"].row(system="r")
+        inside += row.low <= true <= row.high
     # Never fewer than 90 % but for chance: 4.5 standard deviations.
     assert inside >= draws * 0.9 - 4.5 * math.sqrt(draws * 0.09)
 
@@ -286,18 +303,20 @@ def test_judgments_needed_by_hand():
     # b is in both lists at the same rank: 4 slots, each ±1/4 when liked; variance 1/32.
     wanted = (0.3 / (1.959964 + 0.841621)) ** 2
     needed = math.ceil(1 / (wanted / (16 / 32) + 1 / 4))
-    assert made.table().row(0) == ("x", "y", 0.3, 4, needed, None)
-    assert made.liked_share == 0.5
+    assert made.table().row(0) == ("x", "y", 0.3, 4, needed, "")
+    assert made.card["liked_share"] == 0.5
     same = judgments_needed(test, {"x": runs["x"], "z": runs["x"]}, "P@2", liked=4, difference=0.3,
                             liked_share=0.5)  # fmt: skip
     assert same.table().row(0)[4:] == (None, "the two lists do not differ")
-    with pytest.raises(DataError, match="nothing to draw"):
+    with pytest.raises(DataError, match="no value to draw"):
         same.figure()
     assert len(made.figure().to_dict()["datasets"]["rows"]) == 1
     assert "random judgments needed" in str(made)
     assert "<table" in made._repr_html_()
-    assert repr(made) == "JudgmentsNeeded(P@2, 1 pair)"
-    assert json.loads(json.dumps(made.to_dict()))["power"] == 0.8
+    assert repr(made) == str(made)
+    assert json.loads(json.dumps(made.to_dict()))["card"]["power"] == 0.8
+    assert made.pair("y", "x").value == needed  # as many as for x and y
+    assert made.pair("y", "x").facts["difference"] == -0.3
 
 
 @pytest.mark.usefixtures("any_size")
@@ -309,13 +328,17 @@ def test_judgments_needed_from_the_estimate():
         made = judgments_needed(TEST, runs, metric, **how).table().row(1, named=True)
         # A slot adds its discount where it is liked: the estimate is that of gain 1.
         plain = estimate(TEST, runs, [metric, precision], gain="binary", loss="binary", **how)
-        gap = plain["x", metric].snips - plain["z", metric].snips
-        assert (made["a"], made["b"]) == ("x", "z")
+        snips = plain.where(quantity="snips")
+        gap = (
+            snips.row(system="x", metric=metric).value - snips.row(system="z", metric=metric).value
+        )
+        assert (made["system"], made["against"]) == ("x", "z")
         assert made["difference"] == pytest.approx(gap), metric
-        assert made["needed"] > 0
-    share = (plain["x", "anti-P@3"].snips + plain["z", "anti-P@3"].snips) / 2
+        assert made["value"] > 0
+    share = sum(snips.row(system=name, metric="anti-P@3").value for name in "xz") / 2
     pair = {name: runs[name] for name in "xz"}
-    assert judgments_needed(TEST, pair, "anti-P@3", **how).liked_share == pytest.approx(share)
+    card = judgments_needed(TEST, pair, "anti-P@3", **how).card
+    assert card["liked_share"] == pytest.approx(share)
 
 
 def test_a_difference_that_cannot_be_is_refused():
@@ -350,23 +373,27 @@ def test_nothing_is_derived_from_an_estimate_that_is_not_usable():
     }
     p = {"a": 0.05, "c": 0.6}
     made = sensitivity(test, runs, "P@2", propensity=p, liked=4)
-    assert made.systems == ("y", "z")
-    assert list(made.unusable) == ["x"]
-    assert "x: no gamma, as its estimate is not usable here (ips 5 is above 1" in str(made)
-    assert made.to_dict()["unusable"]["x"].startswith("ips 5 is above 1")
-    assert made.table().height == 1
-    assert made.interval(1.5)["system"].to_list() == ["y", "z"]
+    assert made.parts["curve"].systems == ["y", "z"]
+    why = "the estimate of x is not usable here: IPS 5 is above 1, the largest possible value"
+    for other in "yz":
+        assert made.pair("x", other).value is None
+        assert made.pair("x", other).note == why
+    assert made.pair("y", "z").value is not None
+    assert made.rows.height == 3
+    assert why in str(made)
+    assert made.to_dict()["rows"][-1]["note"] == why
     rows = judgments_needed(test, runs, "P@2", propensity=p, liked=4).table().to_dicts()
-    assert [row["needed"] is None for row in rows] == [True, True, True]
+    assert [row["value"] is None for row in rows] == [True, True, True]
     for row in rows[:2]:
         assert row["difference"] is None
-        assert row["reason"].startswith("the estimate of x is not usable here: ips 5 is above 1")
-    assert rows[2]["reason"] == "the estimates do not differ"
+        assert row["note"].startswith("the estimate of x is not usable here: IPS 5 is above 1")
+    assert rows[2]["note"] == "the estimates do not differ"
     # What is given need not be estimated.
     given = judgments_needed(test, runs, "P@2", liked=4, difference=0.2, liked_share=0.5)
-    assert given.table()["needed"].null_count() == 0
+    assert given.table()["value"].null_count() == 0
     none = sensitivity(test, {"x": runs["x"], "w": runs["x"]}, "P@2", propensity=p, liked=4)
-    with pytest.raises(DataError, match="no estimate is usable"):
+    assert none.pair("x", "w").value is None
+    with pytest.raises(DataError, match="no value to draw"):
         none.figure()
     assert "liked" not in judgments_needed(
         test, {"x": runs["x"], "w": runs["z"]}, "P@2", propensity=p, liked=4
@@ -408,9 +435,9 @@ def test_so_many_judgments_do_find_the_difference():
     made = judgments_needed(some, runs, f"P@{k}", liked=4, difference=gap, liked_share=share)
     needed, slots = made.table().row(0)[4], made.table().row(0)[3]
     adds = {}
-    for sign, order in ((1, better), (-1, worse)):
+    for sign, lists in ((1, better), (-1, worse)):
         for u in range(users):
-            for i in order[u]:
+            for i in lists[u]:
                 adds[u, i] = adds.get((u, i), 0) + sign / k / users
     keys = [key for key, value in adds.items() if value]
     assert len(keys) == slots

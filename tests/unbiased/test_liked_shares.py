@@ -192,7 +192,7 @@ def test_lists_without_judged_items():
     test = us.read_ratings({"user": [0, 1], "item": [0, 1], "rating": [5, 1]})
     runs = {name: us.read_run({0: [7], 9: [8]}) for name in "ab"}
     part = liked_part(None, test, runs, RULE, 1)
-    assert part.judged.shape == (2, 2, 0)
+    assert part.lists.shape == (2, 0)
     result = liked_shares_of([part])
     assert result.row(system="a").note == "a recommends 0 judged items, fewer than 10"
     assert result.pair("a", "b").value is None
@@ -228,8 +228,9 @@ def test_strangers_keep_the_numbers_of_users():
     train, test, runs = drawn(8)
     more = {name: us.read_run({**as_lists(run), -5: [99, 3]}) for name, run in runs.items()}
     one, other = liked_part(train, test, runs, RULE, 5), liked_part(train, test, more, RULE, 5)
-    assert np.array_equal(one.users, other.users)
+    assert np.array_equal(one.user, other.user)
     assert np.array_equal(one.liked, other.liked)
+    assert np.array_equal(one.lists, other.lists)
 
 
 def as_lists(run):
@@ -282,8 +283,9 @@ def test_intervals_hold_the_expected_difference(levelled):
         user, item = np.nonzero(there)
         rows = {"user": user, "item": item, "rating": np.where(liked[there], 5, 1)}
         part = liked_part(None, us.read_ratings(rows), runs, RULE, k)
-        tops.append(part.liked[int(levelled)].sum(axis=1))
-        bottoms.append(part.judged[int(levelled)].sum(axis=1))
+        weight = part.lists * (part.weight if levelled else 1.0)
+        tops.append((weight * part.liked).sum(axis=1))
+        bottoms.append(weight.sum(axis=1))
         pairs.append(liked_shares_of([part]).pair("a", "b", levelled=levelled))
     shares = np.sum(tops, axis=0) / np.sum(bottoms, axis=0)
     target = shares[0] - shares[1]

@@ -68,7 +68,7 @@ def test_with_everything_shown_it_is_the_true_difference():
     assert result.pair("good", "any").value == pytest.approx(true["good"] - true["any"])
     assert result.row(system="good").value == pytest.approx(true["good"])
     assert part.in_training == len(train)
-    assert part.shown == len(random) - len(train)
+    assert part.rated == len(random) - len(train)
 
 
 def test_swapped_systems_and_a_split_that_stands_twice():
@@ -135,7 +135,7 @@ def test_judgments_find_the_stated_difference_with_the_stated_power(difference, 
     plan = us.unbiased.judgments_for(
         *two_lists(users, k, shared), difference, share_liked=share, k=k
     )
-    half, number, part = plan.needed // 2, users * (k - shared), (k - shared) / k
+    half, number, part = plan.row().value // 2, users * (k - shared), (k - shared) / k
     gap = difference / part
     liked = places(users, k, shared, share + gap / 2, share - gap / 2)
     rng = np.random.default_rng(8)
@@ -157,14 +157,14 @@ def test_random_pairs_find_the_stated_difference_with_the_stated_power(differenc
     good = [int(x.sum()) for x in places(users, k, shared, share + gap / 2, share - gap / 2)]
     cells = [good[0], number - good[0], good[1], number - good[1], users * items - 2 * number]
     rng = np.random.default_rng(9)
-    drawn = rng.multivariate_hypergeometric(cells, plan.needed, 20_000).astype(float)
+    drawn = rng.multivariate_hypergeometric(cells, plan.row().value, 20_000).astype(float)
     n_a, n_b = drawn[:, 0] + drawn[:, 1], drawn[:, 2] + drawn[:, 3]
     of_a, of_b = drawn[:, 0] / n_a, drawn[:, 2] / n_b
     spread = sum(s * (1 - s) / (n - 1) * (1 - n / number) for s, n in ((of_a, n_a), (of_b, n_b)))
     power = np.mean(np.abs(of_a - of_b) > 1.959964 * np.sqrt(spread))
     assert power == pytest.approx(0.8, abs=0.03)
     chosen = us.unbiased.judgments_for(*two_lists(users, k, shared), difference, k=k)
-    assert plan.needed > 5 * chosen.needed
+    assert plan.row().value > 5 * chosen.row().value
 
 
 def test_plans_in_closed_form():
@@ -173,22 +173,27 @@ def test_plans_in_closed_form():
     factor = (1.959964 + 0.841621) ** 2
     of_side = 0.25 * 0.6 * 0.4  # c² s (1 - s): half of the places, .6 and .4 liked
     half = 2 * of_side / (0.01 / factor + 2 * of_side / 10_000) + 1.959964**2 / 4
-    assert plan.needed == 2 * math.ceil(half)
-    assert (plan.places_a, plan.places_b, plan.lists) == (10_000, 10_000, 10_000)
+    row = plan.row(system="a", against="b")
+    assert row.value == 2 * math.ceil(half)
+    assert row.facts == {"difference": 0.1, "places": 10_000, "places_against": 10_000}
+    assert plan.card["lists"] == 10_000
     pairs = us.unbiased.random_pairs_for(first, second, 0.1, k=2)
     train = {"user": [0, 0, 1], "item": [0, 1, 77]}
     fewer = us.unbiased.random_pairs_for(first, second, 0.1, k=2, train=train, items=[0, 1, 2])
-    assert fewer.needed <= pairs.needed
-    assert us.unbiased.judgments_for(first, second, 0.05, k=2).needed > 3 * plan.needed
+    assert fewer.row().value <= pairs.row().value
+    smaller = us.unbiased.judgments_for(first, second, 0.05, k=2)
+    assert smaller.row().value > 3 * row.value
 
 
 def test_differences_that_lists_cannot_have():
     first, second = two_lists()
-    assert us.unbiased.judgments_for(first, first, 0.1, k=5).needed is None
-    assert "nothing" in us.unbiased.judgments_for(first, first, 0.1, k=5).reason
-    far = us.unbiased.judgments_for(first, second, 0.7, k=5)  # they differ in .6 of the places
-    assert far.needed is None
-    assert "cannot differ by 0.7" in far.reason
-    assert us.unbiased.random_pairs_for(first, second, 0.5, share_liked=0.1, k=5).needed is None
+    same = us.unbiased.judgments_for(first, first, 0.1, k=5).row()
+    assert same.value is None
+    assert "nothing" in same.note
+    far = us.unbiased.judgments_for(first, second, 0.7, k=5).row()  # .6 of the places differ
+    assert far.value is None
+    assert "cannot differ by 0.7" in far.note
+    wide = us.unbiased.random_pairs_for(first, second, 0.5, share_liked=0.1, k=5)
+    assert wide.row().value is None
     with pytest.raises(us.SettingError, match="difference"):
         us.unbiased.judgments_for(first, second, 0.0)

@@ -14,10 +14,10 @@ from unskew.evaluation.one_relevant import value_at
 from unskew.metrics.names import parse
 from unskew.unbiased.sampled import rank_shares
 from unskew.unbiased.sampled import rank_shares as rank_mixture
+from unskew.unbiased.sampled.estimator_choice import ranks_looked_at
 from unskew.unbiased.sampled.expected_metrics import rank_distribution
 from unskew.unbiased.sampled.rank_shares import RankBins, RankCells, SampleGroups
 from unskew.unbiased.sampled.sampled_metrics import sampled_metrics
-from unskew.unbiased.sampled.sampled_result import ranks_looked_at
 
 METRICS = [parse(label) for label in ("Recall@3", "nDCG@5", "AP")]
 
@@ -98,12 +98,14 @@ def test_many_numbers_of_items_are_put_into_classes(monkeypatch):
     monkeypatch.setattr(rank_mixture, "CLASSES", 10_000)
     every = sampled_metrics(seen, METRICS, items=items, n=40, bootstrap=0, estimator="mle")
     assert not any("different numbers" in note for note in every.notes)
-    assert few.estimate == pytest.approx(every.estimate, abs=3e-4)
+    assert few.rows["value"].to_list() == pytest.approx(every.rows["value"].to_list(), abs=3e-4)
     # It must not matter in which order lists are given.
     order = rng.permutation(lists)
     again = sampled_metrics(seen[order], METRICS, items=items[order], n=40, bootstrap=0)
     monkeypatch.undo()
-    assert again.value[:, 2] == pytest.approx(every.value[:, 2], abs=1e-13)
+    likely = [one.parts["estimators"].where(estimator="mle") for one in (again, every)]
+    again, every = (part.rows["value"].to_list() for part in likely)
+    assert again == pytest.approx(every, abs=1e-13)
 
 
 # The likelihood
@@ -143,7 +145,7 @@ def test_draws_with_replacement_are_binomial():
     share = np.bincount(seen - 1, minlength=n + 1) / lists
     kept = share > 0
     now = plain_climb(chance[:, kept].tolist(), share[kept], 6)
-    assert result.estimate[0, 0] == pytest.approx(sum(x / (r + 1) for r, x in enumerate(now)))
+    assert result.row().value == pytest.approx(sum(x / (r + 1) for r, x in enumerate(now)))
 
 
 def likelihood(cells, shares):
@@ -238,8 +240,8 @@ def test_intervals_are_those_of_refits():
     result = sampled_metrics(
         seen, label, items=items, n=n, users=users, estimator="mle", bootstrap=600
     )
-    at = result.estimators.index("mle")
-    width = result.high[0, at, 0] - result.low[0, at, 0]
+    likely = result.parts["estimators"].row(estimator="mle")
+    width = likely.high - likely.low
     rows = [np.flatnonzero(users == user) for user in np.unique(users)]
     drawn = []
     for _ in range(300):
@@ -247,7 +249,7 @@ def test_intervals_are_those_of_refits():
         refit = sampled_metrics(
             seen[some], label, items=items, n=n, estimator="mle", bootstrap=0, estimators=["mle"]
         )
-        drawn.append(refit.estimate[0, 0])
+        drawn.append(refit.row().value)
     low, high = np.quantile(drawn, [0.025, 0.975])
     assert width == pytest.approx(high - low, rel=0.15)
 
@@ -263,11 +265,11 @@ def test_lists_that_hold_all_items_and_lists_without_a_rank():
     ranks[-3:] = np.nan
     both = sampled_metrics(ranks, "AP", items=items, n=n, bootstrap=0, estimator="mle")
     alone = sampled_metrics(seen[:-3], "AP", items=300, n=20, bootstrap=0, estimator="mle")
-    want = (20 * 1 + 20 * 0.25 + 397 * alone.estimate[0, 0]) / 440
-    assert both.estimate[0, 0] == pytest.approx(want)
+    want = (20 * 1 + 20 * 0.25 + 397 * alone.row().value) / 440
+    assert both.row().value == pytest.approx(want)
     whole = sampled_metrics([1.0, 3.0], ["AP", "AUC"], items=5, n=4, bootstrap=0)
-    assert whole.picked == {"AP": "plain", "AUC": "plain"}
-    assert whole.estimate[:, 0] == pytest.approx([2 / 3, 0.75])
+    assert whole.card["estimator"] == {"AP": "plain", "AUC": "plain"}
+    assert whole.rows["value"].to_list() == pytest.approx([2 / 3, 0.75])
     assert "nothing is left to correct" in str(whole)
 
 
@@ -275,9 +277,13 @@ def test_auc_is_left_as_it_is():
     seen, _ = seen_ranks(200, 30, 100, 2)
     names = ["plain", "mle"]
     result = sampled_metrics(seen, ["AUC", "AP"], items=200, n=30, estimators=names, bootstrap=0)
-    assert result.picked["AUC"] == "plain"
-    assert result.value[0, 1, 0] == pytest.approx(result.value[0, 0, 0])
-    assert result.value[1, 1, 0] != result.value[1, 0, 0]
+    assert result.card["estimator"]["AUC"] == "plain"
+    by_metric = [
+        result.parts["estimators"].where(metric=metric, estimator=names).rows["value"]
+        for metric in ("AUC", "AP")
+    ]
+    assert by_metric[0][1] == pytest.approx(by_metric[0][0])
+    assert by_metric[1][1] != by_metric[1][0]
 
 
 def test_systems_may_have_samples_of_their_own_sizes():
@@ -286,7 +292,7 @@ def test_systems_may_have_samples_of_their_own_sizes():
     common = {"items": 500, "bootstrap": 0, "estimator": "mle", "estimators": ["mle"]}
     both = sampled_metrics({"a": small, "b": large}, "AP", n={"a": 20, "b": 80}, **common)
     apart = [sampled_metrics(one, "AP", n=n, **common) for one, n in ((small, 20), (large, 80))]
-    assert both.estimate[0].tolist() == [one.estimate[0, 0] for one in apart]
+    assert both.rows["value"].to_list() == [one.row().value for one in apart]
 
 
 def test_the_rule():
@@ -295,18 +301,18 @@ def test_the_rule():
     steep, _ = seen_ranks(1_000, 50, 3_000, 2, power=5.0)
     common = {"items": 1_000, "n": 50, "bootstrap": 0}
     calm = sampled_metrics(flat, "nDCG@10", **common)
-    assert calm.picked == {"nDCG@10": "trade-off"}
-    assert "which is not more than 3.00" in calm.picks[0].reason
+    assert calm.card["estimator"] == {"nDCG@10": "trade-off"}
+    assert "which is not more than 3.00" in calm.explanation[1]
     alarmed = sampled_metrics({"flat": flat, "steep": steep}, "nDCG@10", **common)
-    assert alarmed.picked == {"nDCG@10": "mle"}
-    assert "for steep, which is more than 3.21" in alarmed.picks[0].reason
+    assert alarmed.card["estimator"] == {"nDCG@10": "mle"}
+    assert "for steep, which is more than 3.21" in alarmed.explanation[1]
     assert "the estimate is mle, because" in str(alarmed)
     few = sampled_metrics(steep[:19], "nDCG@10", **common)
-    assert few.picked == {"nDCG@10": "trade-off"}
-    assert "fewer than 20 users" in few.picks[0].reason
+    assert few.card["estimator"] == {"nDCG@10": "trade-off"}
+    assert "fewer than 20 users" in few.explanation[1]
     asked = sampled_metrics(steep, "nDCG@10", estimator="plain", **common)
-    assert asked.picked == {"nDCG@10": "plain"}
-    assert asked.estimators == ("plain", "trade-off", "mle")
+    assert asked.card["estimator"] == {"nDCG@10": "plain"}
+    assert asked.parts["estimators"].values_of("estimator") == ["plain", "trade-off", "mle"]
 
 
 def test_metrics_of_ranks_that_a_sample_does_not_show_stay_with_the_trade_off():
@@ -316,7 +322,7 @@ def test_metrics_of_ranks_that_a_sample_does_not_show_stay_with_the_trade_off():
     seen, _ = seen_ranks(2_000, 45, 3_000, 2, power=5.0)
     result = sampled_metrics(seen, ["Recall@1", "AP", "nDCG@10"], items=2_000, n=45, bootstrap=0)
     # 45 of 1,999 others: 0.023, 0.037 and 0.056 of the ranks that these hang on.
-    assert list(result.picked.values()) == ["trade-off", "trade-off", "mle"]
+    assert list(result.card["estimator"].values()) == ["trade-off", "trade-off", "mle"]
     assert "holds 0.037 of these in the mean, fewer than 0.05" in str(result)
 
 
@@ -326,9 +332,9 @@ def test_metrics_of_ranks_that_a_sample_seldom_holds_have_no_interval():
     for n, shown in ((25, False), (100, True)):
         seen, _ = seen_ranks(501, n, 200, 1)
         result = sampled_metrics(seen, labels, items=501, n=n, bootstrap=20)
-        assert result.display_table()["low"].is_not_null().to_list() == [shown, True]
-        assert result.table()["high"].is_not_null().all() == shown
-        assert np.isfinite(result.low).all()
+        assert result.rows["low"].is_not_null().to_list() == [shown, True]
+        assert result.rows["note"].to_list() == ["" if shown else "error is mostly bias", ""]
+        assert result.parts["estimators"].rows["low"].is_not_null().all()
         assert ("Recall@10: no interval, because it hangs on" in str(result)) != shown
         assert "AUC: no interval" not in str(result)
 
@@ -338,7 +344,7 @@ def test_adaptive_samples_that_hold_all_items_have_intervals():
     rank = np.array([1.0, 3.0] * 30)
     n = np.where(rank == 1, 200, 10)
     result = sampled_metrics(rank, "Recall@1", items=201, n=n, adaptive=True, bootstrap=20)
-    assert result.display_table()["low"].is_not_null().all()
+    assert result.rows["low"].is_not_null().all()
 
 
 def test_the_rule_raises_no_alarm_where_there_is_nothing_to_see():
@@ -347,7 +353,7 @@ def test_the_rule_raises_no_alarm_where_there_is_nothing_to_see():
     for seed in range(60):
         flat, _ = seen_ranks(500, 40, 400, seed, power=1.0)
         result = sampled_metrics(flat, "Recall@10", items=500, n=40, bootstrap=0)
-        alarms += result.picked["Recall@10"] == "mle"
+        alarms += result.card["estimator"]["Recall@10"] == "mle"
     assert alarms <= 2  # expected: 0.2
 
 
@@ -369,10 +375,10 @@ def test_more_steps_climb_higher():
     seen, _ = seen_ranks(1_000, 50, 2_000, 4, power=5.0)
     common = {"items": 1_000, "n": 50, "bootstrap": 0, "estimator": "mle"}
     few, many = (
-        sampled_metrics(seen, "Recall@10", iterations=steps, **common).estimate[0, 0]
+        sampled_metrics(seen, "Recall@10", iterations=steps, **common).row().value
         for steps in (2, 45)
     )
-    usual = sampled_metrics(seen, "Recall@10", **common).estimate[0, 0]
+    usual = sampled_metrics(seen, "Recall@10", **common).row().value
     assert few < many
     assert usual == many  # the square root of 2,000 lists, rounded
 
@@ -387,8 +393,8 @@ def test_nearer_than_the_trade_off_on_ranks_of_no_world():
             result = sampled_metrics(
                 seen, "nDCG@10", items=2_000, n=100, true_ranks=true, bootstrap=0
             )
-            full = result.full[0, 0]
-            trade = result.value[0, result.estimators.index("trade-off"), 0]
+            full = result.row().facts["full"]
+            trade = result.parts["estimators"].row(estimator="trade-off").value
             errors["trade-off"] += (trade - full) ** 2
-            errors["estimate"] += (result.estimate[0, 0] - full) ** 2
+            errors["estimate"] += (result.row().value - full) ** 2
         assert errors["estimate"] <= 0.8**2 * errors["trade-off"]

@@ -16,10 +16,11 @@ def test_stratified_recall_is_what_evaluate_gives():
     made = stratified_recall(TEST, RUNS, 1, [0, 0.5, 3], liked=4)
     labels = ["Recall@1", "SR(gamma=0.5)@1", "SR(gamma=3)@1"]
     plain = us.evaluate(TEST, RUNS, labels, liked=4).means()
-    for at, name in enumerate(RUNS):
-        assert made.values[at].tolist() == pytest.approx([plain[name][label] for label in labels])
+    for name in RUNS:
+        values = made.where(system=name).rows["value"].to_list()
+        assert values == pytest.approx([plain[name][label] for label in labels])
     assert made.table()["beta"].to_list()[:3] == pytest.approx([0, 1 / 3, 3 / 4])
-    assert made.flips() == []
+    assert made.conclusion == ()
 
 
 def test_the_sweep_finds_where_the_order_changes():
@@ -28,12 +29,16 @@ def test_the_sweep_finds_where_the_order_changes():
     runs = {"x": {u: ["a"] for u in (1, 2, 3)}, "y": {1: ["b"], 2: ["c"], 3: ["b"]}}
     made = stratified_recall(test, runs, 1, [0, 1, 50], mean="ratio", liked=4)
     # Weights of a: 1, 3^-1/2, 3^-50/51: x has 3 of 5, then 1.73 of 3.73, then about 1 of 3.
-    assert made.flips() == [("x", "y", 0.0, 1.0)]
-    assert "y overtakes x" in str(made)
-    assert len(made.figure().to_dict()["datasets"]["rows"]) == 6
+    assert made.conclusion == ("y overtakes x between γ = 0 and 1",)
+    drawn = made.figure().to_dict()["datasets"]["rows"]
+    assert [row["gamma"] for row in drawn] == [0.0, 1.0, 50.0] * 2
     assert "<table" in made._repr_html_()
-    assert repr(made) == "StratifiedRecall(@1, 2 systems)"
-    assert json.loads(json.dumps(made.to_dict()))["flips"] == [["x", "y", 0.0, 1.0]]
+    assert str(made).splitlines()[:3] == [
+        "system   0         1         50",
+        "x       *0.6000*   0.4641    0.3381",
+        "y        0.4000   *0.5359*  *0.6619*",
+    ]
+    assert json.loads(json.dumps(made.to_dict()))["card"] == {"cutoff": 1, "mean": "ratio"}
 
 
 def test_sweep_errors():

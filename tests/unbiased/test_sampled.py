@@ -14,7 +14,8 @@ from shared.examples import examples
 from shared.real_data import real_data
 from unskew import DataError, SettingError
 from unskew.evaluation.one_relevant import value_at
-from unskew.judging.rank import anchor_ranks, full_ranks, ranks_of
+from unskew.judging.anchors import anchor_ranks, full_ranks
+from unskew.judging.rank import ranks_of
 from unskew.metrics.names import REGISTRY
 from unskew.stats.correlation import kendall
 from unskew.unbiased.sampled import expected_metrics as sampled_ranks
@@ -220,6 +221,12 @@ def draw_ranks(true, items, n, seed):
     return 1 + rng.hypergeometric(true - 1, items - true, n)
 
 
+def values(result, metric, estimator):
+    """Return what an estimator gives, system by system."""
+    rows = result.parts["estimators"].where(metric=metric, estimator=estimator).rows
+    return rows["value"].to_list()
+
+
 def test_sampled_metrics_by_hand():
     ranks = {"a": [1, 3, 2], "b": [2, 2, np.nan]}
     found = sampled_metrics(
@@ -232,20 +239,24 @@ def test_sampled_metrics_by_hand():
         users=[5, 5, 9],
         bootstrap=100,
     )
-    assert found.value[0, 0].tolist() == pytest.approx([1 / 3, 0])
-    assert found.value[1, 0].tolist() == pytest.approx([(1 + 1 / 3 + 1 / 2) / 3, 1 / 3])
-    assert found.full[1].tolist() == pytest.approx(
-        [(1 + 1 / 60 + 1 / 20) / 3, (1 / 2 + 1 / 25) / 3]
-    )
-    assert (found.lists, found.users) == (3, 2)
-    assert found.tau[0, 0, 0] == 1.0
-    want = np.abs(found.value[1, 0] - found.full[1]).mean()
-    assert found.distance[1, 0, 0] == pytest.approx(want)
+    by_rank, by_place = (values(found, name, "plain") for name in ("Recall@1", "RR"))
+    assert by_rank == pytest.approx([1 / 3, 0])
+    assert by_place == pytest.approx([(1 + 1 / 3 + 1 / 2) / 3, 1 / 3])
+    full = found["RR"].rows["full"].to_list()
+    assert full == pytest.approx([(1 + 1 / 60 + 1 / 20) / 3, (1 / 2 + 1 / 25) / 3])
+    assert (found.card["lists"], found.card["users"]) == (3, 2)
+    nearness = found.parts["agreement"]
+    assert nearness.row(quantity="tau").value == 1.0
+    want = np.abs(np.array(by_place) - full).mean()
+    assert nearness.row(metric="RR", quantity="distance").value == pytest.approx(want)
+    gap = found.parts["gaps"].row(metric="RR", estimator="plain")
+    assert gap.value == pytest.approx(by_place[0] - full[0])
+    assert gap.low <= gap.value <= gap.high
     # Beside those asked for stand the two that the rule picks from.
-    assert found.estimators == ("plain", "trade-off", "mle")
-    assert found.table().height == 12
-    assert found.table().filter("picked").height == 4
-    assert found.agreement().height == 6
+    assert found.parts["estimators"].values_of("estimator") == ["plain", "trade-off", "mle"]
+    assert found.parts["estimators"].table().height == 12
+    assert found.table().height == 4
+    assert nearness.where(quantity="tau").table().height == 6
     assert "means over 3 lists of 2 users" in str(found)
 
 
@@ -255,7 +266,7 @@ def test_lists_may_differ_in_size():
     mixed = sampled_metrics(
         [2, 2], "nDCG@3", items=[11, 101], n=[5, 4], bootstrap=0, estimators=["trade-off"]
     )
-    assert mixed.value[0, 0, 0] == pytest.approx(np.mean(apart))
+    assert values(mixed, "nDCG@3", "trade-off") == pytest.approx([np.mean(apart)])
 
 
 def test_sampled_metrics_errors():
@@ -300,14 +311,17 @@ def test_means_are_as_expected_in_simulation():
         bootstrap=0,
     )
     chance = rank_distribution(true, items, n)
-    for m, label in enumerate(found.metrics):
+    for label in found.values_of("metric"):
         plain = value_at(label, np.arange(1, n + 2), n + 1)
-        for e, values in enumerate((plain, corrected_values(label, items, n)[0])):
-            mean = chance @ values
-            variance = chance @ values**2 - mean**2
-            z = (found.value[m, e, 0] - mean.mean()) / math.sqrt(variance.sum()) * lists
-            assert abs(z) <= 4.5, (label, e)
-    assert found.value[2, 0, 0] == pytest.approx(found.full[2, 0], abs=0.005)
+        corrected = corrected_values(label, items, n)[0]
+        for name, counts in (("plain", plain), ("trade-off", corrected)):
+            mean = chance @ counts
+            variance = chance @ counts**2 - mean**2
+            estimate = found.parts["estimators"].row(metric=label, estimator=name).value
+            z = (estimate - mean.mean()) / math.sqrt(variance.sum()) * lists
+            assert abs(z) <= 4.5, (label, name)
+    auc = found.row(metric="AUC")
+    assert values(found, "AUC", "plain") == pytest.approx([auc.facts["full"]], abs=0.005)
 
 
 def test_corrections_come_nearer():
@@ -326,28 +340,44 @@ def test_corrections_come_nearer():
         true_ranks=true,
         bootstrap=100,
     )
-    plain, trade, mle = (found.distance[:, at, 0] for at in range(3))
+    plain, trade, mle = distances(found)
     assert (mle < trade).all()
     assert (trade < plain).all()
-    assert found.picked == {"Recall@10": "trade-off", "nDCG@10": "mle", "AP": "mle"}
-    assert (found.tau[..., 0] == 1.0).all()
-    assert (found.low <= found.value).all()
-    assert (found.value <= found.high).all()
-    assert len(found.figure("AP").to_dict()["datasets"]["rows"]) == 9
+    chosen = {"Recall@10": "trade-off", "nDCG@10": "mle", "AP": "mle"}
+    assert found.card["estimator"] == chosen
+    for metric, estimator in chosen.items():
+        assert found[metric].rows["value"].to_list() == values(found, metric, estimator)
+    assert (found.parts["agreement"].where(quantity="tau").rows["value"] == 1.0).all()
+    table = found.parts["estimators"].rows
+    assert (table["low"] <= table["value"]).all()
+    assert (table["value"] <= table["high"]).all()
+    assert len(found.figure(metric="AP").to_dict()["datasets"]["rows"]) == 3
+    assert len(found.figure("gaps", "AP").to_dict()["datasets"]["rows"]) == 9
+    tables = str(found).split("\n\n")
+    assert tables[0].splitlines()[0] == "Recall@10 (higher is better)"
+    assert tables[1].splitlines()[1].split() == ["system", "plain", "trade-off", "mle"]
+    assert tables[2].splitlines()[1].split()[:2] == ["estimator", "τ"]
     assert json.dumps(found.to_dict())
     assert "<table" in found._repr_html_()
 
 
+def distances(result):
+    """Return estimators x metrics: the mean over systems of |estimate - full value|."""
+    part = result.parts["agreement"].where(quantity="distance")
+    return [
+        part.where(estimator=name).rows["value"].to_numpy() for name in part.values_of("estimator")
+    ]
+
+
 def test_without_true_ranks_nothing_is_said_of_them():
     found = sampled_metrics([1, 2], "RR", items=10, n=4, bootstrap=20)
-    assert np.isnan(found.full).all()
-    assert np.isnan(found.tau).all()
-    assert found.table()["full"].to_list() == [None] * 3
-    assert "full" in found.display_table().columns
-    with pytest.raises(DataError, match="give the true ranks"):
-        found.figure()
+    assert found.row().facts["full"] is None
+    assert list(found.parts) == ["estimators"]
+    assert "all items" not in str(found)
+    with pytest.raises(SettingError, match="unknown figure 'gaps'"):
+        found.figure("gaps")
     with pytest.raises(SettingError, match="unknown metric"):
-        found.figure("AP")
+        found.figure(metric="AP")
 
 
 # The expectation against the sample size
@@ -360,19 +390,25 @@ def test_expected_metrics():
         expected_sampled("Recall@10", np.array([10, 400, 999]), 1_000, n).mean()
         for n in (1, 20, 999)
     ]
-    assert found.value[0, :3, 1] == pytest.approx(want)
-    assert found.value[0, 2] == pytest.approx(found.full[0])
-    assert found.value[0, 3] == pytest.approx(found.full[0])  # more than there are: all of them
-    assert found.value[1, :, 1] == pytest.approx(found.full[1, 1])  # AUC does not depend on n
-    assert found.full[0].tolist() == pytest.approx([0, 1 / 3])
+    bold = found.where(metric="Recall@10", system="bold").rows
+    assert bold["value"].to_list()[:3] == pytest.approx(want)
+    for others in (999, 5_000):  # more than there are: all of them
+        rows = found.where(metric="Recall@10", others=others).rows
+        assert rows["value"].to_list() == pytest.approx(rows["full"].to_list())
+    auc = found.where(metric="AUC", system="bold").rows  # does not depend on n
+    assert auc["value"].to_list() == pytest.approx(auc["full"].to_list())
+    assert found["Recall@10"].rows["full"].to_list()[:2] == pytest.approx([0, 1 / 3])
     assert found.table().height == 16
+    lines = str(found).splitlines()
+    assert lines[1].split() == ["others", "drawn", "steady", "bold"]
+    assert lines[5].split()[0] == "5,000"
     assert "without replacement" in str(found)
-    assert len(found.figure("AUC").to_dict()["datasets"]["rows"]) == 8
+    assert len(found.figure(metric="AUC").to_dict()["datasets"]["rows"]) == 8
     assert "<table" in found._repr_html_()
     assert json.dumps(found.to_dict())
     own = expected_metrics([3, 3], "RR", items=[5, 9], sizes=[2])
     both = [expected_sampled("RR", 3, items, 2)[0] for items in (5, 9)]
-    assert own.value[0, 0, 0] == pytest.approx(np.mean(both))
+    assert own.row().value == pytest.approx(np.mean(both))
     with pytest.raises(SettingError, match="no sizes"):
         expected_metrics([3], "RR", items=5, sizes=[])
     with pytest.raises(DataError, match="no lists"):
@@ -432,28 +468,31 @@ def test_correct_sampled(split, models):
     scores = us.evaluate(lists, models, labels[:3])
     whole = us.targets.OneRelevant(others="all", candidates="all").lists(split, liked=4, seed=3)
     full = us.evaluate(whole, models, labels[:3])
-    for m, label in enumerate(labels[:3]):
-        assert found.value[m, 0].tolist() == pytest.approx(list(scores.mean(label).values()))
-        assert found.full[m].tolist() == pytest.approx(list(full.mean(label).values()))
-    assert found.lists == len(lists)
-    assert found.tau[0, 0, 0] == pytest.approx(kendall(found.value[0, 0], found.full[0]))
+    for label in labels[:3]:
+        plain = values(found, label, "plain")
+        assert plain == pytest.approx(list(scores.mean(label).values()))
+        exact = found[label].rows["full"].to_list()
+        assert exact == pytest.approx(list(full.mean(label).values()))
+        tau = found.parts["agreement"].row(metric=label, estimator="plain", quantity="tau").value
+        assert tau == pytest.approx(kendall(plain, exact))
+    assert found.card["lists"] == len(lists)
     assert any(note.startswith("blind: ") for note in found.notes)
     again = correct_sampled(lists, models, labels, bootstrap=200, threads=1)
     assert again.table().equals(found.table())
     bare = correct_sampled(lists, models, labels, full=False, bootstrap=0)
-    assert np.array_equal(bare.value, found.value)
-    assert np.isnan(bare.full).all()
-    assert repr(bare) == f"Sampled(3 systems, 4 metrics, {len(lists):,} lists)"
+    assert bare.rows["value"].equals(found.rows["value"])
+    assert bare.rows["full"].null_count() == 12
+    assert "estimates among all items: 4 metrics, 3 systems" in bare._repr_html_()
     strata = us.targets.Percentiles(others=5, strata=4).lists(split, liked=4, seed=3)
-    assert correct_sampled(strata, models, "RR", bootstrap=0).lists == len(strata)
+    assert correct_sampled(strata, models, "RR", bootstrap=0).card["lists"] == len(strata)
 
 
 def test_short_lists_are_corrected_with_what_they_have(split, models):
     """Lists that hold all candidates need no correction by expectation: plain equals full."""
     lists = us.targets.OneRelevant(others=500, candidates="all").lists(split, liked=4, seed=3)
     found = correct_sampled(lists, {"pop": models["pop"]}, ["Recall@5", "AP"], bootstrap=0)
-    assert found.value[:, 0] == pytest.approx(found.full)
-    assert found.value[:, 1] == pytest.approx(found.full)
+    assert found.rows["value"].to_list() == pytest.approx(found.rows["full"].to_list())
+    assert set(found.card["estimator"].values()) == {"plain"}
     assert any("too few candidates" in note for note in found.notes)
 
 
@@ -481,11 +520,9 @@ def test_target_sizes(split, models):
     both = {name: models[name] for name in ("good", "pop")}
     both["noise"] = np.random.default_rng(5).normal(size=(60, 80))
     found = target_sizes(split, both, "P@5", [0, 5, 20], liked=4, test="t", bootstrap=100)
-    assert found.sizes == ("0", "5", "20", "all")
-    table = found.table()
-    assert table["others"].to_list() == ["0", "5", "20", "all"]
-    assert table["tau_full"][3] == 1.0
-    assert table["tau_true"].null_count() == 4
+    assert found.values_of("others") == ["0", "5", "20", "all"]
+    assert found.row(others="all", quantity="tau_full").value == 1.0
+    assert "tau_true" not in found.values_of("quantity")
     # By hand, at one size.
     lists = us.targets.UserFlat(others=5).lists(split, liked=4)
     scores = us.evaluate(lists, both, "P@5")
@@ -494,15 +531,25 @@ def test_target_sizes(split, models):
     pairs = list(itertools.combinations(range(3), 2))
     ties = np.mean([values[:, a] == values[:, b] for a, b in pairs])
     zeros = np.mean([(values[:, a] == 0) & (values[:, b] == 0) for a, b in pairs])
-    assert table["ties"][1] == pytest.approx(ties)
-    assert table["zeros"][1] == pytest.approx(zeros)
-    power = us.stats.discriminative_power(us.compare(scores, test="t", correction=None)).table()
-    assert table["DP"][1] == pytest.approx(power["DP"][0])
-    assert found.mean[1].tolist() == pytest.approx(list(scores.mean("P@5").values()))
+    at_five = found.where(others="5")
+    assert at_five.row(quantity="ties").value == pytest.approx(ties)
+    assert at_five.row(quantity="zeros").value == pytest.approx(zeros)
+    power = us.stats.discriminative_power(us.compare(scores, test="t", correction=None)).best
+    assert at_five.parts["power"].row().value == pytest.approx(power.value)
+    assert at_five.row(quantity="ratio").value == power.facts["ratio"]
+    means = at_five.parts["means"].rows["value"].to_list()
+    assert means == pytest.approx(list(scores.mean("P@5").values()))
+    taus = found.where(quantity="tau_full").rows
+    assert (taus["low"] <= taus["value"]).all()
     spec = found.figure().to_dict()
-    assert len(spec["hconcat"]) == 3
-    assert "Target size: P@5" in spec["title"]["text"]
-    assert "t test" in str(found)
+    assert spec["title"]["text"] == "target sizes: P@5"
+    assert len(spec["datasets"]["rows"]) == 4 * 4
+    tables = str(found).split("\n\n")
+    assert tables[0].splitlines()[1].split("  ")[0] == "others"
+    assert "significant pairs  τ, all" in tables[0]
+    assert tables[1].splitlines()[1].split()[:2] == ["others", "DP"]
+    assert "95% CI: percentile bootstrap, by user" in tables[2]
+    assert "t test" in tables[2]
     short = np.count_nonzero(us.targets.UserFlat(others=0).lists(split, liked=4).size < 5)
     assert short
     assert f"0 others: {short} list holds fewer targets than the cutoff" in found.notes
@@ -515,13 +562,13 @@ def test_target_sizes_with_a_truth(split, models):
     truth = {"good": 0.9, "pop": 0.1}
     settings = {"sizes": [5], "liked": 4, "test": "t", "bootstrap": 50}
     found = target_sizes(split, pair, "P@5", truth=truth, **settings)
-    assert found.table()["tau_true"].to_list() == [1.0, 1.0]
+    assert found.where(quantity="tau_true").rows["value"].to_list() == [1.0, 1.0]
     assert len(found.figure().to_dict()["datasets"]["rows"]) == 10
     scores = us.evaluate(us.targets.AllItems().lists(split, liked=4), pair, "P@5")
     again = target_sizes(split, pair, "P@5", truth=scores, **settings)
-    assert again.table()["tau_true"][1] == 1.0
+    assert again.row(others="all", quantity="tau_true").value == 1.0
     worse = target_sizes(split, pair, "anti-P@5", truth={"good": 0.1, "pop": 0.9}, **settings)
-    assert worse.tau_true[0, 0] in (-1.0, 1.0)
+    assert worse.row(quantity="tau_true").value in (-1.0, 1.0)
     with pytest.raises(DataError, match="truth: no value for 'pop'"):
         target_sizes(split, pair, "P@5", truth={"good": 1.0}, **settings)
     with pytest.raises(DataError, match="at least 2 systems"):
@@ -551,8 +598,9 @@ def test_corrected_on_movielens():
     }
     lists = us.targets.OneRelevant(others=100, candidates="all").lists(split, liked=4, seed=7)
     found = correct_sampled(lists, models, ["Recall@10", "nDCG@10"], bootstrap=50)
-    plain, trade, mle = (found.distance[:, at, 0] for at in range(3))
+    plain, trade, mle = distances(found)
     assert (10 * trade < plain).all()
     assert (mle < 0.8 * trade).all()
-    assert set(found.picked.values()) == {"mle"}
-    assert found.full[0] == pytest.approx([0.0989, 0.0030, 0.2177], abs=0.002)
+    assert set(found.card["estimator"].values()) == {"mle"}
+    full = found["Recall@10"].rows["full"].to_list()
+    assert full == pytest.approx([0.0989, 0.0030, 0.2177], abs=0.002)

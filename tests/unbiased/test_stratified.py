@@ -63,39 +63,56 @@ def small(**settings):
     return strata(TEST, RUNS, train=TRAIN, liked=4, **asked)
 
 
+def numbers(es, quantity="within", column="value", **keys):
+    """Return a column by stratum, of one system and metric: the first unless named."""
+    first = {"metric": es.values_of("metric")[0], "system": es.values_of("system")[0]}
+    return es.where(quantity=quantity, **{**first, **keys}).rows[column].to_list()
+
+
+def cube(es, quantity="within", column="value"):
+    """Return a column as metrics x systems x strata, NaN for null."""
+    rows = es.where(quantity=quantity).rows
+    shape = [len(es.values_of(key)) for key in ("metric", "system", "group")]
+    return rows[column].cast(pl.Float64).fill_null(math.nan).to_numpy().reshape(shape)
+
+
+def whole(labels, **settings):
+    return us.evaluate(TEST, RUNS, labels, train=TRAIN, liked=4, **settings)
+
+
 # By hand
 
 
 def test_popularity_by_hand():
     found = small(metrics="P@2", m=5)
     # Training counts: a 4, b 2, c 1, d 0, e 0 (x is in no ratings): one item each.
-    assert [stratum.most for stratum in found.strata] == [4, 2, 1, 0, 0]
-    assert [stratum.judgments for stratum in found.strata] == [0, 1, 3, 1, 1]
-    assert [stratum.liked for stratum in found.strata] == [0, 1, 3, 0, 1]
-    one, two = found.value[0]
+    assert numbers(found, column="highest") == [4, 2, 1, 0, 0]
+    assert numbers(found, column="judgments") == [0, 1, 3, 1, 1]
+    assert numbers(found, column="liked") == [0, 1, 3, 0, 1]
+    one, two = cube(found)[0]
     assert one.tolist() == pytest.approx([math.nan, 0.5, 1 / 3, 0.0, 0.5], nan_ok=True)
     assert two.tolist() == pytest.approx([math.nan, 0.0, 0.5, 0.0, 0.5], nan_ok=True)
-    assert found.lists[0, 0].tolist() == [0, 1, 3, 1, 1]
+    assert numbers(found, column="n") == [0, 1, 3, 1, 1]
     # Parts of the mean over all four users.
-    assert found.contribution[0, 0].tolist() == [0.0, 0.125, 0.25, 0.0, 0.125]
-    assert found.share[0, 0].tolist() == [0.0, 0.25, 0.5, 0.0, 0.25]
+    assert numbers(found, "contribution") == [0.0, 0.125, 0.25, 0.0, 0.125]
+    assert numbers(found, "share") == [0.0, 0.25, 0.5, 0.0, 0.25]
     assert any("stratum 1: it has no judgments" in note for note in found.notes)
-    assert found.head_share[0, 0, 0] == 0.0
-    assert small(metrics="P@2", m=5, head=3).head_share[0, 0, 0] == 0.75
+    assert found.parts["heads"].row(system="one").value == 0.0
+    assert small(metrics="P@2", m=5, head=3).parts["heads"].row(system="one").value == 0.75
 
 
 def test_users_by_hand():
     found = small(metrics="RR", by="activity", m=2)
     # Training ratings: 2, 2, 2, 1; users 1 and 2 first, ties by id.
-    assert [stratum.size for stratum in found.strata] == [2, 2]
-    assert [stratum.least for stratum in found.strata] == [2.0, 1.0]
-    assert found.value[0, 0].tolist() == [1.0, 0.75]
-    assert found.contribution[0, 0].tolist() == [0.5, 0.375]
-    assert found.of == "users"
+    assert numbers(found, column="size") == [2, 2]
+    assert numbers(found, column="lowest") == [2.0, 1.0]
+    assert numbers(found) == [1.0, 0.75]
+    assert numbers(found, "contribution") == [0.5, 0.375]
+    assert found.card["of"] == "users"
     main = small(metrics="RR", by="mainstreamness", m=4)
     # Mean count of the own training items: (4+2)/2, (4+2)/2, (4+1)/2, 4.
-    assert [stratum.most for stratum in main.strata] == [4.0, 3.0, 3.0, 2.5]
-    assert main.value[0, 0].tolist() == [0.5, 1.0, 1.0, 1.0]
+    assert numbers(main, column="highest") == [4.0, 3.0, 3.0, 2.5]
+    assert numbers(main) == [0.5, 1.0, 1.0, 1.0]
 
 
 def test_users_without_training_are_a_stratum_of_their_own():
@@ -104,74 +121,79 @@ def test_users_without_training_are_a_stratum_of_their_own():
         for (key, column), extra in zip(TEST.items(), (9, "b", 5), strict=True)
     }
     found = strata(test, RUNS, "RR", train=TRAIN, liked=4, by="mainstreamness", m=2, bootstrap=0)
-    assert [stratum.name for stratum in found.strata] == ["1", "2", "without training"]
-    assert found.strata[2].size == 1
-    assert found.value[0, 0, 2] == 0.0
+    assert found.values_of("group") == ["1", "2", "without training"]
+    row = found.row(group="without training", quantity="within")
+    assert (row.facts["size"], row.value) == (1, 0.0)
     assert any("users without training" in note for note in found.notes)
     active = strata(test, RUNS, "RR", train=TRAIN, liked=4, by="activity", m=5, bootstrap=0)
-    assert active.strata[4].most == 0.0
+    assert numbers(active, column="highest")[4] == 0.0
 
 
 def test_given_groups():
     genre = {"b": "new", "c": "old", "d": "old", "z": "unknown to all"}
     found = small(metrics="P@2", by=genre)
-    assert [stratum.name for stratum in found.strata] == ["new", "old", "(none)"]
-    assert found.contribution[0, 0].tolist() == [0.125, 0.25, 0.125]
-    assert found.head == 0
-    assert found.heads().height == 0
+    assert found.values_of("group") == ["new", "old", "(none)"]
+    assert numbers(found, "contribution") == [0.125, 0.25, 0.125]
+    assert "(none): 3 items without a group" in found.notes
+    assert found.card["head"] == 0
+    assert found.parts["heads"].table().height == 0
     table = pl.DataFrame({"item": list(genre), "genre": list(genre.values())})
     assert small(metrics="P@2", by=table).table().equals(found.table())
     users = small(metrics="P@2", by={1: "f", 2: "f", 3: "m", 4: "m"}, of="users")
-    assert users.value[0, 0].tolist() == [0.5, 0.5]
-    assert users.of == "users"
+    assert numbers(users) == [0.5, 0.5]
+    assert users.card["of"] == "users"
 
 
 def test_tags_of_judgments():
     kind = pl.Series(["seen", "new", "seen", "new", "new", None])
     tests = us.read_ratings(pl.DataFrame(TEST).with_columns(kind=kind), tags=["kind"])
     found = strata(tests, RUNS, "P@2", liked=4, by="kind", bootstrap=0)
-    assert [stratum.name for stratum in found.strata] == ["new", "seen", "(none)"]
-    assert [stratum.judgments for stratum in found.strata] == [3, 2, 1]
-    assert found.contribution[0, 0].tolist() == [0.25, 0.125, 0.125]
+    assert found.values_of("group") == ["new", "seen", "(none)"]
+    assert numbers(found, column="judgments") == [3, 2, 1]
+    assert numbers(found, "contribution") == [0.25, 0.125, 0.125]
 
 
 def test_without_training_popularity_is_that_of_the_test():
     found = strata(TEST, RUNS, "P@2", liked=4, m=2, bootstrap=0)
-    assert found.strata[0].most == 3.0
+    assert numbers(found, column="highest")[0] == 3.0
     assert any("popularity is the number of test ratings" in note for note in found.notes)
 
 
 def test_equal_judgments():
     found = small(metrics="P@2", m=2, equal="judgments")
     bins = us.splits.judgment_bins(us.read_ratings(TRAIN), us.Relevance(liked=4), 2)
-    assert found.by == "popularity (equal judgments)"
-    assert sum(stratum.size for stratum in found.strata) == 5
-    assert found.strata[0].size == int((bins.stratum == 0).sum())
+    assert found.card["by"] == "popularity (equal judgments)"
+    assert sum(numbers(found, column="size")) == 5
+    assert numbers(found, column="size")[0] == int((bins.stratum == 0).sum())
 
 
 # Contributions
 
 
 def test_every_metric_that_splits_adds_up():
+    means = whole(EVERY, users="all").means()
     for by in ("popularity", "activity", "mainstreamness"):
         found = small(metrics=EVERY, m=3, by=by, users="all")
-        means = found.whole.averages()
-        for at, label in enumerate(EVERY):
-            for s, system in enumerate(found.systems):
-                total = math.fsum(found.contribution[at, s])
-                assert total == pytest.approx(means[system][label].value, abs=1e-14), label
+        for label in EVERY:
+            for system in found.systems:
+                total = math.fsum(numbers(found, "contribution", metric=label, system=system))
+                assert total == pytest.approx(means[system][label], abs=1e-14), label
+                score = found.parts["heads"].row(metric=label, system=system).facts["score"]
+                assert score == means[system][label]
 
 
 def test_metrics_that_do_not_split_say_so():
     found = small(metrics=["bpref", "P(bound=upper)@2", "nDCL(ideal=best)@2"], m=3)
-    assert np.isnan(found.contribution).all()
-    assert np.isnan(found.share).all()
+    assert np.isnan(cube(found, "contribution")).all()
+    assert np.isnan(cube(found, "share")).all()
     assert sum("it has no contributions" in note for note in found.notes) == 3
-    assert not np.isnan(found.value).all()
+    assert not np.isnan(cube(found)).all()
     by_user = small(metrics="bpref", m=2, by="activity")
-    assert by_user.contribution[0, 0].sum() == pytest.approx(by_user.whole.mean("bpref")["one"])
-    figure = found.figure().to_dict()
-    assert len(figure["vconcat"]) == 1
+    mean = whole("bpref").mean("bpref")["one"]
+    assert sum(numbers(by_user, "contribution")) == pytest.approx(mean)
+    assert "share" not in str(found).splitlines()[1]
+    with pytest.raises(DataError, match="strata: there is no value to draw"):
+        found.figure("shares")
 
 
 def plain_parts(qrels, run, group, k):
@@ -206,11 +228,11 @@ def test_plain_twin(seed, k):
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         found = strata(as_ratings(qrels), {"s": run}, labels, by=group, liked=3, bootstrap=0)
-    names = [stratum.name for stratum in found.strata]
+    names = found.values_of("group")
     own = {item: name for item, name in group.items() if name in names}
     want = plain_parts(qrels, run, group, k)
     kept = [at for at, name in enumerate(sorted(set(group.values()))) if name in own.values()]
-    assert found.contribution[:, 0] == pytest.approx(want[:, kept], abs=1e-12)
+    assert cube(found, "contribution")[:, 0] == pytest.approx(want[:, kept], abs=1e-12)
 
 
 @examples(30)
@@ -235,8 +257,8 @@ def test_within_a_stratum_is_what_evaluate_says_of_its_judgments_alone(seed):
             alone = us.evaluate(as_ratings(few), {"s": run}, labels, liked=3)
         except DataError:  # the run holds none of these items
             return
-    at = [stratum.name for stratum in found.strata].index("a")
-    assert found.value[:, 0, at].tolist() == [alone.mean(label)["s"] for label in labels]
+    at = found.values_of("group").index("a")
+    assert cube(found)[:, 0, at].tolist() == [alone.mean(label)["s"] for label in labels]
 
 
 # Intervals
@@ -271,17 +293,19 @@ def mixed(**settings):
 
 def test_intervals_hold_the_values_and_do_not_depend_on_threads():
     found = mixed(threads=1, bootstrap=300)
-    assert ((found.low <= found.value) & (found.value <= found.high))[found.lists > 0].all()
-    assert (found.share_low <= found.share + 1e-12).all()
-    assert (found.share <= found.share_high + 1e-12).all()
-    share, low, high = found.head_share[0, 1]
-    assert low < share < high
-    assert share == pytest.approx(found.share[0, 1, 0])
+    within = found.where(quantity="within").rows.filter(pl.col("n") > 0)
+    assert ((within["low"] <= within["value"]) & (within["value"] <= within["high"])).all()
+    share = cube(found, "share")
+    assert (cube(found, "share", "low") <= share + 1e-12).all()
+    assert (share <= cube(found, "share", "high") + 1e-12).all()
+    head = found.parts["heads"].row(system="any")
+    assert head.low < head.value < head.high
+    assert head.value == pytest.approx(share[0, 1, 0])
     again = mixed(threads=2, bootstrap=300)
     assert again.table().equals(found.table())
     assert not mixed(bootstrap=300, seed=5).table().equals(found.table())
     # A system that shows popular items only lives on the head.
-    assert found.share[0, 0, 0] > found.share[0, 1, 0]
+    assert share[0, 0, 0] > share[0, 1, 0]
     assert mixed(bootstrap=0).table()["low"].null_count() == len(found.table())
 
 
@@ -295,12 +319,10 @@ def test_interval_of_a_mean_is_the_bootstrap_of_its_users():
         found = strata(
             test, runs, "P@5", train=train, liked=4, by="activity", m=1 + 1, bootstrap=2_000
         )
-    values = found.whole.values("any", "P@5")
-    half = found.value[0, 1]
+        values = us.evaluate(test, runs, "P@5", train=train, liked=4).values("any", "P@5")
+    half, low, high = (cube(found, "within", name)[0, 1] for name in ("value", "low", "high"))
     error = values.std(ddof=1) / math.sqrt(200)
-    assert (found.high[0, 1] - found.low[0, 1]).tolist() == pytest.approx(
-        [2 * 1.96 * error] * 2, rel=0.2
-    )
+    assert (high - low).tolist() == pytest.approx([2 * 1.96 * error] * 2, rel=0.2)
     assert half.mean() == pytest.approx(values.mean())
 
 
@@ -317,13 +339,13 @@ def test_target_lists_and_models():
     lists = us.targets.OneRelevant(others=10, candidates="all").lists(split, liked=4)
     found = strata(lists, models, ["HitRate@3", "nDCG@3"], m=4, bootstrap=50)
     scores = us.evaluate(lists, models, ["HitRate@3", "nDCG@3"])
-    for s, system in enumerate(models):
-        assert found.contribution[0, s].sum() == pytest.approx(scores.mean("HitRate@3")[system])
-    anchored = [stratum.liked for stratum in found.strata]
-    assert sum(anchored) == len(lists)
-    assert found.lists[0, 0].sum() >= len(lists)
+    for system in models:
+        total = sum(numbers(found, "contribution", system=system))
+        assert total == pytest.approx(scores.mean("HitRate@3")[system])
+    assert sum(numbers(found, column="liked")) == len(lists)
+    assert sum(numbers(found, column="n")) >= len(lists)
     ready = strata(lists, {"pop": us.rank(models["pop"], lists)}, "HitRate@3", m=4, bootstrap=0)
-    assert ready.contribution[0, 0] == pytest.approx(found.contribution[0, 0])
+    assert numbers(ready, "contribution") == pytest.approx(numbers(found, "contribution"))
     with pytest.raises(SettingError, match="target lists already contain their liked"):
         strata(lists, models, "P@3", liked=4)
     with pytest.raises(SettingError, match="no runs are given"):
@@ -348,7 +370,7 @@ def test_errors():
         small(metrics="Coverage@2")
     with pytest.raises(SettingError, match="ARP@2 describes what is recommended"):
         small(metrics="ARP@2", m=2)
-    assert not np.isnan(small(metrics="ARP@2", by="activity", m=2).value).any()
+    assert not np.isnan(cube(small(metrics="ARP@2", by="activity", m=2))).any()
     with pytest.raises(DataError, match="none of the ids, such as 'zz'"):
         small(by={"zz": "a"})
     with pytest.raises(SettingError, match=r"m=… is for strata by a number"):
@@ -378,19 +400,25 @@ def test_shown():
     text = str(found)
     assert "the head: the first 1 of 4 strata (10 items)" in text
     assert "shares add up to 1" in text
-    assert repr(found) == "StrataReport(4 strata of items, 2 systems, 2 metrics)"
-    assert found._repr_html_().count("<table") == 3  # two metrics and the head
-    assert found.heads().columns[-3:] == ["head_share", "low", "high"]
-    assert found.heads().height == 4
-    row = found.heads().row(0, named=True)
-    assert row["head"] + row["rest"] == pytest.approx(row["score"])
+    assert text.splitlines()[:2] == [
+        "P@5 (higher is better)",
+        "system  stratum  items  liked  lists  within the stratum            95% CI  "
+        "share of the score            95% CI",
+    ]
+    assert found._repr_html_().count("<table") == 4  # of each metric the strata and the head
+    heads = found.parts["heads"]
+    assert heads.table().height == 4
+    row = heads.row()
+    assert row.facts["head"] + row.facts["rest"] == pytest.approx(row.facts["score"])
     assert json.dumps(found.to_dict())
-    spec = found.figure("nDCG@10").to_dict()
-    assert spec["title"]["text"] == "nDCG@10 by popularity"
-    assert len(spec["vconcat"]) == 2
+    spec = found.figure("strata", "nDCG@10").to_dict()
+    assert spec["title"]["text"] == "nDCG@10: strata"
     assert len(spec["datasets"]["rows"]) == 8
+    shares = found.figure("shares", "nDCG@10")
+    assert sum(row["value"] for row in shares.to_dict()["datasets"]["rows"]) == pytest.approx(2)
+    assert shares.to_svg().startswith("<svg")
     with pytest.raises(SettingError, match="unknown metric 'AP'"):
-        found.figure("AP")
+        found.figure("strata", "AP")
 
 
 # The command
@@ -444,8 +472,8 @@ def test_command(files):
         figure,
     )
     assert done.exit_code == 0, done.output
-    assert json.loads(done.stdout) == small(metrics="P@2", m=5).table().to_dicts()
-    assert json.loads(figure.read_text())["title"]["text"] == "P@2 by popularity"
+    assert json.loads(done.stdout)["rows"] == small(metrics="P@2", m=5).table().to_dicts()
+    assert json.loads(figure.read_text())["title"]["text"] == "P@2: strata"
     shown = call(*basic(files), "-m", "P@2", "--strata", 2, "--bootstrap", 20)
     assert "shares add up to 1" in shown.stdout
     heads = call(
@@ -461,7 +489,7 @@ def test_command(files):
         "csv",
         "-q",
     )
-    assert heads.stdout.startswith("metric,system,score,head,rest")
+    assert heads.stdout.startswith("metric,system,score,head,rest,value,low,high")
     assert len(heads.stdout.splitlines()) == 5
     groups = call(
         *basic(files),
@@ -501,6 +529,7 @@ def test_shares_on_movielens():
         "Random": us.recommend.Random().fit(split.train),
     }
     found = strata(us.targets.AllItems().lists(split, liked=4), models, "P@10", bootstrap=100)
-    assert found.share[0].sum(axis=1) == pytest.approx([1.0, 1.0])
-    assert found.share[0, 0, 0] > 0.99
-    assert found.share[0, 1, 0] < 0.6
+    share = cube(found, "share")[0]
+    assert share.sum(axis=1) == pytest.approx([1.0, 1.0])
+    assert share[0, 0] > 0.99
+    assert share[1, 0] < 0.6

@@ -1,4 +1,3 @@
-from .filter_effects import FilterEffect as FilterEffect
 from .filter_effects import filter_effect as filter_effect
 from .null.null_designs import published_designs as published_designs
 from .null.null_experiment import null_experiment as null_experiment

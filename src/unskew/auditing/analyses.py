@@ -21,17 +21,15 @@ from unskew.errors import UnskewError
 from unskew.evaluation.scores import Scores, System
 from unskew.judging.judged import Judged
 from unskew.metrics.names import parse
-from unskew.stats.agreement.agreement import Agreement, agreement, score_table
-from unskew.stats.agreement.power import DiscriminativePower, discriminative_power
+from unskew.report.estimates import Estimates
+from unskew.stats.agreement.agreement import agreement, score_table
+from unskew.stats.agreement.power import discriminative_power
 from unskew.stats.agreement.robustness import METRICS as ROBUST
-from unskew.stats.agreement.robustness import Robustness, robustness
-from unskew.stats.agreement.stability import Stability, stability
+from unskew.stats.agreement.robustness import robustness
+from unskew.stats.agreement.stability import stability
 from unskew.stats.compare.compare import compare
-from unskew.stats.compare.comparison import Comparison
 from unskew.unbiased.estimate import estimate
 from unskew.unbiased.strata import strata
-from unskew.unbiased.strata_report import StrataReport
-from unskew.unbiased.weighted_estimates import WeightedEstimates
 
 T = TypeVar("T")
 
@@ -93,14 +91,16 @@ class Analysis:
 class ScoreAnalyses:
     """What follows from the scores of all designs. None: not possible on these data."""
 
-    comparison: Comparison | None
+    comparison: Estimates | None
     """All pairs of systems under the common design, all metrics."""
-    agreement: Agreement | None
-    flips: Stability | None
+    agreement: Estimates | None
+    """Of the orders under all designs."""
+    flips: Estimates | None
     """Pairs of systems over designs."""
-    choices: Stability | None
+    choices: Estimates | None
     """What moves the order: design, metric or cutoff."""
-    power: DiscriminativePower | None
+    power: Estimates | None
+    """The discriminative power of the metrics."""
     margins: Margins | None
 
 
@@ -108,10 +108,11 @@ class ScoreAnalyses:
 class ListAnalyses:
     """What follows from the lists of all systems on one split. None: not possible."""
 
-    sparsity: Robustness | None
-    popularity: Robustness | None
-    estimates: WeightedEstimates | None
-    strata: StrataReport | None
+    sparsity: Estimates | None
+    popularity: Estimates | None
+    """Robustness of the metrics to fewer test ratings, and to fewer popular items."""
+    estimates: Estimates | None
+    strata: Estimates | None
 
 
 def analyse_scores(analysis: Analysis, scores: Mapping[str, tuple[Scores, ...]]) -> ScoreAnalyses:
@@ -167,7 +168,7 @@ def analyse_scores(analysis: Analysis, scores: Mapping[str, tuple[Scores, ...]])
     )
 
 
-def _flips(metric: str, scores: Mapping[str, list[Scores]]) -> Stability:
+def _flips(metric: str, scores: Mapping[str, list[Scores]]) -> Estimates:
     table = score_table(scores, metric).drop("metric", "cutoff")
     if parse(metric).better == "lower":
         table = table.with_columns(-pl.col("score"))

@@ -22,7 +22,7 @@ from unskew.auditing.analyses import (
 from unskew.auditing.chosen import RatingsInputs, chosen_of, ratings_card
 from unskew.auditing.core.core import Core, SplitLists, core_notes, run_core
 from unskew.auditing.designs import LEVELS, AuditDesign, plans_of
-from unskew.auditing.filter_effects import FilterEffect, filter_effect
+from unskew.auditing.filter_effects import filter_effect
 from unskew.auditing.large_data import LargeRequest
 from unskew.auditing.lists.given_lists import audit_lists
 from unskew.auditing.measurements import AuditFacts
@@ -59,7 +59,6 @@ from unskew.data.ratings import Ratings
 from unskew.data.relevance import DEFAULT_GAIN, DEFAULT_LOSS, Relevance, Rule, check_likes
 from unskew.data.summary import summary
 from unskew.engine.executor import executor
-from unskew.engine.files import temporary_folder
 from unskew.engine.progress import AUDIT_STAGES, notebook_progress
 from unskew.engine.store import Store
 from unskew.errors import SettingError, quietly
@@ -68,6 +67,7 @@ from unskew.experiment.plan import Plan
 from unskew.judging.judge import as_judged, judge
 from unskew.judging.judged import Judged
 from unskew.recommend.model import Algorithm
+from unskew.report.estimates import Estimates
 from unskew.worlds.worlds import World
 
 if TYPE_CHECKING:
@@ -239,14 +239,13 @@ def audit(
         check_absent({"train": train}, "is for judgments and runs: an audit of ratings splits them")
         if not references:
             raise SettingError("references=False is for judgments and runs")
-        folder = stack.enter_context(temporary_folder()) if store is None else store
         training = TrainingRequest(
             rules=Rules(liked, above, gain, loss, relevance),
             algorithms=algorithms,
             random=random,
             filters=(filters,) if isinstance(filters, Filter) else tuple(filters),
             tune=tune,
-            store=Store.open(folder),
+            store=None if store is None else Store.open(store),
             executor=stack.enter_context(executor(workers, cluster)),
         )
         source = _read(data, events, weights)
@@ -434,7 +433,7 @@ class RatingsAudit(RatingsInputs):
         describe = partial(describe_bias, source, liked=liked, random=self._random)
         return self.attempts.attempt("bias", describe)
 
-    def _filter_effect(self, core: Core) -> FilterEffect | None:
+    def _filter_effect(self, core: Core) -> Estimates | None:
         """Compare the systems on all ratings and on what filters left, under the first design."""
         unfiltered = self.unfiltered
         if unfiltered is None:
@@ -499,7 +498,7 @@ class RatingsAudit(RatingsInputs):
                 self.chosen.level.repeat_rule(self.metric),
                 real=real,
                 fallback=True,
-                store=self.training.store.home,
+                store=self.training.store,
                 progress=lambda done, total: self.request.progress("null experiment", done, total),
             )
 

@@ -7,7 +7,7 @@ the filters leave of it; its lists are judged by the test part as it is, and by 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -28,13 +28,19 @@ from unskew.evaluation.scores import Scores
 from unskew.experiment.collection import PlanData
 from unskew.experiment.plan import Plan
 from unskew.recommend.model import Model
-from unskew.report.charts import Figure
-from unskew.report.result import Result
-from unskew.report.tables import Table
-from unskew.report.text import counted
+from unskew.report.columns import (
+    METRIC,
+    QUANTITY,
+    SYSTEM,
+    USERS,
+    VALUE,
+    Column,
+    Method,
+    Question,
+)
+from unskew.report.estimates import Estimates
 from unskew.splits.split import Split, shared_rows
 from unskew.stats.windows.order_over_time import order_across_splits
-from unskew.stats.windows.order_over_time_result import OrderOverTime
 from unskew.targets.designs import Targets
 
 ALL, JUDGED, FILTERED = "all", "judged on what stays", "filtered"
@@ -46,92 +52,43 @@ CONDITIONS = {
 """What systems are trained on and judged by."""
 
 
-@dataclass(frozen=True, eq=False)
-class FilterEffect(Result):
-    """What filters did to the data, to the scores and to the order of systems.
-
-    Made by `filter_effect`.
-    """
-
-    steps: tuple[Step, ...]
-    orders: OrderOverTime
-    """The systems under three conditions: see `CONDITIONS`."""
-    sizes: pl.DataFrame = field(repr=False)
-    """A row per split and condition: training ratings, test ratings, users who are judged."""
-    notes: tuple[str, ...] = ()
-
-    def table(self, metric: str | None = None) -> pl.DataFrame:
-        """Return a row per metric and system: its mean under each condition, and the two changes.
-
-        `judged`: the change because other users and items are judged; `trained`: the change because
-        less is trained on.
-        """
-        wide = self.orders.curves(metric).pivot(
-            "condition", index=["metric", "system"], values="mean", maintain_order=True
-        )
-        return wide.with_columns(
-            judged=pl.col(JUDGED) - pl.col(ALL), trained=pl.col(FILTERED) - pl.col(JUDGED)
-        )
-
-    def removed(self) -> pl.DataFrame:
-        """Return a row per filter: rows, users and items before it and after it."""
-        rows = []
-        for step in self.steps:
-            sizes = {
-                f"{name}{end}": getattr(size, name)
-                for name in ("rows", "users", "items")
-                for end, size in (("", step.before), ("_left", step.after))
-            }
-            rows.append({"filter": step.title, **sizes})
-        return pl.DataFrame(rows)
-
-    def moved(self, metric: str | None = None) -> pl.DataFrame:
-        """Return the pairs of systems whose order the filters reverse, each way significantly."""
-        return self.orders.changes(metric).filter("reverses")
-
-    def display_tables(self, digits: int | None = None) -> list[Table]:
-        """Return the sizes, the scores and the changes of order."""
-        digits = self.digits if digits is None else digits
-        sizes = self.sizes.group_by("condition", maintain_order=True).agg(
-            pl.col("train", "test", "users", "items").mean().round().cast(pl.Int64)
-        )
-        changes = [
-            table for table in self.orders.display_tables(digits) if "order change" in table.title
-        ]
-        return [
-            Table("What is left (mean of the splits)", sizes),
-            Table("Scores", self.table(), digits),
-            *changes,
-        ]
-
-    def figure(self, metric: str | None = None) -> Figure:
-        """Draw the means of all systems under the three conditions."""
-        return self.orders.figure("curves", metric)
-
-    def header(self) -> list[str]:
-        """Return what was done to the data."""
-        return [str(step) for step in self.steps]
-
-    def _explanation(self) -> list[str]:
-        return [
-            *(f"{name}: {about}" for name, about in CONDITIONS.items()),
-            *self.orders._explanation(),
-        ]
-
-    def _conclusion(self) -> Sequence[str]:
-        return self.orders._conclusion()
-
-    def _summary(self) -> str:
-        return f"{counted(len(self.steps), 'filter')}, {self.orders._summary()}"
-
-    def _content(self) -> dict[str, object]:
-        return {
-            "steps": [step.describe() for step in self.steps],
-            "sizes": self.sizes,
-            "scores": self.table(),
-            "orders": self.orders,
-            "notes": self.footer(),
-        }
+_COUNTS = ("rows", "users", "items")
+REMOVED = Question(
+    name="what the filters left",
+    columns=(
+        Column("filter", "key"),
+        *(
+            Column(f"{name}{end}", "count", f"{name}{end.replace('_', ' ')}")
+            for name in _COUNTS
+            for end in ("", "_left")
+        ),
+    ),
+    method=Method(estimand="rows, users and items before each filter and after it"),
+    figures=(),
+)
+SIZES = Question(
+    name="what systems are trained on and judged by",
+    columns=(
+        *(Column("split", "key"), Column("condition", "key"), Column("train", "count", "training")),
+        *(Column("test", "count"), USERS, Column("items", "count")),
+    ),
+    method=Method(estimand="ratings, judged users and candidate items under each condition"),
+    figures=(),
+)
+SCORES = Question(
+    name="scores",
+    columns=(METRIC, SYSTEM, QUANTITY, VALUE),
+    quantities=(
+        *(Column(name, "value") for name in CONDITIONS),
+        Column("judged", "value", "judging less", form="+"),
+        Column("trained", "value", "training on less", form="+"),
+    ),
+    method=Method(
+        estimand="the mean of a system under each condition, and its changes: other users and "
+        "items are judged, and less is trained on"
+    ),
+    figures=(),
+)
 
 
 @notebook_progress("effect of filters")
@@ -143,7 +100,7 @@ def filter_effect(
     *,
     bootstrap: int = 1_000,
     progress: Progress | None = None,
-) -> FilterEffect:
+) -> Estimates:
     """Compare systems on data as they are and after filters, on the same splits.
 
     Parameters
@@ -160,6 +117,14 @@ def filter_effect(
     progress
         Called with (done, total) as systems are trained.
 
+    Returns
+    -------
+    Estimates
+        What `order_across_splits` gives for the three conditions (see `CONDITIONS`), with three
+        more parts: `removed`, a row per filter; `sizes`, a row per split and condition; `scores`,
+        of each system its mean under each condition, and how far that moves because other users
+        and items are `judged`, and because less is `trained` on.
+
     Examples
     --------
     >>> import unskew as us
@@ -167,8 +132,10 @@ def filter_effect(
     >>> systems = [us.recommend.Popularity(), us.recommend.EASE(l2=50)]
     >>> plan = us.Plan(algorithms=systems, metrics=["P@5"], seed=7)
     >>> effect = us.auditing.filter_effect(shop.ratings, plan, us.data.KCore(4, 4))
-    >>> effect.table().columns
-    ['metric', 'system', 'all', 'judged on what stays', 'filtered', 'judged', 'trained']
+    >>> effect.parts["removed"].rows.rows()
+    [('k-core(users=4, items=4)', 1192, 863, 256, 115, 98, 62)]
+    >>> round(effect.parts["scores"].row(system="popularity", quantity="trained").value, 4)
+    0.0046
     """
     chosen = plan.filter_steps if filters is None else filters
     if not isinstance(chosen, Filter) and not chosen:
@@ -182,7 +149,44 @@ def filter_effect(
     job = _Effect(prepared.plan, full, left, progress)
     scores, sizes = job.scores()
     orders = order_across_splits(scores, unit="condition", bootstrap=bootstrap, seed=plan.seed)
-    return FilterEffect(steps, orders, pl.DataFrame(sizes), prepared.notes)
+    parts = {
+        "removed": Estimates.of_rows(REMOVED, [_removed(step) for step in steps]),
+        "sizes": Estimates.of_rows(SIZES, sizes),
+        "scores": _scores(orders.parts["means"]),
+    }
+    return replace(
+        orders,
+        question=replace(orders.question, name="effect of filters", display=(*parts, "changes")),
+        explanation=(
+            *(f"{name}: {about}" for name, about in CONDITIONS.items()),
+            *orders.explanation,
+        ),
+        notes=(*map(str, steps), *prepared.notes),
+        parts={**parts, **orders.parts},
+        card={**orders.card, "steps": [step.describe() for step in steps]},
+    )
+
+
+def _removed(step: Step) -> dict[str, Any]:
+    """Return what a filter found and what it left."""
+    counts = {
+        f"{name}{end}": getattr(size, name)
+        for name in _COUNTS
+        for end, size in (("", step.before), ("_left", step.after))
+    }
+    return {"filter": step.title, **counts}
+
+
+def _scores(means: Estimates) -> Estimates:
+    """Return each system's mean under each condition, and its two changes."""
+    keys = ["metric", "system"]
+    wide = means.rows.pivot("condition", index=keys, values="value", maintain_order=True)
+    changes = {
+        "judged": pl.col(JUDGED) - pl.col(ALL),
+        "trained": pl.col(FILTERED) - pl.col(JUDGED),
+    }
+    rows = wide.with_columns(**changes).unpivot(index=keys, variable_name="quantity")
+    return Estimates.of_rows(SCORES, rows, card=means.card)
 
 
 def _counted(data: Ratings | Events) -> Ratings:
@@ -264,7 +268,7 @@ class _Effect:
         size = {
             "train": len(split.train),
             "test": len(split.test),
-            "users": len(compacted(split.test).users),
+            "n": len(compacted(split.test).users),
             "items": int(lists.candidates.sum()),
         }
         return scores, size

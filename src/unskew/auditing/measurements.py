@@ -14,7 +14,6 @@ from unskew.arrays import F64, I64
 from unskew.auditing.analyses import LEVEL, ListAnalyses, ScoreAnalyses
 from unskew.auditing.core.core import Core
 from unskew.auditing.designs import LeftOut
-from unskew.auditing.filter_effects import FilterEffect
 from unskew.auditing.null.null_experiment import NullExperiment
 from unskew.auditing.split_lights import SplitLights
 from unskew.auditing.statements.evidence import Evidence
@@ -34,9 +33,9 @@ from unskew.evaluation.notes import notes_of
 from unskew.evaluation.scores import Scores
 from unskew.experiment.plan import Plan
 from unskew.metrics.names import parse
+from unskew.report.estimates import Estimates
 from unskew.report.result import Result
 from unskew.splits.counts import SplitCounts
-from unskew.stats.compare.segment_comparison import SegmentComparison
 from unskew.stats.pairing import Paired, Pairs, paired, sample
 from unskew.stats.special import student_t_quantile
 
@@ -225,9 +224,9 @@ class AuditFacts:
     truth: Truth | None = None
     reach: pl.DataFrame | None = None
     """Of given lists, by design and system: how much of the test ratings the lists hold."""
-    filter_effect: FilterEffect | None = None
+    filter_effect: Estimates | None = None
     """Where filters were applied: how far they moved scores and order."""
-    segments: SegmentComparison | None = None
+    segments: Estimates | None = None
     """Of two or more given systems: their differences within segments of users, by activity."""
     skipped: Mapping[str, str] = field(default_factory=dict)
     """What was not done, and why."""
@@ -353,7 +352,7 @@ class Measurements(Result, AuditFacts, ScoreAnalyses, ListAnalyses):
 
         Columns: `value` of the metric with `low` and `high` (t interval over users, 95 %), what a
         `random` order is expected to score in that design, and the `place` of the system. Users
-        without a training rating are left out: `evidence.core.cold_table()` has them.
+        without a training rating are left out: `evidence.core.cold_table` has them.
         """
         return self._table
 

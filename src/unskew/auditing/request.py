@@ -154,7 +154,7 @@ class TrainingRequest:
     filters: tuple[Filter, ...]
     """What is done to the ratings first."""
     tune: bool
-    store: Store
+    store: Store | None
     executor: Executor
 
 

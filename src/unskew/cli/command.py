@@ -270,6 +270,19 @@ def callback(name: str) -> Callable[..., None]:
     return with_options(getattr(module, f"{name.replace(' ', '_')}_command"))
 
 
+def run_alone(function: Callable[..., None]) -> None:
+    """Run a function whose parameters are options as a command of its own, with the words typed.
+
+    Parameters
+    ----------
+    function
+        Takes bundles of options and single ones by keyword; its docstring is the help.
+    """
+    app = typer.Typer(**_RICH)
+    app.command(function.__name__, cls=Command)(with_options(function))
+    app()
+
+
 def _load(name: str, panel: str | None) -> Any:
     if name in GROUPS:
         about = GROUPS[name][0]

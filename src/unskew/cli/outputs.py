@@ -167,7 +167,7 @@ def write_report(
     Parameters
     ----------
     result
-        What has a document.
+        A document, or what has one.
     options
         Where the report goes, and in which format.
     name
@@ -176,16 +176,18 @@ def write_report(
         Prints the result. A file is written before: a reader that stops early, such as `head`,
         must not cost the report.
     """
+    from unskew.report.document import Document
     from unskew.report.page import document_bytes, save_report
 
+    document = result if isinstance(result, Document) else result.document()
     path, figures, kind = options.output, options.figures, report_kind(options)
     if path is not None and str(path) == STANDARD_OUTPUT:
         # The report alone: lines before it would be no JSON. It begins with the answer.
-        sys.stdout.write(document_bytes(result.document(), kind, figures).decode())
+        sys.stdout.write(document_bytes(document, kind, figures).decode())
         return
     ending = next(ending for ending, of in REPORTS.items() if of == kind)
     target = path or Path(f"{name}{ending}")
-    save_report(result, target, format=kind, figures=figures)
+    save_report(document, target, format=kind, figures=figures)
     show()
     if not options.quiet:
         message(f"the report is in {target}{_to_open(target)}")

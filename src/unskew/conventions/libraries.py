@@ -50,7 +50,19 @@ NEAREST = {"MeanP": "AP", "ARHR": "RR", "NCRR": "RR", "Hits": "HitRate"}
 
 @dataclass(frozen=True)
 class Axis:
-    """A choice: what it decides, its options in words, and the metrics that it can change."""
+    """A choice: what it decides, its options in words, and the metrics that it can change.
+
+    Examples
+    --------
+    `us.conventions.AXES` has every choice by its name.
+
+    >>> import unskew as us
+    >>> axis = us.conventions.AXES["undefined"]
+    >>> axis.question, axis.default
+    ('What does an averaged user count who has no relevant item?', 'zero')
+    >>> axis.options
+    {'zero': '0', 'skip': 'nothing: the user is left out', 'one': '1'}
+    """
 
     question: str
     options: Mapping[str, str]
@@ -74,7 +86,15 @@ AXES: dict[str, Axis] = {
 
 @dataclass(frozen=True)
 class Convention:
-    """One option for every axis, of one metric at one cutoff."""
+    """One option for every axis, of one metric at one cutoff.
+
+    Examples
+    --------
+    >>> import unskew as us
+    >>> ours = us.conventions.Convention("nDCG", 10)
+    >>> ours.differences(ours.changed(gain="binary", users="both"))
+    {'gain': ('liked-only', 'binary'), 'users': ('with-test', 'both')}
+    """
 
     metric: str
     k: int | None = None
@@ -142,7 +162,20 @@ EVIDENCE = ("measured", "read from its source")
 
 @dataclass(frozen=True)
 class LibraryMetric:
-    """A metric of a library: its name there, and the convention that gives its numbers."""
+    """A metric of a library: its name there, and the convention that gives its numbers.
+
+    Examples
+    --------
+    AP by trec_eval differs from ours: it reads the whole part of a rating, averages users with a
+    list and judgments, and orders equal scores by descending id.
+
+    >>> import unskew as us
+    >>> row, k = next(us.conventions.library("trec_eval").named("map_cut_10"))
+    >>> row.family(k)
+    'AP@10'
+    >>> us.conventions.Convention("AP", 10).differences(row.convention(k))
+    {'relevant': ('liked', 'whole'), 'users': ('with-test', 'both'), 'ties': ('given', 'trec')}
+    """
 
     library: str
     """The key of its library."""
@@ -217,7 +250,15 @@ class Missing:
 
 @dataclass(frozen=True)
 class Library:
-    """A library: what is known of its metrics, and from where."""
+    """A library: what is known of its metrics, and from where.
+
+    Examples
+    --------
+    >>> import unskew as us
+    >>> library = us.conventions.library("trec_eval")
+    >>> [row.label(10) for row in library.metrics[:4]]
+    ['P_10', 'recall_10', 'relative_P_10', 'map_cut_10']
+    """
 
     key: str
     name: str
@@ -242,7 +283,15 @@ class Library:
                 yield row, cutoff or None
 
     def at(self, version: str) -> Library:
-        """Return what is known of one version."""
+        """Return what is known of one version.
+
+        Examples
+        --------
+        >>> import unskew as us
+        >>> lenskit = us.conventions.library("lenskit")
+        >>> lenskit.versions, lenskit.at(lenskit.versions[-1]).versions
+        (('2025.8.1', '2025.1.1'), ('2025.1.1',))
+        """
         rows = tuple(row for row in self.metrics if row.holds_in(version))
         return replace(self, metrics=rows, versions=(version,))
 
@@ -291,6 +340,11 @@ def _metric(library: str, row: Mapping[str, str], defaults: Mapping[str, str]) -
 @checked
 def library(name: str) -> Library:
     """Return a library by its key or name, also as `name==version`.
+
+    Parameters
+    ----------
+    name
+        Such as ``"trec_eval"`` or ``"ranx==0.3.21"``; `known_libraries` has all of them.
 
     Examples
     --------

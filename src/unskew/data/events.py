@@ -243,6 +243,13 @@ class Events:
             value of the `first` or `last` event.
         rows
             Only these events: a slice, a mask, or row numbers in order. Default: all.
+
+        Examples
+        --------
+        >>> import unskew as us
+        >>> log = us.read_events({"user": [1, 1, 2], "item": [7, 7, 8], "time": [10, 20, 15]})
+        >>> log.to_ratings().value.tolist(), log.to_ratings("last").time.tolist()
+        ([2.0, 1.0], [20000000, 15000000])
         """
         choose("repeats", repeats, REPEATS)
         part = self if rows is None else self.take(rows)
@@ -359,6 +366,26 @@ def read_events(
         `explicit`: the values are opinions, such as ratings given more than once.
     format
         `csv`, `tsv`, `::`, `json` or `parquet`; recognised by the file unless given.
+
+    Returns
+    -------
+    Events
+        In order of time. `Events.to_ratings` makes one rating of all events of a pair; splits by
+        time, such as `us.splits.Temporal`, take them event by event.
+
+    Examples
+    --------
+    User 1 viewed item a twice before buying it.
+
+    >>> import unskew as us
+    >>> rows = {"user": [1, 1, 1, 2], "item": ["a", "a", "a", "b"], "time": [10, 20, 30, 15]}
+    >>> rows["event"] = ["view", "view", "buy", "view"]
+    >>> us.read_events(rows)
+    Events(4 events, 2 users, 2 items, 1970-01-01T00:00:10 to 1970-01-01T00:00:30)
+    >>> len(us.read_events(rows, events="buy"))
+    1
+    >>> us.read_events(rows, weights={"view": 1, "buy": 5}).to_ratings("sum").value.tolist()
+    [7.0, 1.0]
     """
     choose("feedback", feedback, FEEDBACK)
     if isinstance(source, Events):
@@ -484,7 +511,16 @@ class Histories:
         return lengths
 
     def last(self, most: int = 1) -> Histories:
-        """Return the last items of each, at most so many."""
+        """Return the last items of each, at most so many.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from unskew.data import Histories
+        >>> two = Histories(np.array([0, 2, 3]), np.array([7, 8, 7]), np.array([10, 20, 15]))
+        >>> two.last().item.tolist()
+        [8, 7]
+        """
         lengths = np.minimum(self.length, most)
         start = np.append(0, np.cumsum(lengths))
         positions = np.arange(start[-1]) + np.repeat(self.start[1:] - start[1:], lengths)

@@ -90,6 +90,16 @@ class KCore(Filter):
 
     Done before a split this counts test rows too: they decide what is trained on. `diagnose` says
     so.
+
+    Examples
+    --------
+    Item 9 has one rating and goes; user 2, who is then left with one, goes in the second round.
+
+    >>> import unskew as us
+    >>> data = us.read_ratings({"user": [1, 1, 2, 2, 3, 3], "item": [7, 8, 8, 9, 7, 8]})
+    >>> core = us.data.KCore(users=2, items=2).apply(data)
+    >>> core, core.steps[0].facts
+    (Ratings(4 implicit, 2 users, 2 items), {'rounds': 2})
     """
 
     users: int = count(5, "Rows that a user needs.")
@@ -121,7 +131,17 @@ class KCore(Filter):
 
 @dataclass(frozen=True)
 class MaxCounts(Filter):
-    """Users (robots, shops) and items with more rows than this are left out."""
+    """Users (robots, shops) and items with more rows than this are left out.
+
+    Examples
+    --------
+    User 1, perhaps a robot, clicked on everything.
+
+    >>> import unskew as us
+    >>> data = us.read_ratings({"user": [1, 1, 1, 2, 3], "item": [7, 8, 9, 7, 8]})
+    >>> us.data.MaxCounts(users=2).apply(data)
+    Ratings(2 implicit, 2 users, 2 items)
+    """
 
     users: int | None = count(None, "Rows that a user may have. Default: any number.")
     items: int | None = count(None, "Rows that an item may have. Default: any number.")
@@ -147,7 +167,15 @@ class MaxCounts(Filter):
 
 @dataclass(frozen=True)
 class PopularItems(Filter):
-    """Only the items with the most rows; of equal ones those that come first by id."""
+    """Only the items with the most rows; of equal ones those that come first by id.
+
+    Examples
+    --------
+    >>> import unskew as us
+    >>> data = us.read_ratings({"user": [1, 2, 3, 1, 2, 3], "item": [7, 7, 7, 8, 8, 9]})
+    >>> us.data.PopularItems(2).apply(data).items.values.to_list()
+    [7, 8]
+    """
 
     number: int = count(MISSING, "How many items stay.")  # type: ignore[arg-type]
 
@@ -165,7 +193,16 @@ class PopularItems(Filter):
 
 @dataclass(frozen=True)
 class Between(Filter):
-    """Rows from one moment up to another."""
+    """Rows from one moment up to another.
+
+    Examples
+    --------
+    >>> import unskew as us
+    >>> days = ["2024-01-31", "2024-02-01", "2024-02-29", "2024-03-01"]
+    >>> data = us.read_ratings({"user": [1, 1, 1, 2], "item": [6, 7, 8, 9], "time": days})
+    >>> us.data.Between("2024-02-01", "2024-03-01").apply(data).items.values.to_list()
+    [7, 8]
+    """
 
     start: str | datetime | float | None = declare(
         None, "The first moment that stays: ISO text (UTC unless it says otherwise), or seconds."
@@ -200,7 +237,17 @@ class Between(Filter):
 
 @dataclass(frozen=True)
 class Threshold(Filter):
-    """Rows from a value up; with `binary` they become implicit feedback, each counting 1."""
+    """Rows from a value up; with `binary` they become implicit feedback, each counting 1.
+
+    Examples
+    --------
+    >>> import unskew as us
+    >>> data = us.read_ratings({"user": [1, 1, 2], "item": [7, 8, 7], "rating": [5, 2, 4]})
+    >>> us.data.Threshold(4).apply(data)
+    Ratings(2 implicit, 2 users, 1 item)
+    >>> us.data.Threshold(4, binary=False).apply(data).value.tolist()
+    [5.0, 4.0]
+    """
 
     least: float = number(MISSING, "The smallest value that stays.", -np.inf)  # type: ignore[arg-type]
     binary: bool = flag(True, "Forget the values: what stays is implicit feedback.")
@@ -226,7 +273,19 @@ class Threshold(Filter):
 
 @dataclass(frozen=True)
 class DropRepeats(Filter):
-    """Of repeated events of a user and an item only the first stays."""
+    """Of repeated events of a user and an item only the first stays.
+
+    Examples
+    --------
+    User 1 clicked on a twice in a row, and on a again after b.
+
+    >>> import unskew as us
+    >>> log = us.read_events({"user": [1] * 4, "item": list("aaba"), "time": [0, 60, 120, 180]})
+    >>> "".join(us.data.DropRepeats().apply(log).to_polars()["item"])
+    'aba'
+    >>> "".join(us.data.DropRepeats("all").apply(log).to_polars()["item"])
+    'ab'
+    """
 
     which: str = choice(
         "consecutive",
@@ -271,7 +330,18 @@ def _by_pair(events: Events) -> I64:
 
 @dataclass(frozen=True)
 class SampleUsers(Filter):
-    """All rows of users drawn at random, each with the same probability."""
+    """All rows of users drawn at random, each with the same probability.
+
+    Examples
+    --------
+    Users keep all their ratings or none.
+
+    >>> import unskew as us
+    >>> shop = us.world("shop", users=200, items=50, density=0.1, seed=3).ratings
+    >>> few = us.data.SampleUsers(0.1, seed=1).apply(shop)
+    >>> few.steps[0].before.users, few.steps[0].after.users
+    (176, 12)
+    """
 
     share: float = share(MISSING, "The share of users that stays, on average.")  # type: ignore[arg-type]
     seed: int = count(0, "Same seed, same users.", 0)

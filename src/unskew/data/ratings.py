@@ -65,10 +65,9 @@ class Ids:
 
     @classmethod
     def group(cls, raw: pl.Series, likely: Ids | None = None) -> tuple[Ids, I64, I64 | None]:
-        """Group the rows of a column of ids.
+        """Return the ids of a column, where each one's rows start, and the order that groups rows.
 
-        Returns the ids, where each one's rows start (and the last end), and the order that brings
-        the rows together, None if they stand so already.
+        The last of the starts is the end. The order is None if the rows stand so already.
         """
         from unskew.data import kernels
 
@@ -261,6 +260,13 @@ class Ratings:
     """Ratings (or test judgments) in one order, by user and then by item; never changed.
 
     Build them with `read_ratings` or `Ratings.of`. Rows are numbers of `users` and `items`.
+
+    Examples
+    --------
+    >>> import unskew as us
+    >>> data = us.read_ratings({"user": ["a", "a", "b"], "item": [7, 8, 7], "rating": [5, 3, 4]})
+    >>> data.user.tolist(), data.take(data.value >= 4).to_polars().rows()
+    ([0, 0, 1], [('a', 7, 5.0), ('b', 7, 4.0)])
     """
 
     users: Ids
@@ -273,8 +279,7 @@ class Ratings:
     tags: Mapping[str, pl.Series] = field(default_factory=dict)
     """Named extra columns, such as a fold or `pooled`."""
     implicit: bool = False
-    """Whether the feedback is implicit: a pair that occurs is liked, nothing is known of dislikes,
-    and a value is 1 or counts events."""
+    """Implicit: a pair that occurs is liked, dislikes are unknown, and a value counts events."""
     notes: tuple[str, ...] = ()
     """What was assumed when the data was read."""
     steps: tuple[Step, ...] = ()
@@ -479,10 +484,7 @@ class Ratings:
         return ready._merge(duplicates, count)
 
     def _sorted_within(self, start: I64) -> tuple[Ratings, bool]:
-        """Sort each user's rows by item, grouped by user as they are.
-
-        Tells too whether no pair is known to repeat.
-        """
+        """Sort rows, grouped by user, by item as well; tell whether no pair is known to repeat."""
         from unskew.data import kernels
 
         if kernels.is_sorted(start, self.item):

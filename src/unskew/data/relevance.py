@@ -87,6 +87,12 @@ class Relevance:
 
         `bellogin2017`, `valcarce2018`, `carraro2020`, `mena2021`, `mena2021-cm100k` (scale 1-4)
         or `castells2018`.
+
+        Examples
+        --------
+        >>> from unskew import Relevance
+        >>> Relevance.paper("bellogin2017")
+        Relevance(liked=5, above=None, gain='liked-only', loss='levels')
         """
         return PAPERS[choose("paper", name, PAPERS)]
 
@@ -276,6 +282,13 @@ def levels(ratings: Ratings, liked: float) -> Ratings:
     """Return the ratings as levels: 0 for what is disliked, then 1, 2, … from `liked` up.
 
     What systems learn from in mena2021. A level of 1 is liked: `us.Relevance(liked=1)`.
+
+    Parameters
+    ----------
+    ratings
+        What is read; users, items and times stay.
+    liked
+        The smallest rating that is liked.
 
     Examples
     --------

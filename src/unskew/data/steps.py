@@ -55,7 +55,20 @@ def _different(numbers: I32) -> int:
 
 @dataclass(frozen=True)
 class Step:
-    """What was done to data, and how much of them it left."""
+    """What was done to data, and how much of them it left.
+
+    Examples
+    --------
+    The steps that data went through are in `Ratings.steps` and `Events.steps`.
+
+    >>> import unskew as us
+    >>> data = us.read_ratings({"user": [1, 1, 2], "item": [7, 8, 7]})
+    >>> (step,) = us.data.PopularItems(1).apply(data).steps
+    >>> print(step)
+    popular-items(number=1): 3 rows of 2 users and 2 items became 2 rows of 2 users and 1 item
+    >>> step.name, step.after.rows
+    ('popular-items', 2)
+    """
 
     name: str
     """The name of a filter, `repeats` or `weights`."""
@@ -74,7 +87,16 @@ class Step:
 
     @classmethod
     def from_card(cls, card: Mapping[str, Any]) -> Step:
-        """Return the step that `describe` described."""
+        """Return the step that `describe` described.
+
+        Examples
+        --------
+        >>> import unskew as us
+        >>> data = us.read_ratings({"user": [1, 1, 2], "item": [7, 8, 7]})
+        >>> (step,) = us.data.PopularItems(1).apply(data).steps
+        >>> us.data.Step.from_card(step.describe()) == step
+        True
+        """
         sizes = {name: Size(**card[name]) for name in ("before", "after")}
         return cls(**{**card, **sizes})
 

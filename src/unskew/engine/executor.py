@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from unskew.engine.cluster import connect, over, workers_of
 from unskew.engine.process_pool import Outcome, Outcomes, ProcessPool, attempt
+from unskew.engine.threads import check_fork
 from unskew.errors import SettingError
 
 if TYPE_CHECKING:
@@ -96,6 +97,7 @@ def executor(workers: int = 1, cluster: str | Client | None = None) -> Iterator[
     ...     [outcome.result for outcome in here.do(abs, [-3, 2])]
     [3, 2]
     """
+    check_fork()  # before a task meets it: no task is to blame
     alone = Executor(workers)
     if cluster is not None:
         if workers != 1:

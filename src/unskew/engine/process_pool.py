@@ -9,18 +9,24 @@ import pickle
 import signal
 import traceback
 import warnings
-from collections.abc import Callable, Generator, Iterator, Sequence
+from collections.abc import Callable, Generator, Sequence
 from concurrent.futures import ProcessPoolExecutor, as_completed
 from concurrent.futures.process import BrokenProcessPool as BrokenPool
-from contextlib import ExitStack
+from contextlib import ExitStack, closing
 from dataclasses import dataclass, field
+from multiprocessing.process import BaseProcess
 from pathlib import Path
 from types import TracebackType
 from typing import Any, TypeVar
 
 from unskew.engine.files import temporary_folder
 from unskew.engine.store import StoreError
-from unskew.engine.system import is_private, open_regular, without_interrupts
+from unskew.engine.system import (
+    is_private,
+    let_interrupts_end_waits,
+    open_regular,
+    without_interrupts,
+)
 from unskew.engine.threads import (
     available,
     die_with_parent,
@@ -99,6 +105,7 @@ class ProcessPool:
 
     def do(self, function: Callable[[T], Any], work: Sequence[T]) -> Outcomes:
         """Do all tasks; those that a killed process took with it are done again."""
+        let_interrupts_end_waits()
         with temporary_folder() as folder:
             # Workers read all tasks at once, so that what they share is sent once, and only
             # numbers go through the pool's pipe: a large task there blocks for ever when its
@@ -114,15 +121,16 @@ class ProcessPool:
                 # is likely to lack memory.
                 most = max(self.count >> max(restart - 1, 0), 1)
                 try:
-                    for number, result in self._some(path, list(left), most):
-                        yield Outcome(left.pop(number), *result)
+                    with closing(self._some(path, list(left), most)) as results:
+                        for number, result in results:
+                            yield Outcome(left.pop(number), *result)
                     return
                 except BrokenPool:
                     self._note_break(last=restart == RESTARTS, lost=len(left))
 
     def _some(
         self, path: Path, numbers: Sequence[int], most: int
-    ) -> Iterator[tuple[int, tuple[Any, str | None]]]:
+    ) -> Generator[tuple[int, tuple[Any, str | None]], None, None]:
         """Do the tasks of these numbers; give what became of each."""
         share = max(available() // min(most, len(numbers)), 1)
         whole = False
@@ -137,8 +145,9 @@ class ProcessPool:
             for future in as_completed(waiting):
                 yield waiting[future], future.result()
             whole = True
-        except KeyboardInterrupt:  # nothing half-written is ever read: no need to wait
-            self.end(at_once=True)
+        except (KeyboardInterrupt, GeneratorExit) as reason:
+            # Who interrupts does not wait: nothing half-written is ever read.
+            self.end(at_once=_is_interrupt(reason))
             raise
         finally:
             if not whole:
@@ -177,12 +186,32 @@ class ProcessPool:
         pool, self._pool = self._pool, None
         if pool is None:
             return
-        if at_once:
-            for process in list((pool._processes or {}).values()):
-                process.terminate()
-        pool.shutdown(wait=True, cancel_futures=True)
-        self._began = self._folder is not None and any(self._folder.glob("[0-9]*"))
-        self._stack.close()
+        processes = list((pool._processes or {}).values())
+        try:
+            if at_once:
+                _terminate(processes)
+            pool.shutdown(wait=True, cancel_futures=True)
+        except KeyboardInterrupt:  # while it waits for what processes are at
+            _terminate(processes)
+            pool.shutdown(wait=True, cancel_futures=True)
+            raise
+        finally:
+            self._began = self._folder is not None and any(self._folder.glob("[0-9]*"))
+            self._stack.close()
+
+
+def _terminate(processes: Sequence[BaseProcess]) -> None:
+    for process in processes:
+        process.terminate()
+
+
+def _is_interrupt(reason: BaseException | None) -> bool:
+    """Tell whether it is an interrupt, or came of one: who is interrupted closes a generator."""
+    while reason is not None:
+        if isinstance(reason, KeyboardInterrupt):
+            return True
+        reason = reason.__context__
+    return False
 
 
 # In a worker

@@ -73,7 +73,10 @@ class DrawKeyed(Settings):
 
     @classmethod
     def draw_name_of(cls) -> str:
-        """Return the name in seeds; of a class that states none, its name of today."""
+        """Return the name in seeds.
+
+        Of a class that states none, that is its name of today.
+        """
         for kind in cls.__mro__:
             for place in ("draw_name", cls._title()):
                 if isinstance(vars(kind).get(place), str):
@@ -81,7 +84,10 @@ class DrawKeyed(Settings):
         return cls.__name__
 
     def describe(self) -> dict[str, Any]:
-        """Return the settings as plain values, for a card."""
+        """Return the settings as plain values.
+
+        The card of a result holds them.
+        """
         card = {} if self.draw_entry is None else {self.draw_entry: getattr(self, self._title())}
         card |= super().describe()
         if self.version is not None:
@@ -90,7 +96,10 @@ class DrawKeyed(Settings):
 
     @property
     def storable(self) -> bool:
-        """Whether the card tells all that determines results, so that they may be stored."""
+        """Whether results may be stored.
+
+        They may where the card tells all that determines them.
+        """
         if self.version is not None:
             return True
         values = [getattr(self, field.name) for field in fields(self)]  # type: ignore[arg-type]
@@ -100,7 +109,10 @@ class DrawKeyed(Settings):
 
     @property
     def draw_key(self) -> dict[str, Any]:
-        """The plain values that seeds are made of, in the order of the settings."""
+        """The values that seeds are made of.
+
+        They are plain, and in the order of the settings.
+        """
         key: dict[str, Any] = {}
         if self.draw_entry is not None:
             key[self.draw_entry] = self.draw_name_of()

@@ -145,6 +145,16 @@ def without_interrupts() -> Iterator[None]:
         signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
 
+def let_interrupts_end_waits() -> None:
+    """Let Ctrl-C end what waits for ever, as Python does before polars is imported.
+
+    Polars has the system go on with a wait after its own handler of interrupts: Python then hears
+    of Ctrl-C only when something else ends the wait (pola-rs/polars, issue 21739).
+    """
+    if hasattr(signal, "siginterrupt"):  # not on Windows
+        signal.siginterrupt(signal.SIGINT, True)
+
+
 _STANDS_ON = ("numpy", "polars", "numba")
 
 
@@ -157,7 +167,16 @@ def versions() -> dict[str, str]:
 
 
 def show_versions() -> None:
-    """Print versions and machine, for a bug report."""
+    """Print versions and machine, for a bug report.
+
+    Examples
+    --------
+    >>> import unskew as us
+    >>> us.show_versions()  # doctest: +ELLIPSIS
+    unskew ...
+    python ...
+    numpy ...
+    """
     facts = {**versions(), "system": platform.platform(), "machine": platform.machine()}
     for name in ("narwhals", "pandas", "pyarrow", "duckdb"):
         facts[name] = _version(name)

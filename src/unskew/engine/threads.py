@@ -14,9 +14,12 @@ from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from threading import Lock
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from unskew.errors import ForkError, SettingError
+
+if TYPE_CHECKING:
+    from concurrent.futures import ThreadPoolExecutor
 
 __all__ = [
     "Lock",
@@ -239,10 +242,32 @@ def map_blocks(
     workers = min(resolve(threads), len(work)) if size >= SMALL else 1
     if workers <= 1 or getattr(_here, "busy", False):
         return [function(block) for block in work]
-    from concurrent.futures import ThreadPoolExecutor  # small commands need none
+    from concurrent.futures import wait  # small commands need none
 
-    def start() -> None:
-        _here.busy = True
+    futures = [_pool(workers).submit(function, block) for block in work]
+    try:
+        return [future.result() for future in futures]
+    finally:  # where one fails, the others do not go on behind the caller's back
+        for future in futures:
+            future.cancel()
+        wait(futures)
 
-    with ThreadPoolExecutor(workers, initializer=start) as pool:
-        return list(pool.map(function, work))
+
+_pools: dict[int, ThreadPoolExecutor] = {}
+"""Threads that wait for the next blocks, by their number: to start them anew takes longer."""
+
+if hasattr(os, "register_at_fork"):  # a fork copies no thread
+    os.register_at_fork(after_in_child=_pools.clear)
+
+
+def _pool(workers: int) -> ThreadPoolExecutor:
+    if workers not in _pools:
+        from concurrent.futures import ThreadPoolExecutor
+
+        _pools.setdefault(workers, ThreadPoolExecutor(workers, "blocks", _begin))
+    return _pools[workers]
+
+
+def _begin() -> None:
+    """Let a thread start no others."""
+    _here.busy = True

@@ -271,7 +271,35 @@ class Sparsity:
 
 @checked
 def sparsity(lists: TargetLists) -> Sparsity:
-    """Measure ρ, σ, δ and 1/t of target lists."""
+    """Measure ρ, σ, δ and 1/t of target lists.
+
+    Parameters
+    ----------
+    lists
+        What `Targets.lists` gave.
+
+    Returns
+    -------
+    Sparsity
+        ρ, σ, δ and 1/t as `rho`, `sigma`, `delta` and `inverse_t`.
+
+    References
+    ----------
+    bellogin2017 section 4.
+
+    Examples
+    --------
+    ρ is what a random order is expected to score by precision, over all users.
+
+    >>> import unskew as us
+    >>> shop = us.world("shop", users=60, items=20, density=0.3, seed=3).ratings
+    >>> (split,) = us.splits.Random(test=0.2).split(shop, seed=1)
+    >>> lists = us.targets.AllItems().lists(split, liked=4)
+    >>> model = us.recommend.Random().fit(split.train)
+    >>> random = us.evaluate(lists, {"random": model}, "P@5").random(users="all")
+    >>> round(us.evaluation.sparsity(lists).rho, 3), round(random["P@5"], 3)
+    (0.062, 0.062)
+    """
     liked = lists.relevance.is_liked(lists.judgments.value) & (_reachable(lists) > 0)
     owner = lists.judgments.user[liked]
     relevant = np.bincount(owner, minlength=len(lists))
@@ -323,6 +351,23 @@ def expected_precision(
     paper
         bellogin2017 Eq. 3 instead, which takes every item to be a target with equal probability,
         although the popular ones are those already in training: about half of the true value.
+
+    Returns
+    -------
+    float
+        From 0 to 1, of all users: those without test ratings count 0.
+
+    Examples
+    --------
+    In this simulation, the ranking by popularity is expected to score twice what one by id scores.
+
+    >>> import numpy as np
+    >>> import unskew as us
+    >>> shop = us.world("shop", users=60, items=20, density=0.3, seed=3).ratings
+    >>> popular = us.evaluation.expected_precision(shop, n=5, liked=4)
+    >>> by_id = us.evaluation.expected_precision(shop, np.arange(20)[::-1], n=5, liked=4)
+    >>> round(popular, 3), round(by_id, 3)
+    (0.127, 0.063)
     """
     rule = relevance_of(relevance, liked)
     sigma = float(as_share("test", test))
@@ -378,6 +423,27 @@ def one_relevant_bounds(lists: TargetLists, ranks: Ranks, n: int = 10) -> tuple[
         Of the system, on these lists.
     n
         The cutoff.
+
+    Returns
+    -------
+    tuple
+        The lower and the upper bound of 1RP@n, a mean over lists.
+
+    Examples
+    --------
+    Precision by lists of one relevant item each, between the bounds:
+
+    >>> import unskew as us
+    >>> shop = us.world("shop", users=60, items=20, density=0.3, seed=3).ratings
+    >>> (split,) = us.splits.Random(test=0.2).split(shop, seed=1)
+    >>> model = us.recommend.Popularity().fit(split.train)
+    >>> lists = us.targets.TestItems().lists(split, liked=4)
+    >>> ranks = us.judging.ranks_of(model, lists)
+    >>> low, high = us.evaluation.one_relevant_bounds(lists, ranks, n=5)
+    >>> one = us.targets.OneRelevant("all", fresh=False).lists(split, liked=4)
+    >>> value = us.evaluate(one, {"popular": model}, "P@5").mean("P@5", over="lists")["popular"]
+    >>> [round(float(number), 3) for number in (low, value, high)]
+    [0.132, 0.152, 0.156]
     """
     if lists.one_relevant or lists.strata:
         raise SettingError("the bounds come from lists with all relevant items, without strata")
@@ -462,6 +528,25 @@ def fairness(
     propensity
         A function of user numbers that returns the probability of each user-item pair to be
         judged at all; gives the spread over pairs.
+
+    Returns
+    -------
+    Fairness
+        `factor` is that probability by item, `spread` its coefficient of variation over items (0 is
+        fair), `towards_popular` its mean over the most popular tenth over that of all (1 is fair).
+
+    Examples
+    --------
+    How many times as likely as the average item is a popular one to be rated in the test set? Less
+    so where every item has equally many test ratings.
+
+    >>> import unskew as us
+    >>> shop = us.world("shop", users=200, items=40, density=0.3, seed=3).ratings
+    >>> for splitter in (us.splits.Random(test=0.2), us.splits.Flat(t=10)):
+    ...     (split,) = splitter.split(shop, seed=1)
+    ...     print(splitter.name, round(us.evaluation.fairness(split).towards_popular, 1))
+    random 3.1
+    flat 2.0
     """
     users = len(split.train.users)
     trained, tested = item_counts(split.train), item_counts(split.test)

@@ -79,6 +79,14 @@ class Scores(Result):
     """The value of every metric for every list of every system.
 
     Made by `evaluate`. Undefined values are NaN; 0 is a measured zero.
+
+    Examples
+    --------
+    >>> import unskew as us
+    >>> test = {"user": [1, 1, 2], "item": [10, 20, 30], "rating": [5, 2, 4]}
+    >>> scores = us.evaluate(test, {"mine": {1: [20, 10], 2: [30]}}, "RR", liked=4)
+    >>> scores.mean("RR"), scores.values("mine", "RR").tolist()
+    ({'mine': 0.75}, [0.5, 1.0])
     """
 
     labels: tuple[str, ...]
@@ -134,10 +142,9 @@ class Scores(Result):
         metric
             Its label.
         users
-            Which users are averaged: `with-test` (at least one test judgment), `with-relevant`
-            (at least one liked), `with-list`, `both` (list and judgment: trec_eval without -c),
-            `with-train`, `warm` (training rating and test judgment), or `all` (every user that
-            occurs anywhere). Default: as evaluated.
+            Which users are averaged: those `with-test` judgments, `with-relevant` (liked) ones,
+            `with-list`, `both` (list and judgment: trec_eval without -c), `with-train`, `warm`
+            (training rating and test judgment), or `all` that occur. Default: as evaluated.
         undefined
             `zero` counts undefined values as 0, `skip` leaves them out. Default: as evaluated.
         over
@@ -251,13 +258,11 @@ class Scores(Result):
     def per_user(self, system: str | None = None) -> pl.DataFrame:
         """Return the values of each list: a row per system and list, a column per metric.
 
-        The rows hold every user that occurs anywhere; which of them a mean is taken over, the
-        columns before the metrics tell, as those of `evaluate_files` do: `test`, `liked` and
-        `disliked` count the user's test judgments, `depth` the items of the list, and `train`, if
-        there are training ratings, those of the user. `users="with-test"` means the rows where
-        `test` is above 0, `"with-relevant"` those where `liked` is, `"with-list"` `depth`,
-        `"both"` `test` and `depth`, `"with-train"` `train`, `"warm"` `test` and `train`, `"all"`
-        every row.
+        All users that occur anywhere have a row. `test`, `liked` and `disliked` count the user's
+        test judgments, `depth` the items of the list and `train`, where known, the training
+        ratings. `users="with-test"` averages the rows where `test` is above 0, `"with-relevant"`
+        those where `liked` is, `"with-list"` `depth`, `"both"` `test` and `depth`,
+        `"with-train"` `train`, `"warm"` `test` and `train`, `"all"` every row.
 
         A metric that is averaged as a ratio of sums has a second column ending in `/den`.
         """

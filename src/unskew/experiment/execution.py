@@ -84,6 +84,10 @@ def run_plan(
     progress
         Called after each task.
 
+    Returns
+    -------
+    Results
+
     Examples
     --------
     >>> import unskew as us

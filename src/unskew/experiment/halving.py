@@ -61,7 +61,17 @@ chosen at once."""
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class TunedSystem:
-    """A system with the settings that were chosen for it, and all that were tried."""
+    """A system with the settings that were chosen for it, and all that were tried.
+
+    Examples
+    --------
+    >>> import unskew as us
+    >>> shop = us.world("shop", users=200, items=80, seed=3).ratings
+    >>> systems = {"knn": us.recommend.UserKNN()}
+    >>> tuned = us.experiment.tune_systems(systems, shop, us.Relevance(liked=4), "P@10")
+    >>> tuned["knn"].tried, tuned["knn"].trials["settings"].to_list()
+    (6, ['k=100', 'k=10', 'k=20', 'k=50', 'k=200', 'k=None'])
+    """
 
     algorithm: Algorithm
     """With the chosen settings."""
@@ -130,6 +140,11 @@ def tune_systems(
         How many settings to try of each system.
     progress
         Called with (done, total) as settings are tried.
+
+    Returns
+    -------
+    dict
+        A `TunedSystem` by the name of each system that has a grid.
 
     Examples
     --------

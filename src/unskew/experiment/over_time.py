@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
-from functools import partial
-from typing import TYPE_CHECKING, Any, ClassVar
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
 
 import polars as pl
 
@@ -24,16 +23,13 @@ from unskew.recommend.model import Algorithm
 from unskew.recommend.neighbours import ItemKNN
 from unskew.recommend.sequential import RecentItemKNN
 from unskew.recommend.simple import Popularity, RecentPopularity
-from unskew.report.charts import Figure
-from unskew.report.document import Document, Fold, Picture, Section, Words
-from unskew.report.result import Result, plain_values
-from unskew.report.tables import Table
-from unskew.report.text import counted, number, visible
+from unskew.report.columns import USERS, Column, Drawing, Method, Question
+from unskew.report.estimates import Estimates
+from unskew.report.text import counted
 from unskew.splits.time.windows import ModelAges, Windows
 from unskew.stats.agreement.agreement import BOOTSTRAP
-from unskew.stats.windows.model_decay import ModelDecay, model_decay
+from unskew.stats.windows.model_decay import model_decay
 from unskew.stats.windows.order_over_time import EXCHANGES, order_over_time
-from unskew.stats.windows.order_over_time_result import OrderOverTime
 from unskew.targets.designs import Targets, TrainItems
 
 if TYPE_CHECKING:
@@ -46,186 +42,21 @@ SHARE = 0.5
 """The share of rows that windows cover when nothing is said about them."""
 OF_AGES = "ages: "
 """Begins what is noted of models of different age."""
-
-
-@dataclass(frozen=True, eq=False)
-class Timeline(Result):
-    """How systems do over time. Made by `timeline`."""
-
-    figure_is_open: ClassVar[bool] = True
-
-    order: OrderOverTime
-    """Curves over windows, differences, changes of order."""
-    decay: ModelDecay | None
-    """What systems lose with the age of their training, where it was asked for."""
-    spans: pl.DataFrame = field(repr=False)
-    """A row per window: start, end, training and test ratings, users, cold users."""
-    plan: Plan = field(repr=False)
-    notes: tuple[str, ...] = ()
-
-    def table(self) -> pl.DataFrame:
-        """Return a row per metric, window and system: its mean, as `order.curves()` gives it."""
-        return self.order.curves()
-
-    def windows(self) -> pl.DataFrame:
-        """Return a row per window.
-
-        `start` and `end` (of the window), `train` and `test` (ratings), `users` (with test
-        ratings), `cold` (those of them without training ratings, who are not averaged).
-        """
-        return self.spans
-
-    def display_tables(self, digits: int | None = None) -> list[Table]:
-        """Return windows, means, changes of order, and ages."""
-        return [
-            self._display_spans(),
-            *self.order.display_tables(digits),
-            *(self.decay.display_tables(digits) if self.decay is not None else []),
-        ]
-
-    def _display_spans(self) -> Table:
-        columns = ("train", "test", "users", "cold")
-        rows = [
-            [row["window"], row["end"], *(f"{row[key]:,}" for key in columns)]
-            for row in self.spans.iter_rows(named=True)
-        ]
-        header = ["window from", "to", "training", "test", "users", "cold users"]
-        return Table.of_rows(header, rows, left=(0, 1), title="Windows")
-
-    def brief(self) -> str:
-        """Return what fits on a screen: windows, order, ages, what follows, and the notes."""
-        first = self.order.metrics[0]
-        tables = [self._windows_and_means(first)]
-        for label in self.order.metrics:
-            means, changes = (
-                self.order._display_means(label, self.digits),
-                self.order._display_changes(label, self.digits),
-            )
-            tables += [changes] if label == first else [means, changes]
-        if self.decay is not None:
-            tables += [self.decay.brief_table(label) for label in self.decay.metrics]
-        percent = f"{100 * self.order.level:g} %"
-        rules = [
-            f"intervals of {percent} hold for all pairs and windows, and for all systems and ages, "
-            "at once; varies: the larger p of a test within users and one of the windows' means; "
-            "all about these trained models",
-            "cold users (without training ratings) are left out of all means",
-        ]
-        blocks = ["\n\n".join(table.to_text() for table in tables)]
-        blocks += ["\n".join(self._conclusion()), "\n".join([*rules, *self.notes])]
-        return "\n\n".join(map(partial(visible, breaks=True), blocks))
-
-    def _windows_and_means(self, label: str) -> Table:
-        means = {
-            (row["window"], row["system"]): row["mean"]
-            for row in self.order.curves(label).iter_rows(named=True)
-        }
-        rows = []
-        for row in self.spans.iter_rows(named=True):
-            counts = [f"{row['train']:,}", f"{row['users'] - row['cold']:,}", f"{row['cold']:,}"]
-            values = [means.get((row["window"], name)) for name in self.order.systems]
-            cells = ["–" if value is None else number(value, self.digits) for value in values]
-            rows.append([row["window"], row["end"], *counts, *cells])
-        header = ["window from", "to", "training", "users", "cold", *self.order.systems]
-        better = f"{self.order.better[label]} is better"
-        return Table.of_rows(header, rows, left=(0, 1), title=f"{label} ({better}) by window")
-
-    def _explanation(self) -> list[str]:
-        lines = [
-            "every system is trained again for every window, on what came before it; cold users "
-            "(without training ratings) are counted and left out of all means",
-            *self.order._explanation(),
-        ]
-        if self.decay is not None:  # what intervals are about is said above
-            lines += self.decay._explanation()[:2]
-        return [line for line in lines if line]
-
-    def _conclusion(self) -> list[str]:
-        ages = [] if self.decay is None else self.decay._conclusion()
-        return [*self.order._conclusion(), *ages]
-
-    def _summary(self) -> str:
-        return self.order._summary()
-
-    def _content(self) -> dict[str, object]:
-        return {
-            "windows": self.spans,
-            "order": self.order,
-            "ages": self.decay,
-            "plan": self.plan.describe(),
-            "notes": self.footer(),
-        }
-
-    def figure(self, metric: str | None = None) -> Figure:
-        """Draw the means of all systems over the windows.
-
-        Parameters
-        ----------
-        metric
-            The first one unless given.
-        """
-        return self.order.figure("curves", metric)
-
-    def document(self) -> Document:
-        """Return the report: what follows first, then windows, order and ages."""
-        conclusion = tuple(Words(text) for text in self._conclusion())
-        sections = [self._windows_section(), self._order_section()]
-        if self.decay is not None:
-            sections.append(_ages_section(self.decay))
-        return Document(
-            "How systems do over time",
-            conclusion,
-            tuple(sections),
-            card=self.plan.describe(),
-            systems=self.order.systems,
-            values=plain_values(self._content()),
-        )
-
-    def _windows_section(self) -> Section:
-        # What is noted of models of different age stands in their section.
-        notes = [note for note in self.notes if not note.startswith(OF_AGES)]
-        words = tuple(Words(note) for note in (self._explanation()[0], *notes))
-        return Section(
-            "windows",
-            "Windows",
-            "Which ratings train and test in each window, and how many users are cold there.",
-            (self._display_spans(), *words),
-        )
-
-    def _order_section(self) -> Section:
-        order = self.order
-        charts = [Picture(order.figure("curves", label)) for label in order.metrics]
-        pairs = order.changes(order.metrics[0]).select("a", "b").rows()
-        differences = [
-            Picture(order.figure("differences", label, (a, b)))
-            for label in order.metrics
-            for a, b in pairs
-        ]
-        return Section(
-            "order",
-            "Order over windows",
-            "How good each system is in each window, and whether systems change places.",
-            (
-                *charts,
-                *order.display_tables(),
-                *map(Words, order._explanation()),
-                Fold("Each difference, with intervals that hold at once", tuple(differences)),
-                *(Picture(order.figure("tau", label)) for label in order.metrics),
-            ),
-        )
-
-
-def _ages_section(decay: ModelDecay) -> Section:
-    return Section(
-        "ages",
-        "Age of models",
-        "What systems lose when their training ends earlier, judged on one window.",
-        (
-            *(Picture(decay.figure(label)) for label in decay.metrics),
-            *decay.display_tables(),
-            *map(Words, [*decay._explanation(), *decay.notes]),
-        ),
-    )
+WINDOWS = Question(
+    name="windows",
+    columns=(
+        Column("window", "key", "window from"),
+        *(Column("start", "note", hidden=True), Column("end", "note", "to")),
+        *(Column("train", "count", "training"), Column("test", "count"), USERS),
+        Column("cold", "count", "cold users"),
+    ),
+    method=Method(
+        estimand="which ratings train and test in each window, and how many users are cold"
+    ),
+    figures=(),
+)
+"""A row per window: `start`, `end`, `train` and `test` (ratings), `n` (users with test ratings) and
+`cold` (those of them without training ratings, who are not averaged)."""
 
 
 @notebook_progress("timeline")
@@ -248,7 +79,7 @@ def timeline(
     workers: int = 1,
     cluster: str | Client | None = None,
     progress: Callable[[RunProgress], None] | None = None,
-) -> Timeline:
+) -> Estimates:
     """Show how systems do over time: windows, their order, and the age of models, in one call.
 
     Parameters
@@ -277,6 +108,13 @@ def timeline(
     store, workers, cluster, progress
         As in `run_plan`.
 
+    Returns
+    -------
+    Estimates
+        What `order_over_time` gives, with the parts `windows` (what trains and tests in each) and,
+        where they were asked for, `ages` (what `model_decay` gives) and `age_means`. Its
+        `document()` is a page, which `us.report.save_report` writes.
+
     Examples
     --------
     >>> import numpy as np
@@ -286,10 +124,10 @@ def timeline(
     >>> log = us.read_events({"user": user, "item": item, "time": np.arange(1500) * 3600})
     >>> systems = [us.recommend.Popularity(), us.recommend.Random()]
     >>> result = us.experiment.timeline(log, systems, windows=us.splits.Windows(number=3))
-    >>> result
-    Timeline(2 systems, 1 metric, 3 windows)
-    >>> result.order.changes()["reverses"].to_list()
-    [False]
+    >>> result.parts["windows"].rows["train"].to_list()
+    [822, 872, 927]
+    >>> result.parts["changes"].row().facts["reverses"]
+    False
     """
     ratings = data if isinstance(data, Ratings | Events) else read_ratings(data)
     cut = Windows(test=SHARE) if windows is None else windows
@@ -322,14 +160,46 @@ def timeline(
     if older is not None:
         of_age = {age: _warm(scores) for age, scores in results.by_fold(split=older.name).items()}
         decay = model_decay(of_age, list(plan.metrics), level=level, seed=seed)
-    notes = tuple(dict.fromkeys((*ratings.notes, *assumed, *order.notes)))
-    aged = () if decay is None else decay.notes
-    return Timeline(
-        order=order,
-        decay=decay,
-        spans=spans,
-        plan=plan,
-        notes=(*notes, *(f"{OF_AGES}{note}" for note in aged if note not in notes)),
+    notes = dict.fromkeys((*ratings.notes, *assumed, *order.notes))
+    return _over_time(replace(order, notes=tuple(notes)), spans, decay, plan)
+
+
+def _over_time(
+    order: Estimates, spans: pl.DataFrame, decay: Estimates | None, plan: Plan
+) -> Estimates:
+    """Return the order over windows with what trains and tests in them, and the age of models."""
+    result = replace(
+        order,
+        question=replace(order.question, display=("windows", *order.question.display)),
+        explanation=(
+            "every system is trained again for every window, on what came before it; cold users "
+            "(without training ratings) are counted and left out of all means",
+            *order.explanation,
+        ),
+        parts={"windows": Estimates.of_rows(WINDOWS, spans), **order.parts},
+        card={**order.card, "plan": plan.describe()},
+    )
+    if decay is None:
+        return result
+    # What it is about is said of windows.
+    change = f"{decay.explanation[0]}; {decay.method.ci}: all together ({decay.method.together})"
+    noted = [f"{OF_AGES}{note}" for note in decay.notes if note not in order.notes]
+    ages = Drawing("ages", "points", "age_means")
+    return replace(
+        result,
+        question=replace(
+            result.question,
+            display=(*result.question.display, "ages"),
+            figures=(*result.question.figures, ages),
+        ),
+        explanation=(*result.explanation, change),
+        notes=(*result.notes, *noted),
+        conclusion=(*result.conclusion, *decay.conclusion),
+        parts={
+            **result.parts,
+            "ages": replace(decay, parts={}),
+            "age_means": decay.parts["means"],
+        },
     )
 
 
@@ -357,15 +227,15 @@ def _spans(cut: Windows, ratings: Ratings | Events, seed: int) -> pl.DataFrame:
                 "end": str(facts["end"]),
                 "train": len(split.train),
                 "test": len(split.test),
-                "users": int(tested.sum()),
+                "n": int(tested.sum()),
                 "cold": int((tested & ~trained).sum()),
             }
         )
     table = pl.DataFrame(rows)
-    for row in table.filter(pl.col("users") == pl.col("cold")).iter_rows(named=True):
+    for row in table.filter(pl.col("n") == pl.col("cold")).iter_rows(named=True):
         raise DataError(
             f"no user of the window from {row['start']} to {row['end']} has a training rating "
-            f"({counted(row['users'], 'user')}, all cold), so that nothing can be compared there: "
+            f"({counted(row['n'], 'user')}, all cold), so that nothing can be compared there: "
             "ask for longer or fewer windows, or for later ones (a smaller test share)"
         )
     days = table["start"].str.slice(0, 10)

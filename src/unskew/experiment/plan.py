@@ -53,6 +53,17 @@ class Custom(Algorithm):
         `us.rank` takes. To run in several processes it must be importable (not a lambda).
     version
         Change it with what the function computes. Without a version results are not stored.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import unskew as us
+    >>> def newest(train, rng):
+    ...     return np.arange(len(train.items))
+    >>> plan = us.Plan(algorithms=[us.experiment.Custom("newest", newest, version=1)])
+    >>> shop = us.world("shop", users=60, items=20, density=0.3, seed=3)
+    >>> us.run_plan(shop.ratings, plan).scores()
+    [Scores(1 system, 6 metrics, 60 lists)]
     """
 
     label: str
@@ -289,6 +300,14 @@ class Plan:
             What is split.
         seed
             The seed of the splits; that of the plan unless given.
+
+        Examples
+        --------
+        >>> import unskew as us
+        >>> shop = us.world("shop", users=60, items=20, density=0.3, seed=3).ratings
+        >>> systems, splitters = [us.recommend.Popularity()], [us.splits.Random(folds=2)]
+        >>> us.Plan([*splitters, us.splits.PerUser()], algorithms=systems).folds(shop)
+        [(0, 0), (0, 1), (1, 0)]
         """
         chosen = self.seed if seed is None else seed
         return [

@@ -47,12 +47,31 @@ TARGETS = {**{name: design.build for name, design in NAMED.items()}, "targets": 
 
 @checked
 def read_plan(source: str | Path) -> tuple[Plan, dict[str, Any]]:
-    """Read a plan from a TOML file; return it and what the file says of its data.
+    r"""Read a plan from a TOML file; return it and what the file says of its data.
 
     Parameters
     ----------
     source
         A path. See the documentation of experiments for the keys.
+
+    Returns
+    -------
+    tuple
+        The `Plan`, and a dict of what stands under `[data]`, such as the file of ratings; empty
+        without that table.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from pathlib import Path
+    >>> import unskew as us
+    >>> file = Path(tempfile.mkdtemp()) / "plan.toml"
+    >>> lines = ['data.file = "ratings.csv"', "relevance.liked = 4", 'metrics = ["P@10"]']
+    >>> lines += ['split = [{protocol = "user"}]', 'algorithm = [{name = "user-knn", k = 50}]']
+    >>> size = file.write_text("\n".join(lines))
+    >>> plan, data = us.read_plan(file)
+    >>> list(plan.systems), data
+    (['user-knn k=50'], {'file': 'ratings.csv'})
     """
     path = Path(source)
     try:
@@ -389,6 +408,21 @@ def outline(
     estimate
         Time one fit of each system on a sample of users and items, and scale it to all ratings: to
         train and to score, without the time to rank and to judge.
+
+    Returns
+    -------
+    Outline
+        Print it. `tasks` counts one per split for its lists and one per split and system.
+
+    Examples
+    --------
+    >>> import unskew as us
+    >>> shop = us.world("shop", users=60, items=20, density=0.3, seed=3)
+    >>> systems = [us.recommend.Random(), us.recommend.Popularity()]
+    >>> plan = us.Plan(us.splits.Random(folds=5), algorithms=systems, metrics="P@5")
+    >>> what = us.experiment.outline(plan, shop.ratings, estimate=False)
+    >>> what.systems, what.tasks  # on each of 5 splits: the lists, and a fit of each system
+    (('random', 'popularity'), 15)
     """
     prepared = PlanData.of(ratings, plan)
     plan, ratings = prepared.plan, prepared.data

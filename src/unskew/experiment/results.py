@@ -34,7 +34,17 @@ class ScoredSplit:
 
 @dataclass(frozen=True, eq=False)
 class Results(Result):
-    """Everything a plan gave: scores of all systems by split, judgments and targets."""
+    """Everything a plan gave: scores of all systems by split, judgments and targets.
+
+    Examples
+    --------
+    >>> import unskew as us
+    >>> shop = us.world("shop", users=60, items=20, density=0.3, seed=3)
+    >>> systems = [us.recommend.Random(), us.recommend.Popularity()]
+    >>> results = us.run_plan(shop.ratings, us.Plan(algorithms=systems, metrics="P@5", seed=1))
+    >>> results.summary()["system"].to_list(), results.scores()
+    (['random', 'popularity', '(random)'], [Scores(2 systems, 1 metric, 60 lists)])
+    """
 
     plan: Plan
     parts: tuple[ScoredSplit, ...]
@@ -65,6 +75,15 @@ class Results(Result):
             A design as it prints, such as `TestItems()`; not needed where there is one.
         split, judgments, intervention
             Likewise.
+
+        Examples
+        --------
+        >>> import unskew as us
+        >>> shop = us.world("shop", users=30, items=20, seed=3)
+        >>> systems = [us.recommend.Random(), us.recommend.Popularity()]
+        >>> plan = us.Plan(us.splits.Random(folds=2), algorithms=systems, metrics="P@5")
+        >>> us.run_plan(shop.ratings, plan).scores()
+        [Scores(2 systems, 1 metric, 30 lists), Scores(2 systems, 1 metric, 30 lists)]
         """
         chosen = self._of_design(
             targets=targets, split=split, judgments=judgments, intervention=intervention
@@ -167,6 +186,14 @@ class Results(Result):
         """Return the means on users with (warm) and without (cold) training ratings.
 
         A row per split, design, metric and system, as `Scores.by_warmth` has them.
+
+        Examples
+        --------
+        >>> import unskew as us
+        >>> shop = us.world("shop", users=60, items=20, density=0.3, seed=3).ratings
+        >>> plan = us.Plan(algorithms=[us.recommend.Popularity()], metrics="P@5", seed=1)
+        >>> us.run_plan(shop, plan).by_warmth().select("system", "users", "cold").rows()
+        [('popularity', 41, 1), ('(random)', 41, 1)]
         """
         tables = [
             part.scores.by_warmth().select(

@@ -221,6 +221,12 @@ def tune(
     seed, store, workers, cluster, progress
         As in `run_plan`; every trial is kept in the store.
 
+    Returns
+    -------
+    Tuned
+        `best` is the algorithm with the best settings, `value` its mean over the validation splits,
+        `trials` a table of all that were tried.
+
     Examples
     --------
     >>> import unskew as us

@@ -205,8 +205,14 @@ _WIDEST = 17
 class Gate(Result):
     """May the candidate replace production? Made by `gate`.
 
-    Print it for the verdict on one screen; `save` writes a report, Markdown for a pull request,
-    JSON or JUnit XML.
+    Print it for the verdict; `save` writes a report, Markdown for pull requests, JSON or JUnit XML.
+
+    Examples
+    --------
+    >>> import unskew as us
+    >>> runs = {order: {u: list(order) for u in range(60)} for order in ("ab", "ba")}
+    >>> us.gate({"user": range(60), "item": ["a"] * 60}, runs, candidate="ab", production="ba")
+    Gate(promote, ab for ba)
     """
 
     figure_is_open: ClassVar[bool] = True

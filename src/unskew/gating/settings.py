@@ -166,11 +166,25 @@ class GateSettings:
         return settings
 
     def with_margin(self, margin: object) -> GateSettings:
-        """Return the settings of a test of non-inferiority; `off` for superiority."""
+        """Return the settings of a test of non-inferiority; `off` for superiority.
+
+        Examples
+        --------
+        >>> from unskew.gating import GateSettings
+        >>> print(GateSettings().with_margin("0.5%").margin)
+        0.5%
+        """
         return replace(self, margin=None if _is_off(margin) else MarginRule.read("margin", margin))
 
     def with_rails(self, rails: Mapping[str, Any]) -> GateSettings:
-        """Return the settings with other margins of guard rails; `off` or None switches one off."""
+        """Return the settings with other margins of guard rails; `off` or None switches one off.
+
+        Examples
+        --------
+        >>> from unskew.gating import GateSettings
+        >>> str(GateSettings().with_rails({"gini": "10%"}).rails["gini"])
+        '10%'
+        """
         _check_names("rails", rails, RAILS)
         margins = {
             name: None if value is None or _is_off(value) else MarginRule.read(name, value)

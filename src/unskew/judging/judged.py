@@ -181,12 +181,32 @@ class Judged(Result):
         return self._anew(self.tests, self.train, {**self._runs, **more})
 
     def with_relevance(self, relevance: Relevance) -> Judged:
-        """Return the same data, whose ratings are taken by another rule."""
+        """Return the same data, whose ratings are taken by another rule.
+
+        Examples
+        --------
+        >>> import unskew as us
+        >>> test = {"user": [1, 1, 2], "item": [10, 20, 30], "rating": [5, 3, 4]}
+        >>> judged = us.judge(test, {"mine": {1: [20, 10], 2: [30]}}, liked=4)
+        >>> lower = judged.with_relevance(us.Relevance(liked=3))
+        >>> us.evaluate(judged, "RR").mean("RR"), us.evaluate(lower, "RR").mean("RR")
+        ({'mine': 0.75}, {'mine': 1.0})
+        """
         assert self.targets is None
         return replace(self, relevance=relevance)._anew(self.tests, self.train, self._runs)
 
     def only_judged_items(self, *, of_user: bool) -> Judged:
-        """Return lists without the items that nobody judged, or that their user did not judge."""
+        """Return lists without the items that nobody judged, or that their user did not judge.
+
+        Examples
+        --------
+        >>> import unskew as us
+        >>> test = {"user": [1, 1, 2], "item": [10, 20, 30], "rating": [5, 3, 4]}
+        >>> judged = us.judge(test, {"mine": {1: [40, 10], 2: [30]}}, liked=4)
+        >>> condensed = judged.only_judged_items(of_user=False)
+        >>> us.evaluate(judged, "RR").mean("RR"), us.evaluate(condensed, "RR").mean("RR")
+        ({'mine': 0.75}, {'mine': 1.0})
+        """
         assert self.targets is None
         runs = {name: judged_part(run, self.tests, of_user) for name, run in self._runs.items()}
         return self._anew(self.tests, self.train, runs)
@@ -309,10 +329,16 @@ class Judged(Result):
     @cached_property
     def job(self) -> RankJob:
         """What a model is asked for on the target lists."""
-        from unskew.judging.rank import job_on
+        from unskew.judging.anchors import full_job
+        from unskew.judging.rank_tiles import RankJob
 
         assert self.targets is not None
-        return job_on(self.targets, self.need.top, self.need.scan, self.depth)
+        if self.targets.exact:
+            return full_job(self.targets)
+        length, scan = self.need.top, self.need.scan
+        if self.depth is not None:
+            length, scan = min(length, self.depth), min(self.depth, scan or self.depth)
+        return RankJob(self.targets, length, limit=scan)
 
     def ranked_by(self, name: str, ranking: Ranking) -> Judged:
         """Take what a model gave on these lists: see `rank_designs`."""
@@ -335,7 +361,7 @@ class Judged(Result):
                 f"{name}: exact=True needs the number of candidates ranked above the relevant "
                 "item, which a ready-made run does not contain: give a model, or leave exact out"
             )
-        from unskew.judging.rank import anchors_of
+        from unskew.judging.anchors import anchors_of
 
         return Undrawn.of_ranks(*anchors_of(lists, self._rank(name, system)), lists, self._lists)
 

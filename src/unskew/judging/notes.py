@@ -205,8 +205,9 @@ def outside_remarks(
     """Yield how many recommended items lie outside the catalogue; `advice` ends the sentence."""
     recommended = np.zeros(catalogue.size, np.bool_)
     for matched in systems.values():
-        item = matched.run.item
-        recommended[matched.from_run[item[item >= 0]]] = True
+        occurs = np.zeros(matched.from_run.size + 1, np.bool_)
+        occurs[matched.run.item] = True  # -1, an empty slot, is the last one
+        recommended[matched.from_run[occurs[:-1]]] = True
     outside = int(np.count_nonzero(recommended & ~catalogue))
     if outside:
         items = counted(outside, "recommended item is", "recommended items are")

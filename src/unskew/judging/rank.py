@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
 import numpy as np
 
-from unskew.arrays import F64, I32, I64, Tile, frozen
+from unskew.arrays import I32, I64, Tile, frozen
 from unskew.checks import checked, choose
 from unskew.data.read.frames import as_matrix
 from unskew.engine.threads import map_blocks, one_blas_thread
@@ -17,8 +17,6 @@ from unskew.errors import DataError, SettingError
 from unskew.judging.rank_tiles import RankJob, ScoredTile, Ties, TileBlock, group
 from unskew.recommend.model import Model, SameForAll, as_model
 from unskew.runs import Run
-from unskew.splits.split import Split
-from unskew.targets.designs import Targets
 from unskew.targets.lists import TargetLists
 from unskew.ties import EXPECTED, MODEL_TIES
 
@@ -103,7 +101,31 @@ def ranks_of(
     seed: int = 0,
     threads: int | None = None,
 ) -> Ranks:
-    """Return the exact rank of every judged item among all targets of its list; see `rank`."""
+    """Return the exact rank of every judged item among all targets of its list; see `rank`.
+
+    Parameters
+    ----------
+    model, lists, ties, seed, threads
+        As for `rank`.
+
+    Returns
+    -------
+    Ranks
+        `rank` has the rank of each judged item that could be scored, list by list; `judgment`
+        its row in `lists.judgments`.
+
+    Examples
+    --------
+    The test item of user 1 comes first of that user's targets, the one of user 2 second.
+
+    >>> import unskew as us
+    >>> data = us.read_ratings({"user": [1, 1, 2, 2, 3], "item": [7, 8, 7, 9, 9]})
+    >>> split = us.splits.LeaveOut(1).split(data, seed=1)[0]
+    >>> lists = us.targets.AllItems().lists(split, liked=1)
+    >>> ranks = us.judging.ranks_of(us.recommend.Popularity().fit(split.train), lists)
+    >>> split.test.to_polars().select("user", "item").rows(), ranks.rank.tolist()
+    ([(1, 7), (2, 9)], [1, 2])
+    """
     choose("ties", ties, MODEL_TIES)
     job = RankJob(lists)
     return rank_designs(model, [job], ties=ties, seed=seed, threads=threads)[0].ranks
@@ -296,77 +318,3 @@ def score_table(name: str, scores: object, shape: tuple[int, int], noun: tuple[s
     if table.dtype not in (np.float32, np.float64):
         table = table.astype(np.float64)
     return frozen(table)
-
-
-def job_on(lists: TargetLists, length: int, scan: int | None, depth: int | None) -> RankJob:
-    """Return what a model is asked for on target lists, down to a depth."""
-    if lists.exact:
-        return full_job(lists)
-    if depth is not None:
-        length, scan = min(length, depth), min(depth, scan or depth)
-    return RankJob(lists, length, limit=scan)
-
-
-def full_job(lists: TargetLists) -> RankJob:
-    """Return what a model is asked for, so that `anchors_of` knows the ranks among all candidates.
-
-    Each user is ranked once, with all test items; strata are small, and ranked as they are.
-    """
-    settings = {key: value for key, value in lists.design.items() if key not in ("seed", "exact")}
-    if lists.strata:
-        source: Any = lists.source
-        card = {**settings, "others": "all"}
-        size = frozen(lists.free + 1)
-        return RankJob(replace(lists, source=replace(source, n=None), size=size, design=card))
-    design = Targets(**{**settings, "relevant": "all", "others": "all"})
-    tags = {} if lists.known is None else {"test": lists.known}
-    split = Split(lists.train, lists.tests, known=tags)
-    return RankJob(design.lists(split, lists.relevance, seed=lists.seed))
-
-
-def anchors_of(lists: TargetLists, ranking: Ranking) -> tuple[F64, I64]:
-    """Return where each list's relevant item would stand among all its candidates.
-
-    Less the test items that are in no list together with it and stand above it, that is its rank
-    among all. NaN where it could not be scored; beside it, how many candidates of the user (in
-    strata: of the list) could be.
-
-    Parameters
-    ----------
-    lists
-        One relevant item each.
-    ranking
-        What the model gave on the lists of `full_job`.
-    """
-    full_lists, ranks = ranking.job.lists, ranking.ranks
-    if lists.strata:
-        return anchor_ranks(full_lists, ranks), ranks.scored
-    tests = lists.tests
-    fixed = np.ones(len(tests), np.bool_)
-    if full_lists.design["fixed"] == "liked":
-        fixed = lists.relevance.is_liked(tests.value)
-    before: I64 = np.append(0, np.cumsum(fixed[ranks.judgment]))
-    above = before[:-1] - np.repeat(before[ranks.start[:-1]], np.diff(ranks.start))
-    rank = np.full(len(tests), np.nan)
-    rank[ranks.judgment] = ranks.rank - above
-    factor = np.int64(len(tests.items))
-    rows = np.searchsorted(tests.user * factor + tests.item, lists.user * factor + lists.anchor)
-    return rank[rows], ranks.scored[np.searchsorted(full_lists.user, lists.user)]
-
-
-def full_ranks(
-    lists: TargetLists, model: Model, ties: str, seed: int, threads: int | None
-) -> tuple[F64, I64]:
-    """Let a model rank, and return what `anchors_of` tells."""
-    job = full_job(lists)
-    ranking = rank_designs(model, [job], ties=ties, seed=seed, threads=threads)[0]
-    return anchors_of(lists, ranking)
-
-
-def anchor_ranks(lists: TargetLists, ranks: Ranks) -> F64:
-    """Return where each list ranks its one relevant item; NaN where it could not be scored."""
-    out = np.full(len(lists), np.nan)
-    owner = np.repeat(np.arange(len(lists)), np.diff(ranks.start))
-    is_anchor = lists.judgments.item[ranks.judgment] == lists.anchor[owner]
-    out[owner[is_anchor]] = ranks.rank[is_anchor]
-    return out

@@ -86,6 +86,11 @@ def rank_steps(
     progress
         Called with (done, total) as tiles are done; of models that see the history.
 
+    Returns
+    -------
+    StepRanks
+        `rank` has the rank of each step's target from 1, or 0 where it has none.
+
     Examples
     --------
     >>> import unskew as us

@@ -250,7 +250,7 @@ def steps_of(draws: Draws, value: F64) -> F64:
     """Return what each draw says: a row per draw, see the kernel."""
     out = np.zeros((value.size, 6))
     if value.size:
-        from unskew.labels import kernels
+        from unskew.labels import confidence_kernels as kernels
 
         kernels.steps(
             frozen(value),
@@ -287,7 +287,7 @@ def spread_of(draws: Draws, step: F64) -> F64:
 
 def best_capital(draws: Draws, step: F64, level: float, sign: int, totals: F64, marks: I64) -> F64:
     """Return the largest capital after each of `marks` draws (rows), for each total (columns)."""
-    from unskew.labels import kernels
+    from unskew.labels import confidence_kernels as kernels
 
     out = np.zeros((marks.size, totals.size))
     bets = bets_for(draws.size, level)

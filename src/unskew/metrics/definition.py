@@ -54,6 +54,16 @@ class Definition:
 
     The first group of fields says what the metric is; the second, from `chance` on, what other
     features need of it. Each of these may be missing.
+
+    Examples
+    --------
+    `us.metrics.REGISTRY` has that of every metric by its name.
+
+    >>> import unskew as us
+    >>> us.metrics.REGISTRY["nDCG"].summary
+    "DCG divided by the best that the user's judgments allow."
+    >>> [name for name, one in us.metrics.REGISTRY.items() if one.of == "run"]
+    ['Coverage', 'Gini', 'Entropy', 'PopREO', 'PopRSP']
     """
 
     name: str
@@ -127,6 +137,7 @@ class Definition:
 
 
 REGISTRY: dict[str, Definition] = {}
+"""Every metric by its name, those of users' code included."""
 WHEN_CHANGED: list[Callable[[], None]] = []
 """Called when the registry has changed: what was remembered of names no longer holds."""
 

@@ -168,12 +168,26 @@ class Metric:
 def parse(text: str | Metric) -> Metric:
     """Read a metric's name; `Metric` values are returned as they are.
 
+    Parameters
+    ----------
+    text
+        Such as ``"P@10"``, ``"anti-nDCG@5"`` or ``"SR(gamma=2)@10"``; the names that trec_eval and
+        papers use, such as ``"ndcg_cut_10"``, are read too.
+
     Raises
     ------
     UnknownName
         For a name or setting that does not exist, with the nearest that does.
     SettingError
         For a setting or cutoff that is not allowed.
+
+    Examples
+    --------
+    >>> import unskew as us
+    >>> us.metrics.parse("anti-RBP(p=0.5)@20")
+    Metric(name='RBP', settings=(('p', 0.5),), cutoff=20, anti=True, condensed=False)
+    >>> print(us.metrics.parse("ndcg_cut_10"))
+    nDCG@10
     """
     if isinstance(text, Metric):
         return text

@@ -15,7 +15,16 @@ Params = Mapping[str, Value]
 
 @dataclass(frozen=True)
 class Param:
-    """A setting of a metric: its default, and the words or the range of numbers it takes."""
+    """A setting of a metric: its default, and the words or the range of numbers it takes.
+
+    Examples
+    --------
+    >>> import unskew as us
+    >>> us.metrics.REGISTRY["nDCG"].params["discount"].words
+    ('log', 'original')
+    >>> us.metrics.Param(0.8, low=0, high=1).read("0.9")
+    0.9
+    """
 
     default: Value
     words: tuple[str, ...] = ()

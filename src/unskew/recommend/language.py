@@ -161,6 +161,16 @@ class RM1(_RelevanceModelling):
     ----------
     Parapar, Bellogín, Castells, Barreiro: Relevance-based language modelling for recommender
     systems, IP&M 49 (2013), RM1; valcarce2018 section 4.
+
+    Examples
+    --------
+    Smoothing gives every item a score, also item 11, which no neighbour of user 1 rated.
+
+    >>> import unskew as us
+    >>> user, item = [1, 1, 2, 2, 2, 3, 3, 4], [7, 8, 7, 8, 9, 7, 10, 11]
+    >>> train = us.read_ratings({"user": user, "item": item})
+    >>> us.recommend.RM1().fit(train).score(train.user[:1]).round(1)
+    array([[-3.8, -4. , -4.1, -5.7, -7.2]])
     """
 
     name: ClassVar[str] = "rm1"
@@ -183,6 +193,17 @@ class RM2(_RelevanceModelling):
     ----------
     Parapar, Bellogín, Castells, Barreiro: Relevance-based language modelling for recommender
     systems, IP&M 49 (2013), RM2; valcarce2018 section 4.
+
+    Examples
+    --------
+    Item 9 occurs with both items of user 1, item 10 with one of them, item 11 with none.
+
+    >>> import unskew as us
+    >>> user, item = [1, 1, 2, 2, 2, 3, 3, 4], [7, 8, 7, 8, 9, 7, 10, 11]
+    >>> train = us.read_ratings({"user": user, "item": item})
+    >>> scores = us.recommend.RM2().fit(train).score(train.user[:1])[0]  # of user 1
+    >>> bool(scores[2] > scores[3] > scores[4])
+    True
     """
 
     name: ClassVar[str] = "rm2"
@@ -227,6 +248,17 @@ class LMWSRUserBased(Algorithm):
     ----------
     Valcarce, Parapar, Barreiro: Language models for collaborative filtering neighbourhoods, ECIR
     2016 (WSR-UB, with Dirichlet priors); valcarce2018 section 4.
+
+    Examples
+    --------
+    User 3 has no item in common with user 1 and is no neighbour; item 10, which only user 3 rated,
+    has no score.
+
+    >>> import unskew as us
+    >>> user, item = [1, 1, 2, 2, 2, 3], [7, 8, 7, 8, 9, 10]
+    >>> train = us.read_ratings({"user": user, "item": item, "rating": [5, 4, 4, 5, 3, 5]})
+    >>> us.recommend.LMWSRUserBased().fit(train).score(train.user[:1]).round(3)
+    array([[0.01 , 0.012, 0.007,   nan]])
     """
 
     k: int = count(100, "Neighbours per user.")
@@ -264,6 +296,18 @@ class LMWSRItemBased(Algorithm):
     ----------
     Valcarce, Parapar, Barreiro: Language models for collaborative filtering neighbourhoods, ECIR
     2016 (WSR-IB, with Dirichlet priors); valcarce2018 section 4.
+
+    Examples
+    --------
+    Nobody rated item 10 together with an item of user 1: it has no score.
+
+    >>> import numpy as np
+    >>> import unskew as us
+    >>> user, item = [1, 1, 2, 2, 2, 3], [7, 8, 7, 8, 9, 10]
+    >>> train = us.read_ratings({"user": user, "item": item, "rating": [5, 4, 4, 5, 3, 5]})
+    >>> scores = us.recommend.LMWSRItemBased().fit(train).score(train.user[:1])
+    >>> np.isnan(scores).tolist()
+    [[False, False, False, True]]
     """
 
     k: int = count(200, "Neighbours per item.")
@@ -325,6 +369,16 @@ class UIRItem(Algorithm):
     ----------
     Wang, de Vries, Reinders: A user-item relevance model for log-based collaborative filtering,
     ECIR 2006 (item-based generation, linear smoothing); valcarce2018 section 4.
+
+    Examples
+    --------
+    With λ = 1 only popularity is left.
+
+    >>> import unskew as us
+    >>> shop = us.world("shop", users=60, items=20, density=0.3, seed=3).ratings
+    >>> systems = us.recommend.UIRItem(background=1), us.recommend.Popularity()
+    >>> [int(one.fit(shop).score(shop.user[:1]).argmax()) for one in systems]
+    [4, 4]
     """
 
     background: float = number(
@@ -404,6 +458,16 @@ class HittingTime(Algorithm):
     ----------
     Yin, Cui, Li, Yao, Chen: Challenging the long tail recommendation, PVLDB 5 (2012) section 3,
     algorithm 1; valcarce2018 section 4.
+
+    Examples
+    --------
+    User 2 links user 1 to items 8 and 9. Item 9 has no other rater, so that a walk from it reaches
+    user 1 sooner than one from item 8.
+
+    >>> import unskew as us
+    >>> train = us.read_ratings({"user": [1, 2, 2, 2, 3, 4], "item": [7, 7, 8, 9, 8, 8]})
+    >>> us.recommend.HittingTime().fit(train).score(train.user[:1]).round(2)
+    array([[ -5.85, -12.26, -10.71]])
     """
 
     iterations: int = count(

@@ -42,6 +42,16 @@ class SLIM(Algorithm):
     ----------
     Ning and Karypis, SLIM: sparse linear methods for top-N recommender systems, ICDM 2011, section
     IV, equation 4; valcarce2018 section 4.
+
+    Examples
+    --------
+    A larger `l1` leaves fewer weights that are not 0.
+
+    >>> import unskew as us
+    >>> shop = us.world("shop", users=60, items=20, density=0.3, seed=3).ratings
+    >>> few, many = (us.recommend.SLIM(l1=l1, l2=10).fit(shop).second.value for l1 in (100, 1))
+    >>> few.size < many.size < 20 * 19, bool((many > 0).all())
+    (True, True)
     """
 
     l1: float = number(
@@ -120,6 +130,16 @@ class EASE(Algorithm):
     ----------
     Steck, Embarrassingly shallow autoencoders for sparse data, WWW 2019, section 3.1, equations 7
     and 8.
+
+    Examples
+    --------
+    Unlike those of SLIM, weights may be negative; an item has none for itself.
+
+    >>> import unskew as us
+    >>> shop = us.world("shop", users=60, items=20, density=0.3, seed=3).ratings
+    >>> weights = us.recommend.EASE(l2=100).fit(shop).weights
+    >>> weights.shape, bool((weights.diagonal() == 0).all()), bool((weights < 0).any())
+    ((20, 20), True, True)
     """
 
     l2: float = number(10_000.0, "Weight of ‖B‖²; above 0.", above=0)

@@ -28,7 +28,25 @@ useful first, of settings that are changed together."""
 
 @runtime_checkable
 class Model(Protocol):
-    """Anything that scores users against all items."""
+    """Anything that scores users against all items.
+
+    Examples
+    --------
+    A model of your own is any object with this method.
+
+    >>> import numpy as np
+    >>> import unskew as us
+    >>> class Newest:
+    ...     def score(self, users):
+    ...         return np.tile(np.arange(3.0), (len(users), 1))
+    >>> isinstance(Newest(), us.recommend.Model)
+    True
+    >>> data = us.read_ratings({"user": [1, 1, 2, 2], "item": [7, 8, 7, 9]})
+    >>> (split,) = us.splits.LeaveOut(1).split(data, seed=1)
+    >>> run = us.rank(Newest(), us.targets.AllItems().lists(split, liked=1), depth=1)
+    >>> run.to_polars().select("user", "item").rows()
+    [(1, 9), (2, 9)]
+    """
 
     def score(self, users: I32) -> Tile:
         """Return a new array with a row per user and a column per item; NaN = cannot score.
@@ -79,6 +97,13 @@ class Algorithm(DrawKeyed, ABC):
         rng
             A seed, or the generator from which everything random is drawn: same seed, same bits,
             whatever the number of threads.
+
+        Examples
+        --------
+        >>> import unskew as us
+        >>> train = us.read_ratings({"user": [1, 1, 2, 3], "item": [7, 8, 7, 7]})
+        >>> us.recommend.Popularity().fit(train).score(train.user[:1])
+        array([[3., 1.]])
         """
         source = self._source(train, rng)
         with one_blas_thread():
@@ -91,11 +116,11 @@ class Algorithm(DrawKeyed, ABC):
         train: Ratings,
         rngs: Sequence[int | np.random.Generator],
     ) -> Iterator[Model]:
-        """Learn the models of several settings from the same ratings, with what they share.
+        """Learn the models of several settings.
 
-        Models come one after the other, so that only one need be held. Each is that of `fit`, to
-        rounding errors. A setting that cannot be trained raises its error when its turn comes, and
-        the next call goes on with the next setting.
+        What they share is worked out once. Models come one after the other, so that only one need
+        be held. Each is that of `fit`, to rounding errors. A setting that cannot be trained raises
+        its error when its turn comes, and the next call goes on with the next setting.
 
         Parameters
         ----------
@@ -129,7 +154,9 @@ class Algorithm(DrawKeyed, ABC):
 
     @classmethod
     def share_work(cls, settings: Sequence[Self], train: Ratings) -> Any:  # noqa: ARG003
-        """Return what `learn_shared` takes of the work that several settings have in common.
+        """Return the work that settings share.
+
+        `learn_shared` takes it.
 
         Parameters
         ----------
@@ -141,7 +168,9 @@ class Algorithm(DrawKeyed, ABC):
         return None
 
     def learn_shared(self, shared: Any, train: Ratings, rng: np.random.Generator) -> Any:
-        """Do what `learn` does, with what `share_work` returned.
+        """Learn with what `share_work` returned.
+
+        The result is that of `learn`.
 
         Parameters
         ----------
@@ -159,7 +188,9 @@ class Algorithm(DrawKeyed, ABC):
 
     @abstractmethod
     def learn(self, train: Ratings, rng: np.random.Generator) -> Any:
-        """Return what scores users and items: a `Model`, or anything else that `us.rank` takes.
+        """Return what scores users and items.
+
+        That is a `Model`, or anything else that `us.rank` takes.
 
         Parameters
         ----------

@@ -192,6 +192,22 @@ def load_model(path: str | os.PathLike[str], train: Ratings | None = None) -> Mo
     train
         The ratings it was fitted to, or ratings over the same users and items: checked, because
         a model knows users and items by number only.
+
+    Examples
+    --------
+    A saved model is refused for other users and items than its own.
+
+    >>> import os, tempfile, unskew as us
+    >>> train = us.read_ratings({"user": [1, 1, 2], "item": [7, 8, 7]})
+    >>> file = os.path.join(tempfile.mkdtemp(), "near.model")
+    >>> us.recommend.save_model(us.recommend.ItemKNN().fit(train), file, train)
+    >>> us.recommend.load_model(file, train).score(train.user[:1]).shape
+    (1, 2)
+    >>> try:
+    ...     us.recommend.load_model(file, us.read_ratings({"user": [1, 2], "item": [7, 9]}))
+    ... except us.DataError:
+    ...     print("other items")
+    other items
     """
     name = Path(path).name
     try:

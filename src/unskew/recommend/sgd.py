@@ -99,6 +99,18 @@ class SVD(Algorithm):
     ----------
     Takács, Pilászy, Németh and Tikk 2009, Scalable collaborative filtering approaches for large
     recommender systems, section 3.1.
+
+    Examples
+    --------
+    Predictions are on the scale of the ratings.
+
+    >>> import numpy as np
+    >>> import unskew as us
+    >>> user, item, rating = [1, 1, 1, 2, 2, 2], [7, 8, 9, 7, 8, 9], [5, 5, 4, 2, 2, 1]
+    >>> train = us.read_ratings({"user": user, "item": item, "rating": rating})
+    >>> model = us.recommend.SVD(factors=4, epochs=1_000).fit(train)
+    >>> model.score(np.arange(2, dtype=np.int32)).round().tolist()
+    [[5.0, 5.0, 4.0], [2.0, 2.0, 1.0]]
     """
 
     factors: int = count(40, "Number of factors, without the biases.")
@@ -137,6 +149,17 @@ class BiasedMF(Algorithm):
     ----------
     Koren, Bell and Volinsky 2009, Matrix factorization techniques for recommender systems,
     equations 4 and 5.
+
+    Examples
+    --------
+    Users 1 and 2 rate the same items, user 1 higher; item 9 is rated lowest by both.
+
+    >>> import unskew as us
+    >>> user, item, rating = [1, 1, 1, 2, 2, 2], [7, 8, 9, 7, 8, 9], [5, 5, 4, 2, 2, 1]
+    >>> train = us.read_ratings({"user": user, "item": item, "rating": rating})
+    >>> model = us.recommend.BiasedMF().fit(train)
+    >>> bool(model.user_offset[0] > model.user_offset[1]), int(model.item_offset.argmin())
+    (True, 2)
     """
 
     factors: int = count(50, "Number of factors.")
@@ -171,6 +194,18 @@ class SVDpp(Algorithm):
     ----------
     Koren 2008, Factorization meets the neighborhood, section 4, equations 15 and 16; mena2021
     section 8 (SVD++), where ratings 1 to 5 enter as 0, 0, 0, 1, 2.
+
+    Examples
+    --------
+    Item 9, which user 3 did not rate, is expected to be rated lower than the others.
+
+    >>> import unskew as us
+    >>> user, item = [1, 1, 1, 2, 2, 2, 3, 3], [7, 8, 9, 7, 8, 9, 7, 8]
+    >>> rating = [5, 5, 4, 2, 2, 1, 4, 4]
+    >>> train = us.read_ratings({"user": user, "item": item, "rating": rating})
+    >>> model = us.recommend.SVDpp(factors=4, epochs=1_000).fit(train)
+    >>> model.score(train.user[-1:]).round().tolist()  # of user 3
+    [[4.0, 4.0, 3.0]]
     """
 
     factors: int = count(20, "Number of factors.")

@@ -115,6 +115,17 @@ class PLSA(Algorithm):
     References
     ----------
     Hofmann 2004, Latent semantic models for collaborative filtering, section 2.
+
+    Examples
+    --------
+    Two groups of users rate two groups of items: each group has a topic of its own, and the scores
+    of a user are probabilities.
+
+    >>> import unskew as us
+    >>> user, item = [1, 1, 2, 2, 3, 3, 4, 4], [7, 8, 7, 8, 9, 10, 9, 10]
+    >>> train = us.read_ratings({"user": user, "item": item})
+    >>> us.recommend.PLSA(topics=2).fit(train).score(train.user[:1]).round(2).tolist()
+    [[0.5, 0.5, 0.0, 0.0]]
     """
 
     topics: int = count(50, "Number of topics (values of z).")
@@ -165,6 +176,16 @@ class LDA(Algorithm):
     References
     ----------
     Blei, Ng and Jordan 2003, Latent Dirichlet allocation, sections 5.2 to 5.4.
+
+    Examples
+    --------
+    Unlike with `PLSA`, the priors leave some probability to items of the other group.
+
+    >>> import unskew as us
+    >>> user, item = [1, 1, 2, 2, 3, 3, 4, 4], [7, 8, 7, 8, 9, 10, 9, 10]
+    >>> train = us.read_ratings({"user": user, "item": item})
+    >>> us.recommend.LDA(topics=2).fit(train).score(train.user[:1]).round(1).tolist()
+    [[0.4, 0.4, 0.1, 0.1]]
     """
 
     topics: int = count(100, "Number of topics.")
@@ -356,12 +377,13 @@ class PNMF(Algorithm):
 
     Examples
     --------
+    Two groups of users rate two groups of items; X W Wᵀ is then X.
+
     >>> import unskew as us
-    >>> from unskew.recommend.topics import PNMF
-    >>> train = us.read_ratings({"user": [1, 1, 2, 2, 3], "item": [1, 2, 1, 2, 3]})
-    >>> score = PNMF(factors=2).fit(train).score(train.user[:1])
-    >>> bool(score[0, 0] > score[0, 2])
-    True
+    >>> user, item = [1, 1, 2, 2, 3, 3, 4, 4], [7, 8, 7, 8, 9, 10, 9, 10]
+    >>> train = us.read_ratings({"user": user, "item": item})
+    >>> us.recommend.PNMF(factors=2).fit(train).score(train.user[:1]).round(1).tolist()
+    [[1.0, 1.0, 0.0, 0.0]]
     """
 
     factors: int = count(10, "Number of factors (columns of W).")
@@ -422,12 +444,14 @@ class HPF(Algorithm):
 
     Examples
     --------
+    Two groups of users rate two groups of items, each with 5; scores are expected counts, those of
+    the other group near 0.
+
     >>> import unskew as us
-    >>> from unskew.recommend.topics import HPF
-    >>> train = us.read_ratings({"user": [1, 1, 2, 2, 3], "item": [1, 2, 1, 2, 3]})
-    >>> score = HPF(factors=2).fit(train).score(train.user[:1])
-    >>> bool(score[0, 0] > score[0, 2])
-    True
+    >>> user, item = [1, 1, 2, 2, 3, 3, 4, 4], [7, 8, 7, 8, 9, 10, 9, 10]
+    >>> train = us.read_ratings({"user": user, "item": item, "rating": [5] * 8})
+    >>> (us.recommend.HPF(factors=2).fit(train).score(train.user[:1]) > 1).tolist()
+    [[True, True, False, False]]
     """
 
     factors: int = count(10, "K.")

@@ -13,77 +13,33 @@ sorting, combining, printing, drawing and saving are the same for all.
 | an order | `es.sort()`, `es.best` |
 | what people read | `print(es)`, `es.to_latex()`, `es.to_markdown()`, `es.figure()` |
 | a file, and back | `es.to_dict()`, `Estimates.from_dict(…)` |
+| a page | `us.report.save_report(es, "page.html")` |
 | more than one answer | `Estimates.stack({"monday": first, "tuesday": second}, "day")` |
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from unskew.checks import choose
 from unskew.errors import DataError, SettingError, unknown_name
-from unskew.report.charts import Figure, as_figure, system_colours
 from unskew.report.columns import KEYS, Column, Method, Question
+from unskew.report.estimate_tables import display_tables
 from unskew.report.notebook_view import MOST_ROWS
 from unskew.report.result import Result
+from unskew.report.row import NUMBERS, Row, partners
+from unskew.report.tables import latex_environment, latex_text
 from unskew.report.text import counted
 
 if TYPE_CHECKING:
-    import altair as alt
     import polars as pl
 
     from unskew.report.charts import Figure
-
-NUMBERS = ("value", "se", "low", "high", "p", "p_corrected")
-AGAINST = "_against"
-"""How the name of a fact of the second system of a pair ends."""
-
-
-@dataclass(frozen=True, kw_only=True)
-class Row:
-    """A row of `Estimates`: a value, its interval, and what it rests on.
-
-    What there is not is None; `note` says why.
-    """
-
-    keys: Mapping[str, Any]
-    facts: Mapping[str, Any]
-    value: float | None = None
-    se: float | None = None
-    low: float | None = None
-    high: float | None = None
-    p: float | None = None
-    p_corrected: float | None = None
-    n: int | None = None
-    note: str = ""
-
-    @property
-    def z(self) -> float | None:
-        """The value in standard errors."""
-        return None if self.value is None or not self.se else self.value / self.se
-
-    def swapped(self) -> Row:
-        """Return the difference the other way round: the second system less the first.
-
-        The facts of the two systems (`judged`, `judged_against`) change places.
-        """
-        first, second = self.keys["system"], self.keys["against"]
-        partners = {name: name.removesuffix(AGAINST) for name in self.facts}
-        partners |= {
-            name: f"{name}{AGAINST}" for name in self.facts if f"{name}{AGAINST}" in self.facts
-        }
-        low, high = self.low, self.high
-        return replace(
-            self,
-            keys={**self.keys, "system": second, "against": first},
-            facts={name: self.facts[partner] for name, partner in partners.items()},
-            value=None if self.value is None else -self.value,
-            low=None if high is None else -high,
-            high=None if low is None else -low,
-        )
+    from unskew.report.document import Document
+    from unskew.report.tables import Table
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -99,9 +55,11 @@ class Estimates(Result):
     method
         What is estimated, over which units, with which intervals.
     explanation
-        The lines that say how the numbers came about.
+        What else people should know of how the numbers came about.
     notes
         What was counted, assumed or left out.
+    conclusion
+        What follows from the numbers, in sentences.
     parts
         Answers with other keys that belong to this one, such as the `pairs` of its systems.
     card
@@ -119,9 +77,12 @@ class Estimates(Result):
     >>> rows = [("mine", "P@5", 0.3, 0.2, 0.4), ("theirs", "P@5", 0.25, 0.15, 0.35)]
     >>> es = Estimates.of_rows(question, rows, explanation=("means over users",))
     >>> es
-    system  metric   value     low    high
-    mine    P@5     0.3000  0.2000  0.4000
-    theirs  P@5     0.2500  0.1500  0.3500
+    P@5
+    system   value            95% CI
+    mine    0.3000  [0.2000, 0.4000]
+    theirs  0.2500  [0.1500, 0.3500]
+    <BLANKLINE>
+    95% CI: t, by user
     means over users
     >>> es.row(system="theirs").value, es.best.keys["system"]
     (0.25, 'mine')
@@ -132,6 +93,7 @@ class Estimates(Result):
     method: Method
     explanation: tuple[str, ...] = ()
     notes: tuple[str, ...] = ()
+    conclusion: tuple[str, ...] = ()
     parts: Mapping[str, Estimates] = field(default_factory=dict)
     card: Mapping[str, Any] = field(default_factory=dict)
 
@@ -146,7 +108,7 @@ class Estimates(Result):
     def of_rows(
         cls,
         question: Question,
-        rows: Iterable[Mapping[str, Any] | Sequence[Any]],
+        rows: pl.DataFrame | Iterable[Mapping[str, Any] | Sequence[Any]],
         *,
         level: float | None = None,
         **settings: Any,
@@ -158,7 +120,7 @@ class Estimates(Result):
         question
             What was asked.
         rows
-            By name of the column, or in the order of the columns.
+            By name of the column, or in the order of the columns; or a polars frame.
         level
             Of the intervals; that of the question unless given.
         settings
@@ -166,11 +128,16 @@ class Estimates(Result):
         """
         import polars as pl
 
-        names = [column.name for column in question.columns]
-        given = [
-            [row.get(name) for name in names] if isinstance(row, Mapping) else row for row in rows
-        ]
-        frame = pl.DataFrame(given, {c.name: c.type for c in question.columns}, orient="row")
+        types = {column.name: column.type for column in question.columns}
+        if isinstance(rows, pl.DataFrame):
+            missing = [pl.lit(None, kind).alias(name) for name, kind in types.items()
+                       if name not in rows.columns]  # fmt: skip
+            frame = rows.with_columns(missing).select(pl.col(n).cast(k) for n, k in types.items())
+        else:
+            given = [
+                [row.get(n) for n in types] if isinstance(row, Mapping) else row for row in rows
+            ]
+            frame = pl.DataFrame(given, types, orient="row")
         frame = frame.with_columns(
             pl.selectors.float().fill_nan(None),
             *(pl.col(c.name).fill_null("") for c in question.columns if c.kind == "note"),
@@ -184,6 +151,20 @@ class Estimates(Result):
     def keys(self) -> list[str]:
         """The names of the columns that say what a row is of."""
         return [column.name for column in self.question.columns if column.kind in KEYS]
+
+    @property
+    def form(self) -> str:
+        """How values are written: as the column of values says, or the quantity, if it is one."""
+        names = self.values_of("quantity") if "quantity" in self.keys else ["value"]
+        columns = (*self.question.quantities, *self.question.columns)
+        forms = {column.form for column in columns if column.name in names}
+        return forms.pop() if len(forms) == 1 else ""
+
+    @property
+    def systems(self) -> list[str]:
+        """The systems, also the second ones of pairs, in the order of the rows."""
+        names = [name for name in ("system", "against") if name in self.keys]
+        return list(dict.fromkeys(value for name in names for value in self.values_of(name)))
 
     def values_of(self, key: str) -> list[Any]:
         """Return the different values of a key, in the order of the rows."""
@@ -217,11 +198,27 @@ class Estimates(Result):
         for key, values in several.items():
             for value in values:
                 self._check({key: value})
-        masks = [pl.col(key).is_in(values) for key, values in several.items()]
-        return replace(self, rows=self.rows.filter(masks) if masks else self.rows)
+        types = self.rows.schema
+        masks = [
+            pl.col(key).is_in(pl.Series(values, dtype=types[key], strict=False).to_list())
+            for key, values in several.items()
+        ]
+        parts = {
+            name: part.where(**{k: [v for v in vs if v in part.values_of(k)]
+                                for k, vs in several.items() if k in part.keys})
+            for name, part in self.parts.items()
+        }  # fmt: skip
+        return replace(self, rows=self.rows.filter(masks) if masks else self.rows, parts=parts)
 
     def __getitem__(self, metric: str) -> Estimates:
-        return self.where(metric=metric)
+        return self.where(metric=self.label(metric))
+
+    def label(self, metric: str | None = None) -> str:
+        """Return a metric as the rows name it, in capitals or not; the first unless given."""
+        names = self.values_of("metric")
+        if metric is None:
+            return str(names[0])
+        return next((name for name in names if name.casefold() == metric.casefold()), metric)
 
     @cached_property
     def _rows(self) -> dict[tuple[Any, ...], Row]:
@@ -273,17 +270,28 @@ class Estimates(Result):
         """
         if "pairs" in self.parts:
             return self.parts["pairs"].pair(a, b, **keys)
-        row = self._row({**keys, "system": a, "against": b})
-        reverse = self._row({**keys, "system": b, "against": a})
+        row = self._row({**keys, "system": a, "against": b}) or self._reverse(a, b, keys)
         if row is not None:
             return row
-        if reverse is not None:
-            return reverse.swapped()
-        systems = dict.fromkeys(self.values_of("system") + self.values_of("against"))
         for system in (a, b):
-            choose("system", system, systems)
+            choose("system", system, self.systems)
         self._check(keys)
         raise DataError(f"there is no pair of {a} and {b}")
+
+    def _reverse(self, a: str, b: str, keys: Mapping[str, Any]) -> Row | None:
+        """Return the row of b and a, turned round; of quantities that of the twin."""
+        keys = {**keys, "system": b, "against": a}
+        forms = {column.name: column.form for column in self.question.columns}
+        if "quantity" not in self.keys:
+            row = self._row(keys)
+            return row and row.swapped(forms)
+        quantities = {quantity.name: quantity.form for quantity in self.question.quantities}
+        name = keys.get("quantity", self._first["quantity"])
+        row = self._row({**keys, "quantity": partners(quantities).get(name, name)})
+        if row is None:
+            return None
+        row = row.swapped({**forms, "value": quantities.get(name, "")})
+        return replace(row, keys={**row.keys, "quantity": name})
 
     # Order
 
@@ -370,18 +378,124 @@ class Estimates(Result):
         )
 
     def display_table(self) -> pl.DataFrame:
-        """Return the rows under the names that people read."""
-        return self.rows.rename({c.name: c.label for c in self.question.columns})
+        """Return the numbers that are not hidden, under the names that people read."""
+        import polars as pl
 
-    def figure(self, **keys: Any) -> Figure:
-        """Draw the answer, as its question declares; of several metrics the first unless named."""
-        if "metric" in self.keys:
-            keys = {"metric": self.rows["metric"][0]} | keys
-        draw = KINDS[self.question.figure]
-        return draw(self.question, self.where(**keys).rows, self.footer()[:1])
+        columns = [column for column in self.question.columns if not column.hidden]
+        if "p_corrected" in self.rows.columns:
+            columns = [column for column in columns if column.name != "p"]
+        return self.rows.select(pl.col(column.name).alias(column.label) for column in columns)
+
+    def display_tables(self, digits: int | None = None) -> list[Table]:
+        """Return the tables that people read: intervals in brackets, one table per metric."""
+        return display_tables(self, digits)
+
+    def to_latex(
+        self, digits: int | None = None, *, label: str = "", caption: str | None = None
+    ) -> str:
+        """Return the tables that people read as LaTeX (booktabs).
+
+        Parameters
+        ----------
+        digits
+            Decimals.
+        label
+            Give a whole `table` environment, to which the text refers by this label.
+        caption
+            Of that environment, LaTeX as it is; the explanation of the answer unless given.
+        """
+        text = super().to_latex(digits)
+        if not label and caption is None:
+            return text
+        words = latex_text(" ".join(self._explanation())) if caption is None else caption
+        return latex_environment(text, label or "tab:results", words)
+
+    def figure(self, kind: str | None = None, metric: str | None = None, **keys: Any) -> Figure:
+        """Draw the answer, as its question declares.
+
+        Parameters
+        ----------
+        kind
+            One of the question's figures; the first unless given.
+        metric
+            Of several metrics the first unless given, or all where they share a figure.
+        keys
+            Draw only the rows with these keys.
+        """
+        from unskew.report.estimate_figures import KINDS, Canvas
+
+        drawings = {drawing.name: drawing for drawing in self.question.figures}
+        if not drawings:
+            raise SettingError(f"{self.question.name}: there is no figure")
+        drawing = drawings[choose("figure", kind or next(iter(drawings)), drawings)]
+        part = self.parts[drawing.part] if drawing.part else self
+        takes_one = metric is not None or not part.question.joins_metrics
+        if "metric" in part.keys and part.rows.height and takes_one:
+            keys["metric"] = part.label(metric)
+        if "quantity" in part.keys:
+            names = part.values_of("quantity")
+            of_name = [drawing.name] if drawing.name in names else names
+            keys = {"quantity": list(drawing.quantities) or of_name} | keys
+        method = self.method if part.method.level is None else part.method
+        return KINDS[drawing.kind](Canvas.of(part.where(**keys), method.lines()))
+
+    def document(self, title: str = "") -> Document:
+        """Return the page of the answer, which `us.report.save_report` writes to a file.
+
+        Parameters
+        ----------
+        title
+            Of the page; what was asked, unless given.
+
+        Examples
+        --------
+        >>> import unskew as us
+        >>> test = {"user": [1, 1], "item": ["a", "b"], "rating": [5, 1]}
+        >>> bounds = us.unbiased.bounds(test, {"x": {1: ["a", "c"]}}, "P@2", liked=4)
+        >>> [section.title for section in bounds.document().sections]
+        ['bounds', 'method']
+        """
+        from unskew.report.document import Document, Picture, Section, Words
+
+        question, sections = self.question, list[Section]()
+        drawn = [drawing.part for drawing in question.figures]
+        for name in dict.fromkeys((*question.display, *drawn)):
+            part = self.parts[name] if name else self
+            metrics = part.values_of("metric") if "metric" in part.keys else [None]
+            pictures = [
+                Picture(self.figure(drawing.name, metric))
+                for drawing in question.figures
+                if drawing.part == name
+                for metric in metrics
+                if _has_values(part, metric)
+            ]
+            of_part = replace(question, display=(name,) if name in question.display else ())
+            tables = replace(self, question=of_part).display_tables()
+            sections.append(
+                Section(
+                    name or "answer",
+                    part.question.name,
+                    part.method.estimand,
+                    (*pictures, *tables),
+                )
+            )
+        words = tuple(map(Words, (*self._explanation(), *self.notes)))
+        about = "what the numbers mean, and what was counted, assumed or left out"
+        sections.append(Section("method", "method", about, words))
+        return Document(
+            title or question.name,
+            tuple(map(Words, self.conclusion)),
+            tuple(sections),
+            card=self.card,
+            systems=tuple(self.systems),
+            values=self.to_dict(),
+        )
 
     def _explanation(self) -> Sequence[str]:
-        return self.explanation
+        return [*self.method.lines(), *self.explanation]
+
+    def _conclusion(self) -> Sequence[str]:
+        return self.conclusion
 
     def _summary(self) -> str:
         keys = [c for c in self.question.columns if c.kind in KEYS and c.kind != "switch"]
@@ -389,7 +503,7 @@ class Estimates(Result):
         return f"{self.question.name}: {', '.join(numbers)}"
 
     def __repr__(self) -> str:
-        more = self.rows.height - MOST_ROWS
+        more = sum(table.frame.height for table in self.display_tables()) - MOST_ROWS
         if more <= 0:
             return str(self)
         first = replace(self, rows=self.rows.head(MOST_ROWS))
@@ -405,6 +519,7 @@ class Estimates(Result):
             "parts": self.parts,
             "explanation": self.explanation,
             "notes": self.notes,
+            "conclusion": self.conclusion,
             "card": self.card,
         }
 
@@ -421,122 +536,18 @@ class Estimates(Result):
         >>> str(again) == str(bounds), again.table().equals(bounds.table())
         (True, True)
         """
-        declared, method = content["question"], Method(**content["method"])
-        columns = tuple(Column(**column) for column in declared["columns"])
-        question = Question(
-            name=declared["name"], columns=columns, method=method, figure=declared["figure"]
-        )
         return cls.of_rows(
-            question,
+            Question.from_dict(content["question"], Method(**content["method"])),
             content["rows"],
             explanation=tuple(content["explanation"]),
             notes=tuple(content["notes"]),
+            conclusion=tuple(content["conclusion"]),
             parts={name: cls.from_dict(part) for name, part in content["parts"].items()},
             card=content["card"],
         )
 
 
-def forest(question: Question, table: pl.DataFrame, notes: Sequence[str]) -> Figure:
-    """Draw a row of the figure per row of the answer: its value and its interval."""
-    import altair as alt
-
-    canvas, rows, label, names = _canvas(question, table)
-    y = alt.Y(f"{names[0]}:N", title=None).scale(domain=_domain(rows, names[0]))
-    encodings = {"y": y, **_colours(rows, names)}
-    if len(names) > 1:
-        encodings["yOffset"] = alt.YOffset(f"{names[1]}:N").scale(domain=_domain(rows, names[1]))
-    canvas = canvas.properties(width=420, height=alt.Step(24))
-    lines = canvas.mark_rule(strokeWidth=4, opacity=0.5).encode(
-        x=alt.X("low:Q", title=label), x2="high:Q", **encodings
-    )
-    points = canvas.mark_point(filled=True, size=70, opacity=1).encode(
-        x=alt.X("value:Q", title=label), **encodings
-    )
-    return _figure(question, notes, alt.layer(lines, points), label, rows)
-
-
-def bars(question: Question, table: pl.DataFrame, notes: Sequence[str]) -> Figure:
-    """Draw a bar per row, with its interval: for counts and shares, which begin at 0."""
-    import altair as alt
-
-    canvas, rows, label, names = _canvas(question, table)
-    y = alt.Y(f"{names[0]}:N", title=None).scale(domain=_domain(rows, names[0]))
-    canvas = canvas.properties(width=420, height=alt.Step(24))
-    filled = canvas.mark_bar().encode(x=alt.X("value:Q", title=label), y=y, **_colours(rows, names))
-    lines = canvas.mark_rule().encode(x=alt.X("low:Q", title=label), x2="high:Q", y=y)
-    return _figure(question, notes, alt.layer(filled, lines), label, rows)
-
-
-def lines(question: Question, table: pl.DataFrame, notes: Sequence[str]) -> Figure:
-    """Draw values, with intervals, over the key that is an axis; a line per value of the first."""
-    import altair as alt
-
-    canvas, rows, label, names = _canvas(question, table)
-    axes = [column.name for column in question.columns if column.kind == "axis"]
-    x = alt.X(f"{axes[0]}:Q")
-    colours = _colours(rows, [name for name in names if name not in axes], first=True)
-    y = alt.Y("value:Q", title=label).scale(zero=False)
-    canvas = canvas.properties(width=520, height=260)
-    bands = canvas.mark_area(opacity=0.2).encode(
-        x=x, y=alt.Y("low:Q", title=label), y2="high:Q", **colours
-    )
-    curves = canvas.mark_line(point=True).encode(x=x, y=y, **colours)
-    return _figure(question, notes, alt.layer(bands, curves), label, rows)
-
-
-KINDS: Mapping[str, Callable[[Question, pl.DataFrame, Sequence[str]], Figure]] = {
-    "forest": forest,
-    "bars": bars,
-    "lines": lines,
-}
-
-
-def _canvas(
-    question: Question, table: pl.DataFrame
-) -> tuple[alt.Chart, list[dict[str, Any]], str, list[str]]:
-    """Return an empty chart, its rows, the title of their values, and the keys that differ."""
-    import altair as alt
-
-    keys = [column.name for column in question.columns if column.kind in KEYS]
-    rows = []
-    for row in table.iter_rows(named=True):
-        drawn = {name: row.get(name) for name in (*keys, "value", "low", "high")}
-        if row.get("against") is not None:
-            drawn["system"] = f"{row['system']} − {drawn.pop('against')}"
-        rows.append(drawn)
-    names = [name for name in keys if name not in ("metric", "against")]
-    differing = [name for name in names if len(_domain(rows, name)) > 1] or names[:1]
-    metrics = _domain(rows, "metric") if "metric" in keys else []
-    label = metrics[0] if len(metrics) == 1 else question.name
-    for row in rows:
-        row.pop("metric", None)
-    return alt.Chart(alt.NamedData(name="rows")), rows, label, differing
-
-
-def _domain(rows: list[dict[str, Any]], name: str) -> list[Any]:
-    return list(dict.fromkeys(row[name] for row in rows))
-
-
-def _colours(
-    rows: list[dict[str, Any]], names: list[str], *, first: bool = False
-) -> dict[str, Any]:
-    """Return the colours of a key: of the second one, as the first has a place of its own."""
-    import altair as alt
-
-    chosen = names[:1] if first else names[1:2]
-    if not chosen:
-        return {}
-    domain = _domain(rows, chosen[0])
-    colours = list(system_colours([str(value) for value in domain]).values())
-    return {"color": alt.Color(f"{chosen[0]}:N").scale(domain=domain, range=colours)}
-
-
-def _figure(
-    question: Question,
-    notes: Sequence[str],
-    chart: alt.TopLevelMixin,
-    label: str,
-    rows: list[dict[str, Any]],
-) -> Figure:
-    title = question.name if label == question.name else f"{label}: {question.name}"
-    return as_figure(chart, title, notes, rows)
+def _has_values(es: Estimates, metric: str | None) -> bool:
+    """Tell whether a figure of a metric has anything to draw."""
+    rows = es.rows if metric is None else es.where(metric=metric).rows
+    return rows["value"].null_count() < rows.height

@@ -246,6 +246,15 @@ def embedded(report: HasDocument | Document, height: int = 800) -> Embedded:
         A result that has a `document()`, such as those of `audit` and `study`, or a document.
     height
         Of the frame, in pixels.
+
+    Examples
+    --------
+    >>> import unskew as us
+    >>> test = {"user": [*range(60)], "item": ["a"] * 60}
+    >>> runs = {order: {u: list(order) for u in range(60)} for order in ("ab", "ba")}
+    >>> gate = us.gate(test, runs, candidate="ab", production="ba", metric="RR@2")
+    >>> us.report.embedded(gate, height=400)
+    Embedded(height=400)
     """
     document = report if isinstance(report, Document) else report.document()
     return Embedded(as_html(document).decode(), as_count("height", height))

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import html
+import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
-from unskew.errors import UnskewError
+from unskew.errors import SettingError, UnskewError
 from unskew.report.text import (
     as_json,
     cell,
@@ -90,19 +91,21 @@ class Table:
         title: str = "",
         digits: int = 4,
         strong: Iterable[tuple[int, int]] = (),
-        once: bool = False,
+        once: int = 0,
     ) -> Table:
         """Return a table of rows; its header may have a name twice, which a frame cannot.
 
-        With `once` a first cell that is equal to that of the row above is left empty.
+        Of the first `once` cells those are left empty that repeat the row above.
         """
         import polars as pl
 
-        cells = list(rows)
-        if once:
-            above = [None, *(row[0] for row in cells)]
-            pairs = zip(cells, above, strict=False)
-            cells = [["" if row[0] == before else row[0], *row[1:]] for row, before in pairs]
+        given = [list(row) for row in rows]
+        cells = [row.copy() for row in given]
+        for above, here, row in zip(given, given[1:], cells[1:], strict=False):
+            for place in range(once):
+                if here[place] != above[place]:
+                    break
+                row[place] = ""
         numbered = [f"column{place}" for place in range(len(header))]
         frame = pl.DataFrame(cells, numbered, orient="row", infer_schema_length=None)
         return cls(title, frame, digits, left=left, strong=frozenset(strong), names=tuple(header))
@@ -300,6 +303,35 @@ _MARKDOWN = Style(
 )
 _LATEX = Style(escape_latex, "\\textbf{{{}}}", "\\underline{{{}}}", _latex_mark)
 _HTML = Style(html.escape, "<b>{}</b>", "<u>{}</u>", lambda mark: f"<sup>{html.escape(mark)}</sup>")
+
+
+def latex_environment(tabular: str, label: str, caption: str) -> str:
+    """Return the environment of a table, which needs the package booktabs.
+
+    Parameters
+    ----------
+    tabular
+        What `Table.to_latex` gives.
+    label
+        By which the text refers to it.
+    caption
+        LaTeX, as it is.
+    """
+    if set(label) & set("{}\\%#$&~^ "):
+        raise SettingError(
+            f"label={label!r}: a LaTeX label has letters, digits, and the signs : - _ . only"
+        )
+    top = ["% needs \\usepackage{booktabs}", "\\begin{table}", "\\centering"]
+    lines = [*top, f"\\caption{{{caption}}}", f"\\label{{{label}}}", tabular, "\\end{table}"]
+    return "\n".join(lines)
+
+
+def latex_text(text: str) -> str:
+    """Return a sentence for LaTeX; † and ‡ are signs of its mathematics."""
+    pieces = re.split(f"([{''.join(_SIGNS)}])", text)
+    return "".join(
+        f"${_SIGNS[piece].strip()}$" if piece in _SIGNS else escape_latex(piece) for piece in pieces
+    )
 
 
 def as_csv(frame: pl.DataFrame) -> str:

@@ -73,21 +73,28 @@ def escape_formula(text: str) -> str:
     return visible(escape_cell(text))
 
 
-def number(value: float | None, digits: int = 4, *, signed: bool = False) -> str:
-    """Return a number with a fixed number of decimals; a dash for NaN and for what there is not."""
+def number(
+    value: float | None, digits: int = 4, *, signed: bool = False, percent: bool = False
+) -> str:
+    """Return a number with a fixed number of decimals; a dash for NaN and for what there is not.
+
+    In per cent it has three decimals fewer.
+    """
     if value is None or math.isnan(value):
         return "–"
-    text = f"{value:+,.{digits}f}" if signed else f"{value:,.{digits}f}"
+    scaled, decimals = (100 * value, max(digits - 3, 0)) if percent else (value, digits)
+    text = f"{scaled:{'+' if signed else ''},.{decimals}f}{'%' if percent else ''}"
     return text.replace("-", "−")
 
 
-def interval(
-    low: float | None, high: float | None, digits: int = 4, *, signed: bool = False
-) -> str:
-    """Return both ends of an interval in brackets; a dash where there is none."""
+def interval(low: float | None, high: float | None, digits: int = 4, **form: bool) -> str:
+    """Return both ends of an interval in brackets; a dash where there is none.
+
+    `form` is that of `number`.
+    """
     if low is None or high is None:
         return "–"
-    return f"[{number(low, digits, signed=signed)}, {number(high, digits, signed=signed)}]"
+    return f"[{number(low, digits, **form)}, {number(high, digits, **form)}]"
 
 
 def p_value(p: float | None, digits: int = 4) -> str:

@@ -38,7 +38,15 @@ def _need_ratings(name: str, value: object) -> None:
 
 @dataclass(frozen=True)
 class Given(Splitter):
-    """A split that someone made: a column that says where each rating belongs, or two files."""
+    """A split that someone made: a column that says where each rating belongs, or two files.
+
+    Examples
+    --------
+    >>> import unskew as us
+    >>> rows = {"user": [1, 1, 2, 2], "item": [7, 8, 7, 9], "part": ["train", "test"] * 2}
+    >>> us.splits.Given("part").split(us.read_ratings(rows, tags=["part"]))
+    [Split(given: train 2, test 2)]
+    """
 
     column: str | None = declare(
         None,
@@ -110,6 +118,17 @@ class Forced(Splitter):
 
     castells2018 section 5.2.1. Pairs in both parts belong to training: taking them out of
     training instead favours popular items, and does so however sparse the test is.
+
+    Examples
+    --------
+    In a simulation, what users chose to rate trains and a random sample tests. Of the sample, 61
+    pairs are in the training part.
+
+    >>> import unskew as us
+    >>> shop = us.world("shop", users=60, items=20, density=0.3, seed=3)
+    >>> (split,) = us.splits.Forced(shop.random(0.2)).split(shop.ratings)
+    >>> split, split.facts["overlap"]
+    (Split(forced: train 354, test 169), 61)
     """
 
     random: Ratings = declare(MISSING, "The ratings of randomly chosen items.", _need_ratings)
@@ -204,6 +223,19 @@ class FamiliarTraining(Splitter):
     could test (1/n; without folds :math:`1-\tau_i`, which is the formula of castells2018) and c
     the largest constant that leaves no probability above 1. Disliked judgments are left out, as
     in the paper. Facts: `T` (the largest τ), `factor`, `kept_share`, `items_above_cap`.
+
+    Examples
+    --------
+    The familiar judgments of a fold are what is usually observed; all of them are the true test.
+
+    >>> import unskew as us
+    >>> rows = {"user": [u for u in range(30) for _ in range(6)], "item": [*range(6)] * 30}
+    >>> rows["rating"] = [1 + n % 5 for n in range(180)]
+    >>> rows["known"] = [n % 3 == 0 for n in range(180)]
+    >>> data = us.read_ratings(rows, tags=["known"])
+    >>> folds = us.splits.FamiliarTraining(folds=3).split(data, seed=1)
+    >>> [len(folds[0].judgments[name]) for name in ("observed", "true")]
+    [22, 55]
     """
 
     tag: str | None = declare(

@@ -209,6 +209,15 @@ class Design(DrawKeyed, ABC):
             the number of ratings). `raking`: multiplied per user and per item, in turn, until
             users and items both have the distributions the design aims at, which carraro2020
             (Eq. 10) only assumes. Weights are 1 on average.
+
+        Examples
+        --------
+        >>> import unskew as us
+        >>> shop = us.world("shop", users=60, items=20, density=0.3, seed=3).ratings
+        >>> (split,) = us.splits.Random(test=0.5).split(shop, seed=1)
+        >>> weighted = us.splits.Skew().weigh(split.test, split.train)
+        >>> len(weighted.ratings) == len(split.test), round(float(weighted.weight.mean()), 3)
+        (True, 1.0)
         """
         choose("method", method, METHODS)
         evidence = self._evidence(held_out, train, mar, seed)
@@ -264,7 +273,15 @@ def _check_whole(name: str, value: object) -> None:
 
 @dataclass(frozen=True)
 class Reg(Design):
-    """REG: drawn at random, each rating as likely as any other."""
+    """REG: drawn at random, each rating as likely as any other.
+
+    Examples
+    --------
+    >>> import unskew as us
+    >>> shop = us.world("shop", users=60, items=20, density=0.3, seed=3).ratings
+    >>> us.splits.Reg(size=0.2).sample(shop, seed=1)
+    Intervened(reg: 70 ratings drawn from 354 held out)
+    """
 
     kind: ClassVar[str] = "reg"
     draw_name: ClassVar[str] = "reg"
@@ -276,7 +293,15 @@ class Reg(Design):
 
 @dataclass(frozen=True)
 class Full(Reg):
-    """FULL: all held-out ratings as they are."""
+    """FULL: all held-out ratings as they are.
+
+    Examples
+    --------
+    >>> import unskew as us
+    >>> shop = us.world("shop", users=60, items=20, density=0.3, seed=3).ratings
+    >>> us.splits.Full().sample(shop)
+    Intervened(full: 354 ratings drawn from 354 held out)
+    """
 
     size: float = declare(1.0, "1: everything is kept.", _check_whole)
 
@@ -286,7 +311,19 @@ class Full(Reg):
 
 @dataclass(frozen=True)
 class Skew(Design):
-    """SKEW: drawn in inverse proportion to the popularity of the item in training."""
+    """SKEW: drawn in inverse proportion to the popularity of the item in training.
+
+    Examples
+    --------
+    The sample has more even numbers of ratings per item than the held-out ratings.
+
+    >>> import unskew as us
+    >>> shop = us.world("shop", users=200, items=40, density=0.3, seed=3).ratings
+    >>> (split,) = us.splits.Random(test=0.5).split(shop, seed=1)
+    >>> sample = us.splits.Skew().sample(split.test, split.train, seed=1)
+    >>> sample, [round(sample.facts[f"items_gini_{when}"], 2) for when in ("before", "after")]
+    (Intervened(skew: 610 ratings drawn from 1,221 held out), [0.34, 0.17])
+    """
 
     exponent: float = number(1.0, "Exponent of the popularity: 1 / pop(i) ** exponent.")
     unseen: str = choice(
@@ -317,6 +354,17 @@ class Wtd(Design):
 
     carraro2020 section 4: :math:`w_u = P_{mar}(u|O) / P_{mnar}(u|O)`, likewise :math:`w_i`. The
     biased posteriors are those of the training ratings, the random ones of `mar`.
+
+    Examples
+    --------
+    In a simulation there are ratings of randomly chosen items to aim at.
+
+    >>> import unskew as us
+    >>> shop = us.world("shop", users=200, items=40, density=0.3, seed=3)
+    >>> (split,) = us.splits.Random(test=0.5).split(shop.ratings, seed=1)
+    >>> sample = us.splits.Wtd().sample(split.test, split.train, mar=shop.random(0.2), seed=1)
+    >>> [round(sample.facts[f"items_gini_{when}"], 2) for when in ("before", "after")]
+    [0.34, 0.15]
     """
 
     exponent: float = number(
@@ -370,6 +418,15 @@ class WtdH(Wtd):
     """WTD_H: as WTD, with the posteriors that random ratings would have: all alike.
 
     carraro2020 section 4.3; needs no random ratings. Parameters as for `Wtd`.
+
+    Examples
+    --------
+    >>> import unskew as us
+    >>> shop = us.world("shop", users=200, items=40, density=0.3, seed=3).ratings
+    >>> (split,) = us.splits.Random(test=0.5).split(shop, seed=1)
+    >>> sample = us.splits.WtdH().sample(split.test, split.train, seed=1)
+    >>> [round(sample.facts[f"items_gini_{when}"], 2) for when in ("before", "after")]
+    [0.34, 0.15]
     """
 
     kind: ClassVar[str] = "wtd-h"

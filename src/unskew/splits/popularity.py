@@ -38,6 +38,14 @@ class Uniform(Splitter):
     (:math:`\lceil \sigma |R| / \zeta \rceil`), which the paper does not say. Candidate items should
     be T (the test items). Facts: `items` = |T|, `per_item` = η, `zeta` = ζ, `zeta_ratings` =
     |R(i_ζ)|.
+
+    Examples
+    --------
+    >>> import unskew as us
+    >>> shop = us.world("shop", users=60, items=20, density=0.3, seed=3).ratings
+    >>> (split,) = us.splits.Uniform(test=0.2).split(shop, seed=1)
+    >>> split, split.facts["items"], split.facts["per_item"]
+    (Split(uniform: train 278, test 76), 19, 4)
     """
 
     test: float = share(
@@ -114,6 +122,16 @@ class Flat(Splitter):
     """The same number t of test ratings for every item that has enough.
 
     castells2018 section 5.1.2, which does not say what becomes of items with few ratings.
+
+    Examples
+    --------
+    Two of the 20 items have too few ratings to give five of them.
+
+    >>> import unskew as us
+    >>> shop = us.world("shop", users=60, items=20, density=0.3, seed=3).ratings
+    >>> (split,) = us.splits.Flat(t=5).split(shop, seed=1)
+    >>> split, split.facts["items"], split.facts["items_below"]
+    (Split(flat: train 264, test 90), 18, 2)
     """
 
     t: int | None = count(None, "Test ratings per item: 10 unless given.")
@@ -195,6 +213,17 @@ class HeadRemoved(Splitter):
 
     bellogin2017 figure 8 ("-10 % head"). Training is untouched. With the test items as candidates
     the head is neither judged nor ranked, as in the paper.
+
+    Examples
+    --------
+    The two most popular of 20 items leave the test part.
+
+    >>> import unskew as us
+    >>> shop = us.world("shop", users=60, items=20, density=0.3, seed=3).ratings
+    >>> splitter = us.splits.HeadRemoved(us.splits.PerUser(), share=0.1)
+    >>> (split,) = splitter.split(shop, seed=1)
+    >>> split, split.facts["head_items"], split.facts["removed_from_test"]
+    (Split(head-removed: train 306, test 40), 2, 8)
     """
 
     of: Splitter = field(default_factory=Random)

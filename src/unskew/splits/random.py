@@ -99,6 +99,16 @@ class PerUser(Splitter):
 
     With the defaults this is the split of valcarce2018: `floor(0.2 n_u)` of a user's `n_u`
     ratings, drawn at random. Users for whom that is 0 have no test ratings (counted).
+
+    Examples
+    --------
+    A fifth of ten ratings is two, a fifth of four ratings is none.
+
+    >>> import unskew as us
+    >>> data = us.read_ratings({"user": [1] * 10 + [2] * 4, "item": [*range(10), *range(4)]})
+    >>> (split,) = us.splits.PerUser(test=0.2).split(data, seed=1)
+    >>> split, split.facts["users_without_test"]
+    (Split(user: train 12, test 2), 1)
     """
 
     test: float | None = share(None, "The share of each user's ratings: 0.2 unless given.")
@@ -148,7 +158,18 @@ class PerUser(Splitter):
 
 @dataclass(frozen=True)
 class LeaveOut(Splitter):
-    """The same few ratings of every user go to the test part; leave-one-out with n = 1."""
+    """The same few ratings of every user go to the test part; leave-one-out with n = 1.
+
+    Examples
+    --------
+    The last rating of each user in time:
+
+    >>> import unskew as us
+    >>> rows = {"user": [1, 1, 2, 2], "item": [7, 8, 7, 9], "time": [1, 2, 4, 3]}
+    >>> (split,) = us.splits.LeaveOut(pick="last").split(us.read_ratings(rows))
+    >>> split.test.to_polars().select("user", "item").rows()
+    [(1, 8), (2, 7)]
+    """
 
     n: int = count(
         1,

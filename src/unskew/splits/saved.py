@@ -141,6 +141,20 @@ def save_splits(
         Write into a folder that is not empty; what an older card there lists is removed first.
     more
         Further entries for the card, such as how the data was read.
+
+    Returns
+    -------
+    dict
+        What `card.json` holds.
+
+    Examples
+    --------
+    >>> import os, tempfile, unskew as us
+    >>> shop = us.world("shop", users=60, items=20, density=0.3, seed=3).ratings
+    >>> folder = os.path.join(tempfile.mkdtemp(), "folds")
+    >>> card = us.splits.save_splits(us.splits.Random(folds=2), shop, folder, seed=1)
+    >>> sorted(os.listdir(folder)), card["settings"]["folds"], card["seed"]
+    (['card.json', 'fold1', 'fold2'], 2, 1)
     """
     path = check_folder(folder, force)
     with replacing_folder(path) as part:
@@ -217,7 +231,22 @@ def _write_splits(
 
 @checked
 def load_splits(folder: str | os.PathLike[str]) -> list[Split]:
-    """Read what `save_splits` wrote; DataError if any of it was changed since."""
+    """Read what `save_splits` wrote; DataError if any of it was changed since.
+
+    Parameters
+    ----------
+    folder
+        The folder that `save_splits` wrote.
+
+    Examples
+    --------
+    >>> import os, tempfile, unskew as us
+    >>> shop = us.world("shop", users=60, items=20, density=0.3, seed=3).ratings
+    >>> folder = os.path.join(tempfile.mkdtemp(), "folds")
+    >>> card = us.splits.save_splits(us.splits.Random(folds=2), shop, folder, seed=1)
+    >>> us.splits.load_splits(folder)
+    [Split(fold1: train 173, test 181), Split(fold2: train 181, test 173)]
+    """
     path = Path(folder)
     if not (path / CARD).is_file():
         raise DataError(f"{path}: holds no {CARD}, so it is not a folder of a saved split")

@@ -31,7 +31,20 @@ SIZES = ("train", "test", "test_share", "left_out")
 
 @dataclass(frozen=True, eq=False)
 class Split:
-    """Training and test ratings under the same ids, and how they came about."""
+    """Training and test ratings under the same ids, and how they came about.
+
+    Examples
+    --------
+    Splitters make splits; two parts of the same ratings make one by hand.
+
+    >>> import unskew as us
+    >>> data = us.read_ratings({"user": [1, 1, 2, 2], "item": [7, 8, 8, 9]})
+    >>> us.splits.LeaveOut(1).split(data, seed=1)
+    [Split(leave-out: train 2, test 2)]
+    >>> split = us.Split(data.take(data.item == 0), data.take(data.item > 0))
+    >>> split, split.test.to_polars().rows()
+    (Split(split: train 1, test 3), [(1, 8, 1.0), (2, 8, 1.0), (2, 9, 1.0)])
+    """
 
     train: Ratings
     test: Ratings
@@ -65,7 +78,18 @@ class Split:
         return self.test if self.judged is None else self.test.take(self.judged[self.test.user])
 
     def judging(self, users: Mask | None) -> Split:
-        """Return the split that judges only those of its users who are among some; None = all."""
+        """Return the split that judges only those of its users who are among some; None = all.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> import unskew as us
+        >>> shop = us.world("shop", users=60, items=20, density=0.3, seed=3).ratings
+        >>> (split,) = us.splits.Random(test=0.2).split(shop, seed=1)
+        >>> few = split.judging(np.arange(60) < 10)
+        >>> len(few.test) == len(split.test), len(few.judged_test)
+        (True, 9)
+        """
         if users is None:
             return self
         judged = users if self.judged is None else frozen(users & self.judged)
@@ -83,6 +107,15 @@ class Split:
         ----------
         judgments
             A name in `judgments`, such as `validation`; `test` for the split as it is.
+
+        Examples
+        --------
+        >>> import unskew as us
+        >>> rows = {"user": [1] * 5, "item": [1, 2, 3, 4, 5], "time": [1, 2, 3, 4, 5]}
+        >>> splitter = us.splits.Temporal(test=0.2, validation=0.2)
+        >>> (split,) = splitter.split(us.read_ratings(rows))
+        >>> split.judged_by("validation").test.to_polars()["item"].to_list()
+        [4]
         """
         if judgments == "test":
             return self
@@ -277,6 +310,13 @@ class Splitter(DrawKeyed, ABC):
             Ratings, or an event log (`read_events`).
         seed
             Same seed, same rows: on any machine and in any order of the input.
+
+        Examples
+        --------
+        >>> import unskew as us
+        >>> shop = us.world("shop", users=60, items=20, density=0.3, seed=3).ratings
+        >>> [split.label for split in us.splits.Random(folds=3).split(shop, seed=1)]
+        ['fold1', 'fold2', 'fold3']
         """
         return list(self.each(ratings, seed))
 

@@ -61,6 +61,25 @@ def popularity_percentiles(ratings: Ratings, m: int = 10) -> Strata:
 
     bellogin2017 section 6.1 (P1R), which counts all ratings. Ties by ascending id; where m does
     not divide the items, sizes differ by one. Items without ratings come last.
+
+    Parameters
+    ----------
+    ratings
+        The ratings that are counted.
+    m
+        The number of strata.
+
+    Returns
+    -------
+    Strata
+        `stratum` has a number per item, 0 for the most popular; `slices` cuts a split by it.
+
+    Examples
+    --------
+    >>> import unskew as us
+    >>> data = us.read_ratings({"user": [1, 2, 3, 1, 2, 1], "item": [7, 7, 7, 8, 8, 9]})
+    >>> us.splits.popularity_percentiles(data, m=3).stratum.tolist()  # of items 7, 8, 9
+    [0, 1, 2]
     """
     return percentiles(item_counts(ratings), m)
 
@@ -80,6 +99,29 @@ def judgment_bins(train: Ratings, relevance: Relevance, m: int = 10) -> Strata:
     castells2018 section 5.1.3. Items go by falling number of liked training ratings, ties by
     ascending id, each into the bin in which the middle of its judgments falls. An item with more
     judgments than a bin has room for can leave bins empty (the fact `empty`).
+
+    Parameters
+    ----------
+    train
+        Training ratings.
+    relevance
+        Which of them are liked.
+    m
+        The number of strata.
+
+    Returns
+    -------
+    Strata
+        `stratum` has a number per item, 0 for the most liked; `slices` cuts a split by it.
+
+    Examples
+    --------
+    Item 7 alone has as many liked ratings as the two others.
+
+    >>> import unskew as us
+    >>> train = us.read_ratings({"user": [1, 2, 3, 4] * 2, "item": [7] * 4 + [8, 8, 9, 9]})
+    >>> us.splits.judgment_bins(train, us.Relevance(liked=1), m=2).stratum.tolist()
+    [0, 1, 1]
     """
     liked = train.take(relevance.is_liked(train.value))
     counts = item_counts(liked)

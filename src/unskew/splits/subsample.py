@@ -35,6 +35,18 @@ def sparsity_sample(test: Ratings, share: float, seed: int = 0, *, per: str = "u
         `user` keeps this share of each user's ratings (valcarce2018 section 4.1); `all` keeps
         this share of all ratings, whoever gave them (bellogin2017 figure 4). Rounded to the
         nearest whole number, half to even; users left without ratings are counted in the notes.
+
+    Returns
+    -------
+    Ratings
+        Under the same ids.
+
+    Examples
+    --------
+    >>> import unskew as us
+    >>> shop = us.world("shop", users=60, items=20, density=0.3, seed=3).ratings
+    >>> print(us.splits.sparsity_sample(shop, 0.5, seed=1).notes[-1])
+    sparsity sample of 0.5 per user, seed 1: 175 of 354 ratings kept; 3 users have none left
     """
     part = as_share("share", share, one=True)
     if choose("per", per, PER) == "user":
@@ -57,6 +69,13 @@ def popularity_cut(train: Ratings, test: Ratings, keep: float = 0.9) -> Ratings:
     keep
         q: the share of items to keep. The `round((1 - q) * n)` items with most training ratings
         go, of the n that have any; ties by ascending id.
+
+    Examples
+    --------
+    >>> import unskew as us
+    >>> train = us.read_ratings({"user": [1, 2, 3, 3, 3], "item": [7, 7, 7, 8, 9]})
+    >>> us.splits.popularity_cut(train, train, keep=0.67).to_polars()["item"].to_list()
+    [8, 9]
     """
     part = as_share("keep", keep, one=True)
     gone = head(item_counts(train), 1 - part)

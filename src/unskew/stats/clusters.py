@@ -1,4 +1,4 @@
-r"""Ratios of sums over users: influence of each user, variance by user, and few counts.
+r"""Variance by user, or by another cluster, and intervals of shares of few counts.
 
 A user's ratings are not independent, and neither are splits of one data set: what a user adds is
 added up over all ratings and splits first, and the variance is that of the users' sums (a
@@ -9,14 +9,12 @@ one half (Agresti & Caffo 2000); with more counts this fades out.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from unskew.arrays import F64, I32, I64, Mask
+from unskew.arrays import F64, I64, Mask
 from unskew.stats.intervals.means import Interval
 from unskew.stats.intervals.shares import wilson_ends
 from unskew.stats.special import student_t_quantile
@@ -25,22 +23,6 @@ FEWEST = 10
 """With fewer ratings nothing is estimated."""
 ENOUGH = 20
 """Up to so many effective ratings the binomial variance is a full floor."""
-
-
-@dataclass(frozen=True, eq=False)
-class Ratio:
-    """A ratio of sums over users."""
-
-    value: float
-    influence: F64
-    """What each user moves it by; adds up to 0."""
-
-
-def ratio(top: F64, bottom: F64) -> Ratio:
-    """Return Σ top / Σ bottom and what each user moves it by."""
-    total = float(bottom.sum())
-    value = float(top.sum()) / total
-    return Ratio(value, (top - value * bottom) / total)
 
 
 def drawn_in(share: float, number: float) -> float:
@@ -133,9 +115,3 @@ def share_interval(marks: Mask, repeat: NDArray[np.generic], level: float) -> In
     # The ends are 0 and 1 exactly where the share is; rounding may miss them.
     low = 0.0 if share == 0 else max(float(low), 0.0)
     return share, low, 1.0 if share == 1 else min(float(high), 1.0)
-
-
-def aligned_users(parts: Sequence[I32 | I64]) -> tuple[I64, list[I64]]:
-    """Return all users of several splits, and where those of each split stand among them."""
-    everyone = np.unique(np.concatenate(parts).astype(np.int64))
-    return everyone, [np.searchsorted(everyone, part) for part in parts]

@@ -14,6 +14,14 @@ from unskew.checks import as_numbers, checked, choose
 from unskew.errors import DataError
 
 CORRECTIONS = ("holm", "bonferroni", "bh", "by")
+IN_WORDS = {
+    "holm": "Holm",
+    "bonferroni": "Bonferroni",
+    "bh": "Benjamini–Hochberg",
+    "by": "Benjamini–Yekutieli",
+    "maxT": "Westfall–Young maxT",
+    "tukey": "randomised Tukey HSD",
+}
 
 
 @checked
@@ -30,6 +38,18 @@ def correct(p: ArrayLike, method: str = "holm") -> F64:
     - `by`: `bh` times 1 + 1/2 + … + 1/m: for any dependence (Benjamini and Yekutieli 2001).
 
     NaN stays NaN and does not count.
+
+    Parameters
+    ----------
+    p
+        The p-values, in any order.
+    method
+        One of the four above.
+
+    Returns
+    -------
+    array
+        The corrected p-values, in the order of `p`.
 
     Examples
     --------
@@ -62,3 +82,16 @@ def correct(p: ArrayLike, method: str = "holm") -> F64:
     back[order] = np.minimum(corrected, 1.0)
     result[is_known] = back
     return result
+
+
+def corrected_by(method: str | None, family: str) -> str | None:
+    """Return a correction in words: `Holm over 3 pairs`; None where there is none.
+
+    Parameters
+    ----------
+    method
+        Its name.
+    family
+        What is corrected together.
+    """
+    return None if method is None else f"{IN_WORDS[method]} over {family}"

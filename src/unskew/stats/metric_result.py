@@ -8,7 +8,6 @@ from typing import Any, ClassVar
 
 import polars as pl
 
-from unskew.errors import SettingError
 from unskew.report.result import Result
 from unskew.report.text import counted
 from unskew.stats.pairing import label_of
@@ -54,16 +53,3 @@ class MetricResult(Result):
         return {
             label: {name: values[label] for name, values in named.items()} for label in self.metrics
         }
-
-
-def chosen_pair(
-    pair: tuple[str, str] | None, table: pl.DataFrame
-) -> tuple[tuple[str, str], pl.DataFrame]:
-    """Return a pair of systems that a table has rows of, and these; the first unless given."""
-    pairs: list[tuple[str, str]] = list(dict.fromkeys(zip(table["a"], table["b"], strict=True)))
-    chosen = pairs[0] if pair is None else tuple(pair)
-    if chosen not in pairs:
-        allowed = "; ".join(f"{a!r}, {b!r}" for a, b in pairs)
-        raise SettingError(f"pair={pair!r} was not compared; the pairs are: {allowed}")
-    a, b = chosen
-    return (a, b), table.filter((pl.col("a") == a) & (pl.col("b") == b))

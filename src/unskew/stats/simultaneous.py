@@ -8,14 +8,17 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from statistics import NormalDist
+from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from unskew.arrays import F64, I64, Mask
 from unskew.engine.rng import draw, generator
 from unskew.engine.threads import one_blas_thread
+from unskew.report.columns import DIFFERENCE, SE, Method
 from unskew.stats.clusters import variance_of
 from unskew.stats.influence import RETRAINED
 from unskew.stats.special import student_t_quantile, student_t_sf
@@ -28,6 +31,8 @@ _DRAWS_AT_ONCE = 250
 TAIL_DF, TAIL_SPLITS = 18.0, 1.2
 """The degrees of freedom of intervals over splits are TAIL_DF (1 - TAIL_SPLITS / splits)."""
 _NONE = 1e-12
+LEAD = (replace(DIFFERENCE[0], label="lead of a"), SE, *DIFFERENCE[1:])
+"""By how much the first system of a pair is better, whichever direction the metric has."""
 
 
 def largest_t(influences: Sequence[F64], draws: int, seed: int) -> F64:
@@ -49,6 +54,40 @@ def largest_t(influences: Sequence[F64], draws: int, seed: int) -> F64:
             if rows.shape[1]:
                 largest[low : low + shape[0]] = np.abs(normals @ rows).max(axis=1)
     return np.sort(largest)
+
+
+def all_together(
+    method: Method,
+    family: str,
+    *,
+    level: float,
+    seed: int,
+    draws: int = LEAST_DRAWS,
+    **settings: str,
+) -> Method:
+    """Return a method whose intervals hold for a family at once.
+
+    Parameters
+    ----------
+    method
+        That of the question.
+    family
+        Over how many differences they hold: `3 pairs`.
+    level, seed, draws
+        Of the intervals, and of the largest |t|.
+    settings
+        Other fields of the method.
+
+    Examples
+    --------
+    >>> from unskew.report.columns import Method
+    >>> from unskew.stats.simultaneous import all_together
+    >>> method = Method(estimand="differences", interval="t")
+    >>> all_together(method, "3 differences", level=0.95, seed=0).lines()
+    ['95% CI: t, by user; all together (largest |t| of 3 differences)']
+    """
+    together = f"largest |t| of {family}"
+    return replace(method, level=level, together=together, draws=draws, seed=seed, **settings)
 
 
 def user_blocks(users: int, seed: int) -> I64:
@@ -130,6 +169,17 @@ class Differences:
     low: F64
     """The ends of the intervals, all holding at once; NaN where too few users differ."""
     high: F64
+
+    def columns(self) -> dict[str, NDArray[Any]]:
+        """Return what rows hold, contrast by contrast and in each window by window."""
+        columns: dict[str, NDArray[Any]] = {
+            "value": self.difference,
+            "se": self.se,
+            "low": self.low,
+            "high": self.high,
+            "significant": self.ahead | self.behind,
+        }
+        return {name: numbers.T.ravel() for name, numbers in columns.items()}
 
     @property
     def ahead(self) -> Mask:

@@ -1,9 +1,6 @@
 """Target items: what a system must rank, list by list.
 
-`Targets` is a design: frozen settings. `Targets.lists` lays it over a split and gives
-`TargetLists`, which every system is asked to rank: whose list it is, and, block by block, the items
-in it. Sampled items are drawn by a counter hash when a block is asked for, so nothing large is ever
-kept, and every system sees the same lists.
+Items are drawn by a counter hash when asked for: none are kept, all systems see the same lists.
 """
 
 from __future__ import annotations
@@ -59,14 +56,13 @@ def _check_strata(name: str, value: object) -> None:
 class Targets(DrawKeyed):
     """Which items a system must rank: the design space of bellogin2017 section 3.2.
 
-    Training items of the user are never targets. The named designs (`AllItems`, `TestItems`,
-    `OneRelevant`, …) are settings of this one.
+    Training items of the user are never targets. `AllItems`, `OneRelevant` … are settings of it.
 
     Examples
     --------
     >>> import unskew as us
-    >>> us.targets.OneRelevant(others=99)
-    OneRelevant(others=99)
+    >>> us.targets.Targets("test", others=50)
+    TestItems(others=50)
     """
 
     candidates: str | tuple[Any, ...] | Callable[[Split], Any] = declare(
@@ -165,10 +161,7 @@ class Targets(DrawKeyed):
         return None if isinstance(self.others, str) else int(self.others)
 
     def describe(self) -> dict[str, Any]:
-        """Return the settings as plain values, for a card.
-
-        `exact` only where it is set: results that were stored before it was there keep their key.
-        """
+        """Return the settings for a card, `exact` only where it is set: older cards lack it."""
         settings = super().describe()
         return settings if self.exact else {k: v for k, v in settings.items() if k != "exact"}
 
@@ -226,7 +219,14 @@ class Targets(DrawKeyed):
 
 @checked
 def AllItems(others: int | str = "all", **settings: Any) -> Targets:
-    """All items but the user's training items (AI-AN; with a number of others, AI-NN)."""
+    """All items but the user's training items (AI-AN; with a number of others, AI-NN).
+
+    Examples
+    --------
+    >>> import unskew as us
+    >>> us.targets.AllItems(others=50) == us.targets.Targets("all", others=50)
+    True
+    """
     return Targets(candidates="all", others=others, **settings)
 
 
@@ -246,7 +246,14 @@ def TrainItems(others: int | str = "all", **settings: Any) -> Targets:
 def OneRelevant(
     others: int | str = 99, candidates: str | Sequence[Any] = "test", **settings: Any
 ) -> Targets:
-    """One list per liked test item, with others that are not liked (1R; bellogin2017)."""
+    """One list per liked test item, with others that are not liked (1R; bellogin2017).
+
+    Examples
+    --------
+    >>> import unskew as us
+    >>> us.targets.OneRelevant(others=99) == us.targets.Targets("test", "one", 99)
+    True
+    """
     chosen = candidates if isinstance(candidates, str) else tuple(candidates)
     return Targets(candidates=chosen, relevant="one", others=others, **settings)
 
@@ -261,19 +268,39 @@ def Percentiles(
     """One list per liked test item within its percentile of popularity (P1R; bellogin2017).
 
     Percentiles are of all items; others are drawn from the same candidates as in `OneRelevant`.
+
+    Examples
+    --------
+    >>> import unskew as us
+    >>> us.targets.Percentiles(others=99) == us.targets.Targets("test", "one", 99, strata=10)
+    True
     """
     return OneRelevant(others, candidates, strata=strata, **settings)
 
 
 @checked
 def TestTargets(shortfall: str = "count", **settings: Any) -> Targets:
-    """Only the items that the user rated in the test part (castells2018 section 6.1)."""
+    """Only the items that the user rated in the test part (castells2018 section 6.1).
+
+    Examples
+    --------
+    >>> import unskew as us
+    >>> us.targets.TestTargets() == us.targets.Targets("test", others=0, fixed="judged")
+    True
+    """
     return Targets(candidates="test", others=0, fixed="judged", shortfall=shortfall, **settings)
 
 
 @checked
 def UserFlat(others: int | str, **settings: Any) -> Targets:
-    """The user's test items and some others, not rated by the user (castells2018 section 6.2)."""
+    """The user's test items and some others, not rated by the user (castells2018 section 6.2).
+
+    Examples
+    --------
+    >>> import unskew as us
+    >>> us.targets.UserFlat(others=99) == us.targets.Targets(others=99, fixed="judged")
+    True
+    """
     return Targets(others=others, fixed="judged", **settings)
 
 

@@ -29,6 +29,19 @@ class TargetLists:
     """The lists asked of every system: whose they are, and their target items block by block.
 
     Made by `Targets.lists`, or read from a file by `read_targets`.
+
+    Examples
+    --------
+    With the training item left out each user has two items, of which one is a test item.
+
+    >>> import unskew as us
+    >>> data = us.read_ratings({"user": [1, 1, 2, 2], "item": [7, 8, 7, 9]})
+    >>> (split,) = us.splits.LeaveOut(1).split(data, seed=1)
+    >>> lists = us.targets.AllItems().lists(split, liked=1)
+    >>> lists.to_polars().select("user", "item").rows()
+    [(1, 7), (1, 9), (2, 8), (2, 9)]
+    >>> us.targets.TestTargets().lists(split, liked=1)
+    TargetLists(2 lists, 1 to 1 items each)
     """
 
     design: Mapping[str, Any]

@@ -52,6 +52,21 @@ def save_targets(lists: TargetLists, folder: str | os.PathLike[str]) -> Path:
         What to write.
     folder
         A new or empty folder.
+
+    Returns
+    -------
+    Path
+        The folder.
+
+    Examples
+    --------
+    >>> import os, tempfile, unskew as us
+    >>> shop = us.world("shop", users=60, items=20, density=0.3, seed=3).ratings
+    >>> (split,) = us.splits.Random(test=0.2).split(shop, seed=1)
+    >>> lists = us.targets.OneRelevant(others=5).lists(split, liked=4, seed=1)
+    >>> folder = us.targets.save_targets(lists, os.path.join(tempfile.mkdtemp(), "lists"))
+    >>> us.targets.read_targets(folder, split, liked=4)
+    TargetLists(50 lists, 5 to 6 items each)
     """
     path = Path(folder)
     if path.exists() and (not path.is_dir() or any(path.iterdir())):
@@ -108,6 +123,17 @@ def read_targets(
         Judge by one of `split.judgments` instead of the test ratings.
     shortfall
         As in `Targets`.
+
+    Examples
+    --------
+    A table that another program made: which items the list of each user holds.
+
+    >>> import unskew as us
+    >>> data = us.read_ratings({"user": [1, 1, 2, 2], "item": [7, 8, 7, 9]})
+    >>> (split,) = us.splits.LeaveOut(1).split(data, seed=1)
+    >>> rows = {"user": [1, 1, 2], "item": [7, 9, 9]}
+    >>> us.targets.read_targets(rows, split, liked=1)
+    TargetLists(2 lists, 1 to 2 items each)
     """
     rule = relevance_of(relevance, liked)
     frame, design, notes = _table(source)

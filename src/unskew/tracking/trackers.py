@@ -18,11 +18,10 @@ from unskew.errors import SettingError, UnskewError
 from unskew.evaluation.scores import Scores
 from unskew.gating.result import Gate
 from unskew.report.document import Block, Document, Picture, Section, Words
+from unskew.report.estimates import Estimates
 from unskew.report.page import as_html
 from unskew.report.result import Result
 from unskew.report.text import as_json
-from unskew.stats.compare.comparison import Comparison
-from unskew.stats.compare.segment_comparison import SegmentComparison
 
 Names = tuple[str, ...]
 """Of a number, from the outer to the inner: design, system, metric."""
@@ -41,7 +40,16 @@ class Contents:
 
 @dataclass(frozen=True)
 class Tracked:
-    """What a tracker was given. Made by `log_to_mlflow` and `log_to_wandb`."""
+    """What a tracker was given. Made by `log_to_mlflow` and `log_to_wandb`.
+
+    Examples
+    --------
+    >>> import mlflow  # doctest: +SKIP
+    >>> with mlflow.start_run():  # doctest: +SKIP
+    ...     tracked = us.tracking.log_to_mlflow(us.evaluate(judged, "nDCG@10"))
+    >>> tracked.metrics  # doctest: +SKIP
+    ('mine/nDCG_at_10',)
+    """
 
     run_id: str
     metrics: tuple[str, ...]
@@ -106,23 +114,23 @@ def _of_scores(result: Scores) -> dict[Names, float]:
 
 
 @means_of.register
-def _of_comparison(result: Comparison) -> dict[Names, float]:
-    return {
-        (system, label): value
-        for label, row in result.means.items()
-        for system, value in row.items()
-    }
-
-
-@means_of.register
-def _of_segments(result: SegmentComparison) -> dict[Names, float]:
+def _of_estimates(result: Estimates) -> dict[Names, float]:
+    """Return the means behind a comparison: of all users, or of those of each segment."""
+    ranking = result.parts.get("ranking")
+    if ranking is not None:
+        rows = ranking.rows.select("system", "metric", "mean").rows()
+        return {(system, metric): _or_nan(mean) for system, metric, mean in rows}
     means: dict[Names, float] = {}
-    for row in result.table().iter_rows(named=True):
-        for side in ("a", "b"):
-            value = row[f"mean_{side}"]
-            names = (row["segment"], row[side], row["metric"])
-            means[names] = math.nan if value is None else value
+    if "mean_against" in result.rows.columns:
+        for row in result.rows.iter_rows(named=True):
+            for key, mean in (("system", "mean"), ("against", "mean_against")):
+                names = (row.get("group", ""), row[key], row["metric"])
+                means[tuple(filter(None, names))] = _or_nan(row[mean])
     return means
+
+
+def _or_nan(value: float | None) -> float:
+    return math.nan if value is None else value
 
 
 @means_of.register

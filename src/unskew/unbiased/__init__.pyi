@@ -1,4 +1,5 @@
 from .bounds import bounds as bounds
+from .estimate import clipping_curve as clipping_curve
 from .judgments_needed import judgments_for as judgments_for
 from .judgments_needed import judgments_needed as judgments_needed
 from .judgments_needed import random_pairs_for as random_pairs_for

@@ -9,7 +9,6 @@ from typing import Unpack
 
 import numpy as np
 
-from unskew.arrays import F64
 from unskew.checks import checked
 from unskew.errors import DataError, SettingError
 from unskew.evaluation.evaluate import labelled
@@ -21,7 +20,7 @@ from unskew.metrics.names import Metric
 from unskew.report.columns import HIGH, LOW, METRIC, SYSTEM, Column, Method, Question
 from unskew.report.estimates import Estimates
 from unskew.report.text import counted
-from unskew.unbiased.judgment_weights import Estimand, judge_for_estimates
+from unskew.unbiased.judgment_weights import judge_for_estimates
 
 BOUNDS = Question(
     name="bounds",
@@ -70,15 +69,16 @@ def bounds(
     runs, metrics = second_argument(judgments, runs, metrics, "P@10")
     by_label = labelled(metrics)
     forms = {label: _form(label, metric) for label, metric in by_label.items()}
-    named = {label: Estimand(label, metric) for label, metric in by_label.items()}
-    judged, notes = judge_for_estimates(judgments, runs, named, seed=seed, threads=threads, **data)
+    judged, notes = judge_for_estimates(
+        judgments, runs, by_label, seed=seed, threads=threads, **data
+    )
     mask = judged.with_list
     if not mask.any():
         raise DataError("no user has a list")
     rows = []
     for name, matched in judged.matched.items():
         for label, metric in by_label.items():
-            limits = _limits(judged.basis, matched, label, metric)
+            limits = forms[label].limits(_slots(judged.basis, matched, metric, forms[label]))
             finite = [column[mask][~np.isnan(column[mask])] for column in limits]
             means = [float(column.mean()) if column.size else math.nan for column in finite]
             rows.append([name, label, *means])
@@ -135,18 +135,14 @@ def _form(label: str, metric: Metric) -> metric_bounds.MetricBounds:
     return form
 
 
-def _limits(basis: Basis, matched: Matched, label: str, metric: Metric) -> metric_bounds.Limits:
-    """Return the observed, the least and the largest value of each list."""
-    form = _form(label, metric)
-    table = form.discount(metric.params, max(basis.longest, metric.whole_cutoff))
-    return form.limits(_slots(basis, matched, metric, table))
-
-
-def _slots(basis: Basis, matched: Matched, metric: Metric, discount: F64) -> metric_bounds.Slots:
+def _slots(
+    basis: Basis, matched: Matched, metric: Metric, form: metric_bounds.MetricBounds
+) -> metric_bounds.Slots:
     """Return what stands in the places of each list above the cutoff."""
     from unskew.metrics.kernels import lists
 
     cutoff, total = metric.whole_cutoff, len(basis.lists)
+    discount = form.discount(metric.params, max(basis.longest, cutoff))
     view = basis.view.anti if metric.anti else basis.view
     liked, disliked = basis.liked, basis.disliked
     if metric.anti:
@@ -157,19 +153,10 @@ def _slots(basis: Basis, matched: Matched, metric: Metric, discount: F64) -> met
     for lo in range(0, total, BLOCK):
         hi = min(lo + BLOCK, total)
         hits = matched.hits(basis.judgments, lo, hi, scratch)
+        met = hits.start, hits.rank, hits.judgment
+        places = matched.depth[lo:hi], matched.start[lo:hi], items
         part = np.empty((8, hi - lo))
-        lists.slot_kinds(
-            hits.start,
-            hits.rank,
-            hits.judgment,
-            view.label,
-            matched.depth[lo:hi],
-            matched.start[lo:hi],
-            items,
-            discount,
-            cutoff,
-            part,
-        )
+        lists.slot_kinds(*met, view.label, *places, discount, cutoff, part)
         kinds[:, lo:hi] = part
         if metric.definition.counts_gain:
             near = hits.rank <= cutoff

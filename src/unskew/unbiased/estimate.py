@@ -7,39 +7,80 @@ little bias for far less noise, and propensities need be right up to a factor on
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from functools import partial
+from dataclasses import asdict, replace
 from itertools import combinations
+from statistics import NormalDist
 from typing import Unpack
 
 import numpy as np
 
-from unskew.arrays import F64, frozen
-from unskew.checks import check_share, checked, choose
-from unskew.engine.threads import resolve
-from unskew.evaluation.evaluate import MEMORY, memory_bytes
+from unskew.arrays import frozen
+from unskew.checks import check_share, checked, choose, is_number
+from unskew.errors import DataError, SettingError
+from unskew.evaluation.evaluate import MEMORY
 from unskew.judging.judge import RawOptions, second_argument
 from unskew.judging.notes import warn
 from unskew.metrics.names import Metric
+from unskew.report.columns import (
+    HIGH,
+    LOW,
+    METRIC,
+    NOTE,
+    SE,
+    SYSTEM,
+    VALUE,
+    Column,
+    Drawing,
+    Method,
+    Question,
+)
+from unskew.report.estimates import Estimates
 from unskew.report.text import counted
 from unskew.unbiased.judgment_weights import (
     Estimand,
     Weights,
-    WeightSource,
     clipped_weights,
     estimands,
     judge_for_estimates,
+    metrics_of,
     weigh,
     with_unnormalised,
 )
-from unskew.unbiased.weighted_averages import LEVEL, RESAMPLES, Averages, Scales
-from unskew.unbiased.weighted_estimates import Estimate, WeightedEstimates
+from unskew.unbiased.weighted_averages import (
+    LEVEL,
+    RESAMPLES,
+    UNUSABLE,
+    WeightedAverages,
+    weighted_value,
+)
 
 METRICS = ("P@10", "Recall@10", "DCG@10")
 USERS = ("with-list", "with-test", "all")
 MEANS = ("users", "ratio")
 FEW = 0.1
 """Below this share of effective judgments weights are said to explode."""
+QUANTILES = (0.0, 0.5, 0.75, 0.9, 0.95, 0.99, 0.995, 0.999, 1.0)
+"""Quantiles of the weights at which the curve over clipping levels clips."""
+CLIPPING = Question(
+    name="estimates over the largest weight allowed",
+    columns=(
+        *(SYSTEM, METRIC, Column("limit", "axis", "largest weight"), VALUE, SE, LOW, HIGH),
+        *(Column("bias", "fact", form="+"), Column("rmse", "fact", "bias and noise")),
+        *(Column("clipped", "share", form="%"), replace(NOTE, label=UNUSABLE)),
+    ),
+    method=Method(
+        estimand="the mean score if every item were judged, with weights up to a limit",
+        interval="normal",
+    ),
+    figures=(Drawing("clipping", "log lines"),),
+)
+"""A row per system, metric and limit.
+
+`bias` is the value less that without clipping, `rmse` bias and standard error together, `clipped`
+the share of the judgments whose weight is cut.
+"""
 
 
 @checked
@@ -60,7 +101,7 @@ def estimate(
     threads: int | None = None,
     memory: int | str = MEMORY,
     **data: Unpack[RawOptions],
-) -> WeightedEstimates:
+) -> Estimates:
     r"""Estimate what systems would score were everything judged.
 
     For a metric that is a sum over liked items of something that depends on their rank (P, DCG,
@@ -124,6 +165,16 @@ def estimate(
         not in it); items (from which targets are counted; by default all of `train`, `judgments`
         and the lists); ties, depth.
 
+    Returns
+    -------
+    Estimates
+        A row per system, metric and quantity (`naive`, `ips`, `snips`) with the value and its
+        interval; of the liked hits their number (`hits`), how many equal weights theirs are worth
+        (`effective`) and more. `note` says why IPS and SNIPS are not usable; it is empty where they
+        are. The part `slots` has, per system and metric, the weights of the judged items in the
+        lists, liked or not, by the slots: about 1 where propensities are right. The card has the
+        settings, what the weights are like, and the largest value that each metric can have.
+
     References
     ----------
     Schnabel et al. 2016 (IPS, SNIPS); Yang et al. 2018 (average-over-all, SNIPS for rankings);
@@ -136,77 +187,158 @@ def estimate(
     >>> lists = {"mine": {1: ["a", "c"], 2: ["b", "a"]}}
     >>> p = {"a": 0.5, "b": 1.0, "c": 0.5}
     >>> result = estimate(test, lists, "P@2", propensity=p, liked=4, resamples=0)
-    >>> result["mine", "P@2"].naive, result["mine", "P@2"].ips
-    (0.5, 1.0)
+    >>> [round(result.row(quantity=name).value, 3) for name in ("naive", "ips", "snips")]
+    [0.5, 1.0, 0.857]
+    """
+    choose("mean", mean, MEANS)
+    choose("users", users, USERS)
+    runs, metrics = second_argument(judgments, runs, metrics, METRICS)
+    by_label = with_unnormalised(estimands(metrics))
+    judged, notes = judge_for_estimates(
+        judgments, runs, metrics_of(by_label), seed=seed, threads=threads, **data
+    )
+    source = weigh(judged, propensity, weights, random)
+    weight, clipped = clipped_weights(source.weight, clip)
+    described = Weights.of(weight, clipped)
+    averages = WeightedAverages(judged, by_label, source, mean, users, threads, memory)
+    result = averages.estimates(weight, resamples, level, seed)
+    per = "of users" if mean == "users" else "as a ratio of sums over users"
+    result = replace(
+        result,
+        explanation=(
+            f"weights by {source.name}: {described}",
+            f"means {per} ({users})",
+            str(judged.relevance),
+        ),
+        card={
+            "weights": {"by": source.name, **asdict(described)},
+            "clip": clip,
+            "mean": mean,
+            "users": users,
+            "relevance": str(judged.relevance),
+            "better": {label: estimand.metric.better for label, estimand in by_label.items()},
+            "highest": {label: averages.high(estimand) for label, estimand in by_label.items()},
+            **source.facts,
+        },
+    )
+    notes += [*_added(metrics, by_label), *source.notes, *_weight_notes(described)]
+    notes += [*averages.notes(), *_undefined_notes(result, int(averages.mask.sum()))]
+    notes += [*_bias_notes(by_label), *_order_notes(result, by_label)]
+    return replace(result, notes=tuple(dict.fromkeys(notes)))
+
+
+def order(estimates: Estimates, metric: str, by: str = "snips") -> list[str]:
+    """Return the systems, best first, by `naive`, `ips` or `snips`.
+
+    Refused where the estimate of a system is missing or not usable.
+
+    Examples
+    --------
+    >>> import unskew as us
+    >>> from unskew.unbiased.estimate import order
+    >>> test = {"user": [1, 1, 2, 2], "item": ["a", "b", "a", "c"], "rating": [5, 1, 4, 2]}
+    >>> runs = {"x": {1: ["c"], 2: ["c"]}, "y": {1: ["a"], 2: ["b"]}}
+    >>> order(us.estimate(test, runs, "P@1", liked=4, resamples=0), "P@1", "naive")
+    ['y', 'x']
+    """
+    chosen = estimates.where(metric=metric, quantity=by)
+    for name, value, note in chosen.rows.select("system", "value", "note").iter_rows():
+        reason = note or ("there is none" if value is None else "")
+        if reason:
+            raise DataError(
+                f"{metric}: systems cannot be ordered by {by}, because that of {name} is "
+                f"{UNUSABLE}: {reason}; leave it out, or order by='naive'"
+            )
+    return chosen.sort().systems
+
+
+@checked
+def clipping_curve(
+    judgments: object,
+    runs: object = None,
+    metrics: str | Metric | Iterable[str | Metric] = METRICS,
+    *,
+    limits: Sequence[float] | None = None,
+    propensity: object = None,
+    weights: object = None,
+    random: object = None,
+    mean: str = "users",
+    users: str = "with-list",
+    level: float = LEVEL,
+    seed: int = 0,
+    threads: int | None = None,
+    memory: int | str = MEMORY,
+    **data: Unpack[RawOptions],
+) -> Estimates:
+    """Show how estimates move with the largest weight that is allowed: less noise, more bias.
+
+    The estimate is that by IPS; where weights are known up to a factor only, the self-normalised
+    one.
+
+    Parameters
+    ----------
+    judgments, runs, metrics, propensity, weights, random, mean, users, seed, threads, memory, data
+        As for `estimate`.
+    limits
+        The largest weights allowed. Default: quantiles of the weights.
+    level
+        Confidence level of the intervals.
+
+    Returns
+    -------
+    Estimates
+        A row per system, metric and limit: the value and its interval, its bias (the value less
+        that without clipping), bias and standard error together, and the share of the judgments
+        whose weights are cut. `note` names values that the metric cannot have.
+
+    Examples
+    --------
+    >>> import unskew as us
+    >>> test = {"user": [1, 1, 2, 2], "item": ["a", "b", "a", "c"], "rating": [5, 1, 4, 2]}
+    >>> runs = {"mine": {1: ["a", "c"], 2: ["b", "a"]}}
+    >>> p = {"a": 0.5, "b": 1.0, "c": 0.5}
+    >>> curve = us.unbiased.clipping_curve(test, runs, "P@2", limits=[1, 2], propensity=p, liked=4)
+    >>> curve.table()["value"].to_list(), curve.table()["bias"].to_list()
+    ([0.5, 1.0], [-0.5, 0.0])
     """
     choose("mean", mean, MEANS)
     choose("users", users, USERS)
     check_share("level", level)
     runs, metrics = second_argument(judgments, runs, metrics, METRICS)
-    by_label = with_unnormalised(estimands(metrics))
+    by_label = estimands(metrics)
     judged, notes = judge_for_estimates(
-        judgments, runs, by_label, seed=seed, threads=threads, **data
+        judgments, runs, metrics_of(by_label), seed=seed, threads=threads, **data
     )
-    notes += _added(metrics, by_label)
     source = weigh(judged, propensity, weights, random)
-    notes += source.notes
-    weight, clipped = clipped_weights(source.weight, clip)
-    described = Weights.of(weight, clipped)
-    notes += _weight_notes(described)
-    averages = Averages(
-        judged=judged,
-        estimands=by_label,
-        mean=mean,
-        users=users,
-        threads=resolve(threads),
-        budget=memory_bytes(memory),
-    )
-    scales = Scales.of(judged, source, weight)
-    values = averages.results(weight, scales, resamples, level, seed, threads)
-    notes += [
-        *scales.notes(by_label),
-        *_undefined_notes(values, mean),
-        *_bias_notes(by_label),
-        *_order_notes(values, by_label, tuple(judged.systems)),
-    ]
-    settings = {
-        "weights": source.name,
-        "mean": mean,
-        "users": users,
-        "clip": clip,
-        "resamples": resamples,
-        "level": level,
-        "seed": seed,
-        "relevance": str(judged.relevance),
-        **source.facts,
+    averages = WeightedAverages(judged, by_label, source, mean, users, threads, memory)
+    if limits is None:
+        limits = [float(np.quantile(source.weight, q)) for q in QUANTILES]
+    limits = list(limits)
+    if not limits or not all(is_number(limit) and 0 < limit < math.inf for limit in limits):
+        raise SettingError(f"limits must be weights above 0, got {limits!r}")
+    by_limit = {
+        limit: averages.at(frozen(np.minimum(source.weight, limit)))
+        for limit in sorted(set(map(float, limits)))
     }
-    return WeightedEstimates(
-        metrics=tuple(by_label),
-        systems=tuple(judged.systems),
-        values=values,
-        weights=described,
-        settings=settings,
-        better={label: estimand.better for label, estimand in by_label.items()},
-        most={label: scales.high(estimand) for label, estimand in by_label.items()},
-        notes=tuple(dict.fromkeys(notes)),
-        again=partial(_clipped, averages, source, tuple(values)),
-        quantiles=partial(_quantile, source.weight),
+    quantile, rows = NormalDist().inv_cdf((1 + level) / 2), []
+    for key, (whole, _) in averages.at(source.weight).items():
+        high = averages.high(by_label[key[1]])
+        for limit, estimates in by_limit.items():
+            value, se = estimates[key]
+            bias, half = value - whole, quantile * se
+            share = float(np.mean(source.weight > limit))
+            is_possible = not value > high * (1 + 1e-9)
+            note = "" if is_possible else f"above {high:.4g}, the largest possible value"
+            numbers = value, se, value - half, value + half, bias, math.hypot(bias, se)
+            rows.append([*key, limit, *numbers, share, note])
+    return Estimates.of_rows(
+        CLIPPING,
+        rows,
+        level=level,
+        explanation=("bias: the value less that without clipping", f"weights by {source.name}"),
+        notes=tuple(dict.fromkeys([*notes, *source.notes, *averages.notes()])),
+        card={"better": {label: estimand.metric.better for label, estimand in by_label.items()}},
     )
-
-
-def _clipped(
-    averages: Averages, source: WeightSource, keys: Sequence[tuple[str, str]], limit: float
-) -> dict[tuple[str, str], tuple[float, float, float]]:
-    """Return each estimate, its error and the share of weights that are cut at `limit`."""
-    cut = frozen(np.minimum(source.weight, limit))
-    share = float(np.mean(source.weight > limit))
-    part = averages.weighted(cut)
-    scales = Scales.of(averages.judged, source, cut)
-    return {key: (*averages.spread(part, key, scales), share) for key in keys}
-
-
-def _quantile(weight: F64, q: float) -> float:
-    return float(np.quantile(weight, q))
 
 
 def _weight_notes(described: Weights) -> Iterator[str]:
@@ -225,11 +357,11 @@ def _added(metrics: str | Metric | Iterable[str | Metric], labels: Iterable[str]
         yield f"{', '.join(more)}: shown beside nDCG, whose normalising can change the order"
 
 
-def _undefined_notes(values: Mapping[tuple[str, str], Estimate], mean: str) -> Iterator[str]:
-    highest = max((value.undefined for value in values.values()), default=0)
-    if highest and mean == "users":
+def _undefined_notes(estimates: Estimates, users: int) -> Iterator[str]:
+    left_out = users - min(estimates.rows["n"])
+    if left_out:
         yield (
-            f"{counted(highest, 'user')} without a liked judgment left out of the means of "
+            f"{counted(left_out, 'user')} without a liked judgment left out of the means of "
             "fractions (mean='ratio' divides sums instead)"
         )
 
@@ -241,11 +373,7 @@ def _bias_notes(estimands: Mapping[str, Estimand]) -> Iterator[str]:
             yield f"{label} is biased even if propensities are right: {estimand.bias}"
 
 
-def _order_notes(
-    values: Mapping[tuple[str, str], Estimate],
-    estimands: Mapping[str, Estimand],
-    systems: Sequence[str],
-) -> Iterator[str]:
+def _order_notes(estimates: Estimates, estimands: Mapping[str, Estimand]) -> Iterator[str]:
     """Warn where a normalised metric puts two systems in another order than the plain one."""
     for label, estimand in estimands.items():
         plain = estimand.unnormalised
@@ -253,11 +381,15 @@ def _order_notes(
             continue
         counterpart = next(name for name, twin in estimands.items() if twin.metric == plain)
         flips = []
-        for a, b in combinations(systems, 2):
-            pairs = [(values[a, m], values[b, m]) for m in (label, counterpart)]
-            gaps = [x.best - y.best for x, y in pairs if x.usable and y.usable]
-            if len(gaps) == 2 and gaps[0] * gaps[1] < 0:
-                flips.append(f"{a} and {b}")
+        for pair in combinations(estimates.systems, 2):
+            gaps = []
+            for metric in (label, counterpart):
+                values, notes = zip(
+                    *(weighted_value(estimates, name, metric) for name in pair), strict=True
+                )
+                gaps.append(0.0 if any(notes) else values[0] - values[1])
+            if gaps[0] * gaps[1] < 0:
+                flips.append(" and ".join(pair))
         if flips:
             yield warn(
                 f"{label} and {counterpart} disagree about {', '.join(flips)}: normalising "

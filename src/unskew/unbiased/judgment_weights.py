@@ -25,7 +25,7 @@ from unskew.metrics.block import WHOLE
 from unskew.metrics.definition import missing
 from unskew.metrics.names import ESTIMANDS, Metric, parse
 from unskew.metrics.settings import Params
-from unskew.metrics.weighted import Weighted
+from unskew.metrics.weighted import Linear, Weighted
 from unskew.report.text import counted
 from unskew.splits.interventions import Intervened
 from unskew.splits.split import shared_rows
@@ -50,25 +50,33 @@ class Estimand:
         return form
 
     @cached_property
+    def linear(self) -> Linear:
+        """The form as a sum over judged hits, by which two systems can be compared."""
+        metric, form = self.metric, self.metric.definition.linear
+        if form is None:
+            what = "form as a sum over judged hits, which the difference of two systems needs"
+            raise missing(self.label, metric.name, "linear", what)
+        if self.params.get("per", "k") not in ("k", "all"):
+            raise SettingError(f"{self.label}: take {metric.name} without per=…")
+        if form.per_cutoff and metric.cutoff is None:
+            raise SettingError(f"{self.label}: give a cutoff, as in {metric.name}@10")
+        return form
+
+    def discounts(self, longest: int) -> F64:
+        """Return what a judged hit adds by its rank, in the linear form."""
+        table = self.linear.discount(self.params, longest)
+        return table / self.metric.whole_cutoff if self.linear.per_cutoff else table
+
+    @cached_property
     def is_sum(self) -> bool:
         """Whether it is a sum over judged items divided by what is known."""
         needed = self.weighted.sum_if
         return needed is not None and all(self.params[k] == v for k, v in needed.items())
 
-    @property
-    def needs_targets(self) -> bool:
-        """Whether the number of targets must be known."""
-        return self.weighted.needs_targets
-
     @cached_property
     def params(self) -> Params:
         """The settings, defaults included."""
         return self.metric.params
-
-    @property
-    def better(self) -> str:
-        """`higher` or `lower`."""
-        return self.metric.better
 
     @property
     def _divides_by_all(self) -> bool:
@@ -116,11 +124,6 @@ class Estimand:
             return self.metric.definition.high
         return self.weighted.high(view, min(longest, self.metric.whole_cutoff), self.params)
 
-    @property
-    def key(self) -> tuple[object, ...]:
-        """What estimands share that differ in cutoff only."""
-        return self.metric.name, self.metric.settings, self.metric.anti
-
 
 def estimands(metrics: str | Metric | Iterable[str | Metric]) -> dict[str, Estimand]:
     """Read what is to be estimated; refuse what has no weighted form, saying why.
@@ -135,6 +138,11 @@ def estimands(metrics: str | Metric | Iterable[str | Metric]) -> dict[str, Estim
     if not texts:
         raise SettingError("no metrics are named; give for example metrics=['P@10', 'nDCG@10']")
     return {str(text): Estimand(str(text), _read(text)) for text in texts}
+
+
+def metrics_of(estimands: Mapping[str, Estimand]) -> dict[str, Metric]:
+    """Return the metric of each estimand."""
+    return {label: estimand.metric for label, estimand in estimands.items()}
 
 
 def _read(text: str | Metric) -> Metric:
@@ -220,7 +228,7 @@ class Weights:
 def judge_for_estimates(
     judgments: object,
     runs: object,
-    estimands: Mapping[str, Estimand],
+    metrics: Mapping[str, Metric],
     *,
     seed: int,
     threads: int | None,
@@ -235,10 +243,9 @@ def judge_for_estimates(
         )
     if not len(judged.tests):
         raise DataError("there are no judgments")
-    deepest = max(estimand.metric.whole_cutoff for estimand in estimands.values())
+    deepest = max(metric.whole_cutoff for metric in metrics.values())
     scan = None if deepest == WHOLE else deepest
     judged = judged.prepare(Need(scan=scan, catalogue="all"), threads)
-    metrics = {label: estimand.metric for label, estimand in estimands.items()}
     notes = [*judged.read.relevance, *judged.read.targets, *judged.read.runs]
     notes += remarks(judged, metrics, "with-list")
     train = judged.basis.train

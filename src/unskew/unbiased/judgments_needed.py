@@ -3,92 +3,68 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
-from itertools import combinations
+from collections.abc import Callable
+from dataclasses import replace
+from itertools import combinations, product
 from statistics import NormalDist
-from typing import Any, Unpack
+from typing import NamedTuple, Unpack
 
 import numpy as np
-import polars as pl
 
-from unskew.arrays import F64, I32, I64
+from unskew.arrays import F64, I64
 from unskew.checks import as_count, as_number, check_share, checked, is_number
 from unskew.data.ratings import Ids
 from unskew.data.read.ratings_files import read_items, read_ratings
-from unskew.errors import DataError, SettingError
+from unskew.errors import SettingError
 from unskew.judging.judge import RawOptions, second_argument
 from unskew.judging.judged import Judged
-from unskew.report.charts import Figure, as_figure
-from unskew.report.result import Result
-from unskew.report.text import counted
-from unskew.runs import Run, read_run
+from unskew.report.columns import NOTE, PAIR, Column, Drawing, Method, Question
+from unskew.report.estimates import Estimates
+from unskew.runs import read_run
 from unskew.stats.agreement.power import check_power
 from unskew.stats.resampling import check_two_systems
-from unskew.unbiased.judgment_weights import Estimand, estimands, judge_for_estimates, weigh
-from unskew.unbiased.listed_pairs import ListedPairs, extended
-from unskew.unbiased.sensitivity import linear_form
-from unskew.unbiased.weighted_averages import LEVEL, RESAMPLES, Averages, Scales
-from unskew.unbiased.weighted_estimates import UNUSABLE, Estimate
+from unskew.unbiased.judgment_weights import (
+    Estimand,
+    estimands,
+    judge_for_estimates,
+    metrics_of,
+    weigh,
+)
+from unskew.unbiased.listed_pairs import ListedPairs
+from unskew.unbiased.weighted_averages import (
+    LEVEL,
+    RESAMPLES,
+    UNUSABLE,
+    WeightedAverages,
+    weighted_value,
+)
 
-
-@dataclass(frozen=True, eq=False)
-class JudgmentsNeeded(Result):
-    """How many random judgments would tell each pair of systems apart. From `judgments_needed`."""
-
-    metric: str
-    rows: tuple[Mapping[str, Any], ...]
-    power: float
-    alpha: float
-    liked_share: float
-    """The mean over pairs; NaN where no pair has one."""
-
-    def table(self) -> pl.DataFrame:
-        """Return a row per pair: a, b, difference, slots, needed, and the reason where it is null.
-
-        Slots are the places of the lists in which the two differ; `needed` of these, drawn at
-        random and judged, find the difference with the power asked for.
-        """
-        kinds: dict[str, Any] = {
-            "a": pl.String,
-            "b": pl.String,
-            "difference": pl.Float64,
-            "slots": pl.Int64,
-            "needed": pl.Int64,
-            "reason": pl.String,
-        }
-        return pl.DataFrame(list(self.rows), kinds)
-
-    def _explanation(self) -> list[str]:
-        share = f", where {self.liked_share:.3g} of the slots are liked"
-        return [
-            f"{self.metric}: random judgments needed at power {self.power:g}, alpha {self.alpha:g}"
-            + ("" if math.isnan(self.liked_share) else share)
-        ]
-
-    def _content(self) -> dict[str, object]:
-        facts = {"metric": self.metric, "power": self.power, "alpha": self.alpha}
-        return {**facts, "liked_share": self.liked_share, "pairs": self.table()}
-
-    def figure(self) -> Figure:
-        """Draw the number of judgments needed for each pair."""
-        import altair as alt
-
-        rows = [
-            {"pair": f"{row['a']} – {row['b']}", "needed": row["needed"]}
-            for row in self.rows
-            if row["needed"] is not None
-        ]
-        if not rows:
-            raise DataError("no pair can be settled, so there is nothing to draw")
-        canvas = alt.Chart(alt.NamedData(name="rows"), width=420, height=alt.Step(24))
-        bars: alt.Chart = canvas.mark_bar().encode(
-            x=alt.X("needed:Q", title="random judgments needed"), y=alt.Y("pair:N", title=None)
-        )
-        return as_figure(bars, f"{self.metric}: what would settle it", self.footer(), rows)
-
-    def _summary(self) -> str:
-        return f"{self.metric}, {counted(len(self.rows), 'pair')}"
+_DIFFERENCE = Column("difference", "fact", form="+")
+_NUMBER = Column("value", "count", "needed")
+NEEDED = Question(
+    name="random judgments needed",
+    columns=(*PAIR, _DIFFERENCE, Column("slots", "count"), _NUMBER, NOTE),
+    method=Method(
+        estimand="how many of the slots in which two lists differ, drawn at random and judged, "
+        "find the difference",
+        unit="slots",
+    ),
+    figures=(Drawing("judgments", "bars"),),
+)
+"""A row per pair; its `slots` are the places in which the two lists differ."""
+JUDGMENTS = Question(
+    name="judgments of recommendations chosen at random, half from each system's side",
+    columns=(
+        *(*PAIR, _DIFFERENCE, Column("places", "count", "places a")),
+        *(Column("places_against", "count", "places b"), _NUMBER, NOTE),
+    ),
+    method=Method(
+        estimand="how many judgments find a difference of true precision", unit="recommendations"
+    ),
+    figures=(Drawing("judgments", "bars"),),
+)
+"""One row: a's `places` are those whose item b does not list for the same user."""
+RANDOM_PAIRS = replace(JUDGMENTS, name="pairs of a user and an item shown at random")
 
 
 @checked
@@ -109,7 +85,7 @@ def judgments_needed(
     seed: int = 0,
     threads: int | None = None,
     **data: Unpack[RawOptions],
-) -> JudgmentsNeeded:
+) -> Estimates:
     r"""Say how many slots, drawn at random and judged, would tell systems apart.
 
     The difference of two systems is a sum over the slots in which their lists differ, each adding
@@ -140,6 +116,13 @@ def judgments_needed(
     threads
         Never changes a result.
 
+    Returns
+    -------
+    Estimates
+        A row per pair: the difference, the slots in which the two lists differ, how many of these
+        are needed (`value`), and in `note` why no number would do. `liked_share` of the card is
+        the mean over pairs.
+
     Examples
     --------
     >>> import unskew as us
@@ -147,18 +130,12 @@ def judgments_needed(
     >>> runs = {"x": {u: ["a", "b"] for u in (1, 2)}, "y": {u: ["c", "d"] for u in (1, 2)}}
     >>> wanted = {"difference": 0.5, "liked_share": 0.5}
     >>> us.unbiased.judgments_needed(test, runs, "P@2", liked=4, **wanted).table().rows()
-    [('x', 'y', 0.5, 8, 8, None)]
+    [('x', 'y', 0.5, 8, 8, '')]
     """
     runs, metric = second_argument(judgments, runs, metric, "P@10")
-    estimand = next(iter(estimands(metric).values()))
-    linear_form(estimand)
-    if not estimand.is_sum or estimand.metric.cutoff is None:
-        raise SettingError(
-            f"{metric}: judgments are counted for sums over places, such as P, RBP and DCG, with a "
-            f"cutoff"
-        )
-    check_power(power, alpha)
+    ((label, estimand),) = estimands(metric).items()
     limit = _largest_difference(estimand)
+    check_power(power, alpha)
     allowed = is_number(difference) and 0 < float(difference or 0) <= limit * (1 + 1e-9)
     if difference is not None and not allowed:
         raise SettingError(
@@ -167,69 +144,66 @@ def judgments_needed(
         )
     if liked_share is not None:
         check_share("liked_share", liked_share)
-    precision = estimands(f"{'anti-' * estimand.metric.anti}P@{estimand.metric.cutoff}")
-    by_label = {estimand.label: estimand, **precision}
-    judged, _ = judge_for_estimates(judgments, runs, by_label, seed=seed, threads=threads, **data)
-    names = list(judged.systems)
-    check_two_systems(names)
-    values: Mapping[tuple[str, str], Estimate] = {}
-    if difference is None or liked_share is None:
-        judged = _with_gain_1(judged)
+    precision = f"{'anti-' * estimand.metric.anti}P@{estimand.metric.cutoff}"
+    by_label = {label: estimand, **estimands(precision)}
+    judged, _ = judge_for_estimates(
+        judgments, runs, metrics_of(by_label), seed=seed, threads=threads, **data
+    )
+    check_two_systems(list(judged.systems))
+    labels = [label] * (difference is None) + [precision] * (liked_share is None)
+    estimated: dict[tuple[str, str], tuple[float, str]] = {}
+    if labels:
+        rule = replace(judged.relevance, gain="binary", loss="binary")  # a slot counts 1
+        judged = replace(judged, relevance=rule, view=replace(judged.view, relevance=rule))
         source = weigh(judged, propensity, weights, random)
-        run = Averages.of(judged, by_label, "users", threads)
-        scales = Scales.of(judged, source, source.weight)
-        values = run.results(source.weight, scales, resamples, level, seed, threads)
-    slots = _slots(judged, estimand)
-    rows, shares = [], []
+        averages = WeightedAverages(judged, by_label, source, threads=threads)
+        estimates = averages.estimates(source.weight, resamples, level, seed)
+        for key in product(judged.systems, labels):
+            estimated[key] = weighted_value(estimates, *key)
+    slots, users = _slots(judged, estimand), int(judged.with_list.sum())
     factor = NormalDist().inv_cdf(1 - alpha / 2) + NormalDist().inv_cdf(power)
-    asks = [estimand.label] * (difference is None) + list(precision) * (liked_share is None)
-    for a, b in combinations(names, 2):
-        adds = _differing(slots[a], slots[b], int(judged.with_list.sum()))
-        row = {"a": a, "b": b, "difference": difference, "slots": int(adds.size), "needed": None}
-        reasons = [
-            f"the estimate of {name} is {UNUSABLE}: {values[name, label].reason}"
-            for name in (a, b)
-            for label in asks
-            if values[name, label].reason
+    rows, shares = [], []
+    for a, b in combinations(judged.systems, 2):
+        adds, gap, share = _differing(slots[a], slots[b], users), difference, liked_share
+        notes = [
+            f"the estimate of {key[0]} is {UNUSABLE}: {estimated[key][1]}"
+            for key in product((a, b), labels)
+            if estimated[key][1]
         ]
-        if reasons:
-            rows.append({**row, "reason": reasons[0]})
+        if notes:
+            rows.append([a, b, difference, adds.size, None, notes[0]])
             continue
-        gap, share = difference, liked_share
         if gap is None:
-            gap = values[a, estimand.label].best - values[b, estimand.label].best
+            gap = estimated[a, label][0] - estimated[b, label][0]
         if share is None:
-            (label,) = precision
-            share = (values[a, label].best + values[b, label].best) / 2
+            share = (estimated[a, precision][0] + estimated[b, precision][0]) / 2
         shares.append(share)
-        needed, reason = _needed(adds, gap, share, factor)
-        rows.append({**row, "difference": gap, "needed": needed, "reason": reason})
-    mean = float(np.mean(shares)) if shares else math.nan
-    return JudgmentsNeeded(
-        metric=metric, rows=tuple(rows), power=power, alpha=alpha, liked_share=mean
+        rows.append([a, b, gap, adds.size, *_needed(adds, gap, share, factor)])
+    mean = float(np.mean(shares)) if shares else None
+    line = f"{label}: random judgments needed at power {power:g}, alpha {alpha:g}"
+    return Estimates.of_rows(
+        NEEDED,
+        rows,
+        explanation=(line if mean is None else f"{line}, where {mean:.3g} of the slots are liked",),
+        card={"metric": label, "power": power, "alpha": alpha, "liked_share": mean},
     )
 
 
 def _largest_difference(estimand: Estimand) -> float:
     """Return the value of a list that holds liked items only: the other's may be 0."""
-    cutoff = estimand.metric.whole_cutoff
-    form = linear_form(estimand)
-    if form.per_cutoff:
-        return 1.0
-    return float(form.discount(estimand.params, min(cutoff, 1 << 20)).sum())
-
-
-def _with_gain_1(judged: Judged) -> Judged:
-    """Return the same with gain and loss 1: what slots are counted with."""
-    rule = replace(judged.relevance, gain="binary", loss="binary")
-    return replace(judged, relevance=rule, view=replace(judged.view, relevance=rule))
+    linear, cutoff = estimand.linear, estimand.metric.cutoff
+    if not estimand.is_sum or cutoff is None:
+        raise SettingError(
+            f"{estimand.label}: judgments are counted for sums over places, such as P, RBP and "
+            "DCG, with a cutoff"
+        )
+    return 1.0 if linear.per_cutoff else float(estimand.discounts(min(cutoff, 1 << 20)).sum())
 
 
 def _slots(judged: Judged, estimand: Estimand) -> dict[str, tuple[I64, F64]]:
     """Return the slots of each system: (list, item) as one number, and what a liked item adds."""
     basis, cutoff = judged.basis, estimand.metric.whole_cutoff
-    form = linear_form(estimand)
-    discount = form.discount(estimand.params, max(basis.longest, min(cutoff, 1 << 20)))
+    discount = estimand.discounts(max(basis.longest, min(cutoff, 1 << 20)))
     slots = {}
     for name, matched in judged.matched.items():
         if matched.is_full:
@@ -241,10 +215,9 @@ def _slots(judged: Judged, estimand: Estimand) -> dict[str, tuple[I64, F64]]:
         owner = np.repeat(np.arange(length.size), length)
         rank = np.arange(owner.size) - np.repeat(np.cumsum(length) - length, length)
         item = matched.run.item[matched.start[owner] + rank]
-        there = item >= 0
-        key = owner[there] * np.int64(len(judged.judgments.items)) + matched.from_run[item[there]]
-        weight = discount[rank[there] + 1]
-        slots[name] = key, weight / cutoff if form.per_cutoff else weight
+        filled = item >= 0
+        key = owner[filled] * np.int64(len(judged.judgments.items)) + matched.from_run[item[filled]]
+        slots[name] = key, discount[rank[filled] + 1]
     return slots
 
 
@@ -257,7 +230,7 @@ def _differing(first: tuple[I64, F64], second: tuple[I64, F64], users: int) -> F
     return net[np.abs(net) > 1e-15]
 
 
-def _needed(adds: F64, gap: float, share: float, factor: float) -> tuple[int | None, str | None]:
+def _needed(adds: F64, gap: float, share: float, factor: float) -> tuple[int | None, str]:
     """Return the smallest m with M² s² (1/m - 1/M) <= (gap / factor)², or None and the reason."""
     slots = adds.size
     if not slots:
@@ -273,7 +246,7 @@ def _needed(adds: F64, gap: float, share: float, factor: float) -> tuple[int | N
     variance = max(float((adds**2).mean()) * share - mean**2, 0.0)
     variance_limit = (gap / factor) ** 2
     m = 1.0 / (variance_limit / (slots**2 * variance) + 1.0 / slots) if variance else 1.0
-    return min(max(math.ceil(m - 1e-9), 1), slots), None
+    return min(max(math.ceil(m - 1e-9), 1), slots), ""
 
 
 def _largest_gap(adds: F64, share: float) -> float:
@@ -282,78 +255,6 @@ def _largest_gap(adds: F64, share: float) -> float:
     ascending = np.sort(adds)
     up, down = ascending[-liked:], -ascending[:liked]
     return max(float(np.maximum(side, 0.0).sum()) for side in (up, down))
-
-
-JUDGMENTS = "judgments of recommendations chosen at random, half from each system's side"
-PAIRS = "pairs of a user and an item shown at random"
-
-
-@dataclass(frozen=True, kw_only=True)
-class DataNeeded(Result):
-    """How many judgments test a stated difference. From `judgments_for`, `random_pairs_for`."""
-
-    what: str
-    """What is to be judged."""
-    needed: int | None
-    """None where no number of them would do."""
-    difference: float
-    """The smallest difference of true precision that is to be noticed."""
-    k: int
-    power: float
-    level: float
-    share_liked: float
-    """Assumed mean liked share of the places in which the lists differ."""
-    places_a: int
-    """Places of a whose item b does not list for the same user."""
-    places_b: int
-    lists: int
-    reason: str = ""
-    """Why no number of them would do."""
-
-    def table(self) -> pl.DataFrame:
-        """Return the one row of numbers."""
-        return pl.DataFrame([self.__dict__], {"needed": pl.Int64}, strict=False)
-
-    def _summary(self) -> str:
-        return self.reason or f"{self.needed:,} {self.what}"
-
-
-@dataclass(frozen=True)
-class _RankCounts:
-    """Where two systems' lists differ."""
-
-    a: int
-    b: int
-    lists: int
-    k: int
-
-    @property
-    def parts(self) -> tuple[float, float]:
-        """The shares of all places in which the lists differ, on either side."""
-        slots = self.lists * self.k
-        return self.a / slots, self.b / slots
-
-    def shares(self, difference: float, mean: float) -> tuple[float, float] | None:
-        """Return liked shares on both sides that differ so much, around a mean; None if none do."""
-        part_a, part_b = self.parts
-        total = part_a + part_b
-        if not (self.a and self.b):
-            return None
-        # c_a s_a - c_b s_b = difference, with the mean of s_a and s_b as stated.
-        gap = 2 * (difference - mean * (part_a - part_b)) / total
-        shares = mean + gap / 2, mean - gap / 2
-        return shares if all(0 <= share <= 1 for share in shares) else None
-
-    def reason(self, difference: float, mean: float) -> str:
-        """Say why no liked shares give this difference; nothing where some do."""
-        if not (self.a and self.b):
-            return "one of the two systems lists nothing that the other does not"
-        if self.shares(difference, mean) is None:
-            return (
-                f"lists that differ in {self.a:,} and {self.b:,} places, {mean:.0%} of them liked, "
-                f"cannot differ by {difference:g} in precision"
-            )
-        return ""
 
 
 @checked
@@ -366,7 +267,7 @@ def judgments_for(
     share_liked: float = 0.5,
     *,
     k: int = 10,
-) -> DataNeeded:
+) -> Estimates:
     r"""Say how many judgments of randomly chosen recommendations test a stated difference.
 
     Half of the judged recommendations are drawn from what A lists and B does not, half from what B
@@ -392,24 +293,32 @@ def judgments_for(
     k
         How many places of each list are looked at.
 
+    Returns
+    -------
+    Estimates
+        One row, of `a` against `b`: how many judgments are needed (`value`), and on how many
+        places of either side (`places`, `places_against`). Without a number `note` says why none
+        would do.
+
     Examples
     --------
     >>> import unskew as us
     >>> x = {user: ["a", "b"] for user in range(1000)}
     >>> y = {user: ["a", "c"] for user in range(1000)}
-    >>> us.unbiased.judgments_for(x, y, 0.05, k=2).needed
+    >>> us.unbiased.judgments_for(x, y, 0.05, k=2).row().value
     562
     """
-    listed = _listed(lists_a, lists_b, as_count("k", k))
 
-    def count(places: _RankCounts, shares: Shares, variance: float) -> int:
-        of_a, of_b = (c * c * s * (1 - s) for c, s in zip(places.parts, shares, strict=True))
-        half = (of_a + of_b) / (variance + of_a / places.a + of_b / places.b)
+    def count(case: _Contrast) -> int:
+        places, sides = case.places, zip(case.parts, case.liked, strict=True)
+        of_a, of_b = (c * c * s * (1 - s) for c, s in sides)
+        half = (of_a + of_b) / (case.variance + of_a / places[0] + of_b / places[1])
         # Student's t instead of the normal distribution.
         half = math.ceil(half + NormalDist().inv_cdf((1 + level) / 2) ** 2 / 4 - 1e-9)
-        return min(half, places.a) + min(half, places.b)
+        return sum(min(half, number) for number in places)
 
-    return _data_needed(JUDGMENTS, listed, count, difference, power, level, share_liked)
+    stated = difference, power, level, share_liked
+    return _planned(JUDGMENTS, count, lists_a, lists_b, k, *stated)
 
 
 @checked
@@ -424,7 +333,7 @@ def random_pairs_for(
     k: int = 10,
     train: object = None,
     items: object = None,
-) -> DataNeeded:
+) -> Estimates:
     r"""Say how many pairs of all candidates, shown at random and rated, test a stated difference.
 
     Of n pairs drawn at random from all C pairs that could be recommended, n/C times as many fall
@@ -440,101 +349,105 @@ def random_pairs_for(
     items
         The catalogue, beyond the items of the lists. Default: the items of `train`.
 
+    Returns
+    -------
+    Estimates
+        One row, as of `judgments_for`.
+
     Examples
     --------
     >>> import unskew as us
     >>> x = {user: ["a", "b"] for user in range(1000)}
     >>> y = {user: ["a", "c"] for user in range(1000)}
-    >>> us.unbiased.random_pairs_for(x, y, 0.1, k=2, items=list("abcdefghij")).needed
+    >>> us.unbiased.random_pairs_for(x, y, 0.1, k=2, items=list("abcdefghij")).row().value
     871
     """
-    listed = _listed(lists_a, lists_b, as_count("k", k))
-    candidates = _candidates(listed, train, items)
 
-    def count(places: _RankCounts, shares: Shares, variance: float) -> int:
-        sides = zip((places.a, places.b), shares, strict=True)
-        spread = sum(c * s * (1 - s) for c, s in sides) / (places.lists * k) ** 2
-        number = candidates * spread / (variance + spread)
+    def count(case: _Contrast) -> int:
+        sides = zip(case.places, case.liked, strict=True)
+        spread = sum(c * s * (1 - s) for c, s in sides) / case.slots**2
+        number = case.candidates * spread / (case.variance + spread)
         # Student's t instead of the normal distribution, of what falls where the lists differ.
-        number += (
-            NormalDist().inv_cdf((1 + level) / 2) ** 2 / 2 * candidates / (places.a + places.b)
-        )
-        return min(math.ceil(number - 1e-9), candidates)
+        quantile = NormalDist().inv_cdf((1 + level) / 2)
+        number += quantile**2 / 2 * case.candidates / sum(case.places)
+        return min(math.ceil(number - 1e-9), case.candidates)
 
-    return _data_needed(PAIRS, listed, count, difference, power, level, share_liked)
-
-
-Shares = tuple[float, float]
+    stated = difference, power, level, share_liked
+    return _planned(RANDOM_PAIRS, count, lists_a, lists_b, k, *stated, train, items)
 
 
-def _data_needed(
-    what: str,
-    listed: _ListedCounts,
-    count: Callable[[_RankCounts, Shares, float], int],
+class _Contrast(NamedTuple):
+    """Where the lists of two systems differ, and liked shares there that differ as stated."""
+
+    places: tuple[int, int]
+    """How many places of either side hold an item that the other does not list."""
+    slots: int
+    """All places of the lists of one system."""
+    candidates: int
+    """The pairs that could be recommended to the users that have a list."""
+    liked: tuple[float, float]
+    variance: float
+    """With this one the difference is found so surely."""
+
+    @property
+    def parts(self) -> list[float]:
+        """The shares of all places in which the lists differ, on either side."""
+        return [number / self.slots for number in self.places]
+
+
+def _planned(
+    question: Question,
+    count: Callable[[_Contrast], int],
+    lists_a: object,
+    lists_b: object,
+    k: int,
     difference: float,
     power: float,
     level: float,
     share_liked: float,
-) -> DataNeeded:
-    """Count what is needed for a variance of the difference that finds it so surely."""
+    train: object = None,
+    items: object = None,
+) -> Estimates:
+    """Lay the lists of two systems, and training ratings, over one numbering, and count."""
     as_number("difference", difference, most=1.0, above=True)
     check_share("level", level)
     check_power(power, 1 - level)
     check_share("share_liked", share_liked)
-    pairs = listed.pairs
-    lists = int(np.union1d(*pairs.owners).size)
-    places = _RankCounts(int(pairs.only(0, 1).size), int(pairs.only(1, 0).size), lists, pairs.k)
-    shares = places.shares(difference, share_liked)
+    runs = {"a": read_run(lists_a), "b": read_run(lists_b)}
+    ratings = [] if train is None else [read_ratings(train)]
+    listed, trained = ListedPairs.of_runs(runs, as_count("k", k), *ratings)
+    owners = np.union1d(*listed.owners)
+    if not owners.size:
+        raise SettingError("lists_a and lists_b: every list is empty")
+    catalogues = [run.items for run in runs.values()] + [source.items for source in ratings]
+    if items is not None:
+        catalogues[2:] = [Ids.number(read_items(items))[0]]
+    catalogue, _ = Ids.union(*catalogues)
+    candidates = int(owners.size) * len(catalogue)
+    for source, pairs in zip(ratings, trained, strict=True):
+        inside = catalogue.codes(source.items.values)[source.item] >= 0
+        candidates -= int(np.isin(pairs[inside] // listed.width, owners).sum())
     normal = NormalDist()
     variance = (difference / (normal.inv_cdf((1 + level) / 2) + normal.inv_cdf(power))) ** 2
-    return DataNeeded(
-        what=what,
-        needed=None if shares is None else count(places, shares, variance),
-        difference=difference,
-        k=pairs.k,
-        power=power,
-        level=level,
-        share_liked=share_liked,
-        places_a=places.a,
-        places_b=places.b,
-        lists=places.lists,
-        reason=places.reason(difference, share_liked),
+    places = int(listed.only(0, 1).size), int(listed.only(1, 0).size)
+    case = _Contrast(places, int(owners.size) * k, candidates, (math.nan, math.nan), variance)
+    needed, note = None, "one of the two systems lists nothing that the other does not"
+    if all(places):
+        (part_a, part_b), mean = case.parts, share_liked
+        # c_a s_a - c_b s_b = difference, with the mean of s_a and s_b as stated.
+        gap = 2 * (difference - mean * (part_a - part_b)) / (part_a + part_b)
+        case = case._replace(liked=(mean + gap / 2, mean - gap / 2))
+        note = (
+            f"lists that differ in {places[0]:,} and {places[1]:,} places, {mean:.0%} of them "
+            f"liked, cannot differ by {difference:g} in precision"
+        )
+        if all(0 <= share <= 1 for share in case.liked):
+            needed, note = count(case), ""
+    lists = int(owners.size)
+    card = {"k": k, "lists": lists, "power": power, "level": level, "share_liked": share_liked}
+    return Estimates.of_rows(
+        question,
+        [["a", "b", difference, *places, needed, note]],
+        explanation=(f"power {power:g}, {level:.0%} intervals; {lists:,} lists",),
+        card=card,
     )
-
-
-@dataclass(frozen=True, eq=False)
-class _ListedCounts:
-    """The lists of two systems under common numbers, and the runs."""
-
-    pairs: ListedPairs
-    runs: tuple[Run, Run]
-    users: list[I32]
-
-
-def _listed(lists_a: object, lists_b: object, k: int) -> _ListedCounts:
-    runs = read_run(lists_a), read_run(lists_b)
-    users, _ = extended(runs[0].users, [run.users for run in runs])
-    items, width = extended(runs[0].items, [run.items for run in runs])
-    names = dict(zip("ab", runs, strict=True))
-    pairs = ListedPairs.of_runs(names, users, items, k, width)
-    if not any(owners.size for owners in pairs.owners):
-        raise SettingError("lists_a and lists_b: every list is empty")
-    return _ListedCounts(pairs, runs, users)
-
-
-def _candidates(listed: _ListedCounts, train: object, items: object) -> int:
-    """Count the pairs that could be recommended to the users that have a list."""
-    ratings = None if train is None else read_ratings(train)
-    catalogues = [run.items for run in listed.runs]
-    if items is not None:
-        catalogues.append(Ids.number(read_items(items))[0])
-    elif ratings is not None:
-        catalogues.append(ratings.items)
-    catalogue, _ = Ids.union(*catalogues)
-    owners = np.union1d(*listed.pairs.owners)
-    total = int(owners.size) * len(catalogue)
-    if ratings is not None:
-        (user, *_), _ = extended(listed.runs[0].users, [ratings.users, listed.runs[1].users])
-        there = catalogue.codes(ratings.items.values)[ratings.item] >= 0
-        total -= int(np.count_nonzero(np.isin(user[ratings.user[there]], owners)))
-    return total

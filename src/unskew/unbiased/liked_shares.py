@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import combinations
 from typing import Any, Unpack
 
 import numpy as np
 
-from unskew.arrays import F64, I32, I64, frozen
+from unskew.arrays import F64, I64, frozen
 from unskew.checks import as_count, check_share, checked
 from unskew.data.ratings import Ratings
 from unskew.data.relevance import Relevance
@@ -19,42 +19,22 @@ from unskew.report.columns import ESTIMATE, SYSTEM, Column, Method, Question
 from unskew.report.estimates import Estimates
 from unskew.report.text import counted
 from unskew.runs import Run
-from unskew.stats.clusters import FEWEST, aligned_users, drawn_in, ratio
+from unskew.stats.clusters import FEWEST
 from unskew.unbiased.listed_pairs import (
     ListedPairs,
+    RatedLists,
     check_parts,
-    difference_row,
-    extended,
     few_users,
     of_splits,
     pair_numbers,
-    share_row,
+    sums_of,
 )
+from unskew.unbiased.user_sums import UserSum, difference_row, share_row
 from unskew.unbiased.weighted_averages import LEVEL
 
 CUT = 0.95
 """Weights are cut at this quantile of those in the lists."""
 PLAIN, LEVELLED = 0, 1
-
-
-@dataclass(frozen=True, eq=False, kw_only=True)
-class LikedPart:
-    """What the judged items in the lists of one split add up to, by system and user.
-
-    Made by `liked_part`. The first axis of the sums: plain (each judged item counts 1), levelled
-    (1 / (ratings of its item x ratings of its user), cut at the 95 % quantile).
-    """
-
-    systems: tuple[str, ...]
-    k: int
-    users: I32
-    """The numbers of the users with a judged item in any list."""
-    judged: F64
-    """2 x systems x users: sums of weights of judged items."""
-    liked: F64
-    """The same of liked ones."""
-    shared: F64
-    """2 x systems x systems: squared weights of the judged items that both list, added up."""
 
 
 SHARES = Question(
@@ -76,8 +56,11 @@ class _LikedSums:
 
     systems: tuple[str, ...]
     judged: F64
+    """2 x systems x users: sums of weights of judged items."""
     liked: F64
+    """The same of liked ones."""
     shared: F64
+    """2 x systems x systems: squared weights of the judged items that both list, added up."""
     number: I64
     """Judged recommendations by system, over all splits."""
     once: F64
@@ -87,19 +70,26 @@ class _LikedSums:
     """
 
     @classmethod
-    def of(cls, parts: Sequence[LikedPart]) -> _LikedSums:
-        everyone, places = aligned_users([part.users for part in parts])
-        shape = (2, len(parts[0].systems), everyone.size)
-        judged, liked = np.zeros(shape), np.zeros(shape)
-        highest = np.zeros(shape[1:])
-        for part, columns in zip(parts, places, strict=True):
-            judged[:, :, columns] += part.judged
-            liked[:, :, columns] += part.liked
-            highest[:, columns] = np.maximum(highest[:, columns], part.judged[PLAIN])
+    def of(cls, parts: Sequence[RatedLists]) -> _LikedSums:
+        users, systems = np.unique(np.concatenate([p.user for p in parts])), parts[0].listed.systems
+        shape = 2, len(systems), users.size
+        judged, liked, highest = np.zeros(shape), np.zeros(shape), np.zeros(shape[1:])
+        shared = np.zeros((2, len(systems), len(systems)))
+        for part in parts:
+            mask = part.lists.astype(np.float64)
+            for kind, weight in enumerate((np.ones(part.pair.size), part.weight)):
+                shared[kind] += (mask * weight**2) @ mask.T
+                for system, mine in enumerate(part.lists):
+                    added = sums_of(users, part.user[mine], weight[mine])
+                    judged[kind, system] += added
+                    liked[kind, system] += sums_of(
+                        users, part.user[mine], (weight * part.liked)[mine]
+                    )
+                    if kind == PLAIN:
+                        highest[system] = np.maximum(highest[system], added)
         number = judged[PLAIN].sum(axis=1)
         once = highest.sum(axis=1) / np.maximum(number, 1.0)
-        shared = np.sum([part.shared for part in parts], axis=0)
-        return cls(parts[0].systems, judged, liked, shared, number.astype(np.int64), once)
+        return cls(systems, judged, liked, shared, number.astype(np.int64), once)
 
     def effective(self, system: int, kind: int) -> float:
         """As many equal ratings, each counted once, would be as precise (Kish)."""
@@ -107,10 +97,14 @@ class _LikedSums:
         weight = float(self.judged[kind, system].sum())
         return weight**2 / squares * float(self.once[system]) if squares > 0 else 0.0
 
+    def liked_share(self, system: int, kind: int) -> UserSum:
+        """Return the weight of liked items by that of judged ones."""
+        return UserSum.of(self.liked[kind, system]) / UserSum.of(self.judged[kind, system])
+
     def share(self, system: int, kind: int, level: float) -> dict[str, Any]:
         """Return the row of a system."""
-        bottom, effective = self.judged[kind, system], self.effective(system, kind)
-        users = int(np.count_nonzero(bottom))
+        effective = self.effective(system, kind)
+        users = int(np.count_nonzero(self.judged[kind, system]))
         facts = {
             "system": self.systems[system],
             "levelled": bool(kind),
@@ -121,7 +115,7 @@ class _LikedSums:
         reason = self.too_few(system) or few_users(users, "judged recommendations")
         if reason:
             return facts | {"note": reason}
-        return facts | share_row(self.liked[kind, system], bottom, effective, level)
+        return facts | share_row(self.liked_share(system, kind), users, effective, level)
 
     def difference(self, a: int, b: int, kind: int, level: float) -> dict[str, Any]:
         """Return the row of two systems, paired by user."""
@@ -146,18 +140,9 @@ class _LikedSums:
         )
         if reason:
             return facts | {"note": reason}
-        first, second = (ratio(self.liked[kind, i], self.judged[kind, i]) for i in indices)
-        total = sum(effective)
-        pooled = (first.value * effective[0] + second.value * effective[1]) / total
-        inner = drawn_in(pooled, total)
-        return facts | difference_row(
-            first.value - second.value,
-            first.influence - second.influence,
-            users,
-            floor=inner * (1 - inner) * spread,
-            effective=min(effective),
-            level=level,
-        )
+        shares = [self.liked_share(index, kind) for index in indices]
+        difference = shares[0] - shares[1]
+        return facts | difference_row(difference, shares, effective, users, spread, level)
 
     def spread(self, a: int, b: int, kind: int) -> float:
         """Return Σ (w/J_a - w/J_b)² over judged items, with those that both list counted there."""
@@ -184,7 +169,7 @@ class _LikedSums:
 
 
 def liked_shares_of(
-    parts: Sequence[LikedPart], level: float = LEVEL, notes: Sequence[str] = ()
+    parts: Sequence[RatedLists], level: float = LEVEL, notes: Sequence[str] = ()
 ) -> Estimates:
     """Return the liked shares of systems, and the part `pairs`, from what splits add up to.
 
@@ -201,7 +186,7 @@ def liked_shares_of(
         What was counted, assumed or left out.
     """
     check_parts(parts, "liked_part", level)
-    sums, systems = _LikedSums.of(parts), range(len(parts[0].systems))
+    sums, systems = _LikedSums.of(parts), range(len(parts[0].listed.systems))
     kinds = PLAIN, LEVELLED
     shares = [sums.share(system, kind, level) for kind in kinds for system in systems]
     pairs = [
@@ -219,14 +204,14 @@ def liked_shares_of(
         explanation=lines,
         notes=tuple(notes),
         parts={"pairs": Estimates.of_rows(DIFFERENCES, pairs, level=level)},
-        card={"k": parts[0].k, "splits": len(parts)},
+        card={"k": parts[0].listed.k, "splits": len(parts)},
     )
 
 
 def liked_part(
     train: Ratings | None, test: Ratings, runs: Mapping[str, Run], relevance: Relevance, k: int
-) -> LikedPart:
-    """Add up the judged items in the lists of one split, by system and user.
+) -> RatedLists:
+    """Find the judged items in the lists of one split, with their weights when levelled.
 
     Parameters
     ----------
@@ -247,42 +232,22 @@ def liked_part(
     >>> test = us.read_ratings({"user": [1, 1, 2], "item": [1, 2, 3], "rating": [5, 1, 4]})
     >>> runs = {"x": us.read_run({1: [1, 2], 2: [4, 5]})}
     >>> part = liked_part(None, test, runs, us.Relevance(liked=4), 2)
-    >>> part.users.tolist(), part.judged[0].tolist(), part.liked[0].tolist()
-    ([0], [[2.0]], [[1.0]])
+    >>> part.user.tolist(), part.liked.tolist(), part.lists.tolist()
+    ([0, 0], [True, False], [[True, True]])
     """
-    users, _ = extended(test.users, [run.users for run in runs.values()])
-    items, width = extended(test.items, [run.items for run in runs.values()])
-    listed = ListedPairs.of_runs(runs, users, items, as_count("k", k), width)
-    return _part(train, test, listed, relevance)
+    listed, (rated,) = ListedPairs.of_runs(runs, as_count("k", k), test)
+    return _part(train, test, listed, rated, relevance)
 
 
 def _part(
-    train: Ratings | None, test: Ratings, listed: ListedPairs, relevance: Relevance
-) -> LikedPart:
-    rows, lists = listed.rows_of(pair_numbers(test, listed.width))
-    user, item = test.user[rows], test.item[rows]
-    weight = np.ones((2, rows.size))
-    if rows.size:
-        of_item, of_user = _counts(train, test)
-        uneven = 1.0 / (of_item[item] * of_user[user])
-        weight[LEVELLED] = np.minimum(uneven, np.quantile(uneven, CUT))
-    users, group = np.unique(user, return_inverse=True)
-    liked = relevance.is_liked(test.value[rows])
-
-    def added(what: F64) -> F64:
-        """Add up a number per row by system and user."""
-        sums = [np.bincount(group[line], what[line], users.size) for line in lists]
-        return np.array(sums, np.float64).reshape(len(lists), users.size)
-
-    mask = lists.astype(np.float64)
-    return LikedPart(
-        systems=listed.systems,
-        k=listed.k,
-        users=frozen(users.astype(np.int32)),
-        judged=frozen(np.stack([added(weights) for weights in weight])),
-        liked=frozen(np.stack([added(weights * liked) for weights in weight])),
-        shared=frozen(np.stack([(mask * weights**2) @ mask.T for weights in weight])),
-    )
+    train: Ratings | None, test: Ratings, listed: ListedPairs, rated: I64, relevance: Relevance
+) -> RatedLists:
+    part = RatedLists.of(listed, rated, relevance.is_liked(test.value))
+    if not part.pair.size:
+        return part
+    of_item, of_user = _counts(train, test)
+    uneven = 1.0 / (of_item[part.pair % listed.width] * of_user[part.user])
+    return replace(part, weight=frozen(np.minimum(uneven, np.quantile(uneven, CUT))))
 
 
 def _counts(train: Ratings | None, test: Ratings) -> tuple[F64, F64]:
@@ -346,4 +311,5 @@ def liked_shares(
     notes = list(judged.notes)
     if train is None:
         notes.append("without train=… only test ratings say how often items and users rate")
-    return liked_shares_of([_part(train, test, listed, judged.relevance)], level, notes)
+    rated = pair_numbers(test, listed.width)
+    return liked_shares_of([_part(train, test, listed, rated, judged.relevance)], level, notes)

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Protocol
 
 import numpy as np
 
@@ -16,7 +14,6 @@ from unskew.errors import DataError, SettingError
 from unskew.judging.judged import Judged, Need
 from unskew.report.text import counted
 from unskew.runs import Run
-from unskew.stats.clusters import clustered_variance, drawn_in, half_width, ratio, share_ends
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -34,14 +31,24 @@ class ListedPairs:
 
     @classmethod
     def of_runs(
-        cls, runs: Mapping[str, Run], users: Sequence[I32], items: Sequence[I32], k: int, width: int
-    ) -> ListedPairs:
-        """Number the pairs of runs by a table of users and one of items for each (`extended`)."""
+        cls, runs: Mapping[str, Run], k: int, *ratings: Ratings
+    ) -> tuple[ListedPairs, list[I64]]:
+        """Number the pairs of runs, and those of ratings, whose first ones keep their numbers."""
+        sources: list[Ratings | Run] = [*ratings, *runs.values()]
+        users, _ = extended(sources[0].users, [source.users for source in sources])
+        items, width = extended(sources[0].items, [source.items for source in sources])
+        tables = list(zip(users, items, strict=True))
+        numbers = [
+            user[source.user].astype(np.int64) * width + item[source.item]
+            for source, (user, item) in zip(ratings, tables[: len(ratings)], strict=True)
+        ]
         pairs, owners = [], []
-        for run, user, item in zip(runs.values(), users, items, strict=True):
+        for run, (user, item) in zip(runs.values(), tables[len(ratings) :], strict=True):
             pairs.append(_first_places(user, run.start[:-1], run.depth, run.item, item, k, width))
             owners.append(frozen(np.sort(user[run.depth > 0].astype(np.int64))))
-        return cls(systems=tuple(runs), k=k, width=width, pairs=tuple(pairs), owners=tuple(owners))
+        systems = tuple(runs)
+        listed = cls(systems=systems, k=k, width=width, pairs=tuple(pairs), owners=tuple(owners))
+        return listed, numbers
 
     @classmethod
     def of_judged(cls, judged: Judged, k: int) -> ListedPairs:
@@ -62,15 +69,6 @@ class ListedPairs:
             owners.append(frozen(user[length > 0]))
         systems = tuple(ready.systems)
         return cls(systems=systems, k=k, width=width, pairs=tuple(pairs), owners=tuple(owners))
-
-    def rows_of(self, ascending: I64) -> tuple[I64, Mask]:
-        """Return which of some pairs are in any list, and systems x these: who lists them."""
-        rows = [_rows(ascending, listed) for listed in self.pairs]
-        union = np.unique(np.concatenate(rows)) if rows else np.zeros(0, np.int64)
-        lists = np.zeros((len(rows), union.size), np.bool_)
-        for line, mine in zip(lists, rows, strict=True):
-            line[np.searchsorted(union, mine)] = True
-        return union, lists
 
     def only(self, a: int, b: int) -> I64:
         """Return the users of the pairs that system a lists and system b does not."""
@@ -123,13 +121,72 @@ def _first_places(
     return frozen(pairs)
 
 
-def _rows(key: I64, listed: I64) -> I64:
-    """Return the places in `key` (ascending) of the pairs that are listed."""
-    if not key.size:
+@dataclass(frozen=True, eq=False, kw_only=True)
+class RatedLists:
+    """The rated pairs in the lists of one split."""
+
+    listed: ListedPairs
+    pair: I64
+    """The numbers of the rated pairs that any system lists, in ascending order."""
+    liked: Mask
+    """Whether the user likes it."""
+    lists: Mask
+    """Systems x pairs: whether the system lists it."""
+    weight: F64
+    """What each pair counts where it does not count 1."""
+    rated: int
+    """All rated pairs that are not in training."""
+    in_training: int
+    """Rated pairs that are left out, as they are in training."""
+
+    @classmethod
+    def of(
+        cls, listed: ListedPairs, rated: I64, liked: Mask, trained: I64 | None = None
+    ) -> RatedLists:
+        """Find rated pairs in the lists; without those in training, by the same numbers."""
+        order = np.argsort(rated, kind="stable")
+        again = np.zeros(rated.size, np.bool_)
+        if trained is not None:
+            again = is_among(rated, trained)
+            order = order[~again[order]]
+        ascending = rated[order]
+        rows = [_rows(ascending, pairs) for pairs in listed.pairs]
+        union = np.unique(np.concatenate(rows)) if rows else np.zeros(0, np.int64)
+        return cls(
+            listed=listed,
+            pair=frozen(ascending[union]),
+            liked=frozen(liked[order][union]),
+            lists=frozen(np.array([np.isin(union, mine) for mine in rows])),
+            weight=frozen(np.ones(union.size)),
+            rated=int(order.size),
+            in_training=int(again.sum()),
+        )
+
+    @property
+    def user(self) -> I64:
+        """The user of each pair."""
+        user: I64 = self.pair // self.listed.width
+        return user
+
+
+def _rows(ascending: I64, listed: I64) -> I64:
+    """Return the places in an ascending array of the pairs that are listed."""
+    if not ascending.size:
         return np.zeros(0, np.int64)
-    index = np.minimum(np.searchsorted(key, listed), key.size - 1)
-    rows: I64 = index[key[index] == listed]
+    index = np.minimum(np.searchsorted(ascending, listed), ascending.size - 1)
+    rows: I64 = index[ascending[index] == listed]
     return rows
+
+
+def sums_of(users: I64, user: I64, weight: F64 | None = None) -> F64:
+    """Add weights (1 unless given) up by user; the users are in ascending order."""
+    index = np.searchsorted(users, user)
+    return np.bincount(index, weight, users.size).astype(np.float64)
+
+
+def users_of(parts: Sequence[RatedLists]) -> I64:
+    """Return the users with a list in any split, in ascending order."""
+    return np.unique(np.concatenate([users for part in parts for users in part.listed.owners]))
 
 
 HABITS = tuple(0.4 ** (step / 8) for step in range(9))
@@ -186,67 +243,11 @@ def unrated_liking(
 # Rows of `Estimates`
 
 
-class SplitPart(Protocol):
-    """What one split adds to a result."""
-
-    @property
-    def systems(self) -> tuple[str, ...]:
-        """The systems."""
-
-    @property
-    def k(self) -> int:
-        """How many places of each list are looked at."""
-
-
-def share_row(top: F64, bottom: F64, effective: float, level: float) -> dict[str, float]:
-    """Return Σ top / Σ bottom over users and its interval: Wilson's, by user.
-
-    Parameters
-    ----------
-    top, bottom
-        By user: sums of weights of liked ratings, of all ratings.
-    effective
-        How many equal ratings it rests on.
-    level
-        Of the interval.
-    """
-    users, mean = int(np.count_nonzero(bottom)), ratio(top, bottom)
-    inner = drawn_in(mean.value, effective)
-    floor = inner * (1 - inner) / effective
-    variance = clustered_variance(mean.influence, users, floor, effective)
-    low, high = share_ends(mean.value, variance, effective, users, level)
-    return {"value": mean.value, "se": math.sqrt(variance), "low": low, "high": high}
-
-
-def difference_row(
-    value: float, influence: F64, users: int, *, floor: float, effective: float, level: float
-) -> dict[str, float]:
-    """Return a difference of two shares and its interval: Student's t, by user.
-
-    Parameters
-    ----------
-    value, influence
-        The difference, and by how much each user moves it.
-    users
-        How many users have a rating that counts.
-    floor
-        The binomial variance.
-    effective
-        How many equal ratings the side with fewer rests on.
-    level
-        Of the interval.
-    """
-    se = math.sqrt(clustered_variance(influence, users, floor, effective))
-    half = half_width(users, level) * se
-    ends = {"low": max(value - half, -1.0), "high": min(value + half, 1.0)}
-    return {"value": value, "se": se, **ends}
-
-
-def check_parts(parts: Sequence[SplitPart], function: str, level: float) -> None:
+def check_parts(parts: Sequence[RatedLists], function: str, level: float) -> None:
     """Refuse parts of several splits that do not belong together."""
     if not parts:
         raise SettingError(f"parts: at least one is needed, as {function}(…) makes them")
-    if any((part.systems, part.k) != (parts[0].systems, parts[0].k) for part in parts):
+    if len({(part.listed.systems, part.listed.k) for part in parts}) > 1:
         raise DataError("parts must be of the same systems and the same k")
     check_share("level", level)
 
@@ -256,7 +257,7 @@ def few_users(users: int, what: str) -> str:
     return "" if users > 1 else f"{what} of {counted(users, 'user')}, fewer than 2"
 
 
-def of_splits(parts: Sequence[SplitPart]) -> str:
+def of_splits(parts: Sequence[RatedLists]) -> str:
     """Say over which places of the lists, of how many splits, a result runs."""
     splits = f" of {len(parts)} splits" if len(parts) > 1 else ""
-    return f"in the first {parts[0].k} places{splits}: the share that is liked"
+    return f"in the first {parts[0].listed.k} places{splits}: the share that is liked"

@@ -9,7 +9,7 @@ from typing import Any, Unpack
 
 import numpy as np
 
-from unskew.arrays import F64, I32, I64, Mask, frozen
+from unskew.arrays import F64, I64
 from unskew.checks import as_count, check_share, checked
 from unskew.data.ratings import Ratings
 from unskew.data.read.ratings_files import read_ratings
@@ -19,47 +19,20 @@ from unskew.report.columns import ESTIMATE, SYSTEM, Column, Method, Question
 from unskew.report.estimates import Estimates
 from unskew.report.text import counted
 from unskew.runs import Run
-from unskew.stats.clusters import FEWEST, aligned_users, drawn_in, ratio
+from unskew.stats.clusters import FEWEST
 from unskew.unbiased.listed_pairs import (
     ListedPairs,
+    RatedLists,
     check_parts,
-    difference_row,
     extended,
     few_users,
-    is_among,
     of_splits,
     pair_numbers,
-    share_row,
+    sums_of,
+    users_of,
 )
+from unskew.unbiased.user_sums import UserSum, difference_row, share_row
 from unskew.unbiased.weighted_averages import LEVEL
-
-
-@dataclass(frozen=True, eq=False, kw_only=True)
-class RandomPart:
-    """Randomly shown pairs in the lists of one split. Made by `random_part`."""
-
-    listed: ListedPairs
-    user: I32
-    """The user of each randomly shown pair that any system lists."""
-    liked: Mask
-    """Whether the user likes it."""
-    lists: Mask
-    """Systems x pairs: whether the system lists it."""
-    shown: int
-    """All randomly shown pairs that are not in training."""
-    in_training: int
-    """Randomly shown pairs that are left out, as they are in training."""
-
-    @property
-    def systems(self) -> tuple[str, ...]:
-        """The systems."""
-        return self.listed.systems
-
-    @property
-    def k(self) -> int:
-        """How many places of each list are looked at."""
-        return self.listed.k
-
 
 TRUE_PRECISION = Question(
     name="true precision",
@@ -83,23 +56,28 @@ class _RandomSide:
     """Pairs shown that surely are different ones: the most in one split, user by user."""
 
     @classmethod
-    def of(cls, parts: Sequence[RandomPart], users: I64, a: int, b: int | None) -> _RandomSide:
+    def of(cls, parts: Sequence[RatedLists], users: I64, a: int, b: int | None) -> _RandomSide:
         """Add up, by user and over splits, what a lists and b (None: nobody) does not."""
         places, exposed, liked, highest = (np.zeros(users.size) for _ in range(4))
         for part in parts:
             mine = part.lists[a] if b is None else part.lists[a] & ~part.lists[b]
             listed = part.listed
             owner = listed.pairs[a] // listed.width if b is None else listed.only(a, b)
-            places += _count(users, owner)
-            here = _count(users, part.user[mine])
-            exposed += here
-            liked += _count(users, part.user[mine & part.liked])
-            highest = np.maximum(highest, here)
+            places += sums_of(users, owner)
+            shown = sums_of(users, part.user[mine])
+            exposed += shown
+            liked += sums_of(users, part.user[mine & part.liked])
+            highest = np.maximum(highest, shown)
         return cls(places, exposed, liked, float(highest.sum()))
+
+    @property
+    def liked_share(self) -> UserSum:
+        """How many of the pairs shown are liked."""
+        return UserSum.of(self.liked) / UserSum.of(self.shown)
 
 
 def random_slice_of(
-    parts: Sequence[RandomPart], level: float = LEVEL, notes: Sequence[str] = ()
+    parts: Sequence[RatedLists], level: float = LEVEL, notes: Sequence[str] = ()
 ) -> Estimates:
     """Return the true precision of systems, and the part `pairs`, from what splits add up to.
 
@@ -116,12 +94,10 @@ def random_slice_of(
         What was counted, assumed or left out.
     """
     check_parts(parts, "random_part", level)
-    users, _ = aligned_users(
-        [np.concatenate([part.user, *part.listed.owners]).astype(np.int64) for part in parts]
-    )
-    systems = range(len(parts[0].systems))
+    users = users_of(parts)
+    systems = range(len(parts[0].listed.systems))
     pairs = [_pair(parts, users, a, b, level) for a, b in combinations(systems, 2)]
-    number, left = (sum(getattr(p, name) for p in parts) for name in ("shown", "in_training"))
+    number, left = (sum(getattr(p, name) for p in parts) for name in ("rated", "in_training"))
     lines = (
         f"randomly shown pairs {of_splits(parts)}; {level:.0%} intervals by user",
         f"{number:,} randomly shown pairs; {left:,} more are in training and left out",
@@ -133,27 +109,27 @@ def random_slice_of(
         explanation=lines,
         notes=tuple(notes),
         parts={"pairs": Estimates.of_rows(DIFFERENCES, pairs, level=level)},
-        card={"k": parts[0].k, "splits": len(parts), "shown": number, "in_training": left},
+        card={"k": parts[0].listed.k, "splits": len(parts), "shown": number, "in_training": left},
     )
 
 
-def _share(parts: Sequence[RandomPart], everyone: I64, system: int, level: float) -> dict[str, Any]:
+def _share(parts: Sequence[RatedLists], everyone: I64, system: int, level: float) -> dict[str, Any]:
     """Return the row of a system."""
-    name, side = parts[0].systems[system], _RandomSide.of(parts, everyone, system, None)
+    name, side = parts[0].listed.systems[system], _RandomSide.of(parts, everyone, system, None)
     users = int(np.count_nonzero(side.shown))
     facts = {"system": name, "shown": int(side.shown.sum()), "n": users}
     reason = _too_few(side, f"{name} lists") or few_users(users, "randomly shown pairs")
     if reason:
         return facts | {"note": reason}
-    return facts | share_row(side.liked, side.shown, side.different, level)
+    return facts | share_row(side.liked_share, users, side.different, level)
 
 
 def _pair(
-    parts: Sequence[RandomPart], everyone: I64, a: int, b: int, level: float
+    parts: Sequence[RatedLists], everyone: I64, a: int, b: int, level: float
 ) -> dict[str, Any]:
     """Return the row of two systems: only what one of the two lists matters."""
     first, second = (_RandomSide.of(parts, everyone, *pair) for pair in ((a, b), (b, a)))
-    names = [parts[0].systems[system] for system in (a, b)]
+    names = [parts[0].listed.systems[system] for system in (a, b)]
     places = float(first.places.sum() + second.places.sum())
     listed = sum(part.listed.pairs[system].size for part in parts for system in (a, b))
     users = int(np.count_nonzero(first.shown + second.shown))
@@ -175,37 +151,16 @@ def _pair(
     )
     if reason:
         return facts | {"note": reason}
-    lists = np.zeros(everyone.size)
+    lists, k = np.zeros(everyone.size), parts[0].listed.k
     for part in parts:
-        lists += _count(everyone, np.union1d(part.listed.owners[a], part.listed.owners[b]))
-    value, influence, floor = _difference(first, second, lists, parts[0].k)
-    effective = min(first.different, second.different)
-    return facts | difference_row(
-        value, influence, users, floor=floor, effective=effective, level=level
-    )
-
-
-def _difference(
-    first: _RandomSide, second: _RandomSide, lists: F64, k: int
-) -> tuple[float, F64, float]:
-    """Return c_a s_a - c_b s_b, by how much each user moves it, and its binomial variance."""
-    value, influence, floor = 0.0, np.zeros(lists.size), 0.0
-    shares = [ratio(side.liked, side.shown) for side in (first, second)]
-    number = first.different + second.different
-    pooled = (shares[0].value * first.different + shares[1].value * second.different) / number
-    inner = drawn_in(pooled, number)
-    for sign, side, share in zip((1.0, -1.0), (first, second), shares, strict=True):
-        part = ratio(side.places / k, lists)
-        value += sign * part.value * share.value
-        influence += sign * (part.value * share.influence + share.value * part.influence)
-        floor += part.value**2 * inner * (1 - inner) / side.different
-    return value, influence, floor
-
-
-def _count(users: I64, user: I32 | I64) -> F64:
-    """Count the rows of each user."""
-    counts = np.bincount(np.searchsorted(users, user), minlength=users.size)
-    return counts.astype(np.float64)
+        lists += sums_of(everyone, np.union1d(part.listed.owners[a], part.listed.owners[b]))
+    shares = [side.liked_share for side in (first, second)]
+    # c_a s_a - c_b s_b, with c the shares of places on either side.
+    of_a, of_b = (UserSum.of(side.places / k) / UserSum.of(lists) for side in (first, second))
+    difference = of_a * shares[0] - of_b * shares[1]
+    different = [side.different for side in (first, second)]
+    spread = of_a.value**2 / different[0] + of_b.value**2 / different[1]
+    return facts | difference_row(difference, shares, different, users, spread, level)
 
 
 def _too_few(side: _RandomSide, what: str) -> str:
@@ -226,7 +181,7 @@ def _no_contrast(first: _RandomSide, second: _RandomSide) -> str:
 
 def random_part(
     train: Ratings | None, random: Ratings, runs: Mapping[str, Run], relevance: Relevance, k: int
-) -> RandomPart:
+) -> RatedLists:
     """Find the randomly shown pairs in the lists of one split.
 
     Parameters
@@ -249,47 +204,13 @@ def random_part(
     >>> train = us.read_ratings({"user": [1, 2], "item": [1, 2], "rating": [5, 1]})
     >>> shown = us.read_ratings({"user": [1, 1, 2], "item": [1, 2, 3], "rating": [5, 4, 1]})
     >>> part = random_part(train, shown, {"x": us.read_run({1: [2], 2: [1]})}, us.Relevance(4), 1)
-    >>> part.shown, part.in_training, part.liked.tolist()
+    >>> part.rated, part.in_training, part.liked.tolist()
     (2, 1, [True])
     """
-    numbering = random if train is None else train
-    sources: list[Ratings | Run] = [random, *runs.values()]
-    (user, *users), _ = extended(numbering.users, [source.users for source in sources])
-    (item, *items), width = extended(numbering.items, [source.items for source in sources])
-    listed = ListedPairs.of_runs(runs, users, items, as_count("k", k), width)
-    return _part(train, _Shown.of(random, user, item, relevance), listed)
-
-
-@dataclass(frozen=True, eq=False)
-class _Shown:
-    """Randomly shown pairs under common numbers."""
-
-    user: I32
-    item: I32
-    liked: Mask
-
-    @classmethod
-    def of(cls, random: Ratings, user: I32, item: I32, relevance: Relevance) -> _Shown:
-        return cls(user[random.user], item[random.item], relevance.is_liked(random.value))
-
-
-def _part(train: Ratings | None, exposed: _Shown, listed: ListedPairs) -> RandomPart:
-    key = exposed.user.astype(np.int64) * listed.width + exposed.item
-    order = np.argsort(key, kind="stable")
-    again = np.zeros(key.size, np.bool_)
-    if train is not None:
-        again = is_among(key, pair_numbers(train, listed.width))
-        order = order[~again[order]]
-    rows, lists = listed.rows_of(key[order])
-    retained = order[rows]
-    return RandomPart(
-        listed=listed,
-        user=frozen(exposed.user[retained]),
-        liked=frozen(exposed.liked[retained]),
-        lists=frozen(lists),
-        shown=int(order.size),
-        in_training=int(again.sum()),
-    )
+    ratings = [random] if train is None else [train, random]
+    listed, numbers = ListedPairs.of_runs(runs, as_count("k", k), *ratings)
+    trained = None if train is None else numbers[0]
+    return RatedLists.of(listed, numbers[-1], relevance.is_liked(random.value), trained)
 
 
 @checked
@@ -348,7 +269,8 @@ def shown_at_random(
     # Items that are in no list and no rating cannot be in a list: they need no number of their own.
     inside = item[slice_.item] < listed.width
     inner = slice_.take(inside)
-    exposed = _Shown.of(inner, user, item, judged.relevance)
-    part = _part(train, exposed, listed)
-    part = replace(part, shown=part.shown + int(np.count_nonzero(~inside)))
+    rated = user[inner.user].astype(np.int64) * listed.width + item[inner.item]
+    trained = None if train is None else pair_numbers(train, listed.width)
+    part = RatedLists.of(listed, rated, judged.relevance.is_liked(inner.value), trained)
+    part = replace(part, rated=part.rated + int(np.count_nonzero(~inside)))
     return random_slice_of([part], level, judged.notes)

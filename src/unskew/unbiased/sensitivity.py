@@ -3,197 +3,62 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
 from itertools import combinations
-from typing import Unpack
+from typing import Any, Unpack
 
 import numpy as np
-import polars as pl
 
 from unskew.arrays import F64, I64, frozen
 from unskew.checks import as_count, check_share, checked, choose, is_number
 from unskew.errors import DataError, SettingError
 from unskew.judging.judge import RawOptions, second_argument
-from unskew.judging.judged import Judged
 from unskew.judging.shape import BLOCK, Basis, Matched, Scratch
-from unskew.metrics.definition import missing
-from unskew.metrics.weighted import Columns, Linear
-from unskew.report.charts import Figure, as_figure
-from unskew.report.result import Result
-from unskew.report.text import counted
-from unskew.stats.resampling import check_two_systems, drawn_sums, with_replacement
+from unskew.metrics.weighted import Columns
+from unskew.report.columns import (
+    HIGH,
+    LOW,
+    METRIC,
+    NOTE,
+    PAIR,
+    SYSTEM,
+    VALUE,
+    Column,
+    Drawing,
+    Method,
+    Question,
+)
+from unskew.report.estimates import Estimates
+from unskew.stats.resampling import check_two_systems
 from unskew.unbiased.judgment_weights import Estimand, estimands, judge_for_estimates, weigh
-from unskew.unbiased.weighted_averages import LEVEL, RESAMPLES, Averages, Scales
-from unskew.unbiased.weighted_estimates import UNUSABLE
+from unskew.unbiased.user_sums import drawn_together
+from unskew.unbiased.weighted_averages import LEVEL, RESAMPLES, UNUSABLE, WeightedAverages
 
 MODELS = ("odds", "weights")
-
-
-@dataclass(frozen=True, eq=False)
-class Sensitivity(Result):
-    """How wrong propensities must be for the better of two systems to be the worse.
-
-    Made by `sensitivity`. With Γ, the odds of being judged (or the weights) of each judgment may be
-    anything from 1/Γ to Γ times what is assumed.
-    """
-
-    metric: str
-    systems: tuple[str, ...]
-    model: str
-    estimates: Mapping[str, float]
-    """The weighted estimate of each system, as assumed."""
-    flips: Mapping[tuple[str, str], float]
-    """(better, worse) to the smallest Γ at which they can be equal; infinite if none."""
-    contributions: Mapping[str, F64]
-    """What one unit of weight of each judgment adds to each system."""
-    weight: F64
-    owner: I64
-    """The list of each judgment, among those averaged."""
-    users: int
-    bottom: F64 | None = None
-    """What each judgment adds to the divisor, where it is a ratio of sums."""
-    better: str = "higher"
-    most: float = math.inf
-    """The largest value that the metric can have."""
-    unusable: Mapping[str, str] = field(default_factory=dict)
-    """Systems that are left out, as their estimates are not usable: why."""
-    notes: tuple[str, ...] = ()
-
-    def table(self) -> pl.DataFrame:
-        """Return a row per pair: better, worse, difference, gamma (null: no Γ turns them).
-
-        Without the pairs of systems whose estimates are not usable (see `unusable`).
-        """
-        rows = [
-            {
-                "better": a,
-                "worse": b,
-                "difference": self.estimates[a] - self.estimates[b],
-                "gamma": None if math.isinf(gamma) else gamma,
-            }
-            for (a, b), gamma in self.flips.items()
-        ]
-        numbers = {"difference": pl.Float64, "gamma": pl.Float64}
-        return pl.DataFrame(rows, {"better": pl.String, "worse": pl.String, **numbers})
-
-    def interval(
-        self,
-        gamma: float,
-        *,
-        level: float | None = LEVEL,
-        resamples: int = RESAMPLES,
-        seed: int = 0,
-        threads: int | None = None,
-    ) -> pl.DataFrame:
-        """Return the range of each system's estimate when propensities are off by up to Γ.
-
-        Parameters
-        ----------
-        gamma
-            Γ, from 1 up.
-        level
-            The ends are moved outwards to the quantiles of a bootstrap over users, so that the
-            range holds the truth at least this often where Γ does (Zhao, Small & Bhattacharya
-            2019). None: the range for the users at hand.
-        resamples, seed, threads
-            Of the bootstrap.
-
-        Returns
-        -------
-        polars.DataFrame
-            system, low, estimate, high; no end is above the largest value of the metric.
-        """
-        if not is_number(gamma) or not 1 <= gamma < math.inf:
-            raise SettingError(f"gamma must be a number from 1 up, got {gamma!r}")
-        if level is not None:
-            check_share("level", level)
-            as_count("resamples", resamples)
-        light, heavy = weight_range(self.weight, gamma, self.model)
-        rows = []
-        for name in self.systems:
-            sides = []
-            for lowest in (True, False):
-                top, bottom = self._extreme(name, light, heavy, lowest)
-                value = float(top.sum() / bottom.sum())
-                if level is not None:
-                    share = (1 - level) / 2
-                    draws = _resampled_ratio(top, bottom, resamples, seed, threads)
-                    value = float(np.quantile(draws, share if lowest else 1 - share))
-                sides.append(min(value, self.most))
-            rows.append((name, sides[0], self.estimates[name], sides[1]))
-        schema = ["system", "low", "estimate", "high"]
-        return pl.DataFrame(rows, schema, orient="row")
-
-    def _extreme(self, name: str, light: F64, heavy: F64, lowest: bool) -> tuple[F64, F64]:
-        """Return per list what the least (largest) estimate adds up from: top and bottom."""
-        c = self.contributions[name]
-        if self.bottom is None:
-            weight = light if lowest else heavy
-            return self._per_list(weight * c), np.ones(self.users)
-        # A ratio is least when what lies below it is heavy and what lies above is light.
-        with np.errstate(invalid="ignore", divide="ignore"):
-            ratio = np.where(self.bottom > 0, c / self.bottom, 0.0)
-        order = np.argsort(ratio if lowest else -ratio, kind="stable")
-        used = order[self.bottom[order] > 0]
-        top_h, bottom_h = (np.cumsum((heavy * x)[used]) for x in (c, self.bottom))
-        top_l, bottom_l = (np.cumsum((light * x)[used][::-1])[::-1] for x in (c, self.bottom))
-        top_l, bottom_l = np.append(top_l[1:], 0.0), np.append(bottom_l[1:], 0.0)
-        ratios = (top_h + top_l) / (bottom_h + bottom_l)
-        cut = int(np.argmin(ratios) if lowest else np.argmax(ratios))
-        weight = light.copy()
-        weight[used[: cut + 1]] = heavy[used[: cut + 1]]
-        return self._per_list(weight * c), self._per_list(weight * self.bottom)
-
-    def _per_list(self, amount: F64) -> F64:
-        return np.bincount(self.owner, amount, self.users).astype(np.float64)
-
-    def figure(self, most: float = 3.0, points: int = 21) -> Figure:
-        """Draw the range of each system's estimate over Γ."""
-        import altair as alt
-
-        if not is_number(most) or not 1 < most < math.inf:
-            raise SettingError(f"most must be a number above 1, got {most!r}")
-        as_count("points", points, least=2)
-        if not self.systems:
-            raise DataError(f"{self.metric}: no estimate is usable, so there is nothing to draw")
-        rows = []
-        for gamma in np.linspace(1, most, points):
-            for row in self.interval(float(gamma), level=None).iter_rows(named=True):
-                rows.append({"gamma": float(gamma), **row})
-        canvas = alt.Chart(alt.NamedData(name="rows"), width=420, height=280)
-        x = alt.X("gamma:Q", title="Γ").scale(nice=False, zero=False)
-        color = alt.Color("system:N").scale(domain=list(self.systems))
-        band = canvas.mark_area(opacity=0.25).encode(
-            x=x, y=alt.Y("low:Q", title=self.metric), y2="high:Q", color=color
-        )
-        line = canvas.mark_line().encode(x=x, y=alt.Y("estimate:Q", title=self.metric), color=color)
-        title = f"{self.metric}: propensities off by up to Γ"
-        return as_figure(alt.layer(band, line), title, self.footer()[:1], rows)
-
-    def _explanation(self) -> list[str]:
-        what = "the odds of being judged" if self.model == "odds" else "the weights"
-        left_out = [
-            f"{name}: no gamma, as its estimate is {UNUSABLE} ({reason})"
-            for name, reason in self.unusable.items()
-        ]
-        return [
-            f"{self.metric}: gamma is how far off {what} must be for a pair to be equal",
-            *left_out,
-        ]
-
-    def _content(self) -> dict[str, object]:
-        return {
-            "metric": self.metric,
-            "model": self.model,
-            "estimates": self.estimates,
-            "pairs": self.table(),
-            "unusable": self.unusable,
-            "notes": self.notes,
-        }
-
-    def _summary(self) -> str:
-        return f"{self.metric}, {counted(len(self.systems), 'system')}"
+GAMMAS = tuple(tenths / 10 for tenths in range(10, 31))
+SENSITIVITY = Question(
+    name="how wrong propensities must be for two systems to be equal",
+    columns=(
+        *(METRIC, replace(PAIR[0], label="better"), replace(PAIR[1], label="worse")),
+        *(Column("difference", "fact", form="+"), Column("value", "value", "Γ"), NOTE),
+    ),
+    method=Method(
+        estimand="the smallest Γ at which the systems can be equal, where what is assumed of each "
+        "judgment may be off by a factor of 1/Γ to Γ"
+    ),
+    figures=(Drawing("sensitivity", "lines", "curve"),),
+)
+"""A row per pair, the system with the better estimate first; no value where no Γ would do."""
+CURVE = Question(
+    name="estimates where propensities are off by up to Γ",
+    columns=(SYSTEM, METRIC, Column("gamma", "axis", "Γ"), VALUE, LOW, HIGH),
+    method=Method(
+        estimand="the mean score if every item were judged",
+        interval="range over what Γ allows, widened to percentiles of a bootstrap",
+    ),
+)
 
 
 def weight_range(weight: F64, gamma: float, model: str) -> tuple[F64, F64]:
@@ -231,19 +96,6 @@ def smallest_gamma(difference: F64, weight: F64, model: str) -> float:
     return max(gamma, 1.0)
 
 
-def linear_form(estimand: Estimand) -> Linear:
-    """Return a metric as a sum over judged hits, or refuse it."""
-    metric, form = estimand.metric, estimand.metric.definition.linear
-    if form is None:
-        what = "form as a sum over judged hits, which the difference of two systems needs"
-        raise missing(estimand.label, metric.name, "linear", what)
-    if estimand.params.get("per", "k") not in ("k", "all"):
-        raise SettingError(f"{estimand.label}: take {metric.name} without per=…")
-    if form.per_cutoff and metric.cutoff is None:
-        raise SettingError(f"{estimand.label}: give a cutoff, as in {metric.name}@10")
-    return form
-
-
 @checked
 def sensitivity(
     judgments: object,
@@ -251,6 +103,7 @@ def sensitivity(
     metric: str = "P@10",
     *,
     model: str = "odds",
+    gammas: Sequence[float] = GAMMAS,
     propensity: object = None,
     weights: object = None,
     random: object = None,
@@ -259,10 +112,12 @@ def sensitivity(
     seed: int = 0,
     threads: int | None = None,
     **data: Unpack[RawOptions],
-) -> Sensitivity:
+) -> Estimates:
     """Find how wrong propensities must be for the better of two systems to be the worse.
 
-    Systems whose estimates are not usable (see `estimate`) are left out, and named.
+    With Γ, the odds of being judged (or the weights) of each judgment may be anything from 1/Γ to Γ
+    times what is assumed. Systems whose estimates are not usable (see `estimate`) are left out, and
+    the reason is given.
 
     Parameters
     ----------
@@ -276,12 +131,25 @@ def sensitivity(
         `odds`: the odds of being judged may be 1/Γ to Γ times what is assumed (the marginal
         sensitivity model of Tan 2006, after Rosenbaum); needs propensities. `weights`: the weights
         may.
+    gammas
+        At which Γ the part `curve` has the range of each estimate, from 1 up.
     propensity, weights, random
         As for `estimate`.
     resamples, level
-        Of the intervals by which estimates are called usable or not, as for `estimate`.
+        The ends of these ranges are moved outwards to quantiles of a bootstrap over users, so that
+        a range holds the truth at least this often where Γ does (Zhao, Small & Bhattacharya 2019).
+        With 0 resamples they are for the users at hand. Estimates are called usable or not by
+        intervals of this level, as for `estimate`.
     threads
         Never changes a result.
+
+    Returns
+    -------
+    Estimates
+        A row per pair: the better and the worse system (`system`, `against`), the smallest Γ at
+        which they can be equal (`value`), their difference, and in `note` why there is no Γ. The
+        part `curve` has a row per system and Γ: the estimate and its range. No end is above the
+        largest value of the metric.
 
     Examples
     --------
@@ -291,17 +159,22 @@ def sensitivity(
     >>> runs = {name: {user: [name] for user in range(128)} for name in "ab"}
     >>> result = us.unbiased.sensitivity(test, runs, "P@1", model="weights", liked=4,
     ...                                   propensity={"a": 0.5, "b": 0.5})
-    >>> result.table().rows()  # a has 72 of 128, b has 32: √(72/32)
-    [('a', 'b', 0.3125, 1.5)]
+    >>> result.row(system="a", against="b").value  # a has 72 of 128, b has 32: √(72/32)
+    1.5
     """
     choose("model", model, MODELS)
     if model == "odds" and weights is not None:
         raise SettingError("model='odds' is about propensities; with weights take model='weights'")
+    gammas = list(gammas)
+    if not gammas or not all(is_number(gamma) and 1 <= gamma < math.inf for gamma in gammas):
+        raise SettingError(f"gammas must be numbers from 1 up, got {gammas!r}")
+    as_count("resamples", resamples, least=0)
+    check_share("level", level)
     runs, metric = second_argument(judgments, runs, metric, "P@10")
-    estimand = next(iter(estimands(metric).values()))
-    linear_form(estimand)
+    ((label, estimand),) = estimands(metric).items()
+    _ = estimand.linear  # refuses a metric that has no such form
     judged, notes = judge_for_estimates(
-        judgments, runs, {estimand.label: estimand}, seed=seed, threads=threads, **data
+        judgments, runs, {label: estimand.metric}, seed=seed, threads=threads, **data
     )
     check_two_systems(list(judged.systems))
     source = weigh(judged, propensity, weights, random)
@@ -311,95 +184,167 @@ def sensitivity(
             "these propensities are known up to a factor, so their odds are not; take "
             "model='weights'"
         )
-    scales = Scales.of(judged, source, source.weight)
-    if scales.is_beyond(estimand):
+    averages = WeightedAverages(judged, {label: estimand}, source, "ratio", threads=threads)
+    if averages.is_beyond(estimand):
         raise SettingError(
             f"{metric}: the propensities hold for liked judgments only, and disliked ones count too"
         )
     unusable: dict[str, str] = {}
-    if any(scales.gives(estimand)):
-        run = Averages.of(judged, {estimand.label: estimand}, "ratio", threads)
-        values = run.results(source.weight, scales, resamples, level, seed, threads)
-        unusable = {
-            name: estimate.reason for (name, _), estimate in values.items() if estimate.reason
-        }
+    if any(averages.gives(estimand)):
+        estimates = averages.estimates(source.weight, resamples, level, seed).where(quantity="ips")
+        for name, note in estimates.rows.select("system", "note").iter_rows():
+            if note:
+                unusable[name] = f"the estimate of {name} is {UNUSABLE}: {note}"
     else:
         notes.append("estimates and differences are known up to a factor")
-    result = _sensitivity(judged, estimand, source.weight, model, notes, unusable)
-    return replace(result, most=scales.high(estimand)) if source.known else result
-
-
-def _sensitivity(
-    judged: Judged,
-    estimand: Estimand,
-    weight: F64,
-    model: str,
-    notes: list[str],
-    unusable: Mapping[str, str],
-) -> Sensitivity:
-    basis, mask = judged.basis, judged.with_list
-    owner = np.repeat(np.arange(len(basis.lists)), np.diff(basis.judgments.start))
-    inside = mask[owner]
-    number = np.cumsum(mask) - 1
-    parts = {
-        name: _contributions(basis, matched, estimand)[inside]
-        for name, matched in judged.matched.items()
-        if name not in unusable
-    }
-    bottom = None
-    if not estimand.is_sum:
-        what, power = linear_form(estimand).column(estimand.params)
-        bottom = Columns(basis, None).of(what, estimand.metric.anti, power)[inside]
-    mine = frozen(weight[inside])
-    users = int(mask.sum())
-    total = users if bottom is None else float(mine @ bottom)
-    if not users or not total:
-        raise DataError(f"{estimand.label}: no judgment counts, so there is nothing to compare")
-    estimates = {name: float(mine @ part) / total for name, part in parts.items()}
-    sign = 1.0 if estimand.better == "higher" else -1.0
-    order = sorted(estimates, key=lambda name: -sign * estimates[name])
-    flips = {
-        (a, b): smallest_gamma(parts[a] - parts[b], mine, model) for a, b in combinations(order, 2)
-    }
-    return Sensitivity(
-        metric=estimand.label,
-        systems=tuple(parts),
-        model=model,
-        estimates=estimates,
-        flips=flips,
-        contributions=parts,
-        weight=mine,
-        owner=number[owner[inside]],
-        users=users,
-        bottom=bottom,
-        better=estimand.better,
-        unusable=unusable,
+    sums = _LinearSums.of(averages, estimand, unusable)
+    most = averages.high(estimand) if source.known else math.inf
+    rows = _curve(sums, label, gammas, model, most, resamples, level, seed, threads)
+    method = replace(CURVE.method, level=level, draws=resamples, seed=seed)
+    if not resamples:
+        method = replace(method, level=None, interval="range over what Γ allows")
+    what = "the odds of being judged" if model == "odds" else "the weights"
+    card = {"model": model, "better": {label: estimand.metric.better}}
+    return Estimates.of_rows(
+        SENSITIVITY,
+        list(_pairs(sums, estimand, model, unusable)),
+        explanation=(f"Γ: how far off {what} must be for two systems to be equal",),
         notes=tuple(notes),
+        parts={"curve": Estimates.of_rows(CURVE, rows, method=method, card=card)},
+        card=card,
     )
 
 
-def _contributions(basis: Basis, matched: Matched, estimand: Estimand) -> F64:
-    """Return what a unit of weight of each judgment adds to a system's value."""
-    metric = estimand.metric
-    form = linear_form(estimand)
-    what, power = form.column(estimand.params)
-    column = Columns(basis, None).of(what, metric.anti, power)
-    discount = form.discount(estimand.params, basis.longest)
-    out = np.zeros(len(basis.judgments))
+def _curve(
+    sums: _LinearSums,
+    label: str,
+    gammas: Sequence[float],
+    model: str,
+    most: float,
+    resamples: int,
+    level: float,
+    seed: int,
+    threads: int | None,
+) -> list[list[Any]]:
+    """Return system, metric, Γ, value and range of each system at each Γ, at most the highest."""
+    rows: list[list[Any]] = []
+    for name, value in sums.values.items():
+        limits = (weight_range(sums.weight, gamma, model) for gamma in gammas)
+        columns = [column for pair in limits for column in sums.extremes(name, *pair)]
+        ends = drawn_together(columns, resamples, seed, threads)
+        ratios = iter([top / bottom for top, bottom in zip(ends[::2], ends[1::2], strict=True)])
+        for gamma, lowest, highest in zip(gammas, ratios, ratios, strict=True):
+            low, high = lowest.value, highest.value
+            if resamples:
+                low, high = lowest.interval(level)[0], highest.interval(level)[1]
+            rows.append([name, label, float(gamma), value, min(low, most), min(high, most)])
+    return rows
+
+
+def _pairs(
+    sums: _LinearSums, estimand: Estimand, model: str, unusable: Mapping[str, str]
+) -> Iterator[list[Any]]:
+    """Yield the row of each pair, the better system first."""
+    sign = 1.0 if estimand.metric.better == "higher" else -1.0
+    order = sorted(sums.values, key=lambda name: -sign * sums.values[name])
+    for a, b in combinations([*order, *unusable], 2):
+        reason = unusable.get(a) or unusable.get(b)
+        if reason:
+            yield [estimand.label, a, b, None, None, reason]
+            continue
+        gamma = smallest_gamma(sums.hits[a] - sums.hits[b], sums.weight, model)
+        numbers = sums.values[a] - sums.values[b], gamma if gamma < math.inf else None
+        yield [estimand.label, a, b, *numbers, "" if gamma < math.inf else "no Γ makes them equal"]
+
+
+@dataclass(frozen=True, eq=False)
+class _LinearSums:
+    """Estimates as sums over judgments, each adding its weight times what a unit of it adds."""
+
+    hits: Mapping[str, F64]
+    """By system: what a unit of weight of each judgment adds."""
+    bottom: F64 | None
+    """The same of what all systems are divided by; None: by the number of users."""
+    weight: F64
+    owner: I64
+    """The list of each judgment, among those averaged."""
+    users: int
+
+    @classmethod
+    def of(
+        cls, averages: WeightedAverages, estimand: Estimand, left_out: Collection[str]
+    ) -> _LinearSums:
+        """Take a metric of the lists apart, without those of some systems."""
+        basis, mask = averages.judged.basis, averages.mask
+        number = np.diff(basis.judgments.start)
+        inside = np.repeat(mask, number)
+        what, power = estimand.linear.column(estimand.params)
+        column = Columns(basis, None).of(what, estimand.metric.anti, power)
+        sums = cls(
+            hits={
+                name: _added(basis, matched, estimand, column)[inside]
+                for name, matched in averages.judged.matched.items()
+                if name not in left_out
+            },
+            bottom=None if estimand.is_sum else column[inside],
+            weight=frozen(averages.source.weight[inside]),
+            owner=np.repeat(np.cumsum(mask) - 1, number)[inside],
+            users=int(mask.sum()),
+        )
+        if not sums.total:
+            raise DataError(f"{estimand.label}: no judgment counts, so there is nothing to compare")
+        return sums
+
+    @cached_property
+    def total(self) -> float:
+        """What all systems are divided by."""
+        return self.users if self.bottom is None else float(self.weight @ self.bottom)
+
+    @cached_property
+    def values(self) -> dict[str, float]:
+        """The estimate of each system, with the weights that are assumed."""
+        return {name: float(self.weight @ hits) / self.total for name, hits in self.hits.items()}
+
+    def extremes(self, system: str, light: F64, heavy: F64) -> Iterator[F64]:
+        """Yield, by user, top and bottom of the least estimate, then of the largest one."""
+        for is_least in (True, False):
+            weight = self._extreme(system, light, heavy, is_least=is_least)
+            yield self._by_user(weight * self.hits[system])
+            bottom = None if self.bottom is None else self._by_user(weight * self.bottom)
+            yield np.ones(self.users) if bottom is None else bottom
+
+    def _extreme(self, system: str, light: F64, heavy: F64, *, is_least: bool) -> F64:
+        """Return the weights that make an estimate as small (as large) as can be."""
+        if self.bottom is None:
+            return light if is_least else heavy
+        # A ratio is least when what lies below it is heavy and what lies above is light.
+        hits = self.hits[system]
+        with np.errstate(invalid="ignore", divide="ignore"):
+            ratio = np.where(self.bottom > 0, hits / self.bottom, 0.0)
+        order = np.argsort(ratio if is_least else -ratio, kind="stable")
+        used = order[self.bottom[order] > 0]
+        top, bottom = (
+            np.cumsum((heavy * x)[used])
+            + np.append(np.cumsum((light * x)[used][::-1])[::-1][1:], 0.0)
+            for x in (hits, self.bottom)
+        )
+        cut = int(np.argmin(top / bottom) if is_least else np.argmax(top / bottom))
+        weight = light.copy()
+        weight[used[: cut + 1]] = heavy[used[: cut + 1]]
+        return weight
+
+    def _by_user(self, amount: F64) -> F64:
+        return np.bincount(self.owner, amount, self.users).astype(np.float64)
+
+
+def _added(basis: Basis, matched: Matched, estimand: Estimand, column: F64) -> F64:
+    """Return what a unit of weight of each judgment adds to a system's sum."""
+    discount = estimand.discounts(basis.longest)
+    added = np.zeros(len(basis.judgments))
     scratch, total = Scratch(), len(basis.lists)
     for lo in range(0, total, BLOCK):
         hits = matched.hits(basis.judgments, lo, min(lo + BLOCK, total), scratch)
-        near = hits.rank <= metric.whole_cutoff
+        near = hits.rank <= estimand.metric.whole_cutoff
         rows = hits.judgment[near]
-        out[rows] = column[rows] * discount[hits.rank[near]]
-    return out / metric.whole_cutoff if form.per_cutoff else out
-
-
-def _resampled_ratio(top: F64, bottom: F64, resamples: int, seed: int, threads: int | None) -> F64:
-    """Return top / bottom over users drawn with replacement."""
-    columns, weigh = np.column_stack([top, bottom]), with_replacement(seed, "estimate/resamples")
-    out = drawn_sums(columns, weigh, resamples, threads=threads)
-    with np.errstate(invalid="ignore", divide="ignore"):
-        ratios = out[:, 0] / out[:, 1]
-    finite: F64 = ratios[np.isfinite(ratios)]
-    return finite if finite.size else np.zeros(1)
+        added[rows] = column[rows] * discount[hits.rank[near]]
+    return added

@@ -9,9 +9,9 @@ whole score: contributions add up to the score, so that each stratum has a share
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Unpack
+from typing import Any, Unpack
 
 import numpy as np
 
@@ -31,12 +31,70 @@ from unskew.metrics.block import Block
 from unskew.metrics.listwise import check_finite, is_ours
 from unskew.metrics.names import Metric
 from unskew.metrics.strata import Portion
+from unskew.report.columns import (
+    GROUP,
+    HIGH,
+    LOW,
+    METRIC,
+    SYSTEM,
+    USERS,
+    VALUE,
+    Column,
+    Drawing,
+    Method,
+    Question,
+)
+from unskew.report.estimates import Estimates
+from unskew.stats.compare.gaps import Division, question_of_groups
 from unskew.stats.pairing import paired
 from unskew.stats.resampling import percentile_interval, reweighted, with_replacement
-from unskew.unbiased.strata_report import BOOTSTRAP, LEVEL, Division, StrataReport, Stratum, divide
+from unskew.unbiased.divide import divide
 
 METRICS = ("P@10", "Recall@10", "nDCG@10")
 """What is computed when no metrics are named."""
+BOOTSTRAP, LEVEL = 1_000, 0.95
+WITHIN = {
+    "items": "only judgments of its items count",
+    "judgments": "only its judgments count",
+    "users": "only its users are averaged",
+}
+"""What counts within a stratum, by what strata are made of."""
+STRATA = question_of_groups(
+    *(METRIC, SYSTEM, replace(GROUP, label="stratum")),
+    unit=replace(USERS, label="lists"),
+    facts=(
+        Column("size", "count"),
+        Column("judgments", "count", "test ratings", hidden=True),
+        Column("liked", "count"),
+        Column("lowest", "fact", hidden=True),
+        Column("highest", "fact", hidden=True),
+    ),
+    name="strata",
+    quantities=(
+        Column("within", "value", "within the stratum"),
+        Column("contribution", "value", hidden=True),
+        Column("share", "value", "share of the score"),
+    ),
+    method=Method(
+        estimand="the mean within a stratum, and the part of the whole mean that comes from it"
+    ),
+    display=("", "heads"),
+    figures=(
+        Drawing("strata", "points", quantities=("within",)),
+        Drawing("shares", "stacked", quantities=("share",)),
+    ),
+)
+"""Facts of a stratum: how many items, users or judgments it has (`size`), its judgments, its liked
+ones, and the `lowest` and `highest` of the number that strata are formed by.
+"""
+HEADS = Question(
+    name="the head",
+    columns=(
+        *(METRIC, SYSTEM, Column("score", "fact"), Column("head", "fact", "from the head")),
+        *(Column("rest", "fact", "from the rest"), replace(VALUE, label="share"), LOW, HIGH),
+    ),
+    method=Method(estimand="the share of the score that comes from the first strata"),
+)
 
 
 @notebook_progress("strata")
@@ -60,7 +118,7 @@ def strata(
     memory: int | str = MEMORY,
     progress: Progress | None = None,
     **data: Unpack[RawOptions],
-) -> StrataReport:
+) -> Estimates:
     """Measure systems within strata of items or users, and tell where their score comes from.
 
     Parameters
@@ -104,7 +162,11 @@ def strata(
 
     Returns
     -------
-    StrataReport
+    Estimates
+        Rows by metric, system, group (the stratum) and quantity: `within`, the mean within the
+        stratum, `contribution`, its part of the whole score, and `share` of the whole score. The
+        part `heads`: the whole score and the share that the first strata give; without rows where
+        strata have no order.
 
     Notes
     -----
@@ -121,8 +183,12 @@ def strata(
     >>> test = {"user": [1, 2, 2], "item": ["b", "b", "c"], "rating": [4, 5, 5]}
     >>> runs = {"mine": {1: ["b", "c"], 2: ["c", "d"]}}
     >>> result = strata(test, runs, "P@2", train=train, m=3, liked=4, bootstrap=0)
-    >>> result.contribution[0, 0].tolist(), result.value[0, 0].tolist()
-    ([0.0, 0.25, 0.25], [nan, 0.25, 0.5])
+    >>> for group in ("1", "2", "3"):
+    ...     within = result.row(group=group, quantity="within")
+    ...     print(group, within.value, result.row(group=group, quantity="contribution").value)
+    1 None 0.0
+    2 0.25 0.25
+    3 0.5 0.25
     """
     check_averaging(users, undefined)
     paper = stated_paper(judgments, data.get("relevance"))
@@ -134,64 +200,53 @@ def strata(
     _refuse_runs(by_label)
     threads = resolve(threads)
     judged = prepare(as_judged(judgments, runs, seed=seed, **data), by_label, threads)
-    notes = tuple(
-        dict.fromkeys([*judged.read, *paper_notes(judged.paper), *remarks(judged, by_label, users)])
-    )
-    case = _StrataCase(
-        judged=judged,
-        metrics=by_label,
+    notes = [*judged.read, *paper_notes(judged.paper), *remarks(judged, by_label, users)]
+    resources: Any = {"threads": threads, "budget": memory_bytes(memory)}
+    scores = Scores(
+        labels=tuple(by_label),
+        systems=score(judged.basis, judged.matched, by_label, **resources),
+        user_ids=judged.users,
+        lists=list_columns(judged, judged.basis),
         users=users,
         undefined=undefined,
-        seed=seed,
-        threads=threads,
-        budget=memory_bytes(memory),
-        bootstrap=bootstrap,
-        level=level,
-        notes=notes,
+        order=tuple(by_label),
+        notes=tuple(dict.fromkeys(notes)),
+        relevance=str(judged.relevance),
+        over="strata" if judged.targets is not None and judged.targets.strata else "lists",
     )
-    scores = case.scores(judged.basis)
     parts = divide(judged, scores, by, of, m, equal)
     if parts.of != "users":
         _refuse_items(by_label)
     size = as_count("head", head)
-    if parts.ordered and size >= len(parts.names):
+    if parts.is_ordered and size >= len(parts.names):
         raise SettingError(f"head={head} covers all {len(parts.names)} strata: use a smaller head")
-    return _report(case, scores, parts, size if parts.ordered else 0, progress)
+    method = replace(
+        STRATA.method,
+        interval="percentile bootstrap" if bootstrap else "",
+        level=level,
+        draws=bootstrap,
+        seed=seed,
+    )
+    case = _StrataCase(judged, by_label, scores, parts, method, resources)
+    return _answer(case, size if parts.is_ordered else 0, progress)
 
 
 @dataclass(frozen=True, eq=False)
 class _StrataCase:
-    """The judged lists, what is measured of them, who is averaged, and with what."""
+    """The judged lists, what is measured of them, and how they are divided."""
 
     judged: Judged
     metrics: Mapping[str, Metric]
-    users: str
-    undefined: str
-    seed: int
-    threads: int
-    budget: int
-    bootstrap: int
-    level: float
-    notes: tuple[str, ...]
+    whole: Scores
+    """Over everything."""
+    parts: Division
+    method: Method
+    resources: Mapping[str, Any]
 
-    def scores(self, basis: Basis) -> Scores:
-        """Return scores of these lists, as a view of the judgments has them."""
-        judged, labels = self.judged, tuple(self.metrics)
-        systems = score(
-            basis, judged.matched, self.metrics, threads=self.threads, budget=self.budget
-        )
-        return Scores(
-            labels=labels,
-            systems=systems,
-            user_ids=judged.users,
-            lists=list_columns(judged, basis),
-            users=self.users,
-            undefined=self.undefined,
-            order=labels,
-            notes=self.notes,
-            relevance=str(judged.relevance),
-            over="strata" if judged.targets is not None and judged.targets.strata else "lists",
-        )
+    def percentiles(self, draws: F64) -> tuple[F64, F64]:
+        """Return both ends of intervals."""
+        assert self.method.level is not None
+        return percentile_interval(draws, self.method.level)
 
 
 def _refuse_runs(metrics: Mapping[str, Metric]) -> None:
@@ -209,62 +264,94 @@ def _refuse_items(metrics: Mapping[str, Metric]) -> None:
             )
 
 
-def _report(
-    case: _StrataCase,
-    scores: Scores,
-    parts: Division,
-    head: int,
-    progress: Progress | None,
-) -> StrataReport:
-    metrics = case.metrics
-    shape = len(metrics), len(scores.systems), len(parts.names)
-    value, low, high, contribution = (np.full(shape, np.nan) for _ in range(4))
+def _answer(case: _StrataCase, head: int, progress: Progress | None) -> Estimates:
+    """Measure every stratum, and put the rows together."""
+    scores, parts = case.whole, case.parts
+    lists, within, contribution, draws, notes = _measure_all(case, progress)
+    whole, _ = _means(scores)
+    shares, head_shares = _shares(case, contribution, whole, draws, head)
+    numbers = {"within": within, "contribution": [contribution], "share": shares}
+    facts = [_facts(case.judged, parts, t) for t in range(len(parts.names))]
+    labels, systems = scores.labels, list(scores.systems)
+    rows = [
+        {
+            "metric": labels[m],
+            "system": systems[s],
+            **facts[t],
+            "quantity": quantity,
+            "n": int(lists[m, s, t]),
+            **_ends(limits, (m, s, t)),
+        }
+        for m, s, t in np.ndindex(lists.shape)
+        for quantity, limits in numbers.items()
+    ]
+    heads = [
+        {
+            "metric": labels[m],
+            "system": systems[s],
+            "score": whole[m, s],
+            "head": math.fsum(contribution[m, s, :head]),
+            "rest": math.fsum(contribution[m, s, head:]),
+            **_ends(head_shares, (m, s)),
+        }
+        for m, s in np.ndindex(whole.shape)
+        if head
+    ]
+    size = sum(fact["size"] for fact in facts[:head])
+    name = f"the head: the first {head} of {len(facts)} strata ({size:,} {parts.of})"
+    columns = [replace(c, label=parts.of) if c.name == "size" else c for c in STRATA.columns]
+    return Estimates.of_rows(
+        replace(STRATA, columns=tuple(columns)),
+        rows,
+        method=case.method,
+        explanation=(
+            f"strata of {parts.of} by {parts.by}; within a stratum {WITHIN[parts.of]}",
+            "share: the stratum's part of the whole score; shares add up to 1",
+            scores.relevance,
+        ),
+        notes=tuple(dict.fromkeys(notes)),
+        parts={"heads": Estimates.of_rows(replace(HEADS, name=name), heads, method=case.method)},
+        card={
+            "by": parts.by,
+            "of": parts.of,
+            "head": head,
+            "users": scores.users,
+            "undefined": scores.undefined,
+            "better": {label: metric.better for label, metric in case.metrics.items()},
+        },
+    )
+
+
+def _measure_all(
+    case: _StrataCase, progress: Progress | None
+) -> tuple[I64, list[F64], F64, list[F64], list[str]]:
+    """Return numbers of lists, means with their intervals, contributions, draws of these, notes.
+
+    Arrays of metrics x systems x strata; draws are a list by stratum.
+    """
+    names = case.parts.names
+    shape = len(case.metrics), len(case.whole.systems), len(names)
+    within, low, high, contribution = (np.full(shape, np.nan) for _ in range(4))
     lists = np.zeros(shape, np.int64)
-    described, notes = [], [*case.notes, *parts.notes]
-    draws: list[F64] = []
-    for t, name in enumerate(parts.names):
-        inside, part = _measure(case, scores, parts, t)
-        described.append(_describe(case.judged, parts, t))
-        value[:, :, t], lists[:, :, t] = _means(inside)
+    notes, draws = [*case.whole.notes, *case.parts.notes], list[F64]()
+    for t, name in enumerate(names):
+        inside, part = _measure(case, t)
+        within[:, :, t], lists[:, :, t] = _means(inside)
         contribution[:, :, t], _ = _means(part)
         if not lists[:, :, t].any():
-            value[:, :, t] = np.nan
+            within[:, :, t] = np.nan
             notes.append(f"stratum {name}: it has no judgments, so it has no value")
-        elif case.bootstrap:
-            low[:, :, t], high[:, :, t] = percentile_interval(_drawn(inside, case), case.level)
-        if case.bootstrap:
-            draws.append(_drawn(part, case))
+        elif case.method.draws:
+            low[:, :, t], high[:, :, t] = case.percentiles(_drawn(case, inside))
+        if case.method.draws:
+            draws.append(_drawn(case, part))
         if progress is not None:
-            progress(t + 1, len(parts.names))
-    for row, (label, metric) in enumerate(metrics.items()):
-        if not _splits(metric) and parts.of != "users":
+            progress(t + 1, len(names))
+    for row, (label, metric) in enumerate(case.metrics.items()):
+        if not _splits(metric) and case.parts.of != "users":
             contribution[row] = np.nan
             notes.append(f"{label} is not a sum over hits: it has no contributions")
-    score, _ = _means(scores)
-    share_low, share_high, heads = _share_intervals(contribution, draws, head, case)
-    if head:
-        heads[..., 0] = _divided(contribution[..., :head].sum(axis=-1), score)
-    return StrataReport(
-        by=parts.by,
-        of=parts.of,
-        strata=tuple(described),
-        systems=tuple(scores.systems),
-        metrics=tuple(metrics),
-        whole=scores,
-        value=value,
-        low=low,
-        high=high,
-        lists=lists,
-        contribution=contribution,
-        share=_divided(contribution, score[:, :, None]),
-        share_low=share_low,
-        share_high=share_high,
-        head=head,
-        head_share=heads,
-        level=case.level,
-        bootstrap=case.bootstrap,
-        notes=tuple(dict.fromkeys(notes)),
-    )
+    return lists, [within, low, high], contribution, draws, notes
 
 
 def _means(scores: Scores) -> tuple[F64, I64]:
@@ -275,39 +362,41 @@ def _means(scores: Scores) -> tuple[F64, I64]:
     return values, np.array([[mean.users for mean in row] for row in table], np.int64)
 
 
-def _share_intervals(
-    contribution: F64, draws: list[F64], head: int, case: _StrataCase
-) -> tuple[F64, F64, F64]:
-    """Return the ends of each share's interval, and of the head's in places 1 and 2 of three."""
-    low, high = np.full(contribution.shape, np.nan), np.full(contribution.shape, np.nan)
-    heads = np.full((*contribution.shape[:2], 3), np.nan)
-    if case.bootstrap:
+def _ends(numbers: Sequence[F64], index: tuple[int, ...]) -> dict[str, float]:
+    """Return the value of a row, and the ends of its interval where it has one."""
+    return dict(zip(("value", "low", "high"), (of[index] for of in numbers), strict=False))
+
+
+def _shares(
+    case: _StrataCase, contribution: F64, whole: F64, draws: list[F64], head: int
+) -> tuple[list[F64], list[F64]]:
+    """Return the share of each stratum and that of the head, each with both ends."""
+    shares = [_divided(contribution, whole[:, :, None])]
+    heads = [_divided(contribution[..., :head].sum(axis=-1), whole)]
+    if draws:
         of_draws = np.stack(draws, axis=-1)  # draws x metrics x systems x strata
         of_draws = _divided(of_draws, of_draws.sum(axis=-1, keepdims=True))
-        low, high = percentile_interval(of_draws, case.level)
-        if head:
-            heads[..., 1], heads[..., 2] = percentile_interval(
-                of_draws[..., :head].sum(axis=-1), case.level
-            )
-        for table in (low, high, heads):
-            table[np.isnan(contribution).all(axis=-1)] = np.nan
-    return low, high, heads
+        shares += case.percentiles(of_draws)
+        heads += case.percentiles(of_draws[..., :head].sum(axis=-1))
+    for limits in (*shares[1:], *heads[1:]):
+        limits[np.isnan(contribution).all(axis=-1)] = np.nan
+    return shares, heads
 
 
-def _describe(judged: Judged, parts: Division, t: int) -> Stratum:
+def _facts(judged: Judged, parts: Division, t: int) -> dict[str, Any]:
+    """Return the name of a stratum, its counts, and the range of what it is formed by."""
     here = parts.code == t
     rows = _judgments_in(judged, parts, t)
-    lowest = highest = math.nan
+    facts: dict[str, Any] = {
+        "group": parts.names[t],
+        "size": int(np.count_nonzero(here)),
+        "judgments": int(np.count_nonzero(rows)),
+        "liked": int(np.count_nonzero(rows & (judged.view.label == LIKED))),
+    }
     if parts.quantity is not None and here.any() and not np.isnan(parts.quantity[here]).all():
-        lowest, highest = float(parts.quantity[here].min()), float(parts.quantity[here].max())
-    return Stratum(
-        name=parts.names[t],
-        size=int(np.count_nonzero(here)),
-        judgments=int(np.count_nonzero(rows)),
-        liked=int(np.count_nonzero(rows & (judged.view.label == LIKED))),
-        least=lowest,
-        most=highest,
-    )
+        facts["lowest"] = float(parts.quantity[here].min())
+        facts["highest"] = float(parts.quantity[here].max())
+    return facts
 
 
 def _judgments_in(judged: Judged, parts: Division, t: int) -> Mask:
@@ -321,9 +410,9 @@ def _judgments_in(judged: Judged, parts: Division, t: int) -> Mask:
     return here
 
 
-def _measure(case: _StrataCase, scores: Scores, parts: Division, t: int) -> tuple[Scores, Scores]:
+def _measure(case: _StrataCase, t: int) -> tuple[Scores, Scores]:
     """Return the scores within a stratum, and its parts of all scores."""
-    judged = case.judged
+    judged, scores, parts = case.judged, case.whole, case.parts
     if parts.of == "users":
         here = parts.code[judged.owner] == t
         rows = np.flatnonzero(here)
@@ -343,7 +432,13 @@ def _measure(case: _StrataCase, scores: Scores, parts: Division, t: int) -> tupl
         name: _contributions(case, part, matched, scores.systems[name])
         for name, matched in judged.matched.items()
     }
-    return case.scores(judged.basis.masked(keep)), replace(scores, systems=split)
+    alone = judged.basis.masked(keep)
+    inside = replace(
+        scores,
+        systems=score(alone, judged.matched, case.metrics, **case.resources),
+        lists=list_columns(judged, alone),
+    )
+    return inside, replace(scores, systems=split)
 
 
 def _splits(metric: Metric) -> bool:
@@ -367,7 +462,7 @@ def _contributions(case: _StrataCase, part: Basis, matched: Matched, system: Sys
                 seen = full.derive(metric.anti, metric.condensed)
                 values[row, lo:hi] = _part(seen, part, metric)
 
-    map_blocks(fill, bounds, case.threads, size=total * len(metrics))
+    map_blocks(fill, bounds, case.resources["threads"], size=total * len(metrics))
     return System(values, system.den, system.depth)
 
 
@@ -390,18 +485,18 @@ def _part(seen: Block, part: Basis, metric: Metric) -> F64:
     return values
 
 
-def _drawn(scores: Scores, case: _StrataCase) -> F64:
+def _drawn(case: _StrataCase, scores: Scores) -> F64:
     """Return draws x metrics x systems; NaN for metrics without a value per user."""
-    out = np.full((case.bootstrap, len(scores.labels), len(scores.systems)), np.nan)
+    draws, threads = case.method.draws, case.resources["threads"]
+    out = np.full((draws, len(scores.labels), len(scores.systems)), np.nan)
     if not np.logical_and.reduce([scores.averaged(name) for name in scores.systems]).any():
         return out  # no user whom all systems have a value for
     pairs = paired(scores)
-    weigh = with_replacement(case.seed, "bootstrap")
     rows = [row for row, label in enumerate(scores.labels) if label in pairs.metrics]
-
     if rows:
+        weigh = with_replacement(case.method.seed or 0, "bootstrap")
         named = [scores.labels[row] for row in rows]
-        out[:, rows] = reweighted(pairs, named, weigh, case.bootstrap, case.threads)
+        out[:, rows] = reweighted(pairs, named, weigh, draws, threads)
     return out
 
 

@@ -1,69 +1,109 @@
-"""Weighted values of all lists, averaged over users, with intervals by bootstrap."""
+"""Weighted values of all lists, averaged over users: naive, IPS and self-normalised estimates."""
 
 from __future__ import annotations
 
-import math
-from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
-from unskew.arrays import F64, I64, Mask, frozen
+from unskew.arrays import F64, I32, I64, Mask, frozen
 from unskew.checks import as_count, check_share
 from unskew.engine.threads import map_blocks, resolve
 from unskew.errors import DataError
 from unskew.evaluation.evaluate import MEMORY, memory_bytes
 from unskew.judging.judged import Judged
-from unskew.judging.shape import BLOCK, Scratch, View
+from unskew.judging.shape import BLOCK, Scratch
 from unskew.metrics.block import Block, ratio
 from unskew.metrics.listwise import check_finite, is_ours
 from unskew.metrics.weighted import Columns, Seen, liked_hits
-from unskew.stats.resampling import drawn_sums, finite_percentiles, with_replacement
+from unskew.report.columns import (
+    HIGH,
+    LOW,
+    METRIC,
+    QUANTITY,
+    SE,
+    SYSTEM,
+    USERS,
+    VALUE,
+    Column,
+    Method,
+    Question,
+)
+from unskew.report.estimates import Estimates
+from unskew.report.text import counted
 from unskew.unbiased.judgment_weights import Estimand, Weights, WeightSource
-from unskew.unbiased.weighted_estimates import Estimate, unusable
+from unskew.unbiased.user_sums import UserSum, drawn_together
 
 RESAMPLES, LEVEL = 1_000, 0.95
+FEW_HITS = 10
+"""With fewer effective hits an estimate is not usable: its interval misses the truth too often."""
+OFF = 1.25
+"""How far the weights of judged slots may be from what they should add up to, either way."""
+UNUSABLE = "not usable here"
+WEIGHTED = Question(
+    name="weighted estimates",
+    columns=(
+        *(SYSTEM, METRIC, QUANTITY, USERS, Column("hits", "count"), VALUE, SE, LOW, HIGH),
+        *(Column("effective", "fact", "effective hits"),),
+        *(Column("max_weight", "fact", hidden=True), Column("top_share", "share", hidden=True)),
+        *(Column("note", "note", UNUSABLE),),
+    ),
+    quantities=(
+        Column("naive", "value"),
+        Column("ips", "value", "IPS"),
+        Column("snips", "value", "SNIPS"),
+    ),
+    method=Method(
+        estimand="the mean score if every item were judged",
+        interval="percentile bootstrap, with the weights as they are",
+    ),
+)
+"""A row per system, metric and estimator; the facts are of the system's liked hits.
+
+`effective` is how many equal weights theirs are worth, `max_weight` the largest, `top_share` what
+the heaviest 1 % hold of their sum. `note` tells why IPS and SNIPS are not usable.
+"""
+SLOTS = Question(
+    name="weights of judged slots by the slots",
+    columns=(SYSTEM, METRIC, VALUE, SE, LOW, HIGH),
+    method=WEIGHTED.method,
+)
+"""The weights of the judged items in the lists, liked or not, by the slots of the lists.
+
+About 1 where propensities are right; null where the weights hold for liked judgments only, or all
+judgments are alike.
+"""
+
+
+class _Sums(NamedTuple):
+    """What the judgments of each list add up to with some weights."""
+
+    top: F64
+    """Systems x metrics x lists."""
+    bottom: F64
+    """The same where sums over users are divided; empty where none is."""
+    slots: F64
+    """Systems x cutoffs x 2 x lists: weights of the judged items above each cutoff, and slots."""
+    hits: Mapping[tuple[str, bool], tuple[I32, F64]]
+    """Rank and weight of the liked (disliked: True) judgments that a system's lists found."""
 
 
 @dataclass(frozen=True, eq=False)
-class Scales:
-    """What sums are normalised by, and which estimates follow from weights of such a kind."""
+class WeightedAverages:
+    """The passes over all lists, and what becomes of them."""
 
-    known: bool
-    """Whether weights are known, or only up to a common factor."""
-    liked_only: bool
-    """Whether weights hold for liked judgments only."""
-    one_sided: bool
-    """Whether all judgments are liked, or none is."""
-    targets: F64 | None
-    """Targets of each list, where they are counted."""
-    weight: F64
-    """Weights of the judgments of each list, added up."""
-    view: View
-    longest: int
+    judged: Judged
+    estimands: Mapping[str, Estimand]
+    source: WeightSource
+    mean: str = "users"
+    users: str = "with-list"
+    threads: int | None = None
+    memory: int | str = MEMORY
 
-    @classmethod
-    def of(cls, judged: Judged, source: WeightSource, weight: F64) -> Scales:
-        """Add the weights up by list."""
-        from unskew.metrics.kernels import lists
-
-        basis = judged.basis
-        column = frozen(weight * basis.view.judged)
-        everyone, start = basis.lists.user, basis.judgments.start
-        sums = lists.sum_judged(everyone, start, column, 0, everyone.size)
-        targets = basis.lists.targets
-        return cls(
-            known=source.known,
-            liked_only=source.liked_only,
-            one_sided=not (basis.disliked.sum() and basis.liked.sum()),
-            targets=None if targets is None else targets.astype(np.float64),
-            weight=sums,
-            view=basis.view,
-            longest=basis.longest,
-        )
+    # What weights of such a kind give
 
     def gives(self, estimand: Estimand) -> tuple[bool, bool]:
         """Tell whether weights of this kind give an IPS and a self-normalised estimate.
@@ -76,90 +116,148 @@ class Scales:
         if self.is_beyond(estimand):
             return False, False
         if estimand.is_sum:
-            normal = self.targets is not None and not (self.one_sided or self.liked_only)
-            return self.known, normal
-        usable = self.known or estimand.is_ratio
+            return self.source.known, self._targets is not None and self._are_right_for_all
+        usable = self.source.known or estimand.is_ratio
         return usable, usable
 
     def is_beyond(self, estimand: Estimand) -> bool:
         """Tell whether it adds up judgments for which the weights do not hold."""
-        return self.liked_only and (estimand.metric.anti or estimand.uses_gain(self.view))
+        view, metric = self.judged.basis.view, estimand.metric
+        return self.source.liked_only and (metric.anti or estimand.uses_gain(view))
 
     def high(self, estimand: Estimand) -> float:
         """Return the largest value that an estimand can have here."""
-        return estimand.high(self.view.anti if estimand.metric.anti else self.view, self.longest)
+        basis = self.judged.basis
+        return estimand.high(basis.view.anti if estimand.metric.anti else basis.view, basis.longest)
 
-    def notes(self, estimands: Mapping[str, Estimand]) -> list[str]:
+    @cached_property
+    def _is_one_sided(self) -> bool:
+        """Whether all judgments are liked, or none is."""
+        return not (self.judged.basis.disliked.sum() and self.judged.basis.liked.sum())
+
+    @property
+    def _are_right_for_all(self) -> bool:
+        return not (self._is_one_sided or self.source.liked_only)
+
+    @property
+    def _targets(self) -> I64 | None:
+        """Targets of each list, where they are counted."""
+        return self.judged.basis.lists.targets
+
+    def notes(self) -> list[str]:
         """Say which estimates do not follow from weights of this kind, and why."""
-        sums = [label for label, estimand in estimands.items() if estimand.is_sum]
-        beyond = [label for label, estimand in estimands.items() if self.is_beyond(estimand)]
+        named = self.estimands.items()
+        sums = [label for label, estimand in named if estimand.is_sum]
+        beyond = [label for label, estimand in named if self.is_beyond(estimand)]
         loose = [
             label
-            for label, estimand in estimands.items()
-            if not (self.known or estimand.is_sum or estimand.is_ratio or self.is_beyond(estimand))
+            for label, estimand in named
+            if not (estimand.is_sum or any(self.gives(estimand)) or label in beyond)
         ]
         lines = {
             "have no estimate: the weights hold for liked judgments only, and disliked ones count "
             "too": beyond,
             "have no estimate: the weights are known up to a factor only": loose,
         }
-        if self.liked_only:
+        if self.source.liked_only:
             lines[
                 "have no self-normalised estimate: the weights hold for liked judgments only, so "
                 "those of all judgments do not add up to the targets"
             ] = sums
-        elif self.one_sided:
+        elif self._is_one_sided:
             lines[
                 "have no self-normalised estimate: all judgments are liked, or none is, so their "
                 "weights do not add up to the targets"
             ] = sums
-        if not self.known:
+        if not self.source.known:
             lines["have no IPS estimate: the weights are known up to a factor only"] = sums
         return [f"{', '.join(labels)} {why}" for why, labels in lines.items() if labels]
 
+    # Estimates
 
-@dataclass(frozen=True, eq=False)
-class _WeightedPart:
-    """Values of each list: metrics x lists for each system; bottoms where sums are divided."""
+    def estimates(
+        self, weight: F64, resamples: int = RESAMPLES, level: float = LEVEL, seed: int = 0
+    ) -> Estimates:
+        """Return the estimates of all systems and metrics, and why some are not usable.
 
-    top: Mapping[str, F64]
-    bottom: Mapping[str, F64]
-    weights: Mapping[tuple[str, str], Weights] = field(default_factory=dict)
-    slots: Mapping[str, F64] = field(default_factory=dict)
-    """Weights of the judged items above each cutoff, and slots: cutoffs x 2 x lists."""
+        Parameters
+        ----------
+        weight
+            Of each judgment.
+        resamples, level, seed
+            Of the bootstrap over users.
+        """
+        as_count("resamples", resamples, least=0)
+        check_share("level", level)
+        if not self.mask.any():
+            raise DataError(f"no user is averaged ({self.users}): no list meets the judgments")
+        plain, lists = self._pass(None), self._pass(weight)
+        rows: list[dict[str, Any]] = []
+        slots: list[Mapping[str, Any]] = []
+        for system, name in enumerate(self.judged.matched):
+            columns = [*self._scale(weight)]
+            for row in range(len(self.estimands)):
+                columns += [*self._pair(plain, system, row), *self._pair(lists, system, row)]
+            columns += [self._averaged(part) for cut in lists.slots[system] for part in cut]
+            targets, weights, *sums = drawn_together(columns, resamples, seed, self.threads)
+            for row, (label, estimand) in enumerate(self.estimands.items()):
+                naive_top, naive_bottom, top, bottom = sums[4 * row : 4 * row + 4]
+                users = int(self.mask.sum() if self.divides(estimand) else bottom.value)
+                rank, weight_of = lists.hits[name, estimand.metric.anti]
+                hits = Weights.of(weight_of[rank <= estimand.metric.whole_cutoff])
+                keys = {"system": name, "metric": label}
+                facts = {**keys, "n": users, "hits": hits.number, "effective": hits.effective}
+                facts |= {"max_weight": hits.largest, "top_share": hits.top}
+                rows.append({**facts, "quantity": "naive", **(naive_top / naive_bottom).row(level)})
+                weighted = self._weighted(estimand, top / bottom, targets, weights)
+                numbers = {kind: number.row(level) for kind, number in weighted.items()}
+                share = self._slots(estimand, sums[4 * len(self.estimands) :], targets, weights)
+                slots.append(keys if share is None else keys | share.row(level))
+                reason = _unusable(numbers, slots[-1], hits, self.high(estimand))
+                rows += [
+                    {**facts, "quantity": kind, "note": reason, **numbers.get(kind, {})}
+                    for kind in ("ips", "snips")
+                ]
+        interval = WEIGHTED.method.interval if resamples else ""
+        method = replace(
+            WEIGHTED.method, level=level, interval=interval, draws=resamples, seed=seed
+        )
+        parts = {"slots": Estimates.of_rows(SLOTS, slots, method=method)}
+        return Estimates.of_rows(WEIGHTED, rows, method=method, parts=parts)
 
+    def at(self, weight: F64) -> dict[tuple[str, str], tuple[float, float]]:
+        """Return value and standard error of an estimate by system and metric.
 
-@dataclass(frozen=True, eq=False)
-class Averages:
-    """The passes over all lists, and what becomes of them."""
+        That by IPS, else the self-normalised one; NaN where there is neither.
+        """
+        lists, result = self._pass(weight), {}
+        targets, weights = map(UserSum.of, self._scale(weight))
+        for system, name in enumerate(self.judged.matched):
+            for row, (label, estimand) in enumerate(self.estimands.items()):
+                top, bottom = map(UserSum.of, self._pair(lists, system, row))
+                estimates = self._weighted(estimand, top / bottom, targets, weights).values()
+                numbers = [(estimate.value, estimate.se) for estimate in estimates]
+                result[name, label] = numbers[0] if numbers else (np.nan, np.nan)
+        return result
 
-    judged: Judged
-    estimands: dict[str, Estimand]
-    mean: str
-    users: str
-    threads: int
-    budget: int
+    def _weighted(
+        self, estimand: Estimand, ips: UserSum, targets: UserSum, weights: UserSum
+    ) -> dict[str, UserSum]:
+        """Return the IPS and the self-normalised estimate, those of the two that there are."""
+        snips = ips * targets / weights if estimand.is_sum else ips
+        given = zip(("ips", "snips"), (ips, snips), self.gives(estimand), strict=True)
+        return {name: number for name, number, is_given in given if is_given}
 
-    @classmethod
-    def of(
-        cls, judged: Judged, estimands: dict[str, Estimand], mean: str, threads: int | None
-    ) -> Averages:
-        """Average over users with a list, as `estimate` does by default."""
-        return cls(judged, estimands, mean, "with-list", resolve(threads), memory_bytes(MEMORY))
+    def _slots(
+        self, estimand: Estimand, sums: Sequence[UserSum], targets: UserSum, weights: UserSum
+    ) -> UserSum | None:
+        """Return the weights of the judged slots by the slots: 1 where the weights are right."""
+        if not self._are_right_for_all or not (self.source.known or self._targets is not None):
+            return None
+        share = sums[2 * self._cut(estimand)] / sums[2 * self._cut(estimand) + 1]
+        return share if self.source.known else share * targets / weights
 
-    @cached_property
-    def _groups(self) -> list[tuple[Estimand, I64, list[tuple[int, int]]]]:
-        """Estimands alike but in cutoff: the first, cutoffs, (cutoff, row) of each."""
-        groups: dict[tuple[object, ...], list[tuple[int, Estimand]]] = {}
-        for row, estimand in enumerate(self.estimands.values()):
-            groups.setdefault(estimand.key, []).append((row, estimand))
-        families = []
-        for members in groups.values():
-            cuts = sorted({estimand.metric.whole_cutoff for _, estimand in members})
-            places = [(cuts.index(estimand.metric.whole_cutoff), row) for row, estimand in members]
-            first = members[0][1]
-            families.append((first, frozen(np.array(cuts, np.int64)), places))
-        return families
+    # Columns of numbers by user
 
     @cached_property
     def mask(self) -> Mask:
@@ -169,122 +267,28 @@ class Averages:
         judged = np.diff(self.judged.judgments.start) > 0
         return judged if self.users == "with-test" else np.ones(judged.size, np.bool_)
 
-    def weighted(self, weight: F64) -> _WeightedPart:
-        """Return the weighted values only."""
-        return self._pass([weight], False)[0]
-
-    def _pass(self, weights: list[F64 | None], diagnose: bool) -> list[_WeightedPart]:
-        basis, matched_by_name = self.judged.basis, self.judged.matched
-        total, rows = len(basis.lists), len(self.estimands)
-        columns = [Columns(basis, weight) for weight in weights]
-        shape = (len(columns), len(matched_by_name), rows, total)
-        top = np.empty(shape)
-        keep = any(self._divided)
-        bottom = np.ones(shape if keep else (len(columns), len(matched_by_name), 0, 0))
-        user_bytes = 8 * rows * 6 * len(columns) + 48 * len(basis.judgments) / max(total, 1) + 64
-        limit = max(int(self.budget / self.threads / user_bytes), 1)
-        step = max(min(limit, BLOCK, -(-total // self.threads)), 1)
-        blocks = [(lo, min(lo + step, total)) for lo in range(0, total, step)]
-        deepest = self._diagnosed if diagnose else []
-        slots = np.empty((len(matched_by_name), len(self._cuts), 2, total if diagnose else 0))
-
-        def fill(bounds: tuple[int, int]) -> dict[str, list[tuple[NDArray[Any], F64]]]:
-            lo, hi = bounds
-            shared: dict[object, F64] = {}
-            scratch = Scratch()
-            hits: dict[str, list[tuple[NDArray[Any], F64]]] = {}
-            for system, (name, matched) in enumerate(matched_by_name.items()):
-                block = Block.of(basis, matched, lo, hi, shared, scratch, {})
-                for number, column in enumerate(columns):
-                    seen = {anti: Seen(block, column, anti) for anti in (False, True)}
-                    for estimand, cuts, places in self._groups:
-                        form = estimand.weighted.fraction
-                        up, down = form(seen[estimand.metric.anti], estimand.params, cuts)
-                        apart = down is not None and self._divided[places[0][1]]
-                        if not is_ours(form):
-                            check_finite(estimand.metric.family, block, (up, down), apart=apart)
-                        if down is not None and not apart:
-                            up = ratio(up, down)
-                        for cut, row in places:
-                            top[number, system, row, lo:hi] = up[cut]
-                            if down is not None and apart:
-                                divisor = np.broadcast_to(down, up.shape)[cut]
-                                bottom[number, system, row, lo:hi] = divisor
-                if deepest:
-                    slots[system, :, 0, lo:hi] = seen[False].judged(self._cuts)
-                    slots[system, :, 1, lo:hi] = block.shown(self._cuts)
-                    hits[name] = []
-                    for anti, most_rank in deepest:
-                        rank, judgment = liked_hits(block, columns[-1].view(anti), most_rank)
-                        hits[name].append((rank, columns[-1].each[judgment]))
-            return hits
-
-        size = total * rows * len(matched_by_name)
-        hits_of_blocks = map_blocks(fill, blocks, self.threads, size=size)
-        described = self._describe(hits_of_blocks, deepest) if diagnose else {}
-        names = list(matched_by_name)
-        return [
-            _WeightedPart(
-                dict(zip(names, top[number], strict=True)),
-                dict(zip(names, bottom[number], strict=True)),
-                described if number == len(columns) - 1 else {},
-                dict(zip(names, slots, strict=True)) if number == len(columns) - 1 else {},
-            )
-            for number in range(len(columns))
-        ]
-
-    @cached_property
-    def _cuts(self) -> I64:
-        """The cutoffs of all estimands, ascending."""
-        return np.unique([row.metric.whole_cutoff for row in self._rows]).astype(np.int64)
-
-    @cached_property
-    def _diagnosed(self) -> list[tuple[bool, int]]:
-        """The deepest cutoff at which liked (or disliked) hits are looked at."""
-        sides = []
-        for anti in (False, True):
-            cuts = [o.metric.whole_cutoff for o in self.estimands.values() if o.metric.anti == anti]
-            if cuts:
-                sides.append((anti, max(cuts)))
-        return sides
-
-    def _describe(
-        self,
-        hits_of_blocks: list[dict[str, list[tuple[NDArray[Any], F64]]]],
-        sides: list[tuple[bool, int]],
-    ) -> dict[tuple[str, str], Weights]:
-        """Describe the weights of the liked hits of each system above each cutoff."""
-        result: dict[tuple[str, str], Weights] = {}
-        by_key: dict[tuple[str, int, int], Weights] = {}
-        for name in self.judged.matched:
-            for side, (anti, _) in enumerate(sides):
-                rank = np.concatenate([part[name][side][0] for part in hits_of_blocks])
-                weight = np.concatenate([part[name][side][1] for part in hits_of_blocks])
-                for label, estimand in self.estimands.items():
-                    if estimand.metric.anti != anti:
-                        continue
-                    key = (name, side, estimand.metric.whole_cutoff)
-                    if key not in by_key:
-                        by_key[key] = Weights.of(weight[rank <= estimand.metric.whole_cutoff])
-                    result[name, label] = by_key[key]
-        return result
-
-    def _sides(self, part: _WeightedPart, name: str, row: int) -> tuple[F64, F64]:
-        """Return what is added up over lists: values and what they are divided by."""
-        values = self._chosen(part.top[name][row])
-        if self._divided[row]:
-            return values, self._chosen(part.bottom[name][row])
-        if self._rows[row].is_sum:
-            return values, np.ones(values.size)
-        defined = ~np.isnan(values)
-        return np.where(defined, values, 0.0), defined.astype(np.float64)
-
-    def _chosen(self, values: F64) -> F64:
+    def _averaged(self, values: F64) -> F64:
         return values if self.mask.all() else values[self.mask]
 
-    @cached_property
-    def _divided(self) -> list[bool]:
-        return [self.divides(row) for row in self._rows]
+    def _scale(self, weight: F64) -> tuple[F64, F64]:
+        """Return the targets of each list, and the weights of its judgments added up."""
+        from unskew.metrics.kernels import lists
+
+        basis = self.judged.basis
+        column, start = frozen(weight * basis.view.judged), basis.judgments.start
+        weights = lists.sum_judged(basis.lists.user, start, column, 0, basis.lists.user.size)
+        targets = np.zeros(weights.size) if self._targets is None else self._targets
+        return self._averaged(targets.astype(np.float64)), self._averaged(weights)
+
+    def _pair(self, lists: _Sums, system: int, row: int) -> tuple[F64, F64]:
+        """Return the values of a metric and what they are divided by."""
+        values, estimand = self._averaged(lists.top[system, row]), self._rows[row]
+        if self.divides(estimand):
+            return values, self._averaged(lists.bottom[system, row])
+        if estimand.is_sum:
+            return values, np.ones(values.size)
+        is_defined = ~np.isnan(values)
+        return np.where(is_defined, values, 0.0), is_defined.astype(np.float64)
 
     @cached_property
     def _rows(self) -> list[Estimand]:
@@ -292,107 +296,113 @@ class Averages:
 
     def divides(self, estimand: Estimand) -> bool:
         """Tell whether sums over users are divided, instead of averaging each user's fraction."""
-        return not estimand.is_sum and (
-            self.mean == "ratio" or estimand.params.get("mean") == "ratio"
+        means = self.mean, estimand.params.get("mean")
+        return not estimand.is_sum and "ratio" in means
+
+    # The pass over the lists
+
+    @cached_property
+    def _cuts(self) -> I64:
+        """The cutoffs of all estimands, ascending."""
+        cuts = [estimand.metric.whole_cutoff for estimand in self._rows]
+        return frozen(np.unique(np.array(cuts, np.int64)))
+
+    def _cut(self, estimand: Estimand) -> int:
+        return int(np.searchsorted(self._cuts, estimand.metric.whole_cutoff))
+
+    def _pass(self, weight: F64 | None) -> _Sums:
+        """Add up all lists; None: every judgment counts once, and hits are not looked at."""
+        basis, matched_by_name = self.judged.basis, self.judged.matched
+        total, rows = len(basis.lists), len(self.estimands)
+        columns = Columns(basis, weight)
+        shape = len(matched_by_name), rows, total
+        top = np.empty(shape)
+        bottom = np.ones(shape if any(map(self.divides, self._rows)) else (shape[0], 0, 0))
+        slots = np.empty((shape[0], len(self._cuts), 2, total if weight is not None else 0))
+        sides = {estimand.metric.anti for estimand in self._rows}
+        groups: dict[tuple[object, ...], list[int]] = {}  # alike but in cutoff
+        for row, estimand in enumerate(self._rows):
+            metric = estimand.metric
+            groups.setdefault((metric.name, metric.settings, metric.anti), []).append(row)
+
+        def fill(bounds: tuple[int, int]) -> dict[tuple[str, bool], tuple[I32, F64]]:
+            lo, hi = bounds
+            shared: dict[object, F64] = {}
+            scratch = Scratch()
+            hits = {}
+            for system, (name, matched) in enumerate(matched_by_name.items()):
+                block = Block.of(basis, matched, lo, hi, shared, scratch, {})
+                seen = {anti: Seen(block, columns, anti) for anti in (False, True)}
+                for members in groups.values():
+                    estimand = self._rows[members[0]]
+                    form = estimand.weighted.fraction
+                    up, down = form(seen[estimand.metric.anti], estimand.params, self._cuts)
+                    apart = down is not None and self.divides(estimand)
+                    if not is_ours(form):
+                        check_finite(estimand.metric.family, block, (up, down), apart=apart)
+                    if down is not None and not apart:
+                        up = ratio(up, down)
+                    for row in members:
+                        cut = self._cut(self._rows[row])
+                        top[system, row, lo:hi] = up[cut]
+                        if down is not None and apart:
+                            bottom[system, row, lo:hi] = np.broadcast_to(down, up.shape)[cut]
+                if weight is not None:
+                    slots[system, :, 0, lo:hi] = seen[False].judged(self._cuts)
+                    slots[system, :, 1, lo:hi] = block.shown(self._cuts)
+                    for anti in sides:
+                        rank, judgment = liked_hits(block, columns.view(anti), self._cuts[-1])
+                        hits[name, anti] = rank, weight[judgment]
+            return hits
+
+        threads = resolve(self.threads)
+        user_bytes = 8 * rows * 6 + 48 * len(basis.judgments) / max(total, 1) + 64
+        limit = max(int(memory_bytes(self.memory) / threads / user_bytes), 1)
+        step = max(min(limit, BLOCK, -(-total // threads)), 1)
+        blocks = [(lo, min(lo + step, total)) for lo in range(0, total, step)]
+        parts = map_blocks(fill, blocks, threads, size=total * rows * len(matched_by_name))
+        hits = {
+            key: (
+                np.concatenate([p[key][0] for p in parts]),
+                np.concatenate([p[key][1] for p in parts]),
+            )
+            for key in (parts[0] if parts else ())
+        }
+        return _Sums(top, bottom, slots, hits)
+
+
+def weighted_value(estimates: Estimates, system: str, metric: str) -> tuple[float, str]:
+    """Return the self-normalised estimate, else that by IPS, and why it is not usable."""
+    keys = {"system": system, "metric": metric}
+    rows = [estimates.row(**keys, quantity=name) for name in ("snips", "ips")]
+    return next((row.value for row in rows if row.value is not None), np.nan), rows[0].note
+
+
+def _unusable(
+    numbers: Mapping[str, Mapping[str, float]],
+    slots: Mapping[str, Any],
+    hits: Weights,
+    high: float,
+) -> str:
+    """Say why the weighted estimates cannot be used; nothing where they can."""
+    if all(np.isnan(number["value"]) for number in numbers.values()):
+        return "there is no weighted estimate"
+    beyond = f"above {high:.4g}, the largest possible value"
+    limit = high * (1 + 1e-9)
+    for name, number in numbers.items():
+        if number["value"] > limit:
+            return f"{name.upper()} {number['value']:.4g} is {beyond}"
+    for name, number in numbers.items():
+        if number.get("high", 0.0) > limit:
+            return f"the interval of {name.upper()} reaches {number['high']:.4g}, {beyond}"
+    if hits.effective < FEW_HITS:
+        return (
+            f"it rests on {counted(hits.number, 'hit')} with an effective sample size of "
+            f"{hits.effective:.2g}, less than {FEW_HITS}"
         )
-
-    def spread(
-        self, part: _WeightedPart, key: tuple[str, str], scales: Scales
-    ) -> tuple[float, float]:
-        """Return an estimate that has a scale, and its standard error over users (linearised)."""
-        name, label = key
-        row = list(self.estimands).index(label)
-        top, bottom = self._sides(part, name, row)
-        total = float(bottom.sum())
-        if not total:
-            return math.nan, math.nan
-        value = float(top.sum()) / total
-        influence = (top - value * bottom) / total
-        ips, snips = scales.gives(self._rows[row])
-        if not (ips or snips):
-            return math.nan, math.nan
-        if not ips:
-            assert scales.targets is not None
-            size, weight = scales.targets[self.mask], scales.weight[self.mask]
-            factor = float(size.sum() / weight.sum())
-            influence = factor * influence + value * (size - factor * weight) / float(weight.sum())
-            value *= factor
-        return value, float(np.sqrt((influence**2).sum()))
-
-    def results(
-        self,
-        weight: F64,
-        scales: Scales,
-        resamples: int,
-        level: float,
-        seed: int,
-        threads: int | None,
-    ) -> dict[tuple[str, str], Estimate]:
-        """Average everything, with intervals."""
-        as_count("resamples", resamples, least=0)
-        check_share("level", level)
-        plain, weighted = self._pass([None, weight], diagnose=True)
-        users = int(self.mask.sum())
-        if not users:
-            raise DataError(f"no user is averaged ({self.users}): no list meets the judgments")
-        weigh = with_replacement(seed, "estimate/resamples")
-        estimates: dict[tuple[str, str], Estimate] = {}
-        size = np.zeros(users) if scales.targets is None else scales.targets[self.mask]
-        shared = [size, scales.weight[self.mask]]
-        for name in self.judged.matched:
-            columns: list[F64] = list(shared)
-            for row in range(len(self.estimands)):
-                columns += [*self._sides(plain, name, row), *self._sides(weighted, name, row)]
-            columns += [self._chosen(part) for pair in weighted.slots[name] for part in pair]
-            sums = np.array([[float(column.sum()) for column in columns]])
-            draws = drawn_sums(np.column_stack(columns), weigh, resamples, threads=threads)
-            for row, (label, estimand) in enumerate(self.estimands.items()):
-                naive, ips, snips = self._ratios(sums, row, estimand, scales)[:, 0].tolist()
-                spread = self._ratios(draws, row, estimand, scales)
-                defined = users if self._divided[row] else int(sums[0, 2 + 4 * row + 3])
-                estimate = Estimate(
-                    naive=naive,
-                    ips=ips,
-                    snips=snips,
-                    naive_interval=finite_percentiles(spread[0], level),
-                    ips_interval=finite_percentiles(spread[1], level),
-                    snips_interval=finite_percentiles(spread[2], level),
-                    users=defined,
-                    undefined=users - defined,
-                    weights=weighted.weights.get((name, label), Weights.of(np.zeros(0))),
-                    slots=float(self._slots(sums, estimand, scales)[0]),
-                    slots_interval=finite_percentiles(self._slots(draws, estimand, scales), level),
-                )
-                estimates[name, label] = replace(
-                    estimate, reason=unusable(estimate, scales.high(estimand))
-                )
-        return estimates
-
-    def _ratios(self, sums: F64, row: int, estimand: Estimand, scales: Scales) -> F64:
-        """Return naive, IPS and SNIPS from sums over lists, a row each."""
-        column = 2 + 4 * row
-        with np.errstate(invalid="ignore", divide="ignore"):
-            naive = sums[:, column] / sums[:, column + 1]
-            value = sums[:, column + 2] / sums[:, column + 3]
-            normal = value * sums[:, 0] / sums[:, 1] if estimand.is_sum else value
-        nothing = np.full(value.size, np.nan)
-        ips, snips = scales.gives(estimand)
-        return np.array([naive, value if ips else nothing, normal if snips else nothing])
-
-    def _slots(self, sums: F64, estimand: Estimand, scales: Scales) -> F64:
-        """Return the weights of the judged slots over the slots, from sums over lists."""
-        column = (
-            2
-            + 4 * len(self.estimands)
-            + 2 * int(np.searchsorted(self._cuts, estimand.metric.whole_cutoff))
+    if "low" in slots and (slots["low"] > OFF or slots["high"] < 1 / OFF):
+        return (
+            f"the weights of its judged items add up to {slots['value']:.2f} "
+            f"({slots['low']:.2f} to {slots['high']:.2f}) times the slots, not once"
         )
-        if (
-            scales.one_sided
-            or scales.liked_only
-            or not (scales.known or scales.targets is not None)
-        ):
-            return np.full(len(sums), np.nan)
-        with np.errstate(invalid="ignore", divide="ignore"):
-            share = sums[:, column] / sums[:, column + 1]
-            result: F64 = share if scales.known else share * sums[:, 0] / sums[:, 1]
-        return result
+    return ""

@@ -442,6 +442,11 @@ def fit_popularity_law(ratings: Ratings) -> Fit:
     ratings
         At least four items must have ratings.
 
+    Returns
+    -------
+    Fit
+        `c1`, `c2`, `alpha` and `beta`.
+
     Examples
     --------
     >>> import numpy as np, polars as pl

@@ -74,8 +74,10 @@ class World:
     >>> block = np.arange(3, dtype=np.int32)
     >>> shop.values(block).shape
     (3, 80)
-    >>> bool(((shop.values(block) >= shop.liked) == (shop.values(block) >= 4)).all())
-    True
+    >>> len(shop.ratings), len(shop.truth())  # observed pairs, and all
+    (325, 8000)
+    >>> print(shop.dataset(random=0.05))
+    shop: 325 ratings of 80 items by 100 users, 425 random ratings, scale 1 to 5, liked from 4
     """
 
     name: str

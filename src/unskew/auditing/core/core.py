@@ -164,6 +164,7 @@ class Core:
             for design, parts in self.scores.items()
         }
 
+    @cached_property
     def cold_table(self) -> pl.DataFrame:
         """Return a row per design and system: its mean on warm and on cold users.
 
@@ -463,7 +464,7 @@ def _cold(core: Core) -> list[str]:
     """Return what was assumed of users without training ratings, where there are any."""
     if not core.has_cold:
         return []
-    table = core.cold_table().unique("design", maintain_order=True).filter(pl.col("cold") > 0)
+    table = core.cold_table.unique("design", maintain_order=True).filter(pl.col("cold") > 0)
     counts = {
         row["design"]: f"{row['cold']:,} of {row['users']:,} under {row['design']}"
         for row in table.iter_rows(named=True)

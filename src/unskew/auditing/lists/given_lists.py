@@ -61,11 +61,11 @@ from unskew.evaluation.scores import Scores
 from unskew.experiment.halving import TunedSystem
 from unskew.judging.judged import Judged
 from unskew.metrics.names import parse
+from unskew.report.estimates import Estimates
 from unskew.report.text import counted
 from unskew.runs import Run
 from unskew.splits.split import Split
 from unskew.stats.compare.compare import compare
-from unskew.stats.compare.segment_comparison import SegmentComparison
 from unskew.targets.designs import AllItems
 from unskew.worlds.nulls import redraw
 
@@ -246,7 +246,7 @@ class ListsAudit:
             command=self._command(rejudged.scores),
         )
 
-    def _segments(self, rejudged: Rejudged) -> SegmentComparison | None:
+    def _segments(self, rejudged: Rejudged) -> Estimates | None:
         """Compare the given systems by activity of users; None of one system, or one segment."""
         if len(self.user_systems) < 2 or AS_GIVEN not in rejudged.scores:
             return None

@@ -331,7 +331,7 @@ def null_experiment(
             directions=directions,
             level=level,
             real=real,
-            store=store,
+            store=None if store is None else Store.open(store),
             progress=progress,
         )
 
@@ -349,7 +349,7 @@ def null_experiment_by(
     level: float = LEVEL,
     real: Mapping[str, Sequence[Scores]] | None = None,
     fallback: bool = False,
-    store: str | os.PathLike[str] | None = None,
+    store: Store | None = None,
     progress: Progress | None = None,
 ) -> NullExperiment:
     """Run plans on redrawn data, as `null_experiment` does, by an executor that may do more.
@@ -370,15 +370,14 @@ def null_experiment_by(
         raise SettingError("share is for the null iid")
     if share is not None and any(group.plan.relevance.liked is None for group in groups):
         raise SettingError("share needs liked=…, or a plan with relevance=us.Relevance(liked=…)")
-    cache = None if store is None else Store.open(store)
     job = NullJob(
         ratings=data,
         plans=tuple(group.plan for group in groups),
         share=share,
         directions=directions,
         fallback=fallback,
-        store=cache,
-        data="" if cache is None else data_key(data),
+        store=store,
+        data="" if store is None else data_key(data),
     )
     run = NullRun(
         job=job,

@@ -220,14 +220,14 @@ def _significance(audit: Measurements) -> Answer:
     if audit.comparison is None:
         why = audit.skipped.get("significance", "no test was possible")
         return MISSING, why, "compare the systems with us.compare"
-    return DONE, f"{audit.comparison.test} test, paired by user", ""
+    return DONE, f"{audit.comparison.card['test']} test, paired by user", ""
 
 
 def _correction(audit: Measurements) -> Answer:
     comparison = audit.comparison
-    if comparison is None or comparison.correction is None:
+    if comparison is None or comparison.card["correction"] is None:
         return MISSING, "no p-value is corrected", "correct for the number of pairs"
-    return DONE, f"{comparison.correction} over the pairs of each metric", ""
+    return DONE, f"{comparison.card['correction']} over the pairs of each metric", ""
 
 
 def _repeats(audit: Measurements) -> Answer:

@@ -107,7 +107,7 @@ def _verdict(audit: Measurements) -> tuple[str, str]:
         return verdict("leads here", led=led, count=count, **names), "open"
     if finding.kind == "undecided":
         case = "undecided" if leader == evidence.leader else "undecided pair"
-        same = evidence.contrast(leader, nearest).difference == 0
+        same = evidence.contrast(leader, nearest).value == 0
         return verdict("same" if same else case, **names), "open"
     case = "leads one" if len(evidence.designs) == 1 else "leads all"
     text = fragment("ahead" if finding.kind == "ahead" else case, **names)
@@ -170,22 +170,21 @@ def lead_of(audit: Measurements, a: str, b: str, design: str) -> Lead | None:
             {design: parts},
             precision,
             systems=(a, b),
-            target=compared.kind,
-            level=compared.level,
-            draws=compared.draws,
-            seed=compared.seed,
+            target=compared.card["target"],
+            level=audit.evidence.thresholds.level,
+            draws=compared.method.draws,
+            seed=compared.method.seed or 0,
         )
-        contrast = alone.get(design, a, b)
+        contrast = alone.pair(a, b, design=design)
     # Contrasts are positive where a is better: fewer disliked items are.
-    values = (contrast.difference, contrast.low, contrast.high)
-    value, low, high = (-end if anti else end for end in values)
+    value, low, high = (-end if anti else end for end in contrast.estimate)
     return Lead(
         a=a,
         b=b,
         design=design,
         thing="disliked item" if anti else "hit",
         k=k,
-        level=audit.evidence.contrasts.level,
+        level=audit.evidence.thresholds.level,
         value=k * value + 0.0,
         low=k * min(low, high) + 0.0,
         high=k * max(low, high) + 0.0,
@@ -266,16 +265,16 @@ def lists(count: float) -> str:
 
 def _plain_lead(audit: Measurements, a: str, b: str, design: str) -> Fact:
     """Return a lead in the metric itself."""
-    contrast = audit.evidence.contrast(a, b, design)
-    text = with_interval(contrast.difference, contrast.low, contrast.high)
+    value, low, high = audit.evidence.contrast(a, b, design).estimate
+    text = with_interval(value, low, high)
     names = {"a": a, "b": b, "where": capital(phrase(design)), "metric": audit.metric}
-    percent = f"{100 * audit.evidence.contrasts.level:g}"
-    if not all(map(math.isfinite, (contrast.difference, contrast.low, contrast.high))):
+    percent = f"{100 * audit.evidence.thresholds.level:g}"
+    if not all(map(math.isfinite, (value, low, high))):
         return Fact(caption("lead open"), caption("lead unknown", **names))
-    value = caption("lead open")
-    if contrast.low > 0 or contrast.high < 0:
-        value = caption("lead metric", difference=text.split(" [")[0], metric=audit.metric)
-    return Fact(value, caption("lead plain", shown=text, percent=percent, **names))
+    fact = caption("lead open")
+    if low > 0 or high < 0:
+        fact = caption("lead metric", difference=text.split(" [")[0], metric=audit.metric)
+    return Fact(fact, caption("lead plain", shown=text, percent=percent, **names))
 
 
 def _users_fact(audit: Measurements, a: str, b: str, design: str) -> Fact | None:
@@ -423,14 +422,13 @@ def explored(core: Core, best: list[str]) -> Explorer:
                 of_pairs = means.differences(label, values, pairs)
             for users in groups:
                 keys = {"metric": name, "cutoff": cutoff, "design": design, "users": users}
-                frame = _frame(keys, columns, SCORES)
-                place = pl.when(pl.col("value").is_not_null()).then("place")
-                scores.append(frame.with_columns(place=place))
+                scores.append(pl.DataFrame({**keys, **columns}))
                 if of_pairs is not None:
-                    differences.append(_frame(keys, {**names, **of_pairs}, PAIRS))
+                    differences.append(pl.DataFrame({**keys, **names, **of_pairs}))
+    place = pl.when(pl.col("value").is_not_null()).then("place")
     return Explorer(
-        scores=pl.concat(scores) if scores else pl.DataFrame(schema=SCORES),
-        pairs=pl.concat(differences) if differences else pl.DataFrame(schema=PAIRS),
+        scores=_stacked(scores, SCORES).with_columns(place=place),
+        pairs=_stacked(differences, PAIRS),
         better=better,
     )
 
@@ -458,11 +456,7 @@ def _has_cold(core: Core, design: str, parts: tuple[Scores, ...]) -> bool:
     )
 
 
-def _frame(
-    keys: Mapping[str, object], columns: Mapping[str, object], schema: Mapping[str, type]
-) -> pl.DataFrame:
-    """Return rows that share their keys; what is not a number is null."""
-    frame = pl.DataFrame(columns).with_columns(
-        pl.lit(value).alias(key) for key, value in keys.items()
-    )
+def _stacked(frames: Sequence[pl.DataFrame], schema: Mapping[str, type]) -> pl.DataFrame:
+    """Return frames below each other; what is not a number is null."""
+    frame = pl.concat(frames, how="vertical_relaxed") if frames else pl.DataFrame(schema=schema)
     return frame.select(pl.col(name).cast(kind) for name, kind in schema.items()).fill_nan(None)

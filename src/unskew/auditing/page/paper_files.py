@@ -19,11 +19,13 @@ from unskew.engine.files import replacing_folder
 from unskew.engine.progress import Progress, Steps, notebook_progress
 from unskew.errors import SettingError
 from unskew.metrics.names import Metric, parse
+from unskew.report.estimates import Estimates
 from unskew.report.figure_width import ONE_COLUMN
 from unskew.report.text import counted, escape_latex, one_line
-from unskew.stats.compare.comparison import IN_WORDS, TESTS
-from unskew.stats.compare.paper_table import AVERAGED, PaperTable, table_of
+from unskew.stats.compare.paper_table import AVERAGED, table_of
+from unskew.stats.corrections import IN_WORDS
 from unskew.stats.pairing import paired
+from unskew.stats.tests.p_values import TESTS
 
 if TYPE_CHECKING:
     from unskew.auditing.measurements import Measurements
@@ -282,7 +284,8 @@ def _systems(audit: Measurements) -> Iterator[str]:
 
 def table_metrics(audit: Measurements) -> list[str]:
     """Return the metrics of the table of a paper: the main one, and others at its cutoff."""
-    tested = audit.comparison.metrics if audit.comparison is not None else (audit.metric,)
+    compared = audit.comparison
+    tested = [audit.metric] if compared is None else compared.values_of("metric")
     cutoff = parse(audit.metric).cutoff
     same = [label for label in tested if parse(label).cutoff == cutoff and label != audit.metric]
     return [audit.metric, *same][:MOST_METRICS]
@@ -363,17 +366,18 @@ def _tests(audit: Measurements) -> Iterator[str]:
     if comparison is None:
         yield "[state how differences were tested]"
         return
-    name = TESTS[comparison.test].partition(" (")[0]
-    draws = f" with {comparison.permutations:,} permutations" if comparison.permutations else ""
+    card = comparison.card
+    name = TESTS[card["test"]].partition(" (")[0]
+    draws = f" with {card['permutations']:,} permutations" if card["permutations"] else ""
     correction = (
         "p-values were not corrected"
-        if comparison.correction is None
-        else f"p-values were corrected by {IN_WORDS[comparison.correction]} over the pairs of "
-        f"systems {'within each metric' if comparison.family == 'metric' else 'and metrics'}"
+        if card["correction"] is None
+        else f"p-values were corrected by {IN_WORDS[card['correction']]} over the pairs of "
+        f"systems {'within each metric' if card['family'] == 'metric' else 'and metrics'}"
     )
     yield (
         f"Under the main design, systems were compared user by user by a paired {name}{draws} "
-        f"[@smucker2007], at the level {comparison.alpha:g}; {correction}."
+        f"[@smucker2007], at the level {card['alpha']:g}; {correction}."
     )
     yield "Intervals of means are 95 % t intervals over users."
     if len(audit.designs) > 1:
@@ -437,7 +441,7 @@ def save_paper(
         "checklist.md": f"{checklist.to_markdown()}\n\n{checklist.footer()[0]}",
     }
     if table is not None:
-        texts |= {"table.tex": table.to_latex(), "table.md": table.to_markdown()}
+        texts |= {"table.tex": table.to_latex(label="tab:results"), "table.md": table.to_markdown()}
     figures: dict[str, Figure] = dict(audit.document().figures())  # type: ignore[attr-defined]
     environments = [
         FIGURE.format(name=name, title=escape_latex(figure.title))
@@ -470,7 +474,7 @@ def check_paper_folder(folder: str | os.PathLike[str], *, force: bool = False) -
         )
 
 
-def audit_table(audit: Measurements) -> PaperTable | None:
+def audit_table(audit: Measurements) -> Estimates | None:
     """Return the table of the common design; None where systems could not be compared.
 
     The tests are those of the audit, so that report and paper agree.
@@ -479,7 +483,7 @@ def audit_table(audit: Measurements) -> PaperTable | None:
     if comparison is None:
         return None
     pairing = paired(list(audit.scores[audit.common]))
-    metrics = [label for label in table_metrics(audit) if label in comparison.metrics]
+    metrics = [label for label in table_metrics(audit) if label in comparison.values_of("metric")]
     chance = all(part.random() for part in audit.scores[audit.common])
     design = f"{audit.common}: {audit.designs[audit.common]}"
-    return table_of(pairing, comparison.of_metrics(metrics), chance=chance, design=design)
+    return table_of(pairing, comparison, metrics, chance=chance, design=design)

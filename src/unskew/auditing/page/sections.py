@@ -32,7 +32,7 @@ from unskew.auditing.page.statement_blocks import (
 from unskew.auditing.split_lights import WITHIN_TIME
 from unskew.auditing.statements.statement import names, with_interval
 from unskew.metrics.names import parse
-from unskew.report.charts import system_colours
+from unskew.report.charts import Figure, system_colours
 from unskew.report.document import Block, Code, Document, Words
 from unskew.report.text import cell, counted
 from unskew.splits.diagnosis.diagnosis import Diagnosis
@@ -41,9 +41,13 @@ if TYPE_CHECKING:
     from unskew.auditing.measurements import Measurements
     from unskew.auditing.null.null_experiment import NullExperiment
     from unskew.bias.decomposition.ladder import Ladder
+    from unskew.report.estimates import Estimates
     from unskew.splits.counts import SplitCounts
-    from unskew.unbiased.weighted_estimates import WeightedEstimates
 
+_PAIR = pl.col("system").alias("a"), pl.col("against").alias("b")
+_DIFFERENCE, _USERS = pl.col("value").alias("difference"), pl.col("n").alias("users")
+_P = pl.col("p_corrected").alias("p")
+"""What tables of pairs call the columns of an answer."""
 PAIR_STEPS = (
     *("a", "b", "lead_step", "lead_low", "lead_high", "counts_step", "averages_step"),
     *("match_step", "match_low", "match_high", "match_z", "choice_step"),
@@ -64,11 +68,18 @@ SHARE_COLUMNS = (
     *("shown", "shown_a", "shown_b", "users", "value", "low", "high", "reason"),
 )
 """What is shown of liked shares, and of what randomly shown items say."""
-ESTIMATE_COLUMNS = (
-    *("system", "metric", "naive", "ips", "ips_low", "ips_high"),
-    *("snips", "snips_low", "snips_high", "hits", "ess"),
-)
-"""What is shown of estimates that weigh judgments."""
+ESTIMATE_COLUMNS = {
+    "naive": "value_naive",
+    "ips": "value_ips",
+    "ips_low": "low_ips",
+    "ips_high": "high_ips",
+    "snips": "value_snips",
+    "snips_low": "low_snips",
+    "snips_high": "high_snips",
+    "hits": "hits_ips",
+    "ess": "effective_ips",
+}
+"""What is shown of estimates that weigh judgments, and where it stands in the wide table."""
 
 
 def document(audit: Measurements) -> Document:
@@ -175,7 +186,7 @@ def _designs(audit: Measurements) -> Iterator[Block]:
         case, table = f"{case} no chance", table.drop("random")
     yield from blocks.fold("scores", blocks.table("scores", table, note=case, metric=metric))
     if audit.core.has_cold:
-        cold = audit.core.cold_table().filter(pl.col("cold") > 0)
+        cold = audit.core.cold_table.filter(pl.col("cold") > 0)
         yield from blocks.fold("cold", blocks.table("cold", cold, metric=metric))
     if audit.reach is not None and audit.reach.height:
         yield from blocks.fold("reach", blocks.table("reach", audit.reach, 3))
@@ -203,27 +214,36 @@ def _decisions(audit: Measurements) -> Iterator[Block]:
     yield from facts(audit.statements, "target")
     yield from map(sentence, of_kinds(audit.statements, "equal"))
     yield blocks.table("decided", _decided(audit), metric=metric)
-    differences = audit.evidence.contrasts.display_table()
+    differences = audit.evidence.contrasts.rows.select(
+        "design", *_PAIR, _DIFFERENCE, "low", "high", _P, "detectable", _USERS
+    )
     yield from blocks.fold("contrasts", blocks.table("contrasts", differences, metric=metric))
     if len(audit.designs) > 1:
         yield from blocks.fold("consensus", blocks.table("consensus", audit.consensus(), 2))
     if audit.agreement is not None:
-        pairs = audit.agreement.pairs().select("a", "b", "tau", "low", "high", "swaps")
-        pairs = pairs.drop_nulls("tau")
+        pairs = audit.agreement.rows.drop_nulls("value").select(
+            pl.col("low", "high", "swaps"), a="design", b="against_design", tau="value"
+        )
+        pairs = pairs.select("a", "b", "tau", "low", "high", "swaps")
         if pairs.height:
             figures = [blocks.picture(audit.agreement.figure)] if len(audit.designs) > 2 else []
             yield from blocks.fold("agreement", *figures, blocks.table("agreement", pairs, 2))
     if audit.choices is not None:
-        yield from blocks.fold("choices", blocks.picture(audit.choices.figure))
+        factors = [name for name in audit.choices.values_of("factor") if name != "system"]
+        choices = audit.choices.where(factor=factors).sort()
+        yield from blocks.fold("choices", blocks.picture(choices.figure))
     segments = audit.segments
     if segments is not None:
-        names = ("a", "b", "segment", "users", "difference", "low", "high")
-        rows = segments.table().select(*names, p="p_corrected")
-        tests = segments.interactions().select("a", "b", "difference", interaction="p_corrected")
-        metric, by = segments.metrics[0], segments.by
+        rows = segments.rows.select(
+            *_PAIR, pl.col("group").alias("segment"), _USERS, _DIFFERENCE, "low", "high", _P
+        )
+        tests = segments.parts["interactions"].rows.select(
+            *_PAIR, _DIFFERENCE, _P.alias("interaction")
+        )
+        metric, by, rule = segments.label(), segments.card["by"], segments.card["rule"]
         yield from blocks.fold(
             "segments",
-            blocks.table("segments", rows, metric=metric, by=by, rule=segments.rule),
+            blocks.table("segments", rows, metric=metric, by=by, rule=rule),
             blocks.table("interactions", tests, metric=metric, by=by),
         )
 
@@ -285,11 +305,11 @@ def _liked(audit: Measurements) -> Iterator[Block]:
         random_slice, precision = audit.evidence.random_slice, audit.evidence.precision
         pairs = blocks.table(
             "shown pairs",
-            _shown(random_slice.parts["pairs"].display_table()),
+            _shown(random_slice.parts["pairs"]),
             note="shown",
             precision=precision,
         )
-        yield blocks.table("shown", _shown(random_slice.display_table()), precision=precision)
+        yield blocks.table("shown", _shown(random_slice), precision=precision)
         yield from blocks.fold("shown", pairs)
     if len(audit.scores[audit.common]) > 1:
         yield Words(caption("first split"))
@@ -298,8 +318,9 @@ def _liked(audit: Measurements) -> Iterator[Block]:
     if audit.strata is not None:
         colours = system_colours(audit.order())
         is_drawable = len(audit.systems) <= charts.MOST_CHARTED_SYSTEMS
-        figures = [blocks.picture(audit.strata.figure, colours)] if is_drawable else []
-        heads = blocks.table("heads", audit.strata.heads(), 3)
+        drawings = [partial(audit.strata.figure, kind) for kind in ("strata", "shares")]
+        figures = [blocks.picture(draw, colours) for draw in drawings] if is_drawable else []
+        heads = blocks.table("heads", audit.strata.parts["heads"].table(), 3)
         yield from blocks.fold("strata", *figures, heads)
 
 
@@ -307,37 +328,47 @@ def _shares(audit: Measurements) -> Iterator[Block]:
     shares = audit.evidence.liked
     if shares is None:
         return
-    yield blocks.table("shares", _shown(shares.display_table()))
-    pairs = blocks.table("share pairs", _shown(shares.parts["pairs"].display_table()))
+    yield blocks.table("shares", _shown(shares))
+    pairs = blocks.table("share pairs", _shown(shares.parts["pairs"]))
     yield from blocks.fold("shares", pairs)
     reversals = of_kinds(audit.statements, "break-even")[: blocks.MOST_ROWS]
     if reversals:
         yield statement_table(title("break-even"), reversals, caption("break-even note"))
 
 
-def _shown(table: pl.DataFrame) -> pl.DataFrame:
+def _shown(shares: Estimates) -> pl.DataFrame:
     """Return what is shown of liked shares and of randomly shown items, or of differences."""
+    labels = {c.name: c.label for c in shares.question.columns if c.kind != "value"}
+    table = shares.rows.rename(labels)
     if "levelled" in table.columns:
         weights = pl.when("levelled").then(pl.lit("levelled")).otherwise(pl.lit("plain"))
         table = table.with_columns(weights=weights)
     return blocks.without_empty(table.select(blocks.present(table, *SHARE_COLUMNS)))
 
 
-def _estimates(estimates: WeightedEstimates, order: Sequence[str]) -> Iterator[Block]:
+def _estimates(estimates: Estimates, order: Sequence[str]) -> Iterator[Block]:
     """Show usable estimates only: others may lie outside the range of their metric."""
-    table, first = estimates.table(), estimates.metrics[0]
-    usable = table.filter("usable")
-    if usable.filter(metric=first).height:
-        rows = table.filter(metric=first)
-        yield blocks.picture(partial(charts.estimates, rows, order, first))
-    if usable.height:
-        columns = blocks.present(usable, *ESTIMATE_COLUMNS)
-        yield blocks.table("estimates", usable.select(columns))
-    for metric in estimates.metrics:
-        left = table.filter(~pl.col("usable"), metric=metric)["system"].to_list()
-        if left:
-            text = caption("unusable", metric=metric, names=names(left, len(left)))
-            yield Words(text, "warning")
+    keys = "system", "metric"
+    rows = estimates.rows.filter(pl.col("note").max().over(keys) == "")
+    usable = replace(estimates, rows=rows)
+    yield blocks.picture(partial(_estimates_figure, usable, order, estimates.label()))
+    if rows.height:
+        columns = {name: pl.col(column) for name, column in ESTIMATE_COLUMNS.items()}
+        wide = usable.table(wide="quantity").select(*keys, **columns)
+        yield blocks.table("estimates", wide)
+    for metric in estimates.values_of("metric"):
+        unusable = estimates.where(metric=metric, quantity="ips").rows.filter(pl.col("note") != "")
+        if unusable.height:
+            systems = names(unusable["system"].to_list(), unusable.height)
+            yield Words(caption("unusable", metric=metric, names=systems), "warning")
+
+
+def _estimates_figure(usable: Estimates, order: Sequence[str], metric: str) -> Figure:
+    """Draw the weighted estimates of the first systems, in their order."""
+    drawn = usable.where(metric=metric, quantity=["ips", "snips"])
+    first = pl.DataFrame({"system": order[: charts.MOST_CHARTED_SYSTEMS]})
+    rows = first.join(drawn.rows, on="system", maintain_order="left").select(drawn.rows.columns)
+    return replace(drawn, rows=rows).figure()
 
 
 def _protocol(audit: Measurements) -> Iterator[Block]:
@@ -345,7 +376,8 @@ def _protocol(audit: Measurements) -> Iterator[Block]:
     if audit.null is not None:
         yield from _null(audit, audit.null)
     if audit.power is not None:
-        table = _of_metrics(audit, audit.power.table()).sort("DP", maintain_order=True)
+        table = audit.power.rows.rename({"value": "DP"})
+        table = _of_metrics(audit, table).sort("DP", maintain_order=True)
         count = len(audit.systems) * (len(audit.systems) - 1) // 2
         pairs = counted(count, "pair of systems", "pairs of systems")
         figure = blocks.picture(audit.power.figure)
@@ -354,7 +386,8 @@ def _protocol(audit: Measurements) -> Iterator[Block]:
     systems = counted(len(audit.systems), "system")
     for name, robustness in (("sparsity", audit.sparsity), ("popularity", audit.popularity)):
         if robustness is not None:
-            table = _of_metrics(audit, robustness.summary())
+            summary = robustness.parts["summary"].rows.rename({"value": "tau", "lowest": "least"})
+            table = _of_metrics(audit, summary)
             robust.append(blocks.table(name, table, 3, "robustness", systems=systems))
             robust.append(blocks.picture(robustness.figure))
     yield from blocks.fold("robust", *robust)
@@ -413,17 +446,22 @@ def _filters(audit: Measurements) -> Iterator[Block]:
     """Yield how far filters moved scores and order."""
     effect = audit.filter_effect
     assert effect is not None
-    changes = effect.orders.changes().select(
-        *("a", "b"),
+    changes = effect.parts["changes"].rows.select(
+        *_PAIR,
         pl.col("reverses").replace_strict({True: "yes", False: "not shown"}),
-        *("least", "most", "p_corrected"),
-        *(pl.col(name).list.join(", ") for name in ("a_ahead", "b_ahead")),
+        pl.col("low_lead").alias("least"),
+        pl.col("high_lead").alias("most"),
+        "p_corrected",
+        pl.col("ahead").list.join(", ").alias("a_ahead"),
+        pl.col("ahead_against").list.join(", ").alias("b_ahead"),
     )
-    yield blocks.table("filter steps", effect.removed())
-    yield blocks.table("filter scores", effect.table().drop("metric"), metric=audit.metric)
+    scores = effect.parts["scores"].rows.pivot("quantity", index="system", values="value")
+    sizes = effect.parts["sizes"].rows.select(pl.all().exclude("n", "items"), _USERS, "items")
+    yield blocks.table("filter steps", effect.parts["removed"].rows)
+    yield blocks.table("filter scores", scores, metric=audit.metric)
     yield blocks.picture(effect.figure)
     yield blocks.table("filter changes", changes)
-    yield from blocks.fold("filter sizes", blocks.table("filter sizes", effect.sizes))
+    yield from blocks.fold("filter sizes", blocks.table("filter sizes", sizes))
 
 
 def _error_rates(audit: Measurements) -> Iterator[Block]:

@@ -19,6 +19,7 @@ from unskew.auditing.statements.statement import Statement
 from unskew.engine.store import cached
 from unskew.report.document import Block, Fold, Link, Words
 from unskew.report.tables import Table
+from unskew.report.text import interval
 
 FORMAT = 1
 FILE = Path(__file__).parents[1] / "rates.json"
@@ -47,6 +48,7 @@ RULES = (
     "unbiased/liked_shares.py",
     "unbiased/listed_pairs.py",
     "unbiased/random_slice.py",
+    "unbiased/user_sums.py",
     "stats/clusters.py",
     "stats/simultaneous.py",
     "stats/intervals/means.py",
@@ -276,7 +278,7 @@ def rate_sentence(kind: str, rates: Rates | None) -> str:
     values = {
         "rate": percent(rate.rate),
         "worlds": f"{rate.worlds:,}",
-        "interval": f"[{100 * rate.low:.0f}, {100 * rate.high:.0f}]",
+        "interval": interval(100 * rate.low, 100 * rate.high, 0),
     }
     conditions = conditions_of(kind)
     if not conditions:

@@ -16,8 +16,9 @@ from unskew.auditing.core.core import Core
 from unskew.bias.decomposition.ladder import Ladder, Step
 from unskew.bias.decomposition.ladder_part import ladder_part
 from unskew.data.ratings import Ratings
-from unskew.report.estimates import Estimates, Row
-from unskew.stats.compare.contrasts import Contrast, Contrasts, contrasts
+from unskew.report.estimates import Estimates
+from unskew.report.row import Row
+from unskew.stats.compare.contrasts import contrasts
 from unskew.unbiased.judgments_needed import judgments_for
 from unskew.unbiased.liked_shares import liked_part, liked_shares_of
 from unskew.unbiased.listed_pairs import unrated_liking
@@ -59,7 +60,7 @@ class Evidence:
     """What was measured of systems under designs. Made by `evidence_of`."""
 
     core: Core
-    contrasts: Contrasts
+    contrasts: Estimates
     """Differences under every design, with intervals that hold together."""
     ladder: Ladder | None = None
     liked: Estimates | None = None
@@ -99,11 +100,10 @@ class Evidence:
     @cached_property
     def order(self) -> tuple[str, ...]:
         """Systems by their mean under the common design, best first."""
-        means, sign = (
-            self.contrasts.means[self.common],
-            -1 if self.contrasts.better == "lower" else 1,
-        )
-        return tuple(sorted(self.core.systems, key=lambda system: -sign * means[system]))
+        means = self.contrasts.parts["means"].where(design=self.common)
+        sign = -1 if means.card["better"][means.label()] == "lower" else 1
+        mean = dict(means.rows.select("system", "value").iter_rows())
+        return tuple(sorted(self.core.systems, key=lambda system: -sign * mean[system]))
 
     @property
     def leader(self) -> str:
@@ -115,13 +115,14 @@ class Evidence:
         """All ordered pairs of systems."""
         return permutations(self.order, 2)
 
-    def contrast(self, a: str, b: str, design: str | None = None) -> Contrast:
+    def contrast(self, a: str, b: str, design: str | None = None) -> Row:
         """Return the difference of two systems: under a design, or under the common one."""
-        return self.contrasts.get(design or self.common, a, b)
+        return self.contrasts.pair(a, b, design=design or self.common)
 
     def ahead(self, a: str, b: str, design: str | None = None) -> bool:
         """Tell whether a is ahead of b, corrected for all designs and pairs."""
-        return self.contrast(a, b, design).low > 0
+        _, low, _ = self.contrast(a, b, design).estimate
+        return low > 0
 
     def ahead_of_all(self, a: str, design: str | None = None) -> bool:
         """Tell whether a system is ahead of every other one under a design."""
@@ -130,7 +131,7 @@ class Evidence:
     def nearest(self, a: str) -> str:
         """Return the system that comes nearest to another under the common design."""
         others = [system for system in self.order if system != a]
-        return min(others, key=lambda b: self.contrast(a, b).difference)
+        return min(others, key=lambda b: self.contrast(a, b).estimate[0])
 
     @property
     def levelled_design(self) -> str | None:
@@ -195,12 +196,11 @@ class Evidence:
             return None
         runs, level, k = self.core.lists[0].runs, self.thresholds.level, self.core.k
         first, second = min(a, b), max(a, b)
-        return self._once(
+        row = self._once(
             ("judgments", first, second),
-            lambda: (
-                judgments_for(runs[first], runs[second], self.smallest, level=level, k=k).needed
-            ),
+            lambda: judgments_for(runs[first], runs[second], self.smallest, level=level, k=k).row(),
         )
+        return None if row.value is None else int(row.value)
 
     # Several rules ask for the same numbers: each is worked out once.
 

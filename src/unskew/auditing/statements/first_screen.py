@@ -139,7 +139,11 @@ def undecided_between_given(
     if pair is None or evidence.ahead(*pair) or evidence.ahead(*pair[::-1]):
         return ()
     is_stated = _first(statements, ["undecided"], [pair]) is not None
-    kinds = ["undecided", "more-users"] if evidence.contrast(*pair).detectable else ["undecided"]
+    kinds = (
+        ["undecided", "more-users"]
+        if evidence.contrast(*pair).facts["detectable"]
+        else ["undecided"]
+    )
     return () if is_stated else tuple(KINDS[kind].word(evidence, pair) for kind in kinds)
 
 

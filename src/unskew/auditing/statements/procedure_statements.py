@@ -67,7 +67,7 @@ def _at_edge(evidence: Evidence) -> Subjects:
 
 def _share_cold(evidence: Evidence, design: str) -> tuple[int, int]:
     """Return the cold judged users of a design and all its judged users, over splits."""
-    row = evidence.core.cold_table().filter(design=design).row(0, named=True)
+    row = evidence.core.cold_table.filter(design=design).row(0, named=True)
     return row["cold"], row["users"]
 
 

@@ -20,12 +20,13 @@ from unskew.auditing.statements.statement import (
     phrase,
     with_interval,
 )
-from unskew.stats.compare.contrasts import Contrast
+from unskew.report.row import Row
+from unskew.stats.compare.contrasts import equivalent
 
 
-def shown_lead(contrast: Contrast) -> str:
+def shown_lead(contrast: Row) -> str:
     """Return a difference with the interval that holds together with all others."""
-    return with_interval(contrast.difference, contrast.low, contrast.high)
+    return with_interval(*contrast.estimate)
 
 
 def measured_lead(
@@ -33,10 +34,10 @@ def measured_lead(
 ) -> Measured:
     """Return the difference of two systems: under a design, or under the common one."""
     a, b = pair
-    contrast = evidence.contrast(a, b, design)
+    value, low, high = evidence.contrast(a, b, design).estimate
     return Measured(
-        value=contrast.difference,
-        interval=(contrast.low, contrast.high),
+        value=value,
+        interval=(low, high),
         designs=(evidence.common if design is None else design,),
         words=words,
     )
@@ -106,11 +107,7 @@ def _turns(evidence: Evidence, a: str, b: str) -> str | None:
     designs = [design for design in evidence.designs if evidence.ahead(b, a, design)]
     if not designs:
         return None
-    return max(designs, key=lambda design: _clearness(evidence.contrast(b, a, design)))
-
-
-def _clearness(contrast: Contrast) -> float:
-    return contrast.difference / contrast.se if contrast.se else 0.0
+    return max(designs, key=lambda design: evidence.contrast(b, a, design).z or 0.0)
 
 
 def _stands(evidence: Evidence, a: str, b: str) -> str | None:
@@ -149,9 +146,15 @@ def _is_turned(statement: Statement, truth: KnownTruth) -> bool:
 def _leader_and_second(evidence: Evidence) -> Iterator[Subjects]:
     """Yield the leader and the nearest system that it is not ahead of; else the nearest one."""
     leader, *others = evidence.order
-    others.sort(key=lambda b: evidence.contrast(leader, b).difference)
+    others.sort(key=lambda b: evidence.contrast(leader, b).estimate[0])
     if others:
         yield (leader, next((b for b in others if not evidence.ahead(leader, b)), others[0]))
+
+
+def _detectable(evidence: Evidence, subjects: Subjects) -> float:
+    """Return the smallest difference of two systems that these data show with 80 % power."""
+    detectable: float = evidence.contrast(*subjects).facts["detectable"]
+    return detectable
 
 
 def _undecided(evidence: Evidence, subjects: Subjects) -> bool:
@@ -159,7 +162,7 @@ def _undecided(evidence: Evidence, subjects: Subjects) -> bool:
 
 
 def _measure_undecided(evidence: Evidence, subjects: Subjects) -> Measured:
-    detectable = evidence.contrast(*subjects).detectable
+    detectable = _detectable(evidence, subjects)
     text = number(detectable, decimals(detectable))
     lead = measured_lead(evidence, subjects, metric=evidence.metric, detectable=text)
     return replace(lead, case="detects" if detectable else "text")
@@ -189,7 +192,7 @@ def _is_ahead_of_some(evidence: Evidence, subjects: Subjects) -> bool:
 
 def _measure_ahead_of_some(evidence: Evidence, subjects: Subjects) -> Measured:
     leader, *others = subjects
-    nearest = min(others, key=lambda system: evidence.contrast(leader, system).difference)
+    nearest = min(others, key=lambda system: evidence.contrast(leader, system).estimate[0])
     lead = measured_lead(evidence, (leader, nearest), others=names(others), nearest=nearest)
     return replace(lead, case="several" if len(others) > 1 else "text")
 
@@ -221,7 +224,7 @@ def _equal(evidence: Evidence, subjects: Subjects) -> bool:
     if evidence.margin is None:
         return False
     a, b = subjects
-    return evidence.contrasts.equivalent(a, b, evidence.margin, design=evidence.common)
+    return equivalent(evidence.contrasts, a, b, evidence.margin, design=evidence.common)
 
 
 def _measure_equal(evidence: Evidence, subjects: Subjects) -> Measured:
@@ -259,12 +262,11 @@ def _measure_levelled(evidence: Evidence, subjects: Subjects) -> Measured:
 
 
 def _is_detectable(evidence: Evidence, subjects: Subjects) -> bool:
-    return _undecided(evidence, subjects) and bool(evidence.contrast(*subjects).detectable)
+    return _undecided(evidence, subjects) and bool(_detectable(evidence, subjects))
 
 
 def _measure_more_users(evidence: Evidence, subjects: Subjects) -> Measured:
-    contrast = evidence.contrast(*subjects)
-    half, users = contrast.detectable / 2, 4.0 * contrast.users
+    half, users = _detectable(evidence, subjects) / 2, 4.0 * (evidence.contrast(*subjects).n or 0)
     words = {"half": number(half, decimals(half)), "users": about(users).removeprefix("about ")}
     return Measured(value=users, words=words)
 

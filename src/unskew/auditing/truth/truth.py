@@ -198,18 +198,15 @@ class Truth(Result):
                 row: dict[str, Any] = {"design": design, "metric": metric}
                 means = selection.select(f"observed{end}", f"true{end}").to_numpy()
                 if not np.isnan(means).any():
-                    result = (
-                        agreement(
-                            sides,
-                            [metric],
-                            bootstrap=self.bootstrap,
-                            level=self.level,
-                            seed=self.seed,
-                        )
-                        .pairs()
-                        .row(0, named=True)
+                    result = agreement(
+                        sides,
+                        [metric],
+                        bootstrap=self.bootstrap,
+                        level=self.level,
+                        seed=self.seed,
                     )
-                    row |= {key: result[key] for key in (*TAUS, "swaps")}
+                    taus = result.rows.rename({"value": "tau"}).select(*TAUS, "swaps")
+                    row |= taus.row(0, named=True)
                 rows.append({**row, "mean_error": selection[f"error{end}"].abs().mean()})
         texts = dict.fromkeys(("design", "metric"), pl.String)
         numbers = dict.fromkeys((*TAUS, "swaps", "mean_error"), pl.Float64)

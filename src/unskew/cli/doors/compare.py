@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -108,27 +109,27 @@ def compare_command(
         Also write systems x metrics as a paper prints them, with marks of significance; the ending
         selects the format: .csv, .json, .md, .tex, .html, .parquet.
     """
-    from unskew.stats.compare import comparison, segment_comparison
-    from unskew.stats.compare.compare import compare
+    from unskew.stats.compare.compare import PAIRS, compare
+    from unskew.stats.compare.compare_segments import SEGMENTS
     from unskew.stats.compare.paper_table import table_of
 
     by_segment = segments.by is not None
     if by_segment and paper is not None:
         raise SettingError("--paper is for all users: leave out --by")
-    kinds = segment_comparison.FIGURES if by_segment else comparison.FIGURES
-    figures = outputs.figures_of(output.figure, kinds)
+    question = SEGMENTS if by_segment else PAIRS
+    figures = outputs.figures_of(output.figure, [drawing.name for drawing in question.figures])
     scored = ScoredOptions(judged=judged, scores=scores, average=average)
     pairs, division = read_segments(scored, lists, compute, segments, output.quiet)
     correction = None if tests.correction == "none" else tests.correction
     settings = {**vars(compute), **vars(tests), "correction": correction, **division}
     with progress("comparing", output.quiet) as move:
-        comparing: Any = compare  # what comes back depends on whether there are segments
-        result = comparing(pairs, inputs.metric_names(judged.metric), progress=move, **settings)
+        result = compare(pairs, inputs.metric_names(judged.metric), progress=move, **settings)
     outputs.draw(figures, result.figure)
     if paper is not None:
-        table = table_of(pairs, result, digits=output.digits)
+        table = table_of(pairs, result)
+        environment = partial(table.to_latex, output.digits, label="tab:results")
         outputs.Printout.of_result(
-            table, latex=table.to_latex, markdown=table.to_markdown, json=table.to_dict
+            table, output.digits, latex=environment, json=table.to_dict
         ).write(paper)
     outputs.deliver_result(result, output)
     if paper is not None and not output.quiet:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -31,7 +32,7 @@ class GapOptions:
     by_items
         Groups of items instead of users: popularity, or FILE:COLUMN of a file of items.
     places
-        With --by-items: how many places of each list count. Default: 10.
+        With --by-items: how many ranks of each list count. Default: 10.
     against
         Compare each group of users with the rest of users (rest), the best group (best), every
         other group (pairs), or the group of this name. Default: rest.
@@ -70,24 +71,25 @@ def groups_command(
       unskew groups -j test.csv -r mine.csv --liked 4 --by-items genres.csv:genre --places 20
 
     All intervals of a kind and metric hold together. Groups below 20 users have no interval and no
-    p-value. A ratio is left out where the mean that divides cannot be told from 0.
+    p-value. A ratio is left out where the mean that divides may be 0.
 
-    With --by-items: each group's share of places and of liked items, its recall and that of all
+    With --by-items: each group's share of ranks and of liked items, its recall and that of all
     other liked items, as means over users.
 
     [bold]Figures[/bold]
 
-      groups, for the first metric; none with --by-items
+      groups (the default; means) and gaps, for the first metric; none with --by-items
     """
-    from unskew.stats.compare.group_gaps import group_gaps
-    from unskew.stats.compare.group_gaps_result import FIGURES
+    from unskew.stats.compare.group_gaps import GROUP_GAPS, group_gaps
 
     correction = None if gaps.tests.correction == "none" else gaps.tests.correction
     settings = {**vars(gaps.tests), "correction": correction}
     if (segments.by is None) == (gaps.by_items is None):
         raise SettingError("give --by for groups of users, or --by-items for groups of items")
     if gaps.by_items is None:
-        figures = outputs.figures_of(output.figure, FIGURES)
+        figures = outputs.figures_of(
+            output.figure, [drawing.name for drawing in GROUP_GAPS.figures]
+        )
         refuse("is for --by-items: leave it out", "--places", gaps)
         pairs, division = read_segments(scored, None, compute, segments, output.quiet)
         chosen = division | inputs.given(against=gaps.against, epsilon=gaps.epsilon)
@@ -151,9 +153,13 @@ def strata_command(
 
       stratum: the first has the most popular items, or the most active or mainstream users
 
-      value, low, high: the mean within the stratum, and its interval over users
+      within the stratum: the mean, and its interval over users
 
-      share: the part of the whole score that comes from the stratum; shares add up to 1
+      share of the score: what comes from the stratum, and its interval; shares add up to 1
+
+    [bold]Figures[/bold]
+
+      strata (the default; means) and shares, for the first metric
 
     Strata
     ------
@@ -165,25 +171,26 @@ def strata_command(
     heads
         Print instead a row per system, with the share of the head.
     """
-    from unskew.unbiased.strata import METRICS
+    from unskew.unbiased.strata import METRICS, STRATA
     from unskew.unbiased.strata import strata as strata_of
 
-    figures = outputs.figures_of(output.figure, ("strata",))
+    figures = outputs.figures_of(output.figure, [drawing.name for drawing in STRATA.figures])
     data = inputs.judge_files(judged, compute.seed)
     settings = {**vars(division), **vars(average), **vars(compute)}
     names = inputs.metric_names(judged.metric) or METRICS
     with progress("strata", output.quiet) as move:
         result = strata_of(data, names, by=_groups(by), m=strata, progress=move, **settings)
-    outputs.draw(figures, lambda _: result.figure())
-    table = result.heads() if heads else result.table()
-    printout = outputs.Printout.of(table, digits=output.digits, footer=result.footer())
-    outputs.deliver(printout, output)
+    outputs.draw(figures, result.figure)
+    if heads:
+        part = result.parts["heads"]
+        result = replace(part, explanation=result.explanation, notes=result.notes)
+    outputs.deliver_result(result, output)
 
 
 def _groups(by: str) -> Any:
     """Return the name of what strata go by, or the table of groups in a file."""
     from unskew.data.read.tables import read_table
-    from unskew.unbiased.strata_report import BY
+    from unskew.unbiased.divide import BY
 
     if by in BY:
         return by
@@ -229,17 +236,16 @@ def distribution_command(
     Test
     ----
     lexirecall
-        Compare instead by the places of the worst-placed liked items (lexicographic recall).
+        Compare instead by the ranks of the worst-ranked liked items (lexicographic recall).
     """
-    from unskew.stats.compare.user_distribution_result import FIGURES
+    from unskew.evaluation.evaluate import METRICS
+    from unskew.stats.compare.user_distribution import USER_DISTRIBUTION, user_distribution
 
     if lexirecall:
         result = _lexicographic(scored, compute, output, vars(tests))
     else:
-        figures = outputs.figures_of(output.figure, FIGURES)
-        from unskew.evaluation.evaluate import METRICS
-        from unskew.stats.compare.user_distribution import user_distribution
-
+        names = [drawing.name for drawing in USER_DISTRIBUTION.figures]
+        figures = outputs.figures_of(output.figure, names)
         values = inputs.scores_of(scored, compute, METRICS, output.quiet)
         result = user_distribution(values, inputs.metric_names(scored.judged.metric), **vars(tests))
         outputs.draw(figures, result.figure)
@@ -292,12 +298,13 @@ def ranking_command(
       --figure differences=d.svg
 
     Every data set counts once, however many users it has. What holds on these data sets and what
-    holds on data sets like these are kept apart: about other data sets nothing is concluded with
+    holds on data sets like these are two questions: about other data sets nothing is concluded with
     fewer than 6 of them.
 
     [bold]Figures[/bold]
 
-      ranks (the default; the critical-difference chart) and differences
+      ranks (the default; mean ranks, and which systems do not differ), differences (by data set),
+      pairs (over data sets)
 
     Arguments
     ---------
@@ -305,10 +312,10 @@ def ranking_command(
         Scores of each data set: a folder written by evaluate --save, or a table of values per user;
         NAME=PATH names the data set. Folders of one NAME are its folds.
     """
-    from unskew.stats.compare.compare_data_sets import compare_data_sets
-    from unskew.stats.compare.data_set_comparison import FIGURES
+    from unskew.stats.compare.compare_data_sets import DATA_SETS, compare_data_sets
 
-    figures = outputs.figures_of(output.figure, FIGURES)
+    names = [drawing.name for drawing in DATA_SETS.figures]
+    figures = outputs.figures_of(output.figure, names)
     scores = _read(data_sets)
     with progress("drawing users", output.quiet) as move:
         result = compare_data_sets(scores, progress=move, **vars(settings), **vars(compute))

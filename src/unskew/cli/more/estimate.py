@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from unskew.data.ratings import Ratings
     from unskew.judging.judged import Judged
     from unskew.labels.assisted_result import Assisted
+    from unskew.report.estimates import Estimates
     from unskew.unbiased.propensity import Propensity
 
 
@@ -171,6 +172,7 @@ def estimate_command(
     estimates: Annotated[Options, ESTIMATES],
     sensitivity: bool = False,
     bounds: bool = False,
+    clipping: bool = False,
     compute: ComputeOptions,
     output: FigureTableOptions,
 ) -> None:
@@ -187,7 +189,8 @@ def estimate_command(
       --propensity naive-bayes
 
       unskew estimate -j test.csv -r a.csv -m P@10 --propensity chances.csv --clip 99%
-      --figure clip.svg
+
+      unskew estimate --train train.csv -j test.csv -r a.csv -m P@10 --clipping --figure clip.svg
 
       unskew estimate --train train.csv -j test.csv -r a.csv -r b.csv -m P@10 --sensitivity
 
@@ -197,15 +200,14 @@ def estimate_command(
 
       naive: the observed score; unjudged items count as not liked
 
-      ips: each judgment counts 1/propensity times; – where propensities are known up to a factor
+      IPS: each judgment counts 1/propensity times; – where propensities are known up to a factor
 
-      snips: the same, normalised by the weights; both with an interval over users
+      SNIPS: the same, normalised by the weights; all with an interval over users
 
-      hits, ess: liked items in the lists, and their effective sample size
+      hits, effective hits: liked items in the lists, and how many equal weights theirs are worth
 
-      usable: "not usable here" where the estimate or an end of its interval is not a possible value
-      of the metric, it rests on too few hits, or the weights do not add up to the slots of the
-      lists; the lines below the table give the reason
+      not usable here: why; the estimate or an end of its interval is not a possible value of the
+      metric, it rests on too few hits, or the weights do not add up to the slots of the lists
 
     [bold]Columns with --labels[/bold]
 
@@ -231,12 +233,15 @@ def estimate_command(
         Report instead how wrong the propensities must be to reverse two systems by one metric.
     bounds
         Report instead the values if all unjudged items were disliked, and if all were liked.
+    clipping
+        Report instead how IPS moves with the largest weight allowed: bias and noise.
     """
     figures = outputs.figures_of(output.figure, ("estimate",))
-    if sensitivity and bounds:
-        raise SettingError("give --sensitivity or --bounds, not both")
+    flags = {"--sensitivity": sensitivity, "--bounds": bounds, "--clipping": clipping}
+    reports = [name for name, value in flags.items() if value]
+    if len(reports) > 1:
+        raise SettingError(f"give {reports[0]} or {reports[1]}, not both")
     files = {"--random": random, "--items": items}
-    flags = {"--sensitivity": sensitivity, "--bounds": bounds}
     odd = [name for name, value in {**files, **flags}.items() if value]
     result: Any
     if check_together(labels, judged, *odd, propensities):
@@ -244,8 +249,8 @@ def estimate_command(
             labels, judged, **vars(compute), **_of_labels(estimates, labels)
         )
     else:
-        chosen = "bounds" if bounds else "sensitivity" if sensitivity else "ips"
-        result = _from_judgments(judged, random, items, propensities, estimates, compute, chosen)
+        report = reports[0] if reports else ""
+        result = _from_judgments(judged, random, items, propensities, estimates, compute, report)
     outputs.deliver_result(result, output, figures)
 
 
@@ -265,24 +270,31 @@ def _from_judgments(
     propensities: PropensityOptions,
     estimates: Options,
     compute: ComputeOptions,
-    chosen: str,
-) -> Any:
-    """Return estimates by propensities (`ips`), their `sensitivity`, or `bounds`."""
+    report: str,
+) -> Estimates:
+    """Return estimates by propensities, or what a flag asks for instead."""
     from unskew.unbiased.bounds import bounds
-    from unskew.unbiased.estimate import METRICS, estimate
+    from unskew.unbiased.estimate import METRICS, clipping_curve, estimate
     from unskew.unbiased.sensitivity import sensitivity
 
     names = inputs.metric_names(judged.metric)
-    if chosen == "sensitivity" and len(names or [""]) != 1:
+    if report == "--sensitivity" and len(names or [""]) != 1:
         raise SettingError("--sensitivity takes one metric: give -m once")
     data = inputs.judge_files(judged, compute.seed, items=items)
-    if chosen == "bounds":
+    if report == "--bounds":
         return bounds(data, names or "P@10", **vars(compute))
     sample = inputs.read_random_file(random, judged.files, other_columns=LIST_COLUMNS)
     chances = _propensities(propensities, data, sample)
-    if chosen == "sensitivity":
+    if report == "--sensitivity":
         name, model = (names or ["P@10"])[0], "odds" if chances.known else "weights"
-        return sensitivity(data, name, propensity=chances, model=model, **vars(compute))
+        settings = {"resamples": estimates.resamples, "level": estimates.level, **vars(compute)}
+        return sensitivity(data, name, propensity=chances, model=model, **settings)
+    if report == "--clipping":
+        refuse("does not go with --clipping: leave it out", "--clip --resamples", estimates)
+        settings = {name: getattr(estimates, name) for name in ("mean", "users", "level")}
+        return clipping_curve(
+            data, names or METRICS, propensity=chances, **settings, **vars(compute)
+        )
     return estimate(data, names or METRICS, propensity=chances, **vars(estimates), **vars(compute))
 
 

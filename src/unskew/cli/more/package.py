@@ -5,7 +5,8 @@ from __future__ import annotations
 import inspect
 import json
 import os
-from importlib import resources
+from collections.abc import Mapping, Sequence
+from importlib import import_module, resources
 from time import perf_counter
 from typing import Annotated, Any
 
@@ -165,6 +166,31 @@ def algorithms_command(
 SHARED = {"audit": "report", "demo": "report", "study run": "report", "timeline": "report"}
 """Commands whose JSON has the schema of another name."""
 
+ANSWERS: Mapping[str, tuple[int, *tuple[str, ...]]] = {
+    "compare": (2, "stats.compare.compare:PAIRS", "stats.compare.compare_segments:SEGMENTS"),
+    "distribution": (
+        2,
+        "stats.compare.user_distribution:USER_DISTRIBUTION",
+        "stats.compare.lexirecall:LEXIRECALL",
+    ),
+    "groups": (
+        2,
+        "stats.compare.group_gaps:GROUP_GAPS",
+        "stats.compare.item_group_gaps:ITEM_GROUPS",
+    ),
+    "ranking": (2, "stats.compare.compare_data_sets:DATA_SETS"),
+    "strata": (2, "unbiased.strata:STRATA", "unbiased.strata:HEADS"),
+    "estimate": (
+        *(4, "unbiased.weighted_averages:WEIGHTED", "unbiased.bounds:BOUNDS"),
+        *("unbiased.sensitivity:SENSITIVITY", "unbiased.estimate:CLIPPING"),
+    ),
+    "power": (3, "stats.agreement.power:POWER", "stats.agreement.power:PAIR_SIZES"),
+    "robustness": (2, "stats.agreement.robustness:ROBUSTNESS"),
+}
+"""Commands that answer questions: the version of their schema, and the questions it follows from.
+What else they print stands in a file.
+"""
+
 WITHOUT = {
     "annotate extend": "writes a folder",
     "annotate plan": "writes a folder",
@@ -227,7 +253,26 @@ def schemas() -> dict[str, dict[str, Any]]:
     }
     result = {name.replace("-", " "): one for name, one in by_file.items() if name != "report"}
     result |= {name: by_file[key] for name, key in SHARED.items()}
+    for name, (version, *questions) in ANSWERS.items():
+        result[name] = _derived(name, version, questions, result.get(name, {}))
     return dict(sorted(result.items()))
+
+
+def _derived(
+    name: str, version: int, questions: Sequence[str], more: Mapping[str, Any]
+) -> dict[str, Any]:
+    """Return the schema of a command: what follows from its questions, and what a file adds."""
+    forms = []
+    for question in questions:
+        module, _, constant = question.partition(":")
+        forms.append(getattr(import_module(f"unskew.{module}"), constant).schema())
+    return {
+        "$schema": "https://json-schema.org/draft/2020-12/schema",
+        "$id": f"urn:unskew:{name.replace(' ', '-')}:{version}",
+        "title": f"What unskew {name} --format json prints",
+        "version": version,
+        "anyOf": [*forms, *more.get("anyOf", ())],
+    }
 
 
 def warmup_command(

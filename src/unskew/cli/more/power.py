@@ -42,7 +42,7 @@ def power_command(
 
       DP: sum of the p-values of all pairs of systems, the lower the better
 
-      ratio: share of the pairs with p below alpha; median_p: the median of all
+      ratio: share of the pairs with p below alpha; median p: the median of all
 
       detectable: the difference that is detected with the requested power (median over pairs)
 
@@ -53,18 +53,16 @@ def power_command(
     pairs
         Print a row per pair of systems, with the number of users needed to tell them apart.
     """
-    from unskew.stats.agreement.power import power
+    from unskew.stats.agreement.power import POWER, power
     from unskew.stats.agreement.robustness import METRICS
 
-    figures = outputs.figures_of(output.figure, ("power",))
+    figures = outputs.figures_of(output.figure, [drawing.name for drawing in POWER.figures])
     names = inputs.metric_names(scored.judged.metric)
     all_scores = inputs.scores_of(scored, compute, METRICS, output.quiet)
     with progress("testing", output.quiet) as move:
         result = power(all_scores, names, progress=move, **vars(powers), **vars(compute))
-    outputs.draw(figures, lambda _: result.figure())
-    table = result.sizes.pair_table() if pairs else result.table()
-    printout = outputs.Printout.of(table, digits=output.digits, footer=result.footer())
-    outputs.deliver(printout, output)
+    outputs.draw(figures, result.figure)
+    outputs.deliver_result(result.parts["pairs"] if pairs else result, output)
 
 
 @bundle
@@ -115,9 +113,15 @@ def robustness_command(
     per
         Keep the share of each user's judgments (user), or of all judgments together (all).
     """
-    from unskew.stats.agreement.robustness import METRICS, SHARES, robustness, user_robustness
+    from unskew.stats.agreement.robustness import (
+        METRICS,
+        ROBUSTNESS,
+        SHARES,
+        robustness,
+        user_robustness,
+    )
 
-    figures = outputs.figures_of(output.figure, ("robustness",))
+    figures = outputs.figures_of(output.figure, [drawing.name for drawing in ROBUSTNESS.figures])
     saved = inputs.is_saved(scored)
     goal = choose("to", goal or ("users" if saved else "sparsity"), SHARES)
     if saved and goal != "users":
@@ -141,5 +145,5 @@ def robustness_command(
         else:
             settings |= {"to": goal, "per": per, **vars(scored.average), **executor.arguments()}
             result = robustness(data, names or METRICS, progress=move, **settings)
-    outputs.draw(figures, lambda _: result.figure())
-    outputs.deliver(outputs.Printout.of_result(result, output.digits), output)
+    outputs.draw(figures, result.figure)
+    outputs.deliver_result(result, output)

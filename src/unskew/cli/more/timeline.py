@@ -101,12 +101,13 @@ def timeline_command(
     if output.output is None and output.format is None:
         show(result, output.quiet)
         return
-    outputs.write_report(result, output, "timeline", lambda: show(result, output.quiet))
+    page = result.document("Systems over time")
+    outputs.write_report(page, output, "timeline", lambda: show(result, output.quiet))
 
 
 def show(result: Any, quiet: bool) -> None:
     """Print the result; quietly, what follows from it alone."""
-    outputs.say("\n".join(result._conclusion()) if quiet else result.brief())
+    outputs.say("\n".join(result.conclusion) if quiet else str(result))
 
 
 def _windows(options: WindowOptions) -> Windows | None:

@@ -35,7 +35,17 @@ SHOWN = 10
 
 @dataclass(frozen=True)
 class Answer:
-    """A class of conventions that gives the printed values: equal numbers on these data."""
+    """A class of conventions that gives the printed values: equal numbers on these data.
+
+    Examples
+    --------
+    >>> import unskew as us
+    >>> test = {"user": [1, 1, 2, 3], "item": [10, 20, 30, 40], "rating": [5, 2, 4, 3]}
+    >>> lists = {"mine": {1: [20, 10], 2: [30], 3: [10]}}
+    >>> (answer,) = us.explain(test, lists, {"P@2": "0.5000"}, liked=4).answers
+    >>> "RecBole 1.2.1" in answer.libraries, answer.differences
+    (True, 'users: those with a relevant judgment')
+    """
 
     title: str
     """Its simplest member: the library or our defaults, and what is changed in it."""
@@ -57,6 +67,17 @@ class Explanation(Result):
     """Which conventions give printed values. Made by `explain`.
 
     Print it for the verdict, the classes of conventions that fit, and the number to ask for next.
+
+    Examples
+    --------
+    User 3 has no liked item. Libraries that leave such users out print another mean than we do.
+
+    >>> import unskew as us
+    >>> test = {"user": [1, 1, 2, 3], "item": [10, 20, 30, 40], "rating": [5, 2, 4, 3]}
+    >>> lists = {"mine": {1: [20, 10], 2: [30], 3: [10]}}
+    >>> result = us.explain(test, lists, {"P@2": "0.5000"}, liked=4)
+    >>> result.verdict, result.table()["other than our defaults"].to_list()
+    ('explains', ['users: those with a relevant judgment'])
     """
 
     verdict: str
@@ -84,7 +105,10 @@ class Explanation(Result):
     notes: tuple[str, ...] = field(default=())
 
     def table(self) -> pl.DataFrame:
-        """Return a row per class that fits: title, libraries, changes, differences, values."""
+        """Return a row per class that fits, with its differences from our defaults.
+
+        Columns: convention, libraries, changes, other than our defaults, and one per printed value.
+        """
         columns: dict[str, list[Any]] = {
             "convention": [answer.title for answer in self.answers],
             "libraries": ["; ".join(answer.libraries) for answer in self.answers],

@@ -14,9 +14,7 @@ import numpy as np
 import polars as pl
 
 from unskew.checks import checked, choose
-from unskew.data.ratings import DUPLICATES, FEEDBACK, LARGEST, Ratings
-from unskew.data.read import tables
-from unskew.data.read.tables import column_names
+from unskew.data.ratings import DUPLICATES, LARGEST, Ratings
 from unskew.data.relevance import (
     DEFAULT_GAIN,
     DEFAULT_LOSS,
@@ -372,7 +370,7 @@ def evaluate_files(
         parquet.run_source(name, with_copies(f"run-{name}", run, output), names, reading)
         for name, run in parquet.named(runs).items()
     )
-    implicit = _is_implicit(tests, feedback)
+    implicit = tests.is_implicit(feedback)
     rule, notes = _relevance(tests, implicit, liked, above, gain, loss, relevance)
     retained, left_out = without_dislikes(by_label, implicit)
     name = relevance if isinstance(relevance, str) else ""
@@ -425,21 +423,6 @@ def _supported(metrics: str | Metric | Iterable[str | Metric], paper: Paper) -> 
                 "leave this metric out, or use evaluate() on data that fit into memory"
             )
     return by_label
-
-
-def _is_implicit(tests: ParquetSource, feedback: str | None) -> bool:
-    """Tell whether the judgments are implicit feedback, by the rule of `read_ratings`."""
-    name = tests.columns.get("rating")
-    if feedback is not None:
-        if feedback == "explicit" and name is None:
-            raise DataError("explicit feedback needs a column of ratings; name it with columns=…")
-        return choose("feedback", feedback, FEEDBACK) == "implicit"
-    if name is None or tests.reading.duplicates == "count":
-        return True
-    numbers = (part.cast(pl.Float64, strict=False) for part in tests.values("rating"))
-    if tables.plain_name(name) in column_names()["counts"]:
-        return all(bool((part > 0).all()) for part in numbers)
-    return all(bool((part == 1).all()) for part in numbers)
 
 
 def _relevance(

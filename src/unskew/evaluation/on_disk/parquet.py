@@ -16,7 +16,7 @@ import polars as pl
 
 from unskew.arrays import frozen
 from unskew.checks import choose
-from unskew.data.ratings import CANONICAL_INTEGER, LARGEST, Ids, Ratings
+from unskew.data.ratings import CANONICAL_INTEGER, FEEDBACK, LARGEST, Ids, Ratings
 from unskew.data.read import ratings_files, tables
 from unskew.data.read.parquet_files import find_parquet
 from unskew.data.read.rating_columns import find_event_column, find_rating_column, stated_columns
@@ -234,6 +234,22 @@ class ParquetSource:
         for file, rows in enumerate(self.rows):
             for low in range(0, rows, step):
                 yield alone.read(file, low, step).to_series()
+
+    def is_implicit(self, feedback: str | None) -> bool:
+        """Tell whether the rows are implicit feedback, by the rule of `read_ratings`."""
+        name = self.columns.get("rating")
+        if feedback is not None:
+            if feedback == "explicit" and name is None:
+                raise DataError(
+                    "explicit feedback needs a column of ratings; name it with columns=…"
+                )
+            return choose("feedback", feedback, FEEDBACK) == "implicit"
+        if name is None or self.reading.duplicates == "count":
+            return True
+        numbers = (part.cast(pl.Float64, strict=False) for part in self.values("rating"))
+        if tables.plain_name(name) in tables.column_names()["counts"]:
+            return all(bool((part > 0).all()) for part in numbers)
+        return all(bool((part == 1).all()) for part in numbers)
 
     def ratings(self, frame: pl.DataFrame) -> Ratings:
         """Make judgments of rows."""

@@ -309,12 +309,12 @@ CHECKS: tuple[Rule, ...] = tuple(_RULES[key] for key in check_facts())
 
 @checked
 def diagnose(split: Split | Iterable[Split], *, log: Events | Ratings | None = None) -> Diagnosis:
-    """Look for leaks from test to training, and show what drifts: a light for each check.
+    """Look for leaks from test to training, and show what drifts, check by check.
 
-    Red (`leak`): what is tested reached the training. Yellow (`look`): look at it before you trust
-    a score. Green (`ok`): checked, nothing found. Blue (`shown`): a fact without a judgement. Grey
-    (`unknown`): it cannot be checked here, with the reason. Numerical columns that `Ratings` carry
-    as tags are checked as features.
+    A check fails (`leak`, red) if what is tested reached the training, warns (`look`, yellow) of
+    what to look at before a score is trusted, or passes (`ok`, green). A fact without a judgement
+    is `shown` (blue); what cannot be checked here is `unknown` (grey), with the reason. Numerical
+    columns that `Ratings` carry as tags are checked as features.
 
     Parameters
     ----------

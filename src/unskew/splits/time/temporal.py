@@ -288,6 +288,19 @@ class TemporalEvents(Splitter):
     bellogin2017 splits the plays of Last.fm so. A table of unique pairs cannot do this: whoever
     aggregates first has lost the times of all events but one. Pairs of the test part that are in
     training too are dropped (counted): they are no recommendation of something new.
+
+    Examples
+    --------
+    User 1 plays item a twice before the cut. After it come two plays of item b, which are tested,
+    and one more of item a, which is dropped.
+
+    >>> import unskew as us
+    >>> rows = {"user": [1] * 5, "item": list("aabab"), "time": [1, 2, 3, 4, 5]}
+    >>> (split,) = us.splits.TemporalEvents(at=2.5).split(us.read_events(rows))
+    >>> split.test.to_polars().select("item", "rating").rows()
+    [('b', 2.0)]
+    >>> split.facts["pairs_seen_in_training"]
+    1
     """
 
     test: float | None = share(None, "The share of events after the cut, as in `Temporal`.")

@@ -3,191 +3,56 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
-from itertools import combinations
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 import polars as pl
 
 from unskew.arrays import F64, frozen
-from unskew.checks import as_count, checked, choose
+from unskew.checks import as_count, checked
 from unskew.engine.progress import Progress, notebook_progress
 from unskew.engine.threads import map_blocks
 from unskew.errors import DataError, SettingError
-from unskew.report.charts import Figure, as_figure
-from unskew.report.result import Result
-from unskew.report.text import counted, finite
+from unskew.report.columns import HIGH, LOW, NOTE, SYSTEM, Column, Drawing, Method, P, Question
+from unskew.report.estimates import Estimates
+from unskew.report.text import number
 from unskew.stats.agreement.conditions import (
     Condition,
     Sources,
     _from_table,
     _table_of,
+    by_system,
     conditions_of,
     named_sources,
     resampled,
 )
-from unskew.stats.correlation import FEW, kendall_test, rbo, rounded, tau_ap
+from unskew.stats.correlation import FEW, Tau, kendall_test, rbo, rounded, tau_ap
 from unskew.stats.pairing import Source, known_metric
 from unskew.stats.resampling import check_two_systems, percentile_interval
 from unskew.stats.value_tables import holds_values
 
 BOOTSTRAP, PERMUTATIONS, LEVEL = 1_000, 10_000, 0.95
-MEASURES = {
-    "tau_b": "Kendall's τ_b",
-    "tau_ap": "AP correlation τ_AP (the column is the reference)",
-    "rbo": "rank-biased overlap (p = 0.9)",
-}
-
-
-@dataclass(frozen=True, eq=False)
-class Agreement(Result):
-    """How alike the orders of the systems are under several conditions.
-
-    Made by `agreement`. A condition is a metric, a cutoff, a design, a fold. Matrices have a row
-    and a column per condition.
-    """
-
-    digits = 2
-
-    systems: tuple[str, ...]
-    conditions: tuple[str, ...]
-    values: F64
-    """Conditions x systems, higher is better: what is better when lower is negated."""
-    tau: F64
-    """Kendall's τ_b; NaN where a condition holds all systems equal."""
-    p: F64
-    """Two-sided p of each τ under unrelated orders."""
-    low: F64
-    """Bootstrap interval of each τ, users drawn with replacement; NaN without values per user."""
-    high: F64
-    least: F64
-    """The least and the largest τ when one system is left out."""
-    most: F64
-    level: float = LEVEL
-    bootstrap: int = 0
-    permutations: int = PERMUTATIONS
-    notes: tuple[str, ...] = ()
-
-    def table(self, measure: str = "tau_b") -> pl.DataFrame:
-        """Return the matrix of a measure, a row and a column per condition.
-
-        Parameters
-        ----------
-        measure
-            `tau_b`, `tau_ap` (columns are the reference) or `rbo`.
-        """
-        matrix = self.matrix(measure)
-        columns = dict(zip(self.conditions, finite(matrix.T.tolist()), strict=True))
-        return pl.DataFrame({"condition": self.conditions, **columns})
-
-    def matrix(self, measure: str = "tau_b") -> F64:
-        """Return the same as an array."""
-        if choose("measure", measure, MEASURES) == "tau_b":
-            return self.tau
-        function: Callable[[F64, F64], float] = tau_ap if measure == "tau_ap" else rbo
-        return np.array([[function(a, b) for b in self.values] for a in self.values])
-
-    def pairs(self) -> pl.DataFrame:
-        """Return a row per two conditions with everything that is known about their agreement.
-
-        Columns: a, b, tau, p, method, low and high (bootstrap over users), without_low and
-        without_high (the range when one system is left out), tau_ap (mean of both directions),
-        rbo, swaps (pairs of systems in opposite order).
-        """
-        matrices = (self.tau, self.p, self.low, self.high, self.least, self.most)
-        known = dict(zip(PAIR_NUMBERS, matrices, strict=False))
-        rows = []
-        for i, j in combinations(range(len(self.conditions)), 2):
-            first, second = self.values[i], self.values[j]
-            rows.append(
-                {
-                    "a": self.conditions[i],
-                    "b": self.conditions[j],
-                    **{name: finite(float(matrix[i, j])) for name, matrix in known.items()},
-                    "tau_ap": tau_ap(first, second, symmetric=True),
-                    "rbo": rbo(first, second),
-                    "swaps": len(_swapped(first, second)),
-                }
-            )
-        schema = {"a": pl.String, "b": pl.String, **dict.fromkeys(PAIR_NUMBERS, pl.Float64)}
-        return pl.DataFrame(rows, schema={**schema, "swaps": pl.Int64})
-
-    def swaps(self, a: str, b: str) -> pl.DataFrame:
-        """Return the pairs of systems that two conditions put in opposite order.
-
-        Columns: better (under `a`), worse, and the difference better - worse under each: positive
-        under `a`, negative under `b`. The widest disagreement comes first, measured by the smaller
-        of both differences, each relative to the spread of its condition.
-        """
-        i, j = (
-            self.conditions.index(choose("condition", name, self.conditions)) for name in (a, b)
-        )
-        rows: list[tuple[str, str, float, float, float]] = []
-        for x, y in _swapped(self.values[i], self.values[j]):
-            gaps = [
-                float(self.values[condition, x] - self.values[condition, y]) for condition in (i, j)
-            ]
-            ranges = [float(np.ptp(self.values[condition])) for condition in (i, j)]
-            width = min(abs(gap) / span for gap, span in zip(gaps, ranges, strict=True))
-            rows.append((self.systems[x], self.systems[y], gaps[0], gaps[1], width))
-        rows.sort(key=lambda row: -row[4])
-        schema = {"better": pl.String, "worse": pl.String, "in_a": pl.Float64, "in_b": pl.Float64}
-        return pl.DataFrame([row[:4] for row in rows], schema=schema, orient="row")
-
-    def figure(self, measure: str = "tau_b") -> Figure:
-        """Draw the matrix as a heat map, its numbers in the cells."""
-        import altair as alt
-
-        matrix = self.matrix(measure)
-        names = list(self.conditions)
-        rows = [
-            {"row": a, "column": b, "value": finite(float(matrix[i, j]))}
-            for i, a in enumerate(names)
-            for j, b in enumerate(names)
-        ]
-        bare: dict[str, Any] = {"domain": False, "ticks": False, "title": None}
-        cells = alt.Chart(alt.NamedData(name="rows")).encode(
-            x=alt.X("column:N").sort(names).axis(orient="top", labelAngle=-45, **bare),
-            y=alt.Y("row:N").sort(names).axis(**bare),
-        )
-        defined = matrix[~np.isnan(matrix)]
-        worst = float(defined.min(initial=1.0))
-        scale = alt.Scale(domain=[worst, 1.0], scheme="blues")
-        squares = cells.mark_rect().encode(color=alt.Color("value:Q", scale=scale, legend=None))
-        middle = (worst + 1) / 2
-        shade = alt.condition(f"datum.value > {middle}", alt.value("white"), alt.value("#333333"))
-        numbers = cells.mark_text(fontSize=11).encode(
-            text=alt.Text("value:Q", format=".2f"), color=shade
-        )
-        size = alt.Step(max(26, 40 - len(names)))
-        chart = alt.layer(squares, numbers).properties(width=size, height=size)
-        notes = [f"{MEASURES[measure]} of {len(self.systems)} systems"]
-        return as_figure(chart, "Agreement of orders", notes, rows)
-
-    def _explanation(self) -> list[str]:
-        lines = [f"Kendall's τ_b of the orders of {len(self.systems)} systems"]
-        upper = np.triu_indices(len(self.conditions), 1)
-        taus = self.tau[upper]
-        defined = taus[~np.isnan(taus)]
-        if defined.size:
-            position = int(np.nanargmin(taus))
-            i, j = int(upper[0][position]), int(upper[1][position])
-            line = f"least: {self.conditions[i]} and {self.conditions[j]}, τ = {taus[position]:.2f}"
-            if not math.isnan(self.low[i, j]):
-                low, high = self.low[i, j], self.high[i, j]
-                line += f" ({100 * self.level:g} % over users: {low:.2f} to {high:.2f})"
-            lines.append(f"{line}, p = {self.p[i, j]:.2g}")
-        return lines
-
-    def _summary(self) -> str:
-        return (
-            f"{counted(len(self.conditions), 'condition')}, {counted(len(self.systems), 'system')}"
-        )
-
-
-PAIR_NUMBERS = ("tau", "p", "low", "high", "without_low", "without_high", "tau_ap", "rbo")
+AGREEMENT = Question(
+    name="agreement of orders",
+    columns=(
+        *(Column("design", "key", "condition a"), Column("against_design", "key", "condition b")),
+        *(Column("value", "value", "τ"), LOW, HIGH, P),
+        *(Column("without_low", "fact", hidden=True), Column("without_high", "fact", hidden=True)),
+        *(Column("tau_ap", "fact", "τ_AP"), Column("rbo", "fact", "RBO")),
+        *(Column("swaps", "count", "swapped pairs"), NOTE),
+    ),
+    method=Method(estimand="Kendall's τ_b between the orders of the systems under two conditions"),
+    figures=(Drawing("matrix", "matrix"),),
+    digits=2,
+)
+"""A row per two conditions; `without_low` to `without_high` is the range without any one system."""
+MEANS = Question(
+    name="means of systems, higher is better",
+    columns=(AGREEMENT.columns[0], SYSTEM, Column("value", "value", "mean")),
+    method=Method(estimand="the mean of a system; negated where lower is better"),
+)
 
 
 @notebook_progress("agreement")
@@ -202,7 +67,7 @@ def agreement(
     seed: int = 0,
     threads: int | None = None,
     progress: Progress | None = None,
-) -> Agreement:
+) -> Estimates:
     """Compare the orders of the same systems under several metrics, cutoffs, designs or folds.
 
     Parameters
@@ -231,28 +96,94 @@ def agreement(
 
     Returns
     -------
-    Agreement
+    Estimates
+        A row per two conditions (`design`, `against_design`): τ_b as `value`, its interval over
+        users (none without values per user) and its p under unrelated orders; the range of τ when
+        one system is left out (`without_low`, `without_high`), τ_AP (mean of both directions), RBO
+        (p = 0.9), and how many pairs of systems stand in opposite order (`swaps`; which ones tells
+        `unskew.stats.correlation.swaps`). The part `means` has the mean of each system under each
+        condition.
 
     Examples
     --------
     >>> import polars as pl
     >>> from unskew.stats.agreement.agreement import agreement
     >>> means = pl.DataFrame({"system": ["a", "b", "c"], "P": [3, 2, 1], "RR": [3, 1, 2]})
-    >>> agreement(means).table().rows()
-    [('P', 1.0, 0.3333333333333333), ('RR', 0.3333333333333333, 1.0)]
+    >>> print(agreement(means))
+    condition a  condition b     τ     p  τ_AP   RBO  swapped pairs
+    P            RR           0.33  1.00  0.50  0.96              1
+    p: Kendall's test, exact, not corrected
+    Kendall's τ_b of the orders of 3 systems
     """
     as_count("bootstrap", bootstrap, least=0)
     as_count("permutations", permutations)
     if not 0 < level < 1:
         raise SettingError(f"level must lie between 0 and 1, got {level!r}")
+    systems, named, values, sources, notes = _orders(scores, metrics)
+    first, second = np.triu_indices(len(named), 1)
+
+    def test_of(pair: int) -> Tau:
+        sides = values[second[pair]], values[first[pair]]  # the order in which draws are made
+        return kendall_test(*sides, permutations=permutations, seed=seed)
+
+    size = 1 << 20 if values.shape[1] > FEW else 0
+    tests = map_blocks(test_of, range(first.size), threads, size=size)
+    without = _one_left_out(values)[:, first, second]
+    low = high = np.full(first.size, np.nan)
+    draws = bootstrap if sources else 0
+    if draws:
+        taus = _drawn(sources, draws, seed, threads, progress)[:, first, second]
+        low, high = percentile_interval(taus, level)
+    above = values[:, :, None] > values[:, None]
+    rows = [
+        (
+            *(named[i], named[j], test.value, low[pair], high[pair], test.p, *without[:, pair]),
+            tau_ap(values[i], values[j], symmetric=True),
+            rbo(values[i], values[j]),
+            np.count_nonzero(above[i] & above[j].T),
+            "all systems are equal" if math.isnan(test.value) else "",
+        )
+        for pair, (i, j, test) in enumerate(
+            zip(first.tolist(), second.tolist(), tests, strict=True)
+        )
+    ]
+    is_exact = all(test.method == "exact" for test in tests)
+    how_often = "exact" if is_exact else f"{permutations:,} permutations where systems tie"
+    method = replace(AGREEMENT.method, test=f"Kendall's test, {how_often}")
+    if draws:
+        interval = "percentile bootstrap"
+        method = replace(method, interval=interval, level=level, draws=draws, seed=seed)
+    return Estimates.of_rows(
+        AGREEMENT,
+        rows,
+        method=method,
+        explanation=(f"Kendall's τ_b of the orders of {len(systems)} systems",),
+        notes=tuple(dict.fromkeys(notes)),
+        conclusion=_lowest(rows),
+        parts={"means": Estimates.of_rows(MEANS, by_system(named, systems, values))},
+    )
+
+
+def _lowest(rows: Sequence[tuple[Any, ...]]) -> tuple[str, ...]:
+    """Return which two of several orders agree least."""
+    defined = [row for row in rows if not math.isnan(row[2])]
+    if len(defined) < 2:
+        return ()
+    a, b, tau, *_ = min(defined, key=lambda row: row[2])
+    return (f"lowest: {a} and {b}, τ = {number(tau, 2)}",)
+
+
+def _orders(
+    scores: Sources, metrics: str | Sequence[str] | None
+) -> tuple[Sequence[str], Sequence[str], F64, list[Condition], list[str]]:
+    """Return systems, conditions, means (conditions x systems), where they are from, and notes."""
     table = _table_of(scores)
+    sources: list[Condition] = []
+    notes: list[str] = []
     if table is not None and not holds_values(table):
         systems, named, values = _from_table(table, metrics)
-        sources: list[Condition] = []
-        notes: list[str] = []
     else:
-        scores = scores if table is None else table
-        sources, notes = conditions_of(scores, metrics)
+        sources, notes = conditions_of(scores if table is None else table, metrics)
         systems = sources[0].systems
         named = tuple(source.name for source in sources)
         values = np.array([source.means for source in sources])
@@ -265,92 +196,43 @@ def agreement(
     check_two_systems(systems)
     if len(named) < 2:
         raise SettingError(f"there is only one order ({named[0]}): give several metrics or designs")
-    tau, p = _matrices(values, permutations, seed, threads)
-    lowest, highest = _one_left_out(values)
-    low = high = np.full_like(tau, np.nan)
-    if bootstrap and sources:
-        low, high = _intervals(sources, bootstrap, level, seed, threads, progress)
-    return Agreement(
-        systems=systems,
-        conditions=named,
-        values=values,
-        tau=tau,
-        p=p,
-        low=low,
-        high=high,
-        least=lowest,
-        most=highest,
-        level=level,
-        bootstrap=bootstrap if sources else 0,
-        permutations=permutations,
-        notes=tuple(dict.fromkeys(notes)),
-    )
+    return systems, named, values, sources, notes
 
 
-def _matrices(values: F64, permutations: int, seed: int, threads: int | None) -> tuple[F64, F64]:
-    """Return τ_b and p of all conditions with each other."""
-    count = len(values)
-    tau, p = np.full((count, count), np.nan), np.full((count, count), np.nan)
-
-    def fill(i: int) -> None:
-        for j in range(i + 1):
-            test = kendall_test(values[i], values[j], permutations=permutations, seed=seed)
-            tau[i, j] = tau[j, i] = test.value
-            p[i, j] = p[j, i] = test.p
-
-    heavy = values.shape[1] > FEW
-    map_blocks(fill, range(count), threads, size=1 << 20 if heavy else 0)
-    return tau, p
-
-
-def _one_left_out(values: F64) -> tuple[F64, F64]:
-    """Return the least and the largest τ_b over all sets that lack one system."""
+def _one_left_out(values: F64) -> F64:
+    """Return the lowest and the highest τ_b over all sets that lack one system."""
     from unskew.stats import kernels
 
     count, systems = values.shape
-    lowest, highest = np.full((count, count), np.inf), np.full((count, count), -np.inf)
-    for gone in range(systems if systems > 2 else 0):
-        tau = kernels.tau_matrix(frozen(np.delete(values, gone, axis=1)))
-        lowest, highest = np.fmin(lowest, tau), np.fmax(highest, tau)
-    unknown = np.isinf(lowest)
-    lowest[unknown] = highest[unknown] = np.nan
-    return lowest, highest
+    if systems < 3:
+        return np.full((2, count, count), np.nan)
+    taus = np.array(
+        [kernels.tau_matrix(frozen(np.delete(values, gone, axis=1))) for gone in range(systems)]
+    )
+    return np.array([np.fmin.reduce(taus), np.fmax.reduce(taus)])
 
 
-def _intervals(
+def _drawn(
     sources: list[Condition],
     draws: int,
-    level: float,
     seed: int,
     threads: int | None,
     progress: Progress | None,
-) -> tuple[F64, F64]:
-    """Return the percentile interval of every τ_b when users are drawn anew."""
+) -> F64:
+    """Return every τ_b when users are drawn anew: draws x conditions x conditions."""
     from unskew.stats import kernels
 
-    count = len(sources)
     means = resampled(sources, draws, seed, threads, progress)
-    is_known = np.logical_not(np.logical_and.reduce(np.isnan(means), axis=(0, 2)))
-    upper = np.triu_indices(count)
-    taus = np.empty((draws, upper[0].size))
+    taus = np.empty((draws, len(sources), len(sources)))
 
     def fill(low: int) -> None:
         for draw in range(low, min(low + 16, draws)):
-            taus[draw] = kernels.tau_matrix(frozen(rounded(means[draw])))[upper]
+            taus[draw] = kernels.tau_matrix(frozen(rounded(means[draw])))
 
     map_blocks(fill, range(0, draws, 16), threads, size=means.size)
-    taus[:, ~(is_known[upper[0]] & is_known[upper[1]])] = np.nan
-    ends = np.full((2, count, count), np.nan)
-    for matrix, edge in zip(ends, percentile_interval(taus, level), strict=True):
-        matrix[upper] = edge
-        matrix.T[upper] = edge
-    return ends[0], ends[1]
-
-
-def _swapped(a: F64, b: F64) -> list[tuple[int, int]]:
-    """Return (x, y) with x above y in a and below it in b."""
-    x, y = np.nonzero((a[:, None] > a[None, :]) & (b[:, None] < b[None, :]))
-    return list(zip(x.tolist(), y.tolist(), strict=True))
+    is_undefined = np.isnan(means).all(axis=(0, 2))
+    taus[:, is_undefined] = taus[:, :, is_undefined] = np.nan
+    return taus
 
 
 @checked

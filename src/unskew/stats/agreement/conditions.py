@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -142,6 +142,17 @@ def conditions_of(
     named_so = [one_order.name for one_order in aligned]
     _check_known(np.array([one_order.means for one_order in aligned]), named_so, first)
     return aligned, notes
+
+
+def by_system(
+    conditions: Iterable[str], systems: Sequence[str], values: F64
+) -> list[tuple[str, str, float]]:
+    """Return a row per condition and system: its value, conditions x systems."""
+    return [
+        (condition, system, value)
+        for condition, row in zip(conditions, values.tolist(), strict=True)
+        for system, value in zip(systems, row, strict=True)
+    ]
 
 
 def _in_order_of(condition: Condition, systems: tuple[str, ...]) -> Condition:

@@ -3,122 +3,105 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import replace
 from itertools import combinations
 from statistics import NormalDist
+from typing import Any
 
 import numpy as np
 import polars as pl
 
-from unskew.arrays import F64, I64
+from unskew.arrays import F64
 from unskew.checks import check_share, checked, choose, is_number
 from unskew.data.read.tables import read_table
 from unskew.engine.progress import Progress, notebook_progress
 from unskew.errors import DataError, SettingError
-from unskew.report.charts import Figure, as_figure
-from unskew.report.result import Result
+from unskew.report.columns import (
+    DIFFERENCE,
+    METRIC,
+    PAIR,
+    USERS,
+    Column,
+    Drawing,
+    Method,
+    Question,
+)
+from unskew.report.estimates import Estimates
 from unskew.report.text import counted
-from unskew.stats.pairing import Source, is_evaluated, paired
+from unskew.stats.pairing import PairedSample, Source, is_evaluated, paired
 from unskew.stats.resampling import check_two_systems, chosen_metrics
 from unskew.stats.value_tables import holds_values
 
-ALPHA, POWER = 0.05, 0.8
+ALPHA, SURE = 0.05, 0.8
+"""The usual level of tests, and the usual power."""
+SEPARATION = Question(
+    name="discriminative power",
+    columns=(
+        *(METRIC, Column("value", "value", "DP"), Column("median_p", "p", "median p")),
+        *(Column("significant", "count", "significant pairs"), Column("ratio", "share")),
+        Column("pairs", "count"),
+    ),
+    method=Method(estimand="the sum of the p-values of all pairs of systems", unit="pairs"),
+    figures=(Drawing("power", "lines", "curve"),),
+)
+"""A row per metric: the sum of the p-values, their median, how many are significant."""
+CURVE = Question(
+    name="p-value curves",
+    columns=(
+        *(METRIC, Column("rank", "axis", "pairs of systems, the largest p first")),
+        Column("value", "value", "p"),
+    ),
+    method=Method(estimand="the p-values of all pairs of systems, from the largest down"),
+    figures=(Drawing("power", "lines"),),
+)
+PAIR_SIZES = Question(
+    name="users needed for each pair",
+    columns=(
+        *(METRIC, *PAIR, USERS, DIFFERENCE[0], Column("sd", "fact")),
+        *(Column("effect", "fact", form="+"), Column("detectable", "fact")),
+        *(Column("power", "share"), Column("needed", "count")),
+    ),
+    method=Method(estimand="the mean difference a − b, and how many users show it"),
+)
+"""A row per metric and pair.
 
+The difference, the standard deviation of the users' differences, `effect` (difference / sd), the
+smallest difference that is `detectable`, the `power` to find one as large as observed, and the
+users `needed` (null where no number would do).
+"""
+SIZES = Question(
+    name="sample size",
+    columns=(
+        *(METRIC, USERS, Column("sd", "fact"), Column("value", "value", "detectable")),
+        *(Column("hardest", "fact"), Column("powered", "share"), Column("needed", "count")),
+    ),
+    method=Method(estimand="the smallest difference that these users show, median over pairs"),
+)
+"""A row per metric, over all pairs of systems.
 
-POINTS = 4_000  # of a figure's rows
-
-
-@dataclass(frozen=True, eq=False)
-class DiscriminativePower(Result):
-    """The p-values of all pairs of systems, metric by metric, and what they add up to.
-
-    Made by `discriminative_power`.
-    """
-
-    metrics: tuple[str, ...]
-    pairs: tuple[tuple[str, str], ...]
-    p: F64
-    """2 x pairs x metrics: p of (a, b) and of (b, a); alike where only one was given."""
-    alpha: float = ALPHA
-    ordered: bool = False
-
-    def values(self) -> F64:
-        """Return the p-values that count, a column per metric.
-
-        Of unordered pairs the mean of both directions (two estimates of the same), of ordered ones
-        both.
-        """
-        values: F64 = self.p.reshape(-1, len(self.metrics)) if self.ordered else self.p.mean(axis=0)
-        return values
-
-    def table(self) -> pl.DataFrame:
-        """Return a row per metric: DP, median p, significant pairs, their ratio, pairs.
-
-        DP is the sum of the p-values: the lower, the better a metric tells systems apart. The
-        ratio is the share of pairs with p < alpha (Sakai 2006).
-        """
-        p = self.values()
-        significant = (p < self.alpha).sum(axis=0)
-        return pl.DataFrame(
-            {
-                "metric": self.metrics,
-                "DP": [math.fsum(column) for column in p.T],
-                "median_p": np.median(p, axis=0),
-                "significant": significant,
-                "ratio": significant / len(p),
-                "pairs": np.full(len(self.metrics), len(p)),
-            }
-        )
-
-    def curves(self) -> pl.DataFrame:
-        """Return the p-value curves: for each metric its p-values from the largest down."""
-        falling = np.sort(self.values(), axis=0)[::-1]
-        count = len(falling)
-        return pl.DataFrame(
-            {
-                "metric": np.repeat(self.metrics, count),
-                "rank": np.tile(np.arange(1, count + 1), len(self.metrics)),
-                "p": falling.T.ravel(),
-            }
-        )
-
-    def figure(self, metrics: Iterable[str] | None = None) -> Figure:
-        """Draw the p-value curves (valcarce2018 figure 8): the closer to the origin the better."""
-        import altair as alt
-
-        chosen = list(self.metrics) if metrics is None else list(metrics)
-        for metric in chosen:
-            choose("metric", metric, self.metrics)
-        falling = np.sort(self.values(), axis=0)[::-1]
-        points = max(POINTS // len(chosen), 2)
-        ranks = np.unique(np.linspace(0, len(falling) - 1, min(points, len(falling))).round())
-        rows = [
-            {"metric": name, "rank": int(rank) + 1, "p": float(falling[int(rank), column])}
-            for name in chosen
-            for column in [self.metrics.index(name)]
-            for rank in ranks
-        ]
-        x = alt.X("rank:Q", title="pairs of systems, the largest p first").scale(nice=False)
-        y = alt.Y("p:Q", title="p").scale(domain=[0, 1])
-        chart = alt.Chart(alt.NamedData(name="rows"), width=520, height=280)
-        color = alt.Color("metric:N").scale(domain=chosen)
-        line: alt.Chart = chart.mark_line().encode(x=x, y=y, color=color)
-        return as_figure(line, "p-value curves", self.footer(), rows)
-
-    def _explanation(self) -> list[str]:
-        count = len(self.values())
-        kind = "ordered" if self.ordered else "unordered"
-        return [f"DP: sum of p over {count:,} {kind} pairs; ratio: share with p < {self.alpha:g}"]
-
-    def _summary(self) -> str:
-        return f"{counted(len(self.metrics), 'metric')}, {counted(len(self.pairs), 'pair')}"
+The medians of the standard deviation, of the detectable difference and of the users `needed` (null
+where no number would do); the largest detectable difference (`hardest`); the share of pairs whose
+observed difference is at least what is detectable (`powered`).
+"""
+_DETECTABLE = {"value": "detectable"}
+_HIDDEN = ("significant", "pairs", "sd", "hardest", "powered")
+_COLUMNS = (
+    *SEPARATION.columns,
+    *(replace(c, name=_DETECTABLE.get(c.name, c.name)) for c in SIZES.columns[1:]),
+)
+POWER = replace(
+    SEPARATION,
+    name="power",
+    columns=tuple(replace(c, hidden=c.name in _HIDDEN) for c in _COLUMNS),
+)
+"""A row per metric: what `discriminative_power` and `sample_size` say of it."""
 
 
 @checked
 def discriminative_power(
     pvalues: object, *, alpha: float = ALPHA, ordered: bool = False
-) -> DiscriminativePower:
+) -> Estimates:
     """Add up the p-values of all pairs of systems: discriminative power DP.
 
     Parameters
@@ -134,6 +117,14 @@ def discriminative_power(
     ordered
         Count every pair twice, as valcarce2018's table 3 does; else once.
 
+    Returns
+    -------
+    Estimates
+        A row per metric: DP as `value` (the lower, the better a metric tells systems apart), the
+        median p, the number and the share (`ratio`) of pairs with p < alpha, and how many pairs
+        count. Of unordered pairs that stand in both orders the mean of both p counts. The part
+        `curve` has the p-values from the largest down (`rank` 1); `figure()` draws it.
+
     References
     ----------
     valcarce2018 section 4 (DP, p-value curves); Sakai 2006 (ratio of significant pairs).
@@ -143,12 +134,52 @@ def discriminative_power(
     >>> import polars as pl
     >>> from unskew.stats.agreement.power import discriminative_power
     >>> p = pl.DataFrame({"a": ["x", "x", "y"], "b": ["y", "z", "z"], "P": [0.5, 0.0, 0.01]})
-    >>> discriminative_power(p).table().select("DP", "median_p", "ratio").rows()
-    [(0.51, 0.01, 0.6666666666666666)]
+    >>> print(discriminative_power(p))
+    metric      DP  median p  significant pairs   ratio  pairs
+    P       0.5100    0.0100                  2  0.6667      3
+    DP: sum of p over 3 unordered pairs; ratio: share with p < 0.05
     """
     check_share("alpha", alpha)
-    long = _long(_as_table(pvalues))
-    names = tuple(long["metric"].unique(maintain_order=True).to_list())
+    table, test = _p_values(pvalues)
+    long = _long(table)
+    names = long["metric"].unique(maintain_order=True).to_list()
+    p = _by_pair(long, names)
+    counting = p.reshape(-1, len(names)) if ordered else p.mean(axis=0)
+    falling = np.sort(counting, axis=0)[::-1]
+    significant = (counting < alpha).sum(axis=0)
+    count = len(counting)
+    rows = pl.DataFrame(
+        {
+            "metric": names,
+            "value": [math.fsum(column) for column in counting.T],
+            "median_p": np.median(counting, axis=0),
+            "significant": significant,
+            "ratio": significant / count,
+            "pairs": np.full(len(names), count),
+        }
+    )
+    curve = pl.DataFrame(
+        {
+            "metric": np.repeat(names, count),
+            "rank": np.tile(np.arange(1, count + 1), len(names)),
+            "value": falling.T.ravel(),
+        }
+    )
+    kind = "ordered" if ordered else "unordered"
+    return Estimates.of_rows(
+        SEPARATION,
+        rows,
+        method=replace(SEPARATION.method, test=test),
+        explanation=(
+            f"DP: sum of p over {counted(count, f'{kind} pair')}; ratio: share with p < {alpha:g}",
+        ),
+        parts={"curve": Estimates.of_rows(CURVE, curve)},
+        card={"alpha": alpha, "ordered": ordered, "better": dict.fromkeys(names, "lower")},
+    )
+
+
+def _by_pair(long: pl.DataFrame, names: Sequence[str]) -> F64:
+    """Return p of (a, b) and of (b, a), 2 x pairs x metrics; alike where only one was given."""
     systems = pl.concat([long["a"], long["b"]]).unique(maintain_order=True).to_list()
     check_two_systems(systems)
     pairs = {pair: row for row, pair in enumerate(combinations(systems, 2))}
@@ -170,27 +201,24 @@ def discriminative_power(
         _, row, column = (int(index[0]) for index in np.nonzero(np.isnan(p)))
         a, b = list(pairs)[row]
         raise DataError(f"{names[column]}: there is no p for {a} and {b}: all pairs are needed")
-    return DiscriminativePower(names, tuple(pairs), p, alpha, ordered)
+    return p
 
 
-def _as_table(pvalues: object) -> pl.DataFrame:
+def _p_values(pvalues: object) -> tuple[pl.DataFrame, str]:
+    """Return a table of p-values, and by which test they are, where that is known."""
     from unskew.stats.compare.compare import compare
 
-    make = getattr(pvalues, "table", None)  # a `Comparison`
-    table = make() if callable(make) and not is_evaluated(pvalues) else None
-    if isinstance(table, pl.DataFrame) and {"a", "b", "p"} <= set(table.columns):
-        return table
     if is_evaluated(pvalues):
-        return compare(pvalues, correction=None).table()
+        pvalues = compare(pvalues, correction=None)
+    if isinstance(pvalues, Estimates):
+        return pvalues.rows.rename({"system": "a", "against": "b"}), pvalues.method.test
     if isinstance(pvalues, Sequence) and not isinstance(pvalues, str):
         raise SettingError(
             f"pvalues must be a table of pairs, a comparison of all, or scores; got "
             f"{type(pvalues).__name__}"
         )
     read = read_table(pvalues)
-    if holds_values(read):
-        return compare(read, correction=None).table()
-    return read.frame
+    return _p_values(compare(read, correction=None)) if holds_values(read) else (read.frame, "")
 
 
 def _long(table: pl.DataFrame) -> pl.DataFrame:
@@ -216,140 +244,17 @@ def _long(table: pl.DataFrame) -> pl.DataFrame:
     return long.with_columns(text, pl.col("p").cast(pl.Float64))
 
 
-MOST_USERS = 1 << 53
-"""A difference that needs more users than this is one of rounding: no number would do."""
-
-
-@dataclass(frozen=True, eq=False)
-class SampleSize(Result):
-    """What difference the users at hand can show, and how many users a difference needs.
-
-    Made by `sample_size`.
-    """
-
-    metrics: tuple[str, ...]
-    pairs: tuple[tuple[str, str], ...]
-    gap: F64
-    """Metrics x pairs: the mean difference a - b."""
-    sd: F64
-    """Metrics x pairs: the standard deviation of the users' differences."""
-    users: I64
-    """Metrics: users compared."""
-    difference: float | None
-    """The difference that `needed` is of; None: the observed one."""
-    alpha: float = ALPHA
-    power: float = POWER
-    tests: int = 1
-    """Comparisons that share alpha (Bonferroni)."""
-
-    def detectable(self) -> F64:
-        """Return metrics x pairs: the least difference that is found with the power asked for."""
-        effective = self.users[:, None] - self._quantile() ** 2 / 2
-        smallest: F64 = self._quantiles() * self.sd / np.sqrt(effective)
-        return smallest
-
-    def needed(self) -> F64:
-        """Return metrics x pairs: the users needed; infinite for a difference of 0."""
-        gap = (
-            np.abs(self.gap) if self.difference is None else np.full_like(self.gap, self.difference)
-        )
-        with np.errstate(divide="ignore", invalid="ignore"):
-            ratio = np.where(gap > 0, self.sd / gap, np.inf)
-        # Less a hair, so that a whole number found in floating point is not rounded up.
-        users: F64 = np.ceil((self._quantiles() * ratio) ** 2 + self._quantile() ** 2 / 2 - 1e-9)
-        return np.maximum(users, 2.0)
-
-    def achieved(self) -> F64:
-        """Return metrics x pairs: the power with which a difference as observed is found."""
-        with np.errstate(divide="ignore", invalid="ignore"):
-            effective = np.sqrt(self.users[:, None] - self._quantile() ** 2 / 2)
-            shift = np.where(self.gap == 0, 0.0, np.abs(self.gap) / self.sd * effective)
-        normal = NormalDist()
-        return np.array(
-            [
-                [normal.cdf(x - self._quantile()) + normal.cdf(-x - self._quantile()) for x in row]
-                for row in shift.tolist()
-            ]
-        )
-
-    def pair_table(self) -> pl.DataFrame:
-        """Return a row per metric and pair of systems.
-
-        Columns: metric, a, b, users, difference (a - b), sd, effect (difference / sd), detectable,
-        power (to find a difference as large as the observed one), needed (users; null where no
-        number would do).
-        """
-        count = len(self.pairs)
-        with np.errstate(divide="ignore", invalid="ignore"):
-            effect = np.where(self.gap == 0, 0.0, self.gap / self.sd)
-        needed = self.needed().ravel()
-        return pl.DataFrame(
-            {
-                "metric": np.repeat(self.metrics, count),
-                "a": [a for a, _ in self.pairs] * len(self.metrics),
-                "b": [b for _, b in self.pairs] * len(self.metrics),
-                "users": np.repeat(self.users, count),
-                "difference": self.gap.ravel(),
-                "sd": self.sd.ravel(),
-                "effect": effect.ravel(),
-                "detectable": self.detectable().ravel(),
-                "power": self.achieved().ravel(),
-                "needed": [int(n) if n < MOST_USERS else None for n in needed.tolist()],
-            },
-            schema_overrides={"needed": pl.Int64},
-        )
-
-    def table(self) -> pl.DataFrame:
-        """Return a row per metric, over all pairs of systems.
-
-        Columns: metric, users, sd (median), detectable (median and, as `hardest`, the largest),
-        powered (the share of pairs whose observed difference is at least what is detectable),
-        needed (median users; null where no number would do).
-        """
-        smallest = self.detectable()
-        needed = np.median(self.needed(), axis=1)
-        return pl.DataFrame(
-            {
-                "metric": self.metrics,
-                "users": self.users,
-                "sd": np.median(self.sd, axis=1),
-                "detectable": np.median(smallest, axis=1),
-                "hardest": smallest.max(axis=1),
-                "powered": ((np.abs(self.gap) >= smallest) & (self.gap != 0)).mean(axis=1),
-                "needed": [math.ceil(n) if n < MOST_USERS else None for n in needed.tolist()],
-            },
-            schema_overrides={"needed": pl.Int64},
-        )
-
-    def _quantiles(self) -> float:
-        return self._quantile() + NormalDist().inv_cdf(self.power)
-
-    def _quantile(self) -> float:
-        return NormalDist().inv_cdf(1 - self.alpha / self.tests / 2)
-
-    def _explanation(self) -> list[str]:
-        target = "the observed differences" if self.difference is None else f"{self.difference:g}"
-        shared = f" / {self.tests} (Bonferroni)" if self.tests > 1 else ""
-        return [
-            f"paired t test, two-sided, alpha {self.alpha:g}{shared}, power {self.power:g} "
-            f"(normal approximation with Guenther's correction); users needed for {target}"
-        ]
-
-    def _summary(self) -> str:
-        return f"{counted(len(self.metrics), 'metric')}, {counted(len(self.pairs), 'pair')}"
-
-
 @checked
 def sample_size(
     scores: Source,
     metrics: str | Sequence[str] | None = None,
     *,
     difference: float | None = None,
-    power: float = POWER,
+    power: float = SURE,
     alpha: float = ALPHA,
     correction: str = "none",
     threads: int | None = None,
-) -> SampleSize:
+) -> Estimates:
     r"""Return the smallest difference these users can show, and the users a difference needs.
 
     From the standard deviation s of the users' paired differences:
@@ -380,9 +285,29 @@ def sample_size(
     threads
         Never change a result.
 
+    Returns
+    -------
+    Estimates
+        A row per metric, over all pairs: the median detectable difference as `value`, its largest
+        (`hardest`), the median users `needed`, the share of pairs whose observed difference is at
+        least what is detectable (`powered`). The part `pairs` has a row per metric and pair; its
+        `power` is that of finding a difference as large as the observed one.
+
     References
     ----------
     Sakai 2016 (topic set size design); Guenther 1981.
+
+    Examples
+    --------
+    >>> from unskew.stats.agreement.power import sample_size
+    >>> values = {"user": range(6), "x": [3, 1, 4, 2, 5, 3], "y": [2, 1, 2, 2, 3, 2]}
+    >>> sizes = sample_size(values, difference=0.5)
+    >>> print(sizes)
+    metric  users      sd  detectable  hardest  powered  needed
+    value       6  0.8944      1.2407   1.2407   0.0000      28
+    paired t test, two-sided, alpha 0.05, power 0.8; users needed for 0.5
+    >>> sizes.pair("x", "y").value
+    1.0
     """
     from unskew.stats.pairing import all_pairs, sample
 
@@ -393,34 +318,74 @@ def sample_size(
     choose("correction", correction, ("none", "bonferroni"))
     if difference is not None:
         check_difference(difference)
-    names = pairing.systems
-    pairs = tuple(combinations(names, 2))
+    pairs = list(combinations(pairing.systems, 2))
     tests = len(pairs) if correction == "bonferroni" else 1
-    minimum = math.floor(NormalDist().inv_cdf(1 - alpha / tests / 2) ** 2 / 2) + 2
-
-    def pair_numbers(label: str) -> tuple[F64, F64, int]:
+    quantile = NormalDist().inv_cdf(1 - alpha / tests / 2)
+    minimum = math.floor(quantile**2 / 2) + 2
+    rows, tables = [], []
+    for label in labels:
         values = pairing.complete(label)
         if len(values) < minimum:
             raise DataError(
                 f"{label}: {counted(len(values), 'user is', 'users are')} too few for "
                 f"alpha={alpha:g}: at least {minimum}"
             )
-        pair_sample = sample(values, all_pairs(len(names)), label, threads)
-        return pair_sample.difference, pair_sample.sd, pair_sample.users
-
-    rows = [pair_numbers(label) for label in labels]
-    gap, sd, users = (np.array(column) for column in zip(*rows, strict=True))
-    return SampleSize(
-        metrics=tuple(labels),
-        pairs=pairs,
-        gap=gap,
-        sd=sd,
-        users=users,
-        difference=difference,
-        alpha=alpha,
-        power=power,
-        tests=tests,
+        of_pairs = sample(values, all_pairs(len(pairing.systems)), label, threads)
+        numbers = _pair_sizes(of_pairs, difference, quantile, NormalDist().inv_cdf(power))
+        gap, detectable, needed = (numbers[name] for name in ("value", "detectable", "needed"))
+        powered = float(((np.abs(gap) >= detectable) & (gap != 0)).mean())
+        medians = (np.median(numbers["sd"]), np.median(detectable), detectable.max())
+        rows.append((label, len(values), *medians, powered, _count(float(np.median(needed)))))
+        numbers |= {"metric": [label] * len(pairs), "n": [len(values)] * len(pairs)}
+        numbers |= dict(zip(("system", "against"), zip(*pairs, strict=True), strict=True))
+        numbers["needed"] = [_count(number) for number in needed.tolist()]
+        tables.append(pl.DataFrame(numbers, schema_overrides={"needed": pl.Int64}))
+    target = "the observed differences" if difference is None else f"{difference:g}"
+    shared = f" / {tests} (Bonferroni)" if tests > 1 else ""
+    test = f"paired t test, two-sided, alpha {alpha:g}{shared}, power {power:g}"
+    lines = (f"{test}; users needed for {target}",)
+    better = {"better": {label: pairing.better[label] for label in labels}}
+    by_pair = Estimates.of_rows(PAIR_SIZES, pl.concat(tables), explanation=lines, card=better)
+    return Estimates.of_rows(
+        SIZES,
+        rows,
+        explanation=lines,
+        parts={"pairs": by_pair},
+        card={"alpha": alpha, "power": power, "difference": difference, "tests": tests},
     )
+
+
+def _pair_sizes(
+    sample: PairedSample, difference: float | None, alpha_quantile: float, power_quantile: float
+) -> dict[str, Any]:
+    """Return by pair what its users can show, and how many users are needed."""
+    gap, sd, quantile = sample.difference, sample.sd, alpha_quantile
+    quantiles = alpha_quantile + power_quantile
+    effective = sample.users - quantile**2 / 2
+    target = np.abs(gap) if difference is None else np.full_like(gap, difference)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        ratio = np.where(target > 0, sd / target, np.inf)
+        effect = np.where(gap == 0, 0.0, gap / sd)
+        shift = np.where(gap == 0, 0.0, np.abs(gap) / sd * np.sqrt(effective))
+    normal = NormalDist()
+    return {
+        "value": gap,
+        "sd": sd,
+        "effect": effect,
+        "detectable": quantiles * sd / np.sqrt(effective),
+        "power": [normal.cdf(x - quantile) + normal.cdf(-x - quantile) for x in shift.tolist()],
+        # Less a hair, so that a whole number found in floating point is not rounded up.
+        "needed": np.maximum(np.ceil((quantiles * ratio) ** 2 + quantile**2 / 2 - 1e-9), 2.0),
+    }
+
+
+MOST_USERS = 1 << 53
+"""A difference that needs more users than this is one of rounding: no number would do."""
+
+
+def _count(users: float) -> int | None:
+    """Return a number of users, rounded up; None where no number would do."""
+    return math.ceil(users) if users < MOST_USERS else None
 
 
 def check_power(power: float, alpha: float) -> None:
@@ -443,39 +408,6 @@ def check_difference(value: float) -> None:
 PERMUTATIONS = 100_000
 
 
-@dataclass(frozen=True, eq=False)
-class Power(Result):
-    """How well each metric tells the systems apart.
-
-    Made by `power`.
-    """
-
-    discriminative: DiscriminativePower
-    sizes: SampleSize
-    notes: tuple[str, ...] = ()
-
-    def table(self) -> pl.DataFrame:
-        """Return a row per metric, the most discriminative first.
-
-        Columns: metric; DP, median_p and ratio of `DiscriminativePower.table`; users,
-        detectable and needed of `SampleSize.table`.
-        """
-        table = self.discriminative.table().select("metric", "DP", "median_p", "ratio")
-        sizes = self.sizes.table().select("metric", "users", "detectable", "needed")
-        table = table.join(sizes, on="metric", how="left", maintain_order="left")
-        return table.sort("DP", maintain_order=True)
-
-    def figure(self, metrics: Iterable[str] | None = None) -> Figure:
-        """Draw the p-value curves."""
-        return self.discriminative.figure(metrics)
-
-    def _explanation(self) -> list[str]:
-        return [*self.discriminative.footer(), *self.sizes.footer()]
-
-    def _summary(self) -> str:
-        return self.sizes._summary()
-
-
 @notebook_progress("power")
 @checked
 def power(
@@ -487,12 +419,12 @@ def power(
     plus_one: bool = True,
     ordered: bool = False,
     difference: float | None = None,
-    power: float = POWER,
+    power: float = SURE,
     alpha: float = ALPHA,
     seed: int = 0,
     threads: int | None = None,
     progress: Progress | None = None,
-) -> Power:
+) -> Estimates:
     """Measure how well each metric tells the systems apart, and what the users at hand allow.
 
     Parameters
@@ -521,6 +453,24 @@ def power(
         The same seed gives the same numbers, on any number of threads.
     progress
         Called with (done, total) as work goes on.
+
+    Returns
+    -------
+    Estimates
+        A row per metric, the most discriminative first: DP as `value`, `median_p` and `ratio` as
+        `discriminative_power` gives them; `detectable`, `needed` and what else `sample_size` says.
+        Parts: `curve` of the first, `pairs` of the second.
+
+    Examples
+    --------
+    >>> from unskew.stats.agreement.power import power
+    >>> values = {"user": range(6), "x": [3, 1, 4, 2, 5, 3], "y": [2, 1, 2, 2, 3, 2]}
+    >>> print(power(values, test="t"))
+    metric      DP  median p   ratio  users  detectable  needed
+    value   0.0409    0.0409  1.0000      6      1.2407       9
+    p: paired t test, not corrected
+    DP: sum of p over 1 unordered pair; ratio: share with p < 0.05
+    paired t test, two-sided, alpha 0.05, power 0.8; users needed for the observed differences
     """
     from unskew.stats.compare.compare import compare
 
@@ -529,7 +479,7 @@ def power(
     )
     comparison = compare(
         scores,
-        list(sizes.metrics),
+        sizes.values_of("metric"),
         test=test,
         permutations=permutations,
         plus_one=plus_one,
@@ -539,5 +489,15 @@ def power(
         threads=threads,
         progress=progress,
     )
-    pairs = discriminative_power(comparison, alpha=alpha, ordered=ordered)
-    return Power(pairs, sizes, comparison.notes)
+    separation = discriminative_power(comparison, alpha=alpha, ordered=ordered)
+    by_metric = sizes.rows.rename(_DETECTABLE)
+    rows = separation.rows.join(by_metric, on="metric", how="left", maintain_order="left")
+    return Estimates.of_rows(
+        POWER,
+        rows.sort("value", maintain_order=True),
+        method=separation.method,
+        explanation=(*separation.explanation, *sizes.explanation),
+        notes=comparison.notes,
+        parts={**separation.parts, **sizes.parts},
+        card={**sizes.card, **separation.card},
+    )

@@ -9,9 +9,9 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import closing
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
-from typing import TYPE_CHECKING, Unpack
+from typing import TYPE_CHECKING, Any, Unpack
 
 import numpy as np
 import polars as pl
@@ -22,7 +22,6 @@ from unskew.data.relevance import paper_notes
 from unskew.engine.executor import Executor, executor
 from unskew.engine.progress import Progress, notebook_progress
 from unskew.engine.rng import key_of
-from unskew.engine.threads import resolve
 from unskew.errors import DataError, SettingError
 from unskew.evaluation.evaluate import MEMORY, check_averaging, labelled, memory_bytes, stated_paper
 from unskew.evaluation.scores import TRAINED
@@ -30,18 +29,19 @@ from unskew.evaluation.scoring import prepare
 from unskew.judging.judge import DataOptions, as_judged, second_argument
 from unskew.judging.judged import Judged
 from unskew.metrics.names import Metric
-from unskew.report.charts import Figure, as_figure
-from unskew.report.result import Result
+from unskew.report.columns import METRIC, SYSTEM, Column, Drawing, Method, Question
+from unskew.report.estimates import Estimates
 from unskew.report.tables import WIDE
 from unskew.report.text import counted
 from unskew.splits.subsample import PER
 from unskew.stats.agreement.smaller_tests import (
     Averaging,
-    FullTest,
     SmallerTest,
     SparseTest,
-    UnpopularTest,
+    TestMeans,
+    full_test,
     means_of_tests,
+    without_popular,
 )
 from unskew.stats.correlation import rounded
 from unskew.stats.pairing import Source, paired
@@ -51,182 +51,141 @@ if TYPE_CHECKING:
     from distributed import Client
 
 
-KEPT = {
-    "sparsity": "share of test judgments kept",
-    "popularity": "share of items kept, the least popular",
-    "users": "share of users kept",
+SHARES_OF = {
+    "sparsity": "test judgments",
+    "popularity": "items, the least popular,",
+    "users": "users",
 }
+"""What is kept, by what is removed."""
+SHARE = Column("share", "axis", "share kept", form="%")
+ROBUSTNESS = Question(
+    name="robustness",
+    columns=(
+        *(METRIC, SHARE, Column("value", "value", "τ with the order on all data")),
+        *(Column("sd", "fact"), Column("lowest", "fact"), Column("highest", "fact")),
+        *(Column("samples", "count"), Column("undefined", "count")),
+        *(Column("judgments", "fact"), Column("users", "fact")),
+    ),
+    method=Method(estimand="Kendall's τ_b of the order of systems with that on all data"),
+    figures=(Drawing("robustness", "lines"),),
+    across="metric",
+    digits=3,
+)
+"""A row per metric and share: τ over samples, and what remains of the data, mean over samples."""
+SUMMARY = Question(
+    name="robustness over all shares",
+    columns=(
+        *(METRIC, Column("value", "value", "mean τ"), Column("lowest", "fact", "lowest τ")),
+        Column("undefined", "count", hidden=True),
+    ),
+    method=ROBUSTNESS.method,
+    digits=3,
+)
+MEANS = Question(
+    name="means of systems",
+    columns=(
+        *(METRIC, SHARE, SYSTEM, Column("value", "value", "mean"), Column("sd", "fact")),
+        Column("full", "fact", "all data"),
+    ),
+    method=Method(estimand="the mean over users, and over samples"),
+    digits=3,
+)
 
 
-@dataclass(frozen=True, eq=False)
-class Robustness(Result):
-    """Kendall's τ_b between the order of systems on smaller test sets and on the full one.
+def _estimates(
+    to: str,
+    levels: Sequence[Fraction],
+    metrics: Sequence[str],
+    systems: Sequence[str],
+    means: F64,
+    full: F64,
+    remaining: Mapping[str, I64],
+    data: Mapping[str, int],
+    seed: int,
+    notes: Sequence[str],
+) -> Estimates:
+    """Return how orders on smaller test sets agree with that on all data.
 
-    Made by `robustness` and `user_robustness`.
+    Parameters
+    ----------
+    to, seed, notes
+        What is removed, the seed of the first sample, and what was counted.
+    levels, metrics, systems
+        The shares that are kept, the metrics, the systems.
+    means
+        Levels x samples x metrics x systems.
+    full
+        Metrics x systems, on all data.
+    remaining
+        Levels x samples: the `users`, and the `judgments` where these are removed.
+    data
+        How many of both all data have.
     """
-
-    digits = 3
-
-    to: str
-    """`sparsity`, `popularity` or `users`."""
-    systems: tuple[str, ...]
-    metrics: tuple[str, ...]
-    shares: tuple[float, ...]
-    """What is kept: of each user's judgments, of the items, or of the users."""
-    tau: F64
-    """Metrics x shares x samples; NaN where all systems are equal."""
-    judgments: I64
-    """Shares x samples: test judgments left (0 where users were drawn)."""
-    users: I64
-    """Shares x samples: users left to average."""
-    full: Mapping[str, int]
-    """`judgments` and `users` of the full test set."""
-    means: F64
-    """Metrics x shares x samples x systems."""
-    full_means: F64
-    """Metrics x systems."""
-    seed: int = 0
-    notes: tuple[str, ...] = ()
-
-    def table(self) -> pl.DataFrame:
-        """Return a row per metric and share: τ (mean over samples), its spread, what was left.
-
-        Columns: metric, share, tau, sd (null for a single one), low and high (the least and the
-        largest of the samples),
-        samples, undefined (samples in which all systems are equal; left out of the mean),
-        judgments and users (means over samples).
-        """
-        table = pl.DataFrame(
-            [
-                {
-                    "metric": metric,
-                    "share": share,
-                    **_spread(self.tau[m, s]),
-                    "judgments": float(self.judgments[s].mean()),
-                    "users": float(self.users[s].mean()),
-                }
-                for m, metric in enumerate(self.metrics)
-                for s, share in enumerate(self.shares)
-            ],
-            infer_schema_length=None,
-        )
-        return table.drop("judgments") if self.to == "users" else table
-
-    def wide(self) -> pl.DataFrame:
-        """Return the mean τ: a row per share, a column per metric."""
-        columns: dict[str, Sequence[float | None]] = {"share": self.shares}
-        for m, metric in enumerate(self.metrics):
-            columns[metric] = [_spread(taus)["tau"] for taus in self.tau[m]]
-        return pl.DataFrame(columns)
-
-    def summary(self) -> pl.DataFrame:
-        """Return a row per metric, the most robust first: τ averaged over shares, and its least.
-
-        A share at which τ is undefined is left out of the average.
-        """
-        rows = []
-        for m, metric in enumerate(self.metrics):
-            means = [_spread(taus)["tau"] for taus in self.tau[m]]
-            defined = [mean for mean in means if mean is not None]
-            rows.append(
-                {
-                    "metric": metric,
-                    "tau": math.fsum(defined) / len(defined) if defined else None,
-                    "least": min(defined, default=None),
-                    "undefined": len(means) - len(defined),
-                }
-            )
-        table = pl.DataFrame(rows, schema_overrides={"tau": pl.Float64, "least": pl.Float64})
-        return table.sort("tau", descending=True, nulls_last=True, maintain_order=True)
-
-    def systems_table(self) -> pl.DataFrame:
-        """Return a row per metric, share and system: its mean score, the sd, and the full one.
-
-        So that one sees what a smaller test set does to the scores themselves.
-        """
-        single = self.means.shape[2] < 2
-        rows = [
-            {
-                "metric": metric,
-                "share": share,
-                "system": system,
-                "mean": float(self.means[m, s, :, column].mean()),
-                "sd": None if single else float(self.means[m, s, :, column].std(ddof=1)),
-                "full": float(self.full_means[m, column]),
-            }
-            for m, metric in enumerate(self.metrics)
-            for s, share in enumerate(self.shares)
-            for column, system in enumerate(self.systems)
+    taus = _taus(means, full)
+    shares = [float(level) for level in levels]
+    rows, summary = [], []
+    for metric, by_share in zip(metrics, taus, strict=True):
+        spreads = [_spread(samples) for samples in by_share]
+        defined = [spread["value"] for spread in spreads if "value" in spread]
+        mean = math.fsum(defined) / len(defined) if defined else None
+        summary.append((metric, mean, min(defined, default=None), len(shares) - len(defined)))
+        rows += [
+            {"metric": metric, "share": shares[s], **spread}
+            | {name: float(count[s].mean()) for name, count in remaining.items()}
+            for s, spread in enumerate(spreads)
         ]
-        return pl.DataFrame(rows, schema_overrides={"sd": pl.Float64}, infer_schema_length=None)
-
-    def figure(self, metrics: Iterable[str] | None = None) -> Figure:
-        """Draw the mean τ over the share that is kept, a line per metric."""
-        import altair as alt
-
-        chosen = list(self.metrics) if metrics is None else list(metrics)
-        for metric in chosen:
-            choose("metric", metric, self.metrics)
-        table = self.table().filter(pl.col("metric").is_in(chosen) & pl.col("tau").is_not_null())
-        rows = table.select("metric", "share", "tau", "low", "high").to_dicts()
-        x = alt.X("share:Q", title=KEPT[self.to])
-        x = x.scale(reverse=True, zero=False).axis(format="%")
-        y = alt.Y("tau:Q", title="Kendall's τ with the order on all data").scale(zero=False)
-        color = alt.Color("metric:N").scale(domain=chosen)
-        chart = alt.Chart(alt.NamedData(name="rows"), width=520, height=280)
-        line: alt.Chart = chart.mark_line(point=True).encode(x=x, y=y, color=color)
-        return as_figure(line, f"Robustness to {self.to}", self.footer(), rows)
-
-    def _explanation(self) -> list[str]:
-        samples = self.tau.shape[2]
-        detail = (
-            f"{counted(samples, 'sample')} per share" if samples > 1 else "one test set per share"
+    summary.sort(key=lambda row: math.inf if row[1] is None else -row[1])
+    by_system = np.ascontiguousarray(means.transpose(2, 0, 3, 1))
+    samples, undefined = taus.shape[2], int(np.isnan(taus).sum())
+    of_systems = {
+        "metric": np.repeat(metrics, len(shares) * len(systems)),
+        "share": np.tile(np.repeat(shares, len(systems)), len(metrics)),
+        "system": list(systems) * len(metrics) * len(shares),
+        "value": by_system.mean(axis=-1).ravel(),
+        "full": np.repeat(full[:, None], len(shares), axis=1).ravel(),
+    }
+    if samples > 1:
+        of_systems["sd"] = by_system.std(axis=-1, ddof=1).ravel()
+    detail = f"{counted(samples, 'sample')} per share" if samples > 1 else "one test set per share"
+    lines = [
+        f"τ_b of {counted(len(systems), 'system')} with their order on all data, by the share of "
+        f"{SHARES_OF[to]} kept; {detail}"
+    ]
+    fewest = int(remaining["users"].min(initial=data["users"]))
+    if to != "users" and fewest < data["users"]:
+        lines.append(
+            f"users without remaining judgments are not averaged: at least {fewest:,} of "
+            f"{data['users']:,} remain"
         )
-        fewest = int(self.users.min(initial=self.full["users"]))
-        lines = [
-            f"τ_b of {counted(len(self.systems), 'system')} with their order on all data; {detail}"
-        ]
-        if self.to != "users" and fewest < self.full["users"]:
-            lines.append(
-                f"users without remaining judgments are not averaged: at least {fewest:,} of "
-                f"{self.full['users']:,} remain"
-            )
-        undefined = int(np.isnan(self.tau).sum())
-        if undefined:
-            lines.append(f"undefined (all systems equal): {undefined:,} of {self.tau.size:,} τ")
-        return lines
-
-    def display_table(self) -> pl.DataFrame:
-        """Return a column per metric or, where there are many, a row."""
-        return self.wide() if len(self.metrics) <= WIDE else self.summary()
-
-    def _summary(self) -> str:
-        return (
-            f"to={self.to!r}, {counted(len(self.systems), 'system')}, "
-            f"{counted(len(self.metrics), 'metric')}, {counted(len(self.shares), 'share')}, "
-            f"{counted(self.tau.shape[2], 'sample')}"
-        )
+    if undefined:
+        lines.append(f"undefined (all systems equal): {undefined:,} of {taus.size:,} τ")
+    display = "" if len(metrics) <= WIDE else "summary"
+    return Estimates.of_rows(
+        replace(ROBUSTNESS, name=f"robustness to {to}", display=(display,)),
+        rows,
+        explanation=tuple(lines),
+        notes=tuple(dict.fromkeys(notes)),
+        parts={
+            "summary": Estimates.of_rows(SUMMARY, summary),
+            "means": Estimates.of_rows(MEANS, pl.DataFrame(of_systems)),
+        },
+        card={"to": to, "seed": seed, **data},
+    )
 
 
-def _spread(taus: F64) -> dict[str, float | None]:
+def _spread(taus: F64) -> dict[str, Any]:
     """Return mean and spread of the samples in which τ is defined."""
     defined = taus[~np.isnan(taus)]
-    facts: dict[str, float | None] = {"tau": None, "sd": None, "low": None, "high": None}
-    if defined.size:
-        facts["tau"] = math.fsum(defined) / defined.size
-        facts |= {"low": float(defined.min()), "high": float(defined.max())}
-    if defined.size > 1:
-        facts["sd"] = float(defined.std(ddof=1))
-    return {**facts, "samples": taus.size, "undefined": taus.size - defined.size}
+    facts = {"samples": taus.size, "undefined": taus.size - defined.size}
+    if not defined.size:
+        return facts
+    ends = {"lowest": float(defined.min()), "highest": float(defined.max())}
+    sd = float(defined.std(ddof=1)) if defined.size > 1 else None
+    return facts | ends | {"value": math.fsum(defined) / defined.size, "sd": sd}
 
 
 TASKS_PER_WORKER = 4
 """Enough that progress shows, and that no worker waits long for the last one."""
-
-
-TestMeans = tuple[F64, I64, I64]
-"""Means (shares x samples x metrics x systems), judgments that remain and users that are averaged,
-the most that a system has (shares x samples)."""
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -235,49 +194,40 @@ class SmallerTests:
 
     judged: Judged
     wanted: Mapping[str, Metric]
+    averaging: Averaging
     to: str
-    shares: tuple[Fraction, ...]
-    samples: int
-    """1 where nothing is random."""
+    shares: Sequence[Fraction]
     seed: int
     per: str
-    users: str
-    undefined: str
-    threads: int | None
-    memory: int
 
-    def __call__(self, part: range) -> TestMeans:
+    def __call__(self, part: range, progress: Progress | None = None) -> TestMeans:
         """Return the means of a part: samples of random test sets, else shares."""
-        return self.measure(part)
+        tests: list[SmallerTest]
+        if self.to == "sparsity":
+            # Draws go by the numbers of the test set as given, whatever ids the runs bring along.
+            user, item = self.judged.numbering.own_numbers
+            tests = [
+                SparseTest(
+                    number=number,
+                    seed=self.seed + sample,
+                    shares=self.shares,
+                    per=self.per,
+                    user=user,
+                    item=item,
+                )
+                for number, sample in enumerate(part)
+            ]
+            shape = len(self.shares), len(part)
+        else:
+            shares, basis = [self.shares[index] for index in part], self.judged.basis
+            tests = [without_popular(level, share, basis) for level, share in enumerate(shares)]
+            shape = len(part), 1
+        return means_of_tests(self.judged, self.wanted, self.averaging, tests, shape, progress)
 
-    def measure(self, part: range, progress: Progress | None = None) -> TestMeans:
-        """Return the means of a part, and tell how far it is."""
-        settings = Averaging(self.users, self.undefined, resolve(self.threads), self.memory)
-        is_random = self.to == "sparsity"
-        shape = (len(self.shares), len(part)) if is_random else (len(part), 1)
-        draws = self._random(part) if is_random else self._unpopular(part)
-        means, tally = means_of_tests(self.judged, self.wanted, settings, draws, shape, progress)
-        return means, tally.judgments, tally.users
-
-    def _random(self, part: range) -> list[SmallerTest]:
-        # Draws go by the numbers of the test set as given, whatever ids the runs bring along.
-        user, item = self.judged.numbering.own_numbers
-        shares = list(self.shares)
-        return [
-            SparseTest(shares, self.seed + n, self.per, user, item, n - part.start) for n in part
-        ]
-
-    def _unpopular(self, part: range) -> list[SmallerTest]:
-        return [
-            UnpopularTest(index - part.start, self.shares[index], self.judged.basis)
-            for index in part
-        ]
-
-    def all_by(self, executor: Executor, progress: Progress | None) -> TestMeans:
+    def all_by(self, executor: Executor, total: int, progress: Progress | None) -> TestMeans:
         """Return the means of all smaller test sets."""
-        total = self.samples if self.to == "sparsity" else len(self.shares)
         if executor.is_here:
-            return self.measure(range(total), progress)
+            return self(range(total), progress)
         step = max(-(-total // (TASKS_PER_WORKER * executor.count)), 1)
         parts = [range(low, min(low + step, total)) for low in range(0, total, step)]
         results, done = {}, 0
@@ -289,8 +239,10 @@ class SmallerTests:
                 done += len(outcome.task)
                 if progress is not None:
                     progress(done, total)
-        order, axis = [results[part] for part in parts], 1 if self.to == "sparsity" else 0
-        means, judgments, users = (np.concatenate(p, axis=axis) for p in zip(*order, strict=True))
+        by_part, axis = [results[part] for part in parts], 1 if self.to == "sparsity" else 0
+        means, judgments, users = (
+            np.concatenate(arrays, axis=axis) for arrays in zip(*by_part, strict=True)
+        )
         return means, judgments, users
 
 
@@ -327,7 +279,7 @@ def robustness(
     cluster: str | Client | None = None,
     progress: Progress | None = None,
     **data: Unpack[DataOptions],
-) -> Robustness:
+) -> Estimates:
     """Measure how the order of systems holds when the test set shrinks; nothing is ranked anew.
 
     For each share and sample: systems are ordered by their mean, and Kendall's τ_b with the order
@@ -370,7 +322,12 @@ def robustness(
 
     Returns
     -------
-    Robustness
+    Estimates
+        A row per metric and share: τ as `value` (mean over samples), its `sd`, `lowest` and
+        `highest`, the `samples`, in how many of them τ is `undefined` (all systems equal; left out
+        of the mean), and the `judgments` and `users` that remain, mean over samples. Parts:
+        `summary`, a row per metric, the most robust first, τ averaged over shares; `means`, a row
+        per metric, share and system, with the mean on the `full` test set.
 
     Examples
     --------
@@ -399,38 +356,31 @@ def robustness(
     check_two_systems(list(judged.systems))
     judged = prepare(judged, chosen)
     count = as_count("samples", samples) if to == "sparsity" else 1
-    settings = Averaging(users, undefined, resolve(threads), memory_bytes(memory))
-    full, everything = means_of_tests(judged, chosen, settings, [FullTest()], (1, 1))
+    averaging = Averaging(users, undefined, threads, memory_bytes(memory))
+    full, _, everyone = means_of_tests(judged, chosen, averaging, [full_test], (1, 1))
     tests = SmallerTests(
         judged=judged,
         wanted=chosen,
+        averaging=averaging,
         to=to,
-        shares=tuple(levels),
-        samples=count,
+        shares=levels,
         seed=seed,
         per=per,
-        users=users,
-        undefined=undefined,
-        threads=threads,
-        memory=settings.budget,
     )
+    total = count if to == "sparsity" else len(levels)
     with executor(workers, cluster) as running:
-        means, judgments_left, users_left = tests.all_by(running, progress)
-    return Robustness(
-        to=to,
-        systems=tuple(judged.systems),
-        metrics=tuple(chosen),
-        shares=tuple(float(part) for part in levels),
-        tau=_taus(means, full[0, 0]),
-        judgments=judgments_left,
-        users=users_left,
-        full={"judgments": len(judged.tests), "users": int(everything.users[0, 0])},
-        means=_by_metric(means),
-        full_means=full[0, 0],
+        means, judgments_left, users_left = tests.all_by(running, total, progress)
+    return _estimates(
+        to,
+        levels,
+        list(chosen),
+        list(judged.systems),
+        means,
+        full[0, 0],
+        remaining={"judgments": judgments_left, "users": users_left},
+        data={"judgments": len(judged.tests), "users": int(everyone[0, 0])},
         seed=seed,
-        notes=tuple(
-            dict.fromkeys([*judged.read.tests, *judged.read.relevance, *paper_notes(judged.paper)])
-        ),
+        notes=[*judged.read.tests, *judged.read.relevance, *paper_notes(judged.paper)],
     )
 
 
@@ -439,10 +389,6 @@ def _levels(shares: Sequence[float]) -> list[Fraction]:
     if not levels:
         raise SettingError("no shares are given")
     return levels
-
-
-def _by_metric(means: F64) -> F64:
-    return np.ascontiguousarray(np.moveaxis(means, 2, 0))
 
 
 def _taus(means: F64, full: F64) -> F64:
@@ -469,7 +415,7 @@ def user_robustness(
     seed: int = 0,
     threads: int | None = None,
     progress: Progress | None = None,
-) -> Robustness:
+) -> Estimates:
     """Measure how the order of systems holds with fewer users.
 
     This needs nothing but the values per user, so it also serves saved scores.
@@ -487,6 +433,18 @@ def user_robustness(
         parts of the larger.
     seed, threads, progress
         As in `robustness`.
+
+    Returns
+    -------
+    Estimates
+        As in `robustness`.
+
+    Examples
+    --------
+    >>> from unskew.stats.agreement.robustness import user_robustness
+    >>> values = {"user": range(6), "x": [3, 1, 4, 2, 5, 3], "y": [2, 1, 2, 2, 3, 2]}
+    >>> user_robustness(values, shares=[0.5], samples=4).row().value
+    1.0
     """
     from unskew.stats import kernels
 
@@ -511,18 +469,15 @@ def user_robustness(
     draws = reweighted(pairing, labels, weigh, count * len(levels), threads, progress)
     everyone = reweighted(pairing, labels, lambda _, out: out.fill(1.0), 1, threads)[0]
     means = draws.reshape(count, len(levels), len(labels), -1).swapaxes(0, 1)
-    users = np.repeat(sizes[:, None], count, axis=1)
-    return Robustness(
-        to="users",
-        systems=pairing.systems,
-        metrics=tuple(labels),
-        shares=tuple(float(part) for part in levels),
-        tau=_taus(means, everyone),
-        judgments=np.zeros_like(users),
-        users=users,
-        full={"judgments": 0, "users": people},
-        means=_by_metric(means),
-        full_means=everyone,
+    return _estimates(
+        "users",
+        levels,
+        labels,
+        pairing.systems,
+        means,
+        everyone,
+        remaining={"users": np.repeat(sizes[:, None], count, axis=1)},
+        data={"users": people},
         seed=seed,
         notes=pairing.notes,
     )

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from fractions import Fraction
-from typing import Protocol
+from functools import cached_property
 
 import numpy as np
 
@@ -14,7 +14,7 @@ from unskew.checks import portion
 from unskew.data.summary import item_counts
 from unskew.engine.progress import Progress, Steps
 from unskew.engine.rng import key_of
-from unskew.engine.threads import map_blocks
+from unskew.engine.threads import map_blocks, resolve
 from unskew.evaluation.scores import TRAINED, Scores
 from unskew.evaluation.scoring import list_columns, score
 from unskew.judging.judged import Judged
@@ -23,40 +23,35 @@ from unskew.metrics.block import log_discount
 from unskew.metrics.names import Metric
 from unskew.splits.popularity import head
 
+SmallerTest = Callable[[I64, int, int], Iterator[tuple[int, int, U8]]]
+"""What keeps some judgments: gives (level, sample, 1 for what is kept) of judgments low to high.
 
-class SmallerTest(Protocol):
-    """Something that keeps some judgments, at one or several levels."""
-
-    def keeps(self, start: I64, low: int, high: int) -> Iterator[tuple[int, int, U8]]:
-        """Give (level, sample, 1 for what is kept) of judgments low..high.
-
-        `start` is where the judgments of each user in this range begin, counted from `low`.
-        """
+It is called with where the judgments of each user in this range begin, counted from `low`, with
+`low` and with `high`.
+"""
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, kw_only=True)
 class SparseTest:
     """One sample of the test set, at every share."""
 
-    shares: list[Fraction]
+    number: int
+    shares: Sequence[Fraction]
     seed: int
     per: str
     user: I32
     """The user's own number in the test set, of each judgment: what `draw` is asked with."""
     item: I32
-    number: int
-    limits: dict[str, I64] = field(default_factory=dict)
 
-    def keeps(self, start: I64, low: int, high: int) -> Iterator[tuple[int, int, U8]]:
+    def __call__(self, start: I64, low: int, high: int) -> Iterator[tuple[int, int, U8]]:
         """Give what each share keeps."""
         from unskew.stats import kernels
 
         user, item = self.user[low:high], self.item[low:high]
         keep = np.empty(high - low, np.uint8)
-        key = np.uint64(key_of(self.seed, f"sample/{self.per}"))
         if self.per == "user":
             rank = np.empty(high - low, np.int32)
-            kernels.places(start, user, item, key, rank)
+            kernels.places(start, user, item, self.key, rank)
             counts = np.diff(start)
             for level, share in enumerate(self.shares):
                 kernels.keep_first(
@@ -64,49 +59,47 @@ class SparseTest:
                 )
                 yield level, self.number, keep
             return
-        keys = np.empty(high - low, np.int64)
-        kernels.draw_keys(user, item, key, keys)
-        for level, limit in enumerate(self._limits(key).tolist()):
+        keys = self._keys(low, high)
+        for level, limit in enumerate(self.limits):
             np.less_equal(keys, limit, out=keep.view(np.bool_))
             yield level, self.number, keep
 
-    def _limits(self, key: np.uint64) -> I64:
-        """Return for each share the largest key that is kept, of all judgments."""
+    @property
+    def key(self) -> np.uint64:
+        """The key of the draws."""
+        return np.uint64(key_of(self.seed, f"sample/{self.per}"))
+
+    @cached_property
+    def limits(self) -> list[int]:
+        """For each share the largest key that is kept, of all judgments."""
+        keys = self._keys(0, self.user.size)
+        total = np.array([keys.size])
+        sizes = [int(portion(total, share, "half-even")[0]) for share in self.shares]
+        keys.partition(sorted({max(size - 1, 0) for size in sizes}))
+        return [int(keys[size - 1]) if size else -1 for size in sizes]
+
+    def _keys(self, low: int, high: int) -> I64:
         from unskew.stats import kernels
 
-        if "all" not in self.limits:
-            keys = np.empty(self.user.size, np.int64)
-            kernels.draw_keys(self.user, self.item, key, keys)
-            total = np.array([keys.size])
-            sizes = [int(portion(total, share, "half-even")[0]) for share in self.shares]
-            keys.partition(sorted({max(size - 1, 0) for size in sizes}))
-            self.limits["all"] = np.array([keys[size - 1] if size else -1 for size in sizes])
-        return self.limits["all"]
+        keys = np.empty(high - low, np.int64)
+        kernels.draw_keys(self.user[low:high], self.item[low:high], self.key, keys)
+        return keys
 
 
-@dataclass(frozen=True, eq=False)
-class UnpopularTest:
-    """The test set without the most popular items."""
+def without_popular(level: int, share: Fraction, basis: Basis) -> SmallerTest:
+    """Return what leaves the most popular items out, so that a share of them remains."""
+    assert basis.train is not None
+    gone = head(item_counts(basis.train), 1 - share)
 
-    level: int
-    share: Fraction
-    basis: Basis
+    def remaining(_: I64, low: int, high: int) -> Iterator[tuple[int, int, U8]]:
+        yield level, 0, np.logical_not(gone[basis.judgments.item[low:high]]).view(np.uint8)
 
-    def keeps(self, start: I64, low: int, high: int) -> Iterator[tuple[int, int, U8]]:  # noqa: ARG002
-        """Give what the cut keeps."""
-        assert self.basis.train is not None
-        gone = head(item_counts(self.basis.train), 1 - self.share)
-        item = self.basis.judgments.item[low:high]
-        yield self.level, 0, np.logical_not(gone[item]).view(np.uint8)
+    return remaining
 
 
-@dataclass(frozen=True, eq=False)
-class FullTest:
-    """The full test set, to compare with."""
-
-    def keeps(self, start: I64, low: int, high: int) -> Iterator[tuple[int, int, U8]]:  # noqa: ARG002
-        """Give everything."""
-        yield 0, 0, np.ones(high - low, np.uint8)
+def full_test(_: I64, low: int, high: int) -> Iterator[tuple[int, int, U8]]:
+    """Give everything: the test set to compare with."""
+    yield 0, 0, np.ones(high - low, np.uint8)
 
 
 @dataclass(frozen=True)
@@ -115,7 +108,7 @@ class Averaging:
 
     users: str
     undefined: str
-    threads: int
+    threads: int | None
     budget: int
 
 
@@ -158,6 +151,11 @@ def slot_of(metric: Metric, marks_pool: bool = False) -> int | None:
     return None if name is None else SLOTS.index(name)
 
 
+TestMeans = tuple[F64, I64, I64]
+"""Means (levels x samples x metrics x systems), judgments that remain and users that are averaged,
+the most that a system has (levels x samples)."""
+
+
 @dataclass(frozen=True, eq=False)
 class Tally:
     """What is added up over blocks of lists, for each level and sample."""
@@ -170,6 +168,12 @@ class Tally:
     """Levels x samples: judgments kept."""
     users: I64
     """Levels x samples: users averaged, the most that a system has."""
+
+    @classmethod
+    def empty(cls, shape: tuple[int, int], systems: int, views: int, cutoffs: int) -> Tally:
+        """Return sums of nothing."""
+        counts = (np.zeros(size, np.int64) for size in ((*shape, systems), shape, shape))
+        return cls(np.zeros((*shape, systems, views, SUMS, cutoffs)), *counts)
 
     def mean(self, slot: int, view: int, column: int) -> F64:
         """Return levels x samples x systems of one metric."""
@@ -188,8 +192,8 @@ def means_of_tests(
     draws: Sequence[SmallerTest],
     shape: tuple[int, int],
     progress: Progress | None = None,
-) -> tuple[F64, Tally]:
-    """Return the means levels x samples x metrics x systems."""
+) -> TestMeans:
+    """Return the means of smaller test sets, and what remains in them."""
     marks_pool = judged.basis.marks_pool
     slots = {label: slot_of(metric, marks_pool) for label, metric in wanted.items()}
     if settings.undefined == "skip":
@@ -203,12 +207,12 @@ def means_of_tests(
     steps = Steps(len(draws) * (len(blocks) + bool(slow)), progress)
     want = np.zeros(SUMS, np.uint8)
     want[[slot for slot in slots.values() if slot is not None]] = 1
-    tally = _empty_tally(shape, len(judged.systems), len(views), cutoffs.size)
+    tally = Tally.empty(shape, len(judged.systems), len(views), cutoffs.size)
     for low in blocks:
         block = _HitBlock.of(judged, views, cutoffs, want, settings.users, low, size)
 
         def add(draw: SmallerTest, block: _HitBlock = block) -> None:
-            for level, sample, keep in draw.keeps(block.start, block.first, block.last):
+            for level, sample, keep in draw(block.start, block.first, block.last):
                 block.add(keep, tally, level, sample)
             steps.advance()
 
@@ -225,27 +229,18 @@ def means_of_tests(
         start, total = judged.judgments.start, len(judged.judgments)
 
         def measure(draw: SmallerTest) -> None:
-            for level, sample, keep in draw.keeps(start, 0, total):
+            for level, sample, keep in draw(start, 0, total):
                 means[level, sample, rows] = _general(judged, slow, settings, keep.view(np.bool_))
             steps.advance()
 
         map_blocks(measure, draws, settings.threads)
-    return means, tally
-
-
-def _empty_tally(shape: tuple[int, int], systems: int, views: int, cutoffs: int) -> Tally:
-    return Tally(
-        np.zeros((*shape, systems, views, SUMS, cutoffs)),
-        np.zeros((*shape, systems), np.int64),
-        np.zeros(shape, np.int64),
-        np.zeros(shape, np.int64),
-    )
+    return means, tally.judgments, tally.users
 
 
 def _lists_per_block(judged: Judged, settings: Averaging) -> int:
     """Choose how many lists' hits are held at a time; never shows in a result."""
     judgments = len(judged.judgments) / max(len(judged.basis.lists), 1) + 1
-    list_bytes = 16 * len(judged.systems) * judgments + 64 * settings.threads * judgments
+    list_bytes = 16 * len(judged.systems) * judgments + 64 * resolve(settings.threads) * judgments
     return max(min(int(settings.budget / list_bytes), 1 << 16), 64)
 
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
 from itertools import combinations
+from typing import Any
 
 import numpy as np
 import polars as pl
@@ -15,8 +15,8 @@ from unskew.checks import checked, choose
 from unskew.data.ratings import Ids
 from unskew.data.read.tables import number_column, read_table
 from unskew.errors import DataError
-from unskew.report.charts import GREY, VERMILION, Figure, as_figure
-from unskew.report.result import Result
+from unskew.report.columns import PAIR, Column, Drawing, Method, Question
+from unskew.report.estimates import Estimates
 from unskew.report.text import counted
 from unskew.stats.pairing import known_metric
 from unskew.stats.resampling import check_two_systems
@@ -24,119 +24,36 @@ from unskew.stats.resampling import check_two_systems
 SYSTEM, REST = "system", "rest"
 
 
-@dataclass(frozen=True, eq=False)
-class Stability(Result):
-    """Which conclusions hold whatever is chosen, and which choice moves the order most.
-
-    Made by `stability`. A condition is one combination of the factors' levels.
-    """
-
-    digits = 3
-
-    systems: tuple[str, ...]
-    factors: tuple[str, ...]
-    conditions: pl.DataFrame
-    """A row per condition, a column per factor."""
-    values: F64
-    """Conditions x systems, higher is better; NaN where a system is not in a condition."""
-    significant: F64
-    """Conditions x pairs of systems: 1 significant, 0 not, NaN where nothing is known."""
-    alpha: float = 0.05
-    notes: tuple[str, ...] = ()
-
-    def table(self) -> pl.DataFrame:
-        r"""Return how much of the order's variance each factor carries.
-
-        The place of a system in a condition is the share of the others that it beats (ties half).
-        Its variance is split into `system` (what does not depend on any choice), one row per
-        factor (how places change with it: the interaction system x factor), and `rest` (factors in
-        combination, and noise). Of a factor f with levels l,
-        :math:`SS_f = \sum_{s,l} n_{sl} (\bar x_{sl} - \bar x_s)^2`.
-
-        Columns: factor, levels, share (of the total sum of squares; they add up to 1 where every
-        combination of levels occurs once), component (the same as a variance, less what chance
-        gives a factor with so many levels: (mean square - mean square of the rest) / conditions
-        per level), tau (the mean τ_b between conditions that differ in this factor only).
-        """
-        return _decomposition(self)
-
-    def pairs(self) -> pl.DataFrame:
-        """Return a row per pair of systems, the least settled first.
-
-        Columns: a (which wins more often), b, conditions, a_wins, b_wins, ties, flips (the share
-        of the decided conditions that go to b), and where significance is known: a_significant,
-        b_significant (wins with p below alpha) and verdict: `stable` (never the other way),
-        `flips` (both ways, not both significantly), `contradicts` (both ways significantly).
-        """
-        rows = []
-        has_significance = not np.isnan(self.significant).all()
-        for pair, (i, j) in enumerate(combinations(range(len(self.systems)), 2)):
-            gap = self.values[:, i] - self.values[:, j]
-            mark = self.significant[:, pair] > 0
-            wins = [int((gap > 0).sum()), int((gap < 0).sum())]
-            sure = [int((mark & (gap > 0)).sum()), int((mark & (gap < 0)).sum())]
-            names = [self.systems[i], self.systems[j]]
-            if wins[1] > wins[0]:
-                wins, sure, names = wins[::-1], sure[::-1], names[::-1]
-            verdict = "flips" if wins[1] else "stable"
-            if sure[0] and sure[1]:
-                verdict = "contradicts"
-            row: dict[str, object] = {
-                "a": names[0],
-                "b": names[1],
-                "conditions": int((~np.isnan(gap)).sum()),
-                "a_wins": wins[0],
-                "b_wins": wins[1],
-                "ties": int((gap == 0).sum()),
-                "flips": wins[1] / sum(wins) if sum(wins) else None,
-            }
-            if has_significance:
-                row |= {"a_significant": sure[0], "b_significant": sure[1]}
-            rows.append({**row, "verdict": verdict})
-        table = pl.DataFrame(rows, infer_schema_length=None)
-        return table.sort("flips", descending=True, nulls_last=True, maintain_order=True)
-
-    def figure(self) -> Figure:
-        """Draw what each factor carries of the variance that is not due to the systems."""
-        import altair as alt
-
-        table = self.table().filter(pl.col("factor") != SYSTEM)
-        rows = [
-            {"factor": name, "share": share}
-            for name, share in table.select("factor", "share").rows()
-            if share is not None
-        ]
-        bars: alt.Chart = (
-            alt.Chart(alt.NamedData(name="rows"), width=420, height=alt.Step(26))
-            .mark_bar()
-            .encode(
-                x=alt.X("share:Q", title="share of the variance of places").axis(format="%"),
-                y=alt.Y("factor:N", title=None, sort="-x"),
-                color=alt.condition(
-                    f"datum.factor === '{REST}'", alt.value(GREY), alt.value(VERMILION)
-                ),
-            )
-        )
-        return as_figure(bars, "What moves the order of systems", self.footer(), rows)
-
-    def _explanation(self) -> list[str]:
-        pairs = self.pairs()
-        flipping = pairs.filter(pl.col("b_wins") > 0).height
-        lines = [
-            f"{counted(len(self.systems), 'system')} under "
-            f"{counted(self.conditions.height, 'condition')}; {flipping} of {pairs.height} pairs "
-            "change their order"
-        ]
-        if "a_significant" in pairs.columns:
-            wrong = pairs.filter(pl.col("verdict") == "contradicts").height
-            lines.append(f"{wrong} of them significantly both ways (p < {self.alpha:g})")
-        return lines
-
-    def _summary(self) -> str:
-        return (
-            f"{counted(len(self.systems), 'system')}, "
-            f"{counted(self.conditions.height, 'condition')}, factors {', '.join(self.factors)}"
-        )
+STABILITY = Question(
+    name="what moves the order of systems",
+    columns=(
+        *(
+            Column("factor", "key"),
+            Column("levels", "count"),
+            Column("value", "value", "share of variance"),
+        ),
+        *(Column("component", "fact"), Column("tau", "fact", "τ")),
+    ),
+    method=Method(estimand="the share of the variance of places that a factor carries", unit=""),
+    display=("", "pairs"),
+    figures=(Drawing("choices", "bars"),),
+    digits=3,
+)
+FLIPS = Question(
+    name="do pairs of systems keep their order?",
+    columns=(
+        *(*PAIR, Column("conditions", "count")),
+        *(Column("wins", "count", "a wins"), Column("wins_against", "count", "b wins")),
+        *(Column("ties", "count"), Column("flips", "share")),
+        Column("significant_wins", "count", "a wins significantly"),
+        *(
+            Column("significant_wins_against", "count", "b significantly"),
+            Column("verdict", "note"),
+        ),
+    ),
+    method=Method(estimand="which system of a pair is ahead, over all conditions", unit=""),
+    digits=3,
+)
 
 
 @checked
@@ -147,8 +64,8 @@ def stability(
     score: str = "score",
     pvalues: object = None,
     alpha: float = 0.05,
-) -> Stability:
-    """Return which pairs of systems flip, how often and how surely, and by which factor.
+) -> Estimates:
+    r"""Return which pairs of systems flip, how often and how surely, and by which factor.
 
     Parameters
     ----------
@@ -166,13 +83,33 @@ def stability(
     alpha
         The limit of p.
 
+    Returns
+    -------
+    Estimates
+        A row per factor: how much of the order's variance it carries. The place of a system in a
+        condition is the share of the others that it beats (ties half). Its variance is split into
+        `system` (what does not depend on any choice), one row per factor (how places change with
+        it: the interaction system x factor), and `rest` (factors in combination, and noise). Of a
+        factor f with levels l, :math:`SS_f = \sum_{s,l} n_{sl} (\bar x_{sl} - \bar x_s)^2`.
+        `value` is the share of the total sum of squares (shares add up to 1 where every combination
+        of levels occurs once); `component` the same as a variance, less what chance gives a factor
+        with so many levels: (mean square - mean square of the rest) / conditions per level; `tau`
+        the mean τ_b between conditions that differ in this factor only.
+
+        The part `pairs` has a row per pair of systems, those that flip most first: in how many
+        conditions `system`, which wins more often, wins, in how many `against`; `flips`, the share
+        of the decided conditions that go to `against`; where significance is known, how many wins
+        are significant; and the verdict: `stable` (never the other way), `flips` (both ways, not
+        both significantly), `contradicts` (both ways significantly).
+
     Examples
     --------
     >>> import polars as pl
     >>> from unskew.stats.agreement.stability import stability
     >>> rows = {"system": ["x", "y"] * 2, "seed": [0, 0, 1, 1], "score": [0.3, 0.2, 0.1, 0.2]}
-    >>> stability(pl.DataFrame(rows)).pairs().select("a", "b", "flips", "verdict").rows()
-    [('x', 'y', 0.5, 'flips')]
+    >>> print(stability(pl.DataFrame(rows)).parts["pairs"])
+    a  b  conditions  a wins  b wins  ties  flips  verdict
+    x  y           2       1       1     0  0.500  flips
     """
     source = read_table(table)
     rows = source.frame
@@ -213,15 +150,48 @@ def stability(
     notes = [f"{alone:,} conditions hold a single system"] if alone else []
     p_table = None if pvalues is None else read_table(pvalues).frame
     significant = _significance(p_table, conditions, named, alpha)
-    return Stability(
-        systems=named,
-        factors=factors,
-        conditions=conditions,
-        values=values,
-        significant=significant,
-        alpha=alpha,
+    pairs = _pairs(values, significant, named)
+    flipping = sum(row["wins_against"] > 0 for row in pairs)
+    lines = [
+        f"{counted(len(named), 'system')} under {counted(conditions.height, 'condition')}; "
+        f"{flipping} of {len(pairs)} pairs change their order"
+    ]
+    if "significant_wins" in pairs[0]:
+        wrong = sum(row["verdict"] == "contradicts" for row in pairs)
+        lines.append(f"{wrong} of them significantly both ways (p < {alpha:g})")
+    return Estimates.of_rows(
+        STABILITY,
+        _decomposition(values, conditions),
+        explanation=tuple(lines),
         notes=tuple(notes),
+        parts={"pairs": Estimates.of_rows(FLIPS, pairs)},
+        card={"alpha": alpha, "systems": len(named), "conditions": conditions.height},
     )
+
+
+def _pairs(values: F64, significant: F64, systems: Sequence[str]) -> list[dict[str, Any]]:
+    """Return a row per pair of systems, the one that wins more often first."""
+    is_known = not np.isnan(significant).all()
+    rows = []
+    for pair, (i, j) in enumerate(combinations(range(len(systems)), 2)):
+        gap = values[:, i] - values[:, j]
+        mark = significant[:, pair] > 0
+        sides = [
+            (systems[index], int(ahead.sum()), int((mark & ahead).sum()))
+            for index, ahead in ((i, gap > 0), (j, gap < 0))
+        ]
+        first, second = sides if sides[0][1] >= sides[1][1] else sides[::-1]
+        decided = first[1] + second[1]
+        row: dict[str, Any] = {"system": first[0], "against": second[0]}
+        row |= {"wins": first[1], "wins_against": second[1], "ties": int((gap == 0).sum())}
+        row["conditions"] = int((~np.isnan(gap)).sum())
+        row["flips"] = second[1] / decided if decided else None
+        if is_known:
+            row |= {"significant_wins": first[2], "significant_wins_against": second[2]}
+        is_contradicted = first[2] and second[2]
+        row["verdict"] = "contradicts" if is_contradicted else "flips" if second[1] else "stable"
+        rows.append(row)
+    return sorted(rows, key=lambda row: math.inf if row["flips"] is None else -row["flips"])
 
 
 def _numbered(keys: pl.DataFrame, conditions: pl.DataFrame) -> I64:
@@ -269,8 +239,9 @@ def _significance(
     return out
 
 
-def _decomposition(result: Stability) -> pl.DataFrame:
-    ranks = _places(result.values)
+def _decomposition(values: F64, conditions: pl.DataFrame) -> list[dict[str, Any]]:
+    """Return a row per factor: what share of the variance of places it carries."""
+    ranks = _places(values)
     is_known = ~np.isnan(ranks)
     filled = np.where(is_known, ranks, 0.0)
     count = is_known.sum(axis=0)
@@ -278,33 +249,38 @@ def _decomposition(result: Stability) -> pl.DataFrame:
     grand = filled.sum() / is_known.sum()
     total = float((np.where(is_known, ranks - grand, 0.0) ** 2).sum())
     of_system = float((count * (system_mean - grand) ** 2).sum())
-    systems, runs = len(result.systems), result.conditions.height
-    codes = {name: _codes(result.conditions[name]) for name in result.factors}
-    balanced = is_known.all() and math.prod(int(c.max()) + 1 for c in codes.values()) == runs
-    squares, levels = {}, {}
-    for name, code in codes.items():
-        levels[name] = int(code.max()) + 1
-        squares[name] = _between(filled, is_known, code, levels[name], system_mean)
+    runs, systems = values.shape
+    codes = {column.name: _codes(column) for column in conditions}
+    levels = {name: int(code.max()) + 1 for name, code in codes.items()}
+    is_balanced = is_known.all() and math.prod(levels.values()) == runs
+    squares = {
+        name: _between(filled, is_known, code, levels[name], system_mean)
+        for name, code in codes.items()
+    }
     residual = total - of_system - sum(squares.values())
     freedom = {name: (levels[name] - 1) * (systems - 1) for name in codes}
     left = (runs - 1) * (systems - 1) - sum(freedom.values())
     noise = max(residual, 0.0) / left if left > 0 else 0.0
-    rows: list[dict[str, object]] = [
-        {"factor": SYSTEM, "levels": systems, "share": _part(of_system, total)}
+
+    def share(amount: float) -> float | None:
+        return amount / total if total > 0 else None
+
+    rows: list[dict[str, Any]] = [
+        {"factor": SYSTEM, "levels": systems, "value": share(of_system)},
+        *(
+            {"factor": name, "levels": levels[name], "value": share(amount)}
+            | {"tau": _tau_when_only(values, conditions, name)}
+            for name, amount in squares.items()
+        ),
+        {"factor": REST},
     ]
-    for name, amount in squares.items():
-        share = _part(amount, total)
-        row: dict[str, object] = {"factor": name, "levels": levels[name], "share": share}
-        if balanced and freedom[name]:
-            row["component"] = max(amount / freedom[name] - noise, 0.0) / (runs / levels[name])
-        row["tau"] = _tau_when_only(result, name)
-        rows.append(row)
-    remaining: dict[str, object] = {"factor": REST, "levels": None}
-    if balanced:
-        remaining |= {"share": _part(max(residual, 0.0), total), "component": noise}
-    rows.append(remaining)
-    numbers = dict.fromkeys(("share", "component", "tau"), pl.Float64)
-    return pl.DataFrame(rows, schema={"factor": pl.String, "levels": pl.Int64, **numbers})
+    if is_balanced:
+        for row, (name, amount) in zip(rows[1:], squares.items(), strict=False):
+            if freedom[name]:
+                per_level = runs / levels[name]
+                row["component"] = max(amount / freedom[name] - noise, 0.0) / per_level
+        rows[-1] |= {"value": share(max(residual, 0.0)), "component": noise}
+    return rows
 
 
 def _places(values: F64) -> F64:
@@ -338,23 +314,17 @@ def _between(filled: F64, is_known: Mask, code: I64, levels: int, system_mean: F
     return amount
 
 
-def _part(amount: float, total: float) -> float | None:
-    return amount / total if total > 0 else None
-
-
-def _tau_when_only(result: Stability, factor: str) -> float | None:
+def _tau_when_only(values: F64, conditions: pl.DataFrame, factor: str) -> float | None:
     """Return the mean τ_b between conditions that differ in one factor only."""
     from unskew.stats import kernels
 
-    others = [name for name in result.factors if name != factor]
-    if others:
-        keys = result.conditions.select(others)
+    keys = conditions.drop(factor)
+    group = np.zeros(conditions.height, np.int64)
+    if keys.width:
         group = _numbered(keys, keys.unique(maintain_order=True))
-    else:
-        group = np.zeros(result.conditions.height, np.int64)
     taus: list[float] = []
     for number in range(int(group.max()) + 1):
-        rows = result.values[group == number]
+        rows = values[group == number]
         if len(rows) < 2:
             continue
         for i, j in combinations(range(len(rows)), 2):

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import TypedDict, Unpack, overload
+from dataclasses import dataclass, replace
 
 import numpy as np
 import polars as pl
@@ -16,8 +15,21 @@ from unskew.engine.progress import Progress, notebook_progress
 from unskew.errors import SettingError
 from unskew.evaluation.evaluate import METRICS, evaluate
 from unskew.judging.judged import Judged
-from unskew.stats.compare.comparison import Comparison
-from unskew.stats.compare.segment_comparison import SegmentComparison, compare_segments
+from unskew.report.columns import (
+    DIFFERENCE,
+    METRIC,
+    PAIR,
+    TEST,
+    USERS,
+    Column,
+    Drawing,
+    Method,
+    Question,
+)
+from unskew.report.estimates import Estimates
+from unskew.report.text import counted
+from unskew.stats.compare.compare_segments import compare_segments
+from unskew.stats.compare.ranking import ranking_of
 from unskew.stats.corrections import CORRECTIONS, correct
 from unskew.stats.pairing import (
     Paired,
@@ -44,45 +56,27 @@ from unskew.stats.tests.posterior import bayesian_t
 _HELD = 1 << 28  # bytes of values compared at a time
 
 
-class CompareSettings(TypedDict, total=False):
-    """The settings of `compare` beside scores, metric and segments; see there."""
+PAIRS = Question(
+    name="pairs",
+    columns=(
+        *(METRIC, *PAIR, USERS, Column("mean", "fact", "mean a")),
+        *(Column("mean_against", "fact", "mean b"), *DIFFERENCE, *TEST),
+        *(Column(name, "fact", form="+", hidden=True) for name in ("cohen_d", "hedges_g")),
+        *(Column("better", "share", "a better", form="%", hidden=True),),
+        *(Column("better_against", "share", "b better", form="%", hidden=True),),
+        *(Column("equal", "share", form="%", hidden=True),),
+    ),
+    method=Method(estimand="the mean difference a − b"),
+    display=("ranking",),
+    figures=(Drawing("differences", "forest", "ranking"), Drawing("pairs", "matrix")),
+)
+"""What `compare` answers: a row per metric and pair.
 
-    test: str
-    alternative: str
-    permutations: int
-    plus_one: bool
-    correction: str | None
-    family: str
-    confidence: float
-    interval: str
-    resamples: int
-    reference: str | None
-    rope: float | None
-    seed: int
-    threads: int | None
-    progress: Progress | None
-
-
-@overload
-def compare(
-    scores: Source,
-    metric: str | Sequence[str] | None = None,
-    *,
-    by: None = None,
-    **settings: Unpack[CompareSettings],
-) -> Comparison: ...
-
-
-@overload
-def compare(
-    scores: Source,
-    metric: str | Sequence[str] | None = None,
-    *,
-    by: object,
-    groups: int | None = None,
-    least_users: int | None = None,
-    **settings: Unpack[CompareSettings],
-) -> SegmentComparison: ...
+Effect sizes are `cohen_d`, the mean of the differences by their standard deviation, and `hedges_g`,
+the same corrected for few users. `better` is the share of users for whom a is better, as the metric
+says; `better_against` that of b.
+"""
+ROPE = tuple(Column(name, "share") for name in ("p_better", "p_equivalent", "p_better_against"))
 
 
 @notebook_progress("comparison")
@@ -108,7 +102,7 @@ def compare(
     seed: int = 0,
     threads: int | None = None,
     progress: Progress | None = None,
-) -> Comparison | SegmentComparison:
+) -> Estimates:
     """Compare systems user by user: who is better, by how much, how sure.
 
     The user is the unit: lists of one user, and the same user in several folds, are one value
@@ -131,9 +125,9 @@ def compare(
         user's last test judgment), `FILE:COLUMN` of a file of users, or a table with a column of
         users and one other column. Numbers are cut into quantile groups, texts are groups. With
         training ratings, users without any are a segment of their own, `cold`, unless a column is
-        given. Gives a `SegmentComparison`: intervals of all segments and pairs hold together,
-        p-values are corrected over them, and an interaction test tells whether the difference
-        differs between segments.
+        given. A row per pair and segment then: intervals of all of them hold together, p-values are
+        corrected over them, and the part `interactions` tells whether the difference differs
+        between segments.
     groups
         With `by`: into how many quantile groups numbers are cut, 4 unless given. Users with
         equal numbers stay together.
@@ -190,6 +184,12 @@ def compare(
     progress
         Called with how many permutations are done, of how many.
 
+    Returns
+    -------
+    Estimates
+        A row per metric and pair: the difference as `value`, `low`, `high`, p-values, effect sizes,
+        shares of users. The part `ranking` has the systems in order, with letters; it is printed.
+
     References
     ----------
     Smucker, Allan and Carterette (CIKM 2007): randomisation against t, Wilcoxon and sign.
@@ -205,13 +205,13 @@ def compare(
     >>> runs = {"a": {u: [7] for u in range(1, 6)}, "b": {u: [8, 7] for u in range(1, 6)}}
     >>> print(compare(us.evaluate(test, runs, "RR", liked=4)))
     RR (higher is better), 5 users
-       system    mean  difference       95 % interval       p  letters
-    1  a       1.0000                                          a
+    #  system    mean  difference              95% CI       p  letters
+    1  a       1.0000           –                   –       –  a
     2  b       0.5000     −0.5000  [−0.5000, −0.5000]  0.0625  a
     <BLANKLINE>
-    difference to the best, t interval
-    randomisation test (sign flips per user), all 32 sign patterns; p corrected by Holm over 1 pair
-    systems that share a letter are not told apart at 0.05
+    95% CI: t, by user
+    p: randomisation test (sign flips per user), all 32 sign patterns, corrected by Holm over 1 pair
+    differences to the best; systems that share a letter do not differ significantly (α = 0.05)
     liked: rating >= 4; gain liked-only; loss levels
     undefined values count as 0
     arrays: arrays, 5 rows; user = user, item = item, rating = rating
@@ -252,31 +252,37 @@ def compare(
         name = "least_users" if groups is None else "groups"
         raise SettingError(f"{name}=… is for by=…: leave it out, or give by=…")
     compared, count = _compare_all(pairing, labels, pairs, settings)
-    left_out = {metric_sample.label: metric_sample.left_out for metric_sample in compared}
-    systems = pairing.systems
-    return Comparison(
-        systems=systems,
-        metrics=tuple(labels),
-        better={label: pairing.better[label] for label in labels},
-        users={metric_sample.label: metric_sample.users for metric_sample in compared},
-        means={
-            metric_sample.label: dict(zip(systems, metric_sample.means.tolist(), strict=True))
-            for metric_sample in compared
-        },
-        pairs=_table([metric_sample.numbers for metric_sample in compared], settings),
-        test=test,
-        alternative=alternative,
-        correction=correction,
-        family=family,
-        confidence=confidence,
-        interval=interval,
-        reference=reference,
-        rope=rope,
-        permutations=count.permutations,
-        enumerated=count.enumerated,
-        seed=seed,
+    means = {
+        part.label: dict(zip(pairing.systems, part.means.tolist(), strict=True))
+        for part in compared
+    }
+    left_out = {part.label: part.left_out for part in compared}
+    base = f"{reference!r}" if reference else "the best"
+    shared = f"; systems that share a letter do not differ significantly (α = {settings.alpha:g})"
+    rows = _table([part.numbers for part in compared], settings)
+    result = Estimates.of_rows(
+        PAIRS if rope is None else replace(PAIRS, columns=(*PAIRS.columns, *ROPE)),
+        rows,
+        method=settings.method(count, over=_family(len(pairs), labels, settings)),
+        explanation=(f"differences to {base}{'' if reference else shared}",),
         notes=(*pairing.rules, *pairing.notes, *users_left_out(left_out)),
+        card={
+            **settings.card(),
+            "reference": reference,
+            "better": {label: pairing.better[label] for label in labels},
+            "users": {part.label: part.users for part in compared},
+            "permutations": count.permutations,
+            "enumerated": count.enumerated,
+        },
     )
+    return replace(result, parts={"ranking": ranking_of(result, means)})
+
+
+def _family(pairs: int, labels: Sequence[str], settings: TestSettings) -> str:
+    """Return over how many comparisons p-values are corrected, in words."""
+    if settings.family == "all" and len(labels) > 1:
+        return f"{counted(pairs * len(labels), 'pair')} of all metrics"
+    return counted(pairs, "pair")
 
 
 @dataclass(frozen=True, eq=False)
@@ -311,22 +317,13 @@ def _compare_all(
     return compared, count
 
 
-_NUMBERS = (
-    *("mean_a", "mean_b", "difference", "low", "high", "p", "p_corrected", "significant"),
-    *("cohen_d", "hedges_g", "better", "worse", "equal"),
-)
-"""Columns of the table, in their order."""
-
-
 def _table(columns: list[dict[str, object]], settings: TestSettings) -> pl.DataFrame:
     """Return a row per metric and pair; p-values of all metrics are corrected here."""
     table = pl.concat([pl.DataFrame(column) for column in columns])
     if settings.family == "all" and settings.correction in CORRECTIONS:
         corrected = correct(table["p"].to_numpy(), settings.correction)
         table = table.with_columns(p_corrected=pl.Series(corrected))
-    significant = pl.col("p_corrected") <= 1 - settings.confidence + 1e-12
-    rope = [] if settings.rope is None else ["p_a_better", "p_equivalent", "p_b_better"]
-    return table.with_columns(significant=significant).select("metric", "a", "b", *_NUMBERS, *rope)
+    return table.with_columns(significant=pl.col("p_corrected") <= settings.alpha + 1e-12)
 
 
 def _groups(labels: list[str], pairing: Paired, settings: TestSettings) -> list[list[str]]:
@@ -353,24 +350,25 @@ def _numbers(
         greater, smaller = smaller, greater
     numbers: dict[str, object] = {
         "metric": [paired_sample.label] * len(pairs),
-        "a": [systems[i] for i in pairs.one],
-        "b": [systems[i] for i in pairs.other],
-        "mean_a": paired_sample.means[pairs.one],
-        "mean_b": paired_sample.means[pairs.other],
-        "difference": paired_sample.difference,
+        "system": [systems[i] for i in pairs.one],
+        "against": [systems[i] for i in pairs.other],
+        "n": [users] * len(pairs),
+        "mean": paired_sample.means[pairs.one],
+        "mean_against": paired_sample.means[pairs.other],
+        "value": paired_sample.difference,
         "low": low,
         "high": high,
         "cohen_d": d,
         "hedges_g": d * _hedges(users),
         "better": greater,
-        "worse": smaller,
+        "better_against": smaller,
         "equal": 1 - (paired_sample.better + paired_sample.worse) / users,
     }
     if settings.rope is not None:
         above, same, below = bayesian_t(paired_sample, settings.rope)
         if better == "lower":
             above, below = below, above
-        numbers |= {"p_a_better": above, "p_equivalent": same, "p_b_better": below}
+        numbers |= {"p_better": above, "p_equivalent": same, "p_better_against": below}
     return numbers
 
 

@@ -3,19 +3,28 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, fields, replace
-from functools import cached_property
+from collections.abc import Iterable, Mapping, Sequence
 from statistics import NormalDist
 
 import numpy as np
 import polars as pl
 
-from unskew.arrays import F64, Mask
+from unskew.arrays import F64, I64, Mask
 from unskew.checks import as_count, check_share, checked, choose, is_number
 from unskew.errors import DataError, SettingError, unknown_name
 from unskew.evaluation.scores import Scores
-from unskew.report.result import Result
+from unskew.report.columns import (
+    METRIC,
+    PAIR,
+    SYSTEM,
+    TEST,
+    USERS,
+    Column,
+    Method,
+    Question,
+)
+from unskew.report.estimates import Estimates
+from unskew.report.row import Row
 from unskew.report.text import counted
 from unskew.stats.influence import (
     LISTS,
@@ -30,7 +39,15 @@ from unskew.stats.influence import (
     split_influence,
 )
 from unskew.stats.pairing import all_pairs
-from unskew.stats.simultaneous import Tail, adjusted_p, critical_value, largest_t, user_blocks
+from unskew.stats.simultaneous import (
+    LEAD,
+    Tail,
+    adjusted_p,
+    all_together,
+    critical_value,
+    largest_t,
+    user_blocks,
+)
 
 LEAST_DRAWS = 2_000
 POWER = 0.8
@@ -38,226 +55,165 @@ MOST_USERS = 1 << 53
 """A difference that needs more users than this is one of rounding: no number would do."""
 WORDS = {
     RETRAINED: (
-        "the systems trained anew on new ratings of new users from the same population, with the "
-        "same items"
+        "about the systems trained anew on new ratings of new users (same population, same items)"
     ),
     LISTS: (
-        "these lists on new users from the same population; what another split or another training "
-        "would change is not part of it"
+        "about these lists on new users from the same population; what another split or another "
+        "training would change is not part of it"
     ),
 }
 """What intervals and p-values are about, by target."""
+DESIGN = Column("design", "key")
+CONTRASTS = Question(
+    name="pairs under every design",
+    columns=(
+        *(METRIC, DESIGN, *PAIR, USERS, Column("splits", "count", hidden=True)),
+        *(*LEAD, *TEST, Column("detectable", "fact")),
+        *(Column(f"{end}_single", "fact", form="+", hidden=True) for end in ("low", "high")),
+        *(Column(name, "fact", hidden=True) for name in ("critical", "equivalent_within")),
+    ),
+    method=Method(
+        estimand="how far a is ahead of b: the difference of their means, averaged over splits",
+        interval="t",
+        test="t test",
+    ),
+)
+"""What `contrasts` answers: a row per design and pair.
+
+`se` goes with normal quantiles: it holds the ratio of Student's quantile to the normal one. The
+interval from `low` to `high` and `p_corrected` hold over all designs and pairs at once; that from
+`low_single` to `high_single` and `p` are of this difference alone. `critical` is half the width of
+the simultaneous interval in standard errors. `detectable` is the smallest lead that is shown with
+80 % power, `equivalent_within` the smallest margin within which the two are shown to be equal.
+`splits` are distinct ones: a repeated one counts once.
+"""
+MEANS = Question(
+    name="means by design",
+    columns=(METRIC, DESIGN, SYSTEM, Column("value", "value", "mean")),
+    method=Method(estimand="the mean of a system over the splits of a design"),
+)
 
 
-@dataclass(frozen=True)
-class Contrast:
-    """The difference of two systems under one design. Positive: `a` is better."""
+def winner(contrasts: Estimates, design: str) -> str | None:
+    """Return the system that is significantly ahead of every other one, else None.
 
-    design: str
-    a: str
-    b: str
-    difference: float
-    """The mean over splits of the difference of means, signed so that positive is better for a."""
-    se: float
-    """Its standard error for the target, to be used with normal quantiles: it holds the ratio of
-    Student's quantile to the normal one."""
-    low: float
-    """The simultaneous interval, from `low` to `high`: over all designs and pairs at once."""
-    high: float
-    low_single: float
-    """The interval of this difference alone, from `low_single` to `high_single`."""
-    high_single: float
-    critical: float
-    """Half the width of the simultaneous interval, in standard errors."""
-    p: float
-    """Two-sided, adjusted over all designs and pairs: at most 1 - level exactly where the
-    simultaneous interval excludes 0."""
-    p_single: float
-    detectable: float
-    """The smallest difference that is shown with 80 % power at the adjusted level."""
-    users: int
-    splits: int
-    """Distinct splits: a repeated one counts once."""
+    Parameters
+    ----------
+    contrasts
+        What the function of this name gave.
+    design
+        Under which it is ahead.
 
-    @property
-    def p_better(self) -> float:
-        """The adjusted one-sided p-value of "a is better than b", stated beforehand."""
-        return self.p / 2 if self.difference > 0 else 1 - self.p / 2
-
-    def swapped(self) -> Contrast:
-        """Return the same contrast as b less a."""
-        return replace(
-            self,
-            a=self.b,
-            b=self.a,
-            difference=-self.difference + 0.0,
-            low=-self.high + 0.0,
-            high=-self.low + 0.0,
-            low_single=-self.high_single + 0.0,
-            high_single=-self.low_single + 0.0,
-        )
-
-
-@dataclass(frozen=True, eq=False)
-class Contrasts(Result):
-    """All pairs of systems under all designs: differences, intervals, p-values, what is detectable.
-
-    Made by `contrasts`.
+    Examples
+    --------
+    >>> import unskew as us
+    >>> from unskew.stats.compare.contrasts import winner
+    >>> users = range(40)
+    >>> test = {"user": users, "item": [1] * 40, "rating": [5] * 40}
+    >>> runs = {"a": {u: [1] for u in users}, "b": {u: [1] if u % 3 else [2, 1] for u in users}}
+    >>> scores = us.evaluate(test, runs, "RR", liked=4)
+    >>> pairs = us.stats.contrasts({"all-items": [scores]}, "RR", target="lists")
+    >>> winner(pairs, "all-items")
+    'a'
     """
-
-    metric: str
-    better: str
-    """`higher`, `lower` or `neither`."""
-    designs: tuple[str, ...]
-    systems: tuple[str, ...]
-    rows: tuple[Contrast, ...]
-    """Designs in their order, in each all pairs in the order of the systems."""
-    kind: str
-    """`retrained` or `lists`."""
-    target: str
-    """What intervals and p-values are about, in words."""
-    level: float
-    critical: float
-    """The quantile of the largest |t| where errors are known; see `Contrast.critical`."""
-    means: Mapping[str, Mapping[str, float]]
-    """The mean of each system over the splits, by design."""
-    largest: F64 = field(repr=False)
-    """Sorted draws of the largest |t| of the family, under equal systems."""
-    groups: tuple[tuple[str, ...], ...] = ()
-    """See `identical`."""
-    draws: int = 0
-    seed: int = 0
-    notes: tuple[str, ...] = ()
-
-    @property
-    def alpha(self) -> float:
-        """The error of the family: an adjusted p-value at or below it is significant."""
-        return round(1 - self.level, 12)
-
-    def get(self, design: str, a: str, b: str) -> Contrast:
-        """Return the contrast `a` less `b` under a design; positive means that `a` is better."""
-        if design not in self.designs:
-            raise unknown_name("design", design, self.designs)
-        for name in (a, b):
-            if name not in self.systems:
-                raise unknown_name("system", name, self.systems)
-        if a == b:
-            raise SettingError(f"a contrast needs two systems, got {a!r} twice")
-        row = self._by_pair.get((design, a, b))
-        return row if row is not None else self._by_pair[design, b, a].swapped()
-
-    @cached_property
-    def _by_pair(self) -> dict[tuple[str, str, str], Contrast]:
-        return {(row.design, row.a, row.b): row for row in self.rows}
-
-    def interval(
-        self, design: str, a: str, b: str, *, level: float | None = None, single: bool = False
-    ) -> tuple[float, float]:
-        """Return the interval of `a` less `b` of another level, simultaneous unless `single`.
-
-        Both ends of an interval of level 1 - 2α are one-sided bounds of level 1 - α.
-        """
-        row = self.get(design, a, b)
-        level = self.level if level is None else level
-        check_share("level", level)
-        width = NormalDist().inv_cdf((1 + level) / 2)
-        if not single:
-            tail = Tail.of(row.splits, self.kind, self.level)
-            width = tail.widened(_finite_critical(self.largest, level))
-        return row.difference - width * row.se, row.difference + width * row.se
-
-    def leader(self, design: str) -> str:
-        """Return the system with the best mean under a design; of equal ones the first."""
-        others = {
-            name: [system for system in self.systems if system != name] for name in self.systems
-        }
-        return max(
-            self.systems,
-            key=lambda name: min(
-                self.get(design, name, opponent).difference for opponent in others[name]
-            ),
-        )
-
-    def winner(self, design: str) -> str | None:
-        """Return the leader if it is significantly ahead of every other system, else None."""
-        first = self.leader(design)
-        rows = [self.get(design, first, system) for system in self.systems if system != first]
-        ahead = all(row.p <= self.alpha and row.difference > 0 for row in rows)
-        return first if ahead else None
-
-    def equivalent(self, a: str, b: str, margin: float, *, design: str | None = None) -> bool:
-        """Tell whether two systems are shown to differ by less than `margin`.
-
-        Two one-sided tests at the adjusted level: the simultaneous interval of level 1 - 2α lies
-        inside ±`margin`. Not shown is not the same as different. Without a design, under all.
-        """
-        if not is_number(margin) or not margin > 0:
-            raise SettingError(f"margin must be a number above 0, got {margin!r}")
-        if self.alpha >= 0.5:
-            raise SettingError(f"equivalence needs a level above 0.5, got {self.level:g}")
-        for name in self.designs if design is None else (design,):
-            low, high = self.interval(name, a, b, level=1 - 2 * self.alpha)
-            if not (-margin < low and high < margin):
-                return False
-        return True
-
-    def users_for(self, a: str, b: str, difference: float, *, design: str | None = None) -> int:
-        """Return how many test users would show a stated difference with 80 % power.
-
-        The difference is the smallest one that matters, stated beforehand, never the observed one.
-        The standard error is taken to fall with the square root of the users, who also rate
-        the training data. Without a design, the most that any of them needs.
-        """
-        if not is_number(difference) or not difference > 0:
-            raise SettingError(f"difference must be a number above 0, got {difference!r}")
-        needed = 2
-        for name in self.designs if design is None else (design,):
-            row = self.get(name, a, b)
-            users = row.users * (row.detectable / difference) ** 2
-            if users > MOST_USERS:
-                raise SettingError(f"no number of users shows a difference of {difference:g}")
-            # Less a hair, so that a whole number in floating point is not rounded up.
-            needed = max(needed, math.ceil(users * (1 - 1e-12)))
-        return needed
-
-    def identical(self) -> tuple[tuple[str, ...], ...]:
-        """Return the groups of designs that give every user of every system the same value."""
-        return self.groups
-
-    # Text
-
-    def table(self) -> pl.DataFrame:
-        """Return a row per design and pair; the columns are the fields of `Contrast`."""
-        names = [field.name for field in fields(Contrast)]
-        return pl.DataFrame({name: [getattr(row, name) for row in self.rows] for name in names})
-
-    def display_table(self) -> pl.DataFrame:
-        """Return the table as people read it."""
-        columns = ("design", "a", "b", "difference", "low", "high", "p", "detectable", "users")
-        return self.table().select(columns)
-
-    def _summary(self) -> str:
-        designs, systems = (
-            counted(len(self.designs), "design"),
-            counted(len(self.systems), "system"),
-        )
-        return f"{self.metric}, {designs}, {systems}"
-
-    def _explanation(self) -> list[str]:
-        count = len(self.rows)
-        over = f"over all {count:,} differences" if count > 1 else "of one difference"
-        ahead = "higher" if self.better == "neither" else "better"
-        return [
-            f"{self.metric}: positive means that a is {ahead}",
-            f"about {self.target}",
-            f"intervals of {100 * self.level:g} % and p hold {over} at once (largest |t|, "
-            f"{self.draws:,} draws)",
+    for system in contrasts.systems:
+        rows = [
+            contrasts.pair(system, opponent, design=design)
+            for opponent in contrasts.systems
+            if opponent != system
         ]
+        if all(row.facts["significant"] and row.estimate[0] > 0 for row in rows):
+            return system
+    return None
 
-    def _content(self) -> Mapping[str, object]:
-        draws = {"draws": self.draws, "seed": self.seed, "notes": self.notes}
-        facts = self._fields("rows", "largest", "groups", *draws)
-        return {**facts, "identical": self.groups, "rows": self.table(), **draws}
+
+def equivalent(
+    contrasts: Estimates, a: str, b: str, margin: float, *, design: str | None = None
+) -> bool:
+    """Tell whether two systems are shown to differ by less than `margin`.
+
+    Two one-sided tests at the adjusted level: the simultaneous interval of level 1 - 2α lies
+    inside ±`margin`. Not shown is not the same as different.
+
+    Parameters
+    ----------
+    contrasts
+        What the function of this name gave.
+    a, b
+        Two systems.
+    margin
+        The difference that does not matter.
+    design
+        Under which; under all unless given.
+
+    Examples
+    --------
+    >>> import unskew as us
+    >>> from unskew.stats.compare.contrasts import equivalent
+    >>> users = range(40)
+    >>> test = {"user": users, "item": [1] * 40, "rating": [5] * 40}
+    >>> runs = {"a": {u: [1] for u in users}, "b": {u: [1] if u % 3 else [2, 1] for u in users}}
+    >>> scores = us.evaluate(test, runs, "RR", liked=4)
+    >>> pairs = us.stats.contrasts({"all-items": [scores]}, "RR", target="lists")
+    >>> equivalent(pairs, "a", "b", margin=0.1), equivalent(pairs, "a", "b", margin=0.5)
+    (False, True)
+    """
+    if not is_number(margin) or not margin > 0:
+        raise SettingError(f"margin must be a number above 0, got {margin!r}")
+    limits = [row.facts["equivalent_within"] for row in _pair_rows(contrasts, a, b, design)]
+    if None in limits:
+        level = contrasts.method.level
+        raise SettingError(f"equivalence needs a level above 0.5, got {level:g}")
+    return all(limit < margin for limit in limits)
+
+
+def users_for(
+    contrasts: Estimates, a: str, b: str, difference: float, *, design: str | None = None
+) -> int:
+    """Return how many test users would show a stated difference with 80 % power.
+
+    The difference is the smallest one that matters, stated beforehand, never the observed one.
+    The standard error is taken to fall with the square root of the users, who also rate
+    the training data.
+
+    Parameters
+    ----------
+    contrasts
+        What the function of this name gave.
+    a, b
+        Two systems.
+    difference
+        In units of the metric.
+    design
+        Under which; unless given, the most users that any of them needs.
+
+    Examples
+    --------
+    >>> import unskew as us
+    >>> from unskew.stats.compare.contrasts import users_for
+    >>> users = range(40)
+    >>> test = {"user": users, "item": [1] * 40, "rating": [5] * 40}
+    >>> runs = {"a": {u: [1] for u in users}, "b": {u: [1] if u % 3 else [2, 1] for u in users}}
+    >>> scores = us.evaluate(test, runs, "RR", liked=4)
+    >>> pairs = us.stats.contrasts({"all-items": [scores]}, "RR", target="lists")
+    >>> users_for(pairs, "a", "b", difference=0.05)
+    196
+    """
+    if not is_number(difference) or not difference > 0:
+        raise SettingError(f"difference must be a number above 0, got {difference!r}")
+    needed = 2
+    for row in _pair_rows(contrasts, a, b, design):
+        users = (row.n or 0) * (row.facts["detectable"] / difference) ** 2
+        if users > MOST_USERS:
+            raise SettingError(f"no number of users shows a difference of {difference:g}")
+        # Less a hair, so that a whole number in floating point is not rounded up.
+        needed = max(needed, math.ceil(users * (1 - 1e-12)))
+    return needed
+
+
+def _pair_rows(contrasts: Estimates, a: str, b: str, design: str | None) -> list[Row]:
+    designs = contrasts.values_of("design") if design is None else [design]
+    return [contrasts.pair(a, b, design=name) for name in designs]
 
 
 @checked
@@ -271,7 +227,7 @@ def contrasts(
     level: float = 0.95,
     draws: int = 5_000,
     seed: int = 0,
-) -> Contrasts:
+) -> Estimates:
     """Compare all pairs of systems under all designs, with one correction for all of them.
 
     Parameters
@@ -299,6 +255,14 @@ def contrasts(
     seed
         Of these draws.
 
+    Returns
+    -------
+    Estimates
+        A row per design and pair: by how much a is ahead of b (positive: a is better), intervals
+        and p-values; see `CONTRASTS` for all columns. The part `means` has the mean of each system
+        by design; `card["identical"]` names the groups of designs that give every user of every
+        system the same value. `winner`, `equivalent` and `users_for` ask further.
+
     Examples
     --------
     >>> import numpy as np
@@ -313,14 +277,17 @@ def contrasts(
     ...         order = np.argsort(items + sd * rng.normal(size=(200, 20)))
     ...         runs[name] = us.Run.from_arrays(users, order[:, :5])
     ...     return us.evaluate({**test, "rating": [5] * 800}, runs, "P@5", liked=4)
-    >>> result = us.stats.contrasts({"all-items": [split() for _ in range(3)]}, "P@5")
-    >>> result.winner("all-items")
-    'sharp'
-    >>> row = result.get("all-items", "sharp", "dull")
-    >>> row.low > 0, row.p <= 0.05
-    (True, True)
-    >>> result.equivalent("blunt", "dull", margin=0.2)
-    True
+    >>> print(us.stats.contrasts({"all-items": [split() for _ in range(3)]}, "P@5"))
+    P@5, 200 users
+    design     a      b      lead of a              95% CI       p  detectable
+    all-items  sharp  blunt    +0.1507  [+0.1232, +0.1781]  0.0002      0.0369
+                      dull     +0.1740  [+0.1523, +0.1957]  0.0002      0.0291
+               blunt  dull     +0.0233  [−0.0024, +0.0491]  0.0768      0.0347
+    <BLANKLINE>
+    95% CI: t, by user; all together (largest |t| of 3 differences)
+    p: t test, corrected by the largest |t| of 3 differences
+    positive: a is better; detectable: the smallest lead that is shown with 80% power
+    about the systems trained anew on new ratings of new users (same population, same items)
     """
     choose("target", target, TARGETS)
     check_share("level", level)
@@ -329,8 +296,7 @@ def contrasts(
     names = _checked_systems(parts, systems)
     label, better = _checked_metric(parts, metric)
     # In sorted order, so that the order in which designs and systems are given changes no bit.
-    sorted_names = tuple(sorted(names))
-    splits, notes = _splits(parts, label, sorted_names, users or {})
+    splits, notes = _splits(parts, label, sorted(names), users or {})
     pairs = all_pairs(len(names))
     blocks = user_blocks(next(iter(splits.values()))[0].influence.shape[0], seed)
     errors = {
@@ -338,43 +304,36 @@ def contrasts(
         for design in sorted(parts)
     }
     largest = largest_t([error.influence for error in errors.values()], draws, seed)
-    critical = _finite_critical(largest, level)
-    sign = -1.0 if better == "lower" else 1.0
-    by_pair: dict[tuple[str, str, str], Contrast] = {}
-    for design, pair_error in errors.items():
-        tail = Tail.of(pair_error.splits, target, level)
-        for row in _rows(design, sorted_names, pair_error, sign=sign, largest=largest, tail=tail):
-            by_pair[design, row.a, row.b] = row
-            by_pair[design, row.b, row.a] = row.swapped()
-    return Contrasts(
-        metric=label,
-        better=better,
-        designs=tuple(parts),
-        systems=names,
-        rows=tuple(
-            by_pair[design, a, b]
-            for design in parts
-            for index, a in enumerate(names)
-            for b in names[index + 1 :]
-        ),
-        kind=target,
-        target=WORDS[target],
-        level=level,
-        critical=critical,
-        means=_means(splits, tuple(parts), names, sorted_names),
-        largest=largest,
-        groups=_identical(splits, tuple(parts)),
-        draws=draws,
-        seed=seed,
-        notes=(*notes, *_single_split_notes(errors, tuple(parts), target)),
-    )
-
-
-def _finite_critical(largest: F64, level: float) -> float:
     critical = critical_value(largest, level)
     if math.isinf(critical):
         raise SettingError(f"level {level:g} needs more than draws={largest.size:,}")
-    return critical
+    sign, frames = -1.0 if better == "lower" else 1.0, []
+    for design in parts:
+        tail = Tail.of(errors[design].splits, target, level)
+        numbers = _numbers(errors[design], names, sign, largest, tail)
+        frames.append(pl.DataFrame({"metric": label, "design": design, **numbers}))
+    over = counted(len(pairs) * len(parts), "difference")
+    correction = f"the largest |t| of {over}"
+    method = all_together(
+        CONTRASTS.method, over, level=level, seed=seed, draws=draws, correction=correction
+    )
+    return Estimates.of_rows(
+        CONTRASTS,
+        pl.concat(frames),
+        method=method,
+        explanation=(
+            f"positive: a is {'higher' if better == 'neither' else 'better'}; detectable: the "
+            "smallest lead that is shown with 80% power",
+            WORDS[target],
+        ),
+        notes=(*notes, *_single_split_notes(errors, tuple(parts), target)),
+        parts={"means": _means(splits, parts, names, label, better)},
+        card={
+            "target": target,
+            "critical": critical,
+            "identical": _identical(splits, tuple(parts)),
+        },
+    )
 
 
 def _checked_parts(scores: Mapping[str, Sequence[Scores]]) -> dict[str, tuple[Scores, ...]]:
@@ -431,7 +390,7 @@ def _checked_metric(parts: Mapping[str, Sequence[Scores]], metric: str) -> tuple
 def _splits(
     parts: Mapping[str, Sequence[Scores]],
     metric: str,
-    systems: tuple[str, ...],
+    systems: Sequence[str],
     users: Mapping[str, Sequence[Mask]],
 ) -> tuple[dict[str, list[SplitInfluence]], list[str]]:
     """Return the distinct splits of every design over one numbering of users, and notes."""
@@ -467,7 +426,7 @@ def _splits(
 
 def _kept_lists(
     parts: Mapping[str, Sequence[Scores]],
-    systems: tuple[str, ...],
+    systems: Sequence[str],
     users: Mapping[str, Sequence[Mask]],
 ) -> dict[str, list[Mask]]:
     for design, masks in users.items():
@@ -488,64 +447,65 @@ def _kept_lists(
     return keep
 
 
-def _rows(
-    design: str,
-    systems: tuple[str, ...],
-    errors: PairErrors,
-    *,
-    sign: float,
-    largest: F64,
-    tail: Tail,
-) -> list[Contrast]:
-    """Return the contrasts of one design, in the order of all pairs."""
-    difference = sign * errors.difference + 0.0
+def _pairs_as_given(names: Sequence[str]) -> tuple[I64, F64]:
+    """Return where each pair stands among those of sorted systems, and -1 if it is turned there."""
+    pairs, number = all_pairs(len(names)), np.zeros((len(names), len(names)), np.int64)
+    number[pairs.one, pairs.other] = np.arange(len(pairs))
+    index = np.array([sorted(names).index(name) for name in names])
+    first, second = index[pairs.one], index[pairs.other]
+    order = number[np.minimum(first, second), np.maximum(first, second)]
+    return order, np.where(first < second, 1.0, -1.0)
+
+
+def _numbers(
+    errors: PairErrors, names: Sequence[str], sign: float, largest: F64, tail: Tail
+) -> dict[str, object]:
+    """Return the columns of one design, a row per pair."""
+    pairs, (order, turned) = all_pairs(len(names)), _pairs_as_given(names)
+    difference, se = sign * turned * errors.difference[order] + 0.0, errors.se[order]
     with np.errstate(divide="ignore", invalid="ignore"):
-        t = np.where(difference == 0, 0.0, difference / errors.se)
-    p_single, p = adjusted_p(t, largest, tail)
+        t = np.where(difference == 0, 0.0, difference / se)
+    p, p_corrected = adjusted_p(t, largest, tail)
     critical = tail.widened(critical_value(largest, tail.level))
-    wide = critical * errors.se
-    narrow = NormalDist().inv_cdf((1 + tail.level) / 2) * errors.se
-    pairs = all_pairs(len(systems))
-    columns = {
-        "difference": difference,
-        "se": errors.se,
+    wide, narrow = critical * se, NormalDist().inv_cdf((1 + tail.level) / 2) * se
+    alpha, within = round(1 - tail.level, 12), None
+    if alpha < 0.5:
+        one_sided = tail.widened(critical_value(largest, 1 - 2 * alpha))
+        within = np.abs(difference) + one_sided * se
+    return {
+        "system": [names[index] for index in pairs.one],
+        "against": [names[index] for index in pairs.other],
+        "n": errors.users,
+        "splits": errors.splits,
+        "value": difference,
+        "se": se,
         "low": difference - wide,
         "high": difference + wide,
         "low_single": difference - narrow,
         "high_single": difference + narrow,
         "p": p,
-        "p_single": p_single,
-        "detectable": wide + NormalDist().inv_cdf(POWER) * errors.se,
+        "p_corrected": p_corrected,
+        "significant": p_corrected <= alpha,
+        "detectable": wide + NormalDist().inv_cdf(POWER) * se,
+        "critical": critical,
+        "equivalent_within": within,
     }
-    rows = []
-    for a, b, *numbers in zip(pairs.one, pairs.other, *columns.values(), strict=True):
-        named = dict(zip(columns, map(float, numbers), strict=True))
-        rows.append(
-            Contrast(
-                design=design,
-                a=systems[a],
-                b=systems[b],
-                critical=critical,
-                users=errors.users,
-                splits=errors.splits,
-                **named,
-            )
-        )
-    return rows
 
 
 def _means(
     splits: Mapping[str, Sequence[SplitInfluence]],
-    designs: tuple[str, ...],
-    systems: tuple[str, ...],
-    sorted_names: tuple[str, ...],
-) -> dict[str, dict[str, float]]:
-    result = {}
+    designs: Iterable[str],
+    systems: Sequence[str],
+    metric: str,
+    better: str,
+) -> Estimates:
+    """Return the mean of each system over the splits of each design."""
+    rows = []
     for design in designs:
         means = np.stack([split.means for split in splits[design]]).mean(axis=0)
-        by_name = dict(zip(sorted_names, means.tolist(), strict=True))
-        result[design] = {name: by_name[name] for name in systems}
-    return result
+        by_name = dict(zip(sorted(systems), means.tolist(), strict=True))
+        rows += [(metric, design, system, by_name[system]) for system in systems]
+    return Estimates.of_rows(MEANS, rows, card={"better": {metric: better}})
 
 
 def _identical(

@@ -2,27 +2,34 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
-import polars as pl
 
 from unskew.arrays import F64, I32, I64, Mask
 from unskew.checks import as_count, check_share, checked, choose
 from unskew.data.summary import item_counts
 from unskew.errors import DataError, SettingError, unknown_name
 from unskew.judging.judged import Judged, Need
-from unskew.judging.numbering import several_refused
 from unskew.judging.shape import BLOCK, LIKED, Matched, Scratch
-from unskew.report.result import Result
-from unskew.report.tables import Table
-from unskew.report.text import counted, interval, number, p_value
-from unskew.stats.compare.comparison import IN_WORDS
-from unskew.stats.compare.group_gaps_result import LEAST_OTHERS, LEAST_USERS
-from unskew.stats.corrections import CORRECTIONS, correct
-from unskew.stats.inequality import others
+from unskew.report.columns import TEST, Column, Method
+from unskew.report.estimates import Estimates
+from unskew.report.text import counted
+from unskew.stats.compare.gaps import (
+    HALL,
+    NO_INTERVAL,
+    TOO_FEW,
+    Division,
+    check_single_lists,
+    has_interval,
+    limits_of,
+    question_of_groups,
+    shared_level,
+    with_p_values,
+)
+from unskew.stats.corrections import CORRECTIONS, corrected_by
 from unskew.stats.intervals.skewed import MeanEstimates, estimates, intervals, p_values_of
 from unskew.stats.segments import (
     GROUPS,
@@ -37,129 +44,35 @@ from unskew.stats.segments import (
     text_groups,
 )
 
-
-@dataclass(frozen=True, eq=False)
-class ItemGroupGaps(Result):
-    """Groups of items inside the first k places of lists. Made by `item_group_gaps`."""
-
-    systems: tuple[str, ...]
-    by: str
-    """What items are divided by, in words."""
-    rule: str
-    """How the groups are formed."""
-    groups: tuple[str, ...]
-    k: int
-    users: int
-    """Users with a liked item."""
-    correction: str | None
-    confidence: float
-    """Of all intervals of a kind together."""
-    rows: pl.DataFrame = field(repr=False)
-    """See `table`."""
-    notes: tuple[str, ...] = ()
-
-    def table(self) -> pl.DataFrame:
-        """Return a row per system and group.
-
-        `items` of the group and `users` who like some of them; `exposure`, the group's mean share
-        of the first k places, `liked_share`, its mean share of a user's liked items, and
-        `exposure_gap`, the first less the second over users who have both; `recall` of its liked
-        items, `recall_rest` of all other liked items, and `recall_gap`; each with the ends of its
-        interval (`…_low`, `…_high`); `p`, `p_corrected`, `significant` of the gap in recall.
-        """
-        return self.rows
-
-    def display_tables(self, digits: int | None = None) -> list[Table]:
-        """Return places, then recall."""
-        digits = self.digits if digits is None else digits
-        together = f"{100 * self.confidence:g} % intervals"
-        places = ["system", "group", "items", "share of places", together]
-        places += ["share of liked", "gap", together]
-        headers = ["system", "group", "users", "recall", together, "recall of the rest", "gap"]
-        headers += [together, "p"]
-        rows, recalls = [], []
-        for row in self.rows.iter_rows(named=True):
-            names = [row["system"], row["group"]]
-            rows.append(
-                [
-                    *names,
-                    f"{row['items']:,}",
-                    *_both(row, "exposure", digits),
-                    number(row["liked_share"], digits),
-                    *_both(row, "exposure_gap", digits, signed=True),
-                ]
-            )
-            recalls.append(
-                [
-                    *names,
-                    f"{row['users']:,}",
-                    *_both(row, "recall", digits),
-                    number(row["recall_rest"], digits),
-                    *_both(row, "recall_gap", digits, signed=True),
-                    p_value(row["p_corrected"]),
-                ]
-            )
-        title = f"the first {counted(self.k, 'place')} of lists by {self.by} of items"
-        recall = f"Recall@{self.k} of liked items"
-        return [
-            Table.of_rows(places, rows, left=(0, 1), title=title, once=True),
-            Table.of_rows(headers, recalls, left=(0, 1), title=recall, once=True),
-        ]
-
-    def _explanation(self) -> list[str]:
-        correction = "not corrected"
-        if self.correction is not None:
-            correction = f"corrected by {IN_WORDS[self.correction]} over groups and systems"
-        return [
-            self.rule,
-            "share of places, of liked items: means over users with a list, with a liked item; "
-            "their gap over users with both; recall: mean over users who like an item of the group",
-            f"intervals: over users, all of a kind together at {100 * self.confidence:g} % "
-            "(Bonferroni), t without skewness (Hall); none with fewer than "
-            f"{LEAST_USERS} users, or fewer than {LEAST_OTHERS} whose value is not the most common",
-            f"p: the gap in recall is 0, Student's t with and without skewness; {correction}",
-            "liked items are those that users rated: a gap in recall can come from what was rated",
-        ]
-
-    def _summary(self) -> str:
-        return (
-            f"{counted(len(self.systems), 'system')}, {counted(len(self.groups), 'group')} of items"
-        )
-
-    def _content(self) -> dict[str, object]:
-        return self._fields()
-
-
-def _both(
-    row: Mapping[str, Any], name: str, digits: int, *, signed: bool = False
-) -> tuple[str, str]:
-    """Return a value and its interval."""
-    limits = interval(row[f"{name}_low"], row[f"{name}_high"], digits, signed=signed)
-    return number(row[name], digits, signed=signed), limits
-
-
-@dataclass(frozen=True, eq=False)
-class ItemGroups:
-    """Items divided into groups."""
-
-    by: str
-    rule: str
-    code: I64
-    """The group of each item."""
-    names: tuple[str, ...]
-    notes: tuple[str, ...] = ()
-
-
-@dataclass(frozen=True, eq=False)
-class _ItemCounts:
-    """Users x groups."""
-
-    shown: F64
-    """Items of the group among the first k of the user's list."""
-    hits: F64
-    """Liked ones of these."""
-    liked: F64
-    """Liked items of the group in the test."""
+ITEM_GROUPS = question_of_groups(
+    facts=(Column("items", "count"),),
+    name="what lists show of each group of items",
+    quantities=(
+        Column("exposure", "value"),
+        Column("liked_share", "value", "share of liked"),
+        Column("exposure_gap", "value", "gap", form="+"),
+    ),
+    method=Method(
+        estimand="the share of a group of items in the lists, less its share of liked items",
+        interval=HALL,
+        together="Bonferroni over groups and systems",
+        test="Student's t with and without skewness, of the gap in recall",
+    ),
+    display=("", "recall"),
+)
+ITEM_RECALL = question_of_groups(
+    tests=TEST,
+    name="recall of liked items",
+    quantities=(
+        Column("recall", "value"),
+        Column("recall_rest", "value", "recall of the rest"),
+        Column("recall_gap", "value", "gap", form="+"),
+    ),
+    method=replace(
+        ITEM_GROUPS.method,
+        estimand="the recall of a group's liked items, less that of all other liked items",
+    ),
+)
 
 
 @checked
@@ -171,12 +84,12 @@ def item_group_gaps(
     groups: int | None = None,
     correction: str | None = "holm",
     confidence: float = 0.95,
-) -> ItemGroupGaps:
-    """Compare groups of items inside the first k places of lists, system by system.
+) -> Estimates:
+    """Compare groups of items inside the first k ranks of lists, system by system.
 
-    Of each group its share of the places, its share of the liked items and the gap between the
-    two; the recall of its liked items, that of all other liked items and the gap between these.
-    All are means over users, with intervals over users.
+    Of each group its share of these ranks (exposure), its share of the liked items and the gap
+    between the two; the recall of its liked items, that of all other liked items and the gap
+    between these. All are means over users, with intervals over users.
 
     Parameters
     ----------
@@ -188,7 +101,7 @@ def item_group_gaps(
         items and one other column. Numbers are cut into quantile groups, texts are groups (the 20
         most frequent; all others are `other`).
     k
-        How many places of each list count.
+        How many ranks of each list count.
     groups
         Into how many quantile groups of items numbers are cut, 4 unless given.
     correction
@@ -196,58 +109,88 @@ def item_group_gaps(
     confidence
         Of all intervals of a kind together (Bonferroni).
 
+    Returns
+    -------
+    Estimates
+        Rows by system, group and quantity: `exposure`, the group's mean share of the first k
+        ranks, `liked_share`, that of a user's liked items, and `exposure_gap`, the first less the
+        second. The part `recall`: `recall` of the group's liked items, `recall_rest` of all others,
+        and `recall_gap`, with p.
+
     Examples
     --------
     >>> import unskew as us
     >>> test = {"user": [1, 1, 2], "item": [10, 20, 30], "rating": [5, 5, 4]}
     >>> judged = us.judge(test, {"mine": {1: [10, 30], 2: [10, 30]}}, liked=4)
     >>> kind = {"item": [10, 20, 30], "kind": ["old", "new", "new"]}
-    >>> us.stats.item_group_gaps(judged, kind, 2).table().select("group", "recall").rows()
-    [('new', 0.5), ('old', 1.0)]
+    >>> gaps = us.stats.item_group_gaps(judged, kind, 2)
+    >>> print(gaps.parts["recall"].display_tables()[0].to_text())
+    system  group  users  recall  recall of the rest      gap  reason
+    mine    new        2  0.5000              1.0000  −0.5000  too few users
+            old        1  1.0000              0.5000  +0.5000  too few users
     """
     check_share("confidence", confidence)
     if correction is not None:
         choose("correction", correction, CORRECTIONS)
     cutoff = as_count("k", k)
-    _check(judged)
+    check_single_lists(judged, "groups of items need")
     ready = judged.prepare(Need(scan=cutoff, top=cutoff), judged.threads)
     items = items_of(ready, by, groups)
     if not (ready.liked > 0).any():
         raise DataError(f"no user has a liked item ({ready.relevance})")
-    parts = []
-    for name, matched in ready.matched.items():
-        parts.append(_rows(name, _count(ready, matched, items, cutoff), items))
-    table = _together(parts, items, correction, confidence)
-    return ItemGroupGaps(
-        systems=tuple(ready.systems),
-        by=items.by,
-        rule=items.rule,
-        groups=items.names,
-        k=cutoff,
-        users=int((ready.liked > 0).sum()),
-        rows=table,
-        correction=correction,
-        confidence=confidence,
-        notes=(str(ready.relevance), *ready.notes, *items.notes),
+    number, systems = len(items.names), len(ready.systems)
+    # Two groups are one comparison, seen from both sides.
+    comparisons = systems * (1 if number == 2 else number)
+    level, level_of_means = (
+        shared_level(confidence, count) for count in (comparisons, systems * number)
     )
-
-
-def _check(judged: Judged) -> None:
-    if judged.is_tied:
-        raise SettingError("groups of items need an order of tied items: leave out ties='expected'")
-    if judged.occasions is not None:
-        raise several_refused("users have several lists, and")
-    if judged.targets is not None and np.unique(judged.owner).size < judged.owner.size:
-        raise SettingError(
-            "groups of items need one list per user, and these target lists have several: use one "
-            "of the designs that ask for all relevant items in one list"
-        )
+    rows, recalls, p = list[dict[str, Any]](), list[dict[str, Any]](), []
+    for name, matched in ready.matched.items():
+        listed, hits, liked = _count(ready, matched, items, cutoff)
+        for group in range(number):
+            keys = {"system": name, "group": items.names[group]}
+            size = {"items": int(np.count_nonzero(items.code == group))}
+            rows += [keys | size | row for row in _exposure(listed, liked, group, level)]
+            recall, gap = _recall(hits, liked, group, level, level_of_means)
+            recalls += [keys | row for row in recall]
+            p.append(gap)
+    by_system = np.array(p).reshape(systems, number)
+    recalls[2::3] = with_p_values(recalls[2::3], by_system, correction, confidence, groups=number)
+    tested = int(np.isfinite(by_system[:, : comparisons // systems]).sum())
+    question = replace(ITEM_GROUPS, name=f"the first {counted(cutoff, 'rank')} of lists")
+    part = replace(ITEM_RECALL, name=f"recall@{cutoff} of liked items")
+    return Estimates.of_rows(
+        question,
+        rows,
+        method=replace(
+            ITEM_GROUPS.method,
+            level=confidence,
+            correction=corrected_by(correction, f"{counted(tested, 'gap')} in recall"),
+        ),
+        explanation=(
+            items.rule,
+            "exposure, share of liked items: means over users with a list, with a liked item; "
+            "their gap over users with both; recall: mean over users who like an item of the group",
+            NO_INTERVAL,
+            "liked items are those that users rated: a gap in recall can come from what was rated",
+        ),
+        notes=(str(ready.relevance), *ready.notes, *items.notes),
+        parts={"recall": Estimates.of_rows(part, recalls, level=confidence)},
+        card={
+            "by": items.by,
+            "rule": items.rule,
+            "groups": items.names,
+            "k": cutoff,
+            "users": int((ready.liked > 0).sum()),
+            "correction": correction,
+        },
+    )
 
 
 # Groups of items
 
 
-def items_of(judged: Judged, by: object, groups: int | None) -> ItemGroups:
+def items_of(judged: Judged, by: object, groups: int | None) -> Division:
     """Divide the items of judgments, training ratings and lists."""
     parts = as_count("groups", GROUPS if groups is None else groups, 2)
     ids = judged.judgments.items
@@ -274,14 +217,13 @@ def items_of(judged: Judged, by: object, groups: int | None) -> ItemGroups:
     return _by_text(column, codes, absent)
 
 
-def _by_number(by: str, values: F64, parts: int, absent: str) -> ItemGroups:
-    is_known = ~np.isnan(values)
-    code, names = quantile_groups(values, is_known, parts, is_time=False)
+def _by_number(by: str, values: F64, parts: int, absent: str) -> Division:
+    code, names = quantile_groups(values, ~np.isnan(values), parts, is_time=False)
     rule = f"groups: {parts} parts of the items by {by}; items with equal values stay together"
     return _several(by, rule, code, names, absent)
 
 
-def _by_text(column: UserColumn, codes: I32, absent: str) -> ItemGroups:
+def _by_text(column: UserColumn, codes: I32, absent: str) -> Division:
     code, names, merged = text_groups(column.texts_of(codes))
     rule = f"groups: {column.title}"
     if merged:
@@ -289,25 +231,20 @@ def _by_text(column: UserColumn, codes: I32, absent: str) -> ItemGroups:
     return _several(column.title, rule, code, names, absent)
 
 
-def _several(by: str, rule: str, code: I64, names: Sequence[str], absent: str) -> ItemGroups:
+def _several(by: str, rule: str, code: I64, names: Sequence[str], absent: str) -> Division:
     """Give items without a value a group of their own; refuse a single group."""
-    lost, named = code < 0, list(names)
-    notes: tuple[str, ...] = ()
-    if lost.any():
-        label = UNKNOWN if UNKNOWN not in named else f"({UNKNOWN})"
-        code = np.where(lost, len(named), code)
-        named.append(label)
-        notes = (f"{label}: {counted(int(lost.sum()), 'item')} {absent}",)
-    if len(named) < 2:
+    items = Division(of="items", by=by, rule=rule, code=code, names=tuple(names))
+    items = items.complete(UNKNOWN, absent)
+    if len(items.names) < 2:
         raise DataError(f"by=… gives one group of items only: there is nothing to compare ({rule})")
-    return ItemGroups(by, rule, code.astype(np.int64), tuple(named), notes)
+    return items
 
 
 # Counts
 
 
-def _count(judged: Judged, matched: Matched, items: ItemGroups, k: int) -> _ItemCounts:
-    """Count, for each user and group, places, liked items among them, and all liked items."""
+def _count(judged: Judged, matched: Matched, items: Division, k: int) -> tuple[F64, F64, F64]:
+    """Return users x groups: items among the first k of a list, liked ones of these, all liked."""
     groups, users = len(items.names), judged.liked.size
     listed, hits = np.zeros((users, groups)), np.zeros((users, groups))
     judgments, scratch = judged.judgments, Scratch()
@@ -326,7 +263,7 @@ def _count(judged: Judged, matched: Matched, items: ItemGroups, k: int) -> _Item
     liked = np.zeros((users, groups))
     mine = judged.view.label == LIKED
     np.add.at(liked, (judgments.user[mine], items.code[judgments.item[mine]]), 1.0)
-    return _ItemCounts(listed, hits, liked)
+    return listed, hits, liked
 
 
 # Estimates
@@ -339,116 +276,84 @@ class _GroupMean:
     value: float
     influence: F64
     users: int
-    varied: int
+    has_interval: bool
+    is_difference: bool = False
+
+    @classmethod
+    def of(cls, values: F64, counts: Mask, *, is_difference: bool = False) -> _GroupMean:
+        users = int(counts.sum())
+        if not users:
+            return cls(np.nan, np.zeros(values.size), 0, has_interval=False)
+        mean = float(values[counts].mean())
+        influence = np.where(counts, (values - mean) * (counts.size / users), 0.0)
+        return cls(mean, influence, users, has_interval(values[counts]), is_difference)
+
+    def less(self, second: _GroupMean) -> _GroupMean:
+        """Return the difference of two means."""
+        return _GroupMean(
+            self.value - second.value,
+            self.influence - second.influence,
+            min(self.users, second.users),
+            self.has_interval and second.has_interval,
+            is_difference=True,
+        )
 
     @property
-    def is_known(self) -> bool:
-        return self.users >= LEAST_USERS and self.varied >= LEAST_OTHERS
+    def estimate(self) -> MeanEstimates | None:
+        """What its interval and its p follow from; None: too few users."""
+        if not self.has_interval:
+            return None
+        n, users = self.influence.size, self.users
+        variance = float((self.influence**2).sum()) / n**2 * users / max(users - 1, 1)
+        third = float((self.influence**3).sum()) / n**3
+        moments = (self.value, variance, third, users - 1.0)
+        return replace(estimates(*map(np.array, moments)), is_difference=self.is_difference)
+
+    def row(self, quantity: str, level: float | None = None) -> dict[str, Any]:
+        """Return a row; a share stays between 0 and 1."""
+        row = {"quantity": quantity, "n": self.users, "value": self.value}
+        if level is None:
+            return row
+        if self.estimate is None:
+            return row | {"note": TOO_FEW}
+        limits = (-np.inf, np.inf) if self.is_difference else (0.0, 1.0)
+        return row | limits_of(*intervals(self.estimate, level), *limits)
 
 
-def _mean(values: F64, counts: Mask) -> _GroupMean:
-    users = int(counts.sum())
-    if not users:
-        return _GroupMean(np.nan, np.zeros(values.size), 0, 0)
-    mean = float(values[counts].mean())
-    influence = np.where(counts, (values - mean) * (counts.size / users), 0.0)
-    return _GroupMean(mean, influence, users, others(values[counts]))
+def _exposure(listed: F64, liked: F64, group: int, level: float) -> list[dict[str, Any]]:
+    """Return the rows of a group's exposure, its share of liked items, and their gap."""
+    has_list, has_liked = listed.sum(axis=1) > 0, liked.sum(axis=1) > 0
+    exposure = _divided(listed[:, group], listed.sum(axis=1))
+    demand = _divided(liked[:, group], liked.sum(axis=1))
+    gap = _GroupMean.of(exposure - demand, has_list & has_liked, is_difference=True)
+    return [
+        _GroupMean.of(exposure, has_list).row("exposure", level),
+        _GroupMean.of(demand, has_liked).row("liked_share"),
+        gap.row("exposure_gap", level),
+    ]
 
 
-def _estimate(value: float, influence: F64, users: int, *, is_difference: bool) -> MeanEstimates:
-    n = influence.size
-    variance = float((influence**2).sum()) / n**2 * users / max(users - 1, 1)
-    third = float((influence**3).sum()) / n**3
-    of = estimates(np.array(value), np.array(variance), np.array(third), np.array(users - 1.0))
-    return replace(of, is_difference=is_difference)
-
-
-def _rows(system: str, counts: _ItemCounts, items: ItemGroups) -> list[dict[str, Any]]:
-    """Return a row per group, with estimates in place of intervals."""
-    rows = []
-    places, liked = counts.shown.sum(axis=1), counts.liked.sum(axis=1)
-    listed, liking = places > 0, liked > 0
-    size = np.bincount(items.code, minlength=len(items.names))
-    for group, name in enumerate(items.names):
-        with np.errstate(invalid="ignore", divide="ignore"):
-            exposure = np.where(listed, counts.shown[:, group] / places, 0.0)
-            demand = np.where(liking, counts.liked[:, group] / liked, 0.0)
-            mine = counts.liked[:, group]
-            here = np.where(mine > 0, counts.hits[:, group] / mine, 0.0)
-            rest_liked = liked - mine
-            rest_hits = counts.hits.sum(axis=1) - counts.hits[:, group]
-            there = np.where(rest_liked > 0, rest_hits / rest_liked, 0.0)
-        exposed = _mean(exposure, listed)
-        gap = _mean(exposure - demand, listed & liking)
-        recall, recall_rest = _mean(here, mine > 0), _mean(there, rest_liked > 0)
-        rows.append(
-            {
-                "system": system,
-                "group": name,
-                "items": int(size[group]),
-                "users": recall.users,
-                "exposure": _single(exposed),
-                "liked_share": _mean(demand, liking).value,
-                "exposure_gap": _single(gap, is_difference=True),
-                "recall": _single(recall),
-                "recall_rest": recall_rest.value,
-                "recall_gap": _gap(recall, recall_rest),
-            }
+def _recall(
+    hits: F64, liked: F64, group: int, level: float, level_of_means: float
+) -> tuple[list[dict[str, Any]], float]:
+    """Return the rows of the recall of a group and of all others, and p of their gap."""
+    recall, outside = (
+        _GroupMean.of(_divided(hit, relevant), relevant > 0)
+        for hit, relevant in (
+            (hits[:, group], liked[:, group]),
+            (hits.sum(axis=1) - hits[:, group], liked.sum(axis=1) - liked[:, group]),
         )
-    return rows
+    )
+    gap = recall.less(outside)
+    p = np.nan if gap.estimate is None else float(p_values_of(gap.estimate))
+    rows = [
+        recall.row("recall", level_of_means),
+        outside.row("recall_rest"),
+        gap.row("recall_gap", level),
+    ]
+    return rows, p
 
 
-def _single(of: _GroupMean, *, is_difference: bool = False) -> tuple[float, MeanEstimates | None]:
-    if not of.is_known:
-        return of.value, None
-    return of.value, _estimate(of.value, of.influence, of.users, is_difference=is_difference)
-
-
-def _gap(inside: _GroupMean, outside: _GroupMean) -> tuple[float, MeanEstimates | None]:
-    value = inside.value - outside.value
-    if not (inside.is_known and outside.is_known):
-        return value, None
-    users = min(inside.users, outside.users)
-    return value, _estimate(value, inside.influence - outside.influence, users, is_difference=True)
-
-
-def _together(
-    parts: Sequence[list[dict[str, Any]]],
-    items: ItemGroups,
-    correction: str | None,
-    confidence: float,
-) -> pl.DataFrame:
-    """Put systems together: intervals of a kind hold together, p-values are corrected."""
-    rows = [row for part in parts for row in part]
-    row_count = len(rows)
-    once = len(parts) if len(items.names) == 2 else row_count
-    frame: dict[str, list[Any]] = {name: [row[name] for row in rows] for name in rows[0]}
-    for name in ("exposure", "exposure_gap", "recall", "recall_gap"):
-        alone = once if name.endswith("gap") or name == "exposure" else row_count
-        if name == "recall_gap":
-            p = [np.nan if of is None else float(p_values_of(of)) for _, of in frame[name]]
-        limits = [
-            (np.nan, np.nan) if of is None else intervals(of, 1 - (1 - confidence) / alone)
-            for _, of in frame[name]
-        ]
-        frame[name] = [value for value, _ in frame[name]]
-        frame[f"{name}_low"] = [float(low) for low, _ in limits]
-        frame[f"{name}_high"] = [float(high) for _, high in limits]
-    for name in ("exposure", "recall"):  # shares
-        frame[f"{name}_low"] = np.maximum(frame[f"{name}_low"], 0.0).tolist()
-        frame[f"{name}_high"] = np.minimum(frame[f"{name}_high"], 1.0).tolist()
-    frame["p"] = p
-    frame["p_corrected"] = _corrected(np.array(p), len(parts), len(items.names), correction)
-    table = pl.DataFrame(frame).with_columns(pl.selectors.float().fill_nan(None))
-    alpha = 1 - confidence + 1e-12
-    return table.with_columns(significant=(pl.col("p_corrected") <= alpha).fill_null(value=False))
-
-
-def _corrected(p: F64, systems: int, groups: int, correction: str | None) -> list[float]:
-    if correction is None:
-        return [float(value) for value in p]
-    table = p.reshape(systems, groups)
-    # Two groups are one comparison, seen from both sides.
-    once = table[:, :1] if groups == 2 else table
-    corrected = np.broadcast_to(correct(once, correction), table.shape)
-    return [float(value) for value in corrected.ravel()]
+def _divided(part: F64, whole: F64) -> F64:
+    """Return shares; 0 where there is nothing to divide."""
+    return np.divide(part, whole, out=np.zeros(part.size), where=whole > 0)

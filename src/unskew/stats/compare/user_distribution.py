@@ -2,22 +2,39 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
+from typing import Any
 
 import numpy as np
-import polars as pl
 
 from unskew.arrays import F64
 from unskew.checks import check_share, checked
 from unskew.engine.rng import generator
 from unskew.errors import DataError, SettingError
-from unskew.report.text import number
-from unskew.stats.compare.user_distribution_result import UserDistribution
-from unskew.stats.corrections import correct
+from unskew.report.columns import (
+    HIGH,
+    LOW,
+    METRIC,
+    PAIR,
+    QUANTITY,
+    SYSTEM,
+    USERS,
+    VALUE,
+    Column,
+    Drawing,
+    Method,
+    P,
+    Question,
+)
+from unskew.report.estimates import Estimates
+from unskew.report.text import counted, number
+from unskew.stats.compare.gaps import LEAST_OTHERS, LEAST_USERS, has_interval, range_of
+from unskew.stats.compare.lexirecall import SHARES, share_rows
+from unskew.stats.corrections import correct, corrected_by
 from unskew.stats.inequality import others
-from unskew.stats.intervals.shares import net_share, paired_shares, share_of, sign_p
+from unskew.stats.intervals.shares import net_share, share_of, sign_p
 from unskew.stats.intervals.skewed import (
     MeanEstimates,
     group_means,
@@ -28,14 +45,52 @@ from unskew.stats.intervals.skewed import (
 from unskew.stats.pairing import (
     Paired,
     Source,
-    known_metric,
     paired_values,
     pairs_with,
+    users_left_out,
     values_of_users,
 )
 from unskew.stats.resampling import chosen_metrics
 from unskew.stats.special import binomial_half_cdf, student_t_sf
 
+USER_DISTRIBUTION = Question(
+    name="values of users",
+    columns=(
+        *(METRIC, SYSTEM, QUANTITY, Column("lowest_value", "fact", hidden=True)),
+        *(USERS, VALUE, LOW, HIGH),
+    ),
+    quantities=(
+        Column("mean", "value"),
+        Column("at_lowest", "value", "at the lowest value", form="%"),
+    ),
+    method=Method(
+        estimand="how the values of users are spread",
+        interval="t without skewness (Hall), of shares mid-p, of a − b Tango's score",
+        test="tests of dominance, the largest p of up to 19 values",
+    ),
+    display=("", "curve", "pairs"),
+    figures=(Drawing("quantiles", "steps", "curve"),),
+)
+CURVE = Question(
+    name="the value that a share of users does not exceed",
+    columns=(METRIC, SYSTEM, Column("share", "axis", "share of users", "%"), VALUE, LOW, HIGH),
+    method=Method(estimand="quantiles of the values of users", interval="band"),
+    across="share",
+)
+"""Bands hold at all points of a curve together; null where the data give no end."""
+GAINS = Question(
+    name="users who gain and lose",
+    columns=(
+        *(METRIC, *PAIR, QUANTITY, USERS, VALUE, LOW, HIGH, replace(P, hidden=True)),
+        *(Column("dominance", "note"), Column("p_first", "p", "p, first order")),
+        Column("p_second", "p", "p, second order"),
+    ),
+    quantities=(*SHARES, Column("gain", "value", "mean gain of a", form="+")),
+    method=USER_DISTRIBUTION.method,
+)
+"""`p` is that of the sign test, uncorrected. On the rows of `gain`: who dominates, and p of
+dominance to first and to second order, corrected for the number of pairs.
+"""
 POINTS = tuple(round(0.05 * step, 2) for step in range(1, 20))
 """The shares of users at which curves are worked out."""
 _DRAWS = 10_000
@@ -88,10 +143,6 @@ def critical_width(n: int, level: float) -> float:
     counts = generator(0, "quantile bands", n).multinomial(n, cells, _DRAWS)[:, :-1].cumsum(axis=1)
     deviation = np.abs(counts - n * p) / np.sqrt(n * p * (1 - p))
     return float(np.quantile(deviation.max(axis=1), level, method="higher"))
-
-
-LEAST_OTHERS = 5
-"""Users whose value is not the most common one: with fewer, there is no test."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -156,27 +207,8 @@ def _shortfall_p(first: F64, second: F64, x: float) -> float:
     return float(student_t_sf(np.minimum(t, without_skewness(t, of.skewness)), of.df))
 
 
-LEAST_USERS = 20
-"""With fewer users there are no bands and no tests."""
 _EQUAL = 1e-12
 """In parts of the largest value: values that differ by less are tied."""
-
-
-@dataclass(frozen=True, eq=False)
-class _SystemPair:
-    """Two systems on one metric."""
-
-    a: str
-    b: str
-    users: int
-    better: int
-    """Users better off with a; `worse`: with b."""
-    worse: int
-    gain: MeanEstimates | None
-    """Mean of a less b, greater being better; None: too few users for an interval."""
-    forward: Dominance
-    backward: Dominance
-    row: dict[str, object]
 
 
 @checked
@@ -187,7 +219,7 @@ def user_distribution(
     reference: str | None = None,
     confidence: float = 0.95,
     threads: int | None = None,
-) -> UserDistribution:
+) -> Estimates:
     """Show how values are spread over users, and compare systems by more than their means.
 
     Of each system the quantile curve with a band that holds at all points together; of each pair
@@ -209,6 +241,15 @@ def user_distribution(
     threads
         Of the evaluation; never changes a number.
 
+    Returns
+    -------
+    Estimates
+        Rows by metric, system and quantity: `mean`, and `at_lowest`, the share of users at the
+        lowest value of all. The part `curve`: quantiles by `share` of users. The part `pairs`:
+        shares of users better off with a (`better`) or b (`better_against`), equally off (`tied`),
+        `net`, the first less the second, and `gain`, the mean advantage of a (positive is better).
+        What the means do not say, where it is significant, are sentences of the conclusion.
+
     References
     ----------
     Ekstrand, Carterette and Diaz (arXiv 2309.05892): distributionally-informed evaluation.
@@ -221,13 +262,14 @@ def user_distribution(
     >>> import unskew as us
     >>> user = np.arange(100)
     >>> values = {"user": user, "a": user / 100 + 0.1, "b": user / 100}
-    >>> result = us.stats.user_distribution(values)
-    >>> result.pairs().select("a", "b", "better", "worse", "dominance").row(0)
-    ('a', 'b', 1.0, 0.0, 'a, first order')
+    >>> pairs = us.stats.user_distribution(values).parts["pairs"]
+    >>> gain = pairs.pair("a", "b", quantity="gain")
+    >>> pairs.pair("a", "b", quantity="better").value, round(gain.value, 4), gain.facts["dominance"]
+    (1.0, 0.1, 'a, first order')
     """
     check_share("confidence", confidence)
     pairing, _ = paired_values(scores, metric, threads)
-    systems, selected = pairing.systems, pairs_with(reference, pairing.systems)
+    selected = pairs_with(reference, pairing.systems)
     labels = chosen_metrics(pairing, metric)
     without = [label for label in labels if pairing.better[label] == "neither"]
     if without and metric is not None:
@@ -238,29 +280,45 @@ def user_distribution(
     if not labels:
         raise SettingError("none of these metrics has a direction that is better")
     notes = [f"left out, as neither direction is better: {', '.join(without)}"] if without else []
-    curves, means, pairs, lines = [], [], [], []
+    rows, curves, gains, lines = [], [], [], list[str]()
     for label in labels:
         values, sign, lost = _values(pairing, label)
-        notes += [f"{label}: {lost:,} users left out because a value is undefined"] * (lost > 0)
-        curves.append(_curves(pairing, label, values, confidence))
-        means.append(_means(pairing, label, values, confidence))
-        columns = sign * values
-        compared = [
-            _pair(label, systems[i], systems[j], columns[:, i], columns[:, j], confidence)
+        notes += users_left_out({label: lost})
+        keys = [{"metric": label, "system": system} for system in pairing.systems]
+        for key, column in zip(keys, values.T, strict=True):
+            rows += [key | row for row in _spread(column, float(values.min()), confidence)]
+            curves += [key | row for row in _curve(column, label, confidence)]
+        pairs = [
+            _SystemPair.of(pairing.systems[i], pairing.systems[j], *(sign * values[:, [i, j]].T))
             for i, j in zip(selected.one, selected.other, strict=True)
         ]
-        pairs.append(_table(compared, confidence))
-        lines += _sentences(compared, pairs[-1], label, sign, confidence)
-    return UserDistribution(
-        systems=pairing.systems,
-        metrics=tuple(labels),
-        better={label: pairing.better[label] for label in labels},
-        rows=pl.concat(curves),
-        means=pl.concat(means),
-        compared=pl.concat(pairs),
-        confidence=confidence,
-        sentences=tuple(lines),
+        dominances = _dominances(pairs, confidence)
+        for pair, dominated in zip(pairs, dominances, strict=True):
+            gains += [{"metric": label, **row} for row in pair.rows(dominated, confidence)]
+        lines += _sentences(pairs, dominances, label, sign, confidence)
+    method = replace(
+        USER_DISTRIBUTION.method,
+        level=confidence,
+        correction=corrected_by("holm", counted(len(selected), "pair")),
+    )
+    card = {"reference": reference, "better": {label: pairing.better[label] for label in labels}}
+    return Estimates.of_rows(
+        USER_DISTRIBUTION,
+        rows,
+        method=method if len(selected) else replace(method, test=""),
+        explanation=(
+            "quantile curves: bands hold at all shares of users from 5 to 95% together, for each "
+            "system (order statistics)",
+            "dominance, first order: McNemar's exact test at each value; second order: t tests of "
+            "shortfalls below these values; mean gain by t with and without skewness",
+        ),
         notes=(*pairing.rules, *pairing.notes, *notes),
+        conclusion=tuple(lines),
+        parts={
+            "curve": Estimates.of_rows(CURVE, curves, level=confidence, card=card),
+            "pairs": Estimates.of_rows(GAINS, gains, method=method, card=card),
+        },
+        card=card,
     )
 
 
@@ -284,68 +342,71 @@ def _values(pairing: Paired, label: str) -> tuple[F64, float, int]:
     return merged[position].reshape(values.shape), sign, int(np.count_nonzero(~is_complete))
 
 
-def _curves(pairing: Paired, label: str, values: F64, level: float) -> pl.DataFrame:
-    """Return a row per system and share of users."""
-    metric = known_metric(label)
-    minimum, maximum = -np.inf, np.inf
-    if metric is not None:
-        minimum, maximum = metric.definition.low, metric.definition.high
-    tables = []
-    for column, system in enumerate(pairing.systems):
-        band = quantile_band(values[:, column], level)
-        limits = np.maximum(band.low, minimum), np.minimum(band.high, maximum)
-        low, high = (
-            np.where(np.isfinite(end) & (len(values) >= LEAST_USERS), end, np.nan) for end in limits
-        )
-        columns = {"share": list(POINTS), "value": band.value, "low": low, "high": high}
-        tables.append(pl.DataFrame({"metric": label, "system": system, **columns}))
-    return pl.concat(tables).with_columns(pl.selectors.float().fill_nan(None))
+def _spread(values: F64, lowest: float, level: float) -> Iterator[dict[str, Any]]:
+    """Give the rows of a system: its mean, and the users with the lowest value of all."""
+    mean = of_means(group_means(values[:, None], np.zeros(values.size, np.int64), 1))
+    facts = {"n": values.size, "lowest_value": lowest}
+    low, high = (float(end[0, 0]) for end in intervals(mean, level))
+    row = {**facts, "quantity": "mean", "value": float(mean.value[0, 0])}
+    yield row | {"low": low, "high": high} if has_interval(values) else row
+    share, low, high = share_of(int(np.count_nonzero(values == lowest)), values.size, level)
+    yield {**facts, "quantity": "at_lowest", "value": share, "low": low, "high": high}
 
 
-def _means(pairing: Paired, label: str, values: F64, level: float) -> pl.DataFrame:
-    """Return a row per system: the mean, and the users with the lowest value of all."""
-    n = len(values)
-    of = of_means(group_means(values, np.zeros(n, np.int64), 1))
-    low, high = intervals(of, level)
-    lowest = float(values.min())
-    enough = np.array([n >= LEAST_USERS and others(x) >= LEAST_OTHERS for x in values.T])
-    lows = np.count_nonzero(values == lowest, axis=0).tolist()
-    shares = np.array([share_of(count, n, level) for count in lows]).T
-    names = ("at_lowest", "at_lowest_low", "at_lowest_high")
-    columns = {
-        "metric": label,
-        "system": pairing.systems,
-        "users": np.full(len(lows), n),
-        "mean": of.value[:, 0],
-        "low": np.where(enough, low[:, 0], np.nan),
-        "high": np.where(enough, high[:, 0], np.nan),
-        "lowest_value": lowest,
-        **dict(zip(names, shares, strict=True)),
-    }
-    return pl.DataFrame(columns).with_columns(pl.col("low", "high").fill_nan(None))
-
-
-def _pair(label: str, a: str, b: str, first: F64, second: F64, level: float) -> _SystemPair:
-    n = first.size
-    better, worse = int(np.count_nonzero(first > second)), int(np.count_nonzero(first < second))
-    row: dict[str, object] = {"metric": label, "a": a, "b": b, "users": n}
-    row |= {**paired_shares(better, worse, n, level), "sign_p": sign_p(better, worse)}
-    difference = first - second
-    of = mean_gain(difference)
-    enough = n >= LEAST_USERS and others(difference) >= LEAST_OTHERS
-    limits = [float(end) for end in intervals(of, level)] if enough else [None, None]
-    row |= {"gain": float(of.value), "gain_low": limits[0], "gain_high": limits[1]}
-    return _SystemPair(
-        a=a,
-        b=b,
-        users=n,
-        better=better,
-        worse=worse,
-        gain=of if enough else None,
-        forward=dominance(first, second),
-        backward=dominance(second, first),
-        row=row,
+def _curve(values: F64, label: str, level: float) -> Iterator[dict[str, Any]]:
+    """Give a row per share of users."""
+    minimum, maximum = range_of(label)
+    band = quantile_band(values, level)
+    limits = np.maximum(band.low, minimum), np.minimum(band.high, maximum)
+    low, high = (
+        np.where(np.isfinite(end) & (values.size >= LEAST_USERS), end, np.nan) for end in limits
     )
+    names = "share", "value", "low", "high"
+    for numbers in zip(POINTS, band.value, low, high, strict=True):
+        yield dict(zip(names, map(float, numbers), strict=True))
+
+
+@dataclass(frozen=True, eq=False)
+class _SystemPair:
+    """Two systems on one metric; greater values are better."""
+
+    a: str
+    b: str
+    users: int
+    better: int
+    """Users better off with a; `worse`: with b."""
+    worse: int
+    gain: MeanEstimates
+    """Mean of a less b."""
+    has_interval: bool
+    forward: Dominance
+    backward: Dominance
+
+    @classmethod
+    def of(cls, a: str, b: str, first: F64, second: F64) -> _SystemPair:
+        difference = first - second
+        return cls(
+            a=a,
+            b=b,
+            users=first.size,
+            better=int(np.count_nonzero(first > second)),
+            worse=int(np.count_nonzero(first < second)),
+            gain=mean_gain(difference),
+            has_interval=has_interval(difference),
+            forward=dominance(first, second),
+            backward=dominance(second, first),
+        )
+
+    def rows(self, dominated: dict[str, Any], level: float) -> Iterator[dict[str, Any]]:
+        """Give a row per quantity."""
+        keys: dict[str, Any] = {"system": self.a, "against": self.b, "n": self.users}
+        for row in share_rows(self.better, self.worse, self.users, level):
+            is_net = row["quantity"] == "net"
+            yield {**keys, **row, "p": sign_p(self.better, self.worse) if is_net else None}
+        row = {**keys, "quantity": "gain", "value": float(self.gain.value), **dominated}
+        if self.has_interval:
+            row |= dict(zip(("low", "high"), map(float, intervals(self.gain, level)), strict=True))
+        yield row
 
 
 def mean_gain(difference: F64) -> MeanEstimates:
@@ -356,45 +417,42 @@ def mean_gain(difference: F64) -> MeanEstimates:
     return replace(of, is_difference=True)
 
 
-def _table(pairs: Sequence[_SystemPair], level: float) -> pl.DataFrame:
-    """Return a row per pair; p-values of dominance are corrected for the number of pairs (Holm).
+def _dominances(pairs: Sequence[_SystemPair], level: float) -> list[dict[str, Any]]:
+    """Return of each pair who dominates, and p of dominance, corrected over pairs (Holm).
 
     Of both directions the smaller p counts: a false sentence about one direction needs the other
     system to be better nearly everywhere, where the same sentence about the other is hopeless.
     """
-    rows = [dict(pair.row) for pair in pairs]
-    columns: dict[str, list[float]] = {}
-    for order in ("first", "second"):
-        p = [min(getattr(pair.forward, order), getattr(pair.backward, order)) for pair in pairs]
+    rows: list[dict[str, Any]] = [{"dominance": ""} for _ in pairs]
+    for order in ("second", "first"):
         p = [
-            1.0 if pair.users < LEAST_USERS else value for pair, value in zip(pairs, p, strict=True)
+            (getattr(pair.forward, order), getattr(pair.backward, order))
+            if pair.users >= LEAST_USERS
+            else (1.0, 1.0)
+            for pair in pairs
         ]
-        columns[order] = correct(p, "holm").tolist()
-    for row_index, (pair, row) in enumerate(zip(pairs, rows, strict=True)):
-        row |= {"first_p": columns["first"][row_index], "second_p": columns["second"][row_index]}
-        row["dominance"] = None
-        for order in ("second", "first"):
-            if columns[order][row_index] <= 1 - level + 1e-12:
-                ahead = getattr(pair.forward, order) <= getattr(pair.backward, order)
-                row["dominance"] = f"{pair.a if ahead else pair.b}, {order} order"
-    texts = {"dominance": pl.String, "gain_low": pl.Float64, "gain_high": pl.Float64}
-    if not rows:
-        return pl.DataFrame(schema={"metric": pl.String, "a": pl.String, "b": pl.String})
-    return pl.DataFrame(rows, schema_overrides=texts)
+        smaller = correct([min(both) for both in p], "holm").tolist() if pairs else []
+        for pair, row, both, corrected in zip(pairs, rows, p, smaller, strict=True):
+            row[f"p_{order}"] = corrected
+            if corrected <= 1 - level + 1e-12:
+                row["dominance"] = f"{pair.a if both[0] <= both[1] else pair.b}, {order} order"
+    return rows
 
 
 def _sentences(
-    pairs: Sequence[_SystemPair], table: pl.DataFrame, label: str, sign: float, level: float
-) -> list[str]:
+    pairs: Sequence[_SystemPair],
+    dominances: Sequence[dict[str, Any]],
+    label: str,
+    sign: float,
+    level: float,
+) -> Iterator[str]:
     """Say what the means do not: dominance, curves that cross, more users against the mean."""
-    lines = []
     alpha = (1 - level) / max(len(pairs), 1)
     side = "above" if sign > 0 else "below"
-    for pair, row in zip(pairs, table.iter_rows(named=True), strict=True):
-        a, b = pair.a, pair.b
-        if row["dominance"] is not None:
-            ahead, order = row["dominance"].rsplit(", ", 1)
-            behind = b if ahead == a else a
+    for pair, dominated in zip(pairs, dominances, strict=True):
+        if dominated["dominance"]:
+            ahead, order = dominated["dominance"].rsplit(", ", 1)
+            behind = pair.b if ahead == pair.a else pair.a
             count = pair.forward.thresholds.size
             limits = [number(sign * float(x), 4) for x in pair.forward.thresholds[[0, -1]]]
             limits = limits if sign > 0 else limits[::-1]
@@ -408,10 +466,9 @@ def _sentences(
                 if count > 1
                 else limits[0]
             )
-            lines.append(f"{label}: {ahead} dominates {behind} ({order}): at {where}, {what}")
-        lines += _crossing(pair, label, sign, side, alpha)
-        lines += _hidden(pair, label, alpha)
-    return lines
+            yield f"{label}: {ahead} dominates {behind} ({order}): at {where}, {what}"
+        yield from _crossing(pair, label, sign, side, alpha)
+        yield from _hidden(pair, label, alpha)
 
 
 def _crossing(pair: _SystemPair, label: str, sign: float, side: str, alpha: float) -> list[str]:
@@ -432,7 +489,7 @@ def _crossing(pair: _SystemPair, label: str, sign: float, side: str, alpha: floa
 
 def _hidden(pair: _SystemPair, label: str, alpha: float) -> list[str]:
     """Say where the mean favours one system and most users the other."""
-    if pair.gain is None:
+    if not pair.has_interval:
         return []
     low, high = intervals(pair.gain, 1 - alpha)
     _, net_low, net_high = net_share(pair.better, pair.worse, pair.users, 1 - alpha)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
@@ -12,7 +13,8 @@ from unskew.checks import as_count, choose
 from unskew.engine.progress import Progress
 from unskew.engine.threads import resolve
 from unskew.errors import SettingError
-from unskew.stats.corrections import CORRECTIONS, correct
+from unskew.report.columns import Method
+from unskew.stats.corrections import CORRECTIONS, IN_WORDS, correct
 from unskew.stats.intervals.means import student_ends
 from unskew.stats.pairing import PairedSample
 from unskew.stats.resampling import Resampling, bca_intervals, shifted_p, studentised_p
@@ -25,10 +27,18 @@ from unskew.stats.tests.randomisation import (
     step_down,
 )
 
-TESTS = ("randomisation", "t", "wilcoxon", "sign", "bootstrap", "bootstrap-t")
+TESTS = {
+    "randomisation": "randomisation test (sign flips per user)",
+    "t": "paired t test",
+    "wilcoxon": "Wilcoxon signed-rank test",
+    "sign": "sign test",
+    "bootstrap": "paired bootstrap test",
+    "bootstrap-t": "paired bootstrap test of t",
+}
+"""The tests, in words."""
 ALTERNATIVES = ("two-sided", "greater", "less", "better")
 FAMILIES = ("metric", "all")
-INTERVALS = ("t", "bca")
+INTERVALS = {"t": "t", "bca": "BCa bootstrap"}
 BY_PERMUTATION = ("maxT", "tukey")
 """Corrections that need the permutations themselves, and so the randomisation test."""
 
@@ -73,6 +83,49 @@ class TestSettings:
         if self.rope is not None and not (math.isfinite(self.rope) and self.rope >= 0):
             raise SettingError(f"rope must be a number of at least 0, got {self.rope}")
         resolve(self.threads)
+
+    @property
+    def alpha(self) -> float:
+        """The level: a corrected p-value at or below it is significant."""
+        return round(1 - self.confidence, 12)
+
+    def card(self) -> dict[str, Any]:
+        """Return what was chosen."""
+        names = ("test", "alternative", "correction", "family", "confidence", "interval", "rope")
+        return {name: getattr(self, name) for name in (*names, "permutations", "alpha", "seed")}
+
+    def method(self, count: PermutationCount, *, over: str, together: str = "") -> Method:
+        """Return how differences are tested, in words.
+
+        Parameters
+        ----------
+        count
+            Of the permutations.
+        over
+            How many p-values are corrected together.
+        together
+            How intervals hold at once; empty: each of them alone.
+        """
+        test = TESTS[self.test]
+        if count.enumerated:
+            test += f", all {count.permutations:,} sign patterns"
+        elif count.permutations:
+            what = "resamples" if self.test.startswith("bootstrap") else "permutations"
+            # Of several groups small ones have fewer: all there are.
+            most = "at most " if together and self.test == "randomisation" else ""
+            test += f", {most}{count.permutations:,} {what}"
+        if self.alternative != "two-sided":
+            test += f", one-sided: {self.alternative}"
+        return Method(
+            estimand="the mean difference a − b",
+            interval=INTERVALS[self.interval],
+            level=self.confidence,
+            together=together,
+            test=test,
+            correction=self.correction and f"{IN_WORDS[self.correction]} over {over}",
+            draws=count.permutations,
+            seed=self.seed,
+        )
 
     def side(self, better: str) -> int:
         """Return 0 for two-sided, 1 for greater, -1 for less."""

@@ -22,6 +22,8 @@ _STEP = 0.05
 _LOW, _HIGH = 1e-5, 1e7
 """The grid goes from this share of the smallest scale to this multiple of the largest one."""
 _NEGLIGIBLE = 1e-13
+_FAR = 64.0
+"""Standard deviations beyond which the tail of a normal is 0 as a number."""
 
 
 def heterogeneity(differences: F64, errors: F64) -> float:
@@ -69,7 +71,9 @@ class Posterior:
     def above(self, limit: float, *, new: bool = False) -> float:
         """Return the probability that mu (`new`: theta of a new data set) exceeds a limit."""
         scale = np.sqrt(self.variance + self.tau**2) if new else np.sqrt(self.variance)
-        z = ((limit - self.mean) / scale / math.sqrt(2)).tolist()
+        # A limit beyond all belief divided by a small scale would be too large for a number.
+        far = _FAR * scale
+        z = (np.clip(limit - self.mean, -far, far) / scale / math.sqrt(2)).tolist()
         return 0.5 * math.fsum(
             w * math.erfc(score) for w, score in zip(self.weight, z, strict=True)
         )

@@ -3,22 +3,37 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any
+from dataclasses import asdict, replace
+from typing import Any, NamedTuple
 
 import numpy as np
 import polars as pl
-from numpy.typing import NDArray
 
 from unskew.arrays import F64
 from unskew.checks import as_count, check_share, checked
 from unskew.engine.progress import Progress, notebook_progress
 from unskew.errors import SettingError
-from unskew.stats.agreement.agreement import BOOTSTRAP, Agreement, agreement
+from unskew.report.columns import (
+    HIGH,
+    LOW,
+    METRIC,
+    PAIR,
+    SIGNIFICANT,
+    TEST,
+    USERS,
+    VALUE,
+    Column,
+    Drawing,
+    Method,
+    P,
+    Question,
+)
+from unskew.report.estimates import Estimates
+from unskew.report.text import counted, number, p_value
+from unskew.stats.agreement.agreement import BOOTSTRAP, LEVEL, agreement
 from unskew.stats.corrections import correct
-from unskew.stats.intervals.means import student_ends
 from unskew.stats.pairing import Pairs, all_pairs
-from unskew.stats.simultaneous import Differences
-from unskew.stats.windows.order_over_time_result import OrderOverTime
+from unskew.stats.simultaneous import LEAD, Differences, all_together
 from unskew.stats.windows.window_tests import (
     Cells,
     WithinUsers,
@@ -28,9 +43,11 @@ from unskew.stats.windows.window_tests import (
     within_users,
 )
 from unskew.stats.windows.window_values import (
+    CURVES,
     WindowScores,
     WindowValues,
-    has_one_training,
+    mean_rows,
+    means_question,
     read_windows,
 )
 
@@ -40,6 +57,54 @@ CONFOUNDED = (
     "period, and what changes cannot be put down to either; see model_decay"
 )
 """Said where one model is judged on later and later windows."""
+NAMED = 6
+"""At most so many windows are named in a sentence."""
+SENTENCES = 5
+"""At most so many pairs have a sentence of their own."""
+DIGITS = Estimates.digits
+
+
+def _leads_question(unit: str) -> Question:
+    """Return the question of `order_over_time`; the unit is a window, a split, a condition."""
+    return Question(
+        name=f"differences in each {unit}",
+        columns=(METRIC, *PAIR, Column(unit, "key"), USERS, *LEAD, SIGNIFICANT),
+        method=Method(estimand=f"how far a is ahead of b in a {unit}", interval="t"),
+        display=("means", "changes"),
+        figures=(CURVES, Drawing("differences", "points"), Drawing("tau", "matrix", "tau")),
+    )
+
+
+def _changes_question(unit: str) -> Question:
+    return Question(
+        name=f"does the order change between {unit}s?",
+        columns=(
+            *(METRIC, *PAIR, Column("low_lead", "fact", "least lead of a", form="+")),
+            *(Column("high_lead", "fact", "largest", form="+"),),
+            *(Column("statistic", "fact", hidden=True), Column("df", "count", hidden=True)),
+            *(Column(f"p_{test}", "p", hidden=True) for test in ("within", "between")),
+            *TEST,
+            *(Column("wins", "count", "a ahead"), Column("wins_against", "count", "b ahead")),
+            *(Column(name, "names", hidden=True) for name in ("ahead", "ahead_against")),
+            Column("reverses", "flag", "order change shown"),
+        ),
+        method=Method(estimand=f"whether the difference of two systems varies over {unit}s"),
+    )
+
+
+def _tau_question(unit: str) -> Question:
+    facts = ("without_low", "without_high", "tau_ap", "rbo")
+    return Question(
+        name=f"Kendall's τ between {unit}s",
+        columns=(
+            *(METRIC, Column(unit, "key"), Column(f"against_{unit}", "key"), VALUE, LOW, HIGH, P),
+            *(*(Column(name, "fact", hidden=True) for name in facts), Column("swaps", "count")),
+        ),
+        method=Method(
+            estimand=f"Kendall's τ of the orders in two {unit}s", interval="percentile bootstrap"
+        ),
+        figures=(Drawing("tau", "matrix"),),
+    )
 
 
 @notebook_progress("order over time")
@@ -55,7 +120,7 @@ def order_over_time(
     seed: int = 0,
     threads: int | None = None,
     progress: Progress | None = None,
-) -> OrderOverTime:
+) -> Estimates:
     """Compare the same systems over windows of time: curves, differences, changes of order.
 
     Two findings are kept apart. *Differences vary*: the difference between two systems is not the
@@ -88,6 +153,16 @@ def order_over_time(
     progress
         Called with (done, total) as windows are exchanged.
 
+    Returns
+    -------
+    Estimates
+        A row per metric, pair and window: by how much a is ahead of b (positive: a is better), with
+        intervals that hold for all pairs and windows of the metric at once; none where too few
+        users differ. Parts: `means` by window and system, with intervals of each mean alone;
+        `changes`, a row per pair: whether differences vary (`p_corrected`, the larger of `p_within`
+        and `p_between`, corrected by Holm over pairs), in which windows each system is `ahead`, and
+        whether the order `reverses`; `tau`, Kendall's τ between windows.
+
     Notes
     -----
     What is said is about these trained models and about users like those of each window. Windows
@@ -103,10 +178,11 @@ def order_over_time(
     >>> lead = np.where(window < 3, 0.2, -0.2)  # a is ahead at first, b later
     >>> values = {"a": rng.normal(0.5 + lead, 0.3), "b": rng.normal(0.5, 0.3, 800)}
     >>> result = us.stats.order_over_time({"user": user, "window": window, **values})
-    >>> result.changes().select("a", "b", "a_ahead", "b_ahead", "reverses").rows()
-    [('a', 'b', ['1', '2'], ['3', '4'], True)]
+    >>> change = result.parts["changes"].pair("a", "b")
+    >>> change.facts["ahead"], change.facts["ahead_against"], change.facts["reverses"]
+    (['1', '2'], ['3', '4'], True)
     """
-    return _orders(
+    return order_across_splits(
         scores,
         metrics,
         unit="window",
@@ -134,7 +210,7 @@ def order_across_splits(
     seed: int = 0,
     threads: int | None = None,
     progress: Progress | None = None,
-) -> OrderOverTime:
+) -> Estimates:
     """Compare the order of the same systems under a random split and a split by time.
 
     Kendall's τ between the orders with its interval over users, the differences of all pairs under
@@ -152,6 +228,11 @@ def order_across_splits(
     metrics, level, exchanges, bootstrap, better, seed, threads, progress
         As in `order_over_time`.
 
+    Returns
+    -------
+    Estimates
+        As of `order_over_time`; the key `window` has the name of the unit.
+
     Examples
     --------
     >>> import numpy as np
@@ -161,24 +242,24 @@ def order_across_splits(
     >>> random = {"user": user, "a": rng.normal(0.6, 0.2, 300), "b": rng.normal(0.5, 0.2, 300)}
     >>> time = {"user": user, "a": rng.normal(0.3, 0.2, 300), "b": rng.normal(0.4, 0.2, 300)}
     >>> result = us.stats.order_across_splits({"random": random, "time": time})
-    >>> result.tau["value"].tau[0, 1].item(), result.changes()["reverses"].to_list()
+    >>> result.parts["tau"].row().value, result.parts["changes"].rows["reverses"].to_list()
     (-1.0, [True])
     """
-    folded = scores
+    check_share("level", level)
+    as_count("exchanges", exchanges, most=1_000_000)
+    if exchanges < 99:
+        raise SettingError(f"exchanges must be at least 99, got {exchanges}")
+    as_count("bootstrap", bootstrap, least=0)
+    as_count("seed", seed, least=0)
     if isinstance(scores, Mapping):
-        folded = {str(name): _folds(source) for name, source in scores.items()}
-    return _orders(
-        folded,
-        metrics,
-        unit=unit,
-        level=level,
-        exchanges=exchanges,
-        bootstrap=bootstrap,
-        better=better,
-        seed=seed,
-        threads=threads,
-        progress=progress,
-    )
+        scores = {name: _folds(source) for name, source in scores.items()}
+    windows = read_windows(scores, metrics, unit=unit, better=better)
+    draws = {"seed": seed, "threads": threads}
+    orders = {
+        label: _of_metric(windows, label, unit, level, exchanges, bootstrap, progress, **draws)
+        for label in windows.metrics
+    }
+    return _answer(windows, orders, unit, level, exchanges, bootstrap, seed)
 
 
 def _folds(source: Any) -> Any:
@@ -187,154 +268,274 @@ def _folds(source: Any) -> Any:
     return scores() if callable(scores) and hasattr(source, "by_fold") else source
 
 
-def _orders(
-    scores: Any,
-    metrics: str | Sequence[str] | None,
-    *,
+class _Order(NamedTuple):
+    """What is known of one metric."""
+
+    rows: dict[str, pl.DataFrame]
+    """By part: its rows."""
+    better: str
+    users: int
+    several: int
+    """Users with values in two windows or more."""
+    exchanges: int
+    tau_by_chance: dict[str, float] | None
+
+
+def _answer(
+    windows: WindowScores,
+    orders: Mapping[str, _Order],
     unit: str,
     level: float,
     exchanges: int,
     bootstrap: int,
-    better: str | None,
     seed: int,
-    threads: int | None,
-    progress: Progress | None,
-) -> OrderOverTime:
-    check_share("level", level)
-    as_count("exchanges", exchanges, most=1_000_000)
-    if exchanges < 99:
-        raise SettingError(f"exchanges must be at least 99, got {exchanges}")
-    as_count("bootstrap", bootstrap, least=0)
-    as_count("seed", seed, least=0)
-    windows = read_windows(scores, metrics, unit=unit, better=better)
-    pairs = all_pairs(len(windows.systems))
-    curves, differences, changes = [], [], []
-    tau: dict[str, Agreement] = {}
-    chance, users, by_f = {}, {}, False
-    for label in windows.metrics:
-        data = windows.values(label)
-        cells = Cells.of(data)
-        simultaneous_differences = differences_of(data, pairs, level=level, seed=seed)
-        test = within_users(
-            cells, pairs, exchanges=exchanges, seed=seed, threads=threads, progress=progress
-        )
-        by_f |= test.exchanges == 0 and test.users > 0
-        curves.append(_curves(data, level, unit))
-        differences.append(_differences(data, pairs, simultaneous_differences, unit))
-        changes.append(
-            _changes(
-                data, pairs, simultaneous_differences, test, between_windows(data, pairs), level
-            )
-        )
-        tau[label] = agreement(
-            dict(windows.parts), label, bootstrap=bootstrap, seed=seed, threads=threads
-        )
-        chance[label] = tau_by_chance(data, cells, seed=seed, threads=threads)
-        users[label] = (len(data.users), cells.users)
-    return OrderOverTime(
-        unit=unit,
-        systems=windows.systems,
-        windows=tuple(windows.parts),
-        metrics=windows.metrics,
-        better={label: windows.values(label).better for label in windows.metrics},
-        means=pl.concat(curves),
-        rows=pl.concat(differences),
-        tests=pl.concat(changes),
-        tau=tau,
-        chance=chance,
-        users=users,
+) -> Estimates:
+    better_of = {label: order.better for label, order in orders.items()}
+    rows = {
+        name: pl.concat([order.rows[name] for order in orders.values()])
+        for name in ("", "means", "changes", "tau")
+    }
+    question, tau = _leads_question(unit), _tau_question(unit)
+    tau = replace(tau, method=replace(tau.method, draws=bootstrap, seed=seed))
+    parts = {
+        "means": Estimates.of_rows(
+            means_question(unit), rows["means"], level=level, card={"better": better_of}
+        ),
+        "changes": Estimates.of_rows(_changes_question(unit), rows["changes"]),
+        "tau": Estimates.of_rows(tau, rows["tau"], level=LEVEL),
+    }
+    by_metric = {
+        name: {label: getattr(order, name) for label, order in orders.items()}
+        for name in ("users", "several", "tau_by_chance")
+    }
+    by_f = any(order.exchanges == 0 and order.several > 0 for order in orders.values())
+    within = "Hotelling's F" if by_f else f"{exchanges:,} exchanges"
+    pairs = rows["changes"].height // len(orders)
+    method = all_together(
+        question.method,
+        counted(pairs * len(windows.parts), "difference"),
         level=level,
-        exchanges=0 if by_f else exchanges,
-        bootstrap=bootstrap,
         seed=seed,
+        test=f"equal differences in all {unit}s, the larger p of {within} within users and of "
+        "Wald's test of the means",
+        correction=f"Holm over {counted(pairs, 'pair')}",
+    )
+    result = Estimates.of_rows(
+        question,
+        rows[""],
+        method=method,
+        explanation=(
+            *_users_lines(orders, unit),
+            f"this test assumes that whether a user is in a {unit} does not depend on how well "
+            "these systems serve that user",
+            f"ahead: in how many {unit}s the {method.ci} of the difference excludes 0; the order "
+            "changes where each of the two is ahead in some",
+            "about these trained models and users like these: another training is not part of it",
+            *_tau_lines(parts["tau"], orders, unit),
+        ),
         notes=(*windows.notes, *_same_training(windows, unit)),
+        parts=parts,
+        card={"unit": unit, "exchanges": 0 if by_f else exchanges, **by_metric},
+    )
+    findings = [line for label in orders for line in _findings(result[label])]
+    return replace(result, conclusion=tuple(findings))
+
+
+def _of_metric(
+    windows: WindowScores,
+    label: str,
+    unit: str,
+    level: float,
+    exchanges: int,
+    bootstrap: int,
+    progress: Progress | None,
+    **draws: Any,
+) -> _Order:
+    data = windows.values(label)
+    pairs, cells = all_pairs(len(data.systems)), Cells.of(data)
+    leads = differences_of(data, pairs, level=level, seed=draws["seed"])
+    test = within_users(cells, pairs, exchanges=exchanges, progress=progress, **draws)
+    between = between_windows(data, pairs)
+    order = agreement(dict(windows.parts), label, bootstrap=bootstrap, **draws)
+    conditions = {"design": unit, "against_design": f"against_{unit}"}
+    chance = tau_by_chance(data, cells, **draws)
+    rows = {
+        "": _lead_rows(data, pairs, leads, unit),
+        "means": mean_rows(data, unit, level),
+        "changes": _change_rows(data, pairs, leads, test, between, level),
+        "tau": order.rows.rename(conditions).with_columns(metric=pl.lit(label)),
+    }
+    return _Order(
+        rows,
+        data.better,
+        len(data.users),
+        cells.users,
+        test.exchanges,
+        None if chance is None else asdict(chance),
     )
 
 
 def _same_training(windows: WindowScores, unit: str) -> list[str]:
     """Say that age and period are confounded where all windows have the same training ratings."""
-    return [CONFOUNDED] if unit == "window" and has_one_training(windows) else []
+    return [CONFOUNDED] if unit == "window" and windows.has_one_training else []
 
 
-def _curves(data: WindowValues, level: float, unit: str) -> pl.DataFrame:
-    """Return a row per window and system: the mean with its own interval."""
-    rows = []
-    for window, values in zip(data.windows, data.values, strict=True):
-        users = len(values)
-        middle = values.mean(axis=0) if users else np.full(len(data.systems), np.nan)
-        low = high = np.full(len(data.systems), np.nan)
-        if users > 1:
-            error = values.std(axis=0, ddof=1) / np.sqrt(users)
-            low, high = student_ends(middle, error, users - 1, level)
-        rows += [
-            (data.label, window, system, users, *numbers)
-            for system, *numbers in zip(data.systems, middle, low, high, strict=True)
-        ]
-    names = ("metric", unit, "system", "users", "mean", "low", "high")
-    table = pl.DataFrame(rows, names, orient="row", infer_schema_length=None)
-    return table.with_columns(pl.selectors.float().fill_nan(None))
-
-
-def _differences(
-    data: WindowValues, pairs: Pairs, estimates: Differences, unit: str
-) -> pl.DataFrame:
+def _lead_rows(data: WindowValues, pairs: Pairs, leads: Differences, unit: str) -> pl.DataFrame:
     """Return a row per pair and window."""
-    count, windows = len(pairs), len(data.windows)
-
-    def flat(values: NDArray[np.generic]) -> NDArray[Any]:
-        return np.ascontiguousarray(values.T).reshape(-1)
-
-    table = pl.DataFrame(
+    systems, windows = np.array(data.systems), len(data.windows)
+    return pl.DataFrame(
         {
-            "metric": [data.label] * (count * windows),
-            "a": [data.systems[i] for i in pairs.one for _ in range(windows)],
-            "b": [data.systems[i] for i in pairs.other for _ in range(windows)],
-            unit: list(data.windows) * count,
-            "users": np.tile(estimates.users, count),
-            "difference": flat(estimates.difference),
-            "se": flat(estimates.se),
-            "low": flat(estimates.low),
-            "high": flat(estimates.high),
+            "metric": data.label,
+            "system": np.repeat(systems[pairs.one], windows),
+            "against": np.repeat(systems[pairs.other], windows),
+            unit: list(data.windows) * len(pairs),
+            "n": np.tile(leads.users, len(pairs)),
+            **leads.columns(),
         }
     )
-    ahead, behind = (pl.Series(flat(mask)) for mask in (estimates.ahead, estimates.behind))
-    return table.with_columns(
-        pl.selectors.float().fill_nan(None), ahead=pl.when(ahead).then("a").when(behind).then("b")
-    )
 
 
-def _changes(
+def _change_rows(
     data: WindowValues,
     pairs: Pairs,
-    estimates: Differences,
+    leads: Differences,
     test: WithinUsers,
     between: F64,
     level: float,
 ) -> pl.DataFrame:
     """Return a row per pair: whether differences vary, and whether the order changes."""
-    larger_p = np.maximum(test.p, between)
+    systems, larger_p = np.array(data.systems), np.maximum(test.p, between)
     corrected = correct(larger_p, "holm")
     ahead, behind = (
         [[data.windows[w] for w in np.flatnonzero(column)] for column in mask.T]
-        for mask in (estimates.ahead, estimates.behind)
+        for mask in (leads.ahead, leads.behind)
     )
     columns = {
-        "metric": [data.label] * len(pairs),
-        "a": [data.systems[i] for i in pairs.one],
-        "b": [data.systems[i] for i in pairs.other],
-        "least": np.fmin.reduce(estimates.difference, axis=0),
-        "most": np.fmax.reduce(estimates.difference, axis=0),
+        "metric": data.label,
+        "system": systems[pairs.one],
+        "against": systems[pairs.other],
+        "low_lead": np.fmin.reduce(leads.difference, axis=0),
+        "high_lead": np.fmax.reduce(leads.difference, axis=0),
         "statistic": test.statistic,
         "df": test.df,
         "p_within": test.p,
         "p_between": between,
         "p": larger_p,
         "p_corrected": corrected,
-        "varies": corrected <= round(1 - level, 12),
-        "a_ahead": ahead,
-        "b_ahead": behind,
+        "significant": corrected <= round(1 - level, 12),
+        "wins": list(map(len, ahead)),
+        "wins_against": list(map(len, behind)),
+        "ahead": ahead,
+        "ahead_against": behind,
         "reverses": [bool(a) and bool(b) for a, b in zip(ahead, behind, strict=True)],
     }
-    names = dict.fromkeys(("a_ahead", "b_ahead"), pl.List(pl.String))
-    table = pl.DataFrame(columns, schema_overrides=names)
-    return table.with_columns(pl.selectors.float().fill_nan(None))
+    names = dict.fromkeys(("ahead", "ahead_against"), pl.List(pl.String))
+    return pl.DataFrame(columns, schema_overrides=names)
+
+
+# What people read
+
+
+def _users_lines(orders: Mapping[str, _Order], unit: str) -> list[str]:
+    """Say how many users tell something about change; once where it holds for all metrics."""
+    lines = {
+        label: f"{counted(order.users, 'user')}, {order.several:,} of them in two {unit}s or more; "
+        f"the others ({order.users - order.several:,}) say nothing about change within users"
+        for label, order in orders.items()
+    }
+    if len({*lines.values()}) == 1:
+        return list(lines.values())[:1]
+    return [f"{label}: {line}" for label, line in lines.items()]
+
+
+def _tau_lines(tau: Estimates, orders: Mapping[str, _Order], unit: str) -> list[str]:
+    lines = []
+    for label, order in orders.items():
+        rows = tau[label].rows.drop_nulls("value")
+        if not rows.height:
+            continue
+        value = rows["value"].to_numpy()
+        line = f"{label}: Kendall's τ between {unit}s: "
+        line += f"mean {value.mean():.2f}, least {value.min():.2f}"
+        if tau[label].rows.height == 1:
+            line = f"{label}: Kendall's τ = {value[0]:.2f}"
+            low, high = rows.select("low", "high").row(0)
+            if low is not None:
+                line += f" ({tau.method.ci} over users: {low:.2f} to {high:.2f})"
+        if order.tau_by_chance is not None:
+            observed, expected, low, high = order.tau_by_chance.values()
+            line += (
+                f"; users with several {unit}s {observed:.2f}, and {expected:.2f} ({low:.2f} to "
+                f"{high:.2f}) with their {unit}s exchanged at random"
+            )
+        lines.append(line)
+    return lines
+
+
+def _findings(result: Estimates) -> list[str]:
+    """Say of one metric which orders change, and which differences vary."""
+    label, unit = result.label(), result.card["unit"]
+    rows = result.parts["changes"].rows.to_dicts()
+    reversals = [row for row in rows if row["reverses"]]
+    alpha = round(1 - (result.method.level or 0.0), 12)
+    lines = [f"{label}: {_reversal(row, unit, alpha)}" for row in reversals[:SENTENCES]]
+    if len(reversals) > SENTENCES:
+        more = counted(len(reversals) - SENTENCES, "more pair")
+        lines.append(f"{label}: the order of {more} changes")
+    varying = [row for row in rows if row["significant"] and not row["reverses"]]
+    if varying:
+        lines.append(f"{label}: {_variation(varying, unit)}")
+    if not reversals:
+        lines.append(f"{label}: no change of order is shown{_smallest_seen(result)}")
+    return lines
+
+
+def _reversal(row: Mapping[str, Any], unit: str, alpha: float) -> str:
+    a, b, where = row["system"], row["against"], "in" if unit == "window" else "under"
+    text = (
+        f"the order of {a} and {b} changes: {a} is ahead {where} {_listed(row['ahead'])}, {b} "
+        f"{where} {_listed(row['ahead_against'])}"
+    )
+    if row["p_within"] is None or row["p_within"] > alpha:
+        text += (
+            f"; users with several {unit}s do not show it by themselves, so that other users may "
+            "be the reason"
+        )
+    return text
+
+
+def _variation(rows: Sequence[Mapping[str, Any]], unit: str) -> str:
+    pairs = _listed(
+        [f"{row['system']} and {row['against']} (p {_p(row['p_corrected'])})" for row in rows]
+    )
+    if len(rows) == 1:
+        return (
+            f"the difference between {pairs} is not the same in all {unit}s; no change of their "
+            "order is shown"
+        )
+    return (
+        f"the differences between {pairs} are not the same in all {unit}s; no change of the order "
+        "of any of these pairs is shown"
+    )
+
+
+def _listed(names: Sequence[str]) -> str:
+    text, more = ", ".join(names[:NAMED]), len(names) - NAMED
+    return f"{text} and {more} more" if more > 0 else text
+
+
+def _smallest_seen(result: Estimates) -> str:
+    """Say how large a difference in a window must be to be seen."""
+    unit, ends = result.card["unit"], result.rows.drop_nulls("low")
+    if not ends.height:
+        return f": no {unit} has enough users whose values differ"
+    half = np.median((ends["high"] - ends["low"]).to_numpy() / 2)
+    return (
+        f"; in the median {unit} and pair, a difference below {number(float(half), DIGITS)} would "
+        "not be"
+    )
+
+
+def _p(p: float) -> str:
+    text = p_value(p)
+    return text if text.startswith("<") else f"= {text}"

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass, field
-from typing import Any, ClassVar
+from collections.abc import Iterator, Sequence
+from typing import Any
 
 import numpy as np
 import polars as pl
@@ -14,101 +13,22 @@ from unskew.checks import as_count, check_share, checked, choose
 from unskew.data.times import moment, written
 from unskew.errors import DataError, SettingError
 from unskew.evaluation.scores import RANDOM, Scores
-from unskew.report.charts import Figure
-from unskew.report.result import Result
-from unskew.report.tables import Table
-from unskew.report.text import counted, number
+from unskew.report.columns import Column
+from unskew.report.estimates import Estimates
+from unskew.report.text import counted
 from unskew.stats.clusters import variance_of
 from unskew.stats.intervals.means import student_ends
+from unskew.stats.windows.window_values import means_question
 
-BY = ("step", "window")
 MOST = 10
 """Steps that have a point of their own; later ones share one."""
 WINDOWS = 6
-
-
-@dataclass(frozen=True, eq=False)
-class StepCurves(Result):
-    """Means of steps by their number, or by the window of time in which they fall.
-
-    Made by `step_curves`.
-    """
-
-    figure_is_open: ClassVar[bool] = True
-
-    by: str
-    """`step` or `window`."""
-    systems: tuple[str, ...]
-    metrics: tuple[str, ...]
-    points: tuple[str, ...]
-    rows: pl.DataFrame = field(repr=False)
-    """See `table`."""
-    over: str
-    level: float
-    notes: tuple[str, ...] = ()
-
-    def table(self) -> pl.DataFrame:
-        """Return a row per metric, point and system.
-
-        `users` and `steps`: how many are averaged; `mean`; `low` and `high`: the interval of this
-        mean alone, users being the unit; null with fewer than two. The system `(random)` is what
-        chance alone is expected to give.
-        """
-        return self.rows
-
-    def display_tables(self, digits: int | None = None) -> list[Table]:
-        """Return, of each metric, a row per point and a column per system."""
-        digits = self.digits if digits is None else digits
-        return [self._display(label, digits) for label in self.metrics]
-
-    def _display(self, label: str, digits: int) -> Table:
-        rows = []
-        mine = self.rows.filter(pl.col("metric") == label)
-        for point in self.points:
-            here = mine.filter(pl.col(self.by) == point)
-            counts = here.row(0, named=True)
-            means = {row["system"]: row for row in here.iter_rows(named=True)}
-            cells = [_cell(means[name], digits) for name in (*self.systems, RANDOM)]
-            rows.append([point, f"{counts['users']:,}", f"{counts['steps']:,}", *cells])
-        header = [self.by, "users", "steps", *self.systems, RANDOM]
-        title = f"{label} by {self.by}: mean ± half of its {100 * self.level:g} % interval"
-        return Table.of_rows(header, rows, left=(0,), title=title)
-
-    def _explanation(self) -> list[str]:
-        what = "of each user's steps, then of users" if self.over == "users" else "of all steps"
-        lines = [
-            f"means {what}; intervals of {100 * self.level:g} % of each mean alone, users being "
-            "the unit"
-        ]
-        if self.by == "step":
-            lines.append(
-                "later steps belong to users who stay longer: a curve that rises or falls may be a "
-                "matter of who is left"
-            )
-        else:
-            lines.append(
-                "the models are the same in all windows: their age grows with the period, and what "
-                "changes cannot be put down to either"
-            )
-        return lines
-
-    def _summary(self) -> str:
-        return f"{counted(len(self.systems), 'system')}, {counted(len(self.points), self.by)}"
-
-    def figure(self, metric: str | None = None) -> Figure:
-        """Draw the curves of one metric, the first unless given.
-
-        Parameters
-        ----------
-        metric
-            Its label.
-        """
-        from unskew.report import charts
-
-        label = self.metrics[0] if metric is None else choose("metric", metric, self.metrics)
-        mine = self.rows.filter((pl.col("metric") == label) & (pl.col("system") != RANDOM))
-        note = f"bars: {100 * self.level:g} % intervals of each mean alone, users being the unit"
-        return charts.curves(mine, self.by, label, [note])
+CAUTIONS = {
+    "step": "later steps belong to users who stay longer: a curve that rises or falls may be a "
+    "matter of who is left",
+    "window": "the models are the same in all windows: their age grows with the period, and what "
+    "changes cannot be put down to either",
+}
 
 
 @checked
@@ -120,7 +40,7 @@ def step_curves(
     most: int = MOST,
     windows: int | Sequence[Any] = WINDOWS,
     level: float = 0.95,
-) -> StepCurves:
+) -> Estimates:
     """Return means by the number of the step, or over time.
 
     Parameters
@@ -140,6 +60,13 @@ def step_curves(
     level
         Of the interval of each mean.
 
+    Returns
+    -------
+    Estimates
+        A row per metric, step (or window) and system: the mean and the interval of it alone, users
+        being the unit, none with fewer than two; how many users and `steps` are averaged. The
+        system `(random)` is what chance alone is expected to give.
+
     Examples
     --------
     >>> import unskew as us
@@ -148,11 +75,11 @@ def step_curves(
     >>> steps = us.targets.next_items(train, test)
     >>> popular = us.recommend.Popularity().fit(steps.train)
     >>> scores = us.evaluation.evaluate_steps(steps, {"popular": popular}, "HitRate@1")
-    >>> curves = us.stats.step_curves(scores).table()
-    >>> curves.filter(system="popular").select("step", "users", "mean").rows()
-    [('1', 2, 0.5), ('2', 2, 1.0)]
+    >>> curves = us.stats.step_curves(scores)
+    >>> curves.row(system="popular", step="1").value, curves.row(system="popular", step="2").value
+    (0.5, 1.0)
     """
-    choose("by", by, BY)
+    choose("by", by, CAUTIONS)
     check_share("level", level)
     as_count("most", most)
     _check_steps(scores)
@@ -172,16 +99,14 @@ def step_curves(
     outside = int(np.count_nonzero(code < 0))
     if outside:
         notes.append(f"{counted(outside, 'step')} outside the windows left out")
-    tables = [_points(scores, label, by, code, points, level) for label in labels]
-    return StepCurves(
-        by=by,
-        systems=tuple(scores.systems),
-        metrics=tuple(labels),
-        points=tuple(points),
-        rows=pl.concat(tables),
-        over=scores.over,
+    what = "of each user's steps, then of users" if scores.over == "users" else "of all steps"
+    return Estimates.of_rows(
+        means_question(by, Column("steps", "count"), is_shown=True),
+        [row for label in labels for row in _rows(scores, label, code, points, level)],
         level=level,
+        explanation=(f"means {what}, ± half of the CI", CAUTIONS[by]),
         notes=tuple(notes),
+        card={"better": {label: scores.metrics[label].better for label in labels}},
     )
 
 
@@ -260,31 +185,27 @@ def _moment(value: Any) -> int:
         ) from None
 
 
-def _points(
-    scores: Scores, label: str, by: str, code: I64, points: Sequence[str], level: float
-) -> pl.DataFrame:
-    """Return a row per point and system, chance last."""
+def _rows(
+    scores: Scores, label: str, code: I64, points: Sequence[str], level: float
+) -> Iterator[tuple[object, ...]]:
+    """Yield a row per point and system, chance last."""
     row = scores.labels.index(label)
     values = {name: system.values[row] for name, system in scores.systems.items()}
     if scores.chance is not None:
         values[RANDOM] = scores.chance.values[row]
     user = scores.lists["user"].to_numpy()
-    rows = []
     for index, point in enumerate(points):
         here = code == index
         who, cluster = np.unique(user[here], return_inverse=True)
         for name, system_values in values.items():
-            estimate = clustered_mean(system_values[here], cluster, who.size, scores.over, level)
-            rows.append((label, point, name, who.size, int(here.sum()), *estimate))
-    names = ("metric", by, "system", "users", "steps", "mean", "low", "high")
-    table = pl.DataFrame(rows, names, orient="row", infer_schema_length=None)
-    return table.with_columns(pl.selectors.float().fill_nan(None))
+            numbers = clustered_mean(system_values[here], cluster, who.size, scores.over, level)
+            yield label, point, name, who.size, int(here.sum()), *numbers
 
 
 def clustered_mean(
     values: F64, user: I64, users: int, over: str, level: float
-) -> tuple[float, float, float]:
-    """Return a mean and its interval by Student's t, users being the unit.
+) -> tuple[float, float, float, float]:
+    """Return a mean, its standard error and its interval by Student's t, users being the unit.
 
     Over users: the mean of each user's mean. Over lists: a ratio of sums, whose standard error is
     that of the users' residuals (Cochran, Sampling techniques, 3rd edition, section 9.4).
@@ -299,13 +220,6 @@ def clustered_mean(
         mean = float(total.sum() / size.sum())
         influence = (total - mean * size) / size.sum()
     if users < 2:
-        return mean, np.nan, np.nan
+        return mean, np.nan, np.nan, np.nan
     error = float(np.sqrt(variance_of(influence, users)))
-    return mean, *student_ends(mean, error, users - 1, level)
-
-
-def _cell(row: dict[str, Any], digits: int) -> str:
-    mean = number(row["mean"], digits)
-    if row["low"] is None or row["system"] == RANDOM:
-        return mean
-    return f"{mean} ± {number((row['high'] - row['low']) / 2, digits)}"
+    return mean, error, *student_ends(mean, error, users - 1, level)

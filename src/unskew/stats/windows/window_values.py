@@ -16,8 +16,21 @@ from unskew.data.read.tables import DataTable, plain_name
 from unskew.errors import DataError, SettingError
 from unskew.evaluation.notes import notes_of
 from unskew.evaluation.scores import Scores
+from unskew.report.columns import (
+    HIGH,
+    LOW,
+    METRIC,
+    SE,
+    SYSTEM,
+    USERS,
+    Column,
+    Drawing,
+    Method,
+    Question,
+)
 from unskew.report.text import counted
 from unskew.stats.agreement.conditions import named_sources
+from unskew.stats.intervals.means import student_ends
 from unskew.stats.pairing import Paired, as_table, is_evaluated, paired
 from unskew.stats.resampling import check_two_systems, chosen_metrics
 
@@ -96,6 +109,96 @@ class WindowScores:
                 for (_, values), order in zip(complete, orders, strict=True)
             ),
         )
+
+    @property
+    def has_one_training(self) -> bool:
+        """Whether all windows were judged by models of the same training ratings.
+
+        By the fingerprints of the ratings or, where scores do not know them, by how many training
+        ratings the users have whom two windows share.
+        """
+        parts = [part.parts for part in self.parts.values()]
+        if not all(len(part) == 1 for part in parts):
+            return False
+        scores = [part[0] for part in parts]
+        prints = [(score.card.get("train") or {}).get("fingerprint") for score in scores]
+        if all(prints):
+            return len(set(prints)) == 1
+        if any(prints) or not all("train" in score.lists.columns for score in scores):
+            return False
+        first, *later = (_training_counts(score) for score in scores)
+        shared = [first.join(table, on="user", how="inner") for table in later]
+        return all(
+            table.height > 1 and table["train"].equals(table["train_right"], check_names=False)
+            for table in shared
+        )
+
+
+CURVES = Drawing("curves", "points", "means")
+"""The means over windows, of answers that have them as a part."""
+
+
+def means_question(unit: str, *counts: Column, is_shown: bool = False) -> Question:
+    """Return the question of means by window, split, age or step.
+
+    Parameters
+    ----------
+    unit
+        The key that means are by.
+    counts
+        What is counted besides users.
+    is_shown
+        Whether people see the interval of each mean, which holds for it alone.
+
+    Examples
+    --------
+    >>> from unskew.stats.windows.window_values import means_question
+    >>> [column.name for column in means_question("split").columns]
+    ['metric', 'split', 'system', 'n', 'value', 'se', 'low', 'high']
+    """
+    ends = [replace(end, hidden=not is_shown) for end in (LOW, HIGH)]
+    mean = Column("value", "value", "mean")
+    return Question(
+        name=f"means by {unit}",
+        columns=(METRIC, Column(unit, "key"), SYSTEM, USERS, *counts, mean, SE, *ends),
+        method=Method(estimand=f"the mean over the users of each {unit}", interval="t"),
+        figures=(Drawing("curves", "points"),),
+        across="system",
+    )
+
+
+def mean_rows(data: WindowValues, unit: str, level: float) -> pl.DataFrame:
+    """Return a row per window and system: the mean and the interval of it alone.
+
+    Parameters
+    ----------
+    data
+        The values of one metric.
+    unit
+        What windows are called.
+    level
+        Of the intervals.
+
+    Examples
+    --------
+    >>> from unskew.stats.windows.window_values import mean_rows, read_windows
+    >>> table = {"user": [1, 2, 1, 2], "window": [1, 1, 2, 2], "x": [0, 1, 1, 1], "y": [1, 1, 0, 0]}
+    >>> data = read_windows(table, None).values("value")
+    >>> mean_rows(data, "window", 0.95).select("window", "system", "n", "value").rows()[:2]
+    [('1', 'x', 2, 0.5), ('1', 'y', 2, 1.0)]
+    """
+    frames = []
+    for window, values in zip(data.windows, data.values, strict=True):
+        users = len(values)
+        mean, se, low, high = (np.full(len(data.systems), np.nan) for _ in range(4))
+        if users:
+            mean = values.mean(axis=0)
+        if users > 1:
+            se = values.std(axis=0, ddof=1) / np.sqrt(users)
+            low, high = student_ends(mean, se, users - 1, level)
+        keys = {"metric": data.label, unit: window, "system": list(data.systems), "n": users}
+        frames.append(pl.DataFrame({**keys, "value": mean, "se": se, "low": low, "high": high}))
+    return pl.concat(frames)
 
 
 def read_windows(
@@ -238,29 +341,6 @@ def counts_of_test(scores: Scores) -> pl.DataFrame:
     counts = scores.lists.filter(pl.col("test") > 0).select("user", "test", "liked", "disliked")
     raw = scores.user_ids.raw(counts["user"].to_numpy())
     return counts.with_columns(user=raw).sort(pl.all())
-
-
-def has_one_training(windows: WindowScores) -> bool:
-    """Tell whether all windows were judged by models of the same training ratings.
-
-    By the fingerprints of the ratings or, where scores do not know them, by how many training
-    ratings the users have whom two windows share.
-    """
-    parts = [part.parts for part in windows.parts.values()]
-    if not all(len(part) == 1 for part in parts):
-        return False
-    scores = [part[0] for part in parts]
-    prints = [(score.card.get("train") or {}).get("fingerprint") for score in scores]
-    if all(prints):
-        return len(set(prints)) == 1
-    if any(prints) or not all("train" in score.lists.columns for score in scores):
-        return False
-    first, *later = (_training_counts(score) for score in scores)
-    shared = [first.join(table, on="user", how="inner") for table in later]
-    return all(
-        table.height > 1 and table["train"].equals(table["train_right"], check_names=False)
-        for table in shared
-    )
 
 
 def _training_counts(scores: Scores) -> pl.DataFrame:

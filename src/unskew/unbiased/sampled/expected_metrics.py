@@ -12,21 +12,19 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 
 import numpy as np
-import polars as pl
 from numpy.typing import ArrayLike
 
 from unskew.arrays import F64, I64, frozen
-from unskew.checks import as_count, as_numbers, checked, choose
+from unskew.checks import as_count, as_numbers, checked
 from unskew.engine.threads import map_blocks, one_blas_thread
 from unskew.errors import DataError, SettingError
 from unskew.evaluation.evaluate import labelled
 from unskew.evaluation.one_relevant import of_rank, value_at
 from unskew.metrics.names import Metric
-from unskew.report.charts import Figure, as_figure
-from unskew.report.result import Result
+from unskew.report.columns import METRIC, SYSTEM, Column, Drawing, Method, Question
+from unskew.report.estimates import Estimates
 from unskew.report.text import counted
 
 Metrics = str | Metric | Iterable[str | Metric]
@@ -217,70 +215,16 @@ def check_ranks(name: str, ranks: F64, limits: I64) -> None:
 SIZES = (10, 20, 50, 100, 200, 500, 1_000)
 
 
-@dataclass(frozen=True, eq=False)
-class ExpectedSampled(Result):
-    """What sampled metrics are expected to be, by sample size. Made by `expected_metrics`."""
-
-    systems: tuple[str, ...]
-    metrics: tuple[str, ...]
-    sizes: tuple[int, ...]
-    value: F64
-    """Metrics x sizes x systems."""
-    full: F64
-    """Metrics x systems."""
-    lists: int
-    replacement: bool = False
-
-    def table(self) -> pl.DataFrame:
-        """Return a row per metric, sample size and system: expected, full."""
-        rows = [
-            (metric, size, system, float(self.value[m, z, s]), float(self.full[m, s]))
-            for m, metric in enumerate(self.metrics)
-            for z, size in enumerate(self.sizes)
-            for s, system in enumerate(self.systems)
-        ]
-        schema = {
-            "metric": pl.String,
-            "n": pl.Int64,
-            "system": pl.String,
-            "expected": pl.Float64,
-            "full": pl.Float64,
-        }
-        return pl.DataFrame(rows, schema, orient="row")
-
-    def figure(self, metric: str | None = None) -> Figure:
-        """Draw the expectation over the sample size; where lines cross, so do conclusions."""
-        import altair as alt
-
-        m = 0 if metric is None else self.metrics.index(choose("metric", metric, self.metrics))
-        rows = [
-            {"n": size, "system": system, "expected": float(self.value[m, z, s])}
-            for z, size in enumerate(self.sizes)
-            for s, system in enumerate(self.systems)
-        ]
-        x = alt.X("n:Q", title="others drawn, n").scale(type="log")
-        y = alt.Y("expected:Q", title=f"expected {self.metrics[m]}")
-        color = alt.Color("system:N").scale(domain=list(self.systems))
-        chart = alt.Chart(alt.NamedData(name="rows"), width=520, height=280)
-        line: alt.Chart = chart.mark_line(point=True).encode(x=x, y=y, color=color)
-        return as_figure(line, "Expected value of a sampled metric", self.footer(), rows)
-
-    def _content(self) -> dict[str, object]:
-        return {"lists": self.lists, "expected": self.table()}
-
-    def _explanation(self) -> list[str]:
-        draws = "with" if self.replacement else "without"
-        return [
-            f"exact expectation over {counted(self.lists, 'list')}; others drawn {draws} "
-            "replacement"
-        ]
-
-    def display_table(self) -> pl.DataFrame:
-        """Return a row per metric and sample size, a column per system."""
-        return self.table().pivot("system", index=["metric", "n"], values="expected")
-
-    def _summary(self) -> str:
-        return f"{counted(len(self.systems), 'system')}, n = {list(self.sizes)}"
+EXPECTED = Question(
+    name="expected value of a sampled metric",
+    columns=(
+        *(METRIC, Column("others", "axis", "others drawn"), SYSTEM),
+        *(Column("value", "value", "expected"), Column("full", "fact", "all items", hidden=True)),
+    ),
+    method=Method(estimand="the mean over lists of the metric among sampled items", unit="lists"),
+    across="system",
+    figures=(Drawing("expected", "log lines"),),
+)
 
 
 @checked
@@ -292,7 +236,7 @@ def expected_metrics(
     sizes: Sequence[int] = SIZES,
     replacement: bool = False,
     threads: int | None = None,
-) -> ExpectedSampled:
+) -> Estimates:
     """Return what metrics are expected to be at several sample sizes, given the true ranks.
 
     Parameters
@@ -311,6 +255,12 @@ def expected_metrics(
     threads
         Never changes a result.
 
+    Returns
+    -------
+    Estimates
+        A row per metric, number of `others` and system: the expectation as `value`, and the value
+        of the true ranks as `full`.
+
     Examples
     --------
     One system ranks every relevant item 100th, the other half of them 10th and half 400th. The
@@ -318,9 +268,13 @@ def expected_metrics(
 
     >>> from unskew.unbiased.sampled.expected_metrics import expected_metrics
     >>> ranks = {"steady": [100, 100], "bold": [10, 400]}
-    >>> result = expected_metrics(ranks, "Recall@10", items=1000, sizes=[20, 999])
-    >>> result.value[0].round(3).tolist()
-    [[1.0, 0.88], [0.0, 0.5]]
+    >>> print(expected_metrics(ranks, "Recall@10", items=1000, sizes=[20, 999]))
+    Recall@10 (higher is better)
+    others drawn  steady    bold
+              20  1.0000  0.8796
+             999  0.0000  0.5000
+    <BLANKLINE>
+    exact expectation over 2 lists; others drawn without replacement
     """
     by_label = {label: of_rank(metric) for label, metric in labelled(metrics).items()}
     names, ranks = ranks_by_system("true_ranks", true_ranks)
@@ -355,14 +309,22 @@ def expected_metrics(
             parts = map_blocks(block, groups, threads, size=pairs.shape[1] * max(numbers))
             if parts:  # some rank is known
                 value[m, :, s] = [math.fsum(column) / lists for column in zip(*parts, strict=True)]
-    return ExpectedSampled(
-        systems=names,
-        metrics=tuple(by_label),
-        sizes=numbers,
-        value=value,
-        full=full,
-        lists=lists,
-        replacement=replacement,
+    draws = "with" if replacement else "without"
+    return Estimates.of_rows(
+        EXPECTED,
+        [
+            (label, number, system, value[m, n, s], full[m, s])
+            for m, label in enumerate(by_label)
+            for n, number in enumerate(numbers)
+            for s, system in enumerate(names)
+        ],
+        explanation=(
+            f"exact expectation over {counted(lists, 'list')}; others drawn {draws} replacement",
+        ),
+        card={
+            "lists": lists,
+            "better": {label: metric.better for label, metric in by_label.items()},
+        },
     )
 
 

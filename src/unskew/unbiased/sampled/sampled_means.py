@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import product
 
 import numpy as np
+import polars as pl
 
 from unskew.arrays import F64, I64
 from unskew.checks import as_count, check_share, choose
@@ -13,9 +15,31 @@ from unskew.engine.threads import map_blocks, one_blas_thread
 from unskew.errors import SettingError
 from unskew.evaluation.one_relevant import value_at
 from unskew.metrics.names import Metric
+from unskew.report.columns import (
+    DIFFERENCE,
+    HIGH,
+    LOW,
+    METRIC,
+    NOTE,
+    QUANTITY,
+    SYSTEM,
+    VALUE,
+    Column,
+    Drawing,
+    Method,
+    Question,
+)
+from unskew.report.estimates import Estimates
 from unskew.report.text import counted
 from unskew.stats.correlation import kendall, rounded
 from unskew.stats.resampling import percentile_interval, redraw, with_replacement
+from unskew.unbiased.sampled.estimator_choice import (
+    Choice,
+    Sample,
+    choice_by_test,
+    choice_without_test,
+    why_no_interval,
+)
 from unskew.unbiased.sampled.expected_metrics import (
     check_gamma,
     rows_by_kind,
@@ -23,21 +47,47 @@ from unskew.unbiased.sampled.expected_metrics import (
     values_in_lists,
 )
 from unskew.unbiased.sampled.rank_shares import SampleGroups, most_likely_values
-from unskew.unbiased.sampled.sampled_result import (
-    Pick,
-    Sample,
-    Sampled,
-    compare,
-    settled,
-    why_no_interval,
-)
 
+BOOTSTRAP, LEVEL = 1_000, 0.95
 ESTIMATORS = ("plain", "trade-off", "mle")
 """The metric at the sampled rank, Krichene & Rendle's correction, the most likely true ranks."""
 AUTO = "auto"
-"""The estimator is picked by the rule of `sampled_rule`."""
+"""The estimator is chosen by the rule of `estimator_choice`."""
 BLIND = 2.0
 """Items per drawn other from which on a remark says what the sample cannot see."""
+_ESTIMATOR = Column("estimator", "key")
+SAMPLED = Question(
+    name="estimates among all items",
+    columns=(
+        *(METRIC, SYSTEM, Column("value", "value", "estimate"), LOW, HIGH),
+        *(Column("full", "fact", "all items"), NOTE),
+    ),
+    method=Method(
+        estimand="the mean over lists of the metric of the rank among all items",
+        interval="percentile bootstrap",
+    ),
+    display=("", "estimators", "agreement"),
+    figures=(Drawing("sampled", "forest"), Drawing("gaps", "forest", "gaps")),
+)
+ALL_ESTIMATORS = Question(
+    name="all estimators",
+    columns=(METRIC, SYSTEM, _ESTIMATOR, VALUE, LOW, HIGH),
+    method=SAMPLED.method,
+    across="estimator",
+)
+"""All have intervals here, also where these do not hold the bias."""
+GAPS = Question(
+    name="estimate less the value among all items",
+    columns=(METRIC, SYSTEM, _ESTIMATOR, *DIFFERENCE),
+    method=Method(estimand="the estimate less the value among all items"),
+)
+AGREEMENT = Question(
+    name="how near to the values among all items",
+    columns=(METRIC, _ESTIMATOR, QUANTITY, VALUE, LOW, HIGH),
+    quantities=(Column("tau", "value", "τ"), Column("distance", "value", "mean distance")),
+    method=SAMPLED.method,
+)
+"""Kendall's τ_b of the order of systems with that by full values, and the mean of |gap|."""
 
 
 @dataclass(frozen=True)
@@ -104,79 +154,147 @@ def average_sampled(
     data: SampledRanks,
     settings: SampledSettings,
     notes: Sequence[str],
-) -> Sampled:
+) -> Estimates:
     """Count for every list what each estimator counts, and average."""
     metrics = list(by_label.values())
     sample = data.sample(settings.replacement)
-    fixed = [settled(metric, sample, settings.adaptive) for metric in metrics]
-    columns = _columns(settings, fixed)
+    requested = None
+    if settings.estimator != AUTO:
+        requested = Choice(settings.estimator, "as asked for")
+    fixed = [
+        requested or choice_without_test(metric, sample, settings.adaptive) for metric in metrics
+    ]
+    tested = ("trade-off", "mle") if None in fixed else ()
+    used = (*settings.estimators, *(choice.estimator for choice in fixed if choice), *tested)
+    columns = tuple(dict.fromkeys(used))
+    sums, groups = _sums(metrics, data, columns, settings)
+    counts = np.bincount(data.owner).astype(np.float64)
+    choices = {
+        label: choice or _tested(sums[:, m], columns, counts, data.systems)
+        for m, (label, choice) in enumerate(zip(by_label, fixed, strict=True))
+    }
+    lists = int(counts.sum())
+    lines = [
+        f"means over {counted(lists, 'list')} of {counted(counts.size, 'user')}; one relevant item "
+        "in each",
+        *(
+            f"{label}: the estimate is {name}, {reason}"
+            for label, (name, reason) in choices.items()
+        ),
+        *([f"trade-off: gamma = {settings.gamma:g}"] if "trade-off" in columns else []),
+    ]
+    method, unclear = replace(SAMPLED.method, interval=""), dict.fromkeys(by_label, "")
+    if settings.bootstrap:
+        method = replace(SAMPLED.method, level=settings.level, draws=settings.bootstrap)
+        unclear = {label: why_no_interval(metric, sample) for label, metric in by_label.items()}
+        lines += [f"{label}: no interval, because {why}" for label, why in unclear.items() if why]
+    mean, drawn = sums.sum(axis=0) / counts.sum(), _drawn_means(sums, counts, settings)
+    keys = {"metric": list(by_label), "system": data.systems, "estimator": columns}
+    parts = _parts(keys, mean, drawn, settings.level, method)
+    metric = pl.col("metric")
+    chosen = {label: choice.estimator for label, choice in choices.items()}
+    is_unclear = metric.is_in([label for label, why in unclear.items() if why])
+    rows = parts["estimators"].rows.filter(pl.col("estimator") == metric.replace_strict(chosen))
+    return Estimates.of_rows(
+        SAMPLED if "gaps" in parts else replace(SAMPLED, figures=SAMPLED.figures[:1]),
+        rows.with_columns(
+            pl.when(~is_unclear).then(pl.col("low", "high")),
+            full=pl.Series(mean[:, -1].ravel()),
+            note=pl.when(is_unclear).then(pl.lit("error is mostly bias")),
+        ),
+        method=replace(method, seed=settings.seed),
+        explanation=tuple(lines),
+        notes=(*notes, *_remarks(sample, groups)),
+        parts=parts,
+        card={
+            "lists": lists,
+            "users": counts.size,
+            "gamma": settings.gamma,
+            "estimator": chosen,
+            "better": {label: metric.better for label, metric in by_label.items()},
+        },
+    )
+
+
+def _parts(
+    keys: Mapping[str, Sequence[str]], mean: F64, drawn: F64, level: float, method: Method
+) -> dict[str, Estimates]:
+    """Return all estimators and, if full values are known, how near they come to these.
+
+    `mean` is metrics x estimators x systems, the last estimator the full value; `drawn` has the
+    same of each draw of users.
+    """
+
+    def table(value: F64, draws: F64, *names: str) -> pl.DataFrame:
+        low, high = percentile_interval(draws, level)
+        columns = zip(*product(*(keys[name] for name in names)), strict=True)
+        numbers = {"value": value.ravel(), "low": low.ravel(), "high": high.ravel()}
+        return pl.DataFrame({**dict(zip(names, columns, strict=True)), **numbers})
+
+    value, draws = (means[..., :-1, :].swapaxes(-1, -2) for means in (mean, drawn))
+    full, full_draws = (means[..., -1, :, None] for means in (mean, drawn))
+    parts = {
+        "estimators": Estimates.of_rows(ALL_ESTIMATORS, table(value, draws, *keys), method=method)
+    }
+    if np.isnan(full).all():
+        return parts
+    measures = {"tau": _taus, "distance": _distances}
+    nearness = pl.concat(
+        table(measure(mean[None])[0], measure(drawn), "metric", "estimator").with_columns(
+            quantity=pl.lit(name)
+        )
+        for name, measure in measures.items()
+        if name != "tau" or len(keys["system"]) > 1
+    )
+    gaps = table(value - full, draws - full_draws, *keys)
+    parts["gaps"] = Estimates.of_rows(GAPS, gaps, method=method)
+    parts["agreement"] = Estimates.of_rows(AGREEMENT, nearness, method=method)
+    return parts
+
+
+def _sums(
+    metrics: Sequence[Metric],
+    data: SampledRanks,
+    columns: Sequence[str],
+    settings: SampledSettings,
+) -> tuple[F64, SampleGroups | None]:
+    """Return users x metrics x estimators x systems, summed over lists; the last is the truth."""
     users = int(data.owner.max()) + 1
-    # The last estimator is the truth.
     sums = np.full((users, len(metrics), len(columns) + 1, len(data.systems)), np.nan)
     direct = [name for name in columns if name != "mle"]
-    tables = _Tables.of(metrics, data, direct, settings) if direct else None
+    tables = _tables(metrics, data, direct, settings) if direct else []
     groups: SampleGroups | None = None
-    for s in range(len(data.systems)):
-        parts: dict[str, F64] = {}
-        if tables is not None:
-            parts |= dict(zip(direct, tables.values(data.ranks[s]), strict=True))
+    for s, ranks in enumerate(data.ranks):
+        values = np.zeros((len(columns), len(metrics), ranks.size))
+        for rows, table in tables:
+            ranked = rows[~np.isnan(ranks[rows])]
+            seen = ranks[ranked].astype(np.int64) - 1
+            for name, of_name in zip(direct, table, strict=True):
+                values[columns.index(name)][:, ranked] = of_name[:, seen]
         if "mle" in columns:
             if groups is None or not np.array_equal(data.n[s], data.n[s - 1]):
                 groups = SampleGroups.of(
                     data.items, data.n[s], settings.replacement, settings.adaptive
                 )
             with one_blas_thread():
-                parts["mle"] = most_likely_values(
-                    metrics, data.ranks[s], data.items, data.n[s], groups, settings.iterations
+                values[columns.index("mle")] = most_likely_values(
+                    metrics, ranks, data.items, data.n[s], groups, settings.iterations
                 )
-        values = [parts[name] for name in columns]
+        by_estimator = list(values)
         if data.full is not None:
             true = data.full[s]
             exact = np.stack([values_in_lists(metric, true, data.items) for metric in metrics])
-            values.append(np.where(np.isnan(true), 0.0, exact))
-        for e, column in enumerate(values):
+            by_estimator.append(np.where(np.isnan(true), 0.0, exact))
+        for e, column in enumerate(by_estimator):
             for m in range(len(metrics)):
                 sums[:, m, e, s] = np.bincount(data.owner, column[m], users)
-    counts = np.bincount(data.owner, minlength=users).astype(np.float64)
-    picks = _picks(settings, fixed, columns, sums, counts, data.systems)
-    picks = tuple(
-        replace(pick, no_interval=why_no_interval(metric, sample))
-        for pick, metric in zip(picks, metrics, strict=True)
-    )
-    more = [*notes, *_remarks(sample, groups)]
-    return _averaged(data.systems, tuple(by_label), columns, picks, sums, counts, settings, more)
+    return sums, groups
 
 
-def _columns(settings: SampledSettings, fixed: Sequence[Pick | None]) -> tuple[str, ...]:
-    """Return the estimators to compute: those asked for, and those that the pick is between."""
-    names = list(settings.estimators)
-    if settings.estimator != AUTO:
-        names.append(settings.estimator)
-    else:
-        names += [pick.estimator for pick in fixed if pick is not None]
-        if None in fixed:
-            names += ["trade-off", "mle"]
-    return tuple(dict.fromkeys(names))
-
-
-def _picks(
-    settings: SampledSettings,
-    fixed: Sequence[Pick | None],
-    columns: tuple[str, ...],
-    sums: F64,
-    counts: F64,
-    systems: tuple[str, ...],
-) -> tuple[Pick, ...]:
-    """Return the estimator of each metric whose values are the estimate."""
-    if settings.estimator != AUTO:
-        return tuple(Pick(settings.estimator, "as asked for") for _ in fixed)
-    picks = []
-    for m, pick in enumerate(fixed):
-        if pick is None:
-            likely, traded = (columns.index(name) for name in ("mle", "trade-off"))
-            pick = compare(sums[:, m, likely] - sums[:, m, traded], counts, systems)
-        picks.append(pick)
-    return tuple(picks)
+def _tested(sums: F64, columns: Sequence[str], counts: F64, systems: Sequence[str]) -> Choice:
+    """Choose by users x estimators x systems, summed over lists."""
+    likely, traded = (sums[:, columns.index(name)] for name in ("mle", "trade-off"))
+    return choice_by_test(likely - traded, counts, systems)
 
 
 def _remarks(sample: Sample, groups: SampleGroups | None) -> list[str]:
@@ -197,104 +315,40 @@ def _remarks(sample: Sample, groups: SampleGroups | None) -> list[str]:
     return remarks
 
 
-@dataclass(frozen=True, eq=False)
-class _Tables:
-    """What each sampled rank counts, for every number of items and of drawn others."""
+def _tables(
+    metrics: Sequence[Metric], data: SampledRanks, names: Sequence[str], settings: SampledSettings
+) -> list[tuple[I64, F64]]:
+    """Return, for each number of items and of drawn others, its lists and what a rank counts.
 
-    rows: list[I64]
-    """The lists of each table."""
-    tables: list[F64]
-    """Estimators x metrics x sampled ranks."""
-
-    @classmethod
-    def of(
-        cls,
-        metrics: Sequence[Metric],
-        data: SampledRanks,
-        names: Sequence[str],
-        settings: SampledSettings,
-    ) -> _Tables:
-        """Work a table out for each number of items and others: the same for all systems."""
-        n = data.n[0]
-        if not (data.n == n).all():
-            raise SettingError(
-                f"{names[0]} needs the same number of drawn others for every system; say "
-                "adaptive=True where it depends on what was seen"
-            )
-        pairs, kind = np.unique(np.stack([data.items, n]), axis=1, return_inverse=True)
-
-        def counted_for(column: int) -> F64:
-            items, others = (int(number) for number in pairs[:, column])
-            return np.stack([_counted(name, metrics, items, others, settings) for name in names])
-
-        tables = map_blocks(counted_for, range(pairs.shape[1]), settings.threads, size=1 << 20)
-        return cls(rows_by_kind(kind.ravel(), pairs.shape[1]), tables)
-
-    def values(self, ranks: F64) -> F64:
-        """Return estimators x metrics x lists of one system."""
-        out = np.empty((*self.tables[0].shape[:2], ranks.size))
-        for rows, table in zip(self.rows, self.tables, strict=True):
-            here = ranks[rows]
-            seen = np.where(np.isnan(here), 1, here).astype(np.int64) - 1
-            out[:, :, rows] = np.where(np.isnan(here), 0.0, table[:, :, seen])
-        return out
-
-
-def _counted(
-    name: str, metrics: Sequence[Metric], items: int, n: int, settings: SampledSettings
-) -> F64:
-    """Return metrics x sampled ranks: what an estimator counts for each sampled rank."""
-    if name == "trade-off":
-        return trade_off(metrics, items, n, settings.gamma, settings.replacement)
-    return np.stack([value_at(metric, np.arange(1, n + 2), n + 1) for metric in metrics])
-
-
-def _averaged(
-    systems: tuple[str, ...],
-    metrics: tuple[str, ...],
-    columns: tuple[str, ...],
-    picks: tuple[Pick, ...],
-    sums: F64,
-    counts: F64,
-    settings: SampledSettings,
-    notes: Sequence[str],
-) -> Sampled:
-    """Average sums per user over all lists, and over draws of users."""
-    mean = sums.sum(axis=0) / counts.sum()
-    means = _drawn_means(sums, counts, settings)
-    value, full = mean[:, :-1], mean[:, -1]
-    low, high = percentile_interval(means[:, :, :-1], settings.level)
-    gaps = means[:, :, :-1] - means[:, :, -1:]
-    gap_low, gap_high = percentile_interval(gaps, settings.level)
-    tau, distance = (np.full((*value.shape[:2], 3), np.nan) for _ in range(2))
-    if not np.isnan(full).all():
-        distance[..., 0] = np.abs(value - full[:, None]).mean(axis=-1)
-        distance[..., 1], distance[..., 2] = percentile_interval(
-            np.abs(gaps).mean(axis=-1), settings.level
+    Estimators x metrics x sampled ranks, the same for all systems.
+    """
+    n = data.n[0]
+    if not (data.n == n).all():
+        raise SettingError(
+            f"{names[0]} needs the same number of drawn others for every system; say "
+            "adaptive=True where it depends on what was seen"
         )
-        if len(systems) > 1:
-            tau[..., 0] = _taus(mean[None])[0]
-            tau[..., 1], tau[..., 2] = percentile_interval(_taus(means), settings.level)
-    return Sampled(
-        systems=systems,
-        metrics=metrics,
-        estimators=columns,
-        value=value,
-        low=low,
-        high=high,
-        full=full,
-        gap_low=gap_low,
-        gap_high=gap_high,
-        tau=tau,
-        distance=distance,
-        picks=picks,
-        lists=int(counts.sum()),
-        users=counts.size,
-        gamma=settings.gamma,
-        level=settings.level,
-        bootstrap=settings.bootstrap,
-        notes=tuple(notes),
-    )
+    pairs, kind = np.unique(np.stack([data.items, n]), axis=1, return_inverse=True)
+
+    def counted_for(column: int) -> F64:
+        items, others = (int(number) for number in pairs[:, column])
+        plain = [value_at(metric, np.arange(1, others + 2), others + 1) for metric in metrics]
+        corrected = (settings.gamma, settings.replacement)
+        return np.stack(
+            [
+                trade_off(metrics, items, others, *corrected) if name == "trade-off" else plain
+                for name in names
+            ]
+        )
+
+    tables = map_blocks(counted_for, range(pairs.shape[1]), settings.threads, size=1 << 20)
+    return list(zip(rows_by_kind(kind.ravel(), pairs.shape[1]), tables, strict=True))
+
+
+def _distances(means: F64) -> F64:
+    """Return draws x metrics x estimators: the mean over systems of |estimate - full value|."""
+    distances: F64 = np.abs(means[:, :, :-1] - means[:, :, -1:]).mean(axis=-1)
+    return distances
 
 
 def _drawn_means(sums: F64, counts: F64, settings: SampledSettings) -> F64:

@@ -1,15 +1,15 @@
-"""Metrics over sampled items: plain, corrected and full values of systems side by side.
+"""`sampled_metrics`: metrics among all items, estimated from ranks among sampled items.
 
-What the sampled rank is, and what to count for it instead of the metric, is in `sampled_ranks`;
-`rank_shares` learns the distribution of true ranks; `sampled_rule` picks one of the two;
-`adaptive_sampling` draws more others where it pays. `sampled_expectations` looks at the size of the
-sample, and `target_sizes` at the same choice as a trade-off.
+What the sampled rank is, and what to count for it instead of the metric, is in `expected_metrics`;
+`rank_shares` learns the distribution of true ranks; `estimator_choice` chooses one of the two;
+`target_sizes` looks at the number of targets as a trade-off.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -20,8 +20,10 @@ from unskew.engine.progress import Progress, notebook_progress
 from unskew.errors import DataError, SettingError
 from unskew.evaluation.evaluate import labelled
 from unskew.evaluation.one_relevant import of_rank
-from unskew.judging.rank import anchor_ranks, full_ranks, ranks_of
+from unskew.judging.anchors import anchor_ranks, full_ranks
+from unskew.judging.rank import ranks_of
 from unskew.recommend.model import Model, as_model
+from unskew.report.estimates import Estimates
 from unskew.report.text import counted
 from unskew.targets.lists import DrawnTargets, TargetLists
 from unskew.unbiased.sampled.expected_metrics import (
@@ -34,16 +36,16 @@ from unskew.unbiased.sampled.expected_metrics import (
 )
 from unskew.unbiased.sampled.sampled_means import (
     AUTO,
+    BOOTSTRAP,
     ESTIMATORS,
+    LEVEL,
     SampledRanks,
     SampledSettings,
     average_sampled,
 )
-from unskew.unbiased.sampled.sampled_result import BOOTSTRAP, LEVEL, Sampled
 
 
-@dataclass(frozen=True, eq=False)
-class AdaptiveRanks:
+class AdaptiveRanks(NamedTuple):
     """Where a model ranks the relevant items, and among how many others."""
 
     rank: F64
@@ -52,14 +54,6 @@ class AdaptiveRanks:
     """How many others were drawn for each list in the end."""
     again: int
     """How many lists were drawn further."""
-
-    def remark(self, name: str, candidates: I64) -> str:
-        """Return what adaptive sampling did and saved for a system."""
-        return (
-            f"{name}: more others were drawn for {counted(self.again, 'list')} of {self.n.size:,}; "
-            f"{self.n.mean():,.0f} per list in the mean, where all items would be "
-            f"{candidates.mean():,.0f}"
-        )
 
 
 def check_most(limit: int, lists: TargetLists) -> None:
@@ -153,7 +147,7 @@ def sampled_metrics(
     level: float = LEVEL,
     seed: int = 0,
     threads: int | None = None,
-) -> Sampled:
+) -> Estimates:
     """Correct metrics of ranks among sampled items.
 
     Parameters
@@ -175,7 +169,7 @@ def sampled_metrics(
         The user of each list; each list has its own unless given. Users are what is drawn anew for
         the intervals.
     estimator
-        Whose values are the estimate: `auto` picks by the rule of `sampled_rule` and says why;
+        Whose values are the estimate: `auto` chooses by the rule of docs/sampled.md and says why;
         else one of `estimators`.
     estimators
         Which to compute side by side: `plain` (the metric at the sampled rank), `trade-off`
@@ -196,15 +190,24 @@ def sampled_metrics(
     threads
         Never changes a result.
 
+    Returns
+    -------
+    Estimates
+        A row per metric and system: the estimate, its interval (none where draws of users do not
+        show the error) and, where true ranks are known, the value among all items as `full`. Parts:
+        `estimators`, every estimator side by side; where true ranks are known `gaps`, each less the
+        value among all items, and `agreement`, τ_b of the order of systems with that by full values
+        (`tau`) and the mean of |gap| (`distance`). `card["estimator"]` names the one that is taken.
+
     Examples
     --------
     >>> from unskew.unbiased.sampled.sampled_metrics import sampled_metrics
     >>> result = sampled_metrics(
     ...     [1, 1, 2, 30], "Recall@10", items=1000, n=99, estimators=["plain"], bootstrap=0
     ... )
-    >>> float(result.value[0, 0, 0])  # of the sample; the estimate is among all items
+    >>> result.parts["estimators"].row(estimator="plain").value  # of the sample
     0.75
-    >>> float(result.estimate[0, 0].round(2))
+    >>> round(result.row().value, 2)  # among all items
     0.72
     """
     by_label = {label: of_rank(metric) for label, metric in labelled(metrics).items()}
@@ -286,7 +289,7 @@ def correct_sampled(
     seed: int = 0,
     threads: int | None = None,
     progress: Progress | None = None,
-) -> Sampled:
+) -> Estimates:
     """Rank sampled lists, correct their metrics, and compare them with those over all items.
 
     Parameters
@@ -314,6 +317,11 @@ def correct_sampled(
     progress
         Called with (done, total) as models are ranked.
 
+    Returns
+    -------
+    Estimates
+        As in `sampled_metrics`.
+
     Examples
     --------
     >>> import unskew as us
@@ -325,10 +333,10 @@ def correct_sampled(
     >>> systems = {"pop": us.recommend.Popularity(), "random": us.recommend.Random()}
     >>> models = {name: system.fit(split.train) for name, system in systems.items()}
     >>> result = correct_sampled(lists, models, ["Recall@5", "AP"], bootstrap=100)
-    >>> result
-    Sampled(2 systems, 2 metrics, 98 lists)
-    >>> result.picked
+    >>> result.card["estimator"]
     {'Recall@5': 'trade-off', 'AP': 'trade-off'}
+    >>> [round(value, 2) for value in result["AP"].rows["value"]]
+    [0.1, 0.07]
     """
     candidates = _free(lists)
     by_label = {label: of_rank(metric) for label, metric in labelled(metrics).items()}
@@ -361,7 +369,11 @@ def correct_sampled(
         else:
             more = adaptive_ranks(lists, scorer, adaptive, ties=ties, seed=seed, threads=threads)
             rank, n = more.rank, more.n
-            notes.append(more.remark(name, candidates))
+            notes.append(
+                f"{name}: more others were drawn for {counted(more.again, 'list')} of {n.size:,}; "
+                f"{n.mean():,.0f} per list in the mean, where all items would be "
+                f"{candidates.mean():,.0f}"
+            )
         ranks.append(rank[keep])
         sizes.append(n[keep])
         lost = int(np.isnan(ranks[-1]).sum())

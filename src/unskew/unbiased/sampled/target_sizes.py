@@ -5,9 +5,9 @@ After Cañamares & Castells 2020, On target item sampling in offline recommender
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
-from typing import Any, ClassVar
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
+from functools import partial
 
 import numpy as np
 import polars as pl
@@ -21,131 +21,54 @@ from unskew.evaluation.evaluate import evaluate
 from unskew.evaluation.scores import Scores
 from unskew.metrics.block import WHOLE
 from unskew.recommend.model import as_model
-from unskew.report.charts import Figure, as_figure
-from unskew.report.result import Result
+from unskew.report.columns import (
+    HIGH,
+    LOW,
+    QUANTITY,
+    SYSTEM,
+    VALUE,
+    Column,
+    Drawing,
+    Method,
+    Question,
+)
+from unskew.report.estimates import Estimates
 from unskew.report.text import counted
 from unskew.splits.split import Split
-from unskew.stats.agreement.conditions import conditions_of, resampled
-from unskew.stats.agreement.power import discriminative_power
+from unskew.stats.agreement.conditions import by_system, conditions_of, resampled
+from unskew.stats.agreement.power import SEPARATION, discriminative_power
 from unskew.stats.compare.compare import compare
 from unskew.stats.correlation import kendall, rounded
 from unskew.stats.resampling import check_two_systems, percentile_interval
 from unskew.targets.designs import Targets
 from unskew.targets.lists import TargetLists
 from unskew.unbiased.sampled.expected_metrics import SIZES
-from unskew.unbiased.sampled.sampled_result import BOOTSTRAP, LEVEL, null
+from unskew.unbiased.sampled.sampled_means import BOOTSTRAP, LEVEL
 
-
-@dataclass(frozen=True, eq=False)
-class TargetSizes(Result):
-    """What the number of target items does to an evaluation. Made by `target_sizes`."""
-
-    figure_is_open: ClassVar[bool] = True
-
-    metric: str
-    systems: tuple[str, ...]
-    sizes: tuple[str, ...]
-    """How many others; `all` is the last."""
-    mean: F64
-    """Sizes x systems."""
-    ties: F64
-    """Of all users and pairs of systems, the share with equal values; and with both 0."""
-    power: pl.DataFrame
-    """A row per size: DP, median p, ratio of significant pairs."""
-    tau_full: F64
-    """Sizes x 3: τ_b with the order on all targets, and its interval."""
-    tau_true: F64
-    """The same with the order by the truth; NaN without any."""
-    scores: Mapping[str, Scores]
-    """By size, with notes of their own."""
-    users: int
-    test: str
-    alpha: float
-    level: float = LEVEL
-    bootstrap: int = BOOTSTRAP
-    notes: tuple[str, ...] = ()
-
-    def table(self) -> pl.DataFrame:
-        """Return a row per size.
-
-        Columns: others, ties (share of users and pairs of systems with equal values), zeros (the
-        same where both are 0), DP, median_p, ratio (of significant pairs), tau_full, tau_true and
-        their intervals.
-        """
-        columns: dict[str, Any] = {
-            "others": self.sizes,
-            "ties": self.ties[:, 0],
-            "zeros": self.ties[:, 1],
-            **{name: self.power[name] for name in ("DP", "median_p", "ratio")},
-        }
-        for name, taus in (("tau_full", self.tau_full), ("tau_true", self.tau_true)):
-            columns |= {name: taus[:, 0], f"{name}_low": taus[:, 1], f"{name}_high": taus[:, 2]}
-        return pl.DataFrame(columns).with_columns(pl.selectors.float().fill_nan(None))
-
-    def figure(self) -> Figure:
-        """Draw ties, discriminative power and bias over the number of targets."""
-        import altair as alt
-
-        order = list(self.sizes)
-        rows: list[dict[str, Any]] = []
-
-        def add(panel: str, line: str, values: F64) -> None:
-            for position, size in enumerate(order):
-                value, low, high = (null(x) for x in values[position])
-                numbers = {"value": value, "low": low, "high": high}
-                rows.append({"panel": panel, "line": line, "others": size, **numbers})
-
-        nothing = np.full(len(order), np.nan)
-        add("ties", "equal", np.stack([self.ties[:, 0], nothing, nothing], axis=1))
-        add("ties", "both 0", np.stack([self.ties[:, 1], nothing, nothing], axis=1))
-        ratio = self.power["ratio"].to_numpy()
-        add("power", "significant pairs", np.stack([ratio, nothing, nothing], axis=1))
-        add("bias", "with all targets", self.tau_full)
-        if not np.isnan(self.tau_true).all():
-            add("bias", "with the truth", self.tau_true)
-        titles = {
-            "ties": "share of ties, user by user",
-            "power": f"pairs with p < {self.alpha:g}",
-            "bias": "τ_b of the order",
-        }
-        panels = []
-        for panel, title in titles.items():
-            base = alt.Chart(alt.NamedData(name="rows"), width=260, height=220)
-            base = base.transform_filter(f"datum.panel === '{panel}'")
-            x = alt.X("others:N", title="others in a list").sort(order).axis(labelAngle=-45)
-            lines = [row["line"] for row in rows if row["panel"] == panel]
-            color = alt.Color("line:N").scale(domain=list(dict.fromkeys(lines)))
-            y = alt.Y("value:Q", title=title)
-            line = base.mark_line(point=True).encode(x=x, y=y, color=color)
-            bars = base.mark_rule().encode(x=x, y=alt.Y("low:Q"), y2="high:Q", color=color)
-            panels.append(alt.layer(line, bars))
-        chart = alt.hconcat(*panels).resolve_scale(color="independent", y="independent")
-        return as_figure(chart, f"Target size: {self.metric}", self._explanation(), rows)
-
-    def _content(self) -> dict[str, object]:
-        return {
-            "metric": self.metric,
-            "systems": self.systems,
-            "users": self.users,
-            "sizes": self.table(),
-            "notes": self.notes,
-        }
-
-    def _explanation(self) -> list[str]:
-        lines = [
-            f"{self.metric} of {counted(len(self.systems), 'system')}, "
-            f"{counted(self.users, 'user')}; {self.test} test, ratio of pairs with p < "
-            f"{self.alpha:g}"
-        ]
-        if self.bootstrap:
-            lines.append(
-                f"τ_b: {100 * self.level:g} % intervals, {self.bootstrap:,} bootstrap draws of "
-                f"users"
-            )
-        return lines
-
-    def _summary(self) -> str:
-        return f"{self.metric}, {counted(len(self.systems), 'system')}, {', '.join(self.sizes)}"
+OTHERS = Column("others", "key")
+"""How many others a list holds; `all` is the last."""
+TARGET_SIZES = Question(
+    name="target sizes",
+    columns=(OTHERS, QUANTITY, VALUE, LOW, HIGH),
+    quantities=(
+        *(Column("ties", "share"), Column("zeros", "share", "both 0")),
+        *(Column("ratio", "share", "significant pairs"), Column("tau_full", "value", "τ, all")),
+        Column("tau_true", "value", "τ, truth"),
+    ),
+    method=Method(
+        estimand="ties, significant pairs, and τ_b of the order of the systems",
+        interval="percentile bootstrap",
+    ),
+    display=("", "power"),
+    figures=(Drawing("sizes", "points"),),
+)
+NUMBERS = ("value", "low", "high")
+MEANS = Question(
+    name="means by number of targets",
+    columns=(OTHERS, SYSTEM, VALUE),
+    method=Method(estimand="the mean over users"),
+)
+POWER = replace(SEPARATION, columns=(OTHERS, *SEPARATION.columns[1:]), figures=())
 
 
 @notebook_progress("target sizes")
@@ -168,7 +91,7 @@ def target_sizes(
     seed: int = 0,
     threads: int | None = None,
     progress: Progress | None = None,
-) -> TargetSizes:
+) -> Estimates:
     """Evaluate with more and more target items: ties, discriminative power and bias against size.
 
     Few targets leave many users for whom two systems are equally good, so that little can be told;
@@ -201,6 +124,15 @@ def target_sizes(
     progress
         Called with (done, total) as sizes are evaluated.
 
+    Returns
+    -------
+    Estimates
+        A row per number of `others` and quantity: `ties` (the share of users and pairs of systems
+        with equal values) and `zeros` (where both are 0), `ratio` (of pairs with p < alpha), and
+        τ_b with the order on all targets (`tau_full`) and by the truth (`tau_true`), with intervals
+        over users. The part `power` has the discriminative power of each size, `means` the means of
+        the systems.
+
     Examples
     --------
     >>> import unskew as us
@@ -210,8 +142,9 @@ def target_sizes(
     >>> split = us.splits.Random(test=0.3).split(us.read_ratings({"user": user, "item": item}))[0]
     >>> systems = {"pop": us.recommend.Popularity(), "random": us.recommend.Random()}
     >>> models = {name: system.fit(split.train) for name, system in systems.items()}
-    >>> target_sizes(split, models, "P@5", [0, 5], liked=1, test="t", bootstrap=0)
-    TargetSizes(P@5, 2 systems, 0, 5, all)
+    >>> result = target_sizes(split, models, "P@5", [0, 5], liked=1, test="t", bootstrap=0)
+    >>> result.where(quantity=["ties", "ratio"]).table(wide="quantity").columns
+    ['others', 'value_ties', 'value_ratio', 'low_ties', 'low_ratio', 'high_ties', 'high_ratio']
     """
     check_two_systems(list(models))
     as_count("bootstrap", bootstrap, least=0)
@@ -231,41 +164,45 @@ def target_sizes(
         notes += [f"{size} others: {note}" for note in _notes(lists, scores[str(size)])]
         steps.advance()
     label = next(iter(scores.values())).order[0]
-    test_settings = {"test": test, "permutations": permutations, "seed": seed, "threads": threads}
-    power = pl.concat(
-        discriminative_power(
-            compare(score, label, correction=None, **test_settings),  # type: ignore[call-overload]
-            alpha=alpha,
-        ).table()
-        for score in scores.values()
-    )
+    compared = partial(compare, metric=label, correction=None, seed=seed, threads=threads)
+    pairs = [compared(score, test=test, permutations=permutations) for score in scores.values()]
+    power = pl.concat(discriminative_power(answer, alpha=alpha).rows for answer in pairs)
+    power = power.with_columns(others=pl.Series(list(scores)))
     conditions, more = conditions_of(scores, label)
-    notes += more
-    values = np.array([condition.means for condition in conditions])
-    against = _truth(truth, label, conditions[0].systems, conditions[0].sign)
-    taus = [_tau_to(values, values[-1])]
-    taus.append(np.full(len(scores), np.nan) if against is None else _tau_to(values, against))
-    intervals = _tau_intervals(conditions, against, bootstrap, level, seed, threads)
-    tau_full, tau_true = (
-        np.stack([tau, low, high], axis=1) for tau, (low, high) in zip(taus, intervals, strict=True)
-    )
+    systems, sign = conditions[0].systems, conditions[0].sign
+    drawn = resampled(conditions, bootstrap, seed, threads, None)
+    means = [np.array([condition.means for condition in conditions]), *drawn]
     ties = np.array([_ties(condition.paired.complete(label)) for condition in conditions])
-    return TargetSizes(
-        metric=label,
-        systems=conditions[0].systems,
-        sizes=tuple(scores),
-        mean=conditions[0].sign * values,
-        ties=ties,
-        power=power,
-        tau_full=tau_full,
-        tau_true=tau_true,
-        scores=scores,
-        users=len(conditions[0].paired),
-        test=test,
-        alpha=alpha,
-        level=level,
-        bootstrap=bootstrap,
-        notes=tuple(dict.fromkeys(notes)),
+    numbers_of: dict[str, Iterable[Sequence[float]]] = {
+        "ties": ties[:, :1],
+        "zeros": ties[:, 1:],
+        "ratio": power.select("ratio").rows(),
+        "tau_full": _taus(((mean, mean[-1]) for mean in means), level),
+    }
+    if truth is not None:
+        reference = _truth(truth, label, systems, sign)
+        numbers_of["tau_true"] = _taus(((mean, reference) for mean in means), level)
+    method = replace(TARGET_SIZES.method, level=level, draws=bootstrap, seed=seed)
+    users = counted(len(conditions[0].paired), "user")
+    rows = [
+        {"others": size, "quantity": quantity, **dict(zip(NUMBERS, row, strict=False))}
+        for quantity, shares in numbers_of.items()
+        for size, row in zip(scores, shares, strict=True)
+    ]
+    return Estimates.of_rows(
+        replace(TARGET_SIZES, name=f"target sizes: {label}"),
+        rows,
+        method=method if bootstrap else replace(method, interval="", level=None),
+        explanation=(
+            f"{label} of {counted(len(systems), 'system')}, {users}; {test} test, significant: "
+            f"p < {alpha:g}",
+        ),
+        notes=tuple(dict.fromkeys([*notes, *more])),
+        parts={
+            "power": Estimates.of_rows(POWER, power),
+            "means": Estimates.of_rows(MEANS, by_system(scores, systems, sign * means[0])),
+        },
+        card={"metric": label, "test": test, "alpha": alpha},
     )
 
 
@@ -278,10 +215,8 @@ def _notes(lists: TargetLists, scores: Scores) -> list[str]:
 
 
 def _truth(
-    truth: Scores | Mapping[str, float] | None, label: str, systems: Sequence[str], sign: float
-) -> F64 | None:
-    if truth is None:
-        return None
+    truth: Scores | Mapping[str, float], label: str, systems: Sequence[str], sign: float
+) -> F64:
     means = truth.mean(label) if isinstance(truth, Scores) else truth
     lost = [name for name in systems if name not in means]
     if lost:
@@ -289,31 +224,15 @@ def _truth(
     return sign * np.array([float(means[name]) for name in systems])
 
 
-def _tau_to(values: F64, reference: F64) -> F64:
-    fixed = rounded(reference)
-    return np.array([kendall(row, fixed) for row in rounded(values)])
+def _taus(means: Iterable[tuple[F64, F64]], level: float) -> Iterator[tuple[float, float, float]]:
+    """Yield for each size τ_b of its order with a reference, of the first means, and its interval.
 
-
-def _tau_intervals(
-    conditions: Sequence[Any],
-    truth: F64 | None,
-    draws: int,
-    level: float,
-    seed: int,
-    threads: int | None,
-) -> list[tuple[F64, F64]]:
-    """Return the intervals of τ_b with all targets, drawn alike, and with the fixed truth."""
-    count = len(conditions)
-    if not draws:
-        none = np.full(count, np.nan)
-        return [(none, none), (none, none)]
-    means = resampled(list(conditions), draws, seed, threads, None)
-    taus = np.full((2, draws, count), np.nan)
-    for d in range(draws):
-        taus[0, d] = _tau_to(means[d], means[d, -1])
-        if truth is not None:
-            taus[1, d] = _tau_to(means[d], truth)
-    return [percentile_interval(draws, level) for draws in taus]
+    All other means are of users drawn anew.
+    """
+    taus = np.array(
+        [[kendall(row, rounded(of)) for row in rounded(values)] for values, of in means]
+    )
+    return zip(taus[0], *percentile_interval(taus[1:], level), strict=True)
 
 
 def _ties(values: F64) -> tuple[float, float]:

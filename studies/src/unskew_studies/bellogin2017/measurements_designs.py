@@ -97,9 +97,14 @@ def significance(lab: Lab, dataset_name: str) -> pl.DataFrame:
             scores_of(lab, dataset_name, design, number)
             for number in range(len(folds(lab, dataset_name)))
         ]
-        table = compare(each, P, test="wilcoxon", correction=None).table()
-        columns = ("a", "b", "mean_a", "mean_b", "difference", "low", "high", "p")
-        parts.append(table.select(pl.lit(design).alias("design"), *columns))
+        rows = compare(each, P, test="wilcoxon", correction=None).rows
+        named = rows.select(
+            pl.lit(design).alias("design"),
+            *(pl.col("system").alias("a"), pl.col("against").alias("b")),
+            *(pl.col("mean").alias("mean_a"), pl.col("mean_against").alias("mean_b")),
+            *(pl.col("value").alias("difference"), "low", "high", "p"),
+        )
+        parts.append(named)
     return pl.concat(parts)
 
 

@@ -129,7 +129,7 @@ def _null(lab: Lab, dataset_name: str, plans: Mapping[str, Plan], splits: int) -
         ("iid",),
         RepeatRule.fixed(repeats),
         share=None if lab.is_other_data else SHARE,
-        store=lab.store.home,
+        store=lab.store,
         progress=lambda done, total: lab.progress(
             f"{', '.join(plans)} ({dataset_name}): {done} of {total}"
         ),

@@ -136,7 +136,7 @@ def splits_with_test_targets(lab: Lab, _dataset_name: str) -> pl.DataFrame:
         {name: replace(one, split=splitter) for name, splitter in splitters.items()},
         ("iid",),
         RepeatRule.fixed(repeats),
-        store=lab.store.home,
+        store=lab.store,
     )
     lists = len(simulated.users) * repeats
     return result.table().drop("null").with_columns(pl.lit(lists).alias("lists"))

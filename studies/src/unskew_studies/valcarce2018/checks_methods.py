@@ -104,8 +104,8 @@ def significant_pairs(results: Results) -> MeasuredValue:
     """Return how far the shares of significant pairs by nDCG and MRR are from .983 and .919."""
     wanted = {"nDCG": 0.983, "MRR": 0.919}
     chosen = results.pvalues.select("a", "b", *(SEVEN[name] for name in wanted))
-    table = discriminative_power(chosen, ordered=True).table()
-    shares = dict(zip(wanted, table["ratio"], strict=True))
+    rows = discriminative_power(chosen, ordered=True).rows
+    shares = dict(zip(wanted, rows["ratio"], strict=True))
     gap = max(abs(round(shares[name], 3) - share) for name, share in wanted.items())
     return MeasuredValue(
         gap, text=", ".join(f"{name} {share:.4f}" for name, share in shares.items())

@@ -146,7 +146,7 @@ def _power(results: Results, columns: Mapping[str, str], title: str) -> list[Blo
     """Draw p-value curves, over ordered pairs as the paper, and list DP."""
     chosen = results.pvalues.select("a", "b", **{name: pl.col(c) for name, c in columns.items()})
     power = discriminative_power(chosen, ordered=True)
-    curves = power.curves()
+    curves = power.parts["curve"].rows.rename({"value": "p"})
     last = curves.filter(pl.col("p") >= CURVE)["rank"].max() or curves["rank"].max()
     curves = curves.filter(pl.col("rank") <= last)
     figure = Chart(
@@ -159,10 +159,11 @@ def _power(results: Results, columns: Mapping[str, str], title: str) -> list[Blo
         across="pairs, the largest p first",
         notes=power.footer(),
     ).lines()
-    once = (
-        discriminative_power(chosen).table().select("metric", pl.col("DP").alias("DP as defined"))
+    once = discriminative_power(chosen).rows.select(
+        "metric", pl.col("value").alias("DP as defined")
     )
-    table = power.table().select("metric", "DP", "median_p", "ratio").join(once, on="metric")
+    table = power.rows.select("metric", pl.col("value").alias("DP"), "median_p", "ratio")
+    table = table.join(once, on="metric")
     note = "DP adds up ordered pairs, as the paper's table does; as defined, each pair counts once."
     return [Picture(figure), Table("Discriminative power: the lower the better", table, note=note)]
 

@@ -48,6 +48,7 @@ DESIGN_METRICS = ("nDCG@10", "P@10")
 GAINS = ("burges", "liked-only", "binary")
 """Other gains of nDCG: 2^rating - 1, the rating of liked items only, and 1 for these."""
 PAIRS = {"a": pl.String, "b": pl.String, "tau": pl.Float64, "low": pl.Float64, "high": pl.Float64}
+NUMBERS = ("value", "low", "high")
 
 
 # The authors' tables
@@ -283,11 +284,15 @@ def correlations(lab: Lab, dataset_name: str) -> pl.DataFrame:
             permutations=1,
             seed=lab.seed,
         )
-        names = list(columns)
+        taus = {
+            frozenset(row[:2]): row[2:]
+            for row in result.rows.select("design", "against_design", *NUMBERS).iter_rows()
+        }
+        named = list(zip(columns, result.parts["means"].values_of("design"), strict=True))
         rows = [
-            (a, b, result.tau[i, j], result.low[i, j], result.high[i, j])
-            for i, a in enumerate(names)
-            for j, b in enumerate(names)
+            (a, b, *taus.get(frozenset((first, second)), (1.0, 1.0, 1.0)))
+            for a, first in named
+            for b, second in named
         ]
         frame = pl.DataFrame(rows, schema=PAIRS, orient="row")
         frames.append(frame.select(pl.lit(group).alias("of"), pl.all()))
@@ -308,7 +313,7 @@ def sparsity(lab: Lab, dataset_name: str) -> pl.DataFrame:
             seed=lab.seed,
             cluster=lab.executor.client,
         )
-    return result.table()
+    return result.rows.rename({"value": "tau"})
 
 
 @measurement("Figs. 3 and 7: robustness to popularity")
@@ -325,7 +330,7 @@ def popularity(lab: Lab, dataset_name: str) -> pl.DataFrame:
             relevance=relevance(lab, dataset_name),
             cluster=lab.executor.client,
         )
-    return result.table().select("metric", "share", "tau", "judgments", "users")
+    return result.rows.select("metric", "share", "judgments", "users", tau="value")
 
 
 @measurement("Figs. 4 and 8, Table 3: permutation tests of all pairs")
@@ -340,7 +345,9 @@ def pvalues(lab: Lab, dataset_name: str) -> pl.DataFrame:
         seed=lab.seed,
     )
     tables = [
-        result.table(metric).select(pl.lit(metric).alias("metric"), "a", "b", "difference", "p")
+        result[metric].rows.select(
+            pl.lit(metric).alias("metric"), a="system", b="against", difference="value", p="p"
+        )
         for metric in COLUMNS
     ]
     return pl.concat(tables)
@@ -450,8 +457,8 @@ def powers(
 ) -> dict[str, float]:
     """Return DP per printed name; over ordered pairs, as the paper prints it, unless said."""
     chosen = pvalues.select("a", "b", *columns.values())
-    table = discriminative_power(chosen, ordered=ordered).table()
-    return dict(zip(columns, table["DP"], strict=True))
+    rows = discriminative_power(chosen, ordered=ordered).rows
+    return dict(zip(columns, rows["value"], strict=True))
 
 
 def needs_depth(lab: Lab, dataset_name: str) -> None:

@@ -35,7 +35,8 @@ def test_groups_of_users_are_those_of_the_function(files, call):
     assert code == 0
     judged = us.judge("test.csv", {"a": "a.csv", "b": "b.csv"}, liked=4)
     expected = us.stats.group_gaps(judged, "users.csv:land", "P@5", against="best")
-    assert json.loads(out)["gaps"] == expected.to_dict()["gaps"]
+    assert json.loads(out)["rows"] == expected.to_dict()["rows"]
+    assert json.loads(out)["parts"] == expected.to_dict()["parts"]
     code, out, _ = call(*words)
     assert code == 0
     assert "P@5: the worst group" in out

@@ -13,6 +13,7 @@ from unskew.auditing.core.core import run_core
 from unskew.auditing.designs import LEVELS, designs_of_level, plan_of_level
 from unskew.auditing.statements.evidence import evidence_of
 from unskew.auditing.statements.first_screen import KINDS, statements_of
+from unskew.report.row import Row
 
 SMALL = {"repeats": 2, "permutations": 200}
 
@@ -76,16 +77,6 @@ def test_a_list_that_leads_under_another_design_alone_is_said_to(niche_list):
 
 
 @dataclass
-class Contrast:
-    """A difference with its interval."""
-
-    difference: float
-    low: float
-    high: float
-    se: float = 0.002
-
-
-@dataclass
 class Leads:
     """Evidence by hand: who is ahead under which design, and by how much."""
 
@@ -101,7 +92,8 @@ class Leads:
 
     def contrast(self, a, b, design=None):
         sign = self.ahead_in[design or self.common] * (1 if a == "a" else -1)
-        return Contrast(difference=0.01 * sign, low=0.01 * sign - 0.005, high=0.01 * sign + 0.005)
+        value = 0.01 * sign
+        return Row(keys={}, facts={}, value=value, low=value - 0.005, high=value + 0.005, se=0.002)
 
     def ahead(self, a, b, design=None):
         return self.contrast(a, b, design).low > 0

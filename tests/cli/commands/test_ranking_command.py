@@ -27,15 +27,15 @@ def scores(tmp_path):
 def test_folders(scores, call, tmp_path):
     code, out, _ = call("ranking", *scores, "-m", "P@5", "--resamples", "20")
     assert code == 0
-    assert "P@5 (higher is better) on 3 data sets" in out
+    assert "P@5 (higher is better), 3 data sets" in out
     chart = tmp_path / "ranks.svg"
     code, out, _ = call("ranking", *scores, "-m", "RR", "--format", "json", "--figure", chart, "-q")
     content = json.loads(out)
-    assert content["data_sets"].keys() == {"books", "films", "games"}
+    assert content["card"]["data_sets"].keys() == {"books", "films", "games"}
     assert chart.stat().st_size > 1000
     folds = [f"all={one.split('=')[1]}" for one in scores[:2]]
     code, out, _ = call("ranking", *folds, scores[2], "-m", "P@5", "--format", "json", "-q")
-    assert list(json.loads(out)["data_sets"]) == ["all", "games"]
+    assert list(json.loads(out)["card"]["data_sets"]) == ["all", "games"]
 
 
 def test_refusals(scores, call, tmp_path):

@@ -499,7 +499,7 @@ def test_what_taste_alone_makes_is_not_called_popularity(capsys):
 
 def check_cold(made, personal):
     """Check that no lead under the temporal design comes from cold users."""
-    table = made.evidence.core.cold_table().filter(design="temporal")
+    table = made.evidence.core.cold_table.filter(design="temporal")
     assert table["share"][0] > 0.5
     cold = [one for one in made.statements if one.kind == "cold" and one.designs == ("temporal",)]
     assert len(cold) == 1
@@ -507,7 +507,7 @@ def check_cold(made, personal):
     assert f"{count:,} of {users:,} judged users have no training rating" in cold[0].text
     assert cold[0].value == pytest.approx(count / users)
     contrast = made.evidence.contrast("popularity", personal, "temporal")
-    assert contrast.users == users - count
+    assert contrast.n == users - count
     for one in made.statements:
         if "temporal" in one.designs and one.role != "procedure":
             assert one.subjects[0] != "popularity"
