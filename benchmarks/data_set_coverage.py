@@ -181,7 +181,7 @@ def _rank_interval(
     given = [PairedValues(SYSTEMS, ("value",), {"value": "higher"},
                           Ids(pl.Series(np.arange(len(one)))), (), values={"value": one})
              for one in values]  # fmt: skip
-    low, high = rank_intervals(given, ranks, resamples=200, confidence=0.95, seed=seed)
+    low, high = rank_intervals(given, ranks, resamples=200, level=0.95, seed=seed)
     return {"mean rank": float(((low <= truth.rank) & (truth.rank <= high)).mean())}
 
 

@@ -154,7 +154,7 @@ def group_gaps(data):
         "regions, best": public.group_gaps(
             scores, regions, "nDCG@10", against="best", correction="bh", epsilon=0.3
         ),
-        "north": public.group_gaps(scores, regions, "P@5", against="north", confidence=0.9),
+        "north": public.group_gaps(scores, regions, "P@5", against="north", level=0.9),
         "activity": public.group_gaps(judged_of(data), "activity", groups=2),
         "folds": public.group_gaps([scores, scores_of(data, data.random)], regions, "P@5"),
     }
@@ -165,7 +165,7 @@ def item_group_gaps(data):
     return {
         "popularity": public.item_group_gaps(judged, "popularity", 10),
         "popularity, 2 groups": public.item_group_gaps(
-            judged, "popularity", 5, groups=2, correction="bonferroni", confidence=0.9
+            judged, "popularity", 5, groups=2, correction="bonferroni", level=0.9
         ),
         "kinds": public.item_group_gaps(judged, item_groups(data), 10),
     }
@@ -175,7 +175,7 @@ def user_distribution(data):
     scores = scores_of(data)
     return {
         "all": public.user_distribution(scores),
-        "reference": public.user_distribution(scores, "nDCG@10", reference="c", confidence=0.9),
+        "reference": public.user_distribution(scores, "nDCG@10", reference="c", level=0.9),
         "judged": public.user_distribution(judged_of(data)),
     }
 
@@ -184,7 +184,7 @@ def lexirecall(data):
     judged = judged_of(data)
     return {
         "all": public.lexirecall(judged),
-        "reference": public.lexirecall(judged, reference="c", confidence=0.9, correction="bh"),
+        "reference": public.lexirecall(judged, reference="c", level=0.9, correction="bh"),
     }
 
 
@@ -203,7 +203,7 @@ def compare_data_sets(data):
     ways = {
         "wilcoxon": {},
         "sign": {"test": "sign"},
-        "t": {"test": "t", "rope": 0.02, "confidence": 0.9},
+        "t": {"test": "t", "rope": 0.02, "level": 0.9},
         "nemenyi": {"test": "nemenyi"},
         "reference": {"reference": "c"},
     }

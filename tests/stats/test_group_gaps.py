@@ -117,7 +117,7 @@ def test_ratio_to_a_mean_near_zero_is_not_identified():
     values, by = frame(
         np.concatenate([x, np.where(np.arange(60) < 5, 0.1, 0.0)]), ["a"] * 60 + ["b"] * 60
     )
-    result = us.stats.group_gaps(values, by, against="b", confidence=0.999)
+    result = us.stats.group_gaps(values, by, against="b", level=0.999)
     ratio = result.row(group="a", quantity="ratio")
     assert (ratio.value, ratio.note) == (None, "not identified")
     assert result.where(quantity="ratio").table().height == 1
@@ -380,7 +380,7 @@ def test_judged_data_groups_by_activity_and_figure():
 
 
 @pytest.mark.parametrize(
-    "wrong", [{"confidence": 1.0}, {"epsilon": 1.0}, {"correction": "x"}, {"against": "zz"}]
+    "wrong", [{"level": 1.0}, {"epsilon": 1.0}, {"correction": "x"}, {"against": "zz"}]
 )
 def test_wrong_settings_are_refused(wrong):
     values, by = frame(np.arange(60.0), ["a", "b"] * 30)

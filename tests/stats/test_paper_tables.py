@@ -59,7 +59,7 @@ def caption(table):
 def test_marks_are_the_tests_of_compare(scores, family, test):
     metrics = ["P@5", "nDCL@10", "RR"]
     table = small(scores, metrics, test=test, family=family, alpha=0.1)
-    same = us.compare(scores, metrics, test=test, family=family, confidence=0.9, permutations=500)
+    same = us.compare(scores, metrics, test=test, family=family, level=0.9, permutations=500)
     for label in metrics:
         sign = -1 if label == "nDCL@10" else 1
         for system in table.values_of("system"):

@@ -414,7 +414,7 @@ def test_bca_equals_the_formula_on_the_same_draws():
     a = (away**3).sum() / (6 * (away**2).sum() ** 1.5)
     z = z0 + stats.norm.ppf([0.05, 0.95])
     expected = np.quantile(drawn, stats.norm.cdf(z0 + z / (1 - a * z)))
-    row = compare(scores_of({"P@10": values}), interval="bca", resamples=2000, confidence=0.9)
+    row = compare(scores_of({"P@10": values}), interval="bca", resamples=2000, level=0.9)
     low, high = row.table().select("low", "high").row(0)
     assert (low, high) == pytest.approx(tuple(expected), rel=1e-9)
 
@@ -831,7 +831,7 @@ def test_a_constant_difference():
         ({"interval": "x"}, "interval"),
         ({"permutations": 0}, "permutations must be a whole number from 1 up"),
         ({"resamples": 0}, "resamples must be a whole number"),
-        ({"confidence": 1.0}, "confidence must be between 0 and 1"),
+        ({"level": 1.0}, "level must be between 0 and 1"),
         ({"rope": -0.1}, "rope"),
         ({"rope": math.nan}, "rope"),
         ({"reference": "s9"}, "reference system"),

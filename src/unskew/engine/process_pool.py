@@ -187,15 +187,21 @@ class ProcessPool:
         if pool is None:
             return
         processes = list((pool._processes or {}).values())
+        manager: Any = pool._executor_manager_thread
+        # Waiting is for processes: who is interrupted in the wait of `shutdown` for its thread
+        # takes that thread for ended, and closes what it reads.
+        pool.shutdown(wait=False, cancel_futures=True)
         try:
             if at_once:
                 _terminate(processes)
-            pool.shutdown(wait=True, cancel_futures=True)
-        except KeyboardInterrupt:  # while it waits for what processes are at
+            for process in processes:
+                process.join()
+        except KeyboardInterrupt:  # while it waits for what processes are doing
             _terminate(processes)
-            pool.shutdown(wait=True, cancel_futures=True)
             raise
         finally:
+            if manager is not None:
+                manager.join()
             self._began = self._folder is not None and any(self._folder.glob("[0-9]*"))
             self._stack.close()
 

@@ -215,7 +215,7 @@ def studentised_p(
 
 def bca_intervals(
     sample: PairedSample,
-    confidence: float,
+    level: float,
     draws: Resampling,
 ) -> tuple[F64, F64]:
     """Return bias-corrected and accelerated bootstrap intervals of the mean differences.
@@ -238,7 +238,7 @@ def bca_intervals(
         )
         acceleration = float(sample.cubes[pair]) / (6 * float(sample.squares[pair]) ** 1.5)
         share = float(below + at_most) / 2 / resamples
-        low, high = bca_ends(differences, share, acceleration, confidence)
+        low, high = bca_ends(differences, share, acceleration, level)
         return low * to_mean, high * to_mean
 
     size = len(pairs) * resamples

@@ -254,7 +254,7 @@ class ListsAudit:
         user_scores = replace(
             scores, systems={name: scores.systems[name] for name in self.user_systems}
         )
-        settings: dict[str, Any] = {"test": "t", "confidence": LEVEL, "seed": self.seed}
+        settings: dict[str, Any] = {"test": "t", "level": LEVEL, "seed": self.seed}
         return self.attempts.attempt(
             "segments of users",
             lambda: compare(user_scores, self.metric, by="activity", **settings),

@@ -21,7 +21,7 @@ from unskew.errors import SettingError
 TESTS = OptionsOf(
     "stats.compare.compare:compare",
     {
-        "Test": "test alternative correction family permutations plus_one confidence interval "
+        "Test": "test alternative correction family permutations plus_one level interval "
         "reference rope"
     },
 )

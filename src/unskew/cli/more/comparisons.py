@@ -45,7 +45,7 @@ class GapOptions:
     against: str | None = None
     epsilon: float | None = None
     tests: Annotated[
-        Options, OptionsOf("stats.compare.group_gaps:group_gaps", {"Test": "correction confidence"})
+        Options, OptionsOf("stats.compare.group_gaps:group_gaps", {"Test": "correction level"})
     ]
 
 
@@ -202,9 +202,7 @@ def _groups(by: str) -> Any:
     return table.frame.select(table.frame.columns[:2])
 
 
-PAIRS = OptionsOf(
-    "stats.compare.user_distribution:user_distribution", {"Test": "reference confidence"}
-)
+PAIRS = OptionsOf("stats.compare.user_distribution:user_distribution", {"Test": "reference level"})
 
 
 def distribution_command(
@@ -271,7 +269,7 @@ RANKS = OptionsOf(
     {
         "Input": "missing",
         "What is measured": "metric",
-        "Test": "test reference rope confidence permutations",
+        "Test": "test reference rope level permutations",
         "Intervals": "resamples",
     },
 )

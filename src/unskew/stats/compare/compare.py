@@ -94,7 +94,7 @@ def compare(
     plus_one: bool = True,
     correction: str | None = "holm",
     family: str = "metric",
-    confidence: float = 0.95,
+    level: float = 0.95,
     interval: str = "t",
     resamples: int = 10_000,
     reference: str | None = None,
@@ -161,10 +161,10 @@ def compare(
         systems change places.
     family
         P-values to correct together: those of each metric (`metric`), or all (`all`).
-    confidence
-        Confidence of the intervals.
+    level
+        Confidence level of the intervals.
 
-        1 - confidence is the level of significance.
+        1 - level is the level of significance.
     interval
         Method of the intervals: `t`, or `bca` (bootstrap).
 
@@ -225,7 +225,7 @@ def compare(
         plus_one=plus_one,
         correction=correction,
         family=family,
-        confidence=confidence,
+        level=level,
         interval=interval,
         resamples=resamples,
         rope=rope,

@@ -151,7 +151,7 @@ def compare_data_sets(
     reference: str | None = None,
     missing: str = "refuse",
     rope: float | None = None,
-    confidence: float = 0.95,
+    level: float = 0.95,
     permutations: int = 100_000,
     resamples: int = 2_000,
     seed: int = 0,
@@ -188,10 +188,10 @@ def compare_data_sets(
         Differences up to this size do not matter; adds the probability of such a difference.
 
         In units of the metric.
-    confidence
-        Confidence of the intervals.
+    level
+        Confidence level of the intervals.
 
-        1 - confidence is the level of the tests.
+        1 - level is the level of the tests.
     permutations
         Permutations of ranks for Friedman's test, where all are too many to count.
     resamples
@@ -235,7 +235,7 @@ def compare_data_sets(
     """
     choose("test", test, TESTS)
     choose("missing", missing, MISSING)
-    check_share("confidence", confidence)
+    check_share("level", level)
     as_count("permutations", permutations)
     as_count("resamples", resamples, 0)
     if rope is not None:
@@ -255,11 +255,9 @@ def compare_data_sets(
     ends = np.full((2, len(systems)), np.nan)
     if resamples and len(samples) >= LEAST_DATA_SETS:
         chance: Any = {"seed": seed, "threads": threads, "progress": progress}
-        ends[:] = rank_intervals(
-            values, ranks, resamples=resamples, confidence=confidence, **chance
-        )
+        ends[:] = rank_intervals(values, ranks, resamples=resamples, level=level, **chance)
     side = -1 if better == "lower" else 1
-    rows = pair_rows(list(samples.values()), systems, side, test, rope, confidence)
+    rows = pair_rows(list(samples.values()), systems, side, test, rope, level)
     order = np.argsort(ranks.mean(axis=0), kind="stable").tolist()
     letters = [""] * len(order)
     if reference is None:
@@ -270,19 +268,19 @@ def compare_data_sets(
         "test": test,
         "reference": reference,
         "rope": rope,
-        "confidence": confidence,
+        "level": level,
         "resamples": resamples,
         "seed": seed,
         "better": {label: better},
         "data_sets": {name: of_set.users for name, of_set in samples.items()},
         "critical_difference": critical_difference(
-            len(systems), len(samples), round(1 - confidence, 12)
+            len(systems), len(samples), round(1 - level, 12)
         ),
     }
     parts = {
         "ranks": _rank_rows(systems, order, means, ranks, ends, letters),
         "by_data_set": _mean_rows(systems, order, samples, ranks),
-        "differences": _difference_rows(systems, samples, confidence),
+        "differences": _difference_rows(systems, samples, level),
         "friedman": [vars(friedman) | {"value": friedman.statistic}],
     }
     result = _answer(rows, parts, card, explanation=_explanation(card, friedman), notes=notes)
@@ -305,7 +303,7 @@ def _answer(
         ),
         "by_data_set": BY_DATA_SET,
         "differences": replace(
-            DIFFERENCES, method=replace(DIFFERENCES.method, level=card["confidence"])
+            DIFFERENCES, method=replace(DIFFERENCES.method, level=card["level"])
         ),
         "friedman": FRIEDMAN,
     }
@@ -368,7 +366,7 @@ def _mean_rows(
 
 
 def _difference_rows(
-    systems: Sequence[str], samples: Mapping[str, PairedSample], confidence: float
+    systems: Sequence[str], samples: Mapping[str, PairedSample], level: float
 ) -> list[dict[str, Any]]:
     """Return the difference of each pair on each data set."""
     rows = []
@@ -378,7 +376,7 @@ def _difference_rows(
             row = {"data_set": name, "system": systems[a], "against": systems[b]}
             row |= {"n": of_set.users, "value": value, "se": error}
             if of_set.users > 1:
-                ends = student_ends(value, error, of_set.users - 1, confidence)
+                ends = student_ends(value, error, of_set.users - 1, level)
                 row |= {"low": ends[0], "high": ends[1]}
             rows.append(row)
     return rows
@@ -394,7 +392,7 @@ def _method(card: Mapping[str, Any], pairs: int) -> Method:
         correction = "the range of all mean ranks"
     return replace(
         DATA_SETS.method,
-        level=card["confidence"],
+        level=card["level"],
         test=test,
         correction=correction,
         draws=card["resamples"],
@@ -403,7 +401,7 @@ def _method(card: Mapping[str, Any], pairs: int) -> Method:
 
 
 def _explanation(card: Mapping[str, Any], friedman: Friedman) -> tuple[str, ...]:
-    sizes, alpha = card["data_sets"], round(1 - card["confidence"], 12)
+    sizes, alpha = card["data_sets"], round(1 - card["level"], 12)
     users = ", ".join(f"{name} {count:,}" for name, count in sizes.items())
     lines = [
         f"users: {users}; every data set counts once",
@@ -440,7 +438,7 @@ def _conclusion(result: Estimates) -> Iterator[str]:
     systems = result.parts["ranks"].values_of("system")
     base = result.card["reference"] or systems[0]
     others = [system for system in systems if system != base]
-    alpha, count = round(1 - result.card["confidence"], 12), len(result.card["data_sets"])
+    alpha, count = round(1 - result.card["level"], 12), len(result.card["data_sets"])
     (better,) = result.card["better"].values()
     sign = 1 if better == "higher" else -1
     these = [result.pair(base, system, quantity="these") for system in others]

@@ -129,7 +129,7 @@ def compare_segments(
     tested = _tested(families[0], pairs)
     over = counted(tested, "difference")
     over += " of all metrics" if settings.family == "all" and len(labels) > 1 else ""
-    level = 1 - (1 - settings.confidence) / max(tested, 1)
+    level = 1 - (1 - settings.level) / max(tested, 1)
     method = settings.method(
         PermutationCount(settings.permutations if _draws(settings) else 0, False),
         over=over,
@@ -211,8 +211,8 @@ def _table(
     family: Sequence[_Segment], pairs: Pairs, systems: tuple[str, ...], settings: TestSettings
 ) -> pl.DataFrame:
     """Return a row per metric, pair and segment, corrected over all of them."""
-    share = (1 - settings.confidence) / max(_tested(family, pairs), 1)
-    simultaneous = replace(settings, confidence=1 - share, progress=None)
+    share = (1 - settings.level) / max(_tested(family, pairs), 1)
+    simultaneous = replace(settings, level=1 - share, progress=None)
     table = pl.concat([_rows(part, pairs, systems, simultaneous) for part in family])
     p = table["p"].to_numpy()
     corrected = p if settings.correction is None else correct(p, settings.correction)

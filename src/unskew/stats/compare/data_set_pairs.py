@@ -24,7 +24,7 @@ def pair_rows(
     side: int,
     test: str,
     rope: float | None,
-    confidence: float,
+    level: float,
 ) -> list[dict[str, Any]]:
     """Return the rows of each pair: on data sets like these, on these, on a new one.
 
@@ -36,7 +36,7 @@ def pair_rows(
         Their names.
     side
         1 where higher is better, -1 where lower is.
-    test, rope, confidence
+    test, rope, level
         As in `compare_data_sets`.
     """
     pairs, count = samples[0].pairs, len(samples)
@@ -49,10 +49,10 @@ def pair_rows(
     p_sign = np.minimum(2 * binomial_half_cdf(np.minimum(above, below), above + below), 1.0)
     p_sign = np.where(above + below == 0, 1.0, p_sign)
     p = p_over_data_sets(test, difference, ranks, pairs, p_sign)
-    limits, p_these = on_these_data_sets(difference, error, users, confidence)
+    limits, p_these = on_these_data_sets(difference, error, users, level)
     nothing: list[dict[str, Any]] = [{}] * len(pairs)
-    like_these = with_p_values(nothing, p, None if test == "nemenyi" else "holm", confidence)
-    these = with_p_values(nothing, p_these, "holm", confidence)
+    like_these = with_p_values(nothing, p, None if test == "nemenyi" else "holm", level)
+    these = with_p_values(nothing, p_these, "holm", level)
     signs = correct(p_sign, "holm").tolist()
     rows = []
     for index, (a, b) in enumerate(zip(pairs.one, pairs.other, strict=True)):
@@ -60,7 +60,7 @@ def pair_rows(
         # Each data set counts once. Where data sets have different errors the interval holds at
         # least as often as it says (Ibragimov and Müller 2010), if differences are symmetric.
         mean = math.fsum(d.tolist()) / count
-        ends = student_ends(mean, float(d.std(ddof=1)), count - 1, confidence, math.sqrt(count))
+        ends = student_ends(mean, float(d.std(ddof=1)), count - 1, level, math.sqrt(count))
         keys = {
             "system": systems[a],
             "against": systems[b],
@@ -69,7 +69,7 @@ def pair_rows(
             "ahead_against": int(below[index]),
             "value": mean,
         }
-        of_mean, of_next = _hierarchical(d, error[:, index], side, rope, confidence)
+        of_mean, of_next = _hierarchical(d, error[:, index], side, rope, level)
         like = {"low": ends[0], "high": ends[1], "p_sign": signs[index], **of_mean}
         on_these = {"low": limits[0][index], "high": limits[1][index]}
         rows += [
@@ -107,7 +107,7 @@ def p_over_data_sets(test: str, difference: F64, ranks: F64, pairs: Pairs, p_sig
 
 
 def on_these_data_sets(
-    difference: F64, error: F64, users: F64, confidence: float
+    difference: F64, error: F64, users: F64, level: float
 ) -> tuple[tuple[F64, F64], F64]:
     """Return the intervals and p of the mean difference on these very data sets.
 
@@ -121,7 +121,7 @@ def on_these_data_sets(
     with np.errstate(divide="ignore", invalid="ignore"):
         t = np.where(mean == 0, 0.0, mean * count / np.sqrt(total))
     freedom = np.where(total > 0, freedom, 1.0)
-    quantile = half_widths(np.where(np.isnan(freedom), 1.0, freedom), confidence)
+    quantile = half_widths(np.where(np.isnan(freedom), 1.0, freedom), level)
     half = np.where(np.isnan(freedom), np.nan, quantile) * np.sqrt(total) / count
     p = np.minimum(2 * student_t_sf(np.abs(t), np.where(np.isnan(freedom), 1.0, freedom)), 1.0)
     # Without any spread over users nothing tells how sure the mean is, unless none differs.
@@ -130,7 +130,7 @@ def on_these_data_sets(
 
 
 def _hierarchical(
-    d: F64, s: F64, side: float, rope: float | None, confidence: float
+    d: F64, s: F64, side: float, rope: float | None, level: float
 ) -> tuple[dict[str, Any], dict[str, Any]]:
     """Return what the two-level model tells of the mean, and of a new data set."""
     belief = posterior(d, s)
@@ -146,7 +146,7 @@ def _hierarchical(
 
     return shares("p_mean_", new=False), {
         "tau": heterogeneity(d, s),
-        "low": belief.quantile((1 - confidence) / 2, new=True),
-        "high": belief.quantile((1 + confidence) / 2, new=True),
+        "low": belief.quantile((1 - level) / 2, new=True),
+        "high": belief.quantile((1 + level) / 2, new=True),
         **shares("p_", new=True),
     }

@@ -123,9 +123,9 @@ def range_of(metric: str) -> tuple[float, float]:
     return (-np.inf, np.inf) if parsed is None else (parsed.definition.low, parsed.definition.high)
 
 
-def shared_level(confidence: float, comparisons: int) -> float:
+def shared_level(level: float, comparisons: int) -> float:
     """Return the level of each of several intervals that hold together (Bonferroni)."""
-    return 1 - (1 - confidence) / max(comparisons, 1)
+    return 1 - (1 - level) / max(comparisons, 1)
 
 
 def limits_of(
@@ -139,7 +139,7 @@ def with_p_values(
     rows: Sequence[Mapping[str, Any]],
     p: ArrayLike,
     correction: str | None,
-    confidence: float,
+    level: float,
     *,
     groups: int = 0,
 ) -> list[dict[str, Any]]:
@@ -153,8 +153,8 @@ def with_p_values(
         By row, or systems x comparisons; NaN where there is none.
     correction
         Of the p-values.
-    confidence
-        1 - confidence is the level of significance.
+    level
+        1 - level is the level of significance.
     groups
         Two groups are one comparison of each system, seen from both sides.
     """
@@ -163,7 +163,7 @@ def with_p_values(
     if correction is not None:
         single = p[:, :1] if groups == 2 else p
         corrected = np.broadcast_to(correct(single, correction), p.shape)
-    is_significant = corrected <= 1 - confidence + 1e-12
+    is_significant = corrected <= 1 - level + 1e-12
     columns = (column.ravel().tolist() for column in (p, corrected, is_significant))
     names = "p", "p_corrected", "significant"
     return [

@@ -136,7 +136,7 @@ def group_gaps(
     groups: int | None = None,
     least_users: int | None = None,
     correction: str | None = "holm",
-    confidence: float = 0.95,
+    level: float = 0.95,
     epsilon: float = 0.5,
     seed: int = 0,
     threads: int | None = None,
@@ -170,8 +170,8 @@ def group_gaps(
         Correction for several groups and systems: `holm`, `bonferroni`, `bh`, `by` or none.
 
         Of p-values over all comparisons and systems of a metric.
-    confidence
-        Confidence of the intervals.
+    level
+        Confidence level of the intervals.
 
         Of all intervals of a kind and metric together (Bonferroni), and of Gini and Atkinson each.
     epsilon
@@ -214,7 +214,7 @@ def group_gaps(
     """
     if correction is not None:
         choose("correction", correction, CORRECTIONS)
-    check_share("confidence", confidence)
+    check_share("level", level)
     check_share("epsilon", epsilon)
     pairing, judged = paired_values(scores, metric, threads)
     cut = {"groups": groups, "least_users": least_users}
@@ -224,7 +224,7 @@ def group_gaps(
     settings: dict[str, Any] = {
         "against": against,
         "correction": correction,
-        "confidence": confidence,
+        "level": level,
         "epsilon": epsilon,
         "seed": seed,
     }
@@ -256,7 +256,7 @@ def group_gaps(
         explanation=(segments.rule, *_explanation(rows, epsilon)),
         notes=(*pairing.rules, *pairing.notes, *segments.notes, *users_left_out(lost)),
         parts={
-            name: Estimates.of_rows(question, parts[name], level=confidence, card=card)
+            name: Estimates.of_rows(question, parts[name], level=level, card=card)
             for name, question in questions.items()
         },
         card=card,
@@ -276,7 +276,7 @@ class _GroupedMetric:
     code: I64
     against: str
     correction: str | None
-    confidence: float
+    level: float
     epsilon: float
     seed: int
     threads: int | None
@@ -338,7 +338,7 @@ class _GroupedMetric:
     def means(self) -> Iterator[dict[str, Any]]:
         """Give a row per system and group; intervals of all of them hold together."""
         number = int((self.sizes >= LEAST_USERS).sum()) * len(self.systems)
-        low, high = intervals(of_means(self.group_means), shared_level(self.confidence, number))
+        low, high = intervals(of_means(self.group_means), shared_level(self.level, number))
         for index, group in np.ndindex(low.shape):
             values = self.values[self.code == group, index]
             ends = limits_of(low[index, group], high[index, group], *range_of(self.label))
@@ -420,7 +420,7 @@ class _GroupedMetric:
             [{"quantity": "difference"}] * (len(self.systems) * number),
             self._p(),
             self.correction,
-            self.confidence,
+            self.level,
             groups=len(self.names),
         )
         column_of = {pair: column for column, pair in enumerate(self.pairs)}
@@ -438,7 +438,7 @@ class _GroupedMetric:
         self, index: int, pairs: Sequence[tuple[int, int]]
     ) -> Iterator[tuple[dict[str, Any], dict[str, Any]]]:
         """Give the rows of each comparison of one system: difference and ratio."""
-        level = shared_level(self.confidence, self.comparisons * len(self.systems))
+        level = shared_level(self.level, self.comparisons * len(self.systems))
         values = self.values[:, index]
         here, there = self._sides(index, pairs)
         gaps = differences(here, there)
@@ -491,13 +491,13 @@ class _GroupedMetric:
                 "mean": float(np.ascontiguousarray(self.values[:, index]).mean()),
                 "p": float(test.p[index]),
                 "p_corrected": float(p[index]),
-                "significant": bool(p[index] <= 1 - self.confidence + 1e-12),
+                "significant": bool(p[index] <= 1 - self.level + 1e-12),
                 **_worst([row for row in means if row["system"] == system], self.better),
             }
 
     def indices(self) -> Iterator[dict[str, Any]]:
         """Give Gini and Atkinson of each system."""
-        level, epsilon, sizes = self.confidence, self.epsilon, self.sizes
+        level, epsilon, sizes = self.level, self.epsilon, self.sizes
         for index, system in enumerate(self.systems):
             column = np.ascontiguousarray(self.values[:, index])
             means, chance = self.group_means.mean[index], self.shuffled
@@ -553,7 +553,7 @@ def _method(metrics: Sequence[_GroupedMetric]) -> Method:
         family = f"{counted(number, 'comparison')} of a metric"
     return replace(
         _METHOD,
-        level=first.confidence,
+        level=first.level,
         test=test,
         correction=corrected_by(first.correction, family),
         draws=shuffles,

@@ -83,7 +83,7 @@ def item_group_gaps(
     *,
     groups: int | None = None,
     correction: str | None = "holm",
-    confidence: float = 0.95,
+    level: float = 0.95,
 ) -> Estimates:
     """Compare groups of items inside the first k ranks of lists, system by system.
 
@@ -106,7 +106,7 @@ def item_group_gaps(
         Into how many quantile groups of items numbers are cut, 4 unless given.
     correction
         Of p-values over all groups and systems: `holm`, `bonferroni`, `bh`, `by` or None.
-    confidence
+    level
         Of all intervals of a kind together (Bonferroni).
 
     Returns
@@ -129,7 +129,7 @@ def item_group_gaps(
     mine    new        2  0.5000              1.0000  −0.5000  too few users
             old        1  1.0000              0.5000  +0.5000  too few users
     """
-    check_share("confidence", confidence)
+    check_share("level", level)
     if correction is not None:
         choose("correction", correction, CORRECTIONS)
     cutoff = as_count("k", k)
@@ -142,7 +142,7 @@ def item_group_gaps(
     # Two groups are one comparison, seen from both sides.
     comparisons = systems * (1 if number == 2 else number)
     level, level_of_means = (
-        shared_level(confidence, count) for count in (comparisons, systems * number)
+        shared_level(level, count) for count in (comparisons, systems * number)
     )
     rows, recalls, p = list[dict[str, Any]](), list[dict[str, Any]](), []
     for name, matched in ready.matched.items():
@@ -155,7 +155,7 @@ def item_group_gaps(
             recalls += [keys | row for row in recall]
             p.append(gap)
     by_system = np.array(p).reshape(systems, number)
-    recalls[2::3] = with_p_values(recalls[2::3], by_system, correction, confidence, groups=number)
+    recalls[2::3] = with_p_values(recalls[2::3], by_system, correction, level, groups=number)
     tested = int(np.isfinite(by_system[:, : comparisons // systems]).sum())
     question = replace(ITEM_GROUPS, name=f"the first {counted(cutoff, 'rank')} of lists")
     part = replace(ITEM_RECALL, name=f"recall@{cutoff} of liked items")
@@ -164,7 +164,7 @@ def item_group_gaps(
         rows,
         method=replace(
             ITEM_GROUPS.method,
-            level=confidence,
+            level=level,
             correction=corrected_by(correction, f"{counted(tested, 'gap')} in recall"),
         ),
         explanation=(
@@ -175,7 +175,7 @@ def item_group_gaps(
             "liked items are those that users rated: a gap in recall can come from what was rated",
         ),
         notes=(str(ready.relevance), *ready.notes, *items.notes),
-        parts={"recall": Estimates.of_rows(part, recalls, level=confidence)},
+        parts={"recall": Estimates.of_rows(part, recalls, level=level)},
         card={
             "by": items.by,
             "rule": items.rule,

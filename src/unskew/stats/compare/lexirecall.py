@@ -73,7 +73,7 @@ def lexirecall(
     judged: Judged,
     *,
     reference: str | None = None,
-    confidence: float = 0.95,
+    level: float = 0.95,
     correction: str | None = "holm",
 ) -> Estimates:
     """Compare systems by lexicographic recall, user by user.
@@ -89,8 +89,8 @@ def lexirecall(
         Judged data (`judge`). Lists count in full, down to their depth.
     reference
         Compare all systems with this one only; all pairs unless given.
-    confidence
-        Of each interval; 1 - confidence is the level of significance.
+    level
+        Of each interval; 1 - level is the level of significance.
     correction
         Of the p-values of several pairs: `holm`, `bonferroni`, `bh`, `by` or None.
 
@@ -116,7 +116,7 @@ def lexirecall(
     better_against 0.5
     tied 0.5
     """
-    check_share("confidence", confidence)
+    check_share("level", level)
     if correction is not None:
         choose("correction", correction, CORRECTIONS)
     systems = tuple(judged.systems)
@@ -134,18 +134,16 @@ def lexirecall(
         keys = {"system": systems[first], "against": systems[second], "n": count}
         signs = _signs(ready, systems[first], systems[second])[users]
         better, worse = int((signs > 0).sum()), int((signs < 0).sum())
-        rows += [keys | row for row in share_rows(better, worse, count, confidence)]
+        rows += [keys | row for row in share_rows(better, worse, count, level)]
         p.append(sign_p(better, worse))
-    rows[3::4] = with_p_values(rows[3::4], p, correction, confidence)
+    rows[3::4] = with_p_values(rows[3::4], p, correction, level)
     without = int((users & ~ready.with_list).sum())
     no_list = f"{counted(without, 'user has', 'users have')} no list of any system: tied"
     family = counted(len(pairs), "pair")
     return Estimates.of_rows(
         LEXIRECALL,
         rows,
-        method=replace(
-            LEXIRECALL.method, level=confidence, correction=corrected_by(correction, family)
-        ),
+        method=replace(LEXIRECALL.method, level=level, correction=corrected_by(correction, family)),
         explanation=(
             "better: the worst-ranked liked item stands higher; where ranks are equal the next "
             "one decides; liked items outside a list stand below all that are in it",

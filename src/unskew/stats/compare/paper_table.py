@@ -161,7 +161,7 @@ def paper_table(
         test=test,
         correction=correction,
         family=family,
-        confidence=1 - alpha,
+        level=1 - alpha,
         reference=baseline,
         permutations=permutations,
         seed=seed,

@@ -217,7 +217,7 @@ def user_distribution(
     metric: str | Sequence[str] | None = None,
     *,
     reference: str | None = None,
-    confidence: float = 0.95,
+    level: float = 0.95,
     threads: int | None = None,
 ) -> Estimates:
     """Show how values are spread over users, and compare systems by more than their means.
@@ -234,10 +234,10 @@ def user_distribution(
         One or several labels; unless given every metric with a value per user and a direction.
     reference
         Compare this system with every other one, instead of all pairs.
-    confidence
-        Confidence of the intervals.
+    level
+        Confidence level of the intervals.
 
-        Of each band and interval; 1 - confidence is the level of all sentences on one metric.
+        Of each band and interval; 1 - level is the level of all sentences on one metric.
     threads
         Of the evaluation; never changes a number.
 
@@ -267,7 +267,7 @@ def user_distribution(
     >>> pairs.pair("a", "b", quantity="better").value, round(gain.value, 4), gain.facts["dominance"]
     (1.0, 0.1, 'a, first order')
     """
-    check_share("confidence", confidence)
+    check_share("level", level)
     pairing, _ = paired_values(scores, metric, threads)
     selected = pairs_with(reference, pairing.systems)
     labels = chosen_metrics(pairing, metric)
@@ -286,19 +286,19 @@ def user_distribution(
         notes += users_left_out({label: lost})
         keys = [{"metric": label, "system": system} for system in pairing.systems]
         for key, column in zip(keys, values.T, strict=True):
-            rows += [key | row for row in _spread(column, float(values.min()), confidence)]
-            curves += [key | row for row in _curve(column, label, confidence)]
+            rows += [key | row for row in _spread(column, float(values.min()), level)]
+            curves += [key | row for row in _curve(column, label, level)]
         pairs = [
             _SystemPair.of(pairing.systems[i], pairing.systems[j], *(sign * values[:, [i, j]].T))
             for i, j in zip(selected.one, selected.other, strict=True)
         ]
-        dominances = _dominances(pairs, confidence)
+        dominances = _dominances(pairs, level)
         for pair, dominated in zip(pairs, dominances, strict=True):
-            gains += [{"metric": label, **row} for row in pair.rows(dominated, confidence)]
-        lines += _sentences(pairs, dominances, label, sign, confidence)
+            gains += [{"metric": label, **row} for row in pair.rows(dominated, level)]
+        lines += _sentences(pairs, dominances, label, sign, level)
     method = replace(
         USER_DISTRIBUTION.method,
-        level=confidence,
+        level=level,
         correction=corrected_by("holm", counted(len(selected), "pair")),
     )
     card = {"reference": reference, "better": {label: pairing.better[label] for label in labels}}
@@ -315,7 +315,7 @@ def user_distribution(
         notes=(*pairing.rules, *pairing.notes, *notes),
         conclusion=tuple(lines),
         parts={
-            "curve": Estimates.of_rows(CURVE, curves, level=confidence, card=card),
+            "curve": Estimates.of_rows(CURVE, curves, level=level, card=card),
             "pairs": Estimates.of_rows(GAINS, gains, method=method, card=card),
         },
         card=card,

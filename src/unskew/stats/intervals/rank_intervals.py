@@ -22,7 +22,7 @@ def rank_intervals(
     ranks: F64,
     *,
     resamples: int,
-    confidence: float,
+    level: float,
     seed: int = 0,
     threads: int | None = None,
     progress: Progress | None = None,
@@ -46,7 +46,7 @@ def rank_intervals(
         Data sets x systems.
     resamples
         How often data sets are drawn.
-    confidence, seed, threads, progress
+    level, seed, threads, progress
         As in `compare_data_sets`.
     """
     of_each = np.stack(
@@ -61,9 +61,9 @@ def rank_intervals(
     slot = np.arange(count) * max(resamples // count, 1)
     draw = (np.arange(resamples)[:, None] + slot) % resamples
     draw_means: F64 = of_each[chosen, draw].mean(axis=1)
-    low, high = percentile_interval(draw_means, expanded_level(confidence, count))
+    low, high = percentile_interval(draw_means, expanded_level(level, count))
     is_constant = (ranks == ranks[0]).all(axis=0)
-    unseen = 1 - ((1 - confidence) / 2) ** (1 / count)
+    unseen = 1 - ((1 - level) / 2) ** (1 / count)
     lowest = ranks[0] - (ranks[0] - 1) * unseen
     highest = ranks[0] + (ranks.shape[1] - ranks[0]) * unseen
     low = np.where(is_constant, np.minimum(low, lowest), low)
@@ -83,7 +83,7 @@ def _drawn_ranks(
     return ranks_of(means, values.better[values.metrics[0]])
 
 
-def expanded_level(confidence: float, count: int) -> float:
+def expanded_level(level: float, count: int) -> float:
     """Return the level of percentiles whose interval is as wide as Student's t asks for.
 
     Examples
@@ -94,5 +94,5 @@ def expanded_level(confidence: float, count: int) -> float:
     """
     if count < 2:
         return 1.0
-    t = student_t_quantile((1 + confidence) / 2, count - 1)
+    t = student_t_quantile((1 + level) / 2, count - 1)
     return 2 * NormalDist().cdf(t * math.sqrt(count / (count - 1))) - 1

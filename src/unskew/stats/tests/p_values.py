@@ -53,7 +53,7 @@ class TestSettings:
     plus_one: bool
     correction: str | None
     family: str
-    confidence: float
+    level: float
     interval: str
     resamples: int
     rope: float | None
@@ -78,8 +78,8 @@ class TestSettings:
             raise SettingError("correction='tukey' is two-sided: it tests the range of all systems")
         as_count("permutations", self.permutations)
         as_count("resamples", self.resamples)
-        if not 0 < self.confidence < 1:
-            raise SettingError(f"confidence must be between 0 and 1, got {self.confidence}")
+        if not 0 < self.level < 1:
+            raise SettingError(f"level must be between 0 and 1, got {self.level}")
         if self.rope is not None and not (math.isfinite(self.rope) and self.rope >= 0):
             raise SettingError(f"rope must be a number of at least 0, got {self.rope}")
         resolve(self.threads)
@@ -87,11 +87,11 @@ class TestSettings:
     @property
     def alpha(self) -> float:
         """The level: a corrected p-value at or below it is significant."""
-        return round(1 - self.confidence, 12)
+        return round(1 - self.level, 12)
 
     def card(self) -> dict[str, Any]:
         """Return what was chosen."""
-        names = ("test", "alternative", "correction", "family", "confidence", "interval", "rope")
+        names = ("test", "alternative", "correction", "family", "level", "interval", "rope")
         return {name: getattr(self, name) for name in (*names, "permutations", "alpha", "seed")}
 
     def method(self, count: PermutationCount, *, over: str, together: str = "") -> Method:
@@ -119,7 +119,7 @@ class TestSettings:
         return Method(
             estimand="the mean difference a − b",
             interval=INTERVALS[self.interval],
-            level=self.confidence,
+            level=self.level,
             together=together,
             test=test,
             correction=self.correction and f"{IN_WORDS[self.correction]} over {over}",
@@ -280,12 +280,12 @@ def _tukey(values: F64, samples: list[PairedSample], threshold: F64, settings: T
 
 
 def difference_interval(paired_sample: PairedSample, settings: TestSettings) -> tuple[F64, F64]:
-    """Return both ends of each pair's interval, at the settings' confidence; NaN with one user."""
+    """Return both ends of each pair's interval, at the settings' level; NaN with one user."""
     if paired_sample.users < 2:
         nothing = np.full(len(paired_sample.pairs), np.nan)
         return nothing, nothing.copy()
     if settings.interval == "bca":
         draws = Resampling(settings.resamples, settings.seed, settings.threads)
-        return bca_intervals(paired_sample, settings.confidence, draws)
+        return bca_intervals(paired_sample, settings.level, draws)
     error, df = paired_sample.standard_error, paired_sample.users - 1
-    return student_ends(paired_sample.difference, error, df, settings.confidence)
+    return student_ends(paired_sample.difference, error, df, settings.level)
