@@ -862,7 +862,7 @@ def test_audit_command_writes_figures(call, tmp_path, shop):
     assert "its figures are in pictures" in done.stderr
     text = (tmp_path / "unskew-report.md").read_text()
     named = re.findall(r"\(pictures/([^)]*).svg\)", text)
-    single = ["headline", "data-1", "data-2", "decisions-1", "ladder-1", "liked-1"]
+    single = ["headline", "data-1", "data-2", "decisions-1", "ladder-1", "liked-1", "liked-2"]
     assert named == [*single, *(f"protocol-{number}" for number in range(1, 5))]
     assert all((tmp_path / "pictures" / f"{name}.svg").exists() for name in named)
 
