@@ -186,6 +186,26 @@ def test_yahoo_r3(home):
     assert len(load("yahoo-r3", data_dir=home, common=False).ratings) == 4
 
 
+def test_random_ratings_in_one_table_with_the_observed_ones(home):
+    """A column `part` tells them apart, also where a pair is in both."""
+    rows_of = [(1, 14, 5, "observed", 2), (1, 49, 1, "random", None), (3, 14, 4, "observed", 1),
+               (3, 14, 2, "random", None)]  # fmt: skip
+    header = "user,item,rating,part,fold\n"
+    text = header + "".join(
+        ",".join("" if v is None else str(v) for v in row) + "\n" for row in rows_of
+    )
+    put(home, "yahoo-r3", ratings__csv=text)
+    data = load("yahoo-r3", data_dir=home)
+    assert rows(data.ratings) == [(1, 14, 5.0), (3, 14, 4.0)]
+    assert rows(data.random) == [(1, 49, 1.0), (3, 14, 2.0)]
+    assert list(data.ratings.tags) == ["fold"]
+    put(home, "yahoo-r3", ratings__csv=text.replace("random", "other"))
+    with pytest.raises(DataError, match="more than once"):
+        load("yahoo-r3", data_dir=home)
+    put(home, "yahoo-r3", ratings__csv=header + "1,14,5,observed,2\n")
+    assert list(load("yahoo-r3", data_dir=home).ratings.tags) == ["part", "fold"]
+
+
 CM = "32070389\t74476228\t3\t0\n32070389\t68559485\t1\t1\n31500276\t74476228\t4\t1\n"
 
 
@@ -1203,6 +1223,15 @@ def test_real_ml_100k():
         100_000, 943, 1_682,
     )  # fmt: skip
     assert summary(data).parts[0].first == "1997-09-20 03:05:10"
+
+
+@pytest.mark.real
+def test_real_yahoo_r3():
+    real_data("yahoo-r3/ratings.parquet")
+    data = load("yahoo-r3")
+    assert (len(data.ratings), len(data.random)) == (129_179, 54_000)
+    assert round(float(data.ratings.value.mean()), 3) == 2.876
+    assert round(float(data.random.value.mean()), 3) == 1.819
 
 
 @pytest.mark.real

@@ -133,6 +133,8 @@ def _check_rows(path: Path, frame: pl.DataFrame, table: ReleasedTable) -> None:
 
 
 VARIABLE = "UNSKEW_DATA"
+PART, OBSERVED = "part", "observed"
+"""The column that tells observed from random ratings, where one table holds both."""
 # Options that are about both parts, whichever files they come from.
 RULES = ("overlap", "common")
 
@@ -200,7 +202,8 @@ def load(
     data_dir
         For a name: the folder that holds data sets, each in a folder of its name, as it was
         unpacked, as its official archive, or as `ratings.parquet` (or `.csv`; `random.parquet` or
-        `pooled.parquet` for true judgments), further columns becoming tags. Default:
+        `pooled.parquet` for true judgments, or a column `part` that tells `observed` from `random`
+        ratings), further columns becoming tags. Default:
         `$UNSKEW_DATA`, or `~/.local/share/unskew`.
     options
         For a name, what the data set takes:
@@ -340,21 +343,28 @@ def _tables(entry: CatalogEntry, ratings: Path, folder: Path) -> Parts:
     """Read tables of ours: ratings, and what is random (or exhaustive) or pooled."""
     name = POOLED if entry.kind == POOLED else RANDOM
     true = find(folder, f"{name}.parquet|{name}.csv", deep=False)
-    part = _tagged(true[0]) if true else None
+    table = read_table(ratings).frame
+    if true:
+        part: Ratings | None = _tagged(true[0], read_table(true[0]).frame)
+    elif PART in table.columns and {*table[PART].unique()} == {OBSERVED, RANDOM}:
+        is_random = pl.col(PART) == RANDOM
+        part = _tagged(ratings, table.filter(is_random).drop(PART))
+        table = table.filter(~is_random).drop(PART)
+    else:
+        part = None
     random_and_pooled = (None, part) if name == POOLED else (part, None)
     return Parts(
-        _tagged(ratings), random_and_pooled[0], pooled=random_and_pooled[1]
+        _tagged(ratings, table), random_and_pooled[0], pooled=random_and_pooled[1]
     ).over_same_ids()
 
 
-def _tagged(path: Path) -> Ratings:
+def _tagged(path: Path, table: pl.DataFrame) -> Ratings:
     """Read a table of ours; what is no user, item, rating or time becomes a tag."""
-    table = read_table(path)
     roles = ("user", "item", "rating", "time")
-    tags = [name for name in table.frame.columns if name not in roles]
-    if not {"user", "item"} <= set(table.frame.columns):
+    tags = [name for name in table.columns if name not in roles]
+    if not {"user", "item"} <= set(table.columns):
         tags = []  # somebody's own names: let read_ratings see what is what
-    ratings = read_ratings(table.frame, tags=tags)
+    ratings = read_ratings(table, tags=tags)
     notes = tuple(note.replace("frame:", f"{path.name}:") for note in ratings.notes)
     return replace(ratings, notes=notes)
 
