@@ -11,7 +11,7 @@ PART ?= tests
 # Each worker goes through the tests in a row, so that what a file of tests shares is made once.
 PYTEST := $(BIN)/python -m pytest -q -n $(WORKERS) --dist worksteal
 
-.PHONY: help demo test test-all coverage check format docs notebooks reliability bench bench-peers bench-recommend clean
+.PHONY: help demo test test-all coverage check format docs notebooks reliability reliability-real bench bench-peers bench-recommend clean
 
 # The first target is what plain `make` does.
 help: ## list the targets
@@ -68,6 +68,11 @@ notebooks: $(READY)
 # half an hour on two processors. Stopped, it goes on.
 reliability: $(READY) ## count how often statements of an audit are false (half an hour)
 	$(BIN)/python benchmarks/reliability/run.py --store build/reliability --workers $(WORKERS) -o src/unskew/auditing/rates.json
+	$(BIN)/python docs/reliability.py
+
+# Needs data sets with ratings of random items, found through UNSKEW_DATA: ten minutes.
+reliability-real: $(READY) ## hold audits against ratings of random items
+	$(BIN)/python benchmarks/reliability/real.py -o benchmarks/reliability/real_counts.json
 	$(BIN)/python docs/reliability.py
 
 bench: $(READY) ## measure speed

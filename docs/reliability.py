@@ -75,11 +75,72 @@ COUNTS = tuple(
 """What `benchmarks/soak.py` and `benchmarks/differential.py` counted."""
 
 
-def page(file: Path = FILE, counts: Iterable[Path] = COUNTS) -> str:
+PEOPLE = Path(__file__).parents[1] / "benchmarks" / "reliability" / "real_counts.json"
+"""What `benchmarks/reliability/real.py` counted."""
+JUDGED_BY_PEOPLE = """## Held against people
+
+Some data sets hold, beside the ratings that people chose to give, ratings of items drawn at random.
+`benchmarks/reliability/real.py` audits the chosen ratings alone (level `quick`), and lets the
+random ones judge: which share of a system's recommendations do people like, where they were asked
+about items that they did not choose? A pair of systems counts where the 95 % interval of the
+difference, by user, is on one side of 0.
+"""
+LESSONS = """\
+- Which evaluation setup comes nearest to what people like differs between data sets: none may be
+  assumed to be the right one.
+- `liked-despite` says that those who rated the recommendations of a system liked them more often,
+  although it scores lower. It does not say what others would like: on Yahoo! R3 the random ratings
+  nearly always say the opposite. Do not read it as a reason to prefer that system.
+"""
+
+
+def page(file: Path = FILE, counts: Iterable[Path] = COUNTS, people: Path = PEOPLE) -> str:
     """Return the page."""
     result = rates(file)
-    parts = [HEAD, *_measured(result), _worlds(), _catalogue(), LIMITS]
+    parts = [HEAD, *_by_people(people), *_measured(result), _worlds(), _catalogue(), LIMITS]
     return "\n".join([*parts, *_load_and_faults(counts)])
+
+
+def _by_people(path: Path) -> list[str]:
+    """Return what ratings of random items say of audits, as far as it was counted."""
+    if not path.exists():
+        return []
+    data_sets: dict[str, list[dict[str, Any]]] = json.loads(path.read_text())
+    kinds = list(dict.fromkeys(kind for one in data_sets.values() for kind in one[0]["kinds"]))
+    designs = list(dict.fromkeys(name for one in data_sets.values() for name in one[0]["designs"]))
+    names = tuple(data_sets)
+    said = [
+        [f"`{kind}`", *(_said(audits, kind) for audits in data_sets.values())] for kind in kinds
+    ]
+    orders = [[name, *(_order(audits, name) for audits in data_sets.values())] for name in designs]
+    audits = len(next(iter(data_sets.values())))
+    return [
+        JUDGED_BY_PEOPLE,
+        f"Sentences about two systems in {audits} audits (seeds) of each data set: right, wrong, and "
+        "not decided\nby the random ratings.\n",
+        _table(("sentence", *names), said),
+        f"The order of six systems under each evaluation setup: how many of the decided pairs of "
+        f"{audits} audits\nstand in the true order, and the mean of Kendall's τ with it.\n",
+        _table(("setup", *names), orders),
+        LESSONS,
+    ]
+
+
+def _said(audits: Sequence[Mapping[str, Any]], kind: str) -> str:
+    right, wrong, undecided = (
+        sum(one["kinds"][kind].get(word, 0) for one in audits)
+        for word in ("right", "wrong", "open")
+    )
+    return f"{right} right, {wrong} wrong, {undecided} not decided"
+
+
+def _order(audits: Sequence[Mapping[str, Any]], design: str) -> str:
+    there = [one for one in audits if design in one["designs"]]
+    if not there:
+        return ""
+    right = sum(one["designs"][design]["right"] for one in there)
+    tau = sum(one["designs"][design]["tau"] for one in there) / len(there)
+    return f"{right} of {sum(one['settled'] for one in there)}, τ {tau:.2f}"
 
 
 FAULTS = """## Load and faults

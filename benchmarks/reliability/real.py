@@ -1,6 +1,7 @@
 """Do people confirm what an audit says of their ratings? Ratings of random items are the judge.
 
-    python benchmarks/reliability/real.py [--data coat,yahoo-r3,cm100k] [--seeds 5] [-o real.json]
+    python benchmarks/reliability/real.py [--data coat,yahoo-r3,cm100k] [--seeds 5]
+        [-o benchmarks/reliability/real_counts.json]
 
 Some data sets hold, beside the ratings that people chose to give, ratings of items drawn at random.
 The audit sees the chosen ones alone. How often the listed items are liked among the random ones
@@ -91,7 +92,6 @@ class Trial:
             "best": max(self.truth.rows.to_dicts(), key=lambda row: row["value"] or 0.0)["system"],
             "leader": self.audit.order()[0],
             "verdict": self.audit.verdict,
-            "answer": self.audit.answer(),
             "kinds": {kind: dict(count) for kind, count in kinds.items()},
             "designs": self.orders(),
         }

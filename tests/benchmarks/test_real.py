@@ -64,6 +64,5 @@ def test_a_sentence_the_wrong_way_round_is_counted_as_wrong(trial):
         evidence=trial.audit.evidence,
         order=trial.audit.order,
         verdict="",
-        answer=list,
     )
     assert Trial(audit, trial.truth).counts()["kinds"]["better"] == {"wrong": 1}
