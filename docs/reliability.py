@@ -116,8 +116,8 @@ def _by_people(path: Path) -> list[str]:
     audits = len(next(iter(data_sets.values())))
     return [
         JUDGED_BY_PEOPLE,
-        f"Sentences about two systems in {audits} audits (seeds) of each data set: right, wrong, and "
-        "not decided\nby the random ratings.\n",
+        f"Sentences about two systems in {audits} audits (seeds) of each data set: right, wrong, "
+        "and not\ndecided by the random ratings.\n",
         _table(("sentence", *names), said),
         f"The order of six systems under each evaluation setup: how many of the decided pairs of "
         f"{audits} audits\nstand in the true order, and the mean of Kendall's τ with it.\n",
