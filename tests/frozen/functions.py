@@ -503,6 +503,358 @@ def gate(data):
     }
 
 
+# Splits and targets
+
+
+def message_of(call):
+    """Return the error of a call as text, or what it gives."""
+    try:
+        return call()
+    except Exception as error:
+        return f"{type(error).__name__}: {error}"
+
+
+def stated(split):
+    """Return what a split says of itself."""
+    return {
+        "repr": repr(split),
+        "facts": dict(split.facts),
+        "design": dict(split.design),
+        "judged": split.judged,
+        "known": dict(split.known),
+        "judgments": dict(split.judgments),
+        "logs": {name: log.to_polars() for name, log in split.logs.items()},
+    }
+
+
+def more_splitters(data):
+    from save import splitters
+
+    of, day = us.splits, "1d"
+    picks = {
+        f"temporal {pick} {seen}": of.Temporal(pick=pick, seen=seen)
+        for pick in ("first", "last", "random", "next")
+        for seen in ("drop", "keep")
+    }
+    return {
+        **splitters(data),
+        **picks,
+        "validation": of.Temporal(validation=0.1, gap="30d"),
+        "validation at": of.Temporal(at="2001-01-01", validation_at="2000-06-01", ties="train"),
+        "validation per user": of.Temporal(validation=0.1, per_user=True, repeats="mean"),
+        "events mean": of.Temporal(repeats="mean", seen="keep", gap=3600),
+        "sessions": of.Sessions(pause="6h"),
+        "sessions next": of.Sessions(pause="20h", pick="next", at="2001-09-12", ties="train"),
+        "sessions random": of.Sessions(pause="10h", pick="random", least=2, seen="keep"),
+        "windows": of.Windows(number=3),
+        "windows long": of.Windows(number=2, length="20d", gap="5d", train_length="30d"),
+        "windows step": of.Windows(length="20d", step="10d", start="2001-11-01", empty="skip"),
+        "ages": of.ModelAges(number=3, step="10d", test=0.1),
+        "ages listed": of.ModelAges(ages=("0d", "5d"), train_length="30d", length=day, pick="last"),
+        "leave-out 20": of.LeaveOut(n=20),
+        "uniform impossible": of.Uniform(test=0.9),
+        "flat impossible": of.Flat(test=0.9),
+        "windows too long": of.Windows(number=9, length="900d"),
+    }
+
+
+def split_facts(data):
+    """Return what splits of ratings and of events say of themselves, errors among them."""
+    made = {}
+    for name, splitter in more_splitters(data).items():
+        made[f"{name}: settings"] = repr(splitter), splitter.describe(), splitter.draw_key
+        for kind, rows in (("ratings", data.ratings), ("events", data.events)):
+            made[f"{name}, {kind}"] = message_of(
+                lambda rows=rows, splitter=splitter: [stated(s) for s in splitter.split(rows, 3)]
+            )
+    return made
+
+
+def wrong_settings(_data):
+    """Return the errors of settings that do not go together."""
+    wrong = {
+        "Random": [{"folds": 2, "exact": True}, {"folds": 2, "test": 0.3}, {"test": 2}],
+        "PerUser": [{"number": 2, "test": 0.3}, {"pick": "x"}, {"rounding": "up"}],
+        "Flat": [{"t": 3, "test": 0.1}],
+        "HeadRemoved": [{"of": 3}],
+        "Given": [{}, {"column": "a", "test": 3}],
+        "Forced": [{"random": 3}],
+        "FamiliarTraining": [{"cap": 0.5}, {"fair": True}, {"liked": 3}],
+        "Temporal": [
+            {"test": 0.1, "at": 3},
+            {"at": "x"},
+            {"at": 3, "per_user": True},
+            {"gap": 3, "per_user": True},
+            {"validation": 0.1, "validation_at": 3},
+        ],
+        "TemporalEvents": [{"test": 0.1, "at": 3}],
+        "Sessions": [{"test": 0.1, "at": 3}, {"pause": "x"}, {"pick": "all"}],
+        "Windows": [
+            {"step": 3},
+            {"length": 3, "number": 2, "test": 0.3},
+            {"test": 0.1, "start": 3},
+        ],
+        "ModelAges": [{}, {"ages": (1, 2), "number": 3}, {"ages": (2, 1)}, {"ages": (1,)}],
+        "Full": [{"size": 0.5}],
+        "Reg": [{"size": 2}],
+        "Skew": [{"unseen": "x"}],
+    }
+    made = {
+        f"{name} {settings}": message_of(
+            lambda n=name, s=settings: repr(getattr(us.splits, n)(**s))
+        )
+        for name, several in wrong.items()
+        for settings in several
+    }
+    targets = {
+        "Targets": [{"by": "popularity"}, {"exact": True}, {"candidates": "x"}, {"others": "x"}],
+        "OneRelevant": [
+            {"exact": True, "by": "popularity"},
+            {"exact": True, "fresh": False},
+            {"exact": True, "shortfall": "forgive"},
+            {"strata": 1},
+        ],
+    }
+    return made | {
+        f"{name} {settings}": message_of(
+            lambda n=name, s=settings: repr(getattr(us.targets, n)(**s))
+        )
+        for name, several in targets.items()
+        for settings in several
+    }
+
+
+def diagnosed(diagnosis):
+    return {
+        "dict": diagnosis.to_dict(),
+        "table": diagnosis.table(),
+        "counts": diagnosis.counts(),
+        "numbers": diagnosis.numbers(),
+        "display": diagnosis.display_table(),
+        "text": str(diagnosis).splitlines(),
+        "repr": repr(diagnosis),
+        "figures": [
+            message_of(lambda kind=kind: diagnosis.figure(kind).to_dict())
+            for kind in ("time", "drift", "items")
+        ],
+        "page": message_of(lambda: repr(diagnosis.document().sections)),
+    }
+
+
+def diagnose(data):
+    """Return the checks of clean, random and leaking splits of several logs."""
+    of, log = us.splits, us.worlds.event_log("growing", users=200, items=100, events=4_000, seed=1)
+    rows = log.to_ratings("first")
+    (clean,), (random,) = of.Temporal(test=0.2).split(rows), of.Random(test=0.2).split(rows)
+    copied = us.Split(random.train, of.sparsity_sample(random.train, 0.5, 1), "copied")
+    (filtered,) = of.Random(test=0.3).split(us.data.KCore(5).apply(rows), 1)
+    popularity = np.bincount(data.ratings.item, minlength=len(data.ratings.items))
+    frame = data.frame.with_columns(
+        seen=pl.Series(popularity)[data.frame["item"].str.slice(1).cast(pl.Int64)]
+    )
+    tagged = us.read_ratings(frame, tags=["seen", "part"])
+    shop = us.world("shop", users=60, items=20, density=0.3, seed=3).ratings
+    cases = {
+        "clean": (clean, None),
+        "clean of a log": (clean, log),
+        "random": (random, log),
+        "copied": (copied, None),
+        "filtered": (filtered, None),
+        "untimed": (of.Random(folds=2).split(shop, 1), None),
+        "folds": (of.Random(folds=3).split(rows, 1), log),
+        "windows": (of.Windows(number=3).split(log), log),
+        "validation": (of.Temporal(validation=0.1).split(rows), None),
+        "sessions": (of.Sessions(pause="6h").split(log), log),
+        "small": (of.Random(test=0.2).split(data.ratings, 1), None),
+        "small last": (of.PerUser(test=0.2, pick="last").split(tagged, 1), tagged),
+        "given": (of.Given("part").split(tagged), None),
+    }
+    made = {}
+    for name, (split, source) in cases.items():
+        made |= {
+            f"{name}: {part}": value
+            for part, value in diagnosed(of.diagnose(split, log=source)).items()
+        }
+    return made
+
+
+def saved_splits(data):
+    """Return cards of saved splits, and what is read again."""
+    import json
+    import tempfile
+
+    made = {}
+    names = (
+        "RandomSplit folds",
+        "HeadRemoved",
+        "ForcedTest",
+        "sessions next",
+        "validation",
+        "ages",
+    )
+    splitters = more_splitters(data)
+    for name in names:
+        for kind, rows in (("ratings", data.ratings), ("events", data.events)):
+            folder = f"{tempfile.mkdtemp()}/saved"
+            saved = message_of(
+                lambda n=name, r=rows, f=folder: us.splits.save_splits(splitters[n], r, f, 3)
+            )
+            if isinstance(saved, str):
+                made[f"{name}, {kind}"] = saved
+                continue
+            saved = {key: value for key, value in saved.items() if key != "digests"}
+            splits = us.splits.load_splits(folder)
+            parts = [(s.train, s.test, *s.judgments.values(), *s.known.values()) for s in splits]
+            made[f"{name}, {kind}"] = json.loads(json.dumps(saved, default=str))
+            made[f"{name}, {kind}, read"] = [stated(split) for split in splits], parts
+    made["missing"] = message_of(lambda: us.splits.load_splits("nowhere"))
+    return made
+
+
+def target_facts(data):
+    """Return designs, facts, notes and judgments of target lists."""
+    from save import designs
+
+    more = {
+        "popular strata": us.targets.Percentiles(others=5, strata=3, by="popularity"),
+        "exact": us.targets.OneRelevant(others=9, exact=True),
+        "skip": us.targets.OneRelevant(others=70, shortage="skip"),
+        "ids": us.targets.Targets(candidates=("i01", "i02", "i03"), others=1),
+        "unknown": us.targets.Targets(candidates=("i05", "nobody")),
+        "function": us.targets.Targets(candidates=lambda split: np.arange(80) % 2 == 0),
+        "strata function": us.targets.TestItems(
+            strata=lambda split: np.arange(len(split.train.items)) % 3, shortage="error", others=60
+        ),
+    }
+    made = {}
+    (timed,) = us.splits.Temporal(validation=0.1, gap="30d").split(data.ratings)
+    (plain,) = us.splits.Random(test=0.2).split(data.ratings, 1)
+    judged = plain.judging(np.arange(len(plain.train.users)) < 20)
+    for name, design in ({**designs(), **more}).items():
+        made[f"{name}: settings"] = repr(design), message_of(design.describe)
+        for kind, split in (("timed", timed), ("plain", plain), ("judged", judged)):
+
+            def lay(design=design, split=split):
+                lists = design.lists(split, liked=LIKED, seed=4)
+                return {
+                    "repr": repr(lists),
+                    "design": dict(lists.design),
+                    "facts": dict(lists.facts),
+                    "notes": list(lists.notes),
+                    "candidates": lists.candidates,
+                    "judgments": lists.judgments,
+                    "rows": message_of(lists.to_polars),
+                }
+
+            made[f"{name}, {kind}"] = message_of(lay)
+    return made
+
+
+def next_items(data):
+    """Return steps and their facts."""
+    of = us.splits
+    sources = {
+        "temporal": of.Temporal(test=0.2, pick="next").split(data.events)[0],
+        "sessions": of.Sessions(pause="20h", pick="next").split(data.events)[0],
+        "ratings": of.Temporal(test=0.2, validation=0.1).split(data.ratings)[0],
+    }
+    ways = {
+        "usual": {},
+        "keep": {"seen": "keep", "candidates": "all"},
+        "last of a session": {"gap": 600.0, "target": "last", "history": "session"},
+        "random": {"target": "random", "least_history": 3, "seed": 5},
+        "first": {"target": "first", "least_history": 0},
+        "nothing": {"least_history": 10_000},
+        "no session": {"history": "session"},
+    }
+    made = {}
+    for name, split in sources.items():
+        for way, settings in ways.items():
+
+            def steps(split=split, settings=settings):
+                lists = us.targets.next_items(split, liked=0.5, **settings)
+                return {
+                    "repr": repr(lists),
+                    "rows": lists.to_polars(),
+                    "facts": dict(lists.facts),
+                    "notes": list(lists.notes),
+                    "design": dict(lists.design),
+                    "histories": lists.histories(0, len(lists)),
+                    "pairs": lists.pairs,
+                }
+
+            made[f"{name}, {way}"] = message_of(steps)
+    made["opinions"] = message_of(lambda: us.targets.next_items(sources["ratings"]))
+    made["two parts"] = message_of(lambda: us.targets.next_items(sources["ratings"], data.test))
+    return made
+
+
+def saved_targets(data):
+    """Return cards of saved targets, what is read again, and errors of tables."""
+    import json
+    import tempfile
+    from pathlib import Path
+
+    made = {}
+    (split,) = us.splits.Random(test=0.2).split(data.ratings, 1)
+    designs = {
+        "one": us.targets.OneRelevant(others=9),
+        "strata": us.targets.Percentiles(others=5, strata=4),
+        "all": us.targets.AllItems(),
+    }
+
+    def shown(lists):
+        return {
+            "repr": repr(lists),
+            "rows": lists.to_polars(),
+            "design": dict(lists.design),
+            "notes": list(lists.notes),
+            "judgments": lists.judgments,
+        }
+
+    for name, design in designs.items():
+        lists = design.lists(split, liked=LIKED, seed=1)
+        folder = us.targets.save_targets(lists, f"{tempfile.mkdtemp()}/lists")
+        card = json.loads((Path(folder) / "card.json").read_text())
+        for key in ("digests", "digest"):
+            card.pop(key, None)
+        made[name] = card
+        made[f"{name}, read"] = shown(us.targets.read_targets(folder, split, liked=LIKED))
+        again = message_of(lambda f=folder, x=lists: us.targets.save_targets(x, f))
+        made[f"{name}, again"] = again.replace(str(folder), "FOLDER")
+    user, item = split.train.users.values[0], split.train.items.values[int(split.train.item[0])]
+    tables = {
+        "unknown": {"user": [user], "item": ["nobody"]},
+        "trained": {"user": [user], "item": [item]},
+        "missing": {"user": [user]},
+        "strata": {"user": [user], "item": ["i77"], "stratum": [-3]},
+        "no folder": "nowhere",
+    }
+    for name, table in tables.items():
+        made[name] = message_of(lambda t=table: us.targets.read_targets(t, split, liked=LIKED))
+    return made
+
+
+def randomness(data):
+    """Return tests of missing at random, and what interventions print."""
+    made = {}
+    for name, rows in (("random", data.random), ("ratings", data.ratings), ("test", data.test)):
+        result = us.splits.looks_random(rows)
+        made[name] = result.table()
+        made[f"{name}, text"] = str(result).splitlines()
+    for design in (us.splits.Full(), us.splits.Skew(), us.splits.WtdH()):
+        drawn = design.sample(data.test, data.train, data.random, seed=2)
+        weighed = design.weigh(data.test, data.train, data.random, method="raking")
+        for kind, result in (("drawn", drawn), ("weighed", weighed)):
+            made[f"{design.kind} {kind}"] = {
+                "text": str(result).splitlines(),
+                "repr": repr(result),
+                "rows": result.to_polars(),
+                "design": dict(result.design),
+            }
+    return made
+
+
 PIECES = {
     f"fn-{make.__name__}": make
     for make in (
@@ -529,5 +881,13 @@ PIECES = {
         explain,
         waterfall,
         gate,
+        split_facts,
+        wrong_settings,
+        diagnose,
+        saved_splits,
+        target_facts,
+        next_items,
+        saved_targets,
+        randomness,
     )
 }

@@ -19,7 +19,15 @@ from unskew.splits.diagnosis.diagnosis import CHECKS
 from unskew.splits.diagnosis.fact_checks import survival, truncation
 from unskew.splits.diagnosis.feature_checks import ranks
 from unskew.splits.diagnosis.over_time import distance, mean_shift
-from unskew.splits.diagnosis.parts import DAY, GAP, Log, PartRows, SplitParts, mean_later
+from unskew.splits.diagnosis.parts import (
+    DAY,
+    GAP,
+    Log,
+    PartRows,
+    SplitParts,
+    calendar_of,
+    mean_later,
+)
 from unskew.splits.diagnosis.thresholds import LEAK_SHARE
 from unskew.splits.time.temporal import Temporal
 
@@ -625,7 +633,7 @@ def test_facts_follow_plain_twins(seed):
 def test_weekdays_by_the_calendar():
     rng = np.random.default_rng(1)
     time = np.sort(rng.integers(-(10**15), 2 * 10**15, 2_000))
-    weekdays, hours = kernels.calendar(np.ascontiguousarray(time))
+    weekdays, hours = calendar_of(np.ascontiguousarray(time))
     moments = pl.Series(time).cast(pl.Datetime("us")).dt
     assert weekdays.tolist() == np.bincount(moments.weekday() - 1, minlength=7).tolist()
     assert hours.tolist() == np.bincount(moments.hour(), minlength=24).tolist()

@@ -23,7 +23,6 @@ from unskew.data.ratings import Ratings, under_one_numbering
 from unskew.data.summary import divergence, effective_size, gini
 from unskew.engine.rng import DrawKeyed, draw
 from unskew.errors import DataError, DataWarning, SettingError
-from unskew.report.result import Result
 from unskew.report.text import counted
 from unskew.settings import choice, declare, number, share
 from unskew.splits import draws
@@ -39,8 +38,18 @@ _RAKING_DONE = 1e-6
 
 
 @dataclass(frozen=True, eq=False)
-class Intervened(Result):
-    """Held-out ratings after an intervention. Made by `sample` or `weigh`."""
+class Intervened:
+    """Held-out ratings after an intervention. Made by `sample` or `weigh`.
+
+    Examples
+    --------
+    >>> import unskew as us
+    >>> shop = us.world("shop", users=60, items=20, density=0.3, seed=3).ratings
+    >>> print(us.splits.Reg(size=0.2).sample(shop, seed=1))
+    reg: 70 ratings drawn from 354 held out
+      users: divergence from uniform 0.1872 -> 0.5800, Gini 0.3296 -> 0.5348
+      items: divergence from uniform 0.2107 -> 0.4909, Gini 0.3627 -> 0.5200
+    """
 
     ratings: Ratings
     """The ratings drawn, or all held-out ratings where they are weighted."""
@@ -51,29 +60,12 @@ class Intervened(Result):
     design: Mapping[str, Any] = field(default_factory=dict)
     """The settings and the seed from which it can be made again."""
 
-    def table(self) -> pl.DataFrame:
-        """Return the distances to uniform: a row for users and items, before and after."""
-        rows = [
-            {
-                "of": of,
-                **{
-                    f"{measure} {when}": self.facts[f"{of}_{measure}_{when}"]
-                    for measure in ("kl", "gini")
-                    for when in ("before", "after")
-                },
-            }
-            for of in ("users", "items")
-        ]
-        return pl.DataFrame(rows)
-
     def to_polars(self) -> pl.DataFrame:
         """Return the ratings with raw ids, and a column `weight` where they are weighted."""
         frame = self.ratings.to_polars()
         return frame if self.weight is None else frame.with_columns(weight=pl.Series(self.weight))
 
-    def _content(self) -> dict[str, object]:
-        return {"design": self.design, "facts": self.facts}
-
+    @property
     def _summary(self) -> str:
         what = "drawn from" if self.weight is None else "weighted, all of"
         return (
@@ -81,18 +73,24 @@ class Intervened(Result):
             f"{self.facts['held_out']:,} held out"
         )
 
-    def _explanation(self) -> list[str]:
-        return [self._summary()]
+    def __repr__(self) -> str:
+        return f"Intervened({self._summary})"
 
     def __str__(self) -> str:
-        facts, lines = self.facts, [self._summary()]
+        lines = [self._summary]
         for of in ("users", "items"):
             kl, g = (
-                f"{facts[f'{of}_{measure}_before']:.4f} -> {facts[f'{of}_{measure}_after']:.4f}"
+                f"{self.facts[f'{of}_{measure}_before']:.4f} -> "
+                f"{self.facts[f'{of}_{measure}_after']:.4f}"
                 for measure in ("kl", "gini")
             )
             lines.append(f"  {of}: divergence from uniform {kl}, Gini {g}")
         return "\n".join(lines)
+
+    def _repr_html_(self) -> str:
+        from unskew.report.notebook_view import card
+
+        return card("Intervened", self._summary, self.facts.items())
 
 
 @dataclass(frozen=True, eq=False)

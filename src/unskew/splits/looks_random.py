@@ -3,85 +3,38 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
 
 import numpy as np
-import polars as pl
 
 from unskew.arrays import I64
-from unskew.checks import checked
+from unskew.checks import check_share, checked
 from unskew.data.ratings import Ratings
-from unskew.errors import SettingError
-from unskew.report.result import Result
+from unskew.report.columns import TEST, Column, Method, Question
+from unskew.report.estimates import Estimates
 
 # Cells with fewer expected ratings than this make a chi-square unreliable.
 _PER_CELL = 10
 _GROUPS = 10
-
-
-@dataclass(frozen=True)
-class ChiSquare:
-    """A chi-square statistic, its degrees of freedom and the probability of one as large."""
-
-    statistic: float
-    df: int
-    p: float
-    """NaN where there is nothing to test."""
-
-
-@dataclass(frozen=True)
-class LooksRandom(Result):
-    """Three chi-square tests of whether ratings look missing at random. Made by `looks_random`."""
-
-    items: ChiSquare
-    """Are all items rated equally often, given how much each user rates?"""
-    users: ChiSquare
-    """Do all users rate equally often, given how often each item is rated?"""
-    pairs: ChiSquare
-    """Are users and items independent: do active users rate the same items as others?"""
-    level: float
-    """The level at which it is judged."""
-
-    @property
-    def random(self) -> bool:
-        """Whether no test rejects at the level, shared by the three (Bonferroni)."""
-        return all(not test.p < self.level / 3 for test in (self.items, self.users, self.pairs))
-
-    def table(self) -> pl.DataFrame:
-        """Return a row per test: statistic, degrees of freedom, p."""
-        return pl.DataFrame(
-            [
-                {"of": of, "chi2": test.statistic, "df": test.df, "p": test.p}
-                for of, test in (
-                    ("items", self.items),
-                    ("users", self.users),
-                    ("pairs", self.pairs),
-                )
-            ]
-        )
-
-    def _content(self) -> dict[str, object]:
-        return {"random": self.random, "level": self.level, "tests": self.table()}
-
-    def _summary(self) -> str:
-        verdict = "looks" if self.random else "does not look"
-        return f"{verdict} missing at random (level {self.level:g}, three tests)"
-
-    def _explanation(self) -> list[str]:
-        return [self._summary()]
-
-    def __str__(self) -> str:
-        lines = [self._summary()]
-        for row in self.table().iter_rows(named=True):
-            lines.append(
-                f"  {row['of']}: chi-square {row['chi2']:,.1f}, {row['df']:,} degrees of freedom, "
-                f"p = {row['p']:.3g}"
-            )
-        return "\n".join(lines)
+MISSING_AT_RANDOM = Question(
+    name="missing at random",
+    columns=(
+        Column("test", "key"),
+        Column("value", "value", "chi-square"),
+        Column("df", "count"),
+        *TEST,
+    ),
+    method=Method(
+        estimand="how far ratings are from those of randomly chosen items",
+        unit="ratings",
+        test="chi-square tests",
+        correction="Bonferroni over 3 tests",
+    ),
+    figures=(),
+)
 
 
 @checked
-def looks_random(ratings: Ratings, level: float = 0.01) -> LooksRandom:
+def looks_random(ratings: Ratings, level: float = 0.01) -> Estimates:
     """Test whether ratings look missing at random, as ratings of randomly chosen items would.
 
     Items and users: Cochran's Q, a chi-square of the marginal counts that knows that a pair is
@@ -96,45 +49,87 @@ def looks_random(ratings: Ratings, level: float = 0.01) -> LooksRandom:
     ratings
         Over all users and items that could have been chosen (those of its ids).
     level
-        The level at which `LooksRandom.random` is judged.
+        The level of significance, shared by the three tests (Bonferroni).
+
+    Returns
+    -------
+    Estimates
+        A row per test: `items` (are all rated equally often, given how much each user rates?),
+        `users` (do all rate equally often, given how often each item is rated?) and `pairs` (do
+        active users rate the same items as others?). NaN where there is nothing to test.
+
+    Examples
+    --------
+    People rate what they choose; randomly chosen items are rated without regard to popularity.
+
+    >>> import unskew as us
+    >>> shop = us.world("shop", users=200, items=40, density=0.3, seed=3)
+    >>> us.splits.looks_random(shop.random(0.2))
+    test   chi-square   df       p
+    items     39.8206   39  1.0000
+    users    233.2128  199  0.1458
+    pairs     76.4890   81  1.0000
+    p: chi-square tests, corrected by Bonferroni over 3 tests
+    The ratings look missing at random (level 0.01, three tests).
+    >>> us.splits.looks_random(shop.ratings).table()["significant"].to_list()
+    [True, True, True]
     """
-    if not 0 < level < 1:
-        raise SettingError(f"level must be between 0 and 1, got {level!r}")
+    check_share("level", level)
     per_user = np.diff(ratings.start)
     per_item = np.bincount(ratings.item, minlength=len(ratings.items))
-    return LooksRandom(
-        cochran(per_item, per_user),
-        cochran(per_user, per_item),
-        _independence(ratings, per_user, per_item),
-        level,
+    tests = {
+        "items": cochran(per_item, per_user),
+        "users": cochran(per_user, per_item),
+        "pairs": _independence(ratings, per_user, per_item),
+    }
+    rows = [
+        {
+            "test": name,
+            "value": statistic,
+            "df": df,
+            "p": p,
+            "p_corrected": min(len(tests) * p, 1.0),
+            "significant": p < level / len(tests),
+        }
+        for name, (statistic, df, p) in tests.items()
+    ]
+    verb = "do not look" if any(row["significant"] for row in rows) else "look"
+    return Estimates.of_rows(
+        MISSING_AT_RANDOM,
+        rows,
+        conclusion=(f"The ratings {verb} missing at random (level {level:g}, three tests).",),
+        card={"level": level},
     )
 
 
-def cochran(counts: I64, others: I64) -> ChiSquare:
-    """Return Cochran's Q, which asks whether counts are equal given those of the other side."""
+def cochran(counts: I64, others: I64) -> tuple[float, int, float]:
+    """Return Cochran's Q, its degrees of freedom and its p; NaN where there is nothing to test.
+
+    It asks whether counts are equal given those of the other side.
+    """
     size, total = counts.size, int(counts.sum())
     spread = size * int(counts @ counts) - total * total  # size^2 times the variance
     scale = size * total - int(others @ others)
     if size < 2 or scale <= 0:
-        return ChiSquare(math.nan, max(size - 1, 0), math.nan)
+        return math.nan, max(size - 1, 0), math.nan
     statistic = (size - 1) * spread / scale
-    return ChiSquare(statistic, size - 1, chi_square_tail(statistic, size - 1))
+    return statistic, size - 1, chi_square_tail(statistic, size - 1)
 
 
-def _independence(ratings: Ratings, per_user: I64, per_item: I64) -> ChiSquare:
+def _independence(ratings: Ratings, per_user: I64, per_item: I64) -> tuple[float, int, float]:
     """Test user groups x item groups; a pair is rated once at most, which lessens the variance."""
     limit = min(_GROUPS, math.isqrt(len(ratings) // _PER_CELL))
     users, n = _groups(per_user, limit)
     items, m = _groups(per_item, limit)
     unrated_share = 1 - len(ratings) / (per_user.size * per_item.size)
     if n < 2 or m < 2 or unrated_share <= 0:
-        return ChiSquare(math.nan, max((n - 1) * (m - 1), 0), math.nan)
+        return math.nan, max((n - 1) * (m - 1), 0), math.nan
     cell = users[ratings.user] * m + items[ratings.item]
     table = np.bincount(cell, minlength=n * m).reshape(n, m).astype(np.float64)
     expected = np.outer(table.sum(1), table.sum(0)) / table.sum()
     statistic = float(np.sum((table - expected) ** 2 / expected)) / unrated_share
     df = (n - 1) * (m - 1)
-    return ChiSquare(statistic, df, chi_square_tail(statistic, df))
+    return statistic, df, chi_square_tail(statistic, df)
 
 
 def _groups(counts: I64, limit: int) -> tuple[I64, int]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import os
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import fields, replace
 from pathlib import Path
 from typing import Any
@@ -251,10 +251,7 @@ def load_splits(folder: str | os.PathLike[str]) -> list[Split]:
     if not (path / CARD).is_file():
         raise DataError(f"{path}: holds no {CARD}, so it is not a folder of a saved split")
     card = read_card(inner_path(path, CARD))
-    for file, digest in card.get("digests", {}).items():
-        with reading(path / file):
-            if digest_of_file(inner_path(path, file)) != digest:
-                raise DataError(f"{path / file}: changed since it was written; split again")
+    check_digests(path, card.get("digests", {}), "split again")
     return list(_loaded(path, card))
 
 
@@ -262,34 +259,35 @@ def _loaded(path: Path, card: Mapping[str, Any]) -> Iterator[Split]:
     design = {"protocol": card["protocol"], **card["settings"], "seed": card["seed"]}
     steps = tuple(Step.from_card(step) for step in card["data"].get("steps", ()))
     for entry in card["splits"]:
-        folder, further = inner_path(path, entry["folder"]), list(entry.get(FURTHER, ()))
-        files = [*entry["files"], *(file for file in further if file.startswith(KNOWN))]
-        log_files = [file for file in further if file.startswith(LOG)]
+        folder = inner_path(path, entry["folder"])
+        files = {Path(file).stem: inner_path(folder, file)
+                 for file in (*entry["files"], *entry.get(FURTHER, ()))}  # fmt: skip
+        users, logs = files.pop(JUDGED, None), _of_kind(files, LOG)
+        parts = {name: _read_ratings(file) for name, file in files.items()}
         # What was done before the split is known to all parts, as it was when they were made.
-        parts = [replace(_read(inner_path(folder, file)), steps=steps) for file in files]
-        logs = [_read_log(inner_path(folder, file), parts[0].implicit) for file in log_files]
-        names = [Path(file).stem for file in (*files, *log_files)]
-        sets = dict(zip(names, under_one_numbering(*parts, *logs), strict=True))
-        train, test = sets.pop("train"), sets.pop("test")
-        judged = None
-        if f"{JUDGED}.parquet" in further:
-            judged = _read_judged(inner_path(folder, f"{JUDGED}.parquet"), train.users)
+        parts = {name: replace(part, steps=steps) for name, part in parts.items()}
+        events = [_read_log(file, parts["train"].implicit) for file in logs.values()]
+        sets = under_one_numbering(*parts.values(), *events)
+        parts = dict(zip(parts, sets, strict=False))
+        train, test = parts.pop("train"), parts.pop("test")
+        known = _of_kind(parts, KNOWN)
         yield Split(
             train,
             test,
             entry["label"],
             entry["facts"],
             design,
-            {name: part for name, part in sets.items() if not name.startswith((KNOWN, LOG))},
-            judged,
-            _of_kind(sets, KNOWN),
-            _of_kind(sets, LOG),
+            judgments=parts,
+            judged=None if users is None else _read_judged(users, train.users),
+            known=known,
+            logs=dict(zip(logs, sets[len(sets) - len(logs) :], strict=True)),
         )
 
 
-def _of_kind(sets: Mapping[str, Any], kind: str) -> dict[str, Any]:
-    """Return the parts whose names begin so, by what comes after."""
-    return {name.removeprefix(kind): part for name, part in sets.items() if name.startswith(kind)}
+def _of_kind(entries: dict[str, Any], kind: str) -> dict[str, Any]:
+    """Take out the entries whose names begin so; return them by what comes after."""
+    names = [name for name in entries if name.startswith(kind)]
+    return {name.removeprefix(kind): entries.pop(name) for name in names}
 
 
 def _further_frames(split: Split) -> dict[str, pl.DataFrame]:
@@ -302,11 +300,24 @@ def _further_frames(split: Split) -> dict[str, pl.DataFrame]:
     return frames
 
 
-def _read_part(path: Path) -> pl.DataFrame:
+def _read_part(path: Path, *needs: str) -> pl.DataFrame:
     try:
-        return pl.read_parquet(local_path(path), glob=False)
+        frame = pl.read_parquet(local_path(path), glob=False)
+        frame.select(needs)
     except (OSError, pl.exceptions.PolarsError) as problem:
         raise DataError(f"{path}: not a part of a split ({problem})") from None
+    return frame
+
+
+def _read_ratings(path: Path) -> Ratings:
+    """Read a part again, every further column as a tag."""
+    columns = {column.name: column for column in _read_part(path, "user", "item")}
+    user, item = columns.pop("user"), columns.pop("item")
+    time = columns.pop("time", None)
+    values = {name: columns.pop(name) for name in ("rating", COUNT, WEIGHT) if name in columns}
+    stamps = None if time is None else time.dt.timestamp("us").to_numpy()
+    read = Ratings.of(user, item, next(iter(values.values()), None), stamps, tags=columns)
+    return replace(read, implicit="rating" not in values)
 
 
 def _read_log(path: Path, implicit: bool) -> Events:
@@ -318,10 +329,7 @@ def _read_log(path: Path, implicit: bool) -> Events:
 
 
 def _read_judged(path: Path, users: Ids) -> Mask:
-    try:
-        codes = users.codes(pl.read_parquet(local_path(path), glob=False)["user"])
-    except (OSError, pl.exceptions.PolarsError) as problem:
-        raise DataError(f"{path}: not a part of a split ({problem})") from None
+    codes = users.codes(_read_part(path, "user")["user"])
     judged = np.zeros(len(users), np.bool_)
     judged[codes[codes >= 0]] = True
     return frozen(judged)
@@ -329,23 +337,56 @@ def _read_judged(path: Path, users: Ids) -> Mask:
 
 def read_card(path: str | os.PathLike[str]) -> dict[str, Any]:
     """Read the card of a split; DataError if it was changed since it was written."""
+    return saved_card(
+        Path(path),
+        problem=f"{path}: this is not a card of a split",
+        formats=(FORMAT, UNSEALED),
+        needs=("splits", "settings"),
+        advice="split again, or take the card that was written",
+    )
+
+
+def saved_card(
+    path: Path, *, problem: str, formats: tuple[int, int], needs: Sequence[str] = (), advice: str
+) -> dict[str, Any]:
+    """Read a card of saved splits or target lists; DataError if it was changed.
+
+    Parameters
+    ----------
+    path
+        The card.
+    problem
+        What to say where it is no such card.
+    formats
+        The number of today's format, and of the one before cards had digests; it is still read.
+    needs
+        What must be in it.
+    advice
+        What to do where it was changed.
+    """
     try:
-        content = Path(path).read_bytes()
-        card = json.loads(content.decode("utf-8"))
-        number = card["format"]
-        there = "splits" in card and "settings" in card
-    except (OSError, ValueError, KeyError, TypeError) as problem:
-        raise DataError(f"{path}: this is not a card of a split ({problem})") from None
-    if not there:
-        raise DataError(f"{path}: this is not a card of a split")
-    if number not in (FORMAT, UNSEALED):
-        raise DataError(f"{path}: written in format {number}, this version reads {FORMAT}")
-    if number == UNSEALED and "digest" not in card:
-        return dict(card)
+        content = path.read_bytes()
+        card: dict[str, Any] = json.loads(content.decode("utf-8"))
+        number, *_ = (card[name] for name in ("format", *needs))
+    except (OSError, ValueError, KeyError, TypeError) as error:
+        raise DataError(f"{problem} ({error})") from None
+    current, before_digests = formats
+    if number not in formats:
+        raise DataError(f"{path}: written in format {number}, this version reads {current}")
+    if number == before_digests and "digest" not in card:
+        return card
     try:
         return unsealed(content, str(path))
-    except ValueError as problem:
-        raise DataError(f"{problem}; split again, or take the card that was written") from None
+    except ValueError as error:
+        raise DataError(f"{error}; {advice}") from None
+
+
+def check_digests(folder: Path, digests: Mapping[str, str], advice: str) -> None:
+    """Refuse files that were changed since they were written."""
+    for name, digest in digests.items():
+        with reading(folder / name):
+            if digest_of_file(inner_path(folder, name)) != digest:
+                raise DataError(f"{folder / name}: changed since it was written; {advice}")
 
 
 def from_card(
@@ -441,20 +482,6 @@ def _clear(folder: Path) -> None:
             file.unlink(missing_ok=True)
             if file.parent != folder and file.parent.is_dir() and not any(file.parent.iterdir()):
                 file.parent.rmdir()
-
-
-def _read(path: Path) -> Ratings:
-    """Read a part again, every further column as a tag."""
-    columns = {column.name: column for column in _read_part(path)}
-    try:
-        user, item = columns.pop("user"), columns.pop("item")
-    except KeyError as problem:
-        raise DataError(f"{path}: not a part of a split ({problem})") from None
-    time = columns.pop("time", None)
-    values = {name: columns.pop(name) for name in ("rating", COUNT, WEIGHT) if name in columns}
-    stamps = None if time is None else time.dt.timestamp("us").to_numpy()
-    read = Ratings.of(user, item, next(iter(values.values()), None), stamps, tags=columns)
-    return replace(read, implicit="rating" not in values)
 
 
 def _data_of(data: Ratings | Events) -> dict[str, Any]:

@@ -21,13 +21,13 @@ from unskew.engine.files import (
     local_path,
     reading,
     replacing_folder,
-    unsealed,
     write_sealed,
     write_table,
 )
 from unskew.engine.system import versions
 from unskew.errors import DataError
 from unskew.report.text import counted
+from unskew.splits.saved import check_digests, saved_card
 from unskew.splits.split import Split
 from unskew.targets.designs import relevance_of
 from unskew.targets.lists import Kept, TargetLists
@@ -196,13 +196,16 @@ def _table(source: object) -> tuple[pl.DataFrame, dict[str, Any], tuple[str, ...
             )
         return frame, {"given": True}, ()
     folder = Path(source)
-    card = _read_card(folder)
+    card = saved_card(
+        inner_path(folder, CARD),
+        problem=f"{folder}: no saved targets here",
+        formats=(FORMAT, UNSEALED),
+        advice="save the targets again",
+    )
+    check_digests(folder, card.get("digests", {}), "save them again")
     with reading(folder):
-        files = {name: local_path(inner_path(folder, name)) for name in card["files"]}
-        for name, path in files.items():
-            if "digests" in card and digest_of_file(path) != card["digests"][name]:
-                raise DataError(f"{folder / name}: changed since it was written; save them again")
-        frame = pl.concat([pl.read_parquet(path, glob=False) for path in files.values()])
+        paths = [local_path(inner_path(folder, name)) for name in card["files"]]
+        frame = pl.concat([pl.read_parquet(path, glob=False) for path in paths])
     if frame["list"].n_unique() != card["lists"]:
         raise DataError(
             f"{folder}: {counted(frame['list'].n_unique(), 'list is', 'lists are')} left of "
@@ -213,24 +216,6 @@ def _table(source: object) -> tuple[pl.DataFrame, dict[str, Any], tuple[str, ...
         (f"targets: {counted(empty, 'list')} without any target not in the file",) if empty else ()
     )
     return frame, dict(card["targets"]), notes
-
-
-def _read_card(folder: Path) -> dict[str, Any]:
-    """Read the card of saved targets; DataError if it was changed since it was written."""
-    try:
-        content = inner_path(folder, CARD).read_bytes()
-        card: dict[str, Any] = json.loads(content.decode("utf-8"))
-        number = card["format"]
-    except (OSError, ValueError, KeyError, TypeError) as problem:
-        raise DataError(f"{folder}: no saved targets here ({problem})") from None
-    if number not in (FORMAT, UNSEALED):
-        raise DataError(f"{folder}: saved in format {number}, this version reads {FORMAT}")
-    if number == UNSEALED and "digest" not in card:
-        return card
-    try:
-        return unsealed(content, str(folder / CARD))
-    except ValueError as problem:
-        raise DataError(f"{problem}; save the targets again") from None
 
 
 def _codes(frame: pl.DataFrame, name: str, ids: Ids) -> I32:

@@ -15,7 +15,7 @@ from unskew.data.groups import grouped_order
 from unskew.data.ratings import Ids, Ratings, under_one_numbering
 from unskew.errors import DataError, SettingError
 from unskew.splits.split import Split
-from unskew.splits.time.time_parts import SESSION, TARGET
+from unskew.splits.time.timeline import SESSION, TARGET
 
 MINUTE = 60_000_000
 """Microseconds of a minute."""

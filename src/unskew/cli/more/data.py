@@ -388,7 +388,7 @@ def intervene_command(
     if not output.quiet:
         outputs.say(str(drawn))
         if weighting is None:
-            outputs.say(f"  {looks_random(drawn.ratings)}")
+            outputs.say(str(looks_random(drawn.ratings)))
         outputs.say(f"written to {output.output}", dim=True)
 
 

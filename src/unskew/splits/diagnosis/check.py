@@ -44,64 +44,19 @@ class Reading:
     """The value in a few words, where it says more than the number."""
 
 
-@dataclass(frozen=True)
-class Check:
-    """A question about a split, or about several, and its answer."""
-
-    key: str
-    title: str
-    light: str
-    """One of `LIGHTS`."""
-    value: float | None
-    """The number that decides; of several splits the worst one's."""
-    unit: str
-    """What the value is: a share, a number, days, a ratio, or a value of the data."""
-    threshold: str
-    """When the light changes, in words."""
-    sentence: str
-    remedy: str
-    """What to do; empty where there is nothing to do."""
-    short: str
-    """The value in a few words."""
-    readings: Mapping[str, Reading] = field(default_factory=dict)
-    """By split: what was found."""
-
-    @property
-    def counts(self) -> Mapping[str, Number]:
-        """The numbers behind the sentence, of the split that it speaks of."""
-        for reading in self.readings.values():
-            if reading.sentence in self.sentence:
-                return reading.counts
-        return {}
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return plain values."""
-        return {
-            "key": self.key,
-            "title": self.title,
-            "light": self.light,
-            "value": self.value,
-            "unit": self.unit,
-            "threshold": self.threshold,
-            "sentence": self.sentence,
-            "remedy": self.remedy,
-            "splits": {
-                label: {"light": reading.light, "value": reading.value, **reading.counts}
-                for label, reading in self.readings.items()
-            },
-        }
-
-
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class Rule:
-    """How one question is answered for one split. Made by `rule`."""
+    """A question about a split, and how it is answered. Made by `rule`."""
 
     key: str
     title: str
-    read: Callable[[SplitParts], Reading]
+    read: Callable[[SplitParts], Reading] = field(repr=False)
     unit: str = "share"
+    """What the value is: a share, a number, days, a ratio, or a value of the data."""
     threshold: str = "a fact: no threshold"
+    """When the light changes, in words."""
     remedy: str = ""
+    """What to do; empty where there is nothing to do."""
     of_log: bool = False
     """Whether the question is about the log, so that one answer serves all splits."""
     needs_time: bool = False
@@ -115,42 +70,55 @@ class Rule:
     def conclude(self, readings: Mapping[str, Reading]) -> Check:
         """Put the answers for all splits together: the worst light, and where it is."""
         light = min((reading.light for reading in readings.values()), key=list(LIGHTS).index)
-        label, worst = worst_of(
-            {name: reading for name, reading in readings.items() if reading.light == light}
-        )
+        alike = {name: reading for name, reading in readings.items() if reading.light == light}
+        label, worst = max(alike.items(), key=lambda pair: _size(pair[1].value))
         sentence, short = worst.sentence, worst.short or amount(worst.value, self.unit)
         if len(readings) > 1:
-            sentence, short = self._over_splits(readings, light, label, worst)
-        has_remedy = light in ("leak", "look")
+            values = [reading.value for reading in alike.values() if reading.value is not None]
+            ends = [amount(value(values), self.unit) for value in (min, max) if values]
+            short = " to ".join(dict.fromkeys(ends))
+            if len({reading.sentence for reading in readings.values()}) > 1:
+                number = f"{len(readings):,} splits"
+                scope = "All" if len(alike) == len(readings) else f"{len(alike):,} of"
+                start = f"{short} over {number}. " if light == "shown" else f"{scope} {number}; "
+                sentence = f"{start}{label}: {sentence}"
+        question = {**vars(self), "remedy": self.remedy if light in ("leak", "look") else ""}
         return Check(
-            key=self.key,
-            title=self.title,
+            **question,
             light=light,
             value=worst.value,
-            unit=self.unit,
-            threshold=self.threshold,
             sentence=sentence,
-            remedy=self.remedy if has_remedy else "",
             short=short,
             readings=dict(readings),
+            counts=worst.counts,
         )
 
-    def _over_splits(
-        self, readings: Mapping[str, Reading], light: str, label: str, worst: Reading
-    ) -> tuple[str, str]:
-        """Say in how many splits, and in which it is worst; and the value in a few words."""
-        alike = [reading for reading in readings.values() if reading.light == light]
-        values = [reading.value for reading in alike if reading.value is not None]
-        short = ""
-        if values:
-            low, high = (amount(value, self.unit) for value in (min(values), max(values)))
-            short = low if low == high else f"{low} to {high}"
-        if len({reading.sentence for reading in readings.values()}) == 1:
-            return worst.sentence, short
-        if light == "shown":
-            return f"{short} over {len(readings):,} splits. {label}: {worst.sentence}", short
-        scope = "all" if len(alike) == len(readings) else f"{len(alike):,} of"
-        return f"{scope.capitalize()} {len(readings):,} splits; {label}: {worst.sentence}", short
+
+@dataclass(frozen=True, kw_only=True)
+class Check(Rule):
+    """A question about a split, or about several, and its answer."""
+
+    light: str
+    """One of `LIGHTS`."""
+    value: float | None
+    """The number that decides; of several splits the worst one's."""
+    sentence: str
+    short: str
+    """The value in a few words."""
+    readings: Mapping[str, Reading]
+    """By split: what was found."""
+    counts: Mapping[str, Number]
+    """The numbers behind the sentence, of the split that it speaks of."""
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return plain values."""
+        names = ("key", "title", "light", "value", "unit", "threshold", "sentence", "remedy")
+        return {name: getattr(self, name) for name in names} | {
+            "splits": {
+                label: {"light": reading.light, "value": reading.value, **reading.counts}
+                for label, reading in self.readings.items()
+            }
+        }
 
 
 @cache
@@ -171,11 +139,6 @@ def rule(read: Callable[[SplitParts], Reading]) -> Rule:
     if "threshold" in facts:
         facts["threshold"] = facts["threshold"].format(**vars(thresholds))
     return Rule(key=key, read=read, **facts)
-
-
-def worst_of(readings: Mapping[str, Reading]) -> tuple[str, Reading]:
-    """Return the reading with the largest value, the first of equal ones, and its split."""
-    return max(readings.items(), key=lambda pair: _size(pair[1].value))
 
 
 def _size(value: float | None) -> float:
@@ -205,15 +168,10 @@ def amount(value: float | None, unit: str) -> str:
     """Return a value with its unit, as people read it."""
     if value is None or math.isnan(value):
         return "–"
-    if unit == "share":
-        return percent(value)
-    if unit == "number":
-        return f"{value:,.0f}"
-    if unit == "days":
-        return days(value)
-    if unit == "ratio":
-        return f"{value:.2f} times"
-    return f"{value:.3g}".replace("-", "−")
+    if unit in ("share", "days"):
+        return percent(value) if unit == "share" else days(value)
+    form = {"number": "{:,.0f}", "ratio": "{:.2f} times"}.get(unit, "{:.3g}")
+    return form.format(value).replace("-", "−" if unit == "value" else "-")
 
 
 def percent(share: float) -> str:

@@ -1,4 +1,4 @@
-"""`Lights`: the answers of all checks, and the numbers behind them."""
+"""`diagnose`: the answers of all checks, and the numbers behind them."""
 
 from __future__ import annotations
 
@@ -79,15 +79,13 @@ class Diagnosis(Result):
 
     def table(self) -> pl.DataFrame:
         """Return a row per check and split: its light, its value, and when the light changes."""
+        names = ("key", "title", "split", "light", "value", "unit", "threshold", "sentence")
         rows = [
-            (check.key, check.title, label, part.light, part.value, check.unit, check.threshold,
-             part.sentence)
+            [{**vars(check), **vars(part), "split": label}[name] for name in names]
             for check in self.checks
             for label, part in check.readings.items()
-        ]  # fmt: skip
-        texts = ["key", "title", "split", "light", "value", "unit", "threshold", "sentence"]
-        schema = {name: pl.Float64 if name == "value" else pl.String for name in texts}
-        return pl.DataFrame(rows, schema=schema, orient="row")
+        ]
+        return _frame(rows, *names)
 
     def numbers(self) -> pl.DataFrame:
         """Return a row per split: users, items and ratings of its parts."""
@@ -97,20 +95,12 @@ class Diagnosis(Result):
     def counts(self) -> pl.DataFrame:
         """Return a row per number behind the lights: its check, its split, its name, its value."""
         rows = [
-            (check.key, label, name, None if isinstance(value, str) else value,
-             value if isinstance(value, str) else None)
+            (check.key, label, name, *((None, value) if isinstance(value, str) else (value, None)))
             for check in self.checks
             for label, part in check.readings.items()
             for name, value in part.counts.items()
-        ]  # fmt: skip
-        schema = {
-            "key": pl.String,
-            "split": pl.String,
-            "name": pl.String,
-            "value": pl.Float64,
-            "text": pl.String,
-        }
-        return pl.DataFrame(rows, schema=schema, orient="row", strict=False)
+        ]
+        return _frame(rows, "key", "split", "name", "value", "text")
 
     def figure(self, kind: str | None = None, *, scale: str = "linear") -> Figure:
         """Draw rows over time, drift of items, or the ratings of items.
@@ -146,8 +136,15 @@ class Diagnosis(Result):
             for light in IN_ORDER
             for check in self.of_light(light)
         ]
-        names = ("light", "check", "value", "in a sentence", "when the light changes")
-        return _text_frame(rows, *names)
+        return _frame(
+            rows,
+            "light",
+            "check",
+            "value",
+            "in a sentence",
+            "when the light changes",
+            value=pl.String,
+        )
 
     def header(self) -> list[str]:
         """Return what was looked at, and how many lights there are of each colour."""
@@ -205,9 +202,8 @@ class Diagnosis(Result):
         facts: list[Block] = [Picture(self.figure("drift"))] if self.drift else []
         facts.append(_light_table(self, ["shown"]))
         rules = [(check.key, check.title, check.threshold, check.remedy) for check in self.checks]
-        names = ("key", "check", "when the light changes", "what to do")
         numbers = (
-            Table("", _text_frame(rules, *names)),
+            Table("", _frame(rules, "key", "check", "when the light changes", "what to do")),
             Fold("All numbers", (Table("", self.counts(), 4),)),
             Fold("Parts", (Table("", _turned(self.numbers()), 4),)),
         )
@@ -276,24 +272,23 @@ def _light_table(diagnosis: Diagnosis, lights: Iterable[str]) -> Table:
         for light in lights
         for check in diagnosis.of_light(light)
     ]
-    frame = _text_frame(rows, "light", "check", "value", "in a sentence")
+    frame = _frame(rows, "light", "check", "value", "in a sentence", value=pl.String)
     bad = (SIGNS["leak"], SIGNS["look"])
     strong = frozenset((index, 0) for index, row in enumerate(rows) if row[0] in bad)
     return Table("", frame, strong=strong)
 
 
-def _text_frame(rows: Sequence[Sequence[str]], *names: str) -> pl.DataFrame:
-    return pl.DataFrame(rows, schema=dict.fromkeys(names, pl.String), orient="row")
+def _frame(rows: Sequence[Sequence[Any]], *names: str, value: Any = pl.Float64) -> pl.DataFrame:
+    """Return a table of texts; its column `value` has another type."""
+    schema = {name: value if name == "value" else pl.String for name in names}
+    return pl.DataFrame(rows, schema=schema, orient="row", strict=False)
 
 
 def _turned(frame: pl.DataFrame) -> pl.DataFrame:
     """Return a column per split, which is easier to read than a row."""
-    names = [name for name in frame.columns if name != "split"]
-    columns: dict[str, list[object]] = {"number": list(names)}
-    for row in frame.iter_rows(named=True):
-        values = [row[name] for name in names]
-        columns[row["split"]] = [None if value is None else float(value) for value in values]
-    return pl.DataFrame(columns)
+    return frame.with_columns(pl.exclude("split").cast(pl.Float64)).transpose(
+        include_header=True, header_name="number", column_names="split"
+    )
 
 
 _RULES = {

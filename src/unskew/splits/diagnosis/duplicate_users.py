@@ -13,14 +13,14 @@ from typing import NamedTuple
 
 import numpy as np
 
-from unskew.arrays import F64, I32, I64, U8, U32, U64, Mask, frozen
+from unskew.arrays import F64, I32, I64, U32, U64, Mask, frozen
 from unskew.data.groups import grouped_order
 from unskew.data.ratings import Ratings
 from unskew.engine.rng import key_of
 from unskew.engine.threads import map_blocks
 from unskew.report.text import counted
-from unskew.splits.diagnosis.check import Reading, by_share, fact, percent, rule
-from unskew.splits.diagnosis.parts import DAY, SplitParts, starts, times_of
+from unskew.splits.diagnosis.check import Number, Reading, by_share, percent, rule
+from unskew.splits.diagnosis.parts import DAY, SplitParts, starts
 from unskew.splits.diagnosis.thresholds import (
     COPY_ALIKE,
     COPY_ITEMS,
@@ -65,7 +65,7 @@ def duplicate_users(parts: SplitParts) -> Reading:
     for user in users:
         rows += int(result.exposed[result.user == user].max())
     share = rows / len(parts.test)
-    counts: dict[str, int | float | str | None] = {
+    counts: dict[str, Number] = {
         "test_users": int(users.size),
         "pairs": int(result.user.size),
         "exposed_test_rows": rows,
@@ -250,82 +250,3 @@ def _keys(
         pass
     left, of_test, of_all = keys
     return left, of_test, of_all
-
-
-PAIR, VALUE, TIME = 1, 2, 4
-"""Bits of a match: the pair, its value, its time."""
-
-
-def matches(ratings: Ratings, others: Ratings) -> U8:
-    """Mark rows whose pair is in `others` too, with bits for an equal value and an equal time."""
-    from unskew.splits.diagnosis import kernels
-
-    rows, other_rows = (
-        kernels.UserRows(part.start, part.item, frozen(part.value), times_of(part))
-        for part in (ratings, others)
-    )
-    return kernels.matched(rows, other_rows)
-
-
-def _of(parts: SplitParts) -> U8:
-    """Match the test part with training, once."""
-    mark = vars(parts).get("_matches")
-    if mark is None:
-        mark = vars(parts)["_matches"] = matches(parts.test, parts.train)
-    result: U8 = mark
-    return result
-
-
-@rule
-def copies(parts: SplitParts) -> Reading:
-    """Measure which share of test rows is in training too."""
-    mark, rows = _of(parts), len(parts.test)
-    pairs = int(np.count_nonzero(mark))
-    same = int(np.count_nonzero(mark & VALUE > 0))
-    timed = parts.train.time is not None and parts.test.time is not None
-    exact = mark == PAIR | VALUE | TIME if timed else mark == PAIR | VALUE
-    number = int(np.count_nonzero(exact))
-    counts = {"pairs_in_both": pairs, "same_value": same, "copies": number}
-    if not number:
-        return Reading("ok", 0.0, "No test row is in training too.", counts)
-    share = number / rows
-    if timed and _on_the_day_of_the_cut(parts, exact):
-        sentence = (
-            f"{counted(number, 'test row has', 'test rows have')} the same user, item, value and "
-            "date in training, all on the day of the cut: repeats within that day, or copies."
-        )
-        return Reading("look", share, sentence, counts)
-    if not timed and parts.test.implicit:
-        sentence = (
-            f"{percent(share)} of the test pairs are in training too; without time stamps a copy "
-            "cannot be told from a repeat."
-        )
-        return Reading("look", share, sentence, counts)
-    what = "time and value" if timed else "value"
-    sentence = (
-        f"{percent(share)} of the test rows ({number:,}) are in training too, with the same "
-        f"{what}: the answer is known."
-    )
-    return Reading(by_share(share), share, sentence, counts)
-
-
-def _on_the_day_of_the_cut(parts: SplitParts, exact: Mask) -> bool:
-    """Tell whether stamps are dates and all copies are on the one day that both parts share."""
-    if parts.log.resolution < DAY or parts.train.time is None or parts.test.time is None:
-        return False
-    day = parts.test.time.min()
-    return bool(day == parts.train.time.max() and (parts.test.time[exact] == day).all())
-
-
-@rule
-def repeats(parts: SplitParts) -> Reading:
-    """Measure which share of test rows repeats a pair of training."""
-    mark = _of(parts)
-    timed = parts.train.time is not None and parts.test.time is not None
-    exact = mark == PAIR | VALUE | TIME if timed else mark == PAIR | VALUE
-    number = int(np.count_nonzero((mark > 0) & ~exact))
-    share = number / len(parts.test)
-    sentence = f"Training has {percent(share)} of the test pairs too, at another time."
-    if not timed:
-        sentence = f"Training has {percent(share)} of the test pairs too, with another value."
-    return fact(share, sentence, {"rows": number})

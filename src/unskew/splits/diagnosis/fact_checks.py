@@ -10,10 +10,18 @@ import numpy as np
 from unskew.arrays import I64
 from unskew.data.steps import Step
 from unskew.report.text import counted
-from unskew.splits.diagnosis.check import Reading, days, fact, listed, percent, rule, unknown
+from unskew.splits.diagnosis.check import (
+    Number,
+    Reading,
+    days,
+    fact,
+    listed,
+    percent,
+    rule,
+    unknown,
+)
 from unskew.splits.diagnosis.parts import DAY, NEVER, NO_TIME, Log, SplitParts, mean_of
 from unskew.splits.diagnosis.thresholds import CUT_OFF_SURPRISE, LEAK_SHARE
-from unskew.splits.diagnosis.time_checks import target_places
 
 POWER = 1.959964 + 0.841621
 """Standard errors between 0 and a difference that is found with 80 % probability at 5 %."""
@@ -97,7 +105,7 @@ def cold_items(parts: SplitParts) -> Reading:
 def time_frame(parts: SplitParts) -> Reading:
     """Show from when to when the parts go."""
     texts: list[str] = []
-    counts: dict[str, int | float | str | None] = {}
+    counts: dict[str, Number] = {}
     for name, time in (("training", parts.train_time), ("test", parts.test_time)):
         low, high = (int(bound) for bound in (time.min(), time.max()))
         texts.append(f"{name} {_date(low)} to {_date(high)} ({days((high - low) / DAY)})")
@@ -116,13 +124,13 @@ def _date(micros: int) -> str:
 @rule
 def temporal_shift(parts: SplitParts) -> Reading:
     """Measure how long it is from a user's last training row to the first test row."""
-    times, log = parts.user_times, parts.log
-    in_both = (times.train_last > -NEVER) & (times.test_first < NEVER)
+    last, first, log = parts.last_trained, parts.first_tested, parts.log
+    in_both = (last > -NEVER) & (first < NEVER)
     if not in_both.any() or log.history is None or not log.history.gaps.size:
         return unknown("No user has rows in both parts.")
     if parts.is_mixed:
         return unknown("Training and test cover the same time.")
-    shift = float(np.median(times.test_first[in_both] - times.train_last[in_both])) / DAY
+    shift = float(np.median(first[in_both] - last[in_both])) / DAY
     usual = float(np.median(log.history.gaps)) / DAY
     sentence = (
         f"A median of {days(shift)} passes between a user's last training row and first test row; "
@@ -135,7 +143,7 @@ def temporal_shift(parts: SplitParts) -> Reading:
 @rule
 def positional_shift(parts: SplitParts) -> Reading:
     """Measure where test rows stand in the history of their users."""
-    _, _, users, places, rows = target_places(parts)
+    _, _, users, places, rows = parts.target_places
     if not rows:
         return unknown("No user has rows in both parts.")
     position = places / rows
@@ -217,11 +225,9 @@ def _user_lives(log: Log) -> I64:
 
 
 def _item_lives(log: Log) -> I64:
-    from unskew.splits.diagnosis import kernels
-
     assert log.time is not None
     deaths = np.full(len(log.items), -NEVER)
-    kernels.raise_deaths(log.item, log.time, deaths)
+    np.maximum.at(deaths, log.item, log.time)
     there = deaths > -NEVER
     return deaths[there] - log.births[there]
 
@@ -274,7 +280,7 @@ def _settings(step: Step) -> str:
 @rule
 def cut_off(parts: SplitParts) -> Reading:
     """Look whether users or items with few rows, test rows included, seem to be removed."""
-    counts: dict[str, int | float | str | None] = {}
+    counts: dict[str, Number] = {}
     texts, smallest, total = [], 0, 0.0
     for name, trained, everything in _all_counts(parts):
         k, expected = truncation(everything)

@@ -11,7 +11,7 @@ import polars as pl
 from unskew.arrays import F64, I32, I64, frozen
 from unskew.data.events import Events
 from unskew.data.ratings import Ratings
-from unskew.splits.diagnosis.check import Reading, listed, rule, unknown
+from unskew.splits.diagnosis.check import Number, Reading, listed, rule, unknown
 from unskew.splits.diagnosis.parts import SplitParts, places_in
 from unskew.splits.diagnosis.thresholds import FEATURE_ENTRIES, FEATURE_MISFIT, FEATURE_RATIO
 
@@ -74,7 +74,7 @@ def features(parts: SplitParts) -> Reading:
     fits: list[FeatureFit] = []
     for name, column in numeric.items():
         fits += _fits(parts, name, column)
-    counts: dict[str, int | float | str | None] = {
+    counts: dict[str, Number] = {
         "columns": len(numeric),
         "compared": len({fit.column for fit in fits}),
     }

@@ -14,32 +14,6 @@ from unskew.engine.sort import sort_by
 _NEVER = np.int64(2**62)
 
 
-@kernel
-def user_spans(start: I64, time: I64) -> tuple[I64, I64]:
-    """Return the first and the last time of each user; of users without rows ±2**62."""
-    users = start.size - 1
-    earliest, latest = np.full(users, _NEVER), np.full(users, -_NEVER)
-    for u in range(users):
-        for i in range(start[u], start[u + 1]):
-            earliest[u] = min(earliest[u], time[i])
-            latest[u] = max(latest[u], time[i])
-    return earliest, latest
-
-
-@kernel
-def lower_births(item: I32, time: I64, birth: I64) -> None:
-    """Lower the birth of each item to the time of its first row."""
-    for i in range(item.size):
-        birth[item[i]] = min(birth[item[i]], time[i])
-
-
-@kernel
-def raise_deaths(item: I32, time: I64, death: I64) -> None:
-    """Raise the last time of each item to that of its last row."""
-    for i in range(item.size):
-        death[item[i]] = max(death[item[i]], time[i])
-
-
 class UserRows(NamedTuple):
     """Rows by user and item; times are empty where there are none."""
 
@@ -188,18 +162,6 @@ def swapped_distances(
         for i in range(items):
             result[d] += 0.5 * abs(sides[0, i] / totals[0] - sides[1, i] / totals[1])
     return result
-
-
-@kernel
-def calendar(time: I64) -> tuple[I64, I64]:
-    """Count rows by weekday, Monday first, and by hour of the day, UTC."""
-    weekdays, hours = np.zeros(7, np.int64), np.zeros(24, np.int64)
-    for i in range(time.size):
-        hour = time[i] // 3_600_000_000
-        day = hour // 24
-        weekdays[(day + 3) % 7] += 1
-        hours[hour - 24 * day] += 1
-    return weekdays, hours
 
 
 @kernel

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -13,7 +12,7 @@ from unskew.data.groups import grouped_order
 from unskew.engine.rng import draw, key_of
 from unskew.report.charts import BLUE, GREEN, GREY, INK, VERMILION, Figure, as_figure
 from unskew.report.text import counted, number
-from unskew.splits.diagnosis.check import Reading, days, fact, percent, rule, unknown
+from unskew.splits.diagnosis.check import Number, Reading, days, fact, percent, rule, unknown
 from unskew.splits.diagnosis.parts import (
     DAY,
     Log,
@@ -196,13 +195,13 @@ def seasonality(parts: SplitParts) -> Reading:
     """Compare weekdays, and look whether the test covers whole weeks."""
     per_day = weekday_rates(parts.log)
     weeks = (int(parts.test_time.max()) - int(parts.test_time.min())) / DAY / 7
-    counts: dict[str, int | float | str | None] = {"test_weeks": weeks}
+    counts: dict[str, Number] = {"test_weeks": weeks}
     if np.isnan(per_day).any() or per_day.min() == 0:
         sentence = f"A weekday has no row; the test lasts {weeks:.1f} weeks."
         return fact(None, sentence, counts, f"test of {weeks:.1f} weeks")
     ratio = float(per_day.max() / per_day.min())
     busiest, calmest = WEEKDAYS[int(per_day.argmax())], WEEKDAYS[int(per_day.argmin())]
-    train, test = (calendar_of(time).weekdays for time in (parts.train_time, parts.test_time))
+    train, test = (calendar_of(time)[0] for time in (parts.train_time, parts.test_time))
     shift = float(0.5 * np.abs(test / test.sum() - train / train.sum()).sum())
     sentence = (
         f"{busiest} has {ratio:.2f} times the rows of {calmest}; the test covers {weeks:.1f} "
@@ -211,7 +210,7 @@ def seasonality(parts: SplitParts) -> Reading:
     )
     short = f"{busiest} {ratio:.2f} times {calmest}, test of {weeks:.1f} weeks"
     if parts.log.resolution < DAY:
-        hours = parts.log.calendar.hours
+        hours = calendar_of(parts.log.ordered_time)[1]
         counts["busiest_hour_utc"] = int(hours.argmax())
         counts["share_of_busiest_hour"] = float(hours.max() / hours.sum())
     return fact(ratio, sentence, {**counts, "weekday_shift": shift}, short)
@@ -222,7 +221,7 @@ def weekday_rates(log: Log) -> F64:
     assert log.time is not None
     first, last = int(log.ordered_time[0]) // DAY, int(log.ordered_time[-1]) // DAY
     there = np.bincount((np.arange(first, last + 1) + 3) % 7, minlength=7)
-    rows = log.calendar.weekdays
+    rows, _ = calendar_of(log.ordered_time)
     rates: F64 = np.divide(rows, there, out=np.full(7, np.nan), where=there > 0)
     return rates
 
@@ -233,8 +232,7 @@ MOST_ROWS, DRAWS = 40_000, 5
 """The most rows of a period of training and of the test that are compared, and the draws."""
 
 
-@dataclass(frozen=True, eq=False)
-class RowsOverTime:
+class RowsOverTime(NamedTuple):
     """The rows of each part of a split over time."""
 
     label: str
@@ -246,8 +244,7 @@ class RowsOverTime:
     """By part: its first and last time."""
 
 
-@dataclass(frozen=True, eq=False)
-class DriftPeriod:
+class DriftPeriod(NamedTuple):
     """How different the items of a period of training and of the test are."""
 
     label: str

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import NamedTuple
 
 import numpy as np
 
-from unskew.arrays import F64, I32, I64, frozen
+from unskew.arrays import F64, I32, I64, U8, frozen
 from unskew.data.events import Events
 from unskew.data.groups import grouped_order, sort_groups
 from unskew.data.ratings import Ids, Ratings
@@ -67,17 +67,8 @@ class Log:
     @classmethod
     def of(cls, data: Events | Ratings) -> Log:
         """Take a log as it was given."""
-        is_log = isinstance(data, Events)
-        result = cls._grouped(
-            data,
-            [data.user],
-            [data.item],
-            [data.time],
-            in_time=is_log,
-            has_repeats=is_log,
-            is_given=True,
-        )
-        if is_log:
+        result = cls._grouped(data, [data], is_given=True)
+        if isinstance(data, Events):
             vars(result)["ordered_time"] = data.time  # a log is in order of time
         return result
 
@@ -85,46 +76,30 @@ class Log:
     def of_split(cls, split: Split) -> Log:
         """Put the parts of a split together."""
         parts = [split.train, split.test, *validation_of(split).values()]
-        return cls._grouped(
-            split.train,
-            [part.user for part in parts],
-            [part.item for part in parts],
-            [part.time for part in parts],
-            in_time=False,
-            has_repeats=False,
-            is_given=False,
-        )
+        return cls._grouped(split.train, parts, is_given=False)
 
     @classmethod
     def _grouped(
-        cls,
-        data: Events | Ratings,
-        user: list[I32],
-        item: list[I32],
-        time: list[I64 | None],
-        *,
-        in_time: bool,
-        has_repeats: bool,
-        is_given: bool,
+        cls, data: Events | Ratings, parts: Sequence[Events | Ratings], *, is_given: bool
     ) -> Log:
-        codes = frozen(user[0] if len(user) == 1 else np.concatenate(user))
+        is_log = isinstance(data, Events)
+        codes = frozen(np.concatenate([part.user for part in parts]))
         start = starts(np.bincount(codes, minlength=len(data.users)))
         order = grouped_order(codes, start)
-        stamps: I64 | None = None
-        if all(column is not None for column in time):
-            moments: I64 = np.concatenate(time)[order]  # type: ignore[arg-type]
-            if not in_time:
-                positions, _ = sort_groups(start, frozen(moments))
-                order, moments = order[positions], moments[positions]
-            stamps = moments
+        stamps, time = None, [part.time for part in parts if part.time is not None]
+        if len(time) == len(parts):
+            stamps = np.concatenate(time)[order]
+            if not is_log:
+                positions, _ = sort_groups(start, frozen(stamps))
+                order, stamps = order[positions], stamps[positions]
         return cls(
             users=data.users,
             items=data.items,
             start=start,
-            item=frozen(np.concatenate(item)[order]),
+            item=frozen(np.concatenate([part.item for part in parts])[order]),
             time=None if stamps is None else frozen(stamps),
             implicit=data.implicit,
-            has_repeats=has_repeats,
+            has_repeats=is_log,
             steps=data.steps,
             is_given=is_given,
             source=data if is_given and data.tags else None,
@@ -149,11 +124,6 @@ class Log:
         return np.bincount(self.item, minlength=len(self.items))
 
     @cached_property
-    def calendar(self) -> Calendar:
-        """How many rows there are of each weekday and hour."""
-        return calendar_of(frozen(np.zeros(0, np.int64)) if self.time is None else self.time)
-
-    @cached_property
     def ordered_time(self) -> I64:
         """All times in order."""
         return np.zeros(0, np.int64) if self.time is None else np.sort(self.time)
@@ -176,11 +146,9 @@ class Log:
     @cached_property
     def births(self) -> I64:
         """The time of the first row of each item; 2**62 of items without rows."""
-        from unskew.splits.diagnosis import kernels
-
         result = np.full(len(self.items), NEVER)
         if self.time is not None:
-            kernels.lower_births(self.item, self.time, result)
+            np.minimum.at(result, self.item, self.time)
         return result
 
     @cached_property
@@ -194,18 +162,10 @@ class Log:
         return 1
 
 
-class Calendar(NamedTuple):
-    """Rows of each weekday (Monday first) and of each hour of the day, UTC."""
-
-    weekdays: I64
-    hours: I64
-
-
-def calendar_of(time: I64) -> Calendar:
-    """Count rows by weekday and by hour."""
-    from unskew.splits.diagnosis import kernels
-
-    return Calendar(*kernels.calendar(frozen(time)))
+def calendar_of(time: I64) -> tuple[I64, I64]:
+    """Count rows by weekday, Monday first, and by hour of the day, UTC."""
+    days, hours = np.divmod(time // (3_600 * SECOND), 24)
+    return np.bincount((days + 3) % 7, minlength=7), np.bincount(hours, minlength=24)
 
 
 class PartRows(NamedTuple):
@@ -215,15 +175,6 @@ class PartRows(NamedTuple):
     item: I32
     value: F64
     time: I64
-
-
-class UserTimes(NamedTuple):
-    """First and last times of users; ±2**62 of those without rows."""
-
-    train_first: I64
-    train_last: I64
-    test_first: I64
-    test_last: I64
 
 
 @dataclass(frozen=True, eq=False)
@@ -298,19 +249,43 @@ class SplitParts:
         return np.sort(self.test_time)
 
     @cached_property
-    def user_times(self) -> UserTimes:
-        """First and last times of each user in both parts."""
+    def last_trained(self) -> I64:
+        """The last training time of each user; -2**62 of those without training rows."""
+        result = np.full(len(self.train.users), -NEVER)
+        np.maximum.at(result, self.train.user, self.train_time)
+        return result
+
+    @cached_property
+    def first_tested(self) -> I64:
+        """The first test time of each user; 2**62 of those without test rows."""
+        result = np.full(len(self.test.users), NEVER)
+        np.minimum.at(result, self.test.user, self.test_time)
+        return result
+
+    @cached_property
+    def target_places(self) -> tuple[int, int, int, float, int]:
+        """Where test rows stand among the rows of their users; see the kernel."""
         from unskew.splits.diagnosis import kernels
 
-        train = kernels.user_spans(self.train.start, self.train_time)
-        test = kernels.user_spans(self.test.start, self.test_time)
-        return UserTimes(*train, *test)
+        train, test = self.train, self.test
+        return kernels.targets_in_time(
+            *(test.start, self.test_time, train.start, self.train_time),
+            *(frozen(self.last_trained), frozen(self.first_tested), GAP),
+        )
+
+    @cached_property
+    def in_training(self) -> U8:
+        """Which test rows training has too; see `matches`."""
+        return matches(self.test, self.train)
+
+    @property
+    def is_timed(self) -> bool:
+        """Whether rows of both parts have time stamps, whatever these say."""
+        return self.train.time is not None and self.test.time is not None
 
     @cached_property
     def births(self) -> I64:
         """The first time of each item of the split: in the log, or in the parts."""
-        from unskew.splits.diagnosis import kernels
-
         log = self.log
         if log.items.equals(self.train.items):
             births = log.births.copy()
@@ -319,7 +294,7 @@ class SplitParts:
             position = places_in(self.train.items, log.items)
             births[position >= 0] = log.births[position[position >= 0]]
         for part in (self.train, self.test):
-            kernels.lower_births(part.item, times_of(part), births)
+            np.minimum.at(births, part.item, times_of(part))
         return births
 
     @cached_property
@@ -358,6 +333,21 @@ def validation_of(split: Split) -> dict[str, Ratings]:
 def times_of(ratings: Ratings) -> I64:
     """Return time stamps as kernels see them; empty where there are none."""
     return frozen(np.zeros(0, np.int64) if ratings.time is None else ratings.time)
+
+
+PAIR, VALUE, TIME = 1, 2, 4
+"""Bits of a match: the pair, its value, its time."""
+
+
+def matches(ratings: Ratings, others: Ratings) -> U8:
+    """Mark rows whose pair is in `others` too, with bits for an equal value and an equal time."""
+    from unskew.splits.diagnosis import kernels
+
+    rows, other_rows = (
+        kernels.UserRows(part.start, part.item, frozen(part.value), times_of(part))
+        for part in (ratings, others)
+    )
+    return kernels.matched(rows, other_rows)
 
 
 def starts(counts: I64) -> I64:

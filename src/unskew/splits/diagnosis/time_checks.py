@@ -4,10 +4,30 @@ from __future__ import annotations
 
 import numpy as np
 
-from unskew.arrays import F64, I64
+from unskew.arrays import F64, I64, Mask
 from unskew.report.text import counted
-from unskew.splits.diagnosis.check import Reading, by_share, days, percent, rule, unknown
-from unskew.splits.diagnosis.parts import DAY, GAP, NO_TIME, Log, SplitParts, mean_later, times_of
+from unskew.splits.diagnosis.check import (
+    Number,
+    Reading,
+    by_share,
+    days,
+    fact,
+    percent,
+    rule,
+    unknown,
+)
+from unskew.splits.diagnosis.parts import (
+    DAY,
+    NO_TIME,
+    PAIR,
+    TIME,
+    VALUE,
+    Log,
+    SplitParts,
+    matches,
+    mean_later,
+    times_of,
+)
 from unskew.splits.diagnosis.thresholds import (
     EVEN_STEPS,
     FIRST_YEAR,
@@ -46,7 +66,7 @@ def future(parts: SplitParts) -> Reading:
 @rule
 def user_order(parts: SplitParts) -> Reading:
     """Measure which share of test rows is older than their user's last training row."""
-    older = parts.test_time < parts.user_times.train_last[parts.test.user]
+    older = parts.test_time < parts.last_trained[parts.test.user]
     rows, share = int(np.count_nonzero(older)), float(older.mean())
     users = int(np.count_nonzero(np.bincount(parts.test.user[older], minlength=1)))
     counts = {"test_rows": rows, "users": users}
@@ -83,44 +103,22 @@ def torn_sessions(parts: SplitParts) -> Reading:
     """Measure which share of test rows a training row of the same session follows."""
     if parts.log.resolution >= DAY:
         return unknown("Time stamps are dates: sessions cannot be told.")
-    torn, crossing, users, _, _ = target_places(parts)
+    torn, crossing, users, _, _ = parts.target_places
     rows = len(parts.test)
     counts = {"test_rows": torn, "users_with_session_across_parts": crossing, "warm_users": users}
     share = torn / rows
     if not torn:
-        sentence = f"No test row is followed by a training row of its session; {_across(counts)}"
+        sentence = (
+            "No test row is followed by a training row of its session; "
+            f"{counted(crossing, 'user has', 'users have')} a session that begins in training and "
+            "goes on in the test."
+        )
         return Reading("ok", 0.0, sentence, counts)
     sentence = (
         f"{percent(share)} of the test rows are followed by a training row of the same session: "
         "the rest of the sitting gives the answer away."
     )
     return Reading(by_share(share), share, sentence, counts)
-
-
-def _across(counts: dict[str, int]) -> str:
-    users = counted(counts["users_with_session_across_parts"], "user has", "users have")
-    return f"{users} a session that begins in training and goes on in the test."
-
-
-def target_places(parts: SplitParts) -> tuple[int, int, int, float, int]:
-    """Return where test rows stand among the rows of their users; see the kernel."""
-    from unskew.splits.diagnosis import kernels
-
-    places = vars(parts).get("_target_places")
-    if places is None:
-        times = parts.user_times
-        places = kernels.targets_in_time(
-            parts.test.start,
-            parts.test_time,
-            parts.train.start,
-            parts.train_time,
-            times.train_last,
-            times.test_first,
-            GAP,
-        )
-        vars(parts)["_target_places"] = places
-    result: tuple[int, int, int, float, int] = places
-    return result
 
 
 @rule
@@ -130,8 +128,9 @@ def validation(parts: SplitParts) -> Reading:
         return unknown("The split has no validation part.")
     later, copies, shared, trained = 0.0, 0, 0, 0.0
     for part in parts.validation.values():
-        pairs, exact = _in_both(parts, part)
-        shared, copies = shared + pairs, copies + exact
+        mark = matches(parts.test, part)
+        shared += int(np.count_nonzero(mark))
+        copies += int(np.count_nonzero(mark == _exact(is_timed=parts.has_time)))
         if parts.has_time and part.time is not None:
             later = max(later, mean_later(times_of(part), parts.sorted_test_time))
             trained = max(trained, mean_later(parts.train_time, np.sort(part.time)))
@@ -143,7 +142,7 @@ def validation(parts: SplitParts) -> Reading:
         "pairs_in_both": shared,
         "mean_share_of_training_after_validation_row": trained,
     }
-    light = min(by_share(later), by_share(copies / rows), key=_badness)
+    light = by_share(max(later, copies / rows))
     texts = []
     if copies:
         texts.append(f"{counted(copies, 'test row is', 'test rows are')} in validation too")
@@ -161,21 +160,63 @@ def validation(parts: SplitParts) -> Reading:
     return Reading(light, max(later, copies / rows, trained), sentence, counts)
 
 
-def _badness(light: str) -> int:
-    return ("leak", "look", "ok").index(light)
+@rule
+def copies(parts: SplitParts) -> Reading:
+    """Measure which share of test rows is in training too."""
+    mark, rows = parts.in_training, len(parts.test)
+    exact = mark == _exact(is_timed=parts.is_timed)
+    number = int(np.count_nonzero(exact))
+    counts = {
+        "pairs_in_both": int(np.count_nonzero(mark)),
+        "same_value": int(np.count_nonzero(mark & VALUE)),
+        "copies": number,
+    }
+    if not number:
+        return Reading("ok", 0.0, "No test row is in training too.", counts)
+    share = number / rows
+    if parts.is_timed and _on_the_day_of_the_cut(parts, exact):
+        sentence = (
+            f"{counted(number, 'test row has', 'test rows have')} the same user, item, value and "
+            "date in training, all on the day of the cut: repeats within that day, or copies."
+        )
+        return Reading("look", share, sentence, counts)
+    if not parts.is_timed and parts.test.implicit:
+        sentence = (
+            f"{percent(share)} of the test pairs are in training too; without time stamps a copy "
+            "cannot be told from a repeat."
+        )
+        return Reading("look", share, sentence, counts)
+    what = "time and value" if parts.is_timed else "value"
+    sentence = (
+        f"{percent(share)} of the test rows ({number:,}) are in training too, with the same "
+        f"{what}: the answer is known."
+    )
+    return Reading(by_share(share), share, sentence, counts)
 
 
-def _in_both(parts: SplitParts, part: object) -> tuple[int, int]:
-    """Count test pairs that another part has, and those with the same time and value."""
-    from unskew.splits.diagnosis.duplicate_users import matches
-
-    mark = matches(parts.test, part)  # type: ignore[arg-type]
-    timed = parts.has_time
-    exact = mark == 7 if timed else mark == 3
-    return int(np.count_nonzero(mark)), int(np.count_nonzero(exact))
+def _on_the_day_of_the_cut(parts: SplitParts, exact: Mask) -> bool:
+    """Tell whether stamps are dates and all copies are on the one day that both parts share."""
+    if parts.log.resolution < DAY or parts.train.time is None or parts.test.time is None:
+        return False
+    day = parts.test.time.min()
+    return bool(day == parts.train.time.max() and (parts.test.time[exact] == day).all())
 
 
-Counts = dict[str, int | float | str | None]
+def _exact(*, is_timed: bool) -> int:
+    """Return the bits of a copy: pair and value, and the time where there are stamps."""
+    return PAIR | VALUE | TIME if is_timed else PAIR | VALUE
+
+
+@rule
+def repeats(parts: SplitParts) -> Reading:
+    """Measure which share of test rows repeats a pair of training."""
+    mark = parts.in_training
+    number = int(np.count_nonzero((mark > 0) & (mark != _exact(is_timed=parts.is_timed))))
+    share = number / len(parts.test)
+    what = "at another time" if parts.is_timed else "with another value"
+    sentence = f"Training has {percent(share)} of the test pairs too, {what}."
+    return fact(share, sentence, {"rows": number})
+
 
 FEW_ROWS = 200
 """With fewer rows nothing is said about shuffled stamps or row numbers."""
@@ -194,7 +235,7 @@ def time_stamps(parts: SplitParts) -> Reading:
     faults: list[str] = []
     steps = np.diff(ordered)
     different = int(np.count_nonzero(steps)) + 1
-    counts: Counts = {"different_stamps": different}
+    counts: dict[str, Number] = {"different_stamps": different}
     faults += _spacing(ordered, steps, different, counts)
     faults += _sittings(log, counts)
     if len(log) >= FEW_ROWS:
@@ -204,7 +245,7 @@ def time_stamps(parts: SplitParts) -> Reading:
     return Reading("look", float(len(faults)), " ".join(faults), counts)
 
 
-def _spacing(ordered: I64, steps: I64, different: int, counts: Counts) -> list[str]:
+def _spacing(ordered: I64, steps: I64, different: int, counts: dict[str, Number]) -> list[str]:
     """Look at the stamps as numbers."""
     faults = []
     rows = ordered.size
@@ -230,7 +271,7 @@ def _spacing(ordered: I64, steps: I64, different: int, counts: Counts) -> list[s
     return faults
 
 
-def _sittings(log: Log, counts: Counts) -> list[str]:
+def _sittings(log: Log, counts: dict[str, Number]) -> list[str]:
     """Look whether users give all their rows at once."""
     assert log.history is not None
     rows = log.user_counts
@@ -247,7 +288,7 @@ def _sittings(log: Log, counts: Counts) -> list[str]:
     ]
 
 
-def _independence(log: Log, counts: Counts) -> list[str]:
+def _independence(log: Log, counts: dict[str, Number]) -> list[str]:
     """Compare the variance of times between users, and between items, with that of shuffled ones.
 
     Times that belong to rows differ between users (who come, go and sit down) or between items

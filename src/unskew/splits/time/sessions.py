@@ -17,17 +17,20 @@ from unskew.data.times import duration, moment, written
 from unskew.settings import choice, count, declare, share
 from unskew.splits.split import Split, Splitter, assemble, empty, shared_rows
 from unskew.splits.time.temporal import time_hint
-from unskew.splits.time.time_parts import (
+from unskew.splits.time.timeline import (
     ONE,
     REPEATS_SETTING,
     SEEN,
     SEEN_SETTING,
+    TIES,
     Picked,
+    TimeAxis,
+    a_duration,
+    check_cut,
     pick_rows,
     tagged,
     warmth,
 )
-from unskew.splits.time.timeline import TIES, TimeAxis, a_duration, check_cut
 from unskew.splits.time.windows import time_axis
 
 PICKS = (*ONE, "next")

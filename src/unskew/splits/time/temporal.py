@@ -28,18 +28,21 @@ from unskew.splits.split import (
     time_of,
     without_overlap,
 )
-from unskew.splits.time.time_parts import (
+from unskew.splits.time.timeline import (
     PICK_SETTING,
     PICKS,
     REPEATS_SETTING,
     SEEN,
     SEEN_SETTING,
-    JudgedRows,
-    TargetRule,
+    TIES,
+    Edge,
+    Span,
+    TimeAxis,
+    a_duration,
+    check_cut,
     span_counts,
     split_rows,
 )
-from unskew.splits.time.timeline import TIES, Edge, Span, TimeAxis, a_duration, check_cut
 
 
 @dataclass(frozen=True)
@@ -138,15 +141,14 @@ class Temporal(Splitter):
             yield by_mask(self, ratings, test, hint=time_hint(time), facts=facts)
             return
         line = TimeAxis.of(ratings, self.name, self.repeats)
-        rule = TargetRule(self.seen, self.pick, seed)
-        yield self._each_user(line, rule) if self.per_user else self._for_all(line, rule)
+        yield self._each_user(line, seed) if self.per_user else self._for_all(line, seed)
 
     @property
     def has_validation(self) -> bool:
         """Whether there is a validation part."""
         return self.validation is not None or self.validation_at is not None
 
-    def _for_all(self, line: TimeAxis, rule: TargetRule) -> Split:
+    def _for_all(self, line: TimeAxis, seed: int) -> Split:
         """Cut at moments that are the same for everyone."""
         hint = time_hint(line.time)
         if not len(line):
@@ -163,7 +165,7 @@ class Temporal(Splitter):
             part = Span(begin.row, max(cut.row, begin.row))
             facts |= {"validation_cut": begin.text, "ties_at_validation_cut": begin.ties}
             cut, between = self._apart(line, begin), part.size
-            validation = JudgedRows(part)
+            validation = part
         if self.gap is not None:
             facts |= {"train_end": cut.text, "ties_at_train_end": cut.ties}
         train = Span(0, cut.row)
@@ -171,8 +173,8 @@ class Temporal(Splitter):
             self,
             line,
             train,
-            JudgedRows(test),
-            rule,
+            test,
+            seed,
             hint=hint,
             facts={**facts, **span_counts(line, train, test, between)},
             validation=validation,
@@ -195,7 +197,7 @@ class Temporal(Splitter):
         rows = _rows_of(len(line), self.validation)
         return line.edge_before(max(start.row - rows, 0), self.ties)
 
-    def _each_user(self, line: TimeAxis, rule: TargetRule) -> Split:
+    def _each_user(self, line: TimeAxis, seed: int) -> Split:
         """Cut the rows of each user on their own."""
         from unskew.data.kernels import group_starts
 
@@ -212,7 +214,7 @@ class Temporal(Splitter):
             late, tied = self._last_of_each(line, rows, share)
             facts["users_with_ties_at_validation_cut"] = tied
             train, before = ~late, np.flatnonzero(~test)
-            validation = JudgedRows(np.flatnonzero(late & ~test))
+            validation = np.flatnonzero(late & ~test)
         has = [np.bincount(line.user[part], minlength=start.size - 1) > 0 for part in (train, test)]
         rated = np.diff(start) > 0
         facts |= {
@@ -223,11 +225,12 @@ class Temporal(Splitter):
             self,
             line,
             np.flatnonzero(train),
-            JudgedRows(np.flatnonzero(test), before),
-            rule,
+            np.flatnonzero(test),
+            seed,
             hint=hint_share(np.diff(start)),
             facts=facts,
             validation=validation,
+            before=before,
         )
 
     def _last_of_each(

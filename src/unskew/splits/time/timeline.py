@@ -1,26 +1,51 @@
-"""`Timeline`: ratings or events in order of time, from which parts of a split are read."""
+"""`TimeAxis`: ratings or events in order of time, from which parts of a split are made."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, NamedTuple
 
 import numpy as np
+import polars as pl
 
 from unskew.arrays import I32, I64, Mask, frozen
 from unskew.checks import DEFAULT_TEST, as_share, portion
 from unskew.data.events import Events
+from unskew.data.groups import grouped_order, sort_groups
 from unskew.data.ratings import Ratings
+from unskew.data.summary import item_counts
 from unskew.data.times import duration, moment, written
-from unskew.errors import SettingError
+from unskew.engine.rng import draw
+from unskew.errors import DataError, SettingError, Spelling
+from unskew.report.text import counted
 from unskew.settings import declare
-from unskew.splits.split import time_of
+from unskew.splits.draws import first_of_each
+from unskew.splits.split import VALIDATION, Split, assemble, empty, shared_rows, time_of
 
 _TICKS = (86_400_000_000, 1_000_000, 1_000, 1)
 
 TIES = ("test", "train")
 """Where rows at the moment of a cut go: see `Temporal`."""
+
+
+ONE = ("first", "last", "random")
+PICKS = ("all", *ONE, "next")
+"""Which test rows of a user are targets; see `Temporal`."""
+SEEN = ("drop", "keep")
+"""What becomes of test pairs that were met before; see `Windows`."""
+SESSION, STEP, TARGET = "session", "step", "target"
+"""Tags of the logs of a split."""
+REPEATS_SETTING = """Of event logs: how several events of a pair become one rating, in each part on
+        its own: `count` them, take the `sum`, `mean` or `max` of their values, or the value of the
+        `first` or `last` event."""
+SEEN_SETTING = """Of event logs: `drop` test pairs that the user met before the test (counted), or
+        `keep` them."""
+PICK_SETTING = """Which test rows of a user are targets: `all`, the `first` or `last` in time (equal
+        times: the seed decides; such users are counted), one at `random`, or every `next` one, for
+        judging step by step. Rows that are no targets are left out (counted); nothing is trained on
+        them. Of event logs with `seen="drop"`, only first events of new pairs can be targets."""
 
 
 def a_duration(default: str | float | None, meaning: str, *, zero: bool = False) -> Any:
@@ -57,11 +82,6 @@ def check_cut(splitter: Any, share: str = "test", instant: str = "at") -> None:
 def as_index(rows: Rows) -> slice | I64:
     """Return what an array is indexed by."""
     return slice(*rows) if isinstance(rows, Span) else rows
-
-
-def places_of(rows: Rows) -> I64:
-    """Return the place of each row."""
-    return np.arange(*rows) if isinstance(rows, Span) else rows
 
 
 class Edge(NamedTuple):
@@ -226,3 +246,257 @@ class TimeAxis:
             notes=data.notes,
             steps=data.steps,
         )
+
+
+class Picked(NamedTuple):
+    """Which of some rows are targets."""
+
+    target: Mask
+    seen: int
+    """Rows that are none because their pair was met before."""
+    ties: int | None
+    """Users (or sessions) in whom equal times left the choice to the seed; None = not asked."""
+
+
+def pick_rows(
+    line: TimeAxis, places: I64, group: I64, *, pick: str, seen: str, seed: int
+) -> Picked:
+    """Say which rows are targets.
+
+    Parameters
+    ----------
+    line
+        Rows in order of time.
+    places
+        The rows in question, rising.
+    group
+        The user or the session of each of them.
+    pick
+        `first`, `last` or `random`: one of each group; `next` and `all`: every one.
+    seen
+        `drop`: not those whose pair occurs before.
+    seed
+        Decides between equal times, and draws.
+    """
+    eligible = line.is_new(places) if seen == "drop" else np.ones(places.size, np.bool_)
+    dropped = int(np.count_nonzero(~eligible))
+    if pick not in ONE:
+        return Picked(eligible, dropped, None)
+    rows = np.flatnonzero(eligible)
+    chosen, ties = _one_of_each(line, places[rows], group[rows], pick, seed)
+    target = np.zeros(places.size, np.bool_)
+    target[rows[chosen]] = True
+    return Picked(target, dropped, ties if pick != "random" else None)
+
+
+def _one_of_each(line: TimeAxis, places: I64, group: I64, pick: str, seed: int) -> tuple[Mask, int]:
+    """Mark one row of each group; return too in how many groups equal times left it to the seed."""
+    from unskew.data.kernels import group_starts
+    from unskew.splits import kernels
+
+    codes = np.unique(group, return_inverse=True)[1].astype(np.int32)
+    groups = int(codes.max(initial=-1)) + 1
+    start, grouped = group_starts(frozen(codes), groups)
+    by_group = np.arange(places.size) if grouped else grouped_order(codes, start)
+    rows = places[by_group]
+    time = line.time[rows]
+    key = {"first": time, "last": -time, "random": np.zeros_like(time)}[pick]
+    order, _ = sort_groups(frozen(start), frozen(key), _hashes(line, rows, seed))
+    size = frozen(np.ones(groups, np.int64))
+    ties = kernels.count_tied(frozen(start), frozen(order), frozen(key), size)
+    return first_of_each(frozen(start), by_group[order], size), int(ties)
+
+
+def _hashes(line: TimeAxis, places: I64, seed: int) -> I64:
+    """Return a random number from 0 up for each row, by user, item and time."""
+    bits = draw(seed, "split/pick", line.user[places], line.item[places])
+    bits = bits ^ draw(seed, "split/pick/time", line.time[places])
+    return frozen((bits >> np.uint64(1)).view(np.int64))
+
+
+def steps_in(group: I64) -> I64:
+    """Return the place of each row in its group, from 1, in the order of rows.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from unskew.splits.time.timeline import steps_in
+    >>> steps_in(np.array([7, 3, 7, 7, 3])).tolist()
+    [1, 1, 2, 3, 2]
+    """
+    order = np.argsort(group, kind="stable")
+    sorted_ = group[order]
+    heads = np.flatnonzero(np.append(True, sorted_[1:] != sorted_[:-1])) if group.size else order
+    sizes = np.diff(np.append(heads, group.size))
+    step = np.empty(group.size, np.int64)
+    step[order] = np.arange(group.size) - np.repeat(heads, sizes) + 1
+    return step
+
+
+def tagged(
+    log: Events, step: I64 | None = None, session: I64 | None = None, target: Mask | None = None
+) -> Events:
+    """Return a log with what each event is in its sequence."""
+    columns = {SESSION: session, STEP: step, TARGET: target}
+    more = {name: pl.Series(name, column) for name, column in columns.items() if column is not None}
+    return replace(log, tags={**log.tags, **more})
+
+
+class _JudgedPart(NamedTuple):
+    """The ratings of rows that judge."""
+
+    ratings: Ratings
+    rows: int
+    """Rows (ratings or events) that it was made of."""
+    seen: int
+    """Rows left out because their pair was met before."""
+    earlier: Ratings | None
+    """What was met before and is not in training."""
+    picked: Picked | None = None
+
+
+def split_rows(
+    protocol: Any,
+    line: TimeAxis,
+    train: Rows,
+    test: Rows,
+    seed: int,
+    *,
+    label: str | None = None,
+    hint: str,
+    facts: Mapping[str, Any] | None = None,
+    validation: Rows | None = None,
+    before: I64 | None = None,
+) -> Split:
+    """Split a timeline.
+
+    What was met before the test and is not trained on (a gap, what is older than a training window,
+    a validation part) is known: it is no target.
+
+    Parameters
+    ----------
+    protocol
+        The way to split: its `seen` and `pick` say what of the rows that judge are targets.
+    line
+        All rows.
+    train, test, validation
+        Where each row goes.
+    seed
+        Of the choice between equal times, and of draws.
+    label, hint, facts
+        As in `assemble`.
+    before
+        Where test rows are no span: what was met before them; None = the training rows. Before a
+        span, it is everything that is older.
+    """
+    name = "" if label is None else f"{label} "
+    for what, rows in ((f"{name}training", train), (f"{name}test", test)):
+        if not rows.size:
+            raise empty(protocol, what, hint)
+    trained, _ = line.ratings(train)
+    tested = _part(protocol, line, train, test, seed, trained, before)
+    if not len(tested.ratings):
+        why = f"every pair of it was met before ({counted(tested.seen, 'row')}); keep such pairs"
+        raise DataError(
+            f"{protocol.name}: the {name}test part is empty; {why} with ",
+            Spelling("seen='keep'", "--seen keep"),
+            f"; {hint}",
+        )
+    parts = {"test": tested}
+    if validation is not None:
+        if not validation.size:
+            raise empty(protocol, f"{name}validation", hint)
+        parts[VALIDATION] = _part(protocol, line, train, validation, seed, trained)
+    split = assemble(
+        protocol,
+        trained,
+        tested.ratings,
+        label,
+        hint=hint,
+        facts={
+            **_row_counts(line, train, parts),
+            **(facts or {}),
+            **warmth(trained, tested.ratings),
+        },
+        left_out=len(line) - train.size - tested.rows,
+        judgments={key: part.ratings for key, part in parts.items() if key != "test"},
+    )
+    logs = {}
+    if tested.picked is not None:
+        log = line.log(test)
+        step = frozen(steps_in(log.user.astype(np.int64)))
+        logs = {"train": line.log(train), "test": tagged(log, step, target=tested.picked.target)}
+    earlier = {key: part.earlier for key, part in parts.items() if part.earlier}
+    return replace(split, known=earlier, logs=logs)
+
+
+def _part(
+    protocol: Any,
+    line: TimeAxis,
+    train: Rows,
+    rows: Rows,
+    seed: int,
+    trained: Ratings,
+    before: I64 | None = None,
+) -> _JudgedPart:
+    history, earlier = trained, None
+    if isinstance(rows, Span):
+        assert isinstance(train, Span)
+        earlier = line.earlier(train, rows.first)
+    elif before is not None:
+        history, _ = line.ratings(before)
+        earlier = history.take(~shared_rows(history, trained))
+    if protocol.pick != "all":
+        places = np.arange(len(line))[as_index(rows)]
+        users = line.user[places].astype(np.int64)
+        picked = pick_rows(line, places, users, pick=protocol.pick, seen=protocol.seen, seed=seed)
+        ratings, _ = line.ratings(places[picked.target])
+        number = int(np.count_nonzero(picked.target))
+        return _JudgedPart(ratings, number, picked.seen, earlier, picked)
+    if protocol.seen == "drop" and isinstance(rows, Span):
+        ratings, number = line.new_ratings(rows)
+        return _JudgedPart(ratings, number, rows.size - number, earlier)
+    ratings, events = line.ratings(rows)
+    seen = 0
+    if events is not None and protocol.seen == "drop":
+        again = shared_rows(ratings, history)
+        ratings, seen = ratings.take(~again), int(events[again].sum())
+    return _JudgedPart(ratings, rows.size - seen, seen, earlier)
+
+
+def warmth(train: Ratings, test: Ratings) -> dict[str, int]:
+    """Count the users and items of the test part, and those of them without training ratings."""
+    users = np.diff(train.start) > 0, np.diff(test.start) > 0
+    items = item_counts(train) > 0, item_counts(test) > 0
+    counts = {}
+    for name, (trained, tested) in (("users", users), ("items", items)):
+        counts[f"test_{name}"] = int(np.count_nonzero(tested))
+        counts[f"cold_{name}"] = int(np.count_nonzero(tested & ~trained))
+    return counts
+
+
+def _row_counts(line: TimeAxis, train: Rows, parts: Mapping[str, _JudgedPart]) -> dict[str, int]:
+    """Count rows by what became of them; what is not there is not counted."""
+    tested = parts["test"]
+    counts = {}
+    if line.is_log:
+        counts = {"events": len(line), "events_train": train.size, "events_test": tested.rows}
+    if VALIDATION in parts:
+        counts[VALIDATION] = parts[VALIDATION].rows
+    if tested.seen:
+        counts["left_out_seen"] = tested.seen
+    if tested.picked is not None:
+        counts["left_out_pick"] = tested.picked.target.size - tested.rows - tested.seen
+        if tested.picked.ties is not None:
+            counts["users_with_ties_at_pick"] = tested.picked.ties
+    return counts
+
+
+def span_counts(line: TimeAxis, train: Span, test: Span, between: int = 0) -> dict[str, int]:
+    """Count the rows outside two spans of time; `between` them so many are in another part."""
+    counts = {
+        "left_out_before": train.first,
+        "left_out_gap": test.first - train.last - between,
+        "left_out_after": len(line) - test.last,
+    }
+    return {name: count for name, count in counts.items() if count}

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any, ClassVar, NamedTuple
@@ -17,18 +17,21 @@ from unskew.report.text import counted
 from unskew.settings import choice, count, declare, share
 from unskew.splits.split import Split, Splitter, empty
 from unskew.splits.time.temporal import time_hint
-from unskew.splits.time.time_parts import (
+from unskew.splits.time.timeline import (
     PICK_SETTING,
     PICKS,
     REPEATS_SETTING,
     SEEN,
     SEEN_SETTING,
-    JudgedRows,
-    TargetRule,
+    TIES,
+    Edge,
+    Span,
+    TimeAxis,
+    a_duration,
+    check_cut,
     span_counts,
     split_rows,
 )
-from unskew.splits.time.timeline import TIES, Edge, Span, TimeAxis, a_duration, check_cut
 
 DEFAULT_NUMBER = 5
 """Windows of equal numbers of rows, where their number is not given."""
@@ -236,42 +239,24 @@ class Windows(Splitter):
     def _split(self, line: TimeAxis, windows: Sequence[Window], index: int, seed: int) -> Split:
         window = windows[index]
         start, end = window.start, window.end
-        label = f"window{window.number}"
-        train, facts = training_before(
-            self,
-            line,
-            start,
-            0 if self.gap is None else duration(self.gap, "gap", zero=True),
-            self.train_length,
-            ties=self.ties,
-            label=label,
-        )
-        facts = {
-            "window": window.number,
-            "start": start.text,
-            "end": end.text,
-            **facts,
-            "ties_at_start": start.ties,
-            "ties_at_end": end.ties,
-        }
+        facts: dict[str, Any] = {"window": window.number}
         if self.length is not None:
             lasted = min(end.moment, line.last_edge(self.ties).moment) - start.moment
             facts["covered"] = round(lasted / duration(self.length), 6)
         if self.step is not None and index:
-            shared = windows[index - 1].end.row - start.row
-            facts["rows_in_previous_window"] = max(shared, 0)
+            facts["rows_in_previous_window"] = max(windows[index - 1].end.row - start.row, 0)
         skipped = windows[-1].number - len(windows)
         if skipped:
             facts["windows_skipped"] = skipped
-        return split_rows(
+        return test_window(
             self,
             line,
-            train,
-            JudgedRows(window.span),
-            TargetRule(self.seen, self.pick, seed),
-            label=label,
-            hint=time_hint(line.time),
-            facts={**facts, **span_counts(line, train, window.span)},
+            start,
+            end,
+            seed,
+            apart=0 if self.gap is None else duration(self.gap, "gap", zero=True),
+            label=f"window{window.number}",
+            facts=facts,
         )
 
 
@@ -283,38 +268,64 @@ def time_axis(protocol: Any, ratings: Any) -> TimeAxis:
     return line
 
 
-def training_before(
-    protocol: Splitter,
+def test_window(
+    protocol: Any,
     line: TimeAxis,
     start: Edge,
-    apart: int,
-    train_length: str | float | None,
+    end: Edge,
+    seed: int,
     *,
-    ties: str,
+    apart: int,
     label: str,
-) -> tuple[Span, dict[str, Any]]:
-    """Return the rows to train on before a moment, and the facts of their ends.
+    facts: Mapping[str, Any],
+) -> Split:
+    """Test in a window what was trained on the rows before it, or some time before it.
 
     Parameters
     ----------
-    protocol, label
-        For messages.
+    protocol, seed
+        As in `split_rows`; the `train_length` of the protocol says how long training lasts.
     line
         All rows.
-    start
-        Beginning of the test.
+    start, end
+        Of the window.
     apart
-        Microseconds between the end of training and the test.
-    train_length
-        How long training lasts; None: from the first row on.
-    ties
-        Where rows at the moment of a cut go.
+        Microseconds between the end of training and the window.
+    label, facts
+        Of the split.
     """
+    train, ends = training_before(protocol, line, start, apart, label)
+    test = Span(start.row, end.row)
+    return split_rows(
+        protocol,
+        line,
+        train,
+        test,
+        seed,
+        label=label,
+        hint=time_hint(line.time),
+        facts={
+            **facts,
+            "start": start.text,
+            "end": end.text,
+            **ends,
+            "ties_at_start": start.ties,
+            "ties_at_end": end.ties,
+            **span_counts(line, train, test),
+        },
+    )
+
+
+def training_before(
+    protocol: Any, line: TimeAxis, start: Edge, apart: int, label: str
+) -> tuple[Span, dict[str, Any]]:
+    """Return the rows to train on, as for `test_window`, and the facts of their ends."""
+    ties = protocol.ties
     cut = line.edge_at(start.moment - apart, ties) if apart else start
     facts: dict[str, Any] = {"cut": cut.text, "ties_at_cut": cut.ties}
-    if train_length is None:
+    if protocol.train_length is None:
         return Span(0, cut.row), facts
-    lasts = duration(train_length, "train_length")
+    lasts = duration(protocol.train_length, "train_length")
     first = line.edge_at(cut.moment - lasts, ties)
     begin = int(line.time[0])
     if cut.moment - max(begin, first.moment) < COVERED * lasts:
@@ -435,40 +446,27 @@ class ModelAges(Splitter):
             return start, line.last_edge(self.ties)
         return start, line.edge_at(start.moment + duration(self.length, "length"), self.ties)
 
-    def _training(self, line: TimeAxis, start: Edge, age: int) -> tuple[Span, dict[str, Any]]:
-        label = f"age {lasting(age)}"
-        span, facts = training_before(
-            self, line, start, age, self.train_length, ties=self.ties, label=label
-        )
-        if not span.size:
-            raise empty(self, f"{label} training", time_hint(line.time))
-        return span, facts
-
     def _split(self, line: TimeAxis, number: int, seed: int, judged: Mask | None) -> Split:
         start, end = self._window(line)
-        ages = self._ages()
-        parts = [self._training(line, start, age) for age in ages]
-        if judged is None:
-            judged = self._warm(line, [span for span, _ in parts])
-        age, (train, facts) = ages[number], parts[number]
-        test = Span(start.row, end.row)
-        split = split_rows(
+        ages, warm = self._ages(), np.ones(len(line.data.users), np.bool_)
+        for age in ages:
+            label = f"age {lasting(age)}"
+            span, _ = training_before(self, line, start, age, label)
+            if not span.size:
+                raise empty(self, f"{label} training", time_hint(line.time))
+            if judged is None:  # who has training rows at every age
+                warm &= np.bincount(line.user[slice(*span)], minlength=warm.size) > 0
+        judged = frozen(warm) if judged is None else judged
+        age = ages[number]
+        split = test_window(
             self,
             line,
-            train,
-            JudgedRows(test),
-            TargetRule(self.seen, self.pick, seed),
-            label="age0" if not age else f"age{lasting(age)}",
-            hint=time_hint(line.time),
-            facts={
-                "age": age / 1e6,
-                "start": start.text,
-                "end": end.text,
-                **facts,
-                "ties_at_start": start.ties,
-                "ties_at_end": end.ties,
-                **span_counts(line, train, test),
-            },
+            start,
+            end,
+            seed,
+            apart=age,
+            label=f"age{lasting(age)}" if age else "age0",
+            facts={"age": age / 1e6},
         )
         tested = np.diff(split.test.start) > 0
         if not (judged & tested).any():
@@ -482,10 +480,3 @@ class ModelAges(Splitter):
             "users_not_judged": int(np.count_nonzero(tested & ~judged)),
         }
         return replace(split, judged=judged, facts={**split.facts, **counts})
-
-    def _warm(self, line: TimeAxis, trains: Sequence[Span]) -> Mask:
-        """Return the users who have training rows at every age."""
-        warm = np.ones(len(line.data.users), np.bool_)
-        for span in trains:
-            warm &= np.bincount(line.user[span.first : span.last], minlength=warm.size) > 0
-        return frozen(warm)

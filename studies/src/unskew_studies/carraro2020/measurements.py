@@ -89,7 +89,13 @@ def posteriors(lab: Lab, dataset_name: str) -> pl.DataFrame:
     chosen, random = parts_of(lab, dataset_name)
     tests = {"random": looks_random(random), "observed": looks_random(chosen)}
     return pl.concat(
-        one.table().select(pl.lit(part).alias("part"), "of", "chi2", "df", "p")
+        one.table().select(
+            pl.lit(part).alias("part"),
+            pl.col("test").alias("of"),
+            pl.col("value").alias("chi2"),
+            "df",
+            "p",
+        )
         for part, one in tests.items()
     )
 
