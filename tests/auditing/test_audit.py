@@ -616,8 +616,8 @@ def test_time_stamps_allow_the_temporal_design():
     data = {"user": USER, "item": ITEM, "rating": STARS, "time": time}
     made = audit(data, "quick", liked=4, algorithms=FEW, designs=["all-items", "temporal"], **SMALL)
     assert list(made.designs) == ["all-items", "temporal"]
-    assert made.splits["temporal"].before_any_train == 0
-    assert made.splits["random"].before_any_train > 0.5
+    assert made.splits["temporal"].facts["before_any_train"] == 0
+    assert made.splits["random"].facts["before_any_train"] > 0.5
     assert any("older than" in words.text for words in blocks(made, "data", Words))
 
 
