@@ -14,6 +14,7 @@ from scipy import stats
 
 import unskew as us
 from shared import ROOT
+from shared.sample import sample
 from unskew.auditing import designs
 from unskew.auditing.audit import audit
 from unskew.auditing.page import paper_files, sections
@@ -21,7 +22,6 @@ from unskew.auditing.page.glossary import texts_of
 from unskew.auditing.page.reproduction import plan_toml
 from unskew.auditing.result import Audit
 from unskew.cli import main
-from unskew.data.formats.sample import sample
 from unskew.experiment.plan_files import plan_of
 from unskew.report.document import Picture, Words
 from unskew.report.tables import Table

@@ -11,9 +11,9 @@ import vl_convert
 
 import unskew as us
 from shared.latex import check_latex, columns_of
+from shared.sample import sample
 from unskew.auditing.page.checklist import DONE, MISSING, QUESTIONS, STATE
 from unskew.auditing.page.paper_files import GAIN_WORDS, _gains, audit_table
-from unskew.data.formats.sample import sample
 from unskew.metrics.names import parse
 from unskew.report import charts
 from unskew.report.charts import split_counts

@@ -6,7 +6,7 @@ import hashlib
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 import polars as pl
@@ -22,7 +22,6 @@ from unskew.data.ratings import (
     Ratings,
     id_column,
     recoded,
-    take_rows,
     value_column,
 )
 from unskew.data.read import tables
@@ -36,7 +35,8 @@ from unskew.data.read.rating_columns import (
 )
 from unskew.data.read.rating_tables import column_notes, rating_table
 from unskew.data.read.tables import column_hint
-from unskew.data.steps import Size, Step
+from unskew.data.rows import Rows
+from unskew.data.steps import Step
 from unskew.engine.threads import map_blocks
 from unskew.errors import DataError, SettingError
 from unskew.report.text import counted
@@ -141,8 +141,8 @@ REPEATS = ("count", "sum", "mean", "max", "first", "last")
 """How the events of one user and item become one rating; see `Events.to_ratings`."""
 
 
-@dataclass(frozen=True, eq=False)
-class Events:
+@dataclass(frozen=True, eq=False, repr=False)
+class Events(Rows):
     """An event log: clicks, plays, purchases. Made by `read_events`; never changed.
 
     Rows are in order of time; events of the same moment by user, item and value, so that the order
@@ -160,9 +160,6 @@ class Events:
 
     users: Ids
     items: Ids
-    user: I32
-    item: I32
-    value: F64
     time: I64
     """Microseconds since 1970."""
     tags: Mapping[str, pl.Series] = field(default_factory=dict)
@@ -174,8 +171,8 @@ class Events:
     steps: tuple[Step, ...] = ()
     """What was done to the log since."""
 
-    def __len__(self) -> int:
-        return int(self.time.size)
+    noun: ClassVar[str] = "events"
+    hint: ClassVar[str] = "to_ratings() makes one rating of each pair."
 
     def __repr__(self) -> str:
         span = ""
@@ -185,13 +182,6 @@ class Events:
             f"Events({counted(len(self), 'event')}, {counted(len(self.users), 'user')}, "
             f"{counted(len(self.items), 'item')}{span})"
         )
-
-    def _repr_html_(self) -> str:
-        from unskew.data.rating_facts import rating_facts
-        from unskew.report.notebook_view import card
-
-        facts = [("events", len(self)), *rating_facts(self)[1:]]
-        return card("Events", "", facts, self.notes, "to_ratings() makes one rating of each pair.")
 
     @cached_property
     def fingerprint(self) -> str:
@@ -209,11 +199,6 @@ class Events:
     def pair_order(self) -> PairOrder:
         """The rows by user and item, from which `ratings_between` reads."""
         return PairOrder.of(self.user, self.item, self.time, len(self.users))
-
-    def take(self, rows: slice | I64 | Mask) -> Events:
-        """Return some rows, under the same ids: a slice, a mask, or row numbers in order."""
-        result: Events = take_rows(self, rows)
-        return result
 
     def recode(self, users: Ids, user_table: I32, items: Ids, item_table: I32) -> Events:
         """Return the same events under a larger common numbering."""
@@ -255,7 +240,7 @@ class Events:
         part = self if rows is None else self.take(rows)
         value = np.ones(len(part)) if repeats == "count" else part.value
         merged = self._of_pairs(part, value).in_order("sum" if repeats == "count" else repeats)
-        step = Step("repeats", {"repeats": repeats}, Size.of(part), Size.of(merged))
+        step = Step("repeats", {"repeats": repeats}, part.size(), merged.size())
         return replace(merged, notes=self.notes, steps=(*self.steps, step))
 
     def ratings_between(
@@ -282,7 +267,7 @@ class Events:
         )
         events = np.diff(pairs.first)
         merged = self._of_pairs(pairs, self._merged(pairs, events, repeats))
-        after = Size.of(merged)
+        after = merged.size()
         before = replace(after, rows=int(pairs.first[-1]))  # of the same users and items
         step = Step("repeats", {"repeats": repeats}, before, after)
         return replace(merged, steps=(*self.steps, step)), frozen(events)

@@ -11,6 +11,7 @@ import pytest
 
 import unskew as us
 from shared.real_data import real_data
+from shared.sample import sample
 from unskew.auditing.audit import audit
 from unskew.auditing.page import blocks as guides
 from unskew.auditing.page import captions, checklist, glossary, statement_blocks
@@ -27,7 +28,6 @@ from unskew.auditing.page.statement_blocks import (
 )
 from unskew.auditing.statements.first_screen import KINDS
 from unskew.cli.doors.audit import show
-from unskew.data.formats.sample import sample
 from unskew.data.summary import summary
 from unskew.metrics.names import parse
 from unskew.report.document import Code, Fold, Picture, Words

@@ -172,7 +172,7 @@ def read_ratings(
     steps = log.steps
     if log.is_log and len(ratings) < frame.height:
         before = Size(frame.height, len(ratings.users), len(ratings.items))
-        step = Step("repeats", {"repeats": feedback_kind.duplicates}, before, Size.of(ratings))
+        step = Step("repeats", {"repeats": feedback_kind.duplicates}, before, ratings.size())
         steps = (*steps, step)
     return replace(ratings, implicit=feedback_kind.implicit, steps=steps)
 
