@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
 
 import polars as pl
 
 from unskew.data.read.tables import ITEM, TIME, USER, DataTable, column_hint, plain_name
 from unskew.data.read.unnamed_columns import name_columns_by_place
+from unskew.errors import DataError
 from unskew.report.text import counted
 
 # Columns of data sets that write a number for "not rated": the columns, the number, the data set.
@@ -19,8 +20,11 @@ _UNRATED: tuple[tuple[frozenset[str], str, int, str], ...] = (
 )
 
 
-def rating_table(table: DataTable, stated: Mapping[str, object], *, by_place: bool) -> DataTable:
+def rating_table(table: DataTable, stated: Mapping[str, object]) -> tuple[DataTable, bool]:
     """Return a table whose columns have names and whose rows have ratings.
+
+    Also whether its columns were named by their order and by what they hold: they had no names, and
+    the user does not state users and items by number among more than four columns.
 
     Parameters
     ----------
@@ -28,13 +32,29 @@ def rating_table(table: DataTable, stated: Mapping[str, object], *, by_place: bo
         As it was read.
     stated
         The columns that the user states, None for others.
-    by_place
-        Whether the columns have no names: they are named by their order, and by what they hold.
     """
-    roles = {role for role, column in stated.items() if column is not None}
+    by_number = isinstance(stated["user"], int) and isinstance(stated["item"], int)
+    by_place = not table.header and not (by_number and table.frame.width > 4)
     if by_place:
+        roles = {role for role, column in stated.items() if column is not None}
         table = name_columns_by_place(table, roles)
-    return _rated(table, stated.get("rating"))
+    return _rated(table, stated.get("rating")), by_place
+
+
+def check_tags(table: DataTable, tags: Iterable[str]) -> None:
+    """Refuse names of further columns to keep that are no columns."""
+    for tag in tags:
+        if tag not in table.frame.columns:
+            raise DataError(f"{table.source}: no column {tag!r} to keep as a tag")
+
+
+def assumed_columns(columns: Mapping[str, str | None], unit: str) -> str:
+    """Say which columns were taken for what; `unit` is what their times were taken for."""
+    return ", ".join(
+        f"{role} = {name} ({unit})" if role == "time" and unit else f"{role} = {name}"
+        for role, name in columns.items()
+        if name is not None
+    )
 
 
 def column_notes(
