@@ -1,14 +1,17 @@
 """Draw the pictures of the documentation into docs/figures: python docs/figures.py."""
 
+import sys
 from pathlib import Path
 
 import polars as pl
 
 import unskew as us
-from unskew.data.formats.sample import sample
 from unskew.report.charts import Figure, target_space
 
-FOLDER = Path(__file__).parent / "figures"
+DOCS = Path(__file__).resolve().parent
+FOLDER = DOCS / "figures"
+sys.path.insert(0, str(DOCS.parent / "tests"))
+from shared.sample import sample  # noqa: E402
 
 
 def figures() -> dict[str, Figure]:

@@ -12,7 +12,7 @@ from unskew.arrays import I64, Mask, frozen
 from unskew.checks import as_number, checked, choose
 from unskew.data.filters import KCore
 from unskew.data.ratings import Ids, Ratings
-from unskew.data.steps import Size, Step
+from unskew.data.steps import Step
 from unskew.engine.rng import generator
 from unskew.errors import DataError
 from unskew.splits.split import Split, time_of
@@ -303,7 +303,7 @@ def _core(split: Split, strength: float, rng: np.random.Generator) -> Split:  # 
         for part in (train, test)
     ]
     settings = {"users": round(strength), "items": round(strength)}
-    step = Step("k-core", settings, Size.of(whole), Size.of(kept), counts_rows=True)
+    step = Step("k-core", settings, whole.size(), kept.size(), counts_rows=True)
     recorded = [replace(part, steps=(*part.steps, step)) for part in parts]
     return replace(split, train=recorded[0], test=recorded[1])
 

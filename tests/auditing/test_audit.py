@@ -14,6 +14,7 @@ from scipy import stats
 
 import unskew as us
 from shared import ROOT
+from shared.sample import sample
 from unskew.auditing import designs
 from unskew.auditing.audit import audit
 from unskew.auditing.page import paper_files, sections
@@ -21,7 +22,6 @@ from unskew.auditing.page.glossary import texts_of
 from unskew.auditing.page.reproduction import plan_toml
 from unskew.auditing.result import Audit
 from unskew.cli import main
-from unskew.data.formats.sample import sample
 from unskew.experiment.plan_files import plan_of
 from unskew.report.document import Picture, Words
 from unskew.report.tables import Table
@@ -616,8 +616,8 @@ def test_time_stamps_allow_the_temporal_design():
     data = {"user": USER, "item": ITEM, "rating": STARS, "time": time}
     made = audit(data, "quick", liked=4, algorithms=FEW, designs=["all-items", "temporal"], **SMALL)
     assert list(made.designs) == ["all-items", "temporal"]
-    assert made.splits["temporal"].before_any_train == 0
-    assert made.splits["random"].before_any_train > 0.5
+    assert made.splits["temporal"].facts["before_any_train"] == 0
+    assert made.splits["random"].facts["before_any_train"] > 0.5
     assert any("older than" in words.text for words in blocks(made, "data", Words))
 
 

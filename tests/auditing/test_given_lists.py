@@ -8,10 +8,10 @@ import polars as pl
 import pytest
 
 import unskew as us
+from shared.sample import sample
 from unskew.auditing.audit import audit
 from unskew.auditing.lists.list_designs import in_a_row
 from unskew.auditing.lists.list_inputs import metrics_within, on_split
-from unskew.data.formats.sample import sample
 from unskew.data.ratings import under_one_numbering
 
 SMALL = {"plan": "quick", "repeats": 2, "permutations": 200}

@@ -11,9 +11,9 @@ import vl_convert
 
 import unskew as us
 from shared.latex import check_latex, columns_of
+from shared.sample import sample
 from unskew.auditing.page.checklist import DONE, MISSING, QUESTIONS, STATE
 from unskew.auditing.page.paper_files import GAIN_WORDS, _gains, audit_table
-from unskew.data.formats.sample import sample
 from unskew.metrics.names import parse
 from unskew.report import charts
 from unskew.report.charts import split_counts
@@ -111,8 +111,8 @@ def test_methods_state_what_the_run_knows(case):
     assert cited <= set(re.findall(r"^@\w+\{([\w-]+),", methods.bibtex(), re.M))
     given = case.startswith("lists")
     assert any("split into training and test" in one for one in methods.placeholders) == given
-    one = made.data.parts[0]
-    assert f"{one.ratings:,} ratings of {one.items:,} items by {one.users:,} users" in text
+    one = made.data.part()
+    assert f"{one['ratings']:,} ratings of {one['items']:,} items by {one['users']:,} users" in text
     assert f"{made.metric}: share of the list that is liked, liked(L) / k." in text
     assert "unskew " in text
     assert f"The seed was {made.card['seed']}." in text

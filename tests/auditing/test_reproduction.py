@@ -7,9 +7,9 @@ from dataclasses import replace
 import pytest
 
 import unskew as us
+from shared.sample import sample
 from unskew.auditing.audit import audit
 from unskew.auditing.page.reproduction import with_files, world_code
-from unskew.data.formats.sample import sample
 
 
 def again(call, command, files, tmp_path):

@@ -81,10 +81,10 @@ def test_a_data_set_has_one_true_part():
     assert "every pair" in whole._repr_html_()
     with pytest.raises(SettingError, match="different judgments"):
         Dataset("x", ratings, few(), truth=TrueJudgments(random, "exhaustive"))
-    parts = summary(both).parts
-    assert [part.part for part in parts] == ["observed", "random", "pooled"]
-    assert parts[2].liked == pytest.approx(2 / 3)  # by its own threshold
-    assert [part.part for part in summary(whole).parts] == ["observed", "exhaustive"]
+    parts = summary(both).table().to_dicts()
+    assert [part["part"] for part in parts] == ["observed", "random", "pooled"]
+    assert parts[2]["liked"] == pytest.approx(2 / 3)  # by its own threshold
+    assert [*summary(whole).per_item] == ["observed", "exhaustive"]
 
 
 # ML-32M-ext

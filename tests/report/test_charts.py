@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 import unskew as us
 from shared import ROOT
 from shared.examples import examples
-from unskew import DataError, SettingError, UnskewError
+from unskew import SettingError, UnskewError
 from unskew.report.charts import (
     CELLS,
     MOST_ROWS,
@@ -30,7 +30,7 @@ from unskew.report.charts import (
     split_counts,
     target_space,
 )
-from unskew.splits.counts import SplitCounts, count_parts
+from unskew.splits.counts import count_parts
 from unskew.splits.split import Split
 
 EVIL = "</script><script>alert(1)</script><!--&\"'"
@@ -119,30 +119,27 @@ def test_axis_labels(top):
     assert _decades(top)[-1] <= top
 
 
-def test_the_audit_of_a_split_draws_it():
+def test_the_ratings_of_items_in_a_split_are_drawn():
     split = some_split()
-    audit = count_parts(split)
-    figure = audit.figure()
-    for part, ratings in zip(PARTS, (split.train, split.test), strict=True):
-        steps = [row for row in rows(figure) if row["part"] == part]
+    counts = count_parts(split).per_item
+    for part, ratings in zip(counts, (split.train, split.test), strict=True):
+        steps = [row for row in rows(split_counts(*counts.values())) if row["part"] == part]
         assert sum(row["items"] * row["ratings"] for row in steps) == len(ratings)
-    assert audit.figure(scale="log", bins=7) == split_counts(
-        *audit.per_item, scale="log", bins=7, label=split.label
+    assert us.splits.diagnose(split).figure("items", scale="log") == split_counts(
+        *counts.values(), scale="log", label=split.label
     )
 
 
 def test_what_is_drawn_stays_out_of_the_numbers():
     split = some_split()
-    audit = count_parts(split)
-    assert "per_item" not in audit.describe()
-    assert "per_item" not in audit.table()["what"]
-    assert "per_item" not in repr(audit)
-    again = SplitCounts(**json.loads(json.dumps(audit.describe())))
-    assert again == audit == count_parts(Split(split.train, split.test, split.label))
+    counts = count_parts(split)
+    assert "per_item" not in counts.facts
+    assert "per_item" not in counts.table()["what"]
+    assert "per_item" not in repr(counts)
+    facts = json.loads(json.dumps(counts.facts))
+    assert facts == counts.facts == count_parts(Split(split.train, split.test, split.label)).facts
     with pytest.raises(ValueError, match="read-only"):
-        audit.per_item[0][0] = 1
-    with pytest.raises(DataError, match="from a card, which has no ratings per item"):
-        again.figure()
+        counts.per_item["training"][0] = 1
 
 
 def test_the_toy_follows_the_definitions():

@@ -472,7 +472,7 @@ def test_events_are_split_before_they_are_aggregated():
     summed = TemporalEvents(at=5, aggregate="sum", seen="keep").split(log)[0]
     assert [row[2] for row in rows(summed.train)] == [3.0]
     assert [row[2] for row in rows(summed.test)] == [4.0, 8.0, 48.0]
-    assert count_parts(summed).duplicates == 1
+    assert count_parts(summed).facts["duplicates"] == 1
     times = split.test.to_polars()["time"].dt.epoch("s").to_list()
     assert times == [9, 7]  # the first event of each pair
 
@@ -615,7 +615,7 @@ def test_pairs_in_both_parts():
     for overlap in ("to-training", "to-test", "keep"):
         split = Forced(test, overlap).split(train)[0]
         assert split.facts["overlap"] == 1
-        sizes[overlap] = (len(split.train), len(split.test), count_parts(split).duplicates)
+        sizes[overlap] = (len(split.train), len(split.test), count_parts(split).facts["duplicates"])
     assert sizes == {"to-training": (3, 1, 0), "to-test": (2, 2, 0), "keep": (3, 2, 1)}
     assert split.train.users.values.to_list() == [1, 2, 3]
     with pytest.raises(SettingError, match="random must be Ratings, got str"):
@@ -782,23 +782,24 @@ def test_audit_by_hand():
     test = ratings([(1, "c", 1, 15), (2, "b", 1, 35), (3, "a", 1, 5)])
     split = Given(test=test).split(train)[0]
     result = count_parts(split)
-    assert (result.train, result.test) == (4, 3)
-    assert (result.train_users, result.test_users, result.cold_users) == (3, 3, 1)
-    assert (result.untested_users, result.lost_users) == (1, 0)
-    assert (result.train_items, result.test_items, result.cold_items) == (2, 3, 1)
-    assert result.duplicates == 0
-    assert result.train_popularity == (3 * 3 + 1) / 4
-    assert result.test_popularity == (0 + 1 + 3) / 3
-    assert result.before_user_train == 1 / 3  # 15 < 20; 35 > 30; user 3 has no training
-    assert result.before_any_train == 1
+    facts = result.facts
+    assert (facts["train"], facts["test"]) == (4, 3)
+    assert (facts["train_users"], facts["test_users"], facts["cold_users"]) == (3, 3, 1)
+    assert (facts["untested_users"], facts["lost_users"]) == (1, 0)
+    assert (facts["train_items"], facts["test_items"], facts["cold_items"]) == (2, 3, 1)
+    assert facts["duplicates"] == 0
+    assert facts["train_popularity"] == (3 * 3 + 1) / 4
+    assert facts["test_popularity"] == (0 + 1 + 3) / 3
+    assert facts["before_user_train"] == 1 / 3  # 15 < 20; 35 > 30; user 3 has no training
+    assert facts["before_any_train"] == 1
     assert "3 in training, 3 in test; 1 cold, 1 untested, 0 lost" in str(result)
 
 
 def test_audit_of_lost_users():
     data = read(some_frame())
     split = popularity_percentiles(data, 4).slices(Random().split(data)[0])[0]
-    assert count_parts(split).lost_items > 0
-    assert count_parts(Split(split.train, split.train)).duplicates == len(split.train)
+    assert count_parts(split).facts["lost_items"] > 0
+    assert count_parts(Split(split.train, split.train)).facts["duplicates"] == len(split.train)
 
 
 def test_gini_and_divergence():
@@ -1004,7 +1005,7 @@ def test_temporal_split_of_movielens_100k():
     late, early = (Temporal(ties=ties).split(data)[0] for ties in TIES)
     assert (len(late.test), len(early.test)) == (20_001, 19_997)
     assert late.facts["ties_at_cut"] == 4
-    assert count_parts(late).before_any_train == 0
+    assert count_parts(late).facts["before_any_train"] == 0
 
 
 def test_a_card_of_python_is_refused_on_the_command_line(tmp_path, capsys):

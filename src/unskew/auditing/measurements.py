@@ -35,7 +35,6 @@ from unskew.experiment.plan import Plan
 from unskew.metrics.names import parse
 from unskew.report.estimates import Estimates
 from unskew.report.result import Result
-from unskew.splits.counts import SplitCounts
 from unskew.stats.pairing import Paired, Pairs, paired, sample
 from unskew.stats.special import student_t_quantile
 
@@ -254,7 +253,7 @@ class Measurements(Result, AuditFacts, ScoreAnalyses, ListAnalyses):
         )
 
     @property
-    def splits(self) -> Mapping[str, SplitCounts]:
+    def splits(self) -> Mapping[str, Summary]:
         """By protocol: what its first split did."""
         return self.lights.counts
 

@@ -8,7 +8,8 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from unskew.data.ratings import Ratings
-from unskew.splits.counts import SplitCounts, count_parts
+from unskew.data.summary import Summary
+from unskew.splits.counts import count_parts
 from unskew.splits.diagnosis.diagnosis import Diagnosis, diagnose
 from unskew.splits.diagnosis.parts import MIXED, mean_later
 from unskew.splits.split import Split, Splitter
@@ -22,7 +23,7 @@ WITHIN_TIME = ("future", "user-order", "unborn-items", "torn-sessions")
 class SplitLights:
     """The first split of each protocol: what it did, and what was found in it."""
 
-    counts: Mapping[str, SplitCounts] = field(default_factory=dict)
+    counts: Mapping[str, Summary] = field(default_factory=dict)
     """By protocol: users, items and ratings of its parts."""
     diagnoses: Mapping[str, Diagnosis] = field(default_factory=dict)
     """By protocol, of the first one and of splits by time: the lights."""

@@ -136,12 +136,11 @@ class Dataset:
         return TrueJudgments(random, RANDOM)
 
     def _repr_html_(self) -> str:
-        from unskew.data.rating_facts import rating_facts
         from unskew.report.notebook_view import card
 
         scale = None if self.scale is None else f"{self.scale[0]:g} to {self.scale[1]:g}"
         facts = [
-            *rating_facts(self.ratings),
+            *self.ratings.main_facts(),
             ("true part", None if self.true_part is None else str(self.true_part)),
             ("scale", scale),
             ("liked", None if self.liked is None else f"{self.liked:g} and more"),

@@ -6,7 +6,7 @@ import hashlib
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 import polars as pl
@@ -22,7 +22,6 @@ from unskew.data.ratings import (
     Ratings,
     id_column,
     recoded,
-    take_rows,
     value_column,
 )
 from unskew.data.read import tables
@@ -34,9 +33,10 @@ from unskew.data.read.rating_columns import (
     rating_values,
     stated_columns,
 )
-from unskew.data.read.rating_tables import column_notes, rating_table
+from unskew.data.read.rating_tables import assumed_columns, check_tags, column_notes, rating_table
 from unskew.data.read.tables import column_hint
-from unskew.data.steps import Size, Step
+from unskew.data.rows import Rows
+from unskew.data.steps import Step
 from unskew.engine.threads import map_blocks
 from unskew.errors import DataError, SettingError
 from unskew.report.text import counted
@@ -48,18 +48,9 @@ KEPT_WHOLE = 0.75
 """From this share on, the first of some values are a view, which keeps them all."""
 
 
-@dataclass(frozen=True, eq=False)
-class UserItemPairs:
-    """The pairs of user and item that have events in a stretch of a log."""
-
-    user: I32
-    item: I32
-    time: I64
-    """Of each pair's first event, or of its last."""
-    first: I64
-    """Where each pair's events start in `row`; one more entry for the end."""
-    row: I64
-    """The events, pair by pair, in order of time; empty where they are not asked for."""
+def _pair_columns(size: int) -> tuple[I32, I32, I64]:
+    """Return empty columns of users, items and times, which a kernel fills."""
+    return np.empty(size, np.int32), np.empty(size, np.int32), np.empty(size, np.int64)
 
 
 def _first_of(values: NDArray[Any], number: int) -> NDArray[Any]:
@@ -68,81 +59,12 @@ def _first_of(values: NDArray[Any], number: int) -> NDArray[Any]:
     return frozen(head.copy() if number < KEPT_WHOLE * values.size else head)
 
 
-@dataclass(frozen=True, eq=False)
-class PairOrder:
-    """The rows of a log by user, item and time."""
-
-    rows: PairRows
-    """With their times, which are not looked up all over the log."""
-
-    @classmethod
-    def of(cls, user: I32, item: I32, time: I64, users: int) -> PairOrder:
-        """Sort the rows of a log, which are in order of time."""
-        from unskew.data import kernels
-
-        start, _ = kernels.group_starts(user, users)
-        order = grouped_order(user, start)
-        item = frozen(item[order])
-        positions, changed = sort_groups(frozen(start), item)
-        if changed:
-            order, item = order[positions], frozen(item[positions])
-        return cls(kernels.PairRows(frozen(start), frozen(order), item, frozen(time[order])))
-
-    def between(
-        self, first: int, last: int, *, only_new: bool = False, latest: bool = False, rows: bool
-    ) -> UserItemPairs:
-        """Return the pairs of the rows from `first` up to `last`, which is not among them.
-
-        Parameters
-        ----------
-        first, last
-            Places in order of time.
-        only_new
-            Leave out pairs that have a row before `first`.
-        latest
-            Tell the time of a pair's last event, not of its first.
-        rows
-            Tell the events too.
-        """
-        from unskew.data import kernels
-
-        size = last - first
-        row, head = np.empty(size if rows else 0, np.int64), np.empty(size + 1, np.int64)
-        user, item = np.empty(size, np.int32), np.empty(size, np.int32)
-        time = np.empty(size, np.int64)
-        pairs = kernels.pairs_between(
-            self.rows, first, last, only_new, latest, row, head, user, item, time
-        )
-        user, item, time = (_first_of(column, pairs) for column in (user, item, time))
-        events = int(head[pairs]) if rows else 0
-        return UserItemPairs(user, item, time, _first_of(head, pairs + 1), _first_of(row, events))
-
-    def outside(self, last: int, low: int, high: int) -> UserItemPairs:
-        """Return the pairs with a row before `last` and none from `low` up to `high`."""
-        from unskew.data import kernels
-
-        size = last - max(min(high, last) - low, 0)
-        user, item = np.empty(size, np.int32), np.empty(size, np.int32)
-        time = np.empty(size, np.int64)
-        pairs = kernels.pairs_outside(self.rows, last, low, high, user, item, time)
-        user, item, time = (_first_of(column, pairs) for column in (user, item, time))
-        none = frozen(np.zeros(0, np.int64))
-        return UserItemPairs(user, item, time, none, none)
-
-    @cached_property
-    def is_first(self) -> Mask:
-        """Which rows of the log are the first of their pair."""
-        from unskew.data import kernels
-
-        return frozen(kernels.first_of_pair(self.rows).view(np.bool_))
-
-
 REPEATS = ("count", "sum", "mean", "max", "first", "last")
 """How the events of one user and item become one rating; see `Events.to_ratings`."""
 
 
-@dataclass(frozen=True, eq=False)
-class Events:
+@dataclass(frozen=True, eq=False, repr=False)
+class Events(Rows):
     """An event log: clicks, plays, purchases. Made by `read_events`; never changed.
 
     Rows are in order of time; events of the same moment by user, item and value, so that the order
@@ -160,9 +82,6 @@ class Events:
 
     users: Ids
     items: Ids
-    user: I32
-    item: I32
-    value: F64
     time: I64
     """Microseconds since 1970."""
     tags: Mapping[str, pl.Series] = field(default_factory=dict)
@@ -174,8 +93,8 @@ class Events:
     steps: tuple[Step, ...] = ()
     """What was done to the log since."""
 
-    def __len__(self) -> int:
-        return int(self.time.size)
+    noun: ClassVar[str] = "events"
+    hint: ClassVar[str] = "to_ratings() makes one rating of each pair."
 
     def __repr__(self) -> str:
         span = ""
@@ -185,13 +104,6 @@ class Events:
             f"Events({counted(len(self), 'event')}, {counted(len(self.users), 'user')}, "
             f"{counted(len(self.items), 'item')}{span})"
         )
-
-    def _repr_html_(self) -> str:
-        from unskew.data.rating_facts import rating_facts
-        from unskew.report.notebook_view import card
-
-        facts = [("events", len(self)), *rating_facts(self)[1:]]
-        return card("Events", "", facts, self.notes, "to_ratings() makes one rating of each pair.")
 
     @cached_property
     def fingerprint(self) -> str:
@@ -206,14 +118,27 @@ class Events:
         return digest.hexdigest()
 
     @cached_property
-    def pair_order(self) -> PairOrder:
-        """The rows by user and item, from which `ratings_between` reads."""
-        return PairOrder.of(self.user, self.item, self.time, len(self.users))
+    def pair_rows(self) -> PairRows:
+        """The rows by user, item and time, from which `ratings_between` reads.
 
-    def take(self, rows: slice | I64 | Mask) -> Events:
-        """Return some rows, under the same ids: a slice, a mask, or row numbers in order."""
-        result: Events = take_rows(self, rows)
-        return result
+        They hold their times, which are not looked up all over the log.
+        """
+        from unskew.data import kernels
+
+        start, _ = kernels.group_starts(self.user, len(self.users))
+        order = grouped_order(self.user, start)
+        item = frozen(self.item[order])
+        positions, changed = sort_groups(frozen(start), item)
+        if changed:
+            order, item = order[positions], frozen(item[positions])
+        return kernels.PairRows(frozen(start), frozen(order), item, frozen(self.time[order]))
+
+    @cached_property
+    def is_first_of_pair(self) -> Mask:
+        """Which rows are the first of their pair."""
+        from unskew.data import kernels
+
+        return frozen(kernels.first_of_pair(self.pair_rows).view(np.bool_))
 
     def recode(self, users: Ids, user_table: I32, items: Ids, item_table: I32) -> Events:
         """Return the same events under a larger common numbering."""
@@ -254,8 +179,9 @@ class Events:
         choose("repeats", repeats, REPEATS)
         part = self if rows is None else self.take(rows)
         value = np.ones(len(part)) if repeats == "count" else part.value
-        merged = self._of_pairs(part, value).in_order("sum" if repeats == "count" else repeats)
-        step = Step("repeats", {"repeats": repeats}, Size.of(part), Size.of(merged))
+        rough = self._of_pairs((part.user, part.item, part.time), value)
+        merged = rough.in_order("sum" if repeats == "count" else repeats)
+        step = Step("repeats", {"repeats": repeats}, part.size(), merged.size())
         return replace(merged, notes=self.notes, steps=(*self.steps, step))
 
     def ratings_between(
@@ -275,15 +201,22 @@ class Events:
         only_new
             Leave out pairs that have an event before `first`.
         """
+        from unskew.data import kernels
+
         choose("repeats", repeats, REPEATS)
-        latest = repeats == "last"
-        pairs = self.pair_order.between(
-            first, last, only_new=only_new, latest=latest, rows=repeats != "count"
+        columns = _pair_columns(last - first)
+        # Where each pair's rows start in `row`; and the rows, where they are needed.
+        start = np.empty(last - first + 1, np.int64)
+        row = np.empty(0 if repeats == "count" else last - first, np.int64)
+        count = kernels.pairs_between(
+            self.pair_rows, first, last, only_new, repeats == "last", row, start, *columns
         )
-        events = np.diff(pairs.first)
-        merged = self._of_pairs(pairs, self._merged(pairs, events, repeats))
-        after = Size.of(merged)
-        before = replace(after, rows=int(pairs.first[-1]))  # of the same users and items
+        start = _first_of(start, count + 1)
+        row = _first_of(row, 0 if repeats == "count" else int(start[-1]))
+        events = np.diff(start)
+        merged = self._of_pairs(columns, self._merged(start, row, events, repeats))
+        after = merged.size()
+        before = replace(after, rows=int(start[-1]))  # of the same users and items
         step = Step("repeats", {"repeats": repeats}, before, after)
         return replace(merged, steps=(*self.steps, step)), frozen(events)
 
@@ -297,32 +230,37 @@ class Events:
         last, low, high
             Numbers of rows.
         """
-        pairs = self.pair_order.outside(last, low, high)
-        return self._of_pairs(pairs, np.ones(pairs.user.size))
+        from unskew.data import kernels
 
-    def _of_pairs(self, pairs: UserItemPairs | Events, value: F64) -> Ratings:
+        columns = _pair_columns(last - max(min(high, last) - low, 0))
+        count = kernels.pairs_outside(self.pair_rows, last, low, high, *columns)
+        return self._of_pairs(columns, np.ones(count))
+
+    def _of_pairs(self, columns: tuple[I32, I32, I64], value: F64) -> Ratings:
+        """Return ratings of these values, from the first users, items and times."""
+        user, item, time = (_first_of(column, value.size) for column in columns)
         return Ratings(
             users=self.users,
             items=self.items,
-            user=pairs.user,
-            item=pairs.item,
+            user=user,
+            item=item,
             value=frozen(value),
-            time=pairs.time,
+            time=time,
             implicit=self.implicit,
             notes=self.notes,
         )
 
-    def _merged(self, pairs: UserItemPairs, events: I64, repeats: str) -> F64:
-        """Return one value for each pair."""
+    def _merged(self, start: I64, row: I64, events: I64, repeats: str) -> F64:
+        """Return one value for each pair, whose rows start at `start` in `row`."""
         from unskew.data import kernels
 
         if repeats == "count":
             return events.astype(np.float64)
         if repeats in ("first", "last"):
-            positions = pairs.first[1:] - 1 if repeats == "last" else pairs.first[:-1]
-            return self.value[pairs.row[positions]]
-        value = frozen(self.value[pairs.row])
-        merged = kernels.merged_values(frozen(pairs.first[:-1]), value, repeats == "max")
+            positions = start[1:] - 1 if repeats == "last" else start[:-1]
+            return self.value[row[positions]]
+        value = frozen(self.value[row])
+        merged = kernels.merged_values(frozen(start[:-1]), value, repeats == "max")
         return merged / events if repeats == "mean" else merged
 
 
@@ -393,42 +331,34 @@ def read_events(
     if isinstance(source, Ratings):
         return _of_ratings(source)
     table = tables.read_table(source, format=format)
-    by_number = isinstance(user, int) and isinstance(item, int)
     stated = {"user": user, "item": item, "rating": rating, "time": time}
-    by_place = not table.header and not (by_number and table.frame.width > 4)
-    table = rating_table(table, stated, by_place=by_place)
+    table, _ = rating_table(table, stated)
     if table.frame.height == 0:
         raise DataError(f"{table.source}: there are no events")
-    names = [
-        table.need("user", tables.USER, user),
-        table.need("item", tables.ITEM, item),
-        table.need("time", tables.TIME, time),
-    ]
+    who, what = table.need("user", tables.USER, user), table.need("item", tables.ITEM, item)
+    when = table.need("time", tables.TIME, time)
     if weights is not None and rating is not None:
         raise SettingError("give either weights of kinds of events or a rating column, not both")
-    kind = find_event_column(table, event, {*names, *tags, *stated_columns(table, rating=rating)})
-    log = choose_events(table, kind, (names[0], names[1]), events, weights)
-    table, value, value_name = log.table, log.weights, None
+    used = {who, what, when, *tags}
+    kind = find_event_column(table, event, used | stated_columns(table, rating=rating))
+    table, value, log_notes, steps = choose_events(table, kind, (who, what), events, weights)
+    rated: str | None = None
     further: tuple[str, ...] = ()
     if weights is None:
-        used = {*names, kind, *tags}
-        rated = find_rating_column(table, rating, used, feedback, is_log=log.is_log)
+        is_log = kind is not None
+        rated, further = find_rating_column(table, rating, {*used, kind}, feedback, is_log=is_log)
         if rated is not None:
-            value_name = rated.name
-            value, further = rating_values(table, value_name)
-    stamps, unit = times.time_column(table, names[2])
+            value, further = rating_values(table, rated)
+    stamps, unit = times.time_column(table, when)
     tag_names = list(dict.fromkeys([*tags, *([] if event is None else [str(kind)])]))
-    for tag in tag_names:
-        if tag not in table.frame.columns:
-            raise DataError(f"{table.source}: no column {tag!r} to keep as a tag")
+    check_tags(table, tag_names)
     with tables.naming(table.source):
-        users, items = (id_column(table.frame[name]) for name in names[:2])
+        users, items = id_column(table.frame[who]), id_column(table.frame[what])
         values = value_column(value, table.frame.height)
-    columns = dict(zip(("user", "item", "time", "rating"), (*names, value_name), strict=True))
-    labels = {**columns, "time": f"{names[2]} ({unit})"}
-    assumed = ", ".join(f"{role} = {name}" for role, name in labels.items() if name is not None)
+    columns = {"user": who, "item": what, "time": when, "rating": rated}
+    assumed = assumed_columns(columns, unit)
     note = f"{table.source}: {table.format}, {table.frame.height:,} events; {assumed}"
-    notes = (*log.notes, note, *table.notes, *further, *column_notes(table, columns, stated))
+    notes = (*log_notes, note, *table.notes, *further, *column_notes(table, columns, stated))
     work: list[Callable[[], Any]] = [lambda: Ids.number(users), lambda: Ids.number(items)]
     (user_ids, u), (item_ids, i) = map_blocks(lambda do: do(), work, size=len(users))
     rough = Events(
@@ -441,7 +371,7 @@ def read_events(
         tags={tag: table.frame[tag] for tag in tag_names},
         implicit=feedback == "implicit",
         notes=(*notes, *busy_users(users, table.source)),
-        steps=log.steps,
+        steps=steps,
     )
     return _in_time_order(rough)
 

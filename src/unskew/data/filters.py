@@ -18,7 +18,7 @@ from unskew.arrays import I32, I64, Mask, frozen
 from unskew.checks import checked, choose
 from unskew.data.events import Events
 from unskew.data.ratings import Ids, Ratings, recoded
-from unskew.data.steps import Size, Step
+from unskew.data.steps import Step
 from unskew.data.summary import item_counts
 from unskew.data.times import moment, written
 from unskew.engine.rng import DrawKeyed, draw
@@ -74,9 +74,7 @@ class Filter(DrawKeyed, ABC):
             )
         result = compacted(data.take(mask))
         settings = {key: value for key, value in self.describe().items() if key != "filter"}
-        step = Step(
-            self.name, settings, Size.of(data), Size.of(result), self.counts_rows, dict(facts)
-        )
+        step = Step(self.name, settings, data.size(), result.size(), self.counts_rows, dict(facts))
         return replace(result, steps=(*data.steps, step))
 
     @property

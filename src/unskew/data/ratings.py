@@ -7,7 +7,7 @@ import os
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import polars as pl
@@ -16,6 +16,7 @@ from unskew.arrays import F64, I32, I64, Mask, frozen
 from unskew.checks import choose
 from unskew.data.groups import GROUPS_PER_TASK, does_numpy_sort, grouped_order
 from unskew.data.read.frames import got
+from unskew.data.rows import Rows
 from unskew.data.steps import Step
 from unskew.engine.files import write_table
 from unskew.engine.threads import check_fork, map_blocks
@@ -255,8 +256,8 @@ def _no_ids(raw: pl.Series) -> DataError:
     return DataError(f"column {raw.name!r}: {rule}, {got(raw)}; is this the right column?")
 
 
-@dataclass(frozen=True, eq=False)
-class Ratings:
+@dataclass(frozen=True, eq=False, repr=False)
+class Ratings(Rows):
     """Ratings (or test judgments) in one order, by user and then by item; never changed.
 
     Build them with `read_ratings` or `Ratings.of`. Rows are numbers of `users` and `items`.
@@ -271,9 +272,6 @@ class Ratings:
 
     users: Ids
     items: Ids
-    user: I32
-    item: I32
-    value: F64
     time: I64 | None = None
     """Microseconds since 1970, or None."""
     tags: Mapping[str, pl.Series] = field(default_factory=dict)
@@ -284,6 +282,9 @@ class Ratings:
     """What was assumed when the data was read."""
     steps: tuple[Step, ...] = ()
     """What was done to the data since: filters, and how repeated events became one rating."""
+
+    noun: ClassVar[str] = "ratings"
+    hint: ClassVar[str] = "to_polars() gives the rows."
 
     @classmethod
     def of(
@@ -333,22 +334,12 @@ class Ratings:
         )
         return rough.in_order(choose("duplicates", duplicates, DUPLICATES))
 
-    def __len__(self) -> int:
-        return int(self.user.size)
-
     def __repr__(self) -> str:
         kind = "implicit" if self.implicit else "explicit"
         return (
             f"Ratings({len(self):,} {kind}, {counted(len(self.users), 'user')}, "
             f"{counted(len(self.items), 'item')})"
         )
-
-    def _repr_html_(self) -> str:
-        from unskew.data.rating_facts import rating_facts
-        from unskew.report.notebook_view import card
-
-        hint = "to_polars() gives the rows."
-        return card("Ratings", "", rating_facts(self), self.notes, hint)
 
     @cached_property
     def start(self) -> I64:
@@ -514,11 +505,6 @@ class Ratings:
         sorted_ = replace(result, user=self.user, item=frozen(item), value=frozen(value))
         return sorted_, not any(repeats)
 
-    def take(self, rows: I64 | Mask) -> Ratings:
-        """Return some rows, under the same ids: a mask, or row numbers that keep the order."""
-        result: Ratings = take_rows(self, rows)
-        return result
-
     def _merge(self, duplicates: str, count: int) -> Ratings:
         """Keep one row per user and item."""
         from unskew.data import kernels
@@ -533,16 +519,6 @@ class Ratings:
                 value = value / (last - first + 1)
             merged = replace(merged, value=frozen(value))
         return replace(merged, notes=(*self.notes, note))
-
-
-def take_rows(data: Any, rows: slice | I64 | Mask) -> Any:
-    """Return some rows of ratings or events, under the same ids."""
-    tags = data.tags
-    if tags:
-        index = pl.Series(np.arange(len(data))[rows])
-        tags = {name: column.gather(index) for name, column in tags.items()}
-    names = [name for name in ("user", "item", "value", "time") if getattr(data, name) is not None]
-    return replace(data, tags=tags, **{name: frozen(getattr(data, name)[rows]) for name in names})
 
 
 def under_one_numbering(*parts: Any) -> list[Any]:

@@ -2,30 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sized
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
-from typing import Any, Protocol
+from typing import Any
 
-import numpy as np
-
-from unskew.arrays import I32
 from unskew.report.text import counted
-
-
-class RowCounts(Protocol):
-    """What has users and items in rows: ratings and event logs."""
-
-    @property
-    def users(self) -> Sized:
-        """The ids of users."""
-
-    @property
-    def user(self) -> I32:
-        """The number of each row's user."""
-
-    @property
-    def item(self) -> I32:
-        """The number of each row's item."""
 
 
 @dataclass(frozen=True)
@@ -36,21 +17,9 @@ class Size:
     users: int
     items: int
 
-    @classmethod
-    def of(cls, data: RowCounts) -> Size:
-        """Count."""
-        return cls(int(data.user.size), _different(data.user), _different(data.item))
-
     def __str__(self) -> str:
         users, items = counted(self.users, "user"), counted(self.items, "item")
         return f"{counted(self.rows, 'row')} of {users} and {items}"
-
-
-def _different(numbers: I32) -> int:
-    """Count the different numbers; marks of a byte stay in the cache where counts would not."""
-    seen = np.zeros(int(numbers.max(initial=-1)) + 1, np.bool_)
-    seen[numbers] = True
-    return int(np.count_nonzero(seen))
 
 
 @dataclass(frozen=True)

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, fields
+from collections.abc import Mapping
+from dataclasses import dataclass
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import polars as pl
@@ -55,58 +56,38 @@ def divergence(amounts: F64 | I64) -> float:
     return max(float(np.sum(there * np.log(there * part.size))), 0.0)
 
 
-@dataclass(frozen=True)
-class PartSummary:
-    """One part of a data set."""
-
-    part: str
-    """`observed`, or the kind of true judgments: `random`, `exhaustive` or `pooled`."""
-    ratings: int
-    users: int
-    """Those who rated; so for the items."""
-    items: int
-    density: float
-    """Ratings / (users x items)."""
-    gini: float
-    """Gini index of the ratings over the items that have any (as valcarce2018 table 2)."""
-    lowest: float
-    highest: float
-    mean: float
-    liked: float | None
-    """Share of the ratings that are liked; None without a threshold."""
-    first: str | None
-    """Time of the first and of the last rating; None without time stamps."""
-    last: str | None
-
-
 @dataclass(frozen=True, eq=False)
 class Summary(Result):
-    """What `summary` found. Print it, or take `table()`."""
+    """Data in numbers: of one part, of several, or of both parts of a split. Print it.
+
+    `summary` makes one of data, `unskew.splits.counts.count_parts` one of a split.
+    """
 
     name: str
-    scale: tuple[float, float] | None
-    threshold: float | None
-    parts: tuple[PartSummary, ...]
-    notes: tuple[str, ...]
-    per_item: tuple[I64, ...]
+    lines: tuple[str, ...]
+    """What is printed."""
+    facts: Mapping[str, Any]
+    """Every number by its name, for JSON and cards; of data, `parts` is a table."""
+    per_item: Mapping[str, I64]
     """Ratings of each item, by part."""
+    notes: tuple[str, ...] = ()
 
     def table(self) -> pl.DataFrame:
-        """Return a row per part."""
-        names = [field.name for field in fields(PartSummary)]
-        return pl.DataFrame([{name: getattr(part, name) for name in names} for part in self.parts])
+        """Return a row per part of data; of a split a row per number."""
+        if "parts" in self.facts:
+            return pl.DataFrame(self.facts["parts"])
+        rows = [(name, value) for name, value in self.facts.items() if name != "label"]
+        return pl.DataFrame(rows, schema={"what": pl.String, "value": pl.Float64}, orient="row")
 
-    def _content(self) -> dict[str, object]:
-        return {
-            "name": self.name,
-            "scale": self.scale,
-            "liked_from": self.threshold,
-            "parts": self.table(),
-            "notes": self.notes,
-        }
+    def part(self, number: int = 0) -> dict[str, Any]:
+        """Return a row of the table: of data the numbers of the observed part, or of another."""
+        return self.table().row(number, named=True)
+
+    def _content(self) -> Mapping[str, object]:
+        return self.facts
 
     def _summary(self) -> str:
-        ratings = sum(part.ratings for part in self.parts)
+        ratings = sum(int(counts.sum()) for counts in self.per_item.values())
         return f"{self.name}: {counted(ratings, 'rating')}"
 
     def figure(self) -> Figure:
@@ -115,15 +96,16 @@ class Summary(Result):
 
         from unskew.report.charts import as_figure
 
-        rows = []
-        for part, counts in zip(self.parts, self.per_item, strict=True):
+        rows, notes = [], []
+        for part, counts in self.per_item.items():
             falling = np.sort(counts[counts > 0])[::-1]
             # 200 places, evenly spread on the logarithmic axis, show a curve of any length.
-            places = np.unique(np.geomspace(1, falling.size, 200).round().astype(np.int64))
+            ranks = np.unique(np.geomspace(1, falling.size, 200).round().astype(np.int64))
             rows += [
-                {"part": part.part, "rank": int(rank), "ratings": int(falling[rank - 1])}
-                for rank in places
+                {"part": part, "rank": int(rank), "ratings": int(falling[rank - 1])}
+                for rank in ranks
             ]
+            notes.append(f"{part}: Gini {gini(falling):.3f}")
         chart = (
             alt.Chart(alt.NamedData("rows"))
             .mark_line()
@@ -134,24 +116,10 @@ class Summary(Result):
             )
             .properties(width=420, height=260)
         )
-        notes = [f"{part.part}: Gini {part.gini:.3f}" for part in self.parts]
         return as_figure(chart, f"Ratings per item of {self.name}", notes, rows)
 
     def __str__(self) -> str:
-        scale = "" if self.scale is None else f", scale {self.scale[0]:g} to {self.scale[1]:g}"
-        liked = "" if self.threshold is None else f", liked from {self.threshold:g}"
-        lines = [f"{self.name}{scale}{liked}"]
-        for part in self.parts:
-            share = "" if part.liked is None else f", liked {part.liked:.1%}"
-            lines += [
-                f"  {part.part}  {counted(part.ratings, 'rating')} of "
-                f"{counted(part.items, 'item')} by {counted(part.users, 'user')}, "
-                f"density {part.density:.3%}",
-                f"    values {part.lowest:g} to {part.highest:g}, mean {part.mean:.3f}{share}; "
-                f"Gini over items {part.gini:.3f}",
-                f"    time {'not known' if part.first is None else f'{part.first} to {part.last}'}",
-            ]
-        return "\n".join([*lines, *(f"  note  {note}" for note in self.notes)])
+        return "\n".join([*self.lines, *(f"  note  {note}" for note in self.notes)])
 
 
 @checked
@@ -183,34 +151,58 @@ def summary(data: Dataset | Ratings) -> Summary:
         if truth.ratings is dataset.random:
             del sources[RANDOM]
         sources[truth.kind] = truth.ratings, dataset.liked if truth.liked is None else truth.liked
-    parts = {name: pair for name, pair in sources.items() if len(pair[0])}
-    counts = tuple(item_counts(part) for part, _ in parts.values())
-    summaries = tuple(
-        _part(name, part, count, liked)
-        for (name, (part, liked)), count in zip(parts.items(), counts, strict=True)
-    )
-    return Summary(dataset.name, dataset.scale, dataset.liked, summaries, dataset.notes, counts)
+    scale = "" if dataset.scale is None else f", scale {dataset.scale[0]:g} to {dataset.scale[1]:g}"
+    threshold = "" if dataset.liked is None else f", liked from {dataset.liked:g}"
+    lines, parts, per_item = [f"{dataset.name}{scale}{threshold}"], [], {}
+    for name, (part, liked) in sources.items():
+        if len(part):
+            per_item[name] = item_counts(part)
+            parts.append(_part(name, part, per_item[name], liked))
+            lines += _part_lines(parts[-1])
+    facts = {
+        "name": dataset.name,
+        "scale": dataset.scale,
+        "liked_from": dataset.liked,
+        "parts": parts,
+        "notes": dataset.notes,
+    }
+    return Summary(dataset.name, tuple(lines), facts, per_item, dataset.notes)
 
 
-def _part(name: str, part: Ratings, per_item: I64, liked: float | None) -> PartSummary:
+def _part(name: str, part: Ratings, per_item: I64, liked: float | None) -> dict[str, Any]:
+    """Return the numbers of one part: `observed`, or the kind of its true judgments."""
     users = int(np.count_nonzero(np.bincount(part.user)))
     rated = per_item[per_item > 0]
     times = [None, None] if part.time is None else [part.time.min(), part.time.max()]
     first, last = (None if time is None else _moment(int(time)) for time in times)
-    return PartSummary(
-        part=name,
-        ratings=len(part),
-        users=users,
-        items=rated.size,
-        density=len(part) / (users * rated.size),
-        gini=gini(rated),
-        lowest=float(part.value.min()),
-        highest=float(part.value.max()),
-        mean=float(part.value.mean()),
-        liked=None if liked is None else float((part.value >= liked).mean()),
-        first=first,
-        last=last,
-    )
+    return {
+        "part": name,
+        "ratings": len(part),
+        "users": users,  # those who rated; so for the items
+        "items": rated.size,
+        "density": len(part) / (users * rated.size),
+        "gini": gini(rated),  # as valcarce2018 table 2
+        "lowest": float(part.value.min()),
+        "highest": float(part.value.max()),
+        "mean": float(part.value.mean()),
+        "liked": None if liked is None else float((part.value >= liked).mean()),
+        "first": first,
+        "last": last,
+    }
+
+
+def _part_lines(part: Mapping[str, Any]) -> list[str]:
+    """Return the numbers of one part as they are printed."""
+    liked = "" if part["liked"] is None else f", liked {part['liked']:.1%}"
+    return [
+        f"  {part['part']}  {counted(part['ratings'], 'rating')} of "
+        f"{counted(part['items'], 'item')} by {counted(part['users'], 'user')}, "
+        f"density {part['density']:.3%}",
+        f"    values {part['lowest']:g} to {part['highest']:g}, mean {part['mean']:.3f}{liked}; "
+        f"Gini over items {part['gini']:.3f}",
+        "    time "
+        + ("not known" if part["first"] is None else f"{part['first']} to {part['last']}"),
+    ]
 
 
 def _moment(microseconds: int) -> str:

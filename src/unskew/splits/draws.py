@@ -13,7 +13,7 @@ from unskew.arrays import F64, I32, I64, U64, Mask, frozen
 from unskew.checks import as_count
 from unskew.data.groups import sort_groups
 from unskew.data.ratings import Ratings
-from unskew.data.steps import RowCounts
+from unskew.data.rows import Rows
 from unskew.engine.rng import draw, generator
 from unskew.engine.threads import map_blocks
 
@@ -134,7 +134,7 @@ def _smallest(key: I64 | F64, size: int) -> Mask:
     return mark
 
 
-def drawn_users(ratings: RowCounts, count: int, seed: int = 0) -> Mask | None:
+def drawn_users(ratings: Rows, count: int, seed: int = 0) -> Mask | None:
     """Draw users at random, each with a rating as likely as any other; None = they are all.
 
     Parameters

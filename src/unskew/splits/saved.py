@@ -202,7 +202,7 @@ def _write_splits(
                 "files": {f"{name}.parquet": len(rows) for name, rows in parts.items()},
                 **({FURTHER: counts} if counts else {}),
                 "facts": facts,
-                "audit": {key: finite(fact) for key, fact in count_parts(split).describe().items()},
+                "audit": {key: finite(fact) for key, fact in count_parts(split).facts.items()},
             }
         )
     settings = splitter.describe()

@@ -12,6 +12,7 @@ import polars as pl
 import pytest
 
 import unskew as us
+from shared.sample import sample
 from unskew.auditing.audit import audit
 from unskew.auditing.designs import DESIGNS
 from unskew.auditing.page import headline as headlines
@@ -27,7 +28,6 @@ from unskew.auditing.page.charts import (
 from unskew.auditing.page.headline import headline, lead_of, lists, pair_of, per_list, users_ahead
 from unskew.auditing.statements.first_screen import FirstScreen
 from unskew.auditing.statements.statement import Statement
-from unskew.data.formats.sample import sample
 from unskew.report.charts import system_colours
 from unskew.report.document import STATUSES
 

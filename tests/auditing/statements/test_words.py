@@ -2,7 +2,6 @@
 
 import json
 import re
-from dataclasses import fields
 from functools import cache
 from html.parser import HTMLParser
 
@@ -12,6 +11,7 @@ import pytest
 
 import unskew as us
 from shared.real_data import real_data
+from shared.sample import sample
 from unskew.auditing.audit import audit
 from unskew.auditing.page import blocks as guides
 from unskew.auditing.page import captions, checklist, glossary, statement_blocks
@@ -28,13 +28,13 @@ from unskew.auditing.page.statement_blocks import (
 )
 from unskew.auditing.statements.first_screen import KINDS
 from unskew.cli.doors.audit import show
-from unskew.data.formats.sample import sample
-from unskew.data.summary import PartSummary
+from unskew.data.summary import summary
 from unskew.metrics.names import parse
 from unskew.report.document import Code, Fold, Picture, Words
 from unskew.report.page import as_html
 from unskew.report.tables import Table
-from unskew.splits.counts import SplitCounts
+from unskew.splits.counts import count_parts
+from unskew.splits.split import Split
 
 SMALL = {"repeats": 2, "permutations": 200, "tune": False}
 FORBIDDEN = [
@@ -323,8 +323,9 @@ def test_no_table_has_a_raw_key(name):
 def test_kinds_and_facts_have_words():
     assert set(glossary.KIND_LABELS) == set(KINDS)
     assert len(set(glossary.KIND_LABELS.values())) == len(KINDS)
-    facts = {one.name for one in fields(SplitCounts)} - {"label", "per_item"}
-    facts |= {one.name for one in fields(PartSummary)} - {"part"}
+    ratings = us.read_ratings({"user": [1, 1], "item": [7, 8]})
+    facts = {*count_parts(Split(ratings, ratings)).facts} - {"label"}
+    facts |= {*summary(ratings).table().columns} - {"part"}
     assert facts <= set(glossary.ROWS)
 
 

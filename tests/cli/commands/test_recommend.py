@@ -5,8 +5,8 @@ import polars as pl
 import pytest
 
 import unskew as us
+from shared.sample import sample
 from unskew.cli import main
-from unskew.data.formats.sample import sample
 from unskew.recommend.model import as_model
 from unskew.recommend.registry import ALGORITHMS
 

@@ -127,10 +127,10 @@ def _answer(key: str, audit: Measurements) -> Answer:
 def _data(audit: Measurements) -> Answer:
     if audit.data is None:
         return MISSING, "nothing is known of the data", "state name and numbers"
-    part = audit.data.parts[0]
+    part = audit.data.part()
     numbers = (
-        f"{counted(part.ratings, 'rating')}, {counted(part.users, 'user')}, "
-        f"{counted(part.items, 'item')}"
+        f"{counted(part['ratings'], 'rating')}, {counted(part['users'], 'user')}, "
+        f"{counted(part['items'], 'item')}"
     )
     if audit.evidence.is_given:
         return STATE, numbers, "state the name and the version of the data"
@@ -144,13 +144,13 @@ def _common_design(audit: Measurements) -> Answer:
 def _pairs(audit: Measurements) -> Answer:
     if not audit.splits:
         return MISSING, "the training ratings are not known", "give train=… (--train)"
-    count = sum(split.duplicates for split in audit.splits.values())
+    count = sum(split.facts["duplicates"] for split in audit.splits.values())
     text = f"{counted(count, 'pair')} in both parts"
     return (MISSING, text, "remove them from one part") if count else (DONE, text, "")
 
 
 def _time(audit: Measurements) -> Answer:
-    shares = {name: split.before_any_train for name, split in audit.splits.items()}
+    shares = {name: split.facts["before_any_train"] for name, split in audit.splits.items()}
     values = [share for share in shares.values() if share is not None]
     if any(share == 0 for share in values):
         return DONE, "no test rating of a split is older than its training ratings", ""

@@ -198,14 +198,14 @@ def methods_of(audit: object) -> Methods:
 
 def _data(audit: Measurements) -> Iterator[str]:
     if audit.data is not None:
-        part = audit.data.parts[0]
+        part = audit.data.part()
         name = "[state the name of the data]" if audit.evidence.is_given else audit.name
         yield (
-            f"The data ({name}) hold {counted(part.ratings, 'rating')} of "
-            f"{counted(part.items, 'item')} by {counted(part.users, 'user')}."
+            f"The data ({name}) hold {counted(part['ratings'], 'rating')} of "
+            f"{counted(part['items'], 'item')} by {counted(part['users'], 'user')}."
         )
-        if part.lowest < part.highest:
-            yield f"Values range from {part.lowest:g} to {part.highest:g}."
+        if part["lowest"] < part["highest"]:
+            yield f"Values range from {part['lowest']:g} to {part['highest']:g}."
     yield "[state how the data were collected and filtered before the experiment]"
 
 
@@ -235,17 +235,17 @@ def _split(audit: Measurements) -> Iterator[str]:
             "random and the same ones on every split; systems were trained on the training ratings "
             "of all users."
         )
-    first = next(iter(audit.splits.values()), None)
-    if first is not None:
+    if audit.splits:
+        first = next(iter(audit.splits.values())).facts
         where = "The test part" if is_given else "On its first split, the test part"
         yield (
-            f"{where} holds {counted(first.test, 'rating')} of "
-            f"{counted(first.test_users, 'user')}, the training part "
-            f"{counted(first.train, 'rating')}."
+            f"{where} holds {counted(first['test'], 'rating')} of "
+            f"{counted(first['test_users'], 'user')}, the training part "
+            f"{counted(first['train'], 'rating')}."
         )
-        if first.before_any_train is not None:
+        if first["before_any_train"] is not None:
             yield (
-                f"{first.before_any_train:.1%} of these test ratings are older than the newest "
+                f"{first['before_any_train']:.1%} of these test ratings are older than the newest "
                 f"training rating."
             )
     designs = {name: text for name, text in audit.designs.items() if name != common}

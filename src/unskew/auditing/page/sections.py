@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from itertools import combinations
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import polars as pl
 
@@ -42,7 +42,6 @@ if TYPE_CHECKING:
     from unskew.auditing.null.null_experiment import NullExperiment
     from unskew.bias.decomposition.ladder import Ladder
     from unskew.report.estimates import Estimates
-    from unskew.splits.counts import SplitCounts
 
 _PAIR = pl.col("system").alias("a"), pl.col("against").alias("b")
 _DIFFERENCE, _USERS = pl.col("value").alias("difference"), pl.col("n").alias("users")
@@ -136,8 +135,8 @@ def _data(audit: Measurements) -> Iterator[Block]:
         yield from blocks.fold("bins", blocks.table("bins", audit.bias.bins(), 3))
     if audit.splits:
         for name, split in audit.splits.items():
-            yield from _counts(name, split)
-        rows = [{"split": name, **split.describe()} for name, split in audit.splits.items()]
+            yield from _counts(name, split.facts)
+        rows = [{"split": name, **split.facts} for name, split in audit.splits.items()]
         table = pl.DataFrame(rows, infer_schema_length=None).drop("label")
         key = "given split" if audit.evidence.is_given else "splits"
         yield from blocks.fold("splits", blocks.facts_table(key, table, SPLITS))
@@ -152,16 +151,16 @@ def _data(audit: Measurements) -> Iterator[Block]:
     yield from blocks.fold("notes", blocks.listed("notes", audit.notes))
 
 
-def _counts(name: str, split: SplitCounts) -> Iterator[Words]:
+def _counts(name: str, split: Mapping[str, Any]) -> Iterator[Words]:
     """Count test ratings older than training ones, pairs in both parts, and cold users."""
-    if split.before_any_train is not None and split.before_any_train > WORTH_SAYING:
-        share = f"{split.before_any_train:.1%}"
+    if split["before_any_train"] is not None and split["before_any_train"] > WORTH_SAYING:
+        share = f"{split['before_any_train']:.1%}"
         yield Words(caption("older", share=share, name=name), "warning")
-    if split.duplicates:
-        pairs = counted(split.duplicates, "pair is", "pairs are")
+    if split["duplicates"]:
+        pairs = counted(split["duplicates"], "pair is", "pairs are")
         yield Words(caption("in both parts", pairs=pairs, name=name), "warning")
-    if split.cold_users > WORTH_SAYING * split.test_users:
-        count, users = f"{split.cold_users:,}", f"{split.test_users:,}"
+    if split["cold_users"] > WORTH_SAYING * split["test_users"]:
+        count, users = f"{split['cold_users']:,}", f"{split['test_users']:,}"
         yield Words(caption("cold users", count=count, users=users, name=name), "warning")
 
 

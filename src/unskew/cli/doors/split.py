@@ -444,10 +444,10 @@ def _option(setting: str) -> str:
 
 def _show(card: dict[str, Any]) -> None:
     """Print the splits: the first in full, a line for each further one."""
-    from unskew.splits.counts import SplitCounts
+    from unskew.splits.counts import split_lines
 
     first, *others = card["splits"]
-    outputs.say(str(SplitCounts(**first["audit"])))
+    outputs.say("\n".join(split_lines(first["audit"])))
     facts = {key: fact for key, fact in first["facts"].items() if key not in first["audit"]}
     outputs.say("  facts  " + ", ".join(f"{key} {_fact(fact)}" for key, fact in facts.items()))
     for entry in others:

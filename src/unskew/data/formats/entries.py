@@ -18,20 +18,18 @@ from unskew.data.formats.ratings_formats import (
     beeradvocate,
     cm100k,
     coat,
+    columns_reader,
     jester,
-    jester2,
     lastfm_1k,
     librarything,
-    movielens,
     netflix,
-    yahoo_r3,
 )
 
 READERS: dict[str, Callable[..., Parts]] = {
     reader.__name__: reader
     for reader in (
-        *(movielens, netflix, coat, yahoo_r3, cm100k, lastfm_1k, librarything, beeradvocate),
-        *(jester, jester2, kuairec, kuairand, yambda, ml_32m_ext),
+        *(netflix, coat, cm100k, lastfm_1k, librarything, beeradvocate),
+        *(jester, kuairec, kuairand, yambda, ml_32m_ext),
     )
 }
 """What reads the files of a data set, by the name that the catalogue gives it."""
@@ -137,4 +135,7 @@ def _datasets() -> dict[str, CatalogEntry]:
 
 def _entry(name: str, fields: dict[str, Any]) -> CatalogEntry:
     lists = {key: tuple(value) for key, value in fields.items() if isinstance(value, list)}
-    return CatalogEntry(name=name, **{**fields, **lists, "reader": READERS[fields["reader"]]})
+    values: dict[str, Any] = {**fields, **lists}
+    columns, reader = values.pop("columns", None), values.pop("reader", None)
+    values["reader"] = columns_reader(columns) if reader is None else READERS[reader]
+    return CatalogEntry(name=name, **values)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from fractions import Fraction
 from functools import partial, reduce
 from pathlib import Path
@@ -85,27 +84,16 @@ def yambda(
     return _said({**paths, "undislike": undislikes[0]}, part)
 
 
-@dataclass(frozen=True, eq=False)
-class _UserSample:
-    """The users that are kept."""
-
-    users: pl.Series | None
-    """Their ids; None: all."""
-    notes: tuple[str, ...] = ()
-
-    @classmethod
-    def of(cls, paths: Sequence[Path], share: Fraction) -> _UserSample:
-        if share == 1:
-            return cls(None)
-        ids = [_collected(path, _scan(path, EVENT).select(USER).unique()) for path in paths]
-        users = pl.concat(ids)["uid"].drop_nulls().unique().sort()
-        chosen = users.filter(pl.Series(sampled(users, share)))
-        return cls(chosen, (sample_note(len(chosen), len(users), share),))
-
-    def events(self, path: Path, columns: Sequence[str]) -> pl.LazyFrame:
-        """Return the events of these users."""
-        events = _scan(path, columns)
-        return events if self.users is None else events.filter(USER.is_in(self.users.implode()))
+def _sampled_users(
+    paths: Sequence[Path], share: Fraction
+) -> tuple[pl.Series | None, tuple[str, ...]]:
+    """Return the ids of the users that are kept, None for all, and a note."""
+    if share == 1:
+        return None, ()
+    ids = [_collected(path, _scan(path, EVENT).select(USER).unique()) for path in paths]
+    users = pl.concat(ids)["uid"].drop_nulls().unique().sort()
+    chosen = users.filter(pl.Series(sampled(users, share)))
+    return chosen, (sample_note(len(chosen), len(users), share),)
 
 
 def _scan(path: Path, columns: Sequence[str]) -> pl.LazyFrame:
@@ -144,8 +132,13 @@ def _check_amount(path: Path, share: Fraction) -> int:
     return rows
 
 
-def _by_pair(path: Path, events: pl.LazyFrame, aggregates: Mapping[str, pl.Expr]) -> pl.DataFrame:
-    """Return a row per user and track; refuse events with something missing or impossible."""
+def _by_pair(
+    path: Path, users: pl.Series | None, further: Sequence[str], aggregates: Mapping[str, pl.Expr]
+) -> pl.DataFrame:
+    """Return a row per track of these users; refuse events with something missing or impossible."""
+    events = _scan(path, (*EVENT, *further))
+    if users is not None:
+        events = events.filter(USER.is_in(users.implode()))
     table = _collected(
         path,
         events.group_by(PAIR)
@@ -183,16 +176,13 @@ def _bad_event(path: Path) -> DataError:
 
 def _said(paths: Mapping[str, Path], share: Fraction) -> Parts:
     """Return likes and dislikes that were not taken back."""
-    sample = _UserSample.of(list(paths.values()), share)
+    users, sample_notes = _sampled_users(list(paths.values()), share)
     # The last event of a kind, and whether it was organic, in one number.
     code = 2 * pl.col("timestamp").cast(pl.Int64) + pl.col("is_organic").cast(pl.Int64)
     notes = [
         f"{path.name}: {counted(_check_amount(path, share), 'event')}" for path in paths.values()
     ]
-    tables = [
-        _by_pair(path, sample.events(path, EVENT), {kind: code.max()})
-        for kind, path in paths.items()
-    ]
+    tables = [_by_pair(path, users, (), {kind: code.max()}) for kind, path in paths.items()]
     state = reduce(partial(pl.DataFrame.join, on=PAIR, how="full", coalesce=True), tables)
     state = state.with_columns(
         liked=_stands("like", "unlike"),
@@ -224,7 +214,7 @@ def _said(paths: Mapping[str, Path], share: Fraction) -> Parts:
         pl.when(pl.col("value") == 1).then("like").otherwise("dislike").alias("code"),
     )
     ratings = _rated(opinions, opinions["value"])
-    return Parts(ratings, notes=(*notes, *sample.notes, TIMES), liked=1.0, scale=(0.0, 1.0))
+    return Parts(ratings, notes=(*notes, *sample_notes, TIMES), liked=1.0, scale=(0.0, 1.0))
 
 
 def _stands(kind: str, cancel: str) -> pl.Expr:
@@ -240,12 +230,12 @@ def _listened(path: Path, share: Fraction) -> Parts:
             f"{path}: no such file; signal=listens needs it beside likes.parquet: download it from "
             "the same folder of the data set"
         )
-    sample = _UserSample.of([path], share)
+    users, sample_notes = _sampled_users([path], share)
     rows = _check_amount(path, share)
     # The first event, and whether it was organic, in one number; of two at once, the organic one.
     code = 2 * pl.col("timestamp").cast(pl.Int64) + (1 - pl.col("is_organic").cast(pl.Int64))
     aggregates = {"code": code.min(), "played": pl.col(PLAYED).max(), "plays": pl.len()}
-    table = _by_pair(path, sample.events(path, (*EVENT, PLAYED)), aggregates)
+    table = _by_pair(path, users, (PLAYED,), aggregates)
     complete = table.drop_nulls("played")
     if not complete.height:
         raise DataError(f"{path}: no event with a value of {PLAYED}")
@@ -258,7 +248,7 @@ def _listened(path: Path, share: Fraction) -> Parts:
         notes.append(f"{path.name}: {counted(left, 'pair')} without {PLAYED} left out")
     flipped = complete.with_columns(code=pl.col("code") // 2 * 2 + 1 - pl.col("code") % 2)
     ratings = _rated(flipped, flipped["played"], {"plays": flipped["plays"].cast(pl.Int64)})
-    return Parts(ratings, notes=(*notes, *sample.notes, TIMES), liked=LISTENED)
+    return Parts(ratings, notes=(*notes, *sample_notes, TIMES), liked=LISTENED)
 
 
 def _rated(

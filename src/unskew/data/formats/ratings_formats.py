@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ast
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import IO, Any
 
@@ -30,13 +30,20 @@ from unskew.errors import DataError
 from unskew.report.text import counted
 
 
-def movielens(ratings: Files) -> Parts:
-    """Read `u.data` (tabs), `ratings.dat` (`::`) or `ratings.csv`."""
-    (path,) = ratings
-    format_ = {".data": "tsv", ".dat": "::"}.get(path.suffix, "csv")
-    if format_ == "csv":
-        return Parts(read_ratings(path, format=format_, feedback="explicit"))
-    return Parts(read_ratings(path, format=format_, user=0, item=1, rating=2, time=3))
+def columns_reader(settings: Mapping[str, Any]) -> Callable[..., Parts]:
+    """Return what reads one file of ratings, or two of which the second is the random part.
+
+    Parameters
+    ----------
+    settings
+        Those of `read_ratings`, for each file.
+    """
+
+    def read(*files: Files) -> Parts:
+        ratings, *random = (read_ratings(path, **settings) for (path,) in files)
+        return Parts(ratings, random[0] if random else None).over_same_ids()
+
+    return read
 
 
 def netflix(ratings: Files) -> Parts:
@@ -62,23 +69,9 @@ def jester(ratings: Files) -> Parts:
     return Parts(_of_matrix(dense, dense != UNRATED))
 
 
-def jester2(ratings: Files) -> Parts:
-    """Read `jester_ratings.dat`: user, item, rating, with two tabs between them."""
-    (path,) = ratings
-    return Parts(read_ratings(path, format="tsv", user=0, item=2, rating=4))
-
-
 def _of_matrix(dense: F64, rated: Mask) -> Ratings:
     rows = matrix_rows(dense, rated)
     return Ratings.of(rows["user"], rows["item"], rows["rating"])
-
-
-def yahoo_r3(train: Files, test: Files) -> Parts:
-    """Read the ratings users gave while they listened, and those they were asked for at random."""
-    chosen, random = (
-        read_ratings(path, format="tsv", user=0, item=1, rating=2) for (path,) in (train, test)
-    )
-    return Parts(chosen, random).over_same_ids()
 
 
 def cm100k(ratings: Files, *, observed: str = "all") -> Parts:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import numpy as np
 import polars as pl
@@ -30,16 +30,6 @@ _FEW = 101
 """A column with more different values is no scale: 0 to 100 has so many."""
 
 
-@dataclass(frozen=True)
-class RatingColumn:
-    """The column that holds ratings, and what to say of the choice."""
-
-    name: str
-    counts: bool
-    """Whether its name says that it counts or measures use."""
-    notes: tuple[str, ...] = ()
-
-
 def find_rating_column(
     table: DataTable,
     chosen: str | int | None,
@@ -47,8 +37,8 @@ def find_rating_column(
     feedback: str | None,
     *,
     is_log: bool = False,
-) -> RatingColumn | None:
-    """Return the column of ratings; None where no column looks like one.
+) -> tuple[str | None, tuple[str, ...]]:
+    """Return the column of ratings and notes on the choice; None where no column looks like one.
 
     Parameters
     ----------
@@ -65,27 +55,26 @@ def find_rating_column(
         column named after opinions holds ratings.
     """
     if chosen is not None:
-        name = str(table.pick("rating", (), chosen))
-        return RatingColumn(name, plain_name(name) in column_names()["counts"])
+        return table.pick("rating", (), chosen), ()
     columns = [name for name in table.frame.columns if name not in used]
     _check_no_lists(table, columns)
     opinion = _opinion(table, columns, feedback)
     if opinion is not None:
         others = [repr(name) for name in columns if name != opinion and _is_feedback(name)]
         unused = (f"{table.source}: not used: {', '.join(others)}",) if others else ()
-        return RatingColumn(opinion, False, unused)
+        return opinion, unused
     if is_log:
-        return None
+        return None, ()
     likes = [name for name in columns if _bare(name) in column_names()["likes"]]
     counts = [name for name in columns if plain_name(name) in column_names()["counts"]]
     dislikes = [name for name in columns if _bare(name) in column_names()["dislikes"]]
     telling = [*likes, *counts, *dislikes]
     if len(telling) == 1 and not dislikes:
-        return RatingColumn(telling[0], bool(counts))
+        return telling[0], ()
     unclear = telling or [name for name in columns if _is_scale(table.frame[name])]
     if unclear and feedback != "implicit":
         raise _no_choice(table, unclear, bool(dislikes))
-    return None
+    return None, ()
 
 
 def stated_columns(table: DataTable, **columns: str | int | None) -> set[str | None]:
@@ -108,15 +97,15 @@ def rating_values(table: DataTable, name: str) -> tuple[pl.Series, tuple[str, ..
     return values.rename(name), (f"{table.source}: column {name!r}: {', '.join(meaning)}",)
 
 
-def why_implicit(column: RatingColumn, value: pl.Series) -> str | None:
+def why_implicit(name: str, value: pl.Series) -> str | None:
     """Say why values are implicit feedback; None where they are opinions."""
-    if column.counts and bool((value > 0).all()):
+    if plain_name(name) in column_names()["counts"] and bool((value > 0).all()):
         return (
-            f"column {column.name!r} counts use (implicit feedback): every pair is liked, however "
+            f"column {name!r} counts use (implicit feedback): every pair is liked, however "
             "small its value; liked=… takes only larger ones"
         )
     if bool((value == 1).all()):
-        return f"column {column.name!r} is 1 in every row (implicit feedback): every pair is liked"
+        return f"column {name!r} is 1 in every row (implicit feedback): every pair is liked"
     return None
 
 
@@ -268,17 +257,8 @@ BOT_TIMES = 10
 BOT_EVENTS = 200
 
 
-@dataclass(frozen=True)
-class ChosenEvents:
-    """The rows of the chosen kinds of events, and what to say of the choice."""
-
-    table: DataTable
-    weights: pl.Series | None
-    """What each row counts, where kinds have weights."""
-    notes: tuple[str, ...]
-    steps: tuple[Step, ...] = ()
-    is_log: bool = True
-    """Whether a column says the kind of each event."""
+ChosenEvents = tuple[DataTable, pl.Series | None, tuple[str, ...], tuple[Step, ...]]
+"""The rows of the chosen kinds of events, their weights, if any, notes on the choice, its step."""
 
 
 class NoEventColumn(DataError):  # noqa: N818 - reads better where it is raised
@@ -334,7 +314,7 @@ def choose_events(
         )
     if column is None:
         if events is None and weights is None:
-            return ChosenEvents(table, None, (), is_log=False)
+            return table, None, (), ()
         name = "events" if weights is None else "weights"
         raise NoEventColumn(
             f"{table.source}: {name}=… needs a column that says what kind of event a row is, and "
@@ -344,7 +324,7 @@ def choose_events(
     kinds = table.frame[column].cast(pl.String)
     counts = _counts(table, column, kinds)
     if weights is None and events is None:
-        return ChosenEvents(table, None, _rule_note(table.source, column, counts))
+        return table, None, _rule_note(table.source, column, counts), ()
     if weights is None:
         weights = _as_weights(events or (), counts)
     _check_weights(table.source, column, weights, counts)
@@ -477,7 +457,7 @@ def _weighted(
         note += f"; weights: {pairs}"
     if lost:
         note += f"; left out: {_shown(lost)}"
-    return ChosenEvents(left, value.filter(mask) if has_values else None, (note,), (step,))
+    return left, value.filter(mask) if has_values else None, (note,), (step,)
 
 
 def _size(table: DataTable, pair: tuple[str, str]) -> Size:

@@ -6,7 +6,7 @@ import os
 import re
 import warnings
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
@@ -16,7 +16,6 @@ from unskew.checks import checked, choose
 from unskew.data.ratings import FEEDBACK, Ratings, id_column
 from unskew.data.read.frames import as_column, is_frame
 from unskew.data.read.rating_columns import (
-    ChosenEvents,
     NoEventColumn,
     busy_users,
     check_no_scores,
@@ -27,7 +26,7 @@ from unskew.data.read.rating_columns import (
     stated_columns,
     why_implicit,
 )
-from unskew.data.read.rating_tables import column_notes, rating_table
+from unskew.data.read.rating_tables import assumed_columns, check_tags, column_notes, rating_table
 from unskew.data.read.tables import (
     ITEM,
     TIME,
@@ -125,56 +124,53 @@ def read_ratings(
     table = read_table(source, format=format)
     if table.format == "trec":
         return _qrels(table, duplicates or "error")
-    by_number = isinstance(user, int) and isinstance(item, int)
-    by_place = not table.header and not (by_number and table.frame.width > 4)
     stated = {"user": user, "item": item, "rating": rating, "time": time}
-    table = rating_table(table, stated, by_place=by_place)
+    table, by_place = rating_table(table, stated)
     if table.frame.height == 0:
         raise DataError(f"{table.source}: there are no rows")
-    tags = _tags(table, tags, optional_tags)
+    check_tags(table, tags)
+    optional = (tag for tag in optional_tags if tag in table.frame.columns)
+    tags = list(dict.fromkeys((*tags, *optional)))
     who, what = table.need("user", USER, user), table.need("item", ITEM, item)
     when = table.pick(
         "time", TIME, time, stated_columns(table, user=user, item=item, rating=rating)
     )
-    kind = find_event_column(
-        table, event, {who, what, when, *stated_columns(table, rating=rating), *tags}
+    used = {who, what, when, *tags}
+    kind = find_event_column(table, event, used | stated_columns(table, rating=rating))
+    log, weight, log_notes, steps = choose_events(table, kind, (who, what), events, weights)
+    used.add(kind)
+    column, value, implicit, duplicates, feedback_notes = _find_feedback(
+        log, weight, rating, used, feedback, duplicates, is_log=kind is not None
     )
-    log = choose_events(table, kind, (who, what), events, weights)
-    feedback_kind = _find_feedback(
-        log, rating, {who, what, when, kind, *tags}, feedback, duplicates
-    )
-    columns = {"user": who, "item": what, "rating": feedback_kind.column, "time": when}
-    stamps, unit = (None, "") if when is None else time_column(log.table, when)
-    frame = log.table.frame
-    used = {who, what, when, kind, feedback_kind.column, *tags}
+    columns = {"user": who, "item": what, "rating": column, "time": when}
+    stamps, unit = (None, "") if when is None else time_column(log, when)
+    frame = log.frame
+    used.add(column)
     further = [name for name in frame.columns if by_place and name not in used]
-    labels = {**columns, "time": f"{when} ({unit})" if unit else when}
-    assumed = ", ".join(f"{role} = {name}" for role, name in labels.items() if name is not None)
-    notes = [
-        *log.notes,
-        f"{table.source}: {log.table.format}, {counted(frame.height, 'row')}; {assumed}",
+    notes = (
+        *log_notes,
+        f"{table.source}: {log.format}, {counted(frame.height, 'row')}; "
+        f"{assumed_columns(columns, unit)}",
         *table.notes,
         *column_notes(table, columns, stated),
-        *feedback_kind.notes,
-        *(busy_users(frame[who], table.source) if feedback_kind.implicit else ()),
-        *(_tag_note(log.table, name) for name in further),
-    ]
+        *feedback_notes,
+        *(busy_users(frame[who], table.source) if implicit else ()),
+        *(_tag_note(log, name) for name in further),
+    )
     with naming(table.source):
         ratings = Ratings.of(
             frame[who],
             frame[what],
-            feedback_kind.value,
+            value,
             stamps,
             tags={tag: frame[tag] for tag in (*tags, *further)},
-            duplicates=feedback_kind.duplicates,
-            notes=tuple(notes),
+            duplicates=duplicates,
+            notes=notes,
         )
-    steps = log.steps
-    if log.is_log and len(ratings) < frame.height:
+    if kind is not None and len(ratings) < frame.height:
         before = Size(frame.height, len(ratings.users), len(ratings.items))
-        step = Step("repeats", {"repeats": feedback_kind.duplicates}, before, Size.of(ratings))
-        steps = (*steps, step)
-    return replace(ratings, implicit=feedback_kind.implicit, steps=steps)
+        steps = (*steps, Step("repeats", {"repeats": duplicates}, before, ratings.size()))
+    return replace(ratings, implicit=implicit, steps=steps)
 
 
 def read_parts(readers: Mapping[str, Callable[..., Ratings]]) -> dict[str, Ratings]:
@@ -225,30 +221,24 @@ def _check_unread(**options: object) -> None:
             )
 
 
-@dataclass(frozen=True)
-class _FeedbackKind:
-    """What the rows of a table say of their items."""
-
-    column: str | None
-    value: pl.Series | None
-    implicit: bool
-    duplicates: str
-    notes: tuple[str, ...] = ()
-
-
 def _find_feedback(
-    log: ChosenEvents,
+    table: DataTable,
+    weights: pl.Series | None,
     rating: str | int | None,
     used: Collection[str | None],
     feedback: str | None,
     duplicates: str | None,
-) -> _FeedbackKind:
-    """Find what the rows say: the weights of events, a column of ratings, or that they occur."""
-    table = log.table
-    if log.weights is not None:
-        implicit = feedback != "explicit"
-        return _FeedbackKind(None, log.weights, implicit, duplicates or "sum")
-    rated = find_rating_column(table, rating, used, feedback, is_log=log.is_log)
+    *,
+    is_log: bool,
+) -> tuple[str | None, pl.Series | None, bool, str, tuple[str, ...]]:
+    """Find what the rows say: the weights of events, a column of ratings, or that they occur.
+
+    Returns the column, its values, whether they are implicit feedback, what to do with pairs that
+    occur more than once, and notes.
+    """
+    if weights is not None:
+        return None, weights, feedback != "explicit", duplicates or "sum", ()
+    rated, notes = find_rating_column(table, rating, used, feedback, is_log=is_log)
     if rated is None:
         if feedback == "explicit":
             raise DataError(
@@ -257,31 +247,21 @@ def _find_feedback(
             )
         ignored = [name for name in table.frame.columns if name not in used]
         rule = "no rating column, so every pair counts as 1 (implicit feedback)"
-        if log.is_log:
+        if is_log:
             rule = "implicit feedback: a pair is liked if it has an event, and counts its events"
         note = f"{table.source}: {rule}"
         if ignored:
             note += f"; not used: {', '.join(map(repr, ignored))}"
-        usual = "count" if log.is_log else "error"
-        return _FeedbackKind(None, None, True, duplicates or usual, (note,))
-    value, notes = rating_values(table, rated.name)
+        return None, None, True, duplicates or ("count" if is_log else "error"), (note,)
+    value, meaning = rating_values(table, rated)
     if rating is None:
-        check_no_scores(table, rated.name, value)
+        check_no_scores(table, rated, value)
     reason = None if feedback else why_implicit(rated, value)
     implicit = feedback == "implicit" or reason is not None
     if duplicates == "count":
         implicit, reason = feedback != "explicit", None
-    notes = (*rated.notes, *notes, *([f"{table.source}: {reason}"] if reason else []))
-    return _FeedbackKind(rated.name, value, implicit, duplicates or "error", notes)
-
-
-def _tags(table: DataTable, tags: Sequence[str], optional: Sequence[str]) -> tuple[str, ...]:
-    """Return the names of further columns to keep; refuse one that is not there."""
-    columns = table.frame.columns
-    missing = [tag for tag in tags if tag not in columns]
-    if missing:
-        raise DataError(f"{table.source}: no column {missing[0]!r} to keep as a tag")
-    return (*tags, *(tag for tag in optional if tag in columns and tag not in tags))
+    notes = (*notes, *meaning, *([f"{table.source}: {reason}"] if reason else []))
+    return rated, value, implicit, duplicates or "error", notes
 
 
 def _tag_note(table: DataTable, name: str) -> str:

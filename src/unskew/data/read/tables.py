@@ -404,8 +404,8 @@ def _read_rows(file: InputFile, kind: str | None) -> DataTable:
     separator = jester_separator(lines) if kind is None else None
     if separator is not None:
         return DataTable(read_jester(file, separator), source, format="Jester matrix")
-    text = read_text(file, kind, lines)
-    return DataTable(text.frame, source, text.header, text.format, text.notes, names=text.names)
+    frame, label, names, remarks = read_text(file, kind, lines)
+    return DataTable(frame, source, names is not None, label, tuple(remarks), names=names or ())
 
 
 def name_columns(table: DataTable, names: Sequence[str]) -> DataTable:

@@ -8,7 +8,7 @@ import os
 import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from itertools import chain
 from pathlib import Path
 from typing import BinaryIO
@@ -29,18 +29,6 @@ _BLOCK = 1 << 22
 _QUOTED = re.compile(r'"(?:[^"]|"")*"')
 _DECIMAL_COMMA = r"^[+-]?\d+(,\d+)?$"
 _THOUSANDS = r"^[+-]?\d{1,3}(,\d{3})+$"
-
-
-@dataclass(frozen=True)
-class TextTable:
-    """The rows of a text file, and what was recognised of its format."""
-
-    frame: pl.DataFrame
-    format: str
-    header: bool = False
-    names: tuple[str, ...] = ()
-    """The names in the header line as they are there: one may occur twice."""
-    notes: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -106,8 +94,13 @@ def guess_format(name: str, lines: Sequence[str]) -> str:
     return "tsv" if "\t" in lines[0] else "csv"
 
 
-def read_text(file: InputFile, kind: str | None, lines: Sequence[str]) -> TextTable:
+def read_text(
+    file: InputFile, kind: str | None, lines: Sequence[str]
+) -> tuple[pl.DataFrame, str, tuple[str, ...] | None, list[str]]:
     """Read a file of columns.
+
+    Returns the rows, the format, the names in the header line (None where there is no header line,
+    none where they do not match the columns; one may occur twice) and notes.
 
     Parameters
     ----------
@@ -122,29 +115,32 @@ def read_text(file: InputFile, kind: str | None, lines: Sequence[str]) -> TextTa
     kind = kind or guess_format(file.path.name.removesuffix(".gz"), lines)
     if kind == "trec":
         frame = _parse(file, _TextLayout("\t", " \t", quote=False), header=False)
-        table = _without_empty_end(file, TextTable(frame, "trec"))
-        _check_spaced(file, table.frame)
-        return table
+        frame, notes = _without_empty_end(file, frame)
+        _check_spaced(file, frame)
+        return frame, "trec", None, notes
     if not stated:
         _check_first_line(file, lines)
     layout = _layout(kind, lines, stated)
-    fields = _fields(file, lines[0], layout)
+    fields = tuple(_fields(file, lines[0], layout))
     header = not any(_is_number(field) for field in fields)
     frame = _parse(file, layout, header)
     if header and layout.quote:
         _check_header(file, lines[0], layout.mark)
-    names = tuple(fields) if header and len(fields) == frame.width else ()
-    table = TextTable(frame, layout.label, header, names)
-    table = _without_empty_end(file, table)
+    names = fields if header and len(fields) == frame.width else ()
+    frame, notes = _without_empty_end(file, frame)
     # A row that is cut short has nothing in the last column: else no line has to be looked at.
-    if table.frame.width > 1 and table.frame[:, -1].null_count():
+    if frame.width > 1 and frame[:, -1].null_count():
         if layout.squeezed:
-            _check_spaced(file, table.frame, header)
+            _check_spaced(file, frame, header)
         else:
             check_widths(file, layout.mark, quote=layout.quote)
-    if header:
-        _check_repeated_header(file, table)
-    return replace(table, notes=(*table.notes, *_comma_notes(file, table)))
+    _check_repeated_header(file, frame, names)
+    return (
+        frame,
+        layout.label,
+        names if header else None,
+        [*notes, *_comma_notes(file, frame, header)],
+    )
 
 
 def _check_first_line(file: InputFile, lines: Sequence[str]) -> None:
@@ -230,13 +226,12 @@ def _check_header(file: InputFile, line: str, separator: str) -> None:
             )
 
 
-def _check_repeated_header(file: InputFile, table: TextTable) -> None:
+def _check_repeated_header(file: InputFile, frame: pl.DataFrame, names: Sequence[str]) -> None:
     """Refuse a header line among the rows, as files that were joined have it."""
-    pairs = zip(table.frame.iter_columns(), table.names, strict=False)
-    texts = [(column, name) for column, name in pairs if name]
+    texts = [(column, name) for column, name in zip(frame, names, strict=False) if name]
     if not texts or any(column.dtype != pl.String for column, _ in texts):
         return
-    repeats = pl.Series([True]).new_from_index(0, table.frame.height)
+    repeats = pl.Series([True]).new_from_index(0, frame.height)
     for column, name in texts:
         repeats &= (column == name).fill_null(False)
     if repeats.any():
@@ -246,18 +241,17 @@ def _check_repeated_header(file: InputFile, table: TextTable) -> None:
         )
 
 
-def _without_empty_end(file: InputFile, table: TextTable) -> TextTable:
-    """Leave out the empty lines that many programs write at the end of a file."""
-    frame = table.frame
+def _without_empty_end(file: InputFile, frame: pl.DataFrame) -> tuple[pl.DataFrame, list[str]]:
+    """Leave out the empty lines that many programs write at the end of a file, with a note."""
     last = frame.height
     while last and all(cell is None or cell == "" for cell in frame.row(last - 1)):
         last -= 1
     empty = frame.height - last
     if not empty:
-        return table
-    note = f"{file.path.name}: {empty:,} empty line{'s' * (empty > 1)} at the end left out"
+        return frame, []
     columns = [_typed(column) if column.dtype == pl.String else column for column in frame[:last]]
-    return replace(table, frame=pl.DataFrame(columns), notes=(*table.notes, note))
+    note = f"{file.path.name}: {empty:,} empty line{'s' * (empty > 1)} at the end left out"
+    return pl.DataFrame(columns), [note]
 
 
 def _is_number(text: str) -> bool:
@@ -270,11 +264,11 @@ def _is_number(text: str) -> bool:
     return True
 
 
-def _comma_notes(file: InputFile, table: TextTable) -> Iterator[str]:
+def _comma_notes(file: InputFile, frame: pl.DataFrame, header: bool) -> Iterator[str]:
     """Name the columns of numbers with decimal commas."""
-    for number, column in enumerate(table.frame.iter_columns()):
+    for number, column in enumerate(frame.iter_columns()):
         if column.dtype == pl.String and with_points(column) is not None:
-            name = repr(column.name) if table.header else f"{number} (counted from 0)"
+            name = repr(column.name) if header else f"{number} (counted from 0)"
             example = column.filter(column.str.contains(",", literal=True))[0]
             yield (
                 f"{file.path.name}: column {name} has decimal commas; {example!r} is read as "

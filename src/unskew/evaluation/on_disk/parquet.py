@@ -417,8 +417,8 @@ def judgments_source(
             f"{table.source}: an event log in which a column says the kind of each event; choose "
             "kinds with read_ratings(…, events=…), and write the ratings to Parquet first"
         )
-    rated = find_rating_column(sample, rating, used | {kind}, reading.feedback)
-    columns = {"user": user, "item": item, "rating": None if rated is None else rated.name}
+    rated, _ = find_rating_column(sample, rating, used | {kind}, reading.feedback)
+    columns = {"user": user, "item": item, "rating": rated}
     return _source("judgments", False, files, columns, reading)
 
 

@@ -13,6 +13,7 @@ import polars as pl
 from unskew.checks import checked, choose
 from unskew.data.events import Events
 from unskew.data.ratings import Ratings
+from unskew.data.summary import Summary
 from unskew.engine.system import versions
 from unskew.errors import DataError, SettingError
 from unskew.report.document import Block, Document, Fold, Picture, Section, Words
@@ -20,7 +21,6 @@ from unskew.report.page import save_report
 from unskew.report.result import Result
 from unskew.report.tables import Table
 from unskew.report.text import counted, visible
-from unskew.splits.counts import SplitCounts
 from unskew.splits.diagnosis import (
     duplicate_users,
     fact_checks,
@@ -49,7 +49,7 @@ class Diagnosis(Result):
 
     figure_is_open: ClassVar[bool] = True
 
-    splits: Mapping[str, SplitCounts]
+    splits: Mapping[str, Summary]
     """By split: users, items and ratings of both parts, in numbers."""
     checks: tuple[Check, ...]
     """Every check, in the order of the list."""
@@ -114,13 +114,15 @@ class Diagnosis(Result):
         scale
             Of `items`: `linear` or `log`.
         """
+        from unskew.report.charts import split_counts
         from unskew.splits.diagnosis.over_time import drift, over_time
 
         if kind is None:
             kind = "time" if self.timelines else "items"
         choose("kind", kind, FIGURES)
         if kind == "items":
-            return next(iter(self.splits.values())).figure(scale=scale)
+            first = next(iter(self.splits.values()))
+            return split_counts(*first.per_item.values(), scale=scale, label=first.name)
         if not self.timelines or (kind == "drift" and not self.drift):
             raise DataError(
                 f"there is nothing to draw over time: {self.check('time-frame').sentence}"
@@ -175,7 +177,7 @@ class Diagnosis(Result):
 
     def _summary(self) -> str:
         first, *others = self.splits.values()
-        what = first._summary() if not others else f"{len(self.splits):,} splits"
+        what = first.lines[0] if not others else f"{len(self.splits):,} splits"
         return f"{what}: {self.verdict()}"
 
     def _content(self) -> dict[str, Any]:
@@ -224,8 +226,8 @@ class Diagnosis(Result):
         save_report(self, path)
 
 
-def _plain(counts: SplitCounts) -> dict[str, Any]:
-    return {key: value for key, value in counts.describe().items() if key != "label"}
+def _plain(counts: Summary) -> dict[str, Any]:
+    return {key: value for key, value in counts.facts.items() if key != "label"}
 
 
 def _block(head: str, text: str) -> list[str]:
@@ -334,7 +336,7 @@ def diagnose(split: Split | Iterable[Split], *, log: Events | Ratings | None = N
     """
     view = None if log is None else Log.of(log)
     readings: dict[str, dict[str, Reading]] = {check.key: {} for check in CHECKS}
-    counts: dict[str, SplitCounts] = {}
+    counts: dict[str, Summary] = {}
     timelines: list[RowsOverTime] = []
     drift: list[DriftPeriod] = []
     for part in [split] if isinstance(split, Split) else split:
@@ -371,7 +373,7 @@ def _check_rows(split: Split) -> None:
             )
 
 
-def _label(label: str, counts: dict[str, SplitCounts]) -> str:
+def _label(label: str, counts: dict[str, Summary]) -> str:
     """Return a name that no split before has."""
     name, number = label, 2
     while name in counts:
@@ -379,7 +381,7 @@ def _label(label: str, counts: dict[str, SplitCounts]) -> str:
     return name
 
 
-def _notes(log: Log, counts: dict[str, SplitCounts]) -> tuple[str, ...]:
+def _notes(log: Log, counts: dict[str, Summary]) -> tuple[str, ...]:
     if log.is_given or len(counts) == 1:
         return ()
     first = next(iter(counts))

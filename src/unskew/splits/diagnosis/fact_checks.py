@@ -30,19 +30,21 @@ POWER = 1.959964 + 0.841621
 @rule
 def sizes(parts: SplitParts) -> Reading:
     """Count rows, users and items of the parts."""
-    train, test, of = len(parts.train), len(parts.test), parts.counts
+    train, test, facts = len(parts.train), len(parts.test), parts.counts.facts
+    train_users, test_users = facts["train_users"], facts["test_users"]
+    train_items, test_items = facts["train_items"], facts["test_items"]
     share = test / (train + test)
     counts = {
         "train_rows": train,
         "test_rows": test,
-        "train_users": of.train_users,
-        "test_users": of.test_users,
-        "train_items": of.train_items,
-        "test_items": of.test_items,
-        "train_sequence": train / of.train_users,
-        "test_sequence": test / of.test_users,
-        "train_density": train / (of.train_users * of.train_items),
-        "test_density": test / (of.test_users * of.test_items),
+        "train_users": train_users,
+        "test_users": test_users,
+        "train_items": train_items,
+        "test_items": test_items,
+        "train_sequence": train / train_users,
+        "test_sequence": test / test_users,
+        "train_density": train / (train_users * train_items),
+        "test_density": test / (test_users * test_items),
         **{f"{name}_rows": len(part) for name, part in parts.validation.items()},
     }
     sentence = (
@@ -56,7 +58,7 @@ def sizes(parts: SplitParts) -> Reading:
 @rule
 def test_size(parts: SplitParts) -> Reading:
     """Count the test users, and say which difference between two systems would be seen."""
-    users = parts.counts.test_users
+    users = parts.counts.facts["test_users"]
     smallest = POWER / math.sqrt(users)
     sentence = (
         f"{counted(users, 'test user')}: between two systems, a difference of {smallest:.3f} "
@@ -70,15 +72,16 @@ def test_size(parts: SplitParts) -> Reading:
 @rule
 def cold_users(parts: SplitParts) -> Reading:
     """Measure which share of test users, and of test rows, has no training row."""
-    counts, (trained, tested) = parts.counts, parts.user_counts
+    facts, (trained, tested) = parts.counts.facts, parts.user_counts
+    cold_users, test_users = facts["cold_users"], facts["test_users"]
     cold = int(tested[trained == 0].sum())
-    share, of_rows = counts.cold_users / counts.test_users, percent(cold / len(parts.test))
+    share, of_rows = cold_users / test_users, percent(cold / len(parts.test))
     sentence = (
-        f"{percent(share)} of the test users ({counts.cold_users:,}) have no training row; they "
+        f"{percent(share)} of the test users ({cold_users:,}) have no training row; they "
         f"have {of_rows} of the test rows."
     )
     short = f"{percent(share)} ({of_rows} of rows)"
-    return fact(share, sentence, {"users": counts.cold_users, "rows": cold}, short)
+    return fact(share, sentence, {"users": cold_users, "rows": cold}, short)
 
 
 @rule
@@ -86,8 +89,8 @@ def cold_items(parts: SplitParts) -> Reading:
     """Measure which share of test items has no training row, and count those that are new."""
     trained, tested = parts.item_counts
     cold = (tested > 0) & (trained == 0)
-    number, rows = parts.counts.cold_items, int(tested[cold].sum())
-    share, of_rows = number / parts.counts.test_items, percent(rows / len(parts.test))
+    number, rows = parts.counts.facts["cold_items"], int(tested[cold].sum())
+    share, of_rows = number / parts.counts.facts["test_items"], percent(rows / len(parts.test))
     counts = {"items": number, "rows": rows}
     sentence = (
         f"{percent(share)} of the test items ({number:,}) have no training row; they have "

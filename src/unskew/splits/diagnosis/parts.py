@@ -14,7 +14,8 @@ from unskew.data.events import Events
 from unskew.data.groups import grouped_order, sort_groups
 from unskew.data.ratings import Ids, Ratings
 from unskew.data.steps import Step
-from unskew.splits.counts import SplitCounts, count_parts
+from unskew.data.summary import Summary
+from unskew.splits.counts import count_parts
 from unskew.splits.diagnosis.thresholds import SESSION_GAP
 from unskew.splits.split import Split
 
@@ -195,7 +196,7 @@ class SplitParts:
         return self.split.test
 
     @cached_property
-    def counts(self) -> SplitCounts:
+    def counts(self) -> Summary:
         """What the split did to the data, in numbers."""
         return count_parts(self.split)
 
@@ -305,8 +306,8 @@ class SplitParts:
     @property
     def item_counts(self) -> tuple[I64, I64]:
         """Training and test rows of each item."""
-        assert self.counts.per_item is not None
-        return self.counts.per_item
+        train, test = self.counts.per_item.values()
+        return train, test
 
     @cached_property
     def late_training(self) -> PartRows:

@@ -207,7 +207,7 @@ class TimeAxis:
     def is_new(self, places: I64) -> Mask:
         """Tell which rows are the first of their pair."""
         if isinstance(self.data, Events):
-            return self.data.pair_order.is_first[places]
+            return self.data.is_first_of_pair[places]
         return np.ones(places.size, np.bool_)
 
     def earlier(self, train: Span, last: int) -> Ratings | None:

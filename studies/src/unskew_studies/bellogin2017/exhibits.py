@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 import polars as pl
 
+from unskew.report.charts import split_counts
 from unskew.report.document import Block, Picture, Words
 from unskew.report.tables import Table
 from unskew.report.text import p_value
@@ -242,12 +243,16 @@ def figure_5(lab: Lab, dataset_name: str) -> list[Block]:
 
 def figure_6(lab: Lab, dataset_name: str) -> list[Block]:
     """Draw the training and test ratings of items in a random split and in a uniform test."""
+    splits = {
+        "A random split.": folds(lab, dataset_name)[0],
+        "A uniform test.": uniform_splits(lab, dataset_name)[0],
+    }
     return [
-        Picture(count_parts(folds(lab, dataset_name)[0]).figure(scale="log"), "A random split."),
         Picture(
-            count_parts(uniform_splits(lab, dataset_name)[0]).figure(scale="log"),
-            "A uniform test.",
-        ),
+            split_counts(*count_parts(split).per_item.values(), scale="log", label=split.label),
+            caption,
+        )
+        for caption, split in splits.items()
     ]
 
 

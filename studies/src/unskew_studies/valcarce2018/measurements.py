@@ -244,15 +244,15 @@ def per_user(lab: Lab, dataset_name: str) -> Scores:
 @measurement("Table 2: sizes of the data")
 def sizes(lab: Lab, dataset_name: str) -> pl.DataFrame:
     """Count users, items and ratings, and how ratings are spread over items."""
-    part = summary(lab.data(dataset_name).ratings).parts[0]
+    part = summary(lab.data(dataset_name).ratings).part()
     return pl.DataFrame(
         {
             "data": [dataset_name],
-            "users": [part.users],
-            "items": [part.items],
-            "ratings": [part.ratings],
-            "density": [100 * part.density],
-            "gini": [part.gini],
+            "users": [part["users"]],
+            "items": [part["items"]],
+            "ratings": [part["ratings"]],
+            "density": [100 * part["density"]],
+            "gini": [part["gini"]],
         }
     )
 

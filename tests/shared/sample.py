@@ -29,7 +29,7 @@ def sample(users: int = 600, items: int = 300, depth: int = 50, seed: int = 7) -
 
     Examples
     --------
-    >>> from unskew.data.formats.sample import sample
+    >>> from shared.sample import sample
     >>> sorted(sample().runs)
     ['personal', 'popular', 'random']
     """
