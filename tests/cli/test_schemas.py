@@ -170,7 +170,7 @@ def codes_on_the_page():
 
 def test_the_exit_codes_of_the_page_are_those_of_the_code():
     from unskew.cli.boundary import FAILED, NO_READER, REFUSED, STOPPED
-    from unskew.cli.doors.split_audit import FAILED as LIGHT
+    from unskew.cli.doors.split import FAILED as LIGHT
     from unskew.gating.result import EXIT_CODES
 
     known = {0, FAILED, REFUSED, STOPPED, NO_READER, LIGHT, *EXIT_CODES.values()}

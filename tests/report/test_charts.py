@@ -16,23 +16,27 @@ from hypothesis import strategies as st
 import unskew as us
 from shared import ROOT
 from shared.examples import examples
+<<<<<<< HEAD
 from unskew import SettingError, UnskewError
+=======
+from shared.pages import written_by
+from unskew import DataError, SettingError, UnskewError
+>>>>>>> b-cli
 from unskew.report.charts import (
-    CELLS,
     MOST_ROWS,
     PARTS,
-    TOY_MATRIX,
-    TOY_TARGETS,
     Figure,
     _decades,
     _even,
     script_json,
     split_counts,
-    target_space,
 )
 from unskew.splits.counts import count_parts
 from unskew.splits.split import Split
 
+PICTURES = written_by("figures")
+CELLS, TOY_MATRIX, TOY_TARGETS = PICTURES.CELLS, PICTURES.TOY_MATRIX, PICTURES.TOY_TARGETS
+target_space = PICTURES.target_space
 EVIL = "</script><script>alert(1)</script><!--&\"'"
 FIGURES = {
     "linear": split_counts([8, 3, 0, 1], [2, 1, 0, 4]),

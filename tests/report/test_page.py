@@ -26,8 +26,7 @@ from unskew.report.document import (
     Terms,
     Words,
 )
-from unskew.report.page import SIGNS, as_html
-from unskew.report.page_blocks import rows_of
+from unskew.report.page import SIGNS, as_html, rows_of
 from unskew.report.tables import Table
 
 WIDTHS = ((1440, 900), (768, 1024), (390, 844))

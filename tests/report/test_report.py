@@ -18,7 +18,7 @@ import unskew as us
 from unskew.auditing.audit import audit
 from unskew.report.charts import Figure
 from unskew.report.document import Code, Document, Fold, Link, Picture, Section, Words
-from unskew.report.page import as_html, document_bytes, embedded, save_figures, save_report
+from unskew.report.page import as_html, document_bytes, embedded, save_each, save_report
 from unskew.report.tables import Table
 from unskew.report.text import escape_latex, escape_markdown, finite
 
@@ -209,7 +209,8 @@ def test_figures_go_to_a_folder(tmp_path):
     names = sorted(path.name for path in (tmp_path / "pictures").iterdir())
     assert names == ["one-1.png", "one-1.svg"]
     assert (tmp_path / "pictures" / "one-1.png").read_bytes().startswith(b"\x89PNG")
-    assert [path.suffix for path in save_figures(document("x"), tmp_path / "p")] == [".svg", ".png"]
+    files = save_each(dict(document("x").figures()), tmp_path / "p")
+    assert [path.suffix for path in files] == [".svg", ".png"]
 
 
 def test_a_report_in_a_notebook():

@@ -13,13 +13,14 @@ from hypothesis import strategies as st
 
 import unskew as us
 from shared.examples import examples
+from shared.pages import written_by
 from shared.ratings import split_of
 from unskew import DataError, SettingError, UnknownName
 from unskew.engine.rng import draw, key_of
-from unskew.report.charts import TOY_MATRIX, TOY_TARGETS
 from unskew.targets import lists as module
 
 LIKED = 4
+PICTURES = written_by("figures")
 
 
 def some_rows(seed, users=9, items=12, overlap=0.1):
@@ -221,7 +222,7 @@ def test_a_liked_item_outside_the_candidates_is_missed_with_all_relevant_items()
 
 def toy():
     train, test = [], []
-    for user, row in TOY_MATRIX.items():
+    for user, row in PICTURES.TOY_MATRIX.items():
         for item, cell in zip("abcdefgh", row, strict=True):
             if cell in "+-":
                 train.append((user, item, 5 if cell == "+" else 1))
@@ -239,7 +240,7 @@ def shown(lists, user="u"):
 
 def test_the_example_matrix():
     split = toy()
-    wanted = list(TOY_TARGETS.values())
+    wanted = list(PICTURES.TOY_TARGETS.values())
     for design, items in zip(
         (us.targets.AllItems(), us.targets.TestItems(), us.targets.TestTargets()),
         wanted,

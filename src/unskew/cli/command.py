@@ -88,15 +88,14 @@ GROUPS = {
 
 FILES = {
     "demo": "doors.audit",
-    "annotate": "more.annotate",
-    "bias": "more.bias",
-    **dict.fromkeys(("groups", "strata", "distribution", "ranking"), "more.comparisons"),
+    **dict.fromkeys(("power", "robustness", "bias"), "more.bias"),
+    **dict.fromkeys(
+        ("groups", "distribution", "ranking", "strata", "timeline"), "more.comparisons"
+    ),
     **dict.fromkeys(("data", "intervene", "world"), "more.data"),
-    "estimate": "more.estimate",
+    **dict.fromkeys(("estimate", "annotate"), "more.estimate"),
     **dict.fromkeys(("metrics", "algorithms", "schema", "warmup"), "more.package"),
-    **dict.fromkeys(("power", "robustness"), "more.power"),
     **dict.fromkeys(("run", "plan", "store"), "more.run"),
-    "timeline": "more.timeline",
 }
 """The files of commands; a main command has a file of its own."""
 

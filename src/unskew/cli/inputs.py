@@ -7,7 +7,7 @@ import re
 from collections.abc import Callable, Sequence
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from unskew.cli import outputs
 from unskew.cli.files import LIST_COLUMNS, RATING_COLUMNS, file_columns, split_named_source
@@ -34,6 +34,8 @@ if TYPE_CHECKING:
     from unskew.run_tables import ListKeys
     from unskew.runs import Run
 
+Class = TypeVar("Class")
+
 
 # Text that options hold
 
@@ -49,28 +51,41 @@ def metric_names(metric: Sequence[str] | None) -> list[str] | None:
     return [part.strip() for part in parts if part.strip()] or None
 
 
-def shares(texts: Sequence[str] | None) -> list[float] | None:
-    """Read `--share`: numbers, several between commas; None where nothing is given."""
-    parts = [part.strip() for text in texts or [] for part in text.split(",") if part.strip()]
-    try:
-        return [float(part) for part in parts] or None
-    except ValueError:
-        raise SettingError(f"--share: write shares as 0.5 or 0.9,0.5, got {texts}") from None
+def built(build: Callable[..., Class], texts: Sequence[str] | None) -> list[Class]:
+    """Build what is named by NAME or NAME:SETTING=VALUE,SETTING=VALUE."""
+    from unskew.recommend.registry import read_setting
+
+    named = [text.partition(":") for text in texts or []]
+    return [
+        build(name.strip(), **dict(map(read_setting, between_commas(settings) or [])))
+        for name, _, settings in named
+    ]
 
 
 def systems(texts: Sequence[str] | None) -> list[Algorithm] | None:
-    """Read NAME or NAME:SETTING=VALUE,SETTING=VALUE; None where nothing is given."""
-    from unskew.recommend.registry import algorithm, read_setting
+    """Read recommenders with their settings; None where nothing is given."""
+    from unskew.recommend.registry import algorithm
 
-    if not texts:
-        return None
-    named = [text.partition(":") for text in texts]
-    return [
-        algorithm(
-            name.strip(), **dict(read_setting(part) for part in rest.split(",") if part.strip())
-        )
-        for name, _, rest in named
-    ]
+    return built(algorithm, texts) or None
+
+
+def assignments(texts: Sequence[str] | None, form: str) -> list[tuple[str, str]]:
+    """Read NAME=VALUE; refuse other texts with the form they should have.
+
+    Parameters
+    ----------
+    texts
+        What was given.
+    form
+        The option, and how it is written: `--rail: write NAME=MARGIN, such as coverage=10%`.
+    """
+    pairs = []
+    for text in texts or []:
+        name, equals, value = (part.strip() for part in text.partition("="))
+        if not (name and equals and value):
+            raise SettingError(f"{form}, got {text!r}")
+        pairs.append((name, value))
+    return pairs
 
 
 def given(**options: Any) -> dict[str, Any]:
@@ -215,9 +230,8 @@ def _weights(text: str | None) -> dict[str, float] | None:
     except ValueError:
         weights = {}
     if not weights or "" in weights:
-        raise SettingError(
-            f"--weights: write KIND=NUMBER,… such as view=1,purchase=5, got {text!r}"
-        )
+        form = "--weights: write KIND=NUMBER,… such as view=1,purchase=5"
+        raise SettingError(f"{form}, got {text!r}")
     return weights
 
 
@@ -237,15 +251,8 @@ def read_log(source: str, files: NamedFileOptions) -> Any:
 def read_filters(texts: Sequence[str] | None) -> list[Filter]:
     """Read filters: NAME, or NAME:SETTING=VALUE,SETTING=VALUE."""
     from unskew.data.filters import filter_of
-    from unskew.recommend.registry import read_setting
 
-    named = [text.partition(":") for text in texts or []]
-    return [
-        filter_of(
-            name.strip(), **dict(read_setting(part) for part in filter(None, rest.split(",")))
-        )
-        for name, _, rest in named
-    ]
+    return built(filter_of, texts)
 
 
 def read_random_file(

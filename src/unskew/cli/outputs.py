@@ -6,22 +6,36 @@ import html
 import json
 import sys
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from unskew.checks import choose
 from unskew.cli.console import in_option_words, messages, output
 from unskew.cli.files import REPORTS, STANDARD_OUTPUT, TABLES, figure_name_and_file
-from unskew.cli.options import PrintOptions, ReportOptions, TableOptions, TextOptions
+from unskew.cli.options import (
+    FigureTableOptions,
+    FolderOptions,
+    PrintOptions,
+    ReportOptions,
+    TableOptions,
+    TextOptions,
+)
+from unskew.cli.progress import progress
 from unskew.errors import SettingError
 
 if TYPE_CHECKING:
     import polars as pl
 
     from unskew.report.charts import Figure
+    from unskew.report.columns import Question
+    from unskew.report.estimates import Estimates
     from unskew.report.result import Result
     from unskew.report.tables import Table
+
+
+ABOUT = ("explanation", "notes")
+"""The words of an answer."""
 
 
 @dataclass(frozen=True)
@@ -121,6 +135,47 @@ def deliver(printout: Printout, options: PrintOptions) -> None:
         note(f"written to {options.output}")
 
 
+def answer(
+    question: Question,
+    read: Callable[[], Any],
+    ask: Callable[..., Estimates],
+    options: FigureTableOptions,
+    title: str = "",
+    part: str = "",
+) -> None:
+    """Read, ask, draw the figures that are wanted, and print: what most commands do.
+
+    Parameters
+    ----------
+    question
+        Whose figures can be drawn: a name of another one is refused before anything is read.
+    read
+        Reads the data.
+    ask
+        Gives the answer for the data.
+    options
+        Where the answer and its figures go.
+    title
+        What is shown while the answer is worked out; empty where it comes at once.
+    part
+        The part of the answer that is printed; empty: the answer itself. A part without words of
+        its own has those of the answer.
+    """
+    figures = figures_of(options.figure, [drawing.name for drawing in question.figures])
+    data = read()
+    if title:
+        with progress(title, options.quiet) as move:
+            result = ask(data, progress=move)
+    else:
+        result = ask(data)
+    draw(figures, result.figure)
+    if part:
+        chosen = result.parts[part]
+        about = {} if chosen.explanation else {name: getattr(result, name) for name in ABOUT}
+        result = replace(chosen, **about)
+    deliver_result(result, options)
+
+
 def deliver_result(
     result: Any, options: PrintOptions, figures: Sequence[tuple[str, Path]] = ()
 ) -> None:
@@ -144,6 +199,14 @@ def message(line: str) -> None:
 def say(line: str, *, dim: bool = False) -> None:
     """Print a line of the result as it is."""
     output().print(line, style="dim" if dim else None, markup=False, soft_wrap=True)
+
+
+def say_written(options: FolderOptions, *lines: str) -> None:
+    """Print what was written, and where, unless the command is quiet."""
+    if not options.quiet:
+        for line in lines:
+            say(line)
+        say(f"written to {options.output}", dim=True)
 
 
 def report_kind(options: ReportOptions) -> str:

@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from html import escape
-from typing import Any, TypeAlias
+from typing import Any, NamedTuple, TypeAlias
 
 from unskew.report.charts import Figure
 from unskew.report.explorer import Explorer
@@ -14,8 +14,7 @@ from unskew.report.tables import Table
 from unskew.report.text import as_json, one_line
 
 
-@dataclass(frozen=True)
-class Link:
+class Link(NamedTuple):
     """A place in the same document: a section, or a row of a table that has an anchor."""
 
     text: str
@@ -42,24 +41,21 @@ class Words:
         return " ".join(filter(None, [self.head, self.text, *self.points]))
 
 
-@dataclass(frozen=True, eq=False)
-class Picture:
+class Picture(NamedTuple):
     """A figure."""
 
     figure: Figure
     note: str = ""
 
 
-@dataclass(frozen=True)
-class Code:
+class Code(NamedTuple):
     """Text to copy: a command, a plan, citations."""
 
     title: str
     text: str
 
 
-@dataclass(frozen=True, eq=False)
-class Fold:
+class Fold(NamedTuple):
     """Parts that stay folded until a reader asks for them."""
 
     title: str
@@ -69,8 +65,7 @@ class Fold:
 Block: TypeAlias = Words | Table | Picture | Code | Fold
 
 
-@dataclass(frozen=True)
-class Fact:
+class Fact(NamedTuple):
     """A number that readers should take away, in units they know."""
 
     value: str
@@ -95,8 +90,7 @@ class Headline:
     """The one chart that carries the message."""
 
 
-@dataclass(frozen=True)
-class Term:
+class Term(NamedTuple):
     """A word of the field, explained where it is met and in the glossary."""
 
     word: str

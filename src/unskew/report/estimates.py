@@ -26,11 +26,10 @@ from typing import TYPE_CHECKING, Any
 
 from unskew.checks import choose
 from unskew.errors import DataError, SettingError, unknown_name
-from unskew.report.columns import KEYS, Column, Method, Question
+from unskew.report.columns import KEYS, NUMBERS, Column, Method, Question, Row, partners
 from unskew.report.estimate_tables import display_tables
 from unskew.report.notebook_view import MOST_ROWS
 from unskew.report.result import Result
-from unskew.report.row import NUMBERS, Row, partners
 from unskew.report.tables import latex_environment, latex_text
 from unskew.report.text import counted
 

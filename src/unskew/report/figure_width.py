@@ -6,8 +6,7 @@ import math
 import re
 from collections.abc import Callable, Mapping, Sequence
 from copy import deepcopy
-from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 from unskew.checks import as_number
 
@@ -34,8 +33,7 @@ _PANEL = re.compile(
 _ENTRY = re.compile(r'd="M0,0h([\d.]+)v[\d.]+h-[\d.]+Z" pointer-events="none" opacity="1"')
 
 
-@dataclass(frozen=True)
-class Layout:
+class Layout(NamedTuple):
     """How a figure is made narrower, or wider."""
 
     factor: float = 1.0
@@ -46,8 +44,7 @@ class Layout:
     """The most entries of a legend in a row; None: all of them."""
 
 
-@dataclass(frozen=True)
-class FigureSize:
+class FigureSize(NamedTuple):
     """What a layout came out as, in pixels."""
 
     width: float

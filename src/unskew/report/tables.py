@@ -5,8 +5,8 @@ from __future__ import annotations
 import html
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from unskew.errors import SettingError, UnskewError
 from unskew.report.text import (
@@ -203,7 +203,7 @@ class Table:
             cut = text if longest is None or len(text) <= longest else f"{text[:longest]}…"
             return html.escape(cut)
 
-        head, *rows = self._styled(replace(_HTML, escape=escape))
+        head, *rows = self._styled(_HTML._replace(escape=escape))
         body = "".join(line(row, "td") for row in rows)
         top = f"<thead>{line(head, 'th')}</thead>" if any(head) else ""
         return f"{title}<table>{top}<tbody>{body}</tbody></table>{note}"
@@ -275,8 +275,7 @@ class Table:
         return Style(str, "*{}*", "_{}_", "^{}".format, padded, breaks=False)
 
 
-@dataclass(frozen=True)
-class Style:
+class Style(NamedTuple):
     """How one format writes the cells of a table."""
 
     escape: Callable[[str], str]

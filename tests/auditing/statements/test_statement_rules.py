@@ -13,7 +13,7 @@ from unskew.auditing.core.core import run_core
 from unskew.auditing.designs import LEVELS, designs_of_level, plan_of_level
 from unskew.auditing.statements.evidence import evidence_of
 from unskew.auditing.statements.first_screen import KINDS, statements_of
-from unskew.report.row import Row
+from unskew.report.columns import Row
 
 SMALL = {"repeats": 2, "permutations": 200}
 

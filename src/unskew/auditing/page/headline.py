@@ -201,7 +201,7 @@ def _facts(audit: Measurements) -> list[Fact]:
     gap = lead_of(audit, *leads[0])
     if gap is not None and gap.thing == "hit":
         hit = caption("hit used" if audit.core.implicit else "hit liked")
-        first = replace(first, text=f"{first.text} {hit}")
+        first = first._replace(text=f"{first.text} {hit}")
     counts = _users_fact(audit, a, b, design), _chance_fact(audit, a, b, design)
     return [first, *others, *filter(None, counts)]
 

@@ -16,8 +16,8 @@ from unskew.auditing.core.core import Core
 from unskew.bias.decomposition.ladder import Ladder, Step
 from unskew.bias.decomposition.ladder_part import ladder_part
 from unskew.data.ratings import Ratings
+from unskew.report.columns import Row
 from unskew.report.estimates import Estimates
-from unskew.report.row import Row
 from unskew.stats.compare.contrasts import contrasts
 from unskew.unbiased.judgments_needed import judgments_for
 from unskew.unbiased.liked_shares import liked_part, liked_shares_of

@@ -20,7 +20,7 @@ from unskew.auditing.statements.statement import (
     phrase,
     with_interval,
 )
-from unskew.report.row import Row
+from unskew.report.columns import Row
 from unskew.stats.compare.contrasts import equivalent
 
 

@@ -24,7 +24,7 @@ from unskew.auditing.statements.statement import (
     number,
     points,
 )
-from unskew.report.row import Row
+from unskew.report.columns import Row
 from unskew.unbiased.listed_pairs import HABITS
 
 NEEDED = (DISPLAY_SWAYS, DISPLAY_SELECTS)

@@ -120,8 +120,7 @@ def compare_command(
     figures = outputs.figures_of(output.figure, [drawing.name for drawing in question.figures])
     scored = ScoredOptions(judged=judged, scores=scores, average=average)
     pairs, division = read_segments(scored, lists, compute, segments, output.quiet)
-    correction = None if tests.correction == "none" else tests.correction
-    settings = {**vars(compute), **vars(tests), "correction": correction, **division}
+    settings = {**vars(compute), **test_settings(tests), **division}
     with progress("comparing", output.quiet) as move:
         result = compare(pairs, inputs.metric_names(judged.metric), progress=move, **settings)
     outputs.draw(figures, result.figure)
@@ -134,6 +133,12 @@ def compare_command(
     outputs.deliver_result(result, output)
     if paper is not None and not output.quiet:
         outputs.note(f"the table for a paper is in {paper}")
+
+
+def test_settings(tests: Options) -> dict[str, Any]:
+    """Return the options of tests as functions take them, for which no correction is None."""
+    correction = None if tests.correction == "none" else tests.correction
+    return {**vars(tests), "correction": correction}
 
 
 def read_segments(

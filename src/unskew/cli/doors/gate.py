@@ -24,6 +24,7 @@ from unskew.errors import SettingError
 INIT = "init"
 FILE = "gate.toml"
 NO_STREAM = "the verdict is printed anyway; choose its format with --format"
+RAIL = "--rail: write NAME=MARGIN, such as coverage=10%"
 GATE = "gating.gate:gate"
 
 
@@ -141,7 +142,7 @@ def gate_command(
         judged,
         candidate=names[0],
         production=names[1],
-        rails=_rails(thresholds.rail),
+        rails=dict(inputs.assignments(thresholds.rail, RAIL)) or None,
         **vars(thresholds.of_gate),
         **vars(running),
         **vars(compute),
@@ -171,14 +172,6 @@ def _judge(files: GateFiles, seed: int) -> tuple[Any, tuple[str, str]]:
     return judged, (names[0], names[1])
 
 
-def _rails(texts: list[str] | None) -> dict[str, str] | None:
-    pairs = [text.partition("=") for text in texts or []]
-    for (name, equals, value), text in zip(pairs, texts or [], strict=True):
-        if not (name and equals and value):
-            raise SettingError(f"--rail: write NAME=MARGIN, such as coverage=10%, got {text!r}")
-    return {name.strip(): value.strip() for name, _, value in pairs} or None
-
-
 def _show(result: Any, output: GateOutput) -> None:
     from unskew.report.text import as_json
 
@@ -189,9 +182,8 @@ def _show(result: Any, output: GateOutput) -> None:
         "junit": result.to_junit,
     }
     outputs.say(texts[output.format]())
-    for path in output.output or []:
-        if not output.quiet:
-            outputs.note(f"written to {path}")
+    for path in output.output or [] if not output.quiet else []:
+        outputs.note(f"written to {path}")
 
 
 def _write_template(words: list[str], others: list[str]) -> None:

@@ -1,7 +1,8 @@
-"""The commands `bias …`: how popularity changes metrics on your data."""
+"""The commands `bias …`, `power`, `robustness`: what popularity does, what data can show."""
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING, Annotated, Any
 
 from unskew.checks import choose
@@ -11,10 +12,12 @@ from unskew.cli.options import (
     ComputeOptions,
     ExecutorOptions,
     FiguresDir,
+    FigureTableOptions,
     FileOptions,
     NamedFileOptions,
     RatingsArgument,
     RelevanceOptions,
+    ScoredOptions,
     StoredOptions,
     TableOptions,
     TextOptions,
@@ -421,3 +424,134 @@ def bias_truth_command(
     with progress("observed and true", output.quiet) as move:
         result = truth(data, plan, random=sample, progress=move, **settings)
     outputs.deliver_result(result, output, figures)
+
+
+POWER = OptionsOf(
+    "stats.agreement.power:power",
+    {"Test": "test permutations alpha", "Power": "ordered difference power"},
+)
+
+
+def power_command(
+    *,
+    scored: ScoredOptions,
+    powers: Annotated[Options, POWER],
+    pairs: bool = False,
+    compute: ComputeOptions,
+    output: FigureTableOptions,
+) -> None:
+    """Report how well metrics tell systems apart, and which difference your users can show.
+
+    [bold]Examples[/bold]
+
+      unskew power -j test.csv -r a.csv -r b.csv -r c.trec -m P@10,nDCG@10,RR --liked 4
+
+      unskew power --scores saved/ --difference 0.01 --power 0.9
+
+    [bold]Columns[/bold]
+
+      DP: sum of the p-values of all pairs of systems, the lower the better
+
+      ratio: share of the pairs with p below alpha; median p: the median of all
+
+      detectable: the difference that is detected with the requested power (median over pairs)
+
+      needed: users needed for --difference, or for the observed differences (median over pairs)
+
+    Power
+    -----
+    pairs
+        Print a row per pair of systems, with the number of users needed to tell them apart.
+    """
+    from unskew.stats.agreement.power import POWER, power
+    from unskew.stats.agreement.robustness import METRICS
+
+    metrics = inputs.metric_names(scored.judged.metric)
+    read = partial(inputs.scores_of, scored, compute, METRICS, output.quiet)
+    ask = partial(power, metrics=metrics, **vars(powers), **vars(compute))
+    outputs.answer(POWER, read, ask, output, "testing", part="pairs" if pairs else "")
+
+
+@bundle
+class TauOptions(FigureTableOptions):
+    """Where a table of correlations goes."""
+
+    digits: int = 3
+
+
+def robustness_command(
+    *,
+    scored: ScoredOptions,
+    goal: str | None = None,
+    share: list[str] | None = None,
+    samples: int = 50,
+    per: str = "user",
+    compute: ComputeOptions,
+    executor: ExecutorOptions,
+    output: TauOptions,
+) -> None:
+    """Report how the order of systems changes when the test set shrinks (Kendall's tau).
+
+    [bold]Examples[/bold]
+
+      unskew robustness -j test.csv -r a.csv -r b.csv -r c.trec -m P@10,nDCG@10 --liked 4
+
+      unskew robustness -j test.csv -r a.csv -r b.csv -r c.csv --to popularity --train train.csv
+
+      unskew robustness --scores saved/ -m nDCG@10
+
+    [bold]To what[/bold]
+
+      sparsity: random parts of the test set; popularity: without the most rated items (--train)
+
+      users: with fewer users (the only one that works with saved scores)
+
+    The lists stay the same. Users without remaining judgments are left out of the means.
+
+    Samples
+    -------
+    goal
+        What to remove: judgments (sparsity), popular items (popularity) or users (users). Default:
+        sparsity.
+    share
+        Share to keep, such as 0.5. Repeatable. Default: the shares of valcarce2018.
+    samples
+        Number of random samples per share.
+    per
+        Keep the share of each user's judgments (user), or of all judgments together (all).
+    """
+    from unskew.stats.agreement.robustness import (
+        METRICS,
+        ROBUSTNESS,
+        SHARES,
+        robustness,
+        user_robustness,
+    )
+
+    saved = inputs.is_saved(scored)
+    goal = choose("to", goal or ("users" if saved else "sparsity"), SHARES)
+    if saved and goal != "users":
+        raise SettingError(f"--to {goal} needs --judgments and --run: scores hold no judgments")
+    if goal == "users" and executor != ExecutorOptions(workers=1, cluster=None):
+        raise SettingError(
+            "--workers and --cluster are for --to sparsity and --to popularity; samples of users "
+            "take little"
+        )
+    metrics = inputs.metric_names(scored.judged.metric)
+    settings: dict[str, Any] = {"shares": _shares(share), "samples": samples, **vars(compute)}
+    read: Any = partial(inputs.scores_of, scored, compute, METRICS, output.quiet)
+    ask: Any = partial(user_robustness, metrics=metrics, **settings)
+    if goal != "users":
+        read = partial(inputs.judge_files, scored.judged, compute.seed)
+        settings |= {"to": goal, "per": per, **vars(scored.average), **executor.arguments()}
+        ask = partial(robustness, metrics=metrics or METRICS, **settings)
+    outputs.answer(ROBUSTNESS, read, ask, output, "evaluating samples")
+
+
+def _shares(texts: list[str] | None) -> list[float] | None:
+    """Read numbers, several between commas; None where nothing is given."""
+    parts = [part for text in texts or [] for part in inputs.between_commas(text) or []]
+    try:
+        return [float(part) for part in parts] or None
+    except ValueError:
+        raise SettingError(f"--share: write shares as 0.5 or 0.9,0.5, got {texts}") from None

@@ -1,26 +1,36 @@
-"""Commands that compare in parts: groups, strata, quantiles of users, many data sets."""
+"""Commands that compare in parts: groups, strata, quantiles of users, many data sets, time."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
+from functools import partial
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 from unskew.checks import choose
 from unskew.cli import inputs, outputs
-from unskew.cli.doors.compare import SegmentOptions, read_segments
+from unskew.cli.doors.compare import SegmentOptions, read_segments, test_settings
 from unskew.cli.files import exists, split_named_source
 from unskew.cli.options import (
     AverageOptions,
     ComputeOptions,
+    ExecutorOptions,
     FigureTableOptions,
     JudgedOptions,
+    NamedFileOptions,
+    RatingsArgument,
+    ReportOptions,
     ScoredOptions,
 )
 from unskew.cli.parameters import Options, OptionsOf, argument, bundle, refuse
-from unskew.cli.progress import progress
+from unskew.cli.progress import tasks_progress
 from unskew.errors import DataError, SettingError
+
+if TYPE_CHECKING:
+    from unskew.engine.progress import Progress
+    from unskew.judging.judged import Judged
+    from unskew.report.estimates import Estimates
+    from unskew.splits.time.windows import Windows
 
 
 @bundle
@@ -81,46 +91,40 @@ def groups_command(
       groups (the default; means) and gaps, for the first metric; none with --by-items
     """
     from unskew.stats.compare.group_gaps import GROUP_GAPS, group_gaps
+    from unskew.stats.compare.item_group_gaps import ITEM_GROUPS, item_group_gaps
 
-    correction = None if gaps.tests.correction == "none" else gaps.tests.correction
-    settings = {**vars(gaps.tests), "correction": correction}
     if (segments.by is None) == (gaps.by_items is None):
         raise SettingError("give --by for groups of users, or --by-items for groups of items")
-    if gaps.by_items is None:
-        figures = outputs.figures_of(
-            output.figure, [drawing.name for drawing in GROUP_GAPS.figures]
+    tests = test_settings(gaps.tests)
+    if gaps.by_items is not None:
+        judge = partial(_judge_lists, "--by-items", scored, compute)
+        reason = "is for groups of users: leave it out with --by-items"
+        refuse(
+            reason,
+            "--figure --metric --against --epsilon --least-users",
+            *(output, scored, gaps, segments),
         )
-        refuse("is for --by-items: leave it out", "--places", gaps)
-        pairs, division = read_segments(scored, None, compute, segments, output.quiet)
-        chosen = division | inputs.given(against=gaps.against, epsilon=gaps.epsilon)
-        names = inputs.metric_names(scored.judged.metric)
-        with progress("comparing groups", output.quiet) as move:
-            result: Any = group_gaps(
-                pairs, metric=names, progress=move, **chosen, **settings, **vars(compute)
-            )
-        outputs.draw(figures, result.figure)
-    else:
-        refuse("is for groups of users: leave it out with --by-items", "--figure", output)
-        result = _items(scored, segments, gaps, compute, settings)
-    outputs.deliver_result(result, output)
+        ask = partial(item_group_gaps, by=gaps.by_items, groups=segments.groups, **tests)
+        outputs.answer(ITEM_GROUPS, judge, partial(ask, k=gaps.places or 10), output)
+        return
+    refuse("is for --by-items: leave it out", "--places", gaps)
+    metrics = inputs.metric_names(scored.judged.metric)
+    chosen = inputs.given(against=gaps.against, epsilon=gaps.epsilon)
+
+    def compare_groups(data: tuple[Any, dict[str, Any]], progress: Progress) -> Estimates:
+        pairs, division = data
+        settings = {**division, **chosen, **tests, **vars(compute)}
+        return group_gaps(pairs, metric=metrics, progress=progress, **settings)
+
+    read = partial(read_segments, scored, None, compute, segments, output.quiet)
+    outputs.answer(GROUP_GAPS, read, compare_groups, output, "comparing groups")
 
 
-def _items(
-    scored: ScoredOptions,
-    segments: SegmentOptions,
-    gaps: GapOptions,
-    compute: ComputeOptions,
-    settings: dict[str, Any],
-) -> Any:
-    from unskew.stats.compare.item_group_gaps import item_group_gaps
-
+def _judge_lists(option: str, scored: ScoredOptions, compute: ComputeOptions) -> Judged:
+    """Read lists and what judges them, where saved scores do not say enough."""
     if inputs.is_saved(scored):
-        raise SettingError("--by-items needs the lists: give --judgments and --run, not --scores")
-    reason = "is for groups of users: leave it out with --by-items"
-    refuse(reason, "--metric --against --epsilon --least-users", scored, gaps, segments)
-    data = inputs.judge_files(scored.judged, compute.seed)
-    places = 10 if gaps.places is None else gaps.places
-    return item_group_gaps(data, gaps.by_items, places, groups=segments.groups, **settings)
+        raise SettingError(f"{option} needs the lists: give --judgments and --run, not --scores")
+    return inputs.judge_files(scored.judged, compute.seed)
 
 
 DIVISION = OptionsOf(
@@ -174,20 +178,18 @@ def strata_command(
     from unskew.unbiased.strata import METRICS, STRATA
     from unskew.unbiased.strata import strata as strata_of
 
-    figures = outputs.figures_of(output.figure, [drawing.name for drawing in STRATA.figures])
-    data = inputs.judge_files(judged, compute.seed)
-    settings = {**vars(division), **vars(average), **vars(compute)}
+    settings = {"m": strata, **vars(division), **vars(average), **vars(compute)}
+
+    def ask(judged_lists: Judged, progress: Progress) -> Estimates:
+        groups = _group_table(by)
+        return strata_of(judged_lists, names, by=groups, progress=progress, **settings)
+
     names = inputs.metric_names(judged.metric) or METRICS
-    with progress("strata", output.quiet) as move:
-        result = strata_of(data, names, by=_groups(by), m=strata, progress=move, **settings)
-    outputs.draw(figures, result.figure)
-    if heads:
-        part = result.parts["heads"]
-        result = replace(part, explanation=result.explanation, notes=result.notes)
-    outputs.deliver_result(result, output)
+    read = partial(inputs.judge_files, judged, compute.seed)
+    outputs.answer(STRATA, read, ask, output, "strata", part="heads" if heads else "")
 
 
-def _groups(by: str) -> Any:
+def _group_table(by: str) -> Any:
     """Return the name of what strata go by, or the table of groups in a file."""
     from unskew.data.read.tables import read_table
     from unskew.unbiased.divide import BY
@@ -237,31 +239,19 @@ def distribution_command(
         Compare instead by the ranks of the worst-ranked liked items (lexicographic recall).
     """
     from unskew.evaluation.evaluate import METRICS
+    from unskew.stats.compare.lexirecall import LEXIRECALL
+    from unskew.stats.compare.lexirecall import lexirecall as by_worst_ranks
     from unskew.stats.compare.user_distribution import USER_DISTRIBUTION, user_distribution
 
     if lexirecall:
-        result = _lexicographic(scored, compute, output, vars(tests))
-    else:
-        names = [drawing.name for drawing in USER_DISTRIBUTION.figures]
-        figures = outputs.figures_of(output.figure, names)
-        values = inputs.scores_of(scored, compute, METRICS, output.quiet)
-        result = user_distribution(values, inputs.metric_names(scored.judged.metric), **vars(tests))
-        outputs.draw(figures, result.figure)
-    outputs.deliver_result(result, output)
-
-
-def _lexicographic(
-    scored: ScoredOptions,
-    compute: ComputeOptions,
-    output: FigureTableOptions,
-    tests: dict[str, Any],
-) -> Any:
-    from unskew.stats.compare.lexirecall import lexirecall
-
-    if inputs.is_saved(scored):
-        raise SettingError("--lexirecall needs the lists: give --judgments and --run, not --scores")
-    refuse("does nothing with --lexirecall: leave it out", "--metric --figure", scored, output)
-    return lexirecall(inputs.judge_files(scored.judged, compute.seed), **tests)
+        judge = partial(_judge_lists, "--lexirecall", scored, compute)
+        refuse("does nothing with --lexirecall: leave it out", "--metric --figure", scored, output)
+        outputs.answer(LEXIRECALL, judge, partial(by_worst_ranks, **vars(tests)), output)
+        return
+    read = partial(inputs.scores_of, scored, compute, METRICS, output.quiet)
+    metrics = inputs.metric_names(scored.judged.metric)
+    ask = partial(user_distribution, metric=metrics, **vars(tests))
+    outputs.answer(USER_DISTRIBUTION, read, ask, output)
 
 
 RANKS = OptionsOf(
@@ -312,16 +302,12 @@ def ranking_command(
     """
     from unskew.stats.compare.compare_data_sets import DATA_SETS, compare_data_sets
 
-    names = [drawing.name for drawing in DATA_SETS.figures]
-    figures = outputs.figures_of(output.figure, names)
-    scores = _read(data_sets)
-    with progress("drawing users", output.quiet) as move:
-        result = compare_data_sets(scores, progress=move, **vars(settings), **vars(compute))
-    outputs.draw(figures, result.figure)
-    outputs.deliver_result(result, output)
+    ask = partial(compare_data_sets, **vars(settings), **vars(compute))
+    read = partial(_read_data_sets, data_sets)
+    outputs.answer(DATA_SETS, read, ask, output, "drawing users")
 
 
-def _read(texts: Sequence[str]) -> dict[str, Any]:
+def _read_data_sets(texts: Sequence[str]) -> dict[str, Any]:
     """Read the scores of each data set; several folders of one name are folds."""
     from unskew.evaluation.scores import Scores
     from unskew.runs import system_name
@@ -343,3 +329,107 @@ def _read(texts: Sequence[str]) -> dict[str, Any]:
         loaded = [Scores.load(path) for path in folders]
         scores[name] = several[0] if not loaded else loaded[0] if len(loaded) == 1 else loaded
     return scores
+
+
+@bundle
+class WindowOptions:
+    """Which windows are judged, and what trains for each.
+
+    Windows
+    -------
+    windows
+        How many windows. Default: 5 of equal numbers of ratings; with --length, as many as there is
+        room for.
+    test
+        Share of the ratings that windows cover, the last ones. Default: 0.5.
+    """
+
+    windows: int | None = None
+    lengths: Annotated[
+        Options,
+        OptionsOf("splits.time.windows:Windows", {"Windows": "length step gap train_length"}),
+    ]
+    test: float | None = None
+
+
+def timeline_command(
+    *,
+    ratings: RatingsArgument,
+    files: NamedFileOptions,
+    event_log: bool = False,
+    algorithm: list[str] | None = None,
+    metric: list[str] | None = None,
+    liked: float | None = None,
+    windows: WindowOptions,
+    ages: str | None = None,
+    level: float = 0.95,
+    bootstrap: int = 1_000,
+    seed: int = 0,
+    executor: ExecutorOptions,
+    output: ReportOptions,
+) -> None:
+    """Show how systems do over time: windows, changes of their order, age of models.
+
+    Every system is trained again for every window, on what came before it.
+
+    [bold]Examples[/bold]
+
+      unskew timeline ratings.csv --liked 4 -a popularity -a recent-popularity -a item-knn
+
+      unskew timeline log.csv --event-log --windows 6 --length 30d --ages 0d,30d,60d
+
+      unskew timeline ml-100k --windows 5 -m nDCG@10 -m RR -o timeline.html
+
+    [bold]What is said[/bold]
+
+      varies: the difference between two systems is not the same in all windows
+
+      order changes: each of two systems is ahead in some window, by intervals that hold for all
+      pairs and windows at once
+
+      loses with age: models whose training ends earlier, judged on one window by the same users
+
+    Without -o the result is printed; a file that ends in .html has the curves too.
+
+    Age of models
+    -------------
+    ages
+        Also judge models of these ages on the last window: how long before it their training ends,
+        such as 0d,7d,30d.
+    """
+    from unskew.experiment.over_time import METRIC, SYSTEMS, timeline
+
+    read = inputs.read_log if event_log else inputs.read_rating_file
+    data = read(ratings, files)
+    settings = {"liked": liked, "level": level, "bootstrap": bootstrap, "seed": seed}
+    with tasks_progress(output.quiet, 1) as move:
+        result = timeline(
+            data,
+            inputs.systems(algorithm) or list(SYSTEMS),
+            inputs.metric_names(metric) or METRIC,
+            windows=_windows(windows),
+            ages=inputs.between_commas(ages),
+            progress=move,
+            **settings,  # type: ignore[arg-type]
+            **executor.arguments(),
+        )
+    if output.output is None and output.format is None:
+        show_timeline(result, output.quiet)
+        return
+    page = result.document("Systems over time")
+    show = partial(show_timeline, result, output.quiet)
+    outputs.write_report(page, output, "timeline", show)
+
+
+def show_timeline(result: Estimates, quiet: bool) -> None:
+    """Print the result; quietly, what follows from it alone."""
+    outputs.say("\n".join(result.conclusion) if quiet else str(result))
+
+
+def _windows(options: WindowOptions) -> Windows | None:
+    """Return the windows asked for; None: the usual ones."""
+    from unskew.experiment.over_time import SHARE
+    from unskew.splits.time.windows import Windows as Split
+
+    test = SHARE if (options.test, options.lengths.length) == (None, None) else options.test
+    return Split(**inputs.given(number=options.windows, test=test, **vars(options.lengths)))

@@ -89,7 +89,9 @@ def _read(options: InfoOptions) -> Any:
     from unskew.data.formats.catalog import read_name
 
     source, files = options.source, options.files
-    settings = _settings(options.option)
+    pairs = inputs.assignments(options.option, "--option: write NAME=VALUE, such as overlap=keep")
+    switches: dict[str, Any] = {"true": True, "false": False}
+    settings = {name: switches.get(value.lower(), value) for name, value in pairs}
     named = read_name(source)
     if named is None and settings:
         raise SettingError(f"--option is for named data sets, but {source} is a file")
@@ -129,16 +131,6 @@ def _show_released(table: Any, options: InfoOptions, output: TextOptions) -> Non
         pl.DataFrame([facts]), text=lambda: "\n".join(lines), json=lambda: facts
     )
     outputs.deliver(printout, output)
-
-
-def _settings(texts: list[str] | None) -> dict[str, Any]:
-    settings: dict[str, Any] = {}
-    for text in texts or []:
-        name, equals, value = text.partition("=")
-        if not equals:
-            raise SettingError(f"--option: write NAME=VALUE, such as overlap=keep, got {text!r}")
-        settings[name] = {"true": True, "false": False}.get(value.lower(), value)
-    return settings
 
 
 ENDINGS = {".csv": "csv", ".parquet": "parquet"}
@@ -524,11 +516,8 @@ COMMON = ("users", "items", "seed", "ratings", "density")
 def _world_settings(texts: list[str]) -> dict[str, Any]:
     """Read NAME=VALUE, numbers as numbers."""
     settings: dict[str, Any] = {}
-    for text in texts:
-        name, equals, value = (piece.strip() for piece in text.partition("="))
-        name = name.replace("-", "_")
-        if not equals or not name or not value:
-            raise SettingError(f"--set: write NAME=VALUE, such as alpha=1.2, got {text!r}")
+    for written, value in inputs.assignments(texts, "--set: write NAME=VALUE, such as alpha=1.2"):
+        name = written.replace("-", "_")
         if name in COMMON:
             raise SettingError(f"--set {name}: use --{name} instead")
         if name in settings:

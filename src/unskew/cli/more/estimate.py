@@ -1,8 +1,10 @@
-"""`unskew estimate`: what systems would score were everything judged."""
+"""The commands `estimate` and `annotate …`: what nobody has rated."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 from unskew.cli import inputs, outputs
@@ -11,18 +13,19 @@ from unskew.cli.options import (
     ComputeOptions,
     FigureTableOptions,
     FileOptions,
+    FolderOptions,
     JudgedOptions,
+    PrintOptions,
+    RelevanceOptions,
     RunsRequiredOptions,
+    TextOptions,
 )
-from unskew.cli.parameters import Options, OptionsOf, bundle, given_options, refuse
+from unskew.cli.parameters import Options, OptionsOf, argument, bundle, given_options, refuse
 from unskew.errors import SettingError
 
 if TYPE_CHECKING:
     from unskew.data.ratings import Ratings
-    from unskew.judging.judged import Judged
-    from unskew.labels.assisted_result import Assisted
     from unskew.report.estimates import Estimates
-    from unskew.unbiased.propensity import Propensity
 
 
 LABELS = "Labels of people and of an annotator"
@@ -53,7 +56,12 @@ class LabelOptions:
     ]
 
 
-def check_together(options: LabelOptions, judged: JudgedOptions, *others: Any) -> bool:
+def _has_labels(
+    options: LabelOptions,
+    judged: JudgedOptions,
+    flags: Sequence[str],
+    propensities: PropensityOptions,
+) -> bool:
     """Tell whether labels are given; refuse options that do not go with them, or without them.
 
     Parameters
@@ -62,8 +70,8 @@ def check_together(options: LabelOptions, judged: JudgedOptions, *others: Any) -
         What was said about labels.
     judged
         The judgments, which labels replace.
-    others
-        Bundles of options that are for judgments with propensities, and names of flags.
+    flags, propensities
+        What is for judgments with propensities: names of options that were given, and a bundle.
     """
     given = given_options(options)
     if options.labels is None and options.human is None:
@@ -79,33 +87,29 @@ def check_together(options: LabelOptions, judged: JudgedOptions, *others: Any) -
         )
     if judged.judgments is not None:
         raise SettingError("give --judgments, or --labels and --human: not both")
-    odd = [one for one in others if isinstance(one, str)]
-    odd += given_options(*(one for one in others if not isinstance(one, str)))
+    odd = [*flags, *given_options(propensities)]
     if odd:
         raise SettingError(f"{odd[0]} is for judgments with propensities: leave it out")
     return True
 
 
-def estimate_by_labels(
-    options: LabelOptions,
-    judged: JudgedOptions,
-    seed: int,
-    threads: int | None,
-    **settings: Any,
-) -> Assisted:
+def _from_labels(
+    options: LabelOptions, judged: JudgedOptions, estimates: Options, compute: ComputeOptions
+) -> Any:
     """Read labels of an annotator and of people, and estimate."""
     from unskew.labels.assisted import assisted
 
-    data = inputs.judge_files(replace(judged, judgments=options.labels), seed)
-    assert options.human is not None
+    refuse("is for judgments: leave it out with --labels", "--clip --users", estimates)
+    if options.sample.interval != "bootstrap":
+        reason = "is for --interval bootstrap: leave it out with --labels"
+        refuse(reason, "--resamples", estimates)
     return assisted(
-        data,
+        inputs.judge_files(replace(judged, judgments=options.labels), compute.seed),
         inputs.metric_names(judged.metric) or "P@10",
-        human=_read_people(options.human, judged.files),
+        human=_read_people(str(options.human), judged.files),
+        **{name: getattr(estimates, name) for name in ("mean", "level", "resamples")},
         **vars(options.sample),
-        seed=seed,
-        threads=threads,
-        **settings,
+        **vars(compute),
     )
 
 
@@ -115,19 +119,17 @@ def _read_people(source: str, files: FileOptions) -> Ratings:
 
     roles = (*RATING_COLUMNS, *SAMPLE_COLUMNS)
     path, columns = file_columns(source, files.columns, roles, LIST_COLUMNS)
-    named = {role: columns.pop(role, role) for role in SAMPLE_COLUMNS}
-    given = [str(name) for role, name in named.items() if name != role]
-    kept = [str(name) for name in named.values() if str(name) not in given]
+    roles_of = {str(columns.pop(role, role)): role for role in SAMPLE_COLUMNS}
     people = read_ratings(
         path,
-        tags=given,
-        optional_tags=kept,
+        tags=[name for name, role in roles_of.items() if name != role],
+        optional_tags=[name for name, role in roles_of.items() if name == role],
         duplicates=files.duplicates,
         feedback="explicit",
         **columns,
     )
-    back = {str(name): role for role, name in named.items()}
-    return replace(people, tags={back.get(tag, tag): one for tag, one in people.tags.items()})
+    tags = {roles_of.get(name, name): values for name, values in people.tags.items()}
+    return replace(people, tags=tags)
 
 
 ESTIMATE = "Propensities and estimates"
@@ -238,29 +240,17 @@ def estimate_command(
     """
     figures = outputs.figures_of(output.figure, ("estimate",))
     flags = {"--sensitivity": sensitivity, "--bounds": bounds, "--clipping": clipping}
-    reports = [name for name, value in flags.items() if value]
+    reports = [name for name, is_wanted in flags.items() if is_wanted]
     if len(reports) > 1:
         raise SettingError(f"give {reports[0]} or {reports[1]}, not both")
     files = {"--random": random, "--items": items}
-    odd = [name for name, value in {**files, **flags}.items() if value]
-    result: Any
-    if check_together(labels, judged, *odd, propensities):
-        result = estimate_by_labels(
-            labels, judged, **vars(compute), **_of_labels(estimates, labels)
-        )
+    odd = [*(name for name, file in files.items() if file), *reports]
+    if _has_labels(labels, judged, odd, propensities):
+        result = _from_labels(labels, judged, estimates, compute)
     else:
-        report = reports[0] if reports else ""
+        report = "".join(reports)
         result = _from_judgments(judged, random, items, propensities, estimates, compute, report)
     outputs.deliver_result(result, output, figures)
-
-
-def _of_labels(estimates: Options, labels: LabelOptions) -> dict[str, Any]:
-    """Return the options of estimates that labels take; refuse the others."""
-    refuse("is for judgments: leave it out with --labels", "--clip --users", estimates)
-    if labels.sample.interval != "bootstrap":
-        reason = "is for --interval bootstrap: leave it out with --labels"
-        refuse(reason, "--resamples", estimates)
-    return {"mean": estimates.mean, "level": estimates.level, "resamples": estimates.resamples}
 
 
 def _from_judgments(
@@ -275,6 +265,7 @@ def _from_judgments(
     """Return estimates by propensities, or what a flag asks for instead."""
     from unskew.unbiased.bounds import bounds
     from unskew.unbiased.estimate import METRICS, clipping_curve, estimate
+    from unskew.unbiased.propensity import propensity
     from unskew.unbiased.sensitivity import sensitivity
 
     names = inputs.metric_names(judged.metric)
@@ -284,35 +275,27 @@ def _from_judgments(
     if report == "--bounds":
         return bounds(data, names or "P@10", **vars(compute))
     sample = inputs.read_random_file(random, judged.files, other_columns=LIST_COLUMNS)
-    chances = _propensities(propensities, data, sample)
-    if report == "--sensitivity":
-        name, model = (names or ["P@10"])[0], "odds" if chances.known else "weights"
-        settings = {"resamples": estimates.resamples, "level": estimates.level, **vars(compute)}
-        return sensitivity(data, name, propensity=chances, model=model, **settings)
-    if report == "--clipping":
-        refuse("does not go with --clipping: leave it out", "--clip --resamples", estimates)
-        settings = {name: getattr(estimates, name) for name in ("mean", "users", "level")}
-        return clipping_curve(
-            data, names or METRICS, propensity=chances, **settings, **vars(compute)
-        )
-    return estimate(data, names or METRICS, propensity=chances, **vars(estimates), **vars(compute))
-
-
-def _propensities(options: PropensityOptions, data: Judged, sample: Ratings | None) -> Propensity:
-    """Return how likely each rating was to be observed."""
-    from unskew.unbiased.propensity import propensity
-
-    is_fitted = sample is not None and options.propensity == "popularity"
-    return propensity(
+    is_fitted = sample is not None and propensities.propensity == "popularity"
+    chances = propensity(
         data.train,
         data.tests,
-        options.propensity,
+        propensities.propensity,
         random=sample,
-        exponent=options.exponent,
-        test_share=_share(options.test_share),
-        of=options.of,
+        exponent=propensities.exponent,
+        test_share=_share(propensities.test_share),
+        of=propensities.of,
         relevance=data.relevance if is_fitted else None,
     )
+    settings = {"propensity": chances, **vars(compute)}
+    if report == "--sensitivity":
+        settings |= {"resamples": estimates.resamples, "level": estimates.level}
+        model = "odds" if chances.known else "weights"
+        return sensitivity(data, (names or ["P@10"])[0], model=model, **settings)
+    if report == "--clipping":
+        refuse("does not go with --clipping: leave it out", "--clip --resamples", estimates)
+        settings |= {name: getattr(estimates, name) for name in ("mean", "users", "level")}
+        return clipping_curve(data, names or METRICS, **settings)
+    return estimate(data, names or METRICS, **settings, **vars(estimates))
 
 
 def _share(text: str | None) -> float | str | None:
@@ -323,3 +306,251 @@ def _share(text: str | None) -> float | str | None:
         return float(text)
     except ValueError:
         raise SettingError(f"--test-share: a number or items, got {text!r}") from None
+
+
+DESIGN = "Design"
+
+SAMPLE = OptionsOf(
+    "labels.plan_annotation:plan_annotation",
+    {DESIGN: "budget design", "What is measured": "estimand smallest"},
+)
+
+
+@bundle
+class PlanFiles:
+    """A plan, and the labels that it got.
+
+    Arguments
+    ---------
+    folder
+        Folder that unskew annotate plan wrote.
+
+    Input
+    -----
+    file
+        The file with labels. Default: to-judge.csv in the folder.
+    """
+
+    folder: Annotated[Path, argument("FOLDER")]
+    file: Path | None = None
+
+
+@bundle
+class LabelFiles(PlanFiles):
+    """The same, where pairs may have been skipped.
+
+    Input
+    -----
+    skipped
+        Labels behind the first pair that was skipped: hold (keep them back, and count them) or
+        refuse.
+    """
+
+    skipped: str = "hold"
+
+
+@bundle
+class ListOptions:
+    """Ranked lists, and what is known of their items.
+
+    Input
+    -----
+    labels
+        Labels of a model for the recommended pairs: user, item, rating.
+    titles
+        What annotators see of each item: a file with the item and further columns, such as a title.
+    """
+
+    run: list[str] | None
+    labels: str | None = None
+    titles: str | None = None
+    train: str | None = None
+    files: FileOptions
+
+
+@bundle
+class EstimandOptions:
+    """What is estimated, and what labels mean.
+
+    What is measured
+    ----------------
+    scale
+        The smallest and the largest label.
+    """
+
+    metric: list[str] | None = None
+    scale: str = "0,1"
+    relevance: RelevanceOptions
+
+
+def annotate_plan_command(
+    *,
+    lists: ListOptions,
+    estimand: EstimandOptions,
+    sample: Annotated[Options, SAMPLE],
+    strata: str | None = None,
+    seed: int = 0,
+    output: FolderOptions,
+) -> None:
+    """Draw recommended pairs of a user and an item for people to judge.
+
+    [bold]Examples[/bold]
+
+      unskew annotate plan -r a.csv -r b.csv -m P@10 --budget 300 -o to-judge/
+
+      unskew annotate plan -r a.csv -r b.csv -m P@10 --budget 300 --design stratified -o to-judge/
+
+      unskew annotate plan -r a.csv -r b.csv -m DCG@10 --scale 1,5 --liked 4 --labels model.csv
+      --design neyman --budget 300 --titles movies.csv -o stars/
+
+    The folder gets to-judge.csv: pairs in random order, which shows neither system nor rank, with
+    an empty column label to fill in from the top down. Its other files tell what annotators must
+    not see. Then: unskew annotate status FOLDER.
+
+    Pairs that two systems have at places that count alike say nothing of their difference, and are
+    never drawn. Metrics: P, DCG, RBP and their anti-twins, with a cutoff.
+
+    Design
+    ------
+    strata
+        What divides the pairs, separated by commas: disagreement, rank, popularity. Default:
+        disagreement,rank.
+    """
+    from unskew.labels.plan_annotation import STRATA, plan_annotation
+    from unskew.splits.saved import check_folder
+
+    names = inputs.metric_names(estimand.metric) or ["P@10"]
+    if len(names) != 1:
+        raise SettingError("a plan is for one metric: give -m once")
+    check_folder(output.output, output.force)
+    runs = {
+        name: inputs.read_run_file(source, lists.files.columns, keep_scores=False)
+        for name, source in inputs.named_runs(lists.run or []).items()
+    }
+    labels, train = (
+        None
+        if path is None
+        else inputs.read_rating_file(path, lists.files, other_columns=LIST_COLUMNS)
+        for path in (lists.labels, lists.train)
+    )
+    settings = {
+        "strata": inputs.between_commas(strata) or STRATA,
+        "scale": _scale(estimand.scale),
+        **vars(sample),
+        **inputs.relevance_settings(estimand.relevance),
+    }
+    plan = plan_annotation(runs, names[0], labels=labels, train=train, seed=seed, **settings)
+    _save(plan, lists.titles, output)
+
+
+def _save(plan: Any, titles: str | None, output: FolderOptions) -> None:
+    """Write the files of a plan, and say what to do with them."""
+    plan.save(output.output, titles=titles, force=output.force)
+    if not output.quiet:
+        outputs.say(str(plan))
+        outputs.say(f"written to {output.output}: fill in to-judge.csv from the top down", dim=True)
+
+
+def _scale(text: str) -> Any:
+    """Read the two ends of a scale."""
+    try:
+        low, high = (int(part) for part in text.split(","))
+    except ValueError:
+        raise SettingError(f"--scale: write two whole numbers such as 1,5; got {text!r}") from None
+    return low, high
+
+
+def annotate_extend_command(
+    *,
+    plan: PlanFiles,
+    titles: str | None = None,
+    budget: int,
+    design: str = "stratified",
+    output: FolderOptions,
+) -> None:
+    """Plan further pairs; those that have a label keep it.
+
+    [bold]Examples[/bold]
+
+      unskew annotate extend to-judge/ --budget 100 -o more/
+
+      unskew annotate extend to-judge/ --file filled.csv --budget 100 --design neyman -o more/
+
+    The new folder knows all labels so far; its to-judge.csv asks for the pairs that have none.
+    Intervals of unskew annotate status stay valid, whatever the labels were.
+
+    Input
+    -----
+    titles
+        What annotators see of each item: a file with the item and further columns, such as a title.
+
+    Design
+    ------
+    budget
+        Number of pairs to judge.
+    design
+        How further pairs are drawn: uniform, stratified, neyman (where the labels so far vary
+        most).
+    """
+    from unskew.labels.annotations import read_annotation
+    from unskew.splits.saved import check_folder
+
+    check_folder(output.output, output.force)
+    _save(read_annotation(**vars(plan)).extend(budget, design), titles, output)
+
+
+def annotate_read_command(*, labels: LabelFiles, output: PrintOptions) -> None:
+    """Turn labels into the sample that unskew estimate --human takes.
+
+    [bold]Examples[/bold]
+
+      unskew annotate read to-judge/ -o human.csv
+
+      unskew annotate read to-judge/ --file filled.csv --skipped refuse -o human.parquet
+
+    The table has user, item, label, probability (that the pair was drawn) and, where the design has
+    strata, stratum.
+    """
+    from unskew.labels.annotations import read_annotation
+
+    result = read_annotation(**vars(labels))
+    outputs.deliver(outputs.Printout.of_result(result), output)
+
+
+def annotate_status_command(
+    *,
+    labels: LabelFiles,
+    smallest: float | None = None,
+    width: float | None = None,
+    level: float = 0.95,
+    output: TextOptions,
+) -> None:
+    """Say what labels show so far, and whether to stop.
+
+    Intervals hold the value of these lists after every number of labels at once: look as often as
+    you like, and stop for whatever reason.
+
+    [bold]Examples[/bold]
+
+      unskew annotate status to-judge/
+
+      unskew annotate status to-judge/ --smallest 0.02
+
+      unskew annotate status to-judge/ --file filled.csv --width 0.05 --figure path.svg
+
+    Stop when the interval of the difference does not hold 0, when it lies within ±--smallest, or
+    when it is as narrow as --width. Else the number of labels still needed is printed: for a true
+    difference of --smallest, not for the one that was observed.
+
+    What is measured
+    ----------------
+    smallest
+        The smallest difference that matters, such as 0.02; stated, never the observed one.
+    width
+        Stop also when every interval is at most so wide.
+    """
+    from unskew.labels.annotations import read_annotation
+
+    figures = outputs.figures_of(output.figure, ("path",))
+    status = read_annotation(**vars(labels)).status(smallest=smallest, width=width, level=level)
+    outputs.deliver_result(status, output, figures)

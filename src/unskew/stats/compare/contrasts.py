@@ -22,9 +22,9 @@ from unskew.report.columns import (
     Column,
     Method,
     Question,
+    Row,
 )
 from unskew.report.estimates import Estimates
-from unskew.report.row import Row
 from unskew.report.text import counted
 from unskew.stats.influence import (
     LISTS,
