@@ -315,9 +315,11 @@ def _uneven_lists(length: int, runs: Mapping[str, Run], numbering: Numbering) ->
             unknown[table] = False
     for name, run in runs.items():
         depth = run.depth[run.depth > 0]
-        listed = numbering.runs[name][1][run.item[run.item >= 0]]
-        share = float(unknown[listed].mean()) if run.item.size else 0.0
-        if share > 0.5 and depth.size >= _FEWEST_USERS and depth.min() < depth.max():
+        if depth.size < _FEWEST_USERS or depth.min() == depth.max():
+            continue
+        of_run = unknown[numbering.runs[name][1]]
+        share = float(of_run[run.item[run.item >= 0]].mean()) if run.item.size else 0.0
+        if share > 0.5:
             return (
                 f"every user has {length} of them, while the lists of {name} have from "
                 f"{depth.min()} to {depth.max()} items, {share:.0%} of which are not among the "
