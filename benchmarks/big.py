@@ -64,7 +64,7 @@ def ours(folder: Path, **how: str) -> float:
         scores = evaluate_files(
             folder / "judgments", folder / "lists", METRICS, liked=4, output=output, **settings
         )
-        return scores.means["lists"]["nDCG@10"].value
+        return float(scores.row(system="lists", metric="nDCG@10").value)
 
 
 def merged(folder: Path) -> float:

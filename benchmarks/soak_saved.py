@@ -15,7 +15,7 @@ from soak_inputs import Read, Subject, cells, number, of_ratings, table
 from unskew.engine.files import read_sealed, write_sealed
 from unskew.engine.store import Store
 from unskew.errors import DataError
-from unskew.evaluation.on_disk.files import FileScores
+from unskew.evaluation.on_disk.files import load_means, scan_values
 from unskew.labels.annotations import load_plan, read_labels
 from unskew.labels.plan_annotation import plan_annotation
 from unskew.recommend.saved_models import array_digest, load_model, save_model
@@ -77,10 +77,9 @@ def write_on_disk(folder: Path, rng: np.random.Generator) -> None:
 
 
 def read_on_disk(folder: Path) -> Read:
-    scores = FileScores.load(folder / "scores")
-    users = scores.per_user().collect()
-    return Read((plain(scores.means()), users.sort(users.columns).rows(), scores.notes,
-                 plain(dict(scores.card))))  # fmt: skip
+    means = load_means(folder / "scores")
+    users = scan_values(folder / "scores").collect()
+    return Read((plain(means.to_dict()), users.sort(users.columns).rows()))
 
 
 # Splits, targets, models

@@ -14,7 +14,7 @@ from shared.remote_files import LISTS, ROWS
 from unskew.engine import files as engine_files
 from unskew.engine.files import check_links, inner_path, replacing, replacing_folder, write_sealed
 from unskew.engine.store import Store
-from unskew.evaluation.on_disk.files import FileScores
+from unskew.evaluation.on_disk.files import load_means, scan_values
 from unskew.labels.plan_annotation import plan_annotation
 from unskew.splits.saved import load_splits, save_splits
 from unskew.targets.saved import read_targets, save_targets
@@ -191,7 +191,7 @@ def saved_folders(home):
         "targets": lambda folder: read_targets(folder, split, liked=4),
         "scores": us.Scores.load,
         "labels": us.labels.read_annotation,
-        "disk": lambda folder: FileScores.load(folder).per_user().collect(),
+        "disk": lambda folder: (load_means(folder), scan_values(folder).collect()),
     }
 
 

@@ -29,7 +29,7 @@ from unskew.evaluation.on_disk import parquet as footer
 from unskew.evaluation.on_disk import parts as _parts
 from unskew.evaluation.on_disk import parts as remarks
 from unskew.evaluation.on_disk import parts as shuffle
-from unskew.evaluation.on_disk.files import FileScores, estimate, evaluate_files
+from unskew.evaluation.on_disk.files import estimate, evaluate_files, load_means, scan_values
 
 METRICS = ["P@10", "Recall@5", "nDCG@10", "RR", "bpref", "AP", "anti-P@10", "condensed-nDCG@5"]
 
@@ -82,18 +82,26 @@ def put_all(home, test, lists, files=3):
     return put(test, home / "test", files), runs
 
 
-def same_bits(found, expected):
+def means_of(found):
+    """Return means by system and metric; NaN where there is none."""
+    means = {}
+    for system, metric, mean in found.rows.select("system", "metric", "value").iter_rows():
+        means.setdefault(system, {})[metric] = mean
+    return means
+
+
+def same_bits(found, expected, folder):
     """Check the values of every user, and the means, against those in memory."""
-    assert found.means() == expected.means()
+    assert means_of(found) == expected.means()
     inside = expected.per_user()
-    values = found.per_user().select(inside.columns).collect()
+    values = scan_values(folder).select(inside.columns).collect()
     assert values.schema == inside.schema
     keys = ["system", "user"]
     assert values.sort(keys).equals(inside.sort(keys), null_equal=True)
     for name, row in expected.averages().items():
         for label, mean in row.items():
-            got = found.estimates[name][label]
-            assert (got.users, got.undefined) == (mean.users, mean.undefined)
+            got = found.row(system=name, metric=label)
+            assert (got.n, got.facts["undefined"]) == (mean.users, mean.undefined)
 
 
 # The same as in memory
@@ -106,7 +114,7 @@ def test_same_bits_as_in_memory(tmp_path, users, undefined):
     how = {"liked": 4, "users": users, "undefined": undefined}
     found = evaluate_files(*put_all(tmp_path, test, lists), METRICS, output=tmp_path / "out", **how)
     assert len(list((tmp_path / "out" / "users").iterdir())) > 3
-    same_bits(found, us.evaluate(test, lists, METRICS, **how))
+    same_bits(found, us.evaluate(test, lists, METRICS, **how), tmp_path / "out")
 
 
 @examples(12)
@@ -116,7 +124,7 @@ def test_same_bits_property(tmp_path_factory, seed, workers, files):
     test, lists = made(seed, users=30)
     paths = put_all(home, test, lists, files)
     found = evaluate_files(*paths, METRICS, liked=3, output=home / "out", workers=workers)
-    same_bits(found, us.evaluate(test, lists, METRICS, liked=3))
+    same_bits(found, us.evaluate(test, lists, METRICS, liked=3), home / "out")
 
 
 @pytest.mark.parametrize("ties", ["id", "trec", "random", "input"])
@@ -131,7 +139,7 @@ def test_kinds_of_ids_and_ties(tmp_path, kinds, ties):
         lists = {name: frame.with_columns(text) for name, frame in lists.items()}
     how = {"liked": 4, "ties": ties, "seed": 3}
     found = evaluate_files(*put_all(tmp_path, test, lists), METRICS, output=tmp_path / "out", **how)
-    same_bits(found, us.evaluate(test, lists, METRICS, **how))
+    same_bits(found, us.evaluate(test, lists, METRICS, **how), tmp_path / "out")
 
 
 @pytest.mark.parametrize("side", ["test", "one"])
@@ -149,7 +157,7 @@ def test_some_ids_are_no_integers(tmp_path, side):
     found = evaluate_files(
         *put_all(tmp_path, test, lists), METRICS, liked=4, output=tmp_path / "out"
     )
-    same_bits(found, us.evaluate(test, lists, METRICS, liked=4))
+    same_bits(found, us.evaluate(test, lists, METRICS, liked=4), tmp_path / "out")
 
 
 @pytest.mark.parametrize(
@@ -173,7 +181,7 @@ def test_shapes_of_lists(tmp_path, shape):
     test_files, runs = put_all(tmp_path, test, {"one": frame})
     found = evaluate_files(test_files, runs, METRICS, liked=4, by=by, output=tmp_path / "out")
     run = us.read_run(frame, by=by)
-    same_bits(found, us.evaluate(test, {"one": run}, METRICS, liked=4))
+    same_bits(found, us.evaluate(test, {"one": run}, METRICS, liked=4), tmp_path / "out")
 
 
 def test_duplicates_nan_and_depth(tmp_path):
@@ -198,7 +206,7 @@ def test_duplicates_nan_and_depth(tmp_path):
         )
         run = us.read_run(frame, duplicates="first", nan="drop")
         judged = us.read_ratings(test, duplicates=duplicates)
-        same_bits(found, us.evaluate(judged, {"one": run}, metrics, liked=4, depth=7))
+        same_bits(found, us.evaluate(judged, {"one": run}, metrics, liked=4, depth=7), home / "out")
 
 
 def test_named_columns_and_rules(tmp_path):
@@ -218,7 +226,11 @@ def test_named_columns_and_rules(tmp_path):
     )
     judged = us.read_ratings(test, user="a", item="b", rating="c")
     run = us.read_run(frame, user="a", item="b", score="d")
-    same_bits(found, us.evaluate(judged, {"one": run}, ["nDCG@5", "nDCL@5"], relevance=rule))
+    same_bits(
+        found,
+        us.evaluate(judged, {"one": run}, ["nDCG@5", "nDCL@5"], relevance=rule),
+        tmp_path / "out",
+    )
 
 
 @pytest.mark.parametrize("scale", ["stars", "binary", "none", "strange"])
@@ -236,7 +248,7 @@ def test_threshold_is_assumed_as_in_memory(tmp_path, scale):
             evaluate_files(*paths, "P@10", output=tmp_path / "out")
         return
     found = evaluate_files(*paths, "P@10", output=tmp_path / "out")
-    same_bits(found, us.evaluate(test, lists, "P@10"))
+    same_bits(found, us.evaluate(test, lists, "P@10"), tmp_path / "out")
     words = "every pair that occurs" if scale == "none" else "assumed"
     assert any(words in note for note in found.notes)
 
@@ -257,7 +269,7 @@ def test_already_by_user(tmp_path):
         by_user=True,
         output=tmp_path / "out",
     )
-    same_bits(found, us.evaluate(test, lists, METRICS, liked=4))
+    same_bits(found, us.evaluate(test, lists, METRICS, liked=4), tmp_path / "out")
 
 
 def test_a_run_may_be_called_judgments(tmp_path):
@@ -267,7 +279,9 @@ def test_a_run_may_be_called_judgments(tmp_path):
     found = evaluate_files(
         tmp_path / "test", tmp_path / "judgments", "P@5", liked=4, output=tmp_path / "out"
     )
-    same_bits(found, us.evaluate(test, {"judgments": lists["one"]}, "P@5", liked=4))
+    same_bits(
+        found, us.evaluate(test, {"judgments": lists["one"]}, "P@5", liked=4), tmp_path / "out"
+    )
 
 
 def test_files_folders_patterns(tmp_path):
@@ -295,8 +309,8 @@ def test_files_folders_patterns(tmp_path):
     scores = evaluate_files(
         tmp_path / "deep", [tmp_path / "one.v2"], "P@5", liked=4, output=tmp_path / "out"
     )
-    assert list(scores.means()) == ["one"]
-    same_bits(scores, us.evaluate(test, {"one": lists["one"]}, "P@5", liked=4))
+    assert scores.systems == ["one"]
+    same_bits(scores, us.evaluate(test, {"one": lists["one"]}, "P@5", liked=4), tmp_path / "out")
 
 
 # Exact sums
@@ -315,18 +329,18 @@ def test_means_and_errors_are_exact(values, cut, undefined):
     found = estimate([a + b for a, b in zip(*sums, strict=True)], undefined)
     used = [0.0 if np.isnan(v) else v for v in values if undefined == "zero" or not np.isnan(v)]
     if not used:
-        assert np.isnan(found.value)
+        assert np.isnan(found["value"])
         return
     exact = [Fraction(v) for v in used]
     mean = sum(exact) / len(exact)
-    assert found.value == float(mean)
-    assert found.users == len(used)
+    assert found["value"] == float(mean)
+    assert found["n"] == len(used)
     if len(used) > 1:
         variance = sum((v - mean) ** 2 for v in exact) / (len(exact) - 1) / len(exact)
         # Squares of tiny numbers fall below the smallest one.
-        assert found.error == pytest.approx(float(variance) ** 0.5, rel=1e-15, abs=1e-150)
+        assert found["se"] == pytest.approx(float(variance) ** 0.5, rel=1e-15, abs=1e-150)
     else:
-        assert np.isnan(found.error)
+        assert np.isnan(found["se"])
 
 
 def test_standard_errors_by_hand(tmp_path):
@@ -337,9 +351,10 @@ def test_standard_errors_by_hand(tmp_path):
     found = evaluate_files(
         tmp_path / "t.parquet", tmp_path / "mine.parquet", "P@1", liked=4, output=tmp_path / "out"
     )
-    one = found.estimates["mine"]["P@1"]
-    assert (one.value, one.users) == (2 / 3, 3)
-    assert one.error == pytest.approx((1 / 9) ** 0.5)  # variance 1/3, three users
+    one = found.row(system="mine", metric="P@1")
+    assert (one.value, one.n) == (2 / 3, 3)
+    se = (1 / 9) ** 0.5  # variance 1/3, three users
+    assert (one.se, one.low, one.high) == pytest.approx((se, 2 / 3 - 2 * se, 2 / 3 + 2 * se))
 
 
 # The partition pass
@@ -415,7 +430,7 @@ def test_a_stopped_evaluation_goes_on(tmp_path, monkeypatch):
     found = evaluate_files(*paths, **{**how, "workers": 2, "memory": "4GiB"})
     assert len(set(spilled)) == len(spilled), "a chunk was done twice"
     assert len(set(judged)) == len(judged), "a part was done twice"
-    same_bits(found, us.evaluate(test, lists, METRICS, liked=4))
+    same_bits(found, us.evaluate(test, lists, METRICS, liked=4), tmp_path / "out")
     assert sorted(p.name for p in (tmp_path / "out").iterdir()) == [
         "card.json",
         "job.json",
@@ -425,7 +440,6 @@ def test_a_stopped_evaluation_goes_on(tmp_path, monkeypatch):
     before = len(judged)
     again = evaluate_files(*paths, **how)
     assert len(judged) == before
-    assert again.means() == found.means()
     assert again.table().equals(found.table())
 
 
@@ -450,7 +464,7 @@ def test_an_interrupt_begins_nothing_more(tmp_path, monkeypatch):
     found = evaluate_files(*paths, **how)
     assert len(begun) > len(first)
     assert len(set(begun)) == len(begun), "what was begun has ended, and was kept"
-    same_bits(found, us.evaluate(test, lists, METRICS, liked=4))
+    same_bits(found, us.evaluate(test, lists, METRICS, liked=4), tmp_path / "out")
 
 
 def test_what_may_be_lost_in_a_power_cut_is_done_again(tmp_path, monkeypatch):
@@ -466,7 +480,9 @@ def test_what_may_be_lost_in_a_power_cut_is_done_again(tmp_path, monkeypatch):
         if chunk.is_file():
             chunk.write_bytes(bytes(chunk.stat().st_size))
     monkeypatch.setattr(_job, "_boot", lambda: "another start of the machine")
-    same_bits(evaluate_files(*paths, **how), us.evaluate(test, lists, "P@5", liked=4))
+    same_bits(
+        evaluate_files(*paths, **how), us.evaluate(test, lists, "P@5", liked=4), tmp_path / "out"
+    )
 
 
 def test_killed_and_started_again(tmp_path):
@@ -501,7 +517,7 @@ def test_killed_and_started_again(tmp_path):
     assert not (tmp_path / "out" / "card.json").exists()
     (tmp_path / "out" / "users" / ".00000.parquet.0-1-2.part").write_text("half")
     found = evaluate_files(test_files, runs, METRICS, liked=4, output=tmp_path / "out")
-    same_bits(found, us.evaluate(test, lists, METRICS, liked=4))
+    same_bits(found, us.evaluate(test, lists, METRICS, liked=4), tmp_path / "out")
     assert not list((tmp_path / "out").rglob("*.part"))
 
 
@@ -548,7 +564,7 @@ def test_flipped_bits_of_spilled_rows_are_found(tmp_path, monkeypatch, turn):
             assert "changed since it was written" in str(problem)  # noqa: PT017
         else:
             break
-    same_bits(found, expected)
+    same_bits(found, expected, tmp_path / "out")
 
 
 def test_every_flip_of_a_spilled_piece_is_found(tmp_path):
@@ -581,7 +597,7 @@ def test_flipped_bits_of_finished_parts_are_found(tmp_path, monkeypatch, folder)
     rng = np.random.default_rng(1)
     for path in (tmp_path / "out" / folder).iterdir():
         flipped(path, rng)
-    same_bits(go_on(), expected)
+    same_bits(go_on(), expected, tmp_path / "out")
 
 
 def test_a_flipped_bit_of_the_job_is_found(tmp_path, monkeypatch):
@@ -589,6 +605,11 @@ def test_a_flipped_bit_of_the_job_is_found(tmp_path, monkeypatch):
     flipped(tmp_path / "out" / "job.json", np.random.default_rng(2))
     with pytest.raises(DataError, match=r"out: cannot go on \(job\.json .*give another output"):
         go_on()
+
+
+def read_all(folder):
+    load_means(folder)
+    return scan_values(folder).collect()
 
 
 def test_flipped_bits_of_what_was_written_are_found(tmp_path):
@@ -602,9 +623,9 @@ def test_flipped_bits_of_what_was_written_are_found(tmp_path):
             whole = path.read_bytes()
             flipped(path, rng)
             with pytest.raises(DataError, match=f"{path.name}|no finished|saved in format"):
-                FileScores.load(tmp_path / "out").per_user()
+                read_all(tmp_path / "out")
             path.write_bytes(whole)
-    assert FileScores.load(tmp_path / "out").per_user().collect().height > 0
+    assert read_all(tmp_path / "out").height > 0
 
 
 def test_another_evaluation_does_not_go_on(tmp_path):
@@ -645,7 +666,7 @@ def test_same_bits_on_a_cluster(tmp_path, client):
     test, lists = made(12)
     paths = put_all(tmp_path, test, lists)
     found = evaluate_files(*paths, METRICS, liked=4, output=tmp_path / "out", cluster=client)
-    same_bits(found, us.evaluate(test, lists, METRICS, liked=4))
+    same_bits(found, us.evaluate(test, lists, METRICS, liked=4), tmp_path / "out")
     bad = at_row(lists["one"], 500, "score", float("nan"))
     runs = {"bad": put(bad, tmp_path / "bad")}
     with pytest.raises(DataError, match=r"1\.parquet: 1 score is NaN or missing"):
@@ -670,7 +691,7 @@ def test_a_killed_worker_changes_nothing(tmp_path, client):
         *paths, METRICS, liked=4, output=tmp_path / "out", cluster=client, progress=kill
     )
     assert killed
-    same_bits(found, us.evaluate(test, lists, METRICS, liked=4))
+    same_bits(found, us.evaluate(test, lists, METRICS, liked=4), tmp_path / "out")
 
 
 def test_a_worker_must_see_the_output_folder(tmp_path):
@@ -786,8 +807,8 @@ def test_no_items_in_common_is_a_zero_with_a_warning(tmp_path):
             *put_all(tmp_path, test, lists), "P@5", liked=4, output=tmp_path / "out"
         )
     with pytest.warns(us.DataWarning, match="one: no items in common with the judgments"):
-        same_bits(found, us.evaluate(test, lists, "P@5", liked=4))
-    assert found.means() == {"one": {"P@5": 0.0}}
+        same_bits(found, us.evaluate(test, lists, "P@5", liked=4), tmp_path / "out")
+    assert means_of(found) == {"one": {"P@5": 0.0}}
     assert str(found).endswith("\n".join(found.notes))
 
 
@@ -798,7 +819,7 @@ def test_a_common_item_beyond_parts_is_enough(tmp_path):
     found = evaluate_files(
         *put_all(tmp_path, test, lists, 1), "P@1", liked=4, output=tmp_path / "out"
     )
-    same_bits(found, us.evaluate(test, lists, "P@1", liked=4))
+    same_bits(found, us.evaluate(test, lists, "P@1", liked=4), tmp_path / "out")
     for source in (parquet.run_source("one", tmp_path / "one", {}, parquet.ParquetReading()),):
         job = _parts.Job(
             parquet.judgments_source(tmp_path / "test", {}, parquet.ParquetReading()),
@@ -917,7 +938,7 @@ def test_less_memory_gives_more_parts(tmp_path, monkeypatch):
         out = tmp_path / memory
         found = evaluate_files(*paths, "P@5", liked=4, output=out, workers=1, memory=memory)
         parts.append(json.loads((out / "job.json").read_text())["layout"]["parts"])
-        same_bits(found, us.evaluate(test, lists, "P@5", liked=4))
+        same_bits(found, us.evaluate(test, lists, "P@5", liked=4), out)
     assert parts[0] < parts[1] < parts[2]
 
 
@@ -932,26 +953,28 @@ def test_result(tmp_path):
     with pytest.warns(DataWarning, match="fewer than the cutoff of P@50"):
         found = evaluate_files(*paths, ["P@5", "P@50"], output=tmp_path / "out", **how)
     assert steps[-1][0] == steps[-1][1] == len(steps)
-    assert found.table().columns == ["system", "metric", "mean", "error", "users", "undefined"]
+    columns = ["system", "metric", "n", "value", "se", "low", "high", "undefined"]
+    assert found.table().columns == columns
     assert "standard error" in str(found)
     assert "<table" in found._repr_html_()
     assert found.figure().to_dict()["datasets"]["rows"][0]["system"] == "one"
     plain = json.loads(json.dumps(found.to_dict()))
-    assert plain["means"][0]["mean"] == found.mean("P@5")["one"]
+    assert plain["rows"][0]["value"] == found.row(system="one", metric="P@5").value
     assert plain["card"]["systems"]["two"]["rows"] == lists["two"].height
     assert str(tmp_path) not in json.dumps(plain["card"])
     assert any("9 lists of users without test data" in note for note in found.notes)
-    loaded = FileScores.load(tmp_path / "out")
+    loaded = load_means(tmp_path / "out")
+    assert str(loaded) == str(found)
     assert loaded.table().equals(found.table())
     assert loaded.notes == found.notes
     with pytest.raises(SettingError, match="unknown metric"):
-        found.mean("AP")
+        found.row(metric="AP")
     with pytest.raises(DataError, match="no finished evaluation"):
-        FileScores.load(tmp_path)
+        load_means(tmp_path)
     card = json.loads((tmp_path / "out" / "card.json").read_text())
     (tmp_path / "out" / "card.json").write_text(json.dumps({**card, "format": 99}))
     with pytest.raises(DataError, match="saved in format 99"):
-        FileScores.load(tmp_path / "out")
+        load_means(tmp_path / "out")
 
 
 def test_no_judgment_is_disliked(tmp_path):
@@ -986,7 +1009,7 @@ def test_command(tmp_path, call):
     code, out, err = call(*arguments, "--on-disk", tmp_path / "out", "--memory", "1GiB")
     assert (code, err) == (0, "")
     expected = us.evaluate(test, {"one": lists["one"], "b": lists["two"]}, ["P@5", "RR"], liked=4)
-    got = {(row["system"], row["metric"]): row["mean"] for row in json.loads(out)}
+    got = {(row["system"], row["metric"]): row["value"] for row in json.loads(out)["rows"]}
     assert got == {(s, m): v for s, row in expected.means().items() for m, v in row.items()}
     assert call(*arguments, "--on-disk", tmp_path / "out", "--memory", "1GiB")[1] == out
     code, _, err = call(*arguments)
@@ -1082,7 +1105,7 @@ def test_large_row_groups_need_memory(tmp_path, monkeypatch):
         evaluate_files(*paths, **how, memory="322MiB", workers=2)
     # One worker has room; where their number was not given, that many are taken.
     monkeypatch.setattr(_job, "resolve", lambda _: 8)
-    assert evaluate_files(*paths, **how, memory="323MiB").means()["run"]["P@5"] > 0
+    assert evaluate_files(*paths, **how, memory="323MiB").row(metric="P@5").value > 0
 
 
 def heavy_user(home, monkeypatch, rows=400):
@@ -1122,7 +1145,7 @@ def test_a_user_beyond_memory_is_refused_and_named(tmp_path, monkeypatch):
     assert not judged  # before any memory is taken
     more = 1024 + int(found[3].replace(",", ""))
     result = evaluate_files(*paths, **how, memory=f"{more}MiB")
-    same_bits(result, us.evaluate(test, {"run": run}, ["P@5", "RR"], liked=4))
+    same_bits(result, us.evaluate(test, {"run": run}, ["P@5", "RR"], liked=4), tmp_path / "out")
 
 
 def test_a_heavy_part_is_judged_alone(tmp_path, monkeypatch):
@@ -1140,7 +1163,7 @@ def test_a_heavy_part_is_judged_alone(tmp_path, monkeypatch):
     assert [count for count, _ in done] == [3, 3, 1]
     assert done[1][1] > 1
     assert done[2][1] == 1
-    same_bits(result, us.evaluate(test, {"run": run}, ["P@5"], liked=4))
+    same_bits(result, us.evaluate(test, {"run": run}, ["P@5"], liked=4), tmp_path / "out")
 
 
 MEASURED = (

@@ -41,6 +41,8 @@ PUBLIC = {
     "Plan": "Plan",
     "Relevance": "Relevance",
     "evaluate": "evaluate",
+    "evaluate_files": "evaluation.evaluate_files",
+    "scan_values": "evaluation.scan_values",
     "evaluate_steps": "evaluation.evaluate_steps",
     "judge": "judge",
     "read_run": "read_run",
@@ -456,6 +458,68 @@ def hygiene(data):
         "faulty": public.hygiene(
             data.test, {"faulty": faulty} | data.runs, liked=LIKED, train=data.train, k=4
         ),
+    }
+
+
+def means_on_disk(data):
+    """Return means of files, with what is read again, and the values of each user."""
+    runs = {}
+    for name, frame in ({"test": data.test_frame} | data.runs).items():
+        runs[name] = data.home / f"{name}.parquet"
+        frame.write_parquet(runs[name])
+    test = runs.pop("test")
+    results = {}
+    for users, undefined in (("with-test", "zero"), ("with-list", "skip")):
+        scores = public.evaluate_files(
+            test,
+            runs,
+            ("P@5", "nDCG@10", "anti-P@5", "condensed-P@5"),
+            output=data.home / f"disk-{users}",
+            liked=LIKED,
+            users=users,
+            undefined=undefined,
+            workers=1,
+        )
+        results[f"{users}, {undefined}"] = {
+            "table": scores.table(),
+            "notes": scores.notes,
+            "users": public.scan_values(data.home / f"disk-{users}")
+            .collect()
+            .sort("system", "user"),
+        }
+    return results
+
+
+def means_of_users(data):
+    """Return values and means over different users, with what is said beside them."""
+    dated = pl.concat(
+        frame.with_columns(date=pl.lit(date))
+        for date, frame in (("2000-01-01", data.runs["a"]), ("2002-01-01", data.runs["b"]))
+    )
+    split = public.RandomSplit(test=0.2).split(data.train, seed=3)[0]
+    few = {"a": data.runs["a"].filter(pl.col("user") < "u40"), "b": data.runs["b"]}
+    metrics = ("P@5", "nDCG@10", "anti-P@5", "condensed-P@5", "ARP@5", "Coverage@5", "AP")
+    known = {"train": data.train, "liked": LIKED}
+    scores = {
+        "few": public.evaluate(data.test, few, metrics, **known, items=data.frame["item"].unique()),
+        "expected": public.evaluate(data.test, few, metrics[:3], **known, ties="expected"),
+        "targets": trained_scores(split, public.TestItems(), metrics[:4]),
+        "several": public.evaluate(
+            data.test, {"a": dated}, metrics[:3], liked=LIKED, lists=("user", "date")
+        ),
+        "compat": public.evaluate(data.test, few, ("nDCG@10",), liked=LIKED, compat="recbole"),
+    }
+    return {
+        name: {
+            "means": {users: one.mean(one.order[0], users=users) for users in ("all", "with-list")},
+            "averages": one.averages(undefined="skip"),
+            "random": one.random(),
+            "printed": str(one).splitlines(),
+            "notes": one.notes,
+            "users": one.per_user(),
+            "long": one.long_table(),
+        }
+        for name, one in scores.items()
     }
 
 
@@ -878,6 +942,8 @@ PIECES = {
         list_popularity,
         paper_table,
         hygiene,
+        means_on_disk,
+        means_of_users,
         explain,
         waterfall,
         gate,

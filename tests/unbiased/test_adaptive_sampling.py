@@ -8,8 +8,8 @@ import pytest
 
 import unskew as us
 from unskew import SettingError
-from unskew.judging.anchors import anchor_ranks, full_ranks
 from unskew.judging.rank import ranks_of
+from unskew.judging.ranked import anchor_ranks, full_ranks
 from unskew.recommend.model import as_model
 from unskew.unbiased.sampled.expected_metrics import rank_distribution
 from unskew.unbiased.sampled.sampled_metrics import (

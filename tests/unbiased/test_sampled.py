@@ -14,8 +14,8 @@ from shared.examples import examples
 from shared.real_data import real_data
 from unskew import DataError, SettingError
 from unskew.evaluation.one_relevant import value_at
-from unskew.judging.anchors import anchor_ranks, full_ranks
 from unskew.judging.rank import ranks_of
+from unskew.judging.ranked import anchor_ranks, full_ranks
 from unskew.metrics.names import REGISTRY
 from unskew.stats.correlation import kendall
 from unskew.unbiased.sampled import expected_metrics as sampled_ranks

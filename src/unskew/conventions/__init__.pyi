@@ -1,7 +1,5 @@
 from .explaining.explanation import Answer as Answer
 from .explaining.explanation import Explanation as Explanation
-from .explaining.waterfall import Step as Step
-from .explaining.waterfall import Waterfall as Waterfall
 from .libraries import AXES as AXES
 from .libraries import Axis as Axis
 from .libraries import Convention as Convention

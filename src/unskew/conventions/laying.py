@@ -27,7 +27,8 @@ from unskew.engine.threads import map_blocks
 from unskew.errors import DataError, SettingError
 from unskew.judging.judge import name_systems
 from unskew.judging.judged import Judged
-from unskew.judging.numbering import Numbering
+from unskew.judging.notes import checked_numbering
+from unskew.judging.shape import Numbering
 from unskew.runs import Run, read_run
 from unskew.ties import TIES, order_by_score
 
@@ -480,7 +481,7 @@ def lay(
     rule, assumed = relevance_for(tests, liked, above, relevance=relevance)
     systems = _read_systems(runs, ties, seed, depth, (tests.users, tests.items))
     lists_by_system = {name: lists.run for name, lists in systems.items()}
-    numbering = Numbering.of(tests, training, lists_by_system, catalogue)
+    numbering = checked_numbering(tests, training, lists_by_system, catalogue)
     return Laid(numbering, rule, systems, (*assumed, *numbering.notes))
 
 

@@ -28,7 +28,8 @@ from unskew.evaluation.scores import System
 from unskew.evaluation.scoring import Measures, prepare, score
 from unskew.judging.judged import Judged
 from unskew.judging.rank import Ranks, tile_users
-from unskew.judging.shape import Basis, Hits, Ranked, Scratch
+from unskew.judging.ranked import Ranked
+from unskew.judging.shape import Basis, Hits, Scratch
 from unskew.metrics.block import Block
 from unskew.metrics.chance import DRAWS, ChanceBlock
 from unskew.metrics.definition import OWN_FORMULA

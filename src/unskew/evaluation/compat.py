@@ -29,7 +29,7 @@ from unskew.errors import SettingError, UnskewError, unknown_name
 from unskew.evaluation.scores import Scores, System
 from unskew.evaluation.scoring import prepare, score
 from unskew.judging.judged import Judged
-from unskew.judging.numbering import Numbering
+from unskew.judging.shape import Numbering
 from unskew.metrics.names import Metric, parse
 
 MEMORY = 512 << 20
@@ -82,7 +82,7 @@ class LibraryValues:
             raise SettingError(f"{metric} describes a whole run: no library's convention is known")
         tests, relevance = self._judgments(convention)
         runs = {self.system: self.laid.run(self.system, rule)}
-        numbering = Numbering.of(tests, self.laid.numbering.train, runs, None, must_meet=False)
+        numbering = Numbering.of(tests, self.laid.numbering.train, runs, None)
         judged = Judged.over(
             numbering, relevance, tests=tests, train=self.laid.numbering.train, systems=runs
         )

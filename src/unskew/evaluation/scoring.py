@@ -18,7 +18,8 @@ from unskew.evaluation.one_relevant import check_exact, expected_values
 from unskew.evaluation.scores import System
 from unskew.judging.judged import Judged, Need
 from unskew.judging.notes import Attention, as_notes, outside_remarks
-from unskew.judging.shape import BLOCK, MASKED, Basis, Matched, Scratch, Undrawn
+from unskew.judging.ranked import Undrawn
+from unskew.judging.shape import BLOCK, MASKED, Basis, Matched, Scratch
 from unskew.judging.tied import TiedRanks, TiedRun
 from unskew.metrics.block import Block, Walk, ratio
 from unskew.metrics.chance import TiedBlock

@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from typing import Unpack
 
 import numpy as np
-import polars as pl
 
 from unskew.arrays import I64
 from unskew.checks import as_count, checked
@@ -15,8 +13,8 @@ from unskew.errors import SettingError
 from unskew.judging.judge import DataOptions, as_judged, name_systems
 from unskew.judging.judged import Judged, Need
 from unskew.judging.shape import Matched
-from unskew.report.result import Result
-from unskew.report.text import counted
+from unskew.report.columns import SYSTEM, Column, Drawing, Method, Question
+from unskew.report.estimates import Estimates
 from unskew.runs import Run, read_run
 from unskew.targets.lists import TargetLists
 
@@ -35,69 +33,20 @@ POLICIES = {
 """What is counted, and what becomes of it."""
 
 
-@dataclass(frozen=True)
-class Finding:
-    """How often one thing is wrong with the lists of a system."""
+HYGIENE = Question(
+    name="what is wrong with lists",
+    columns=(
+        *(SYSTEM, Column("check", "key"), Column("count", "count"), Column("of", "count")),
+        *(Column("value", "value", "share"), Column("lists", "count"), Column("policy", "note")),
+    ),
+    method=Method(estimand="the share of items, lists or users with which something is wrong"),
+    display=("findings",),
+    figures=(Drawing(kind="bars", part="findings"),),
+)
+"""`of`: items, lists or users in all; `lists`: in how many lists, where that is known."""
 
-    system: str
-    check: str
-    count: int
-    total: int
-    """Items, lists or users of which these are."""
-    lists: int | None
-    """In how many lists; None where lists themselves are counted, or it is not known."""
-
-
-@dataclass(frozen=True, eq=False, repr=False)
-class Hygiene(Result):
-    """What is wrong with the lists of each system. Made by `hygiene`."""
-
-    findings: tuple[Finding, ...]
-    systems: tuple[str, ...]
-    k: int | None
-    notes: tuple[str, ...] = ()
-
-    def table(self) -> pl.DataFrame:
-        """Return a row per system and check.
-
-        Columns: system, check, count, of (items, lists or users in all), share, lists (in how
-        many lists), policy (what `evaluate` makes of it).
-        """
-        rows = [
-            {
-                "system": finding.system,
-                "check": finding.check,
-                "count": finding.count,
-                "of": finding.total,
-                "share": finding.count / finding.total if finding.total else None,
-                "lists": finding.lists,
-                "policy": POLICIES[finding.check],
-            }
-            for finding in self.findings
-        ]
-        integers = dict.fromkeys(("count", "of", "lists"), pl.Int64)
-        texts = dict.fromkeys(("system", "check", "policy"), pl.String)
-        order = ("system", "check", "count", "of", "share", "lists", "policy")
-        kinds = {**texts, **integers, "share": pl.Float64}
-        return pl.DataFrame(rows, schema={name: kinds[name] for name in order})
-
-    def display_table(self) -> pl.DataFrame:
-        """Return what occurs at least once."""
-        return self.table().filter(pl.col("count") > 0)
-
-    def _explanation(self) -> list[str]:
-        clean = [
-            name
-            for name in self.systems
-            if not any(finding.count for finding in self.findings if finding.system == name)
-        ]
-        lines = [f"nothing is wrong with the lists of {', '.join(clean)}"] if clean else []
-        against = "the longest list of the system" if self.k is None else f"{self.k} items"
-        return [*lines, f"a list is short if it is shorter than {against}"]
-
-    def _summary(self) -> str:
-        seen = sum(finding.count > 0 for finding in self.findings)
-        return f"{counted(len(self.systems), 'system')}, {counted(seen, 'finding')}"
+Finding = tuple[str, int, int, int | None]
+"""A check, how often it fails, of how many, and in how many lists."""
 
 
 @checked
@@ -108,7 +57,7 @@ def hygiene(
     k: int | None = None,
     seed: int = 0,
     **data: Unpack[DataOptions],
-) -> Hygiene:
+) -> Estimates:
     """Count what is wrong with ranked lists, also generated ones, and say what becomes of it.
 
     Duplicates in a list, items outside the catalogue, training items, short and missing lists,
@@ -127,13 +76,19 @@ def hygiene(
         Of raw data, see `judge`: liked, above, gain, loss, relevance, train, items, ties, depth.
         Items outside the catalogue are counted where `items` or `train` is given.
 
+    Returns
+    -------
+    Estimates
+        A row per system and check: how often it fails, of how many, the share as value, and what
+        `evaluate` makes of it; the part `findings` has those that occur at least once.
+
     Examples
     --------
     >>> import unskew as us
     >>> test = {"user": [1, 2, 3], "item": ["a", "b", "c"], "rating": [5, 4, 5]}
     >>> lists = {1: ["a", "a", "x"], 2: ["b"]}
-    >>> found = us.judging.hygiene(test, {"llm": lists}, liked=4, items=["a", "b", "c"])
-    >>> found.display_table().select("check", "count", "of").rows()
+    >>> result = us.judging.hygiene(test, {"llm": lists}, liked=4, items=["a", "b", "c"])
+    >>> result.parts["findings"].table().select("check", "count", "of").rows()
     [('duplicate items', 1, 4), ('items outside the catalogue', 1, 3), ('short lists', 1, 2), \
 ('users without a list', 1, 3)]
     """
@@ -154,26 +109,45 @@ def hygiene(
             f"{', '.join(models)}: a model ranks the targets that it is asked for; hygiene is for "
             "ready-made runs"
         )
-    findings = tuple(
-        finding
+    rows = [
+        {
+            "system": name,
+            "check": check,
+            "count": count,
+            "of": total,
+            "value": count / total if total else None,
+            "lists": lists,
+            "policy": POLICIES[check],
+        }
         for name, matched in judged.matched.items()
-        for finding in _findings(name, matched, judged, k)
+        for check, count, total, lists in _findings(matched, judged, k)
+    ]
+    findings = [row for row in rows if row["count"]]
+    clean = [name for name in judged.systems if name not in {row["system"] for row in findings}]
+    lines = [f"nothing is wrong with the lists of {', '.join(clean)}"] if clean else []
+    longest = "the longest list of the system" if k is None else f"{k} items"
+    return Estimates.of_rows(
+        HYGIENE,
+        rows,
+        explanation=(*lines, f"a list is short if it is shorter than {longest}"),
+        notes=judged.notes,
+        parts={"findings": Estimates.of_rows(HYGIENE, findings)},
+        card={"k": k},
     )
-    return Hygiene(findings, tuple(judged.systems), k, judged.notes)
 
 
-def _findings(name: str, matched: Matched, judged: Judged, k: int | None) -> Iterator[Finding]:
+def _findings(matched: Matched, judged: Judged, k: int | None) -> Iterator[Finding]:
     """Count everything of one system."""
     run, counts = matched.run, matched.run.counts
     places, lists = int((matched.stop - matched.start).sum()), int(np.count_nonzero(run.depth))
 
     def find(check: str, counts: I64, total: int) -> Finding:
-        return Finding(name, check, int(counts.sum()), total, int(np.count_nonzero(counts)))
+        return (check, int(counts.sum()), total, int(np.count_nonzero(counts)))
 
     places_read = int(run.start[-1]) + counts.duplicates + counts.without_score
-    yield Finding(name, "duplicate items", counts.duplicates, places_read, counts.duplicate_lists)
+    yield "duplicate items", counts.duplicates, places_read, counts.duplicate_lists
     if counts.was_scored:
-        yield Finding(name, "items without a score", counts.without_score, places_read, None)
+        yield "items without a score", counts.without_score, places_read, None
     assert judged.basis.catalogue is not None
     empty, outside, trained, _ = matched.count_slots(judged.basis.catalogue, judged.basis.train)
     yield find("empty places", empty, places)
@@ -183,14 +157,14 @@ def _findings(name: str, matched: Matched, judged: Judged, k: int | None) -> Ite
         yield find("training items", trained, places)
     ties = run.tie_counts or counts.ties
     if ties is not None:
-        yield Finding(name, "tied items", ties.tied, int(run.start[-1]), None)
-        yield Finding(name, "lists in which all scores are equal", ties.constant, lists, None)
+        yield "tied items", ties.tied, int(run.start[-1]), None
+        yield "lists in which all scores are equal", ties.constant, lists, None
     longest = int(run.depth.max(initial=0))
     short = (run.depth > 0) & (run.depth < (longest if k is None else k))
-    yield Finding(name, "short lists", int(short.sum()), lists, None)
+    yield "short lists", int(short.sum()), lists, None
     tested = np.diff(judged.judgments.start) > 0
     listed = matched.stop > matched.start
     users = int(np.count_nonzero(tested))
-    yield Finding(name, "users without a list", int((tested & ~listed).sum()), users, None)
+    yield "users without a list", int((tested & ~listed).sum()), users, None
     strangers = int((listed & ~tested).sum())
-    yield Finding(name, "lists of users without test data", strangers, lists, None)
+    yield "lists of users without test data", strangers, lists, None

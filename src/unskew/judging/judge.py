@@ -27,8 +27,9 @@ from unskew.data.relevance import (
 from unskew.engine.threads import map_blocks
 from unskew.errors import DataError, SettingError, Spelling
 from unskew.judging.judged import Judged, ReadingNotes
-from unskew.judging.numbering import Numbering, several_refused
+from unskew.judging.notes import checked_numbering
 from unskew.judging.occasions import Occasions, RatingLog, common_keys, lay_occasions
+from unskew.judging.shape import several_refused
 from unskew.judging.tied import refuse_order
 from unskew.recommend.model import Algorithm, Model, as_model, can_score
 from unskew.runs import Run, read_run, system_name
@@ -189,7 +190,7 @@ def judge(
     occasions: Occasions | None = None
     list_notes: tuple[str, ...] = ()
     if log is None:
-        numbering = Numbering.of(tests, training, systems, catalogue)
+        numbering = checked_numbering(tests, training, systems, catalogue)
     else:
         numbering, occasions = lay_occasions(log, training, systems, catalogue)
         list_notes = occasions.notes

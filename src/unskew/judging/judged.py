@@ -17,10 +17,17 @@ from unskew.data.relevance import (
     hint_at_candidates,
 )
 from unskew.errors import SettingError
-from unskew.judging.notes import Attention, all_remarks, as_notes, table_of_lists, unscored_notes
-from unskew.judging.numbering import Numbering, judged_part, match_targets
+from unskew.judging.notes import (
+    Attention,
+    all_remarks,
+    as_notes,
+    checked_numbering,
+    table_of_lists,
+    unscored_notes,
+)
 from unskew.judging.occasions import Occasions
-from unskew.judging.shape import Basis, Lists, Matched, Ranked, Undrawn, View, count_labels
+from unskew.judging.ranked import Ranked, Undrawn, anchors_of, full_job, match_targets
+from unskew.judging.shape import Basis, Lists, Matched, Numbering, View, count_labels
 from unskew.judging.tied import TargetItems, TiedRanks, tie, tie_notes
 from unskew.recommend.model import Model
 from unskew.report.result import Result
@@ -218,7 +225,7 @@ class Judged(Result):
     def _anew(self, tests: Ratings, train: Ratings | None, runs: Mapping[str, Run]) -> Judged:
         assert self.occasions is None
         return Judged.over(
-            Numbering.of(tests, train, runs, self.items),
+            checked_numbering(tests, train, runs, self.items),
             self.relevance,
             tests=tests,
             train=train,
@@ -329,7 +336,6 @@ class Judged(Result):
     @cached_property
     def job(self) -> RankJob:
         """What a model is asked for on the target lists."""
-        from unskew.judging.anchors import full_job
         from unskew.judging.rank_tiles import RankJob
 
         assert self.targets is not None
@@ -361,8 +367,6 @@ class Judged(Result):
                 f"{name}: exact=True needs the number of candidates ranked above the relevant "
                 "item, which a ready-made run does not contain: give a model, or leave exact out"
             )
-        from unskew.judging.anchors import anchors_of
-
         return Undrawn.of_ranks(*anchors_of(lists, self._rank(name, system)), lists, self._lists)
 
     @cached_property
@@ -437,3 +441,21 @@ class Judged(Result):
     def _summary(self) -> str:
         systems = f"{len(self.systems)} system{'s' * (len(self.systems) != 1)}"
         return f"{systems}, {counted(self._users, 'user')}, {counted(len(self.tests), 'judgment')}"
+
+
+def judged_part(run: Run, tests: Ratings, of_user: bool) -> Run:
+    """Return the lists without items that nobody judged, or that their user did not judge.
+
+    A list that loses all of its items stays, as an empty one.
+    """
+    _, (test_users, run_users) = Ids.union(tests.users, run.users)
+    items, (test_items, run_items) = Ids.union(tests.items, run.items)
+    judged = test_items[tests.item].astype(np.int64)
+    listed = run_items[run.item].astype(np.int64)
+    if of_user:
+        owner = np.repeat(np.arange(len(run), dtype=np.int32), run.depth)
+        judged += len(items) * test_users[tests.user].astype(np.int64)
+        listed += len(items) * run_users[owner].astype(np.int64)
+    retained = (run.item >= 0) & np.isin(listed, judged)
+    start = np.append(0, np.cumsum(retained))[run.start]
+    return Run(run.users, run.items, frozen(start), frozen(run.item[retained]))

@@ -8,19 +8,23 @@ from __future__ import annotations
 import sys
 import warnings
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
 import polars as pl
 
-from unskew.arrays import Mask
+from unskew.arrays import I64, Mask
 from unskew.data.ratings import Ids, Ratings
-from unskew.errors import DataWarning
-from unskew.judging.shape import Basis, Matched, Ranked, Undrawn
+from unskew.errors import DataError, DataWarning
+from unskew.judging.ranked import Ranked, Undrawn
+from unskew.judging.shape import Basis, Matched, Numbering
 from unskew.report.text import counted
+from unskew.runs import Run
 from unskew.targets.lists import TargetLists
 
+_FEWEST_USERS = 5
+_FEWEST_RANKS = 3
 Remark = tuple[str, bool]
 """A sentence, and whether it is grave: then it is a warning too."""
 
@@ -244,6 +248,84 @@ def strangers(what: str, mine: Ids, theirs: Ids) -> str:
     """Say the same of two sets of ids."""
     sides = ((ids.kind, ", ".join(map(repr, ids.values.head(3)))) for ids in (mine, theirs))
     return say_strangers(what, *sides)
+
+
+def checked_numbering(
+    tests: Ratings, train: Ratings | None, runs: Mapping[str, Run], items: pl.Series | None
+) -> Numbering:
+    """Number users and items of all sources alike and check that they meet.
+
+    Refuses a run that shares no user with the judgments: no list would be judged at all, ids do not
+    match. Warns of one that shares no item: every value is 0, which can be true of a system.
+    """
+    numbering = Numbering.of(tests, train, runs, items)
+    is_user, is_item = (
+        np.zeros(len(ids), np.bool_)
+        for ids in (numbering.judgments.users, numbering.judgments.items)
+    )
+    is_user[numbering.tests[0]], is_item[numbering.tests[1]] = True, True
+    notes: list[str] = []
+    for name, run in runs.items():
+        users, listed = numbering.runs[name]
+        if not is_user[users].any():
+            raise DataError(f"{name}: {strangers('users', run.users, tests.users)}")
+        if not is_item[listed].any():
+            notes.append(warn(f"{name}: {strangers('items', run.items, tests.items)}"))
+    _check_not_swapped(tests, runs, numbering)
+    return replace(numbering, notes=tuple(notes))
+
+
+def _check_not_swapped(tests: Ratings, runs: Mapping[str, Run], numbering: Numbering) -> None:
+    """Refuse ranked lists that are given as test ratings."""
+    length = np.diff(tests.start)
+    length = length[length > 0]
+    if length.size < _FEWEST_USERS or "pooled" in tests.tags:
+        return
+    reason = ""
+    if _are_ranks(tests, length):
+        reason = "the values of each user are the ranks 1, 2, 3, …"
+    elif length.min() == length.max() >= _FEWEST_RANKS:
+        reason = _uneven_lists(int(length[0]), runs, numbering)
+    if reason:
+        raise DataError(
+            f"the test ratings look like ranked lists: {reason}. Are test ratings and lists "
+            "swapped?"
+        )
+
+
+def _are_ranks(tests: Ratings, length: I64) -> bool:
+    """Tell whether the values of each user are the numbers from 1 up, each once."""
+    if length.min() < _FEWEST_RANKS or tests.implicit:
+        return False
+    # Sums are quick and rule nearly everything out: ranks add up to n (n + 1) / 2.
+    sums = np.add.reduceat(tests.value, (np.cumsum(length) - length))
+    if (sums != length * (length + 1) / 2).any():
+        return False
+    order = np.lexsort((tests.value, tests.user))
+    first = np.repeat(np.cumsum(length) - length, length)
+    return bool((tests.value[order] == np.arange(len(tests)) - first + 1).all())
+
+
+def _uneven_lists(length: int, runs: Mapping[str, Run], numbering: Numbering) -> str:
+    """Name a run of lists of many lengths, most of whose items occur in no other source."""
+    unknown = np.ones(len(numbering.judgments.items), np.bool_)
+    trained = None if numbering.trained is None else numbering.trained[1]
+    for table in (numbering.tests[1], trained, numbering.items):
+        if table is not None:
+            unknown[table] = False
+    for name, run in runs.items():
+        depth = run.depth[run.depth > 0]
+        if depth.size < _FEWEST_USERS or depth.min() == depth.max():
+            continue
+        of_run = unknown[numbering.runs[name][1]]
+        share = float(of_run[run.item[run.item >= 0]].mean()) if run.item.size else 0.0
+        if share > 0.5:
+            return (
+                f"every user has {length} of them, while the lists of {name} have from "
+                f"{depth.min()} to {depth.max()} items, {share:.0%} of which are not among the "
+                "test items"
+            )
+    return ""
 
 
 def warn(text: str) -> str:

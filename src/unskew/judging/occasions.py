@@ -17,7 +17,8 @@ from unskew.data.read.ratings_files import read_ratings
 from unskew.data.read.tables import USER, column_hint, read_table
 from unskew.data.times import written
 from unskew.errors import DataError, SettingError, Spelling
-from unskew.judging.numbering import Numbering
+from unskew.judging.notes import checked_numbering
+from unskew.judging.shape import Numbering
 from unskew.report.text import counted
 from unskew.run_tables import DAY, ListKeys
 from unskew.runs import Run
@@ -276,7 +277,7 @@ def lay_occasions(
         for name, run in runs.items()
         if run.keys is not None
     }
-    base = Numbering.of(log.tests, train, people, items)
+    base = checked_numbering(log.tests, train, people, items)
     moments = _moments(log, runs)
     owner, codes = {}, {}
     for name, run in runs.items():

@@ -7,12 +7,13 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
+import polars as pl
 from numpy.typing import DTypeLike, NDArray
 
 from unskew.arrays import F64, I8, I32, I64, Mask, frozen
@@ -22,9 +23,6 @@ from unskew.engine.threads import map_blocks
 from unskew.errors import SettingError
 from unskew.runs import Run
 from unskew.targets.lists import TargetLists
-
-if TYPE_CHECKING:  # lists that are given need nobody to rank
-    from unskew.judging.rank import Ranks
 
 BLOCK = 8192
 """Lists per block at the most: small enough that what a block needs stays in the cache."""
@@ -175,7 +173,7 @@ class Matched:
         Lists are cut at `depth`; judged items are looked for down to `limit`.
         """
         list_of = np.full(len(users), -1, np.int64)
-        list_of[user_table] = np.arange(len(run), dtype=np.int64)
+        list_of[user_table] = np.arange(user_table.size, dtype=np.int64)
         row = list_of[lists.user]
         bounds = np.append(run.start, 0)  # -1 picks an empty list
         start = np.where(row >= 0, bounds[row], 0)
@@ -184,7 +182,7 @@ class Matched:
             stop = np.minimum(stop, start + depth)
         scan = stop if limit is None else np.minimum(stop, start + limit)
         to_run = np.full(len(items), -1, np.int32)
-        to_run[item_table] = np.arange(len(run.items), dtype=np.int32)
+        to_run[item_table] = np.arange(item_table.size, dtype=np.int32)
         return cls(
             run,
             lists,
@@ -267,88 +265,6 @@ class Matched:
         scratch, total = Scratch(), len(lists)
         bounds = [(low, min(low + BLOCK, total)) for low in range(0, total, BLOCK)]
         return sum(int(unlimited._meet(ratings, *block, scratch).rank.size) for block in bounds)
-
-
-@dataclass(frozen=True, eq=False)
-class Ranked(Matched):
-    """A system of which the rank of every judged item is known, whatever the depth."""
-
-    ranks: Ranks = field(kw_only=True)
-    limit: int | None = None
-    """The depth at which lists are cut."""
-
-    @classmethod
-    def over(
-        cls,
-        ranks: Ranks,
-        run: Run | None,
-        lists: Lists,
-        users: Ids,
-        items: Ids,
-        limit: int | None,
-    ) -> Ranked:
-        """Lay ranks, and the top of the lists where it is needed, over target lists."""
-        table = frozen(np.arange(len(items), dtype=np.int32))
-        if run is None:
-            start = frozen(np.zeros(len(lists) + 1, np.int64))
-            run = Run(users, items, start, frozen(np.zeros(0, np.int32)))
-        # Views of what is frozen are so too.
-        start, stop = run.start[:-1], run.start[1:]
-        return cls(run, lists, start, stop, stop, table, table, ranks=ranks, limit=limit)
-
-    @property
-    def is_full(self) -> bool:
-        """Whether lists go to the last target."""
-        return self.limit is None
-
-    @cached_property
-    def depth(self) -> I64:
-        """How many targets of each list are ranked."""
-        scored = self.ranks.scored
-        return scored if self.limit is None else np.minimum(scored, self.limit)
-
-    def hits(self, judgments: Ratings, lo: int, hi: int, scratch: Scratch | None = None) -> Hits:  # noqa: ARG002
-        """Return the judged items of lists lo..hi."""
-        ranks = self.ranks
-        first, last = int(ranks.start[lo]), int(ranks.start[hi])
-        start = ranks.start[lo : hi + 1] - first
-        rank, judgment = ranks.rank[first:last], ranks.judgment[first:last]
-        if self.limit is not None:
-            seen = rank <= self.limit
-            start = np.append(0, np.cumsum(seen))[start]
-            rank, judgment = rank[seen], judgment[seen]
-        return Hits(start, rank.copy(), judgment.copy(), self.depth[lo:hi])
-
-    def overlap(self, ratings: Ratings, owner: I32 | None = None) -> int:  # noqa: ARG002
-        """Count the slots that hold a training item: none, as these are never targets."""
-        return 0
-
-
-@dataclass(frozen=True, eq=False)
-class Undrawn(Ranked):
-    """A system on lists whose others are not drawn: where it ranks the relevant items is known."""
-
-    rank: F64 = field(kw_only=True)
-    """Of each list's relevant item among all candidates; NaN where it could not be scored."""
-    targets: TargetLists = field(kw_only=True)
-
-    @classmethod
-    def of_ranks(cls, rank: F64, scored: I64, targets: TargetLists, lists: Lists) -> Undrawn:
-        """Lay the ranks of relevant items over target lists; `scored` candidates have a score."""
-        from unskew.judging.rank import Ranks
-
-        none = frozen(np.zeros(0, np.int32))
-        length = np.where(scored > 0, targets.size, 0)  # nothing scored: no list at all
-        ranks = Ranks(frozen(np.zeros(len(targets) + 1, np.int64)), none, none, length, none)
-        empty = Ranked.over(ranks, None, lists, targets.ids, targets.judgments.items, None)
-        return cls(**empty.__dict__, rank=rank, targets=targets)
-
-    def hits(self, judgments: Ratings, lo: int, hi: int, scratch: Scratch | None = None) -> Hits:  # noqa: ARG002
-        """Refuse: what a list holds depends on the draw."""
-        raise SettingError(
-            "with exact=True no others are drawn, and this needs the lists themselves: leave exact "
-            "out of the targets"
-        )
 
 
 def count_labels(judgments: Ratings, lists: Lists, view: View) -> tuple[F64, F64]:
@@ -460,3 +376,118 @@ class Basis:
         """Users with training ratings."""
         assert self.train is not None
         return int(np.count_nonzero(np.diff(self.train.start)))
+
+
+@dataclass(frozen=True, eq=False)
+class Numbering:
+    """Judgments, training ratings, runs and catalogue over the same numbers."""
+
+    judgments: Ratings
+    train: Ratings | None
+    runs: Mapping[str, tuple[I32, I32]]
+    """By system: from the run's numbers of users and of items to the common ones."""
+    tests: tuple[I32, I32]
+    """The same of the test ratings."""
+    trained: tuple[I32, I32] | None = None
+    """The same of the training ratings."""
+    items: I32 | None = None
+    """Common numbers of the given catalogue."""
+    notes: tuple[str, ...] = ()
+    """Runs that share no item with the judgments."""
+    owner: I32 | None = None
+    """The user of each list, as `train` numbers them; None where list and user are the same."""
+
+    @classmethod
+    def of(
+        cls,
+        tests: Ratings,
+        train: Ratings | None,
+        runs: Mapping[str, Run],
+        items: pl.Series | None,
+    ) -> Numbering:
+        """Number users and items of all sources alike."""
+        for name, run in runs.items():
+            if run.keys is not None:
+                raise several_refused(f"{name} has several lists per user, and")
+        ratings = [tests] if train is None else [tests, train]
+        sources: list[Ratings | Run] = [*ratings, *runs.values()]
+        extra = [] if items is None else [Ids.number(items)[0]]
+        users, user_tables = Ids.union(*(source.users for source in sources))
+        all_items, item_tables = Ids.union(*(source.items for source in sources), *extra)
+        tables = list(zip(user_tables, item_tables, strict=False))
+        recoded = [
+            source.recode(users, user_table, all_items, item_table)
+            for source, (user_table, item_table) in zip(ratings, tables, strict=False)
+        ]
+        return cls(
+            judgments=recoded[0],
+            train=None if train is None else recoded[1],
+            runs=dict(zip(runs, tables[len(ratings) :], strict=True)),
+            tests=tables[0],
+            trained=None if train is None else tables[1],
+            items=item_tables[-1] if extra else None,
+        )
+
+    @classmethod
+    def of_targets(cls, lists: TargetLists) -> Numbering:
+        """Take the numbering of target lists, over which systems are laid list by list."""
+        judgments = lists.judgments
+        users, items = (
+            np.arange(len(ids), dtype=np.int32) for ids in (judgments.users, judgments.items)
+        )
+        return cls(judgments, lists.train, {}, (users, items))
+
+    @property
+    def own_numbers(self) -> tuple[I32, I32]:
+        """The user and the item of each judgment by the numbers of the test ratings as given."""
+        user_table, item_table = self.tests
+        user = inverse_table(user_table, len(self.judgments.users))[self.judgments.user]
+        item = inverse_table(item_table, len(self.judgments.items))[self.judgments.item]
+        return frozen(user), frozen(item)
+
+    def match(
+        self, name: str, run: Run, lists: Lists, depth: int | None, scan: int | None
+    ) -> Matched:
+        """Lay a run over the common numbering."""
+        ids, (user_table, item_table) = self.judgments, self.runs[name]
+        return Matched.of(
+            run, lists, ids.users, user_table, ids.items, item_table, depth=depth, limit=scan
+        )
+
+    def known_items(self, *, everything: bool) -> Mask:
+        """Mark the catalogue: what is given, else `everything`, or what is trained on; and judged.
+
+        What systems recommend counts as everything too.
+        """
+        catalogue = np.zeros(len(self.judgments.items), np.bool_)
+        if self.items is not None:
+            catalogue[self.items] = True
+        elif everything:
+            catalogue[:] = True
+        elif self.train is not None:
+            catalogue[self.train.item] = True
+        catalogue[self.judgments.item] = True
+        return catalogue
+
+    def count_targets(self, catalogue: Mask) -> I64:
+        """Count the items that could be recommended to each user: the catalogue less training."""
+        targets = np.full(len(self.judgments.users), int(catalogue.sum()), np.int64)
+        if self.train is not None:
+            users = len(self.train.users)
+            trained = np.bincount(self.train.user[catalogue[self.train.item]], minlength=users)
+            targets -= trained if self.owner is None else trained[self.owner]
+        return targets
+
+
+def several_refused(reason: str) -> SettingError:
+    """Return the error of what takes one list per user; `reason` begins its sentence."""
+    return SettingError(
+        f"{reason} this takes one list per user; evaluate, compare and gate take several (lists=…)"
+    )
+
+
+def inverse_table(table: I32, size: int) -> I32:
+    """Return the table from common numbers back to those that `table` starts from."""
+    back = np.full(size, -1, np.int32)
+    back[table] = np.arange(table.size, dtype=np.int32)
+    return back

@@ -16,7 +16,8 @@ from unskew.arrays import F64, I64, U8, Mask, frozen
 from unskew.data.ratings import Ratings
 from unskew.errors import DataError, SettingError, Spelling
 from unskew.judging.rank_kernels import HitRows, ItemRows
-from unskew.judging.shape import Hits, Matched, Ranked, Scratch
+from unskew.judging.ranked import Ranked
+from unskew.judging.shape import Hits, Matched, Scratch
 from unskew.report.text import counted
 from unskew.run_tables import BY_SCORE
 from unskew.runs import Run

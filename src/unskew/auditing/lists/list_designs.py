@@ -19,8 +19,7 @@ from unskew.evaluation.chance import chance_scores
 from unskew.evaluation.evaluate import evaluate, labelled
 from unskew.evaluation.scores import Scores, System
 from unskew.judging.judge import lists_of_design
-from unskew.judging.judged import Judged
-from unskew.judging.numbering import judged_part
+from unskew.judging.judged import Judged, judged_part
 from unskew.metrics.chance import DRAWS
 from unskew.report.text import counted
 from unskew.runs import Run

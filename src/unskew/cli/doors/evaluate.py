@@ -14,8 +14,8 @@ from unskew.cli.progress import progress
 from unskew.errors import SettingError
 
 if TYPE_CHECKING:
-    from unskew.evaluation.on_disk.files import FileScores
     from unskew.evaluation.scores import Scores
+    from unskew.report.estimates import Estimates
 
 
 @bundle
@@ -144,9 +144,7 @@ def evaluate_command(*, options: EvaluateOptions, output: ScoresOptions) -> None
     if options.hygiene:
         _write_hygiene(options, output)
     elif options.large.on_disk is not None:
-        scores = _evaluate_on_disk(options, options.large.on_disk, output)
-        printout = outputs.Printout.of(scores.table(), digits=output.digits, footer=scores.footer())
-        outputs.deliver(printout, output)
+        outputs.deliver_result(_evaluate_on_disk(options, options.large.on_disk, output), output)
     else:
         _check_in_memory(options)
         _write(_evaluate_in_memory(options, output.quiet), output)
@@ -251,7 +249,7 @@ def _write(scores: Scores, output: ScoresOptions) -> None:
     outputs.deliver(printout, output)
 
 
-def _evaluate_on_disk(options: EvaluateOptions, folder: Path, output: ScoresOptions) -> FileScores:
+def _evaluate_on_disk(options: EvaluateOptions, folder: Path, output: ScoresOptions) -> Estimates:
     """Judge files larger than memory."""
     from unskew.evaluation.evaluate import METRICS
     from unskew.evaluation.on_disk.files import evaluate_files

@@ -49,7 +49,7 @@ def explain_command(
         Two of ours, a library, or a printed value: the path from one number to the other.
     """
     from unskew.conventions.explaining.explain import explain
-    from unskew.conventions.explaining.waterfall import Waterfall
+    from unskew.report.estimates import Estimates
 
     figures = outputs.figures_of(output.figure, ["waterfall"])
     files = inputs.read_for_conventions(judged, compute.seed, items)
@@ -66,7 +66,7 @@ def explain_command(
     else:
         values = read_values(value or [], list(map(str, metrics)))
         result = explain(**files, values=values)
-    if isinstance(result, Waterfall):
+    if isinstance(result, Estimates):
         outputs.draw(figures, lambda _: result.figure())
     elif figures:
         raise SettingError("--figure needs --between: an explanation has no figure")

@@ -173,6 +173,8 @@ ANSWERS: Mapping[str, tuple[int, *tuple[str, ...]]] = {
         "stats.compare.user_distribution:USER_DISTRIBUTION",
         "stats.compare.lexirecall:LEXIRECALL",
     ),
+    "evaluate": (2, "judging.hygiene:HYGIENE", "evaluation.on_disk.files:FILE_MEANS"),
+    "explain": (2, "conventions.explaining.waterfall:WATERFALL"),
     "groups": (
         2,
         "stats.compare.group_gaps:GROUP_GAPS",

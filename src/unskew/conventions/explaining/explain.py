@@ -25,7 +25,7 @@ from unskew.conventions.explaining.printed import (
     read_targets,
 )
 from unskew.conventions.explaining.search import Class, Search, search
-from unskew.conventions.explaining.waterfall import Waterfall, path_between
+from unskew.conventions.explaining.waterfall import path_between
 from unskew.conventions.laying import Laid, lay
 from unskew.conventions.libraries import (
     COMMON,
@@ -38,6 +38,7 @@ from unskew.conventions.libraries import (
 from unskew.data.relevance import Relevance
 from unskew.engine.threads import resolve
 from unskew.judging.judged import Judged
+from unskew.report.estimates import Estimates
 from unskew.report.text import counted
 
 CUTOFFS = (1, 3, 5, 10, 20, 50, 100)
@@ -137,7 +138,7 @@ def explain(
     seed: int = 0,
     depth: int | None = None,
     threads: int | None = None,
-) -> Explanation | Waterfall:
+) -> Explanation | Estimates:
     """Tell which conventions give printed values, or why two libraries give different ones.
 
     Conventions of known libraries are tried first, then changes of one and of two choices. What
@@ -162,7 +163,8 @@ def explain(
 
     Returns
     -------
-    Explanation or Waterfall
+    Explanation or Estimates
+        With `between` the path: a row per step, with what it changes and the number after it.
 
     Examples
     --------
@@ -171,6 +173,10 @@ def explain(
     >>> lists = {"mine": {1: [20, 10], 2: [30], 3: [10]}}
     >>> us.explain(test, lists, {"P@2": "0.3333"}, liked=4).answers[0].title
     "unskew's defaults"
+    >>> path = us.explain(test, lists, "P@2", between=("ours", "recbole"), liked=4)
+    >>> print([(row["step"], round(row["value"], 4)) for row in path.rows.to_dicts()])
+    [("unskew's defaults", 0.3333), ('judgments', 0.5), ('users', 0.5), \
+('RecBole 1.2.1 (precision@2)', 0.5)]
     """
     if isinstance(judgments, Judged) and values is None:
         runs, values = None, runs

@@ -1,16 +1,15 @@
-"""`Waterfall`: the path from one number to another, one convention per step."""
+"""`waterfall`: the path from one number to another, one convention per step."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
-from itertools import combinations
+from itertools import combinations, pairwise
 from typing import Any
 
 import numpy as np
-import polars as pl
 
 from unskew.conventions.explaining.explanation import rank_of, simplest, title_of
 from unskew.conventions.explaining.printed import OURS, Printed, PrintedQuantity, Target
@@ -27,9 +26,8 @@ from unskew.conventions.libraries import (
 from unskew.conventions.values import ConventionValues
 from unskew.errors import SettingError
 from unskew.evaluation.compat import choose_metric
-from unskew.report.charts import BLUE, GREY, VERMILION, Figure, as_figure
-from unskew.report.result import Result
-from unskew.report.text import counted
+from unskew.report.columns import METRIC, VALUE, Column, Drawing, Method, Question
+from unskew.report.estimates import Estimates
 
 MOST_AXES = 8
 """Up to so many steps, effects are computed in all orders."""
@@ -39,112 +37,17 @@ FORMULA, CUTOFF = "formula", "cutoff"
 """Steps that are no axis: another metric under the same name, another cutoff."""
 
 
-@dataclass(frozen=True)
-class Step:
-    """One choice on the path, and what it does to the number."""
-
-    axis: str
-    before: str
-    """The option at the start, in words."""
-    after: str
-    effect: float
-    low: float
-    """The smallest effect of this choice in any order of steps."""
-    high: float
-    value: float
-    """The number after this step."""
-
-
-@dataclass(frozen=True, eq=False)
-class Waterfall(Result):
-    """The path from one number to another. Made by `explain` with `between`."""
-
-    metric: str
-    system: str
-    ends: tuple[str, str]
-    """What the two numbers are, in words."""
-    values: tuple[float, float]
-    steps: tuple[Step, ...]
-    idle: tuple[str, ...] = ()
-    """Choices that differ and change nothing on these data."""
-    orders: str = ""
-    """Over which orders of steps the ranges of effects are taken."""
-    notes: tuple[str, ...] = ()
-
-    def table(self) -> pl.DataFrame:
-        """Return a row per step: the choice, its options, its effect, its range, the number."""
-        rows = [
-            (step.axis, step.before, step.after, step.effect, step.low, step.high, step.value)
-            for step in self.steps
-        ]
-        names = ("step", "before", "after", "effect", "lowest", "highest", "value")
-        kinds = (*[pl.String] * 3, *[pl.Float64] * 4)
-        schema: Any = dict(zip(names, kinds, strict=True))
-        return pl.DataFrame(rows, schema=schema, orient="row")
-
-    def header(self) -> list[str]:
-        """Return the two numbers and the gap between them."""
-        gap = self.values[1] - self.values[0]
-        return [
-            f"{self.metric} of {self.system}: {self.values[0]:.6f} by {self.ends[0]}",
-            f"{' ' * len(f'{self.metric} of {self.system}')}  {self.values[1]:.6f} by "
-            f"{self.ends[1]}; the gap is {gap:+.6f}",
-        ]
-
-    def _explanation(self) -> Sequence[str]:
-        lines = []
-        if self.steps:
-            lines.append(
-                "steps are taken in the fixed order of choices (docs/libraries.md); lowest and "
-                f"highest: effect of the same choice {self.orders}"
-            )
-        if self.idle:
-            lines.append(f"differ without an effect on these data: {', '.join(self.idle)}")
-        if not self.steps:
-            lines.append("both ends give the same number on these data")
-        return lines
-
-    def _summary(self) -> str:
-        return f"{self.metric}, {counted(len(self.steps), 'step')}"
-
-    def _content(self) -> dict[str, object]:
-        return {
-            "metric": self.metric,
-            "system": self.system,
-            "ends": list(self.ends),
-            "values": list(self.values),
-            "steps": [vars(step) for step in self.steps],
-            "idle": list(self.idle),
-            "orders": self.orders,
-            "notes": list(self.notes),
-        }
-
-    def figure(self) -> Figure:
-        """Draw the numbers at both ends, and the steps between them."""
-        import altair as alt
-
-        rows, before = [_bar(self.ends[0], 0.0, self.values[0], "number")], self.values[0]
-        for step in self.steps:
-            kind = "up" if step.effect > 0 else "down"
-            rows.append(_bar(f"{step.axis}: {step.after}", before, step.value, kind))
-            before = step.value
-        rows.append(_bar(self.ends[1], 0.0, self.values[1], "number"))
-        order = [row["step"] for row in rows]
-        colour = alt.Scale(domain=["number", "up", "down"], range=[GREY, BLUE, VERMILION])
-        chart = alt.Chart(alt.NamedData(name="rows"), width=420, height=alt.Step(26))
-        bars: alt.Chart = chart.mark_bar().encode(
-            y=alt.Y("step:N", sort=order, title=None),
-            x=alt.X("low:Q", title=self.metric),
-            x2="high:Q",
-            color=alt.Color("kind:N", scale=colour, legend=None),
-            tooltip=["step:N", alt.Tooltip("change:Q", format="+.6f")],
-        )
-        return as_figure(bars, f"{self.metric}: from one number to the other", self.footer(), rows)
-
-
-def _bar(step: str, start: float, end: float, kind: str) -> dict[str, Any]:
-    low, high = min(start, end), max(start, end)
-    return {"step": step, "low": low, "high": high, "kind": kind, "change": end - start}
+WATERFALL = Question(
+    name="from one number to the other",
+    columns=(
+        *(METRIC, Column("step", "key"), Column("before", "note"), Column("after", "note")),
+        *(Column("change", "fact", "effect", form="+"), Column("lowest", "fact", form="+")),
+        *(Column("highest", "fact", form="+"), VALUE),
+    ),
+    method=Method(estimand="the number after each choice, and what the choice changes in it"),
+    figures=(Drawing(kind="waterfall"),),
+)
+"""`lowest` and `highest`: the effect of the same choice in other orders of steps."""
 
 
 Options = dict[str, Any]
@@ -200,74 +103,81 @@ def waterfall(
     start: tuple[str, Options],
     end: tuple[str, Options],
     notes: tuple[str, ...] = (),
-) -> Waterfall:
+) -> Estimates:
     """Walk from one end to the other, and try every step in other orders too."""
     path = Path(values, start[1], end[1])
     number = cache(path.value)
     names = path.names
-    taken, steps, before = frozenset[str](), [], number(frozenset())
-    for name in names:
-        after = number(taken | {name})
-        steps.append((name, after - before, after))
-        taken, before = taken | {name}, after
-    if any(math.isnan(value) for _, _, value in steps):
+    numbers = [number(frozenset(names[:count])) for count in range(len(names) + 1)]
+    if any(math.isnan(after - before) for before, after in pairwise(numbers)):
         raise SettingError(
             f"a step between {start[0]} and {end[0]} leads over a number that cannot be computed"
         )
-    ranges, orders = _ranges(number, names)
-    moving = {name for name, (low, high) in ranges.items() if max(abs(low), abs(high)) > 1e-15}
-    return Waterfall(
-        metric=metric,
-        system=values.system,
-        ends=(start[0], end[0]),
-        values=(number(frozenset()), number(frozenset(names))),
-        steps=tuple(
-            Step(
-                name,
-                _in_words(name, start[1][name]),
-                _in_words(name, end[1][name]),
-                effect,
-                *ranges[name],
-                value,
-            )
-            for name, effect, value in steps
-            if name in moving
-        ),
-        idle=tuple(name for name in names if name not in moving),
-        orders=orders,
+    effects: dict[str, list[float]] = {name: [] for name in names}
+    for name, taken in _steps_in_orders(names):
+        effects[name].append(number(taken | {name}) - number(taken))
+    ranges = {
+        name: (float(np.nanmin(changes)), float(np.nanmax(changes)))
+        for name, changes in effects.items()
+    }
+    idle = [name for name, changes in ranges.items() if max(map(abs, changes)) <= 1e-15]
+    steps = [
+        {
+            "step": name,
+            "before": _in_words(name, start[1][name]),
+            "after": _in_words(name, end[1][name]),
+            "change": after - before,
+            "lowest": ranges[name][0],
+            "highest": ranges[name][1],
+            "value": after,
+        }
+        for name, (before, after) in zip(names, pairwise(numbers), strict=True)
+        if name not in idle
+    ]
+    first, last = ({"step": e[0], "value": x} for e, x in ((start, numbers[0]), (end, numbers[-1])))
+    gap = numbers[-1] - numbers[0]
+    lines = [
+        f"{metric} of {values.system}: {numbers[0]:.6f} by {start[0]}, {numbers[-1]:.6f} by "
+        f"{end[0]}; the gap is {gap:+.6f}"
+    ]
+    if steps:
+        orders = "over all orders of steps"
+        if len(names) > MOST_AXES:
+            orders = f"over {ORDERS} orders of steps, drawn with a fixed seed"
+        lines.append(
+            "steps are taken in the fixed order of choices (docs/libraries.md); lowest and "
+            f"highest: effect of the same choice {orders}"
+        )
+    if idle:
+        lines.append(f"differ without an effect on these data: {', '.join(idle)}")
+    if not steps:
+        lines.append("both ends give the same number on these data")
+    return Estimates.of_rows(
+        WATERFALL,
+        [{"metric": metric, **row} for row in (first, *steps, last)],
+        explanation=tuple(lines),
         notes=notes,
+        card={"system": values.system, "idle": idle},
     )
 
 
-def _ranges(number: Any, names: Sequence[str]) -> tuple[Mapping[str, tuple[float, float]], str]:
-    """Return the range of each step's effect, and over which orders it was taken."""
-    effects: dict[str, list[float]] = {name: [] for name in names}
+def _steps_in_orders(names: Sequence[str]) -> Iterator[tuple[str, frozenset[str]]]:
+    """Yield each step with the steps before it: in all orders, or of many steps in some."""
     if len(names) <= MOST_AXES:
         for name in names:
             others = [axis for axis in names if axis != name]
             for size in range(len(names)):
-                for chosen in combinations(others, size):
-                    before = frozenset(chosen)
-                    effects[name].append(number(before | {name}) - number(before))
-        words = "over all orders of steps"
-    else:
-        rng = np.random.Generator(np.random.PCG64(0))
-        orders = [list(names), *(list(rng.permutation(names)) for _ in range(ORDERS - 1))]
-        for order in orders:
-            taken = frozenset[str]()
-            for name in map(str, order):
-                effects[name].append(number(taken | {name}) - number(taken))
-                taken |= {name}
-        words = f"over {ORDERS} orders of steps, drawn with a fixed seed"
-    return {
-        name: (float(np.nanmin(changes)), float(np.nanmax(changes)))
-        for name, changes in effects.items()
-    }, words
+                yield from ((name, frozenset(chosen)) for chosen in combinations(others, size))
+        return
+    rng = np.random.Generator(np.random.PCG64(0))
+    orders = [list(names), *(list(map(str, rng.permutation(names))) for _ in range(ORDERS - 1))]
+    for order in orders:
+        yield from ((name, frozenset(order[:index])) for index, name in enumerate(order))
 
 
 def path_between(
     laid: Laid, metric: object, between: Sequence[object], libraries: Mapping[str, Library]
-) -> Waterfall:
+) -> Estimates:
     """Return the path from one end to the other, for one metric of one system."""
     if len(between) != 2 or isinstance(between, str):
         raise SettingError(

@@ -48,7 +48,7 @@ if TYPE_CHECKING:
     from unskew.engine.process_pool import Outcome
 
 
-FORMAT = 2
+FORMAT = 3
 JOB = "job.json"
 """The file that says what a folder holds an evaluation of."""
 # How many times its size in a file's columns a row takes while it is worked on: measured.

@@ -6,7 +6,6 @@ import json
 import math
 import os
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -29,14 +28,13 @@ from unskew.data.relevance import (
 from unskew.engine.files import (
     digest_of_file,
     inner_path,
-    local_path,
     read_sealed,
     write_sealed,
     write_table,
 )
 from unskew.engine.progress import Progress, notebook_progress
 from unskew.engine.system import versions
-from unskew.errors import DataError, SettingError, Spelling, unknown_name
+from unskew.errors import DataError, SettingError, Spelling
 from unskew.evaluation.evaluate import (
     METRICS,
     check_averaging,
@@ -58,8 +56,8 @@ from unskew.evaluation.scores import TRAINED
 from unskew.evaluation.scoring import check_tied
 from unskew.judging.notes import warn
 from unskew.metrics.names import Metric
-from unskew.report.charts import Figure, as_figure
-from unskew.report.result import Result
+from unskew.report.columns import HIGH, LOW, METRIC, SE, SYSTEM, USERS, Column, Method, Question
+from unskew.report.estimates import Estimates
 from unskew.ties import EXPECTED, TIES
 
 if TYPE_CHECKING:
@@ -74,150 +72,91 @@ LEAST = 32 << 20
 _MOST_KINDS = 10_000
 
 
-@dataclass(frozen=True)
-class FileEstimate:
-    """A mean over users, and how far it may be off by the draw of the users."""
+FILE_MEANS = Question(
+    name="means over users",
+    columns=(
+        *(SYSTEM, METRIC, USERS, Column("value", "value", "mean"), SE, LOW, HIGH),
+        Column("undefined", "count"),
+    ),
+    method=Method(
+        estimand="the exactly rounded mean over users",
+        interval="two standard errors to each side",
+    ),
+    across="metric",
+)
+"""`undefined`: users without a defined value, which counts as 0 or is skipped."""
 
-    value: float
-    error: float
-    """The standard error; NaN with fewer than two users."""
-    users: int
-    """The denominator: how many users were averaged."""
-    undefined: int = 0
-    """How many users have no defined value (counted as 0, or skipped)."""
 
+def load_means(folder: str | os.PathLike[str]) -> Estimates:
+    """Read the means that `evaluate_files` wrote to its output folder.
 
-@dataclass(frozen=True, eq=False)
-class FileScores(Result):
-    """The means of every metric and system, and where the values of each user are.
+    DataError if they were changed since.
 
-    Made by `evaluate_files`.
+    Examples
+    --------
+    >>> import tempfile
+    >>> import polars as pl
+    >>> import unskew as us
+    >>> home = tempfile.mkdtemp()
+    >>> test = pl.DataFrame({"user": [1, 2], "item": [10, 30], "rating": [5, 4]})
+    >>> test.write_parquet(f"{home}/test.parquet")
+    >>> lists = pl.DataFrame({"user": [1, 2], "item": [20, 30], "rank": [1, 1]})
+    >>> lists.write_parquet(f"{home}/mine.parquet")
+    >>> means = us.evaluation.evaluate_files(
+    ...     f"{home}/test.parquet", f"{home}/mine.parquet", "P@1", liked=4, output=f"{home}/out")
+    >>> us.evaluation.load_means(f"{home}/out").row(metric="P@1").value
+    0.5
     """
+    path, content = Path(folder), _card_of(folder)
+    if not is_unchanged(path, MEANS, content["digests"]):
+        raise _changed(path / MEANS)
+    return Estimates.from_dict(content["means"])
 
-    folder: Path
-    """Where everything was written."""
-    estimates: Mapping[str, Mapping[str, FileEstimate]]
-    """By system and metric."""
-    users: str
-    undefined: str
-    relevance: str
-    notes: tuple[str, ...]
-    card: Mapping[str, Any]
-    digests: Mapping[str, str]
-    """Of the files with the values of each user."""
 
-    def mean(self, metric: str) -> dict[str, float]:
-        """Return the exactly rounded mean of one metric, by system."""
-        labels = next(iter(self.estimates.values()))
-        if metric not in labels:
-            raise unknown_name("metric of these scores", metric, labels)
-        return {system: row[metric].value for system, row in self.estimates.items()}
+def scan_values(folder: str | os.PathLike[str]) -> pl.LazyFrame:
+    """Return the values of each user that `evaluate_files` wrote, not yet read.
 
-    def means(self) -> dict[str, dict[str, float]]:
-        """Return the means of all metrics, by system and metric."""
-        return {
-            system: {label: mean.value for label, mean in row.items()}
-            for system, row in self.estimates.items()
-        }
+    A row per system and user, in the order of no particular user. Columns `system`, `user`, `test`,
+    `liked` and `disliked` (judgments of the user), `depth` (of the list) and one per metric.
+    DataError if the files were changed since they were written.
 
-    def table(self) -> pl.DataFrame:
-        """Return a row per system and metric: mean, standard error, users, undefined values."""
-        rows = [
-            {
-                "system": system,
-                "metric": label,
-                "mean": mean.value,
-                "error": mean.error,
-                "users": mean.users,
-                "undefined": mean.undefined,
-            }
-            for system, row in self.estimates.items()
-            for label, mean in row.items()
-        ]
-        return pl.DataFrame(rows, schema_overrides={"mean": pl.Float64, "error": pl.Float64})
+    Examples
+    --------
+    >>> import tempfile
+    >>> import polars as pl
+    >>> import unskew as us
+    >>> home = tempfile.mkdtemp()
+    >>> test = pl.DataFrame({"user": [1, 2], "item": [10, 30], "rating": [5, 4]})
+    >>> test.write_parquet(f"{home}/test.parquet")
+    >>> lists = pl.DataFrame({"user": [1, 2], "item": [20, 30], "rank": [1, 1]})
+    >>> lists.write_parquet(f"{home}/mine.parquet")
+    >>> means = us.evaluation.evaluate_files(
+    ...     f"{home}/test.parquet", f"{home}/mine.parquet", "P@1", liked=4, output=f"{home}/out")
+    >>> values = us.evaluation.scan_values(f"{home}/out").select("user", "P@1")
+    >>> sorted(values.collect().rows())
+    [(1, 0.0), (2, 1.0)]
+    """
+    path, digests = Path(folder), _card_of(folder)["digests"]
+    files = [file for file in digests if file != MEANS]
+    for file in files:
+        if not is_unchanged(path, file, digests):
+            raise _changed(path / file)
+    return scan([str(inner_path(path, file)) for file in files])
 
-    def per_user(self) -> pl.LazyFrame:
-        """Return the values of each user, not yet read: a row per system and user.
 
-        Columns `system`, `user`, `test`, `liked` and `disliked` (judgments of the user), `depth`
-        (of the list) and one per metric, in the order of no particular user. DataError if the
-        files were changed since they were written.
-        """
-        for file in self.digests:
-            if not is_unchanged(self.folder, file, self.digests):
-                raise _changed(self.folder / file)
-        return scan([str(inner_path(self.folder, file)) for file in self.digests])
-
-    def figure(self) -> Figure:
-        """Draw the means, with two standard errors to each side."""
-        import altair as alt
-
-        rows = [
-            {
-                "system": system,
-                "metric": label,
-                "mean": mean.value,
-                "low": mean.value - 2 * mean.error,
-                "high": mean.value + 2 * mean.error,
-            }
-            for system, row in self.estimates.items()
-            for label, mean in row.items()
-            if not math.isnan(mean.value) and not math.isnan(mean.error)
-        ]
-        base = alt.Chart(alt.NamedData("rows")).encode(y=alt.Y("system:N", title=None, sort=None))
-        bars = base.mark_rule().encode(x=alt.X("low:Q", title=None), x2="high:Q")
-        dots = base.mark_point(filled=True).encode(x="mean:Q")
-        chart = alt.layer(bars, dots).properties(width=180)
-        facets = chart.facet(facet=alt.Facet("metric:N", title=None, sort=None), columns=3)
-        facets = facets.resolve_scale(x="independent")
-        caption = "Means over users; lines reach two standard errors to each side"
-        return as_figure(facets, "Means of each metric", [caption], rows)
-
-    def _content(self) -> dict[str, object]:
-        return {"means": self.table(), **self._fields("folder", "estimates", "digests")}
-
-    def _explanation(self) -> list[str]:
-        undefined = "count as 0" if self.undefined == "zero" else "are left out"
-        return [
-            f"mean over users ({self.users}), with its standard error; undefined values "
-            f"{undefined}",
-            self.relevance,
-            f"values of each user: {self.folder / 'users'}",
-        ]
-
-    @classmethod
-    def load(cls, folder: str | os.PathLike[str]) -> FileScores:
-        """Read what `evaluate_files` wrote to its output folder; DataError if it was changed."""
-        path = Path(folder)
-        try:
-            card = inner_path(path, "card.json").read_text(encoding="utf-8")
-            number = json.loads(card)["format"]
-        except (OSError, ValueError, KeyError, TypeError) as problem:
-            raise DataError(f"{path}: there is no finished evaluation here ({problem})") from None
-        if number != FORMAT:
-            raise DataError(f"{path}: saved in format {number}, this version reads {FORMAT}")
-        try:
-            content = read_sealed(path / "card.json")
-        except ValueError:
-            raise _changed(path / "card.json") from None
-        digests = dict(content["digests"])
-        if not is_unchanged(path, MEANS, digests):
-            raise _changed(path / MEANS)
-        table = pl.read_parquet(local_path(path / MEANS), glob=False)
-        del digests[MEANS]
-        means: dict[str, dict[str, FileEstimate]] = {}
-        for system, label, *facts in table.iter_rows():
-            means.setdefault(system, {})[label] = FileEstimate(*facts)
-        return cls(
-            folder=path,
-            estimates=means,
-            users=content["users"],
-            undefined=content["undefined"],
-            relevance=content["relevance"],
-            notes=tuple(content["notes"]),
-            card=content["card"],
-            digests=digests,
-        )
+def _card_of(folder: str | os.PathLike[str]) -> dict[str, Any]:
+    """Return what a finished evaluation says of itself."""
+    path = Path(folder)
+    try:
+        number = json.loads(inner_path(path, "card.json").read_text(encoding="utf-8"))["format"]
+    except (OSError, ValueError, KeyError, TypeError) as problem:
+        raise DataError(f"{path}: there is no finished evaluation here ({problem})") from None
+    if number != FORMAT:
+        raise DataError(f"{path}: saved in format {number}, this version reads {FORMAT}")
+    try:
+        return read_sealed(path / "card.json")
+    except ValueError:
+        raise _changed(path / "card.json") from None
 
 
 def is_unchanged(folder: Path, file: str, digests: Mapping[str, str]) -> bool:
@@ -263,7 +202,7 @@ def evaluate_files(
     workers: int | None = None,
     cluster: str | Client | None = None,
     progress: Progress | None = None,
-) -> FileScores:
+) -> Estimates:
     """Judge ranked lists in Parquet files that need not fit into memory.
 
     Gives every user the same values, and the same means, to the last bit, as `evaluate` gives
@@ -323,7 +262,10 @@ def evaluate_files(
 
     Returns
     -------
-    FileScores
+    Estimates
+        A row per system and metric: the mean, its standard error, how many users were averaged and
+        how many have no defined value. `load_means` reads it again from the output folder,
+        `scan_values` the values of each user.
 
     Examples
     --------
@@ -335,11 +277,11 @@ def evaluate_files(
     >>> test.write_parquet(f"{home}/test.parquet")
     >>> lists = pl.DataFrame({"user": [1, 1, 2], "item": [20, 10, 30], "rank": [1, 2, 1]})
     >>> lists.write_parquet(f"{home}/mine.parquet")
-    >>> scores = us.evaluation.evaluate_files(
+    >>> means = us.evaluation.evaluate_files(
     ...     f"{home}/test.parquet", f"{home}/mine.parquet", ["RR", "P@2"], liked=4,
     ...     output=f"{home}/out")
-    >>> scores.means()
-    {'mine': {'RR': 0.75, 'P@2': 0.5}}
+    >>> means.table().select("metric", "n", "value", "se").rows()
+    [('RR', 2, 0.75, 0.25), ('P@2', 2, 0.5, 0.0)]
     """
     check_averaging(users, undefined)
     for name, value, allowed in (
@@ -399,7 +341,7 @@ def evaluate_files(
         )
         work = Work.open(job, by_user, hands)
         if work.is_finished:
-            return FileScores.load(job.output)
+            return load_means(job.output)
         return _finish(work, work.done(progress), notes)
 
 
@@ -489,56 +431,57 @@ def _share(memory: int | str, hands: Workers, sources: Iterable[ParquetSource]) 
     )
 
 
-def _finish(work: Work, sums: Mapping[str, Any], notes: Iterable[str]) -> FileScores:
+def _finish(work: Work, sums: Mapping[str, Any], notes: Iterable[str]) -> Estimates:
     """Write the means and the card, and remove what was in between."""
     job = work.job
     metrics = job.metrics
     remarked = remarks(job, metrics, sums)
     grave = [*meet(job, sums), *(text for text, is_grave in remarked if is_grave)]
     plain = [text for text, is_grave in remarked if not is_grave]
-    means = {
-        name: {
-            label: estimate(row, job.undefined)
-            for label, row in zip(job.labels, facts["metrics"], strict=True)
-        }
+    undefined = "count as 0" if job.undefined == "zero" else "are left out"
+    rows = [
+        {"system": name, "metric": label} | estimate(row, job.undefined)
         for name, facts in sums["systems"].items()
-    }
-    scores = FileScores(
-        folder=work.folder,
-        estimates=means,
-        users=job.users,
-        undefined=job.undefined,
-        relevance=str(job.relevance),
+        for label, row in zip(job.labels, facts["metrics"], strict=True)
+    ]
+    means = Estimates.of_rows(
+        FILE_MEANS,
+        rows,
+        explanation=(
+            f"mean over users ({job.users}); undefined values {undefined}",
+            str(job.relevance),
+        ),
         notes=(*grave, *notes, *file_notes(job), *plain),
-        card=_card(work.facts),
-        digests=work.digests,
+        card={
+            **_card(work.facts),
+            "better": {label: metric.better for label, metric in metrics.items()},
+        },
     )
-    write_table(scores.table(), work.folder / MEANS, "parquet")
+    write_table(means.table(), work.folder / MEANS, "parquet")
     digests = {**work.digests, MEANS: digest_of_file(work.folder / MEANS)}
-    content = scores._fields("folder", "estimates", digests=digests)
-    write_sealed(work.folder / "card.json", {"format": FORMAT, **content})
+    content = {"format": FORMAT, "means": means.to_dict(), "digests": digests}
+    write_sealed(work.folder / "card.json", content)
     work.clear()
     for text in grave:
         warn(text)
-    return scores
+    return means
 
 
-def estimate(sums: Iterable[int], undefined: str) -> FileEstimate:
-    """Return a mean and its standard error from exact sums, the mean rounded once.
+def estimate(sums: Iterable[int], undefined: str) -> dict[str, float]:
+    """Return a mean, rounded once, and its standard error from exact sums, as columns of a row.
 
     The sums are of the values and of their squares, in units of 2**-1074, then how many values
     are defined and how many are not.
     """
     total, squares, defined, missing = sums
     count = defined + (missing if undefined == "zero" else 0)
-    if not count:
-        return FileEstimate(math.nan, math.nan, 0, missing)
-    value = total / (count << 1074) + 0.0
-    error = math.nan
+    value = total / (count << 1074) + 0.0 if count else math.nan
+    se = math.nan
     if count > 1:
         top = count * squares * UNIT - total * total
-        error = math.sqrt(max(top, 0) / (UNIT * UNIT * count * count * (count - 1)))
-    return FileEstimate(value, error, count, missing)
+        se = math.sqrt(max(top, 0) / (UNIT * UNIT * count * count * (count - 1)))
+    ends = {"low": value - 2 * se, "high": value + 2 * se}
+    return {"n": count, "value": value, "se": se, **ends, "undefined": missing}
 
 
 def _card(facts: Mapping[str, Any]) -> dict[str, Any]:

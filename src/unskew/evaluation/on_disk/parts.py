@@ -27,7 +27,7 @@ from unskew.evaluation.scores import Scores, exact_sums
 from unskew.evaluation.scoring import Measures, list_columns, prepare, score
 from unskew.judging.judged import Judged
 from unskew.judging.notes import Remark, SystemFacts, judgment_remarks, say_strangers
-from unskew.judging.numbering import Numbering
+from unskew.judging.shape import Numbering
 from unskew.metrics.names import Metric
 from unskew.report.text import counted
 from unskew.runs import Run
@@ -246,7 +246,7 @@ def _judged(job: Job, part: int) -> Judged:
     tests, *runs = (_made(job, number, part) for number in range(len(job.sources)))
     systems = {source.name: run for source, run in zip(job.runs, runs, strict=True)}
     # Of a part of the users, a system may rank none.
-    numbering = Numbering.of(tests, None, systems, None, must_meet=False)
+    numbering = Numbering.of(tests, None, systems, None)
     return Judged.over(
         numbering,
         job.relevance,

@@ -15,7 +15,7 @@ from numpy.typing import ArrayLike
 from unskew.arrays import F64, I64, frozen
 from unskew.errors import SettingError
 from unskew.judging.judged import Judged
-from unskew.judging.numbering import several_refused
+from unskew.judging.shape import several_refused
 from unskew.report.columns import (
     GROUP,
     HIGH,

@@ -20,8 +20,8 @@ from unskew.engine.progress import Progress, notebook_progress
 from unskew.errors import DataError, SettingError
 from unskew.evaluation.evaluate import labelled
 from unskew.evaluation.one_relevant import of_rank
-from unskew.judging.anchors import anchor_ranks, full_ranks
 from unskew.judging.rank import ranks_of
+from unskew.judging.ranked import anchor_ranks, full_ranks
 from unskew.recommend.model import Model, as_model
 from unskew.report.estimates import Estimates
 from unskew.report.text import counted
