@@ -205,19 +205,20 @@ def test_the_truth_is_that_of_the_world(found, shop):
         ["P@10"],
     )
     whole = pl.concat(
-        truth(shop, replace(plan, seed=seed), bootstrap=0).table() for seed in found.core.seeds
+        truth(shop, replace(plan, seed=seed), bootstrap=0).rows for seed in found.core.seeds
     )
-    mine = found.truth.table().filter(design="all-items", metric="P@10")
+    keys = {"metric": "P@10", "quantity": "true"}
     for name in ("popularity", "average-rating"):
-        expected = whole.filter(system=name)["true"].mean()
-        assert mine.filter(system=name)["true"][0] == pytest.approx(expected)
-    assert set(found.truth.designs) == set(found.designs)
+        expected = whole.filter(system=name, **keys)["value"].mean()
+        row = found.truth.row(design="all-items", system=name, **keys)
+        assert row.value == pytest.approx(expected)
+    assert set(found.truth.values_of("design")) == set(found.designs)
 
 
 def test_random_ratings_are_a_truth_too(shop):
     data = us.Dataset("mine", shop.ratings, shop.random(0.2), (1, 5), 4)
     made = audit(data, "quick", algorithms=FEW, designs=["all-items", "u1r"], **SMALL)
-    assert "randomly chosen items" in made.truth.source_name
+    assert "randomly chosen items" in made.truth.card["truth"]
     assert made.data.table()["part"].to_list() == ["observed", "random"]
     other = audit(
         shop.ratings,
@@ -228,7 +229,7 @@ def test_random_ratings_are_a_truth_too(shop):
         designs=["all-items", "u1r"],
         **SMALL,
     )
-    assert other.truth.table().equals(made.truth.table())
+    assert other.truth.rows.equals(made.truth.rows)
 
 
 STORED = {"algorithms": FEW, "designs": ["all-items", "1r"], **SMALL}

@@ -49,7 +49,7 @@ from unskew.auditing.result import Audit
 from unskew.auditing.split_lights import lights_of_splits
 from unskew.auditing.statements.evidence import Evidence, evidence_of
 from unskew.auditing.truth import sources
-from unskew.auditing.truth.truth import Truth
+from unskew.auditing.truth.truth import beside_truth
 from unskew.bias.describe_bias import BiasReport, describe_bias
 from unskew.checks import checked, choose
 from unskew.data.dataset import Dataset
@@ -532,7 +532,7 @@ class RatingsAudit(RatingsInputs):
             seed=self.plan.seed,
         )
 
-    def _truth(self, core: Core) -> Truth | None:
+    def _truth(self, core: Core) -> Estimates | None:
         if self.true_source is None:
             return None
         metrics = [label for label in (self.metric, *TRUE_METRICS) if label in self.plan.metrics]
@@ -543,13 +543,13 @@ class RatingsAudit(RatingsInputs):
                 for name, parts in scores.items()
             }
 
-        return Truth(
+        return beside_truth(
             self.true_source.name,
             of_designs(core.warm_scores),
             of_designs(core.true),
-            self.chosen.level.bootstrap,
-            LEVEL,
-            self.plan.seed,
+            bootstrap=self.chosen.level.bootstrap,
+            level=LEVEL,
+            seed=self.plan.seed,
         )
 
     # What is written down

@@ -24,7 +24,6 @@ from unskew.auditing.statements.first_screen import (
     undecided_between_given,
 )
 from unskew.auditing.statements.statement import Statement
-from unskew.auditing.truth.truth import Truth
 from unskew.bias.describe_bias import BiasReport
 from unskew.checks import choose
 from unskew.data.relevance import Relevance
@@ -221,7 +220,7 @@ class AuditFacts:
     lights: SplitLights = field(default_factory=SplitLights)
     """The first split of each protocol: what it did, and what leaks or drifts."""
     null: NullExperiment | None = None
-    truth: Truth | None = None
+    truth: Estimates | None = None
     reach: pl.DataFrame | None = None
     """Of given lists, by design and system: how much of the test ratings the lists hold."""
     filter_effect: Estimates | None = None

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import math
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -91,14 +90,12 @@ def chart_rows(audit: Measurements) -> list[dict[str, Any]]:
 
 
 def _true_rows(audit: Measurements) -> list[dict[str, Any]]:
-    if audit.truth is None or audit.metric not in audit.truth.metrics:
+    if audit.truth is None or audit.metric not in audit.truth.values_of("metric"):
         return []
-    rows = audit.truth.table().filter(
-        (pl.col("design") == audit.common) & (pl.col("metric") == audit.metric)
-    )
+    rows = audit.truth.where(design=audit.common, metric=audit.metric, quantity="true").rows
     sign = -1.0 if parse(audit.metric).better == "lower" else 1.0
-    values = {row["system"]: row["true"] for row in rows.iter_rows(named=True)}
-    if any(value is None or math.isnan(value) for value in values.values()):
+    values = dict(rows.select("system", "value").iter_rows())
+    if any(value is None for value in values.values()):
         return []
     nothing = dict.fromkeys(("low", "high", "chance"))
     places = {
@@ -280,43 +277,3 @@ def good_and_bad(table: pl.DataFrame, k: int, systems: Sequence[str]) -> Figure:
     chart = alt.layer(points, names).properties(width=460, height=300)
     note = "systems on one ray from the corner have the same share of liked among judged items"
     return as_figure(chart, "Liked and disliked recommendations", [note], rows)
-
-
-def agreement_with_truth(rows: Sequence[Mapping[str, Any]], metric: str) -> Figure:
-    """Draw how alike the order under each design is to the true one."""
-    import altair as alt
-
-    valid = [dict(row) for row in rows if row["tau"] is not None]
-    base = _base(y=alt.Y("design:N", title=None, sort=None))
-    x = alt.X("tau:Q", title="τ_b of the order of systems to the true one").scale(domain=[-1, 1])
-    points = base.mark_point(filled=True, size=90, color=BLUE).encode(
-        x=x, tooltip=["design:N", alt.Tooltip("tau:Q", format=".2f"), "swaps:Q"]
-    )
-    whiskers = base.mark_rule(color=BLUE).encode(x="low:Q", x2="high:Q")
-    zero = alt.Chart().mark_rule(strokeDash=[4, 3], color=GREY).encode(x=alt.datum(0))
-    chart = alt.layer(zero, whiskers, points, data=alt.NamedData(name="rows"))
-    chart = chart.properties(width=460, height=alt.Step(26))
-    note = "1: the true order; −1: the opposite; intervals over users"
-    title = f"The order under each design and the true one, {metric}"
-    return as_figure(chart, title, [note], valid)
-
-
-def observed_and_true(table: pl.DataFrame, systems: Sequence[str], metric: str) -> Figure:
-    """Draw the true value beside what the common design observes, a row per system."""
-    import altair as alt
-
-    best, table_rows = _best(table, systems)
-    series = ["observed", "true"]
-    rows = [
-        {"system": row["system"], "value": row[key], "what": key}
-        for row in table_rows
-        for key in series
-    ]
-    points = _by_system(best, "what", series).mark_point(filled=True, size=80)
-    points = points.encode(
-        x=alt.X("value:Q", title=metric),
-        shape=alt.Shape("what:N").scale(domain=series),
-        tooltip=["system:N", "what:N", alt.Tooltip("value:Q", format=".4f")],
-    ).properties(width=460, height=max(24 * len(best), 60))
-    note = "systems in the order that the common design observes"
-    return as_figure(points, "Observed and true", [note], rows)

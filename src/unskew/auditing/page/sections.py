@@ -425,20 +425,25 @@ def _truth(audit: Measurements) -> Iterator[Block]:
     if result is None:
         yield Words(caption("truth unknown"))
         return
-    yield Words(caption("truth source", source=result.source_name))
-    agreement = result.agreement()
-    rows = agreement.filter(metric=metric)
-    if rows["tau"].null_count() < rows.height:
-        yield blocks.picture(partial(charts.agreement_with_truth, rows.to_dicts(), metric))
-    yield blocks.table("orders", result.orders(metric))
-    values = result.table().filter(metric=metric).drop("metric")
-    common = values.filter(design=audit.common)
-    yield blocks.picture(partial(charts.observed_and_true, common, audit.order(), metric))
+    yield Words(caption("truth source", source=result.card["truth"]))
+    yield blocks.picture(partial(result.figure, "agreement", metric))
+    orders = result.parts["orders"].rows.filter(metric=metric)
+    yield blocks.table("orders", orders.pivot("design", index="system", values="value"))
+    systems = audit.order()
+    common = result.where(design=audit.common, system=systems[: charts.MOST_CHARTED_SYSTEMS])
+    draw = partial(common.figure, "observed and true", metric)
+    yield blocks.picture(draw, system_colours(systems))
+    agreement = result.parts["agreement"].rows.rename({"value": "tau"})
     columns = ["design", "metric", "tau", "low", "high", "swaps", "mean_error"]
+    of_metric, keys = result.rows.filter(metric=metric), ("design", "system")
+    values, users = (
+        of_metric.pivot("quantity", index=keys, values=name) for name in ("value", "n")
+    )
+    numbers = values.with_columns(users=users["observed"], true_users=users["true"])
     yield from blocks.fold(
         "truth",
         blocks.table("true orders", agreement.select(columns), 2),
-        blocks.table("true values", values),
+        blocks.table("true values", numbers),
     )
 
 

@@ -412,12 +412,13 @@ def bias_truth_command(
     overlap
         Random ratings that are also in training: to-training (remove them from the truth) or keep.
     """
-    from unskew.auditing.truth.truth import truth
+    from unskew.auditing.truth.truth import TRUTH, truth
 
-    figures = outputs.figures_of(output.figure, ("truth",))
+    figures = outputs.figures_of(output.figure, [drawing.name for drawing in TRUTH.figures])
     data, sample = sources.read(seed)
     plan = designs.plan(inputs.threshold(designs.liked, data), seed)
     settings = {"overlap": overlap, "bootstrap": bootstrap, **executor.arguments()}
     with progress("observed and true", output.quiet) as move:
         result = truth(data, plan, random=sample, progress=move, **settings)
-    outputs.deliver_result(result, output, figures)
+    outputs.draw(figures, result.figure)
+    outputs.deliver_result(result, output)
