@@ -126,7 +126,7 @@ def test_the_null_experiment_has_the_values_of_the_first_split():
         repeats=2,
     )
     assert not made.core.has_cold  # a plan recommends nothing popular to cold users
-    real = made.null.rows.filter(data="real")
+    real = made.null.parts["repeats"].rows.filter(data="real")
     assert set(real["design"]) == {"all-items", "u1r"}
     for plan, design in zip(made.plans, ("all-items", "u1r"), strict=True):
         again = us.run_plan(shop.ratings, plan).table()
@@ -134,7 +134,7 @@ def test_the_null_experiment_has_the_values_of_the_first_split():
         again = again.sort("system", "metric")
         assert mine["value"].to_list() == again["mean"].to_list()
         assert mine["random"].to_list() == again["random"].to_list()
-    assert made.card["null"]["repeats"] == made.null.repeats == 2
+    assert made.card["null"]["repeats"] == made.null.card["repeats"] == 2
     assert "repeats=2" in made.command or "--repeats 2" in made.command
 
 
@@ -413,7 +413,7 @@ def test_training_ratings_allow_more_designs():
     assert list(made.designs) == ["as-given", "test-items", "skew", "wtd-h"]
     assert set(made.left_out) == {"test-targets"}
     assert made.popularity is not None
-    assert made.null.rows.filter(pl.col("data") == "iid")["repeat"].n_unique() == 2
+    assert made.null.parts["repeats"].rows.filter(data="iid")["repeat"].n_unique() == 2
     assert 'judgments="FILE"' in made.command
     assert 'train="FILE"' in made.command
 
@@ -634,7 +634,7 @@ def test_a_null_experiment_that_fails_elsewhere_is_kept_for_the_common_design(mo
 
     monkeypatch.setattr(job, "null_experiment_by", only_common)
     made = audit(shop, "quick", algorithms=FEW, designs=["all-items", "1r"], **SMALL)
-    assert made.null.table()["design"].unique().to_list() == ["all-items"]
+    assert made.null.values_of("design") == ["all-items"]
     assert made.skipped["null experiment beyond all-items"] == "asks for no list"
 
 

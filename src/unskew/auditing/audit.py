@@ -26,7 +26,7 @@ from unskew.auditing.filter_effects import filter_effect
 from unskew.auditing.large_data import LargeRequest
 from unskew.auditing.lists.given_lists import audit_lists
 from unskew.auditing.measurements import AuditFacts
-from unskew.auditing.null.null_experiment import NullExperiment, null_experiment_by
+from unskew.auditing.null.null_experiment import null_experiment_by
 from unskew.auditing.page.reproduction import (
     Choices,
     GivenData,
@@ -461,7 +461,7 @@ class RatingsAudit(RatingsInputs):
         """
         return design.view.intervention is None and design.split.name != "temporal"
 
-    def _null(self, designs: Sequence[AuditDesign], core: Core) -> NullExperiment | None:
+    def _null(self, designs: Sequence[AuditDesign], core: Core) -> Estimates | None:
         if core.implicit:
             return None
         if len(np.unique(self.ratings.value)) < 2:
@@ -489,7 +489,7 @@ class RatingsAudit(RatingsInputs):
             for design in designs
         }
 
-        def run(plans: Mapping[str, Plan]) -> NullExperiment:
+        def run(plans: Mapping[str, Plan]) -> Estimates:
             return null_experiment_by(
                 self.training.executor,
                 self.ratings,

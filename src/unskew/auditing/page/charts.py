@@ -11,7 +11,7 @@ import polars as pl
 from unskew.auditing.designs import WORDS
 from unskew.auditing.page.captions import caption, title
 from unskew.metrics.names import parse
-from unskew.report.charts import BLUE, GREY, VERMILION, Figure, as_figure, system_colours
+from unskew.report.charts import GREY, Figure, as_figure, system_colours
 from unskew.report.text import counted, finite
 
 if TYPE_CHECKING:
@@ -196,8 +196,6 @@ def _tooltip() -> list[alt.Tooltip]:
 
 MOST_CHARTED_SYSTEMS = 25
 """More than these make no readable chart: the best ones under the common design are drawn."""
-AS_RATED, REDRAWN = "as rated", "re-drawn"
-"""Opinions in the null experiment."""
 
 
 def _best(table: pl.DataFrame, systems: Sequence[str]) -> tuple[list[str], list[dict[str, Any]]]:
@@ -211,51 +209,6 @@ def _base(**channels: Any) -> alt.Chart:
     import altair as alt
 
     return alt.Chart(alt.NamedData(name="rows")).encode(**channels)
-
-
-def _by_system(best: Sequence[str], names: str, series: Sequence[str]) -> alt.Chart:
-    """Return a chart with a row per system, and a colour for each of two series."""
-    import altair as alt
-
-    colour = alt.Color(f"{names}:N").scale(domain=series, range=[BLUE, VERMILION])
-    return _base(y=alt.Y("system:N", title=None, sort=best), color=colour)
-
-
-def null(table: pl.DataFrame, systems: Sequence[str], metric: str, design: str) -> Figure:
-    """Draw what a design gives systems on the data as they are, and on re-drawn opinions.
-
-    Parameters
-    ----------
-    table
-        `NullExperiment.table()`, of one design and metric.
-    systems
-        Best first.
-    metric, design
-        What is drawn.
-    """
-    import altair as alt
-
-    best, table_rows = _best(table, systems)
-    rows: list[dict[str, Any]] = []
-    for row in table_rows:
-        rated = {"system": row["system"], "data": AS_RATED, "value": row["real"]}
-        redrawn = {"system": row["system"], "data": REDRAWN, "value": row["null_value"]}
-        rows.append({**rated, "low": None, "high": None, "random": row["null_random"]})
-        rows.append({**redrawn, "low": row["low"], "high": row["high"], "random": None})
-    series = [AS_RATED, REDRAWN]
-    base = _by_system(best, "data", series)
-    points = base.mark_point(filled=True, size=80).encode(
-        x=alt.X("value:Q", title=f"{metric}, {design}"),
-        shape=alt.Shape("data:N").scale(domain=series),
-        tooltip=["system:N", "data:N", alt.Tooltip("value:Q", format=".4f")],
-    )
-    whiskers = base.mark_rule().encode(x="low:Q", x2="high:Q")
-    chance = _base(x="min(random):Q").mark_rule(strokeDash=[4, 3], color=GREY)
-    chart = alt.layer(chance, whiskers, points).properties(
-        width=480, height=max(24 * len(best), 60)
-    )
-    note = "who rated what is kept; intervals over repeats; dashed: a random order"
-    return as_figure(chart, "Opinions as rated, and opinions re-drawn", [note], rows)
 
 
 def good_and_bad(table: pl.DataFrame, k: int, systems: Sequence[str]) -> Figure:

@@ -25,6 +25,7 @@ from unskew.evaluation.scores import UNDEFINED, Mean, Scores
 from unskew.experiment.plan import Plan
 from unskew.metrics.names import parse
 from unskew.report.columns import (
+    DESIGN,
     HIGH,
     LOW,
     METRIC,
@@ -46,7 +47,6 @@ if TYPE_CHECKING:
     from distributed import Client
 
 LEVEL = 0.95
-DESIGN = Column("design", "key")
 TRUTH = Question(
     name="observed and true",
     columns=(DESIGN, SYSTEM, METRIC, QUANTITY, USERS, VALUE),

@@ -216,12 +216,12 @@ def bias_null_command(
 
       ratio: the value on null data / chance; 1 for every system if a design is fair
 
-      null_share: the part of a system's score above chance that it also has on null data
+      null share: the part of a system's score above chance that it also has on null data
     """
     from unskew.auditing.null.null_designs import published_designs
-    from unskew.auditing.null.null_experiment import null_experiment
+    from unskew.auditing.null.null_experiment import NULL, null_experiment
 
-    figures = outputs.figures_of(output.figure, ("null",))
+    figures = outputs.figures_of(output.figure, [drawing.name for drawing in NULL.figures])
     data = inputs.load_data(ratings, files)
     plans = published_designs(
         inputs.systems(options.algorithm),
@@ -236,7 +236,8 @@ def bias_null_command(
     settings = {**vars(options.draws), "store": stored.store, **stored.executor.arguments()}
     with progress("null experiment", output.quiet, "null runs") as move:
         result = null_experiment(data.ratings, plans, kinds, progress=move, **settings)
-    outputs.deliver_result(result, output, figures)
+    outputs.draw(figures, result.figure)
+    outputs.deliver_result(result, output)
 
 
 def bias_pairs_command(

@@ -36,7 +36,7 @@ from unskew.stats.clusters import share_interval
 from unskew.stats.correlation import kendall
 from unskew.targets.designs import AllItems, TestTargets
 from unskew.worlds.worlds import World, world
-from unskew_studies.castells2018.measurements import thin_judgments
+from unskew_studies.castells2018.measurements import null_table, thin_judgments
 from unskew_studies.lab import Lab, measurement
 
 CM100K = (1_054, 1_084, 103_584, 11_594)
@@ -139,7 +139,7 @@ def splits_with_test_targets(lab: Lab, _dataset_name: str) -> pl.DataFrame:
         store=lab.store,
     )
     lists = len(simulated.users) * repeats
-    return result.table().drop("null").with_columns(pl.lit(lists).alias("lists"))
+    return null_table(result, lists)
 
 
 @measurement("precision and recall with random judgments")
