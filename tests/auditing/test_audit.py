@@ -126,7 +126,7 @@ def test_the_null_experiment_has_the_values_of_the_first_split():
         repeats=2,
     )
     assert not made.core.has_cold  # a plan recommends nothing popular to cold users
-    real = made.null.rows.filter(data="real")
+    real = made.null.parts["repeats"].rows.filter(data="real")
     assert set(real["design"]) == {"all-items", "u1r"}
     for plan, design in zip(made.plans, ("all-items", "u1r"), strict=True):
         again = us.run_plan(shop.ratings, plan).table()
@@ -134,7 +134,7 @@ def test_the_null_experiment_has_the_values_of_the_first_split():
         again = again.sort("system", "metric")
         assert mine["value"].to_list() == again["mean"].to_list()
         assert mine["random"].to_list() == again["random"].to_list()
-    assert made.card["null"]["repeats"] == made.null.repeats == 2
+    assert made.card["null"]["repeats"] == made.null.card["repeats"] == 2
     assert "repeats=2" in made.command or "--repeats 2" in made.command
 
 
@@ -205,19 +205,20 @@ def test_the_truth_is_that_of_the_world(found, shop):
         ["P@10"],
     )
     whole = pl.concat(
-        truth(shop, replace(plan, seed=seed), bootstrap=0).table() for seed in found.core.seeds
+        truth(shop, replace(plan, seed=seed), bootstrap=0).rows for seed in found.core.seeds
     )
-    mine = found.truth.table().filter(design="all-items", metric="P@10")
+    keys = {"metric": "P@10", "quantity": "true"}
     for name in ("popularity", "average-rating"):
-        expected = whole.filter(system=name)["true"].mean()
-        assert mine.filter(system=name)["true"][0] == pytest.approx(expected)
-    assert set(found.truth.designs) == set(found.designs)
+        expected = whole.filter(system=name, **keys)["value"].mean()
+        row = found.truth.row(design="all-items", system=name, **keys)
+        assert row.value == pytest.approx(expected)
+    assert set(found.truth.values_of("design")) == set(found.designs)
 
 
 def test_random_ratings_are_a_truth_too(shop):
     data = us.Dataset("mine", shop.ratings, shop.random(0.2), (1, 5), 4)
     made = audit(data, "quick", algorithms=FEW, designs=["all-items", "u1r"], **SMALL)
-    assert "randomly chosen items" in made.truth.source_name
+    assert "randomly chosen items" in made.truth.card["truth"]
     assert made.data.table()["part"].to_list() == ["observed", "random"]
     other = audit(
         shop.ratings,
@@ -228,7 +229,7 @@ def test_random_ratings_are_a_truth_too(shop):
         designs=["all-items", "u1r"],
         **SMALL,
     )
-    assert other.truth.table().equals(made.truth.table())
+    assert other.truth.rows.equals(made.truth.rows)
 
 
 STORED = {"algorithms": FEW, "designs": ["all-items", "1r"], **SMALL}
@@ -412,7 +413,7 @@ def test_training_ratings_allow_more_designs():
     assert list(made.designs) == ["as-given", "test-items", "skew", "wtd-h"]
     assert set(made.left_out) == {"test-targets"}
     assert made.popularity is not None
-    assert made.null.rows.filter(pl.col("data") == "iid")["repeat"].n_unique() == 2
+    assert made.null.parts["repeats"].rows.filter(data="iid")["repeat"].n_unique() == 2
     assert 'judgments="FILE"' in made.command
     assert 'train="FILE"' in made.command
 
@@ -633,7 +634,7 @@ def test_a_null_experiment_that_fails_elsewhere_is_kept_for_the_common_design(mo
 
     monkeypatch.setattr(job, "null_experiment_by", only_common)
     made = audit(shop, "quick", algorithms=FEW, designs=["all-items", "1r"], **SMALL)
-    assert made.null.table()["design"].unique().to_list() == ["all-items"]
+    assert made.null.values_of("design") == ["all-items"]
     assert made.skipped["null experiment beyond all-items"] == "asks for no list"
 
 

@@ -147,7 +147,7 @@ def test_chance_is_that_of_all_items_outside_training(full, parts):
     chance = [liked.get(user, 0) / (items - rated.get(user, 0)) for user in users]
     shown = full.table().filter(design="as-given")["random"].unique().to_list()
     assert shown == [pytest.approx(np.mean(chance))]
-    assert full.null.table()["null_random"].null_count() == 0
+    assert full.null.where(quantity="null_random").rows["value"].null_count() == 0
 
 
 def test_chance_needs_no_training_where_only_judged_items_are_ranked():

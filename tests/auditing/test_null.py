@@ -239,8 +239,8 @@ def test_every_number_is_that_of_a_run():
     for repeat in range(repeats):
         seed = key_of(5, "null", "iid", repeat) % (1 << 31)
         data["iid", repeat] = us.run_plan(redraw(ratings, "iid", seed), replace(plan, seed=seed))
-    assert found.rows.height == 4 * 2 * 2 * 2
-    for row in found.rows.iter_rows(named=True):
+    assert found.parts["repeats"].rows.height == 4 * 2 * 2 * 2
+    for row in found.parts["repeats"].rows.iter_rows(named=True):
         own = (
             data[row["data"], row["repeat"]]
             .table()
@@ -249,20 +249,22 @@ def test_every_number_is_that_of_a_run():
         assert own.height == 2
         assert row["value"] == pytest.approx(own["mean"].mean(), rel=1e-12)
         assert row["random"] == pytest.approx(own["random"].mean(), rel=1e-12)
-    for row in found.table().iter_rows(named=True):
-        part = found.rows.filter(design=row["design"], system=row["system"], metric=row["metric"])
+    for row in found.table("quantity").iter_rows(named=True):
+        part = found.parts["repeats"].rows.filter(
+            design=row["design"], system=row["system"], metric=row["metric"]
+        )
         real, null = part.filter(data="real"), part.filter(data="iid")
         values = null["value"].to_numpy()
-        assert row["null_value"] == pytest.approx(values.mean())
+        assert row["value_null_value"] == pytest.approx(values.mean())
         half = 4.302652729749464 * values.std(ddof=1) / math.sqrt(3)  # t of 2 degrees of freedom
-        assert row["high"] - row["null_value"] == pytest.approx(half)
-        assert row["ratio"] == pytest.approx((values / null["random"].to_numpy()).mean())
+        assert row["high_null_value"] - row["value_null_value"] == pytest.approx(half)
+        assert row["value_ratio"] == pytest.approx((values / null["random"].to_numpy()).mean())
         excess = values - null["random"].to_numpy()
         above = real["value"][0] - real["random"][0]
         if abs(above) > 3 * excess.std(ddof=1):
-            assert row["null_share"] == pytest.approx((excess / above).mean())
+            assert row["value_null_share"] == pytest.approx((excess / above).mean())
         else:
-            assert row["null_share"] is None
+            assert row["value_null_share"] is None
 
 
 def test_known_scores_of_the_real_data_are_taken_as_they_are():
@@ -270,7 +272,11 @@ def test_known_scores_of_the_real_data_are_taken_as_they_are():
     plans = published_designs(designs=["random", "test-targets", "flat"], metrics=["P@3"])
     whole = null_experiment(ratings, plans, repeats=2)
     real = {name: us.run_plan(ratings, plan).scores() for name, plan in plans.items()}
-    assert null_experiment(ratings, plans, repeats=2, real=real).rows.equals(whole.rows)
+    assert (
+        null_experiment(ratings, plans, repeats=2, real=real)
+        .parts["repeats"]
+        .rows.equals(whole.parts["repeats"].rows)
+    )
     with pytest.raises(us.SettingError, match="real has no scores of flat"):
         null_experiment(ratings, plans, repeats=2, real={**real, "flat": []})
 
@@ -280,12 +286,12 @@ def test_a_random_order_has_its_expected_value_on_null_data():
     systems = {"chance": us.recommend.Random(), "popular": us.recommend.Popularity()}
     plan = us.Plan(algorithms=systems, metrics=["P@3"], users="all")
     found = null_experiment(ratings, plan, repeats=40)
-    row = found.table().filter(system="chance").row(0, named=True)
-    assert row["null_value"] == row["null_random"]
-    assert (row["ratio"], row["ratio_low"], row["ratio_high"]) == (1.0, 1.0, 1.0)
-    assert row["null_share"] is None
+    row = found.table("quantity").filter(system="chance").row(0, named=True)
+    assert row["value_null_value"] == row["value_null_random"]
+    assert (row["value_ratio"], row["low_ratio"], row["high_ratio"]) == (1.0, 1.0, 1.0)
+    assert row["value_null_share"] is None
     assert "the value of chance is the expected one of a random order" in str(found)
-    assert row["real"] != row["real_random"]  # an order that was drawn
+    assert row["value_real"] != row["value_real_random"]  # an order that was drawn
     # What it stands for: the mean of many random orders.
     many = {str(n): us.recommend.Random() for n in range(40)}
     values = []
@@ -299,10 +305,10 @@ def test_a_random_order_has_its_expected_value_on_null_data():
         }
         values += us.evaluate(lists, models, "P@3", users="all").mean("P@3").values()
     error = np.std(values) / math.sqrt(len(values))
-    assert abs(np.mean(values) - row["null_random"]) < 4.5 * error
+    assert abs(np.mean(values) - row["value_null_random"]) < 4.5 * error
     # Metrics of a whole run have no such value: there a random order is ranked as any system.
     whole = null_experiment(ratings, replace(plan, metrics=["P@3", "Coverage@3"]), repeats=2)
-    assert whole.table().filter(system="chance", metric="P@3")["ratio"][0] != 1.0
+    assert whole.table("quantity").filter(system="chance", metric="P@3")["value_ratio"][0] != 1.0
 
 
 def test_workers_change_no_number(tmp_path):
@@ -310,8 +316,12 @@ def test_workers_change_no_number(tmp_path):
     plans = published_designs(designs=["random", "flat"], metrics=["P@3"])
     settings = {"precision": 0.02, "most": 4}
     here = null_experiment(ratings, plans, **settings)
-    assert here.budget.repeats == 4
-    assert null_experiment(ratings, plans, workers=2, **settings).rows.equals(here.rows)
+    assert here.card["repeats"] == 4
+    assert (
+        null_experiment(ratings, plans, workers=2, **settings)
+        .parts["repeats"]
+        .rows.equals(here.parts["repeats"].rows)
+    )
 
 
 # The number of repeats
@@ -326,9 +336,15 @@ def test_the_number_of_repeats_follows_from_the_spread_of_the_first():
     )
     least, most, wanted = 4, 30, 0.12
     found = null_experiment(ratings, plan, repeats=least, precision=wanted, most=most)
-    fixed = null_experiment(ratings, plan, repeats=found.repeats)
-    assert found.rows.equals(fixed.rows)  # the same draws, more or fewer of them
-    rows = found.rows.filter(metric="P@3").with_columns(above=pl.col("value") - pl.col("random"))
+    fixed = null_experiment(ratings, plan, repeats=found.card["repeats"])
+    assert found.parts["repeats"].rows.equals(
+        fixed.parts["repeats"].rows
+    )  # the same draws, more or fewer of them
+    rows = (
+        found.parts["repeats"]
+        .rows.filter(metric="P@3")
+        .with_columns(above=pl.col("value") - pl.col("random"))
+    )
     t = 3.182446305284263  # of 3 degrees of freedom
     real, null = rows.filter(data="real"), rows.filter(data="iid")
     scale = max(real["above"].abs().max(), null["random"].mean())
@@ -336,30 +352,32 @@ def test_the_number_of_repeats_follows_from_the_spread_of_the_first():
     for system in ("popularity", "average-rating"):
         first = null.filter(pl.col("repeat") < least, system=system)["above"].to_numpy()
         needed.append(math.ceil((t * first.std(ddof=1) / (wanted * scale)) ** 2))
-        widths.append(t * first.std(ddof=1) / math.sqrt(found.repeats) / scale)
-    assert found.repeats == min(max(needed), most)
-    assert least < found.repeats < most
-    assert found.budget.width == pytest.approx(max(widths))
-    assert found.budget.width <= wanted
-    assert f"{found.repeats} repeats (at least 4, at most 30) give the precision" in str(found)
-    for row in found.table().filter(metric="P@3").iter_rows(named=True):
+        widths.append(t * first.std(ddof=1) / math.sqrt(found.card["repeats"]) / scale)
+    assert found.card["repeats"] == min(max(needed), most)
+    assert least < found.card["repeats"] < most
+    assert found.card["widest"] == pytest.approx(max(widths))
+    assert found.card["widest"] <= wanted
+    assert f"{found.card['repeats']} repeats (at least 4, at most 30) give the precision" in str(
+        found
+    )
+    for row in found.table("quantity").filter(metric="P@3").iter_rows(named=True):
         part = null.filter(system=row["system"])
         values = part["value"].to_numpy()
-        half = t * values[:least].std(ddof=1) / math.sqrt(found.repeats)
-        assert row["null_value"] == pytest.approx(values.mean())
-        assert row["high"] - row["null_value"] == pytest.approx(half)
-    assert found.to_dict()["budget"]["least"] == 4
+        half = t * values[:least].std(ddof=1) / math.sqrt(found.card["repeats"])
+        assert row["value_null_value"] == pytest.approx(values.mean())
+        assert row["high_null_value"] - row["value_null_value"] == pytest.approx(half)
+    assert found.card["least"] == 4
 
 
 def test_the_largest_number_of_repeats_is_a_bound_and_is_reported():
     ratings = some_ratings(60, 30)
     plan = us.Plan(algorithms=[us.recommend.Popularity()], metrics=["P@3"])
     found = null_experiment(ratings, plan, precision=1e-4, most=5)
-    assert found.repeats == 5
-    assert found.budget.width > 1e-4
+    assert found.card["repeats"] == 5
+    assert found.card["widest"] > 1e-4
     assert "5 repeats are the most allowed" in str(found)
     coarse = null_experiment(ratings, plan, precision=50.0)
-    assert coarse.repeats == 3
+    assert coarse.card["repeats"] == 3
 
 
 @pytest.mark.parametrize("shape", ["normal", "skewed"])
@@ -406,8 +424,8 @@ def test_plans_that_share_a_split_are_run_as_one():
     both = published_designs(designs=["random", "test-targets", "flat"], metrics=["P@3"])
     together = null_experiment(ratings, both, repeats=2)
     for name in both:
-        alone = null_experiment(ratings, {name: both[name]}, repeats=2).table()
-        assert together.table().filter(design=name).equals(alone)
+        alone = null_experiment(ratings, {name: both[name]}, repeats=2).table("quantity")
+        assert together.table("quantity").filter(design=name).equals(alone)
 
 
 def test_what_is_stored_is_not_done_again(tmp_path, monkeypatch):
@@ -420,7 +438,7 @@ def test_what_is_stored_is_not_done_again(tmp_path, monkeypatch):
 
     monkeypatch.setattr(us.recommend.Popularity, "learn", fail)
     again = null_experiment(ratings, plan, ["iid", "within-item"], 2, store=tmp_path)
-    assert again.rows.equals(first.rows)
+    assert again.parts["repeats"].rows.equals(first.parts["repeats"].rows)
     with pytest.raises(us.DataError, match="trained again"):
         null_experiment(ratings, plan, "iid", 3, store=tmp_path)
 
@@ -435,8 +453,8 @@ def test_designs_for_null_data_only_have_no_real_value():
         2,
         progress=lambda done, total: moved.append((done, total)),
     )
-    table = found.table()
-    assert table["real"].null_count() == table.height
+    table = found.table("quantity")
+    assert table["value_real"].null_count() == table.height
     assert set(table["null"]) == {"iid"}
     assert "forced: for the null iid only" in str(found)
     assert [done for done, _ in moved] == sorted(done for done, _ in moved)
@@ -449,15 +467,26 @@ def test_result_shows_itself():
     )
     assert "popularity" in str(found)
     assert "null share" in str(found)
-    assert repr(found) == "NullExperiment(iid; 1 design, 2 repeats)"
+    assert repr(found) == str(found)
     assert "<table" in found._repr_html_()
-    assert json.loads(json.dumps(found.to_dict(), allow_nan=False))["repeats"] == 2
-    rows = found.figure("P@3").to_dict()["datasets"]["rows"]
-    assert {row["data"] for row in rows} == {"null", "real"}
+    assert json.loads(json.dumps(found.to_dict(), allow_nan=False))["card"]["repeats"] == 2
+    rows = found.figure(metric="P@3").to_dict()["datasets"]["rows"]
+    assert {row["quantity"] for row in rows} == {"ratio", "real / chance"}
+    rows = found.figure("values", "P@3").to_dict()["datasets"]["rows"]
+    assert {row["quantity"] for row in rows} == {"real", "null value", "chance"}
     with pytest.raises(us.UnknownName):
-        found.figure("P@4")
+        found.figure(metric="P@4")
     with pytest.raises(us.UnknownName):
-        found.table("clusters")
+        found.where(null="clusters")
+
+
+def test_a_figure_has_a_panel_for_each_null_and_design():
+    plans = published_designs(simple_systems(), ["random", "flat"], metrics=["P@3"])
+    found = null_experiment(some_ratings(80, 25), plans, ["iid", "within-user"], 2)
+    rows = found.figure().to_dict()["datasets"]["rows"]
+    assert {row["panel"] for row in rows} == {
+        f"{null}, {design}" for null in ("iid", "within-user") for design in plans
+    }
 
 
 def test_one_repeat_has_no_interval():
@@ -467,9 +496,9 @@ def test_one_repeat_has_no_interval():
         some_ratings(40, 20),
         us.Plan(algorithms=[us.recommend.Popularity()], metrics=["P@3"]),
         repeats=1,
-    ).table()
-    assert found["low"].null_count() == 1
-    assert found["null_share"].null_count() == 0
+    ).table("quantity")
+    assert found["low_null_value"].null_count() == 1
+    assert found["value_null_share"].null_count() == 0
 
 
 def test_liked_is_the_threshold_of_every_plan():
@@ -491,10 +520,16 @@ def test_liked_is_the_threshold_of_every_plan():
         }
 
     asked = null_experiment(ratings, plans(above=2), repeats=2, liked=5)
-    assert asked.rows.equals(null_experiment(ratings, plans(liked=5), repeats=2).rows)
-    assert not asked.rows.equals(null_experiment(ratings, plans(above=2), repeats=2).rows)
+    assert asked.parts["repeats"].rows.equals(
+        null_experiment(ratings, plans(liked=5), repeats=2).parts["repeats"].rows
+    )
+    assert not asked.parts["repeats"].rows.equals(
+        null_experiment(ratings, plans(above=2), repeats=2).parts["repeats"].rows
+    )
     share = null_experiment(ratings, plans(above=2), repeats=2, liked=5, share=0.5)
-    assert share.rows.equals(null_experiment(ratings, plans(liked=5), repeats=2, share=0.5).rows)
+    assert share.parts["repeats"].rows.equals(
+        null_experiment(ratings, plans(liked=5), repeats=2, share=0.5).parts["repeats"].rows
+    )
     with pytest.raises(us.SettingError, match="liked must be a number, such as 4; got nan"):
         null_experiment(ratings, plans(liked=4), liked=float("nan"))
 
@@ -573,12 +608,12 @@ def test_command(tmp_path):
     )
     assert done.exit_code == 0, done.output
     told = json.loads(done.stdout)
-    assert told["nulls"] == ["iid", "within-item"]
+    assert told["card"]["null"] == "iid, within-item"
     assert {row["design"] for row in told["rows"]} == {"random", "test-targets"}
     assert "user-knn k=5 power=2" in {row["system"] for row in told["rows"]}
     assert (tmp_path / "null.json").exists()
     text = invoke("bias", "null", tmp_path / "ratings.csv", "--repeats", 2, "--designs", "random")
-    assert "null_share" in text.stdout
+    assert "null share" in text.stdout
     for options in (("--format", "xml"), ("-a", "popular")):
         wrong = invoke("bias", "null", tmp_path / "ratings.csv", *options)
         assert wrong.exit_code == 2
@@ -616,20 +651,20 @@ def test_null_experiment_on_movielens(ml1m_path):
     """castells2018 figure 2: popularity against random, by design (P@10 over all users)."""
     ratings = us.read_ratings(ml1m_path)
     plans = published_designs(seed=1)
-    found = null_experiment(ratings, plans, repeats=3, share=0.57).table()
+    found = null_experiment(ratings, plans, repeats=3, share=0.57).table("quantity")
     at = {(row["design"], row["system"]): row for row in found.iter_rows(named=True)}
-    assert at["random", "popularity"]["ratio"] == pytest.approx(19.4, abs=1.5)
-    assert at["random", "popularity"]["null_value"] == pytest.approx(0.103, abs=0.003)
-    assert at["random", "popularity"]["null_random"] == pytest.approx(0.0053, abs=0.0005)
+    assert at["random", "popularity"]["value_ratio"] == pytest.approx(19.4, abs=1.5)
+    assert at["random", "popularity"]["value_null_value"] == pytest.approx(0.103, abs=0.003)
+    assert at["random", "popularity"]["value_null_random"] == pytest.approx(0.0053, abs=0.0005)
     average = at["random", "smoothed-average"]
     assert 0.5 < average["ratio"] < 2
-    assert at["flat", "popularity"]["ratio"] == pytest.approx(4.0, abs=0.6)
-    assert at["percentiles", "popularity"]["ratio"] == pytest.approx(2.2, abs=0.2)
-    assert at["judgment-bins", "popularity"]["ratio"] == pytest.approx(1.2, abs=0.1)
+    assert at["flat", "popularity"]["value_ratio"] == pytest.approx(4.0, abs=0.6)
+    assert at["percentiles", "popularity"]["value_ratio"] == pytest.approx(2.2, abs=0.2)
+    assert at["judgment-bins", "popularity"]["value_ratio"] == pytest.approx(1.2, abs=0.1)
     for (design, _), row in at.items():
         if design == "test-targets":
-            assert row["null_value"] == pytest.approx(0.507, abs=0.004)
-            assert row["ratio"] == pytest.approx(1, abs=0.01)
+            assert row["value_null_value"] == pytest.approx(0.507, abs=0.004)
+            assert row["value_ratio"] == pytest.approx(1, abs=0.01)
 
 
 @pytest.mark.slow
@@ -637,15 +672,15 @@ def test_forced_judgments_on_movielens(ml1m_path):
     """castells2018 section 7.2: no bias with the sampling of 5.2.2, one against popular without."""
     ratings = us.read_ratings(ml1m_path)
     plans = published_designs(designs=["forced", "forced-raw"], seed=1)
-    found = null_experiment(ratings, plans, repeats=1, share=0.57).table()
+    found = null_experiment(ratings, plans, repeats=1, share=0.57).table("quantity")
     at = {(row["design"], row["system"]): row for row in found.iter_rows(named=True)}
     for system in ("random", "popularity", "positive-popularity", "smoothed-average"):
-        value = at["forced", system]["null_value"]
+        value = at["forced", system]["value_null_value"]
         sigma = math.sqrt(0.17 * 0.83 / 60_400)
-        assert abs(value - at["forced", system]["null_random"]) < 4.5 * sigma
+        assert abs(value - at["forced", system]["value_null_random"]) < 4.5 * sigma
         assert value == pytest.approx(0.1725, abs=0.006)
-    assert at["forced-raw", "random"]["null_random"] == pytest.approx(0.279, abs=0.003)
-    assert at["forced-raw", "popularity"]["null_value"] == pytest.approx(0.204, abs=0.005)
+    assert at["forced-raw", "random"]["value_null_random"] == pytest.approx(0.279, abs=0.003)
+    assert at["forced-raw", "popularity"]["value_null_value"] == pytest.approx(0.204, abs=0.005)
 
 
 def test_given_positions_as_a_world():

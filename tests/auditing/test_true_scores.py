@@ -42,6 +42,12 @@ def plan(**settings):
     return us.Plan(**{**usual, **settings})
 
 
+def wide(result):
+    """Return the values of quantities side by side."""
+    keys = ("design", "system", "metric")
+    return result.rows.pivot("quantity", index=keys, values="value")
+
+
 # In a world
 
 
@@ -60,11 +66,11 @@ def test_true_precision_equals_a_plain_twin():
         hits.append(sum(liked[u, i] for i in top) / 5)
         there = sum(liked[u, i] for i in free)
         recall.append(sum(liked[u, i] for i in top) / there if there else 0.0)
-    own = {row["metric"]: row for row in found.table().filter(system="pop").iter_rows(named=True)}
+    own = {row["metric"]: row for row in wide(found).filter(system="pop").iter_rows(named=True)}
     assert own["P@5"]["true"] == pytest.approx(np.mean(hits), rel=1e-12)
     assert own["anti-P@5"]["true"] == pytest.approx(1 - np.mean(hits), rel=1e-12)
     assert own["Recall@5"]["true"] == pytest.approx(np.mean(recall), rel=1e-12)
-    assert found.source_name == "every pair of the world shop, outside training (AllItems())"
+    assert found.card["truth"] == "every pair of the world shop, outside training (AllItems())"
 
 
 def test_blocks_of_users_do_not_matter(monkeypatch):
@@ -73,8 +79,8 @@ def test_blocks_of_users_do_not_matter(monkeypatch):
     small = shop()
     assert len(list(small.blocks())) > 5
     parts = truth(small, plan(), bootstrap=50)
-    assert parts.table().equals(whole.table())
-    assert parts.agreement().equals(whole.agreement())
+    assert parts.rows.equals(whole.rows)
+    assert parts.parts["agreement"].rows.equals(whole.parts["agreement"].rows)
 
 
 def test_observed_values_are_those_of_a_run():
@@ -86,12 +92,12 @@ def test_observed_values_are_those_of_a_run():
     small = shop()
     found = truth(small, made, bootstrap=0)
     table = us.run_plan(small.ratings, made).table()
-    wide = table.group_by("targets", "intervention", "system", "metric", maintain_order=True).agg(
+    means = table.group_by("targets", "intervention", "system", "metric", maintain_order=True).agg(
         pl.col("mean").mean()
     )
-    assert len(found.designs) == 4
-    for row in wide.iter_rows(named=True):
-        own = found.table().filter(
+    assert len(found.values_of("design")) == 4
+    for row in means.iter_rows(named=True):
+        own = wide(found).filter(
             design=f"{row['targets']} {row['intervention']}",
             system=row["system"],
             metric=row["metric"],
@@ -101,7 +107,7 @@ def test_observed_values_are_those_of_a_run():
     for row in skipped.filter(fold="fold1").iter_rows(named=True):
         keys = ("targets", "intervention", "system", "metric")
         both = skipped.filter(**{key: row[key] for key in keys})
-        own = found.table().filter(
+        own = wide(found).filter(
             design=f"{row['targets']} {row['intervention']}",
             system=row["system"],
             metric=row["metric"],
@@ -124,15 +130,16 @@ def test_users_without_a_liked_test_item_do_not_count_as_missed():
     systems = {"pop": us.recommend.Popularity(), "none": us.recommend.Random()}
     made = us.Plan(us.splits.Given(test=tests), algorithms=systems, metrics=["Recall@1", "P@1"])
     found = truth(train, made, random=random, bootstrap=10)
-    row = found.table().filter(system="pop", metric="Recall@1").row(0, named=True)
-    assert (row["observed"], row["users"]) == (1.0, 1)
+    row = wide(found).filter(system="pop", metric="Recall@1").row(0, named=True)
+    keys = {"system": "pop", "metric": "Recall@1"}
+    users = [found.row(quantity=name, **keys).n for name in ("observed", "true")]
+    assert (row["observed"], users) == (1.0, [1, 4])
     assert (row["observed_zero"], row["true"], row["true_zero"]) == (0.25, 0.5, 0.5)
     assert (row["error"], row["error_zero"]) == (100.0, -50.0)
-    assert row["true_users"] == 4
     text = str(found)
     assert "Recall@1 undefined for 3 of 4 users, who have no liked test item; by the truth" in text
     assert "columns ending in _zero: undefined values count as 0" in text
-    whole = found.table().filter(system="pop", metric="P@1").row(0, named=True)
+    whole = wide(found).filter(system="pop", metric="P@1").row(0, named=True)
     assert whole["observed"] == whole["observed_zero"] == 0.25
     assert found.to_dict()["notes"]
 
@@ -145,31 +152,32 @@ def test_a_world_that_shows_everything_has_no_error():
     everything = World.of_matrix(full, liked=4, expected=600)
     assert len(everything.ratings) == 600
     found = truth(everything, plan(), bootstrap=0)
-    assert found.table()["error"].to_list() == [0.0] * 12
-    assert found.agreement()["tau"].to_list() == [1.0] * 4
-    assert found.agreement()["swaps"].to_list() == [0] * 4
+    assert wide(found)["error"].to_list() == [0.0] * 12
+    assert found.parts["agreement"].rows["value"].to_list() == [1.0] * 4
+    assert found.parts["agreement"].rows["swaps"].to_list() == [0] * 4
 
 
 def test_orders_put_the_best_first_also_where_less_is_better():
     found = truth(shop(), plan(), bootstrap=0)
     for metric, sign in (("P@5", -1), ("anti-P@5", 1)):
-        table = found.table().filter(metric=metric)
+        table = wide(found).filter(metric=metric)
         best = table.sort(sign * pl.col("true"))["system"].to_list()
-        assert found.orders(metric)["system"].to_list() == best
-        assert found.orders(metric)["true"].to_list() == [1, 2, 3]
+        orders = found.parts["orders"].where(metric=metric, design="true").rows
+        assert orders["system"].to_list() == best
+        assert orders["value"].to_list() == [1, 2, 3]
 
 
 def test_agreement_is_kendalls():
     found = truth(
         shop(), plan(targets=[us.targets.AllItems(), us.targets.TestTargets()]), bootstrap=20
     )
-    for row in found.agreement().iter_rows(named=True):
-        own = found.table().filter(design=row["design"], metric=row["metric"])
-        assert row["tau"] == pytest.approx(us.stats.kendall(own["observed"], own["true"]))
+    for row in found.parts["agreement"].rows.iter_rows(named=True):
+        own = wide(found).filter(design=row["design"], metric=row["metric"])
+        assert row["value"] == pytest.approx(us.stats.kendall(own["observed"], own["true"]))
         assert row["low"] <= row["high"]
         assert row["mean_error"] == pytest.approx(own["error"].abs().mean())
     alone = truth(shop(), plan(algorithms=[us.recommend.Popularity()]), bootstrap=0)
-    assert alone.agreement().height == 0
+    assert alone.parts["agreement"].rows.height == 0
     assert "truth:" in str(alone)
 
 
@@ -186,12 +194,12 @@ def test_random_ratings_as_the_truth():
     true = us.evaluate(lists, {"pop": us.recommend.Popularity().fit(split.train)}, METRICS).means()[
         "pop"
     ]
-    own = found.table().filter(system="pop")
+    own = wide(found).filter(system="pop")
     for row in own.iter_rows(named=True):
         assert row["true_zero"] == pytest.approx(true[row["metric"]], rel=1e-12)
     by_hand = truth(data.ratings, plan(), random=data.random, bootstrap=0)
-    assert by_hand.table().equals(found.table())
-    assert "without those in training" in found.source_name
+    assert by_hand.rows.equals(found.rows)
+    assert "without those in training" in found.card["truth"]
 
 
 def test_random_ratings_in_training_are_left_out_or_count_as_missed():
@@ -205,7 +213,7 @@ def test_random_ratings_in_training_are_left_out_or_count_as_missed():
     values = {}
     for overlap in ("to-training", "keep"):
         found = truth(ratings, made, random=random, overlap=overlap, bootstrap=0)
-        values[overlap] = found.table()["true"][0]
+        values[overlap] = wide(found)["true"][0]
     split = us.splits.LeaveOut(1).split(ratings, 2)[0]
     trained = {(u, i) for u, i in zip(split.train.user, split.train.item, strict=True)}
     missed = [(0, 0) in trained, (1, 1) in trained]
@@ -228,7 +236,7 @@ def test_what_wtd_learns_from_does_not_judge():
     plain = sources.source_of(data, None, None, None, "to-training", plan())
     assert plain.weights is None
     assert len(plain.random) == len(data.random)
-    assert truth(data, made, bootstrap=0).designs == ("full", "wtd")
+    assert truth(data, made, bootstrap=0).values_of("design") == ["full", "wtd"]
 
 
 @pytest.mark.parametrize(
@@ -264,14 +272,17 @@ def test_result_shows_itself():
         progress=lambda done, total: moved.append((done, total)),
     )
     assert moved == [(1, 2), (2, 2)]
-    assert "τ_b to the truth" in str(found)
+    assert "τ_b" in str(found)
     assert "<table" in found._repr_html_()
-    assert json.loads(json.dumps(found.to_dict(), allow_nan=False))["truth"] == found.source_name
-    assert len(found.figure("anti-P@5").to_dict()["datasets"]["rows"]) == 3
+    assert (
+        json.loads(json.dumps(found.to_dict(), allow_nan=False))["card"]["truth"]
+        == found.card["truth"]
+    )
+    assert len(found.figure(metric="anti-P@5").to_dict()["datasets"]["rows"]) == 3
     with pytest.raises(us.UnknownName):
-        found.figure("P@6")
+        found.figure(metric="P@6")
     with pytest.raises(us.UnknownName):
-        found.orders("P@6")
+        found["P@6"]
 
 
 # True judgments of every kind
@@ -325,7 +336,7 @@ def test_precision_by_true_judgments_equals_a_plain_twin(kind):
     for user in np.flatnonzero(value.any(axis=1)):
         top = sorted(np.flatnonzero(targets[user]), key=lambda item: (-count[item], item))[:5]
         precisions.append(np.count_nonzero(value[user, top] >= 4) / 5)
-    assert result.table()["true"].to_list() == pytest.approx([np.mean(precisions)])
+    assert wide(result)["true"].to_list() == pytest.approx([np.mean(precisions)])
     words = {
         "random": "of randomly chosen items",
         "exhaustive": "judgments of every pair of 60 users and 20 items",
@@ -365,7 +376,7 @@ def test_kuairec_by_its_name(tmp_path, monkeypatch):
     settings = {"algorithms": {"pop": us.recommend.Popularity()}, "metrics": ["P@5"]}
     by_name = truth(named, plan(relevance=us.Relevance(liked=named.liked), **settings), bootstrap=0)
     plain = truth(data, plan(**settings), bootstrap=0)
-    assert by_name.table()["true"].to_list() == plain.table()["true"].to_list()
+    assert wide(by_name)["true"].to_list() == wide(plain)["true"].to_list()
     assert "judgments of every pair of 60 users and 20 items" in str(by_name)
 
 
@@ -392,7 +403,7 @@ def test_ml_32m_ext_by_its_name(tmp_path, monkeypatch):
     settings = {"algorithms": {"pop": us.recommend.Popularity()}, "metrics": ["P@5"]}
     by_name = truth(us.load("ml-32m-ext"), plan(**settings), bootstrap=0)
     plain = truth(data, plan(**settings), bootstrap=0)
-    assert by_name.table()["true"].to_list() == plain.table()["true"].to_list()
+    assert wide(by_name)["true"].to_list() == wide(plain)["true"].to_list()
 
 
 # The study of interventions
@@ -547,7 +558,7 @@ def test_command(tmp_path):
     assert done.exit_code == 0, done.output
     told = json.loads(done.stdout)
     assert {row["design"] for row in told["rows"]} == {"full", "skew"}
-    assert len(told["agreement"]) == 2
+    assert len(told["parts"]["agreement"]["rows"]) == 2
     assert (tmp_path / "truth.json").exists()
     text = invoke(
         "bias", "truth", "--world", "inverted", "--users", 60, "--items", 40, "--bootstrap", 0

@@ -1050,11 +1050,11 @@ def estimates(data, _piece):
         "online_tests": lambda: us.online.online_tests(shop, systems, (50, 200), k=5, repeats=2),
         "null_experiment": lambda: us.auditing.null_experiment(
             data.ratings, plan, ("iid", "within-user"), 2, liked=LIKED
-        ).table(),
-        "truth": lambda: us.auditing.truth(shop, plan, bootstrap=50).table(),
+        ),
+        "truth": lambda: us.auditing.truth(shop, plan, bootstrap=50),
         "truth of random": lambda: us.auditing.truth(
             data.ratings, plan, random=random, bootstrap=50
-        ).table(),
+        ),
         "intervention_study": lambda: us.auditing.intervention_study(
             data.ratings,
             random,

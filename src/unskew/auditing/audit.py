@@ -26,7 +26,7 @@ from unskew.auditing.filter_effects import filter_effect
 from unskew.auditing.large_data import LargeRequest
 from unskew.auditing.lists.given_lists import audit_lists
 from unskew.auditing.measurements import AuditFacts
-from unskew.auditing.null.null_experiment import NullExperiment, null_experiment_by
+from unskew.auditing.null.null_experiment import null_experiment_by
 from unskew.auditing.page.reproduction import (
     Choices,
     GivenData,
@@ -49,7 +49,7 @@ from unskew.auditing.result import Audit
 from unskew.auditing.split_lights import lights_of_splits
 from unskew.auditing.statements.evidence import Evidence, evidence_of
 from unskew.auditing.truth import sources
-from unskew.auditing.truth.truth import Truth
+from unskew.auditing.truth.truth import beside_truth
 from unskew.bias.describe_bias import BiasReport, describe_bias
 from unskew.checks import checked, choose
 from unskew.data.dataset import Dataset
@@ -461,7 +461,7 @@ class RatingsAudit(RatingsInputs):
         """
         return design.view.intervention is None and design.split.name != "temporal"
 
-    def _null(self, designs: Sequence[AuditDesign], core: Core) -> NullExperiment | None:
+    def _null(self, designs: Sequence[AuditDesign], core: Core) -> Estimates | None:
         if core.implicit:
             return None
         if len(np.unique(self.ratings.value)) < 2:
@@ -489,7 +489,7 @@ class RatingsAudit(RatingsInputs):
             for design in designs
         }
 
-        def run(plans: Mapping[str, Plan]) -> NullExperiment:
+        def run(plans: Mapping[str, Plan]) -> Estimates:
             return null_experiment_by(
                 self.training.executor,
                 self.ratings,
@@ -532,7 +532,7 @@ class RatingsAudit(RatingsInputs):
             seed=self.plan.seed,
         )
 
-    def _truth(self, core: Core) -> Truth | None:
+    def _truth(self, core: Core) -> Estimates | None:
         if self.true_source is None:
             return None
         metrics = [label for label in (self.metric, *TRUE_METRICS) if label in self.plan.metrics]
@@ -543,13 +543,13 @@ class RatingsAudit(RatingsInputs):
                 for name, parts in scores.items()
             }
 
-        return Truth(
+        return beside_truth(
             self.true_source.name,
             of_designs(core.warm_scores),
             of_designs(core.true),
-            self.chosen.level.bootstrap,
-            LEVEL,
-            self.plan.seed,
+            bootstrap=self.chosen.level.bootstrap,
+            level=LEVEL,
+            seed=self.plan.seed,
         )
 
     # What is written down

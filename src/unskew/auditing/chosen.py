@@ -20,7 +20,6 @@ from unskew.auditing.designs import (
     tunable_systems,
 )
 from unskew.auditing.large_data import LargeRequest, active_users, affordable, judged_card
-from unskew.auditing.null.null_experiment import NullExperiment, null_card
 from unskew.auditing.page.reproduction import GivenData
 from unskew.auditing.request import (
     Request,
@@ -37,6 +36,7 @@ from unskew.engine.system import versions
 from unskew.experiment.plan import Plan
 from unskew.judging.tied import refuse_order
 from unskew.recommend.fit_cost import DataShape
+from unskew.report.estimates import Estimates
 from unskew.ties import EXPECTED
 from unskew.worlds.worlds import World
 
@@ -180,9 +180,7 @@ class RatingsInputs:
         return self.chosen.tunable & self.plan.systems.keys() if is_tuned else frozenset()
 
 
-def ratings_card(
-    audit: RatingsInputs, core: Core, null: NullExperiment | None
-) -> dict[str, object]:
+def ratings_card(audit: RatingsInputs, core: Core, null: Estimates | None) -> dict[str, object]:
     """Return the card of an audit of ratings, as plain values."""
     steps = steps_of([audit.ratings])
     return {
@@ -213,7 +211,7 @@ def ratings_card(
         "seed": audit.plan.seed,
         "split_seeds": list(core.seeds),
         "tuned": tuning_card(core),
-        "null": null_card(null),
+        "null": None if null is None else dict(null.card),
         "permutations": audit.chosen.level.permutations,
         "bootstrap": audit.chosen.level.bootstrap,
         "users": audit.plan.users,

@@ -14,7 +14,6 @@ from unskew.arrays import F64, I64
 from unskew.auditing.analyses import LEVEL, ListAnalyses, ScoreAnalyses
 from unskew.auditing.core.core import Core
 from unskew.auditing.designs import LeftOut
-from unskew.auditing.null.null_experiment import NullExperiment
 from unskew.auditing.split_lights import SplitLights
 from unskew.auditing.statements.evidence import Evidence
 from unskew.auditing.statements.first_screen import (
@@ -24,7 +23,6 @@ from unskew.auditing.statements.first_screen import (
     undecided_between_given,
 )
 from unskew.auditing.statements.statement import Statement
-from unskew.auditing.truth.truth import Truth
 from unskew.bias.describe_bias import BiasReport
 from unskew.checks import choose
 from unskew.data.relevance import Relevance
@@ -219,8 +217,8 @@ class AuditFacts:
     bias: BiasReport | None = None
     lights: SplitLights = field(default_factory=SplitLights)
     """The first split of each protocol: what it did, and what leaks or drifts."""
-    null: NullExperiment | None = None
-    truth: Truth | None = None
+    null: Estimates | None = None
+    truth: Estimates | None = None
     reach: pl.DataFrame | None = None
     """Of given lists, by design and system: how much of the test ratings the lists hold."""
     filter_effect: Estimates | None = None

@@ -104,6 +104,7 @@ class Drawing(NamedTuple):
 SYSTEM = Column("system", "key")
 METRIC = Column("metric", "key")
 GROUP = Column("group", "key")
+DESIGN = Column("design", "key")
 QUANTITY = Column("quantity", "key")
 """Where a row per quantity stands below each other; people read them side by side."""
 VALUE, SE = Column("value", "value"), Column("se", "interval", hidden=True)

@@ -162,9 +162,9 @@ def domain(rows: Sequence[Mapping[str, Any]], name: str) -> list[Any]:
 def forest(canvas: Canvas, *, bars: bool = False) -> Figure:
     """Draw a line per row: its value and its interval; significant ones stand out.
 
-    A grey mark is the `true` value, where it is known. Of three keys the first has a panel for each
-    of its values, of two the second has colours; where colours say what is significant, rows bear
-    the names of all keys.
+    A grey mark is the `true` value, where it is known. Of several keys the last two are rows and
+    colours, and the values of the others have panels; where colours say what is significant, rows
+    bear the names of all keys.
     """
     import altair as alt
 
@@ -172,12 +172,16 @@ def forest(canvas: Canvas, *, bars: bool = False) -> Figure:
     if count > MOST_LINES:
         notes = [*canvas.notes, f"the first {MOST_LINES} of {count:,} values"]
         canvas = replace(canvas, rows=canvas.rows[:MOST_LINES], notes=notes)
-    keys = list(canvas.keys[:3])
+    keys = list(canvas.keys)
     is_tested = any(row.get("significant") is not None for row in canvas.rows)
     if is_tested or len(keys) == 1:
-        _name_rows(canvas, keys)
+        _name_rows(canvas, keys[:3])
         keys = ["name"]
-    panel = keys.pop(0) if len(keys) > 2 else None
+    panel = None
+    if len(keys) > 2:
+        for row in canvas.rows if len(keys) > 3 else ():
+            row["panel"] = ", ".join(str(row[key]) for key in keys[:-2])
+        panel, keys = "panel" if len(keys) > 3 else keys[0], keys[-2:]
     y = alt.Y(f"{keys[0]}:N", title=None).scale(domain=domain(canvas.rows, keys[0]))
     encoded: dict[str, Any] = {"y": y.axis(labelPadding=8, labelLimit=300)}
     if is_tested:

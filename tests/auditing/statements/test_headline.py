@@ -346,8 +346,8 @@ def test_rows_of_the_chart_are_those_of_the_table(result):
 def test_the_truth_is_the_last_panel():
     made = audit_of("world")
     true = {row["system"]: row for row in chart_rows(made) if row["design"] == TRUTH}
-    known = made.truth.table().filter(design="all-items", metric="P@10")
-    values = dict(known.select("system", "true").iter_rows())
+    known = made.truth.rows.filter(design="all-items", metric="P@10", quantity="true")
+    values = dict(known.select("system", "value").iter_rows())
     assert {name: row["value"] for name, row in true.items()} == values
     ordered = sorted(values, key=lambda one: -values[one])
     assert [true[name]["place"] for name in ordered] == [1, 2, 3, 4]

@@ -479,8 +479,8 @@ def test_what_taste_alone_makes_is_not_called_popularity(capsys):
         **SMALL,
     )
     # The counter-example: opinions re-drawn, most of what is above chance stays.
-    table = made.null.table().filter(design="all-items", system="user-knn", metric="P@10")
-    assert table["null_share"][0] > 0.6
+    keys = {"design": "all-items", "system": "user-knn", "metric": "P@10"}
+    assert made.null.row(quantity="null_share", **keys).value > 0.6
     # And yet the lists are truly liked, far more than random ones.
     run = made.evidence.core.lists[0].runs["user-knn"]
     top = [run.item[start : start + 10] for start in run.start[:-1]]

@@ -35,7 +35,7 @@ from unskew.auditing.lists.list_inputs import (
     with_common_numbers,
 )
 from unskew.auditing.measurements import AuditFacts
-from unskew.auditing.null.null_experiment import NullExperiment, null_card
+from unskew.auditing.null.null_experiment import null_estimates
 from unskew.auditing.null.repeats import NULL_SCHEMA, REAL
 from unskew.auditing.page.reproduction import (
     Choices,
@@ -215,7 +215,7 @@ class ListsAudit:
         request.progress("statements", 1, 1)
         return Audit.of(facts, of_scores, of_lists)
 
-    def _facts(self, rejudged: Rejudged, null: NullExperiment | None) -> AuditFacts:
+    def _facts(self, rejudged: Rejudged, null: Estimates | None) -> AuditFacts:
         judged, attempts = self.judged, self.attempts
         tests, train, rule = judged.tests, judged.train, judged.relevance
         ratings = tests if train is None else all_ratings(tests, train)
@@ -330,7 +330,7 @@ class ListsAudit:
             )
         return tuple(dict.fromkeys(notes))
 
-    def _null(self, rejudged: Rejudged) -> NullExperiment:
+    def _null(self, rejudged: Rejudged) -> Estimates:
         """Judge the same lists by judgments whose values are drawn anew."""
         tests, rule = self.judged.tests, self.request.level.repeat_rule(self.metric)
         if self.implicit or len(np.unique(tests.value)) < 2:
@@ -355,11 +355,9 @@ class ListsAudit:
         for repeat in range(rule.minimum, budget.repeats):
             rows += drawn_rows(repeat)
         table = pl.DataFrame(rows, schema=NULL_SCHEMA)
-        return NullExperiment(
-            table, ("iid",), budget.repeats, LEVEL, retrained=False, budget=budget
-        )
+        return null_estimates(table, ("iid",), budget, LEVEL, is_retrained=False)
 
-    def _card(self, designs: Iterable[str], null: NullExperiment | None) -> dict[str, object]:
+    def _card(self, designs: Iterable[str], null: Estimates | None) -> dict[str, object]:
         judged, level = self.judged, self.request.level
         tests, train = judged.tests, judged.train
         return {
@@ -379,7 +377,7 @@ class ListsAudit:
             "margin": self.request.stated.margin,
             "smallest": self.request.stated.smallest,
             "seed": self.seed,
-            "null": null_card(null),
+            "null": None if null is None else dict(null.card),
             "permutations": level.permutations,
             "bootstrap": level.bootstrap,
             "versions": versions(),

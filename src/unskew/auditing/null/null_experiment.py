@@ -5,9 +5,8 @@ from __future__ import annotations
 import math
 import os
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from statistics import stdev
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any
 
 import polars as pl
 
@@ -23,8 +22,20 @@ from unskew.engine.store import Store
 from unskew.errors import SettingError
 from unskew.evaluation.scores import Scores
 from unskew.experiment.plan import Plan
-from unskew.report.charts import Figure, as_figure
-from unskew.report.result import Result
+from unskew.report.columns import (
+    DESIGN,
+    HIGH,
+    LOW,
+    METRIC,
+    QUANTITY,
+    SYSTEM,
+    VALUE,
+    Column,
+    Drawing,
+    Method,
+    Question,
+)
+from unskew.report.estimates import Estimates
 from unskew.report.text import counted
 from unskew.stats.intervals.means import mean_interval
 from unskew.worlds.nulls import DIRECTIONS, NULLS
@@ -39,190 +50,37 @@ CLEAR = 3.0
 """How many standard deviations (of a null value over repeats) above chance a system must be on the
 data as they are for a null share to have a meaning: else it is noise over noise."""
 KEYS = ("design", "system", "metric")
-NUMBERS = (
-    "real",
-    "real_random",
-    "null_value",
-    "low",
-    "high",
-    "null_random",
-    "ratio",
-    "ratio_low",
-    "ratio_high",
-    "null_share",
-    "share_low",
-    "share_high",
+NULL = Question(
+    name="null experiment",
+    columns=(Column("null", "key"), DESIGN, SYSTEM, METRIC, QUANTITY, VALUE, LOW, HIGH),
+    method=Method(
+        estimand="the value where relevance is drawn anew, the mean over repeats",
+        unit="repeats",
+        interval="t",
+        level=LEVEL,
+    ),
+    quantities=(
+        *(Column("real", "value"), Column("real_random", "value", "real chance", hidden=True)),
+        *(Column("null_value", "value", "null value"), Column("null_random", "value", "chance")),
+        *(Column("real_ratio", "value", "real / chance", form="×", hidden=True),),
+        *(Column("ratio", "value", form="×"), Column("null_share", "value", "null share")),
+    ),
+    figures=(
+        Drawing("ratio", "forest", "", ("ratio", "real_ratio")),
+        Drawing("values", "forest", "", ("real", "null_value", "null_random")),
+    ),
 )
-
-
-@dataclass(frozen=True, eq=False)
-class NullExperiment(Result):
-    """What every design says of every system on the data as they are and with relevance redrawn.
-
-    Made by `null_experiment`.
-    """
-
-    figure_is_open: ClassVar[bool] = True
-
-    rows: pl.DataFrame
-    """A row per data (`real`, or the null), repeat, design, system and metric: `value` and what
-    chance scores there (`random`), means over the splits of the design."""
-    nulls: tuple[str, ...]
-    repeats: int
-    level: float = LEVEL
-    notes: tuple[str, ...] = ()
-    retrained: bool = True
-    """Whether systems are trained on each draw; else their lists stay as they are."""
-    budget: RepeatBudget | None = None
-    """How many repeats there are, and why; None = their number was given."""
-
-    @property
-    def first(self) -> int:
-        """How many repeats intervals take their spread from: the first ones."""
-        return self.repeats if self.budget is None else self.budget.minimum
-
-    def table(self, null: str | None = None) -> pl.DataFrame:
-        """Return a row per null, design, system and metric.
-
-        Columns: `real` and `real_random`, the value on the data as they are and what chance scores
-        there; `null_value` with `low` and `high` (Student's t over repeats), and `null_random`;
-        `ratio` of the value to chance on null data, with its interval: 1 for every system if the
-        design is fair and the null leaves nothing to learn; `null_share` = (null - null random) /
-        (real - real random), the part of what a system has above chance that null data gives it
-        too, with its interval; missing where the system is not clearly away from chance.
-
-        Parameters
-        ----------
-        null
-            One of the nulls; all unless given.
-        """
-        chosen = self.nulls if null is None else (choose("null", null, self.nulls),)
-        real = {
-            tuple(row[key] for key in KEYS): row
-            for row in self.rows.filter(pl.col("data") == REAL).iter_rows(named=True)
-        }
-        rows = []
-        for kind in chosen:
-            of_kind = self.rows.filter(pl.col("data") == kind)
-            for key, part in of_kind.group_by(KEYS, maintain_order=True):
-                rows.append(
-                    {
-                        "null": kind,
-                        **dict(zip(KEYS, key, strict=True)),
-                        **_one(part, real.get(key), self.level, self.first),
-                    }
-                )
-        schema = dict.fromkeys(("null", *KEYS), pl.String) | dict.fromkeys(NUMBERS, pl.Float64)
-        return pl.DataFrame(rows, schema=schema)
-
-    def figure(self, metric: str | None = None) -> Figure:
-        """Draw how many times above chance each system is: on null data, and as the data are.
-
-        Parameters
-        ----------
-        metric
-            The first one unless given.
-        """
-        import altair as alt
-
-        names = self.rows["metric"].unique(maintain_order=True).to_list()
-        label = choose("metric", metric or names[0], names)
-        rows = []
-        for row in self.table().filter(pl.col("metric") == label).iter_rows(named=True):
-            labels = {"design": _titled(row, self.nulls), "system": row["system"]}
-            if row["ratio"] is not None:
-                rows.append(
-                    {
-                        **labels,
-                        "data": "null",
-                        "ratio": row["ratio"],
-                        "low": row["ratio_low"],
-                        "high": row["ratio_high"],
-                    }
-                )
-            if row["real"] is not None and row["real_random"]:
-                rows.append(
-                    {
-                        **labels,
-                        "data": "real",
-                        "ratio": row["real"] / row["real_random"],
-                        "low": None,
-                        "high": None,
-                    }
-                )
-        rows = [row for row in rows if row["ratio"] and row["ratio"] > 0]
-        chart = alt.Chart().encode(
-            y=alt.Y("system:N", title=None, sort=None),
-        )
-        x = alt.X("ratio:Q", title=f"{label} / chance").scale(type="log")
-        points = chart.mark_point(filled=True, size=70).encode(x=x, color=alt.Color("data:N"))
-        whiskers = (
-            chart.mark_rule()
-            .encode(x=alt.X("low:Q").scale(type="log"), x2="high:Q", color="data:N")
-            .transform_filter("datum.low > 0")
-        )
-        rule = alt.Chart().mark_rule(strokeDash=[4, 3], color="#999999")
-        line = rule.encode(x=alt.datum(1))
-        rows_data = alt.NamedData(name="rows")
-        layers = alt.layer(line, whiskers, points, data=rows_data).properties(width=340)
-        faceted = layers.facet(row=alt.Row("design:N", title=None, sort=None))
-        note = f"{counted(self.repeats, 'repeat')}; a fair design leaves null data at 1 (dashed)"
-        return as_figure(faceted, "The null experiment", [note], rows)
-
-    def _explanation(self) -> list[str]:
-        lines = [f"{null}: {NULLS[null]}" for null in self.nulls]
-        systems = (
-            "every system is trained again"
-            if self.retrained
-            else "the lists stay as they are, only the judgments are redrawn"
-        )
-        lines.append(
-            f"{counted(self.repeats, 'repeat')}, {systems}; {100 * self.level:g} % intervals "
-            "over repeats; ratio = null value / chance; null share = the part of a system's "
-            "score above chance that it also has on null data"
-        )
-        why = "" if self.budget is None else self.budget.sentence()
-        return [*lines, *([why] if why else [])]
-
-    def _content(self) -> dict[str, object]:
-        return {
-            "nulls": self.nulls,
-            "repeats": self.repeats,
-            "budget": None if self.budget is None else self.budget.card(),
-            "level": self.level,
-            "rows": self.table(),
-            "notes": self.notes,
-        }
-
-    def display_table(self) -> pl.DataFrame:
-        """Return the columns that matter most."""
-        table = self.table().select(
-            "null",
-            *KEYS,
-            "real",
-            "null_value",
-            "null_random",
-            "ratio",
-            "ratio_low",
-            "ratio_high",
-            "null_share",
-        )
-        return table.drop([key for key in ("null", "metric") if table[key].n_unique() == 1])
-
-    def _summary(self) -> str:
-        designs = self.rows["design"].n_unique()
-        return (
-            f"{', '.join(self.nulls)}; {counted(designs, 'design')}, "
-            f"{counted(self.repeats, 'repeat')}"
-        )
-
-
-def null_card(null: NullExperiment | None) -> dict[str, object] | None:
-    """Return as plain values how opinions were redrawn, and how often; None = they were not."""
-    if null is None:
-        return None
-    budget = {"repeats": null.repeats} if null.budget is None else null.budget.card()
-    return {"null": ", ".join(null.nulls), **budget}
+"""A row per null, design, system, metric and quantity."""
+NULL_REPEATS = Question(
+    name="values of each repeat",
+    columns=(
+        *(Column("data", "key"), Column("repeat", "axis"), DESIGN, SYSTEM, METRIC, VALUE),
+        Column("random", "fact", "chance"),
+    ),
+    method=Method(estimand="the mean over users and over the splits of a design"),
+    figures=(),
+)
+"""A row per data (`real`, or the null), repeat, design, system and metric."""
 
 
 @notebook_progress("null experiment")
@@ -245,7 +103,7 @@ def null_experiment(
     workers: int = 1,
     cluster: str | Client | None = None,
     progress: Progress | None = None,
-) -> NullExperiment:
+) -> Estimates:
     """Run plans on data whose relevance is drawn anew: the self-test of a protocol.
 
     Who rated what stays as it is; what they thought of it is redrawn (`redraw`), every system is
@@ -295,6 +153,17 @@ def null_experiment(
     progress
         Called with (done, total) after each task.
 
+    Returns
+    -------
+    Estimates
+        A row per null, design, system, metric and quantity. `real` is the value on the data as they
+        are, `real_random` what chance scores there; `null_value`, with its interval (Student's t
+        over repeats), the value on null data, `null_random` chance there. `ratio` is null value /
+        chance: 1 for every system if the design is fair and the null leaves nothing to learn.
+        `null_share` = (null - null random) / (real - real random), the part of what a system has
+        above chance that null data gives it too; missing where the system is not clearly away from
+        chance. The part `repeats` has the values of each repeat.
+
     Examples
     --------
     >>> import unskew as us
@@ -303,8 +172,8 @@ def null_experiment(
     >>> user, item, rating = zip(*rows)
     >>> data = us.read_ratings({"user": user, "item": item, "rating": rating})
     >>> plan = us.Plan(algorithms=[us.recommend.Popularity()], metrics=["P@5"], users="all")
-    >>> found = null_experiment(data, plan, repeats=3)
-    >>> found.table()["ratio"][0] > 1.5  # the design favours popular items where nobody has taste
+    >>> result = null_experiment(data, plan, repeats=3)
+    >>> result.row(quantity="ratio").value > 1.5  # it favours popular items where nobody has taste
     True
     """
     data = ratings if isinstance(ratings, Ratings) else read_ratings(ratings)
@@ -351,7 +220,7 @@ def null_experiment_by(
     fallback: bool = False,
     store: Store | None = None,
     progress: Progress | None = None,
-) -> NullExperiment:
+) -> Estimates:
     """Run plans on redrawn data, as `null_experiment` does, by an executor that may do more.
 
     With `fallback`, cold users are recommended popular items, as in an audit.
@@ -389,42 +258,93 @@ def null_experiment_by(
         progress=progress or (lambda _done, _total: None),
     )
     rows, budget = run.carry_out(real)
-    return NullExperiment(rows, kinds, budget.repeats, level, run.notes(), budget=budget)
+    return null_estimates(rows, kinds, budget, level, notes=run.notes())
 
 
-def _one(
+def null_estimates(
+    rows: pl.DataFrame,
+    nulls: Sequence[str],
+    budget: RepeatBudget,
+    level: float,
+    *,
+    notes: Sequence[str] = (),
+    is_retrained: bool = True,
+) -> Estimates:
+    """Return what every design says of every system, from the values of each repeat.
+
+    Parameters
+    ----------
+    rows
+        As `NULL_SCHEMA` says, means over the splits of a design.
+    nulls, budget, level
+        What was redrawn, how often and why, and the level of intervals.
+    notes
+        Of single designs and systems.
+    is_retrained
+        Whether systems are trained on each draw; else their lists stay as they are.
+    """
+    real = {
+        tuple(row[key] for key in KEYS): row
+        for row in rows.filter(pl.col("data") == REAL).iter_rows(named=True)
+    }
+    estimates = [
+        (kind, *key, quantity, *of_quantity)
+        for kind in nulls
+        for key, part in rows.filter(pl.col("data") == kind).group_by(KEYS, maintain_order=True)
+        for quantity, of_quantity in _quantities(part, real.get(key), level, budget.minimum).items()
+    ]
+    systems = (
+        "every system is trained again"
+        if is_retrained
+        else "the lists stay as they are, only the judgments are redrawn"
+    )
+    how = (
+        f"{counted(budget.repeats, 'repeat')}, {systems}; ratio = null value / chance; null share "
+        "= the part of a system's score above chance that it also has on null data"
+    )
+    return Estimates.of_rows(
+        NULL,
+        estimates,
+        level=level,
+        explanation=(*(f"{null}: {NULLS[null]}" for null in nulls), how),
+        notes=tuple(filter(None, (budget.sentence(), *notes))),
+        parts={"repeats": Estimates.of_rows(NULL_REPEATS, rows)},
+        card={"null": ", ".join(nulls), **budget.card()},
+    )
+
+
+Interval = tuple[float | None, float | None, float | None]
+"""A value and both ends of its interval."""
+
+
+def _quantities(
     part: pl.DataFrame, real: Mapping[str, Any] | None, level: float, first: int
-) -> dict[str, Any]:
-    """Return the numbers of one design, system and metric."""
+) -> dict[str, Interval]:
+    """Return the quantities of one design, system and metric; the first repeats give the spread."""
     value, random = part["value"].to_list(), part["random"].to_list()
-    mean, low, high = mean_interval(value, level, first)
     expected = [entry for entry in random if entry is not None]
     chance = math.fsum(expected) / len(expected) if len(expected) == len(random) else None
-    row: dict[str, Any] = dict.fromkeys(NUMBERS)
-    row |= {"null_value": mean, "low": low, "high": high, "null_random": chance}
+    none: Interval = (None, None, None)
+    result = dict.fromkeys((quantity.name for quantity in NULL.quantities), none)
+    result["null_value"] = mean_interval(value, level, first)
+    result["null_random"] = (chance, None, None)
     if chance:
         ratios = [v / r for v, r in zip(value, random, strict=True) if r]
-        row |= dict(
-            zip(
-                ("ratio", "ratio_low", "ratio_high"),
-                mean_interval(ratios, level, first),
-                strict=True,
-            )
-        )
+        result["ratio"] = mean_interval(ratios, level, first)
     if real is None:
-        return row
-    row |= {"real": real["value"], "real_random": real["random"]}
+        return result
+    result["real"], result["real_random"] = (
+        (real[name], None, None) for name in ("value", "random")
+    )
+    if real["random"]:
+        result["real_ratio"] = (real["value"] / real["random"], None, None)
     if chance is None or real["random"] is None:
-        return row
+        return result
     above = real["value"] - real["random"]
     excess = [v - r for v, r in zip(value, random, strict=True)]
     noise = stdev(excess) if len(excess) > 1 else 0.0
     if any(excess) and abs(above) > CLEAR * noise:  # none = chance itself
-        shares = [difference / above for difference in excess]
-        names = ("null_share", "share_low", "share_high")
-        row |= dict(zip(names, mean_interval(shares, level, first), strict=True))
-    return row
-
-
-def _titled(row: Mapping[str, Any], nulls: Sequence[str]) -> str:
-    return str(row["design"]) if len(nulls) == 1 else f"{row['design']}, {row['null']}"
+        result["null_share"] = mean_interval(
+            [difference / above for difference in excess], level, first
+        )
+    return result

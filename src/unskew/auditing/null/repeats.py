@@ -24,7 +24,7 @@ NULL_SCHEMA = {
     "value": pl.Float64,
     "random": pl.Float64,
 }
-"""Of `NullExperiment.rows`."""
+"""Of the values of each repeat."""
 LEAST = 3
 """Repeats whose spread decides how many there are, unless given."""
 MOST = 20
@@ -117,7 +117,7 @@ class RepeatRule:
         Parameters
         ----------
         rows
-            As `NullExperiment.rows` has them, of the data as they are and of the first repeats.
+            As `NULL_SCHEMA` says, of the data as they are and of the first repeats.
         level
             Of the intervals.
         """

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import math
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -12,7 +11,7 @@ import polars as pl
 from unskew.auditing.designs import WORDS
 from unskew.auditing.page.captions import caption, title
 from unskew.metrics.names import parse
-from unskew.report.charts import BLUE, GREY, VERMILION, Figure, as_figure, system_colours
+from unskew.report.charts import GREY, Figure, as_figure, system_colours
 from unskew.report.text import counted, finite
 
 if TYPE_CHECKING:
@@ -91,14 +90,12 @@ def chart_rows(audit: Measurements) -> list[dict[str, Any]]:
 
 
 def _true_rows(audit: Measurements) -> list[dict[str, Any]]:
-    if audit.truth is None or audit.metric not in audit.truth.metrics:
+    if audit.truth is None or audit.metric not in audit.truth.values_of("metric"):
         return []
-    rows = audit.truth.table().filter(
-        (pl.col("design") == audit.common) & (pl.col("metric") == audit.metric)
-    )
+    rows = audit.truth.where(design=audit.common, metric=audit.metric, quantity="true").rows
     sign = -1.0 if parse(audit.metric).better == "lower" else 1.0
-    values = {row["system"]: row["true"] for row in rows.iter_rows(named=True)}
-    if any(value is None or math.isnan(value) for value in values.values()):
+    values = dict(rows.select("system", "value").iter_rows())
+    if any(value is None for value in values.values()):
         return []
     nothing = dict.fromkeys(("low", "high", "chance"))
     places = {
@@ -199,8 +196,6 @@ def _tooltip() -> list[alt.Tooltip]:
 
 MOST_CHARTED_SYSTEMS = 25
 """More than these make no readable chart: the best ones under the common design are drawn."""
-AS_RATED, REDRAWN = "as rated", "re-drawn"
-"""Opinions in the null experiment."""
 
 
 def _best(table: pl.DataFrame, systems: Sequence[str]) -> tuple[list[str], list[dict[str, Any]]]:
@@ -214,51 +209,6 @@ def _base(**channels: Any) -> alt.Chart:
     import altair as alt
 
     return alt.Chart(alt.NamedData(name="rows")).encode(**channels)
-
-
-def _by_system(best: Sequence[str], names: str, series: Sequence[str]) -> alt.Chart:
-    """Return a chart with a row per system, and a colour for each of two series."""
-    import altair as alt
-
-    colour = alt.Color(f"{names}:N").scale(domain=series, range=[BLUE, VERMILION])
-    return _base(y=alt.Y("system:N", title=None, sort=best), color=colour)
-
-
-def null(table: pl.DataFrame, systems: Sequence[str], metric: str, design: str) -> Figure:
-    """Draw what a design gives systems on the data as they are, and on re-drawn opinions.
-
-    Parameters
-    ----------
-    table
-        `NullExperiment.table()`, of one design and metric.
-    systems
-        Best first.
-    metric, design
-        What is drawn.
-    """
-    import altair as alt
-
-    best, table_rows = _best(table, systems)
-    rows: list[dict[str, Any]] = []
-    for row in table_rows:
-        rated = {"system": row["system"], "data": AS_RATED, "value": row["real"]}
-        redrawn = {"system": row["system"], "data": REDRAWN, "value": row["null_value"]}
-        rows.append({**rated, "low": None, "high": None, "random": row["null_random"]})
-        rows.append({**redrawn, "low": row["low"], "high": row["high"], "random": None})
-    series = [AS_RATED, REDRAWN]
-    base = _by_system(best, "data", series)
-    points = base.mark_point(filled=True, size=80).encode(
-        x=alt.X("value:Q", title=f"{metric}, {design}"),
-        shape=alt.Shape("data:N").scale(domain=series),
-        tooltip=["system:N", "data:N", alt.Tooltip("value:Q", format=".4f")],
-    )
-    whiskers = base.mark_rule().encode(x="low:Q", x2="high:Q")
-    chance = _base(x="min(random):Q").mark_rule(strokeDash=[4, 3], color=GREY)
-    chart = alt.layer(chance, whiskers, points).properties(
-        width=480, height=max(24 * len(best), 60)
-    )
-    note = "who rated what is kept; intervals over repeats; dashed: a random order"
-    return as_figure(chart, "Opinions as rated, and opinions re-drawn", [note], rows)
 
 
 def good_and_bad(table: pl.DataFrame, k: int, systems: Sequence[str]) -> Figure:
@@ -280,43 +230,3 @@ def good_and_bad(table: pl.DataFrame, k: int, systems: Sequence[str]) -> Figure:
     chart = alt.layer(points, names).properties(width=460, height=300)
     note = "systems on one ray from the corner have the same share of liked among judged items"
     return as_figure(chart, "Liked and disliked recommendations", [note], rows)
-
-
-def agreement_with_truth(rows: Sequence[Mapping[str, Any]], metric: str) -> Figure:
-    """Draw how alike the order under each design is to the true one."""
-    import altair as alt
-
-    valid = [dict(row) for row in rows if row["tau"] is not None]
-    base = _base(y=alt.Y("design:N", title=None, sort=None))
-    x = alt.X("tau:Q", title="τ_b of the order of systems to the true one").scale(domain=[-1, 1])
-    points = base.mark_point(filled=True, size=90, color=BLUE).encode(
-        x=x, tooltip=["design:N", alt.Tooltip("tau:Q", format=".2f"), "swaps:Q"]
-    )
-    whiskers = base.mark_rule(color=BLUE).encode(x="low:Q", x2="high:Q")
-    zero = alt.Chart().mark_rule(strokeDash=[4, 3], color=GREY).encode(x=alt.datum(0))
-    chart = alt.layer(zero, whiskers, points, data=alt.NamedData(name="rows"))
-    chart = chart.properties(width=460, height=alt.Step(26))
-    note = "1: the true order; −1: the opposite; intervals over users"
-    title = f"The order under each design and the true one, {metric}"
-    return as_figure(chart, title, [note], valid)
-
-
-def observed_and_true(table: pl.DataFrame, systems: Sequence[str], metric: str) -> Figure:
-    """Draw the true value beside what the common design observes, a row per system."""
-    import altair as alt
-
-    best, table_rows = _best(table, systems)
-    series = ["observed", "true"]
-    rows = [
-        {"system": row["system"], "value": row[key], "what": key}
-        for row in table_rows
-        for key in series
-    ]
-    points = _by_system(best, "what", series).mark_point(filled=True, size=80)
-    points = points.encode(
-        x=alt.X("value:Q", title=metric),
-        shape=alt.Shape("what:N").scale(domain=series),
-        tooltip=["system:N", "what:N", alt.Tooltip("value:Q", format=".4f")],
-    ).properties(width=460, height=max(24 * len(best), 60))
-    note = "systems in the order that the common design observes"
-    return as_figure(points, "Observed and true", [note], rows)

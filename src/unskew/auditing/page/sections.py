@@ -39,7 +39,6 @@ from unskew.splits.diagnosis.diagnosis import Diagnosis
 
 if TYPE_CHECKING:
     from unskew.auditing.measurements import Measurements
-    from unskew.auditing.null.null_experiment import NullExperiment
     from unskew.bias.decomposition.ladder import Ladder
     from unskew.report.estimates import Estimates
 
@@ -57,11 +56,13 @@ PREPARATION = ("sampled", "implicit", "references", "tuned", "untuned", "tuned-e
 """Kinds of statements about how data and systems were prepared."""
 WORTH_SAYING = 0.05
 """From this share of test ratings or users on, the section about the data counts them."""
-NULL_COLUMNS = (
-    *("design", "system", "real", "real_random", "null_value", "null_random"),
-    *("ratio", "ratio_low", "ratio_high"),
-)
-"""What is shown of the null experiment."""
+NULL_COLUMNS = {
+    **{name: f"value_{name}" for name in ("real", "real_random", "null_value", "null_random")},
+    "ratio": "value_ratio",
+    "ratio_low": "low_ratio",
+    "ratio_high": "high_ratio",
+}
+"""What is shown of the null experiment, and where it stands in the wide table."""
 SHARE_COLUMNS = (
     *("system", "a", "b", "weights", "judged", "judged_a", "judged_b"),
     *("shown", "shown_a", "shown_b", "users", "value", "low", "high", "reason"),
@@ -400,22 +401,27 @@ def _of_metrics(audit: Measurements, table: pl.DataFrame) -> pl.DataFrame:
     return table.filter(pl.Series(mask, dtype=pl.Boolean))
 
 
-def _null(audit: Measurements, null: NullExperiment) -> Iterator[Block]:
-    table = null.table().filter(metric=audit.metric)
+def _null(audit: Measurements, null: Estimates) -> Iterator[Block]:
     case = "null lists" if audit.evidence.is_given else "null trained"
-    yield Words(caption(case, repeats=counted(null.repeats, "repeat")))
-    yield Words("" if null.budget is None else null.budget.sentence())
+    yield Words(caption(case, repeats=counted(null.card["repeats"], "repeat")))
     yield from map(Words, null.notes)
-    common = table.filter(design=audit.common)
-    if common.height:
-        yield blocks.picture(
-            partial(charts.null, common, audit.order(), audit.metric, audit.common)
-        )
-    rows = blocks.without_empty(table.select(NULL_COLUMNS))
-    yield from blocks.fold("null", blocks.table("null", rows))
-    missing = [design for design in audit.designs if design not in set(table["design"])]
+    of_metric, designs = null[audit.metric], null.values_of("design")
+    if audit.common in designs:
+        common = _best(audit, of_metric).sort()
+        yield blocks.picture(partial(common.figure, "values", audit.metric))
+    columns = (pl.col(column).alias(name) for name, column in NULL_COLUMNS.items())
+    rows = of_metric.table("quantity").select("design", "system", *columns)
+    yield from blocks.fold("null", blocks.table("null", blocks.without_empty(rows)))
+    missing = [design for design in audit.designs if design not in designs]
     if missing:
         yield Words(caption("null designs", designs=", ".join(missing)))
+
+
+def _best(audit: Measurements, es: Estimates) -> Estimates:
+    """Return the rows of the common design and of as many systems, the best, as a chart shows."""
+    there = es.values_of("system")
+    systems = [system for system in audit.order() if system in there]
+    return es.where(design=audit.common, system=systems[: charts.MOST_CHARTED_SYSTEMS])
 
 
 def _truth(audit: Measurements) -> Iterator[Block]:
@@ -424,20 +430,23 @@ def _truth(audit: Measurements) -> Iterator[Block]:
     if result is None:
         yield Words(caption("truth unknown"))
         return
-    yield Words(caption("truth source", source=result.source_name))
-    agreement = result.agreement()
-    rows = agreement.filter(metric=metric)
-    if rows["tau"].null_count() < rows.height:
-        yield blocks.picture(partial(charts.agreement_with_truth, rows.to_dicts(), metric))
-    yield blocks.table("orders", result.orders(metric))
-    values = result.table().filter(metric=metric).drop("metric")
-    common = values.filter(design=audit.common)
-    yield blocks.picture(partial(charts.observed_and_true, common, audit.order(), metric))
+    yield Words(caption("truth source", source=result.card["truth"]))
+    yield blocks.picture(partial(result.figure, "agreement", metric))
+    orders = result.parts["orders"].rows.filter(metric=metric)
+    yield blocks.table("orders", orders.pivot("design", index="system", values="value"))
+    draw = partial(_best(audit, result).figure, "observed and true", metric)
+    yield blocks.picture(draw, system_colours(audit.order()))
+    agreement = result.parts["agreement"].rows.rename({"value": "tau"})
     columns = ["design", "metric", "tau", "low", "high", "swaps", "mean_error"]
+    of_metric, keys = result.rows.filter(metric=metric), ("design", "system")
+    values, users = (
+        of_metric.pivot("quantity", index=keys, values=name) for name in ("value", "n")
+    )
+    numbers = values.with_columns(users=users["observed"], true_users=users["true"])
     yield from blocks.fold(
         "truth",
         blocks.table("true orders", agreement.select(columns), 2),
-        blocks.table("true values", values),
+        blocks.table("true values", numbers),
     )
 
 

@@ -7,11 +7,11 @@ trained once per split and judged twice: as the protocol does it, and by the tru
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
-from functools import cached_property
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from functools import cache
 from itertools import product
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import polars as pl
@@ -24,9 +24,22 @@ from unskew.engine.progress import Progress, notebook_progress
 from unskew.evaluation.scores import UNDEFINED, Mean, Scores
 from unskew.experiment.plan import Plan
 from unskew.metrics.names import parse
-from unskew.report.charts import MOST_ROWS, Figure, as_figure
-from unskew.report.result import Result
-from unskew.report.text import counted
+from unskew.report.columns import (
+    DESIGN,
+    HIGH,
+    LOW,
+    METRIC,
+    QUANTITY,
+    SYSTEM,
+    USERS,
+    VALUE,
+    Column,
+    Drawing,
+    Method,
+    P,
+    Question,
+)
+from unskew.report.estimates import Estimates
 from unskew.stats.agreement.agreement import BOOTSTRAP, agreement
 from unskew.targets.designs import Targets
 
@@ -34,280 +47,52 @@ if TYPE_CHECKING:
     from distributed import Client
 
 LEVEL = 0.95
-TAUS = ("tau", "p", "low", "high", "without_low", "without_high")
+TRUTH = Question(
+    name="observed and true",
+    columns=(DESIGN, SYSTEM, METRIC, QUANTITY, USERS, VALUE),
+    method=Method(estimand="the mean over users, as a design observes it, and by the truth"),
+    quantities=(
+        *(Column("observed", "value"), Column("true", "value")),
+        Column("error", "value", "error, %", form="+"),
+        *(Column("observed_zero", "value"), Column("true_zero", "value")),
+        Column("error_zero", "value", "error_zero, %", form="+"),
+    ),
+    display=("", "agreement"),
+    figures=(
+        Drawing("observed and true", "scatter", "", ("observed", "true")),
+        Drawing("agreement", "forest", "agreement"),
+    ),
+)
+"""A row per design, system, metric and quantity; `error` = 100 (observed - true) / true. What ends
+in `_zero` counts undefined values as 0: as test sets hold fewer liked items than the truth, users
+without one then pull what is observed down."""
+AGREEMENT = Question(
+    name="agreement with the true order",
+    columns=(
+        *(DESIGN, METRIC, Column("value", "value", "τ_b"), LOW, HIGH, P),
+        *(Column("without_low", "fact", hidden=True), Column("without_high", "fact", hidden=True)),
+        *(Column("swaps", "count", "swapped pairs"), Column("mean_error", "fact", "mean error, %")),
+    ),
+    method=Method(estimand="Kendall's τ_b between the order under a design and the true one"),
+    digits=2,
+)
+"""A row per design and metric, none for a single system; `mean_error` is the mean size of the
+errors in percent, `without_low` to `without_high` the range when one system is left out."""
+ORDERS = Question(
+    name="ranks of systems",
+    columns=(METRIC, SYSTEM, DESIGN, Column("value", "count", "rank")),
+    method=Method(estimand="the rank of a system by its mean, 1 for the best"),
+    figures=(),
+    across="design",
+    digits=0,
+)
+"""The rank of each system by the truth (`true`) and under each design; the truly best comes first.
+Where designs have splits of their own, the truth is that of the first one."""
 
-
-@dataclass(frozen=True, eq=False)
-class Truth(Result):
-    """What every protocol and intervention observes of every system, beside what is true.
-
-    Made by `truth`.
-    """
-
-    figure_is_open: ClassVar[bool] = True
-
-    source_name: str
-    """What the truth is, in words."""
-    observed: Mapping[str, tuple[Scores, ...]]
-    """By design: scores of each split."""
-    true: Mapping[str, tuple[Scores, ...]]
-    """Likewise: the same models, judged by the truth."""
-    bootstrap: int = BOOTSTRAP
-    level: float = LEVEL
-    seed: int = 0
-    facts: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
-    """By design: how many ratings judged."""
-    notes: tuple[str, ...] = ()
-
-    @property
-    def designs(self) -> tuple[str, ...]:
-        """Protocols and interventions."""
-        return tuple(self.observed)
-
-    @property
-    def metrics(self) -> tuple[str, ...]:
-        """All metrics, anti-metrics among them."""
-        return next(iter(self.observed.values()))[0].order
-
-    @property
-    def systems(self) -> tuple[str, ...]:
-        """All systems."""
-        return tuple(next(iter(self.observed.values()))[0].systems)
-
-    def table(self) -> pl.DataFrame:
-        """Return a row per design, system and metric: observed, true and the error in percent.
-
-        `error` = 100 (observed - true) / true, of means over splits. Means are over the users for
-        whom the metric is defined: recall of a user without a liked test item is not. How many
-        users these are, over all splits: `users`, and by the truth `true_users`. Columns ending in
-        `_zero` are the same with undefined values counting as 0: as test sets hold fewer liked
-        items than the truth, users without one then pull what is observed down.
-        """
-        rows = []
-        for key in product(self.designs, self.systems, self.metrics):
-            row: dict[str, Any] = dict(zip(("design", "system", "metric"), key, strict=True))
-            for end, undefined in (("_zero", "zero"), ("", "skip")):
-                value, users = self._mean(self.observed, *key, undefined)
-                true, true_users = self._mean(self.true, *key, undefined)
-                error = 100 * (value - true) / true if true else math.nan
-                row |= {f"observed{end}": value, f"true{end}": true}
-                row |= {f"error{end}": None if math.isnan(error) else error}
-            rows.append({**row, "users": users, "true_users": true_users})  # of what is defined
-        texts = dict.fromkeys(("design", "system", "metric"), pl.String)
-        first = dict.fromkeys(("observed", "true", "error"), pl.Float64)
-        counts = dict.fromkeys(("users", "true_users"), pl.Int64)
-        zeros = dict.fromkeys(("observed_zero", "true_zero", "error_zero"), pl.Float64)
-        return pl.DataFrame(rows, schema={**texts, **first, **counts, **zeros})
-
-    def display_table(self) -> pl.DataFrame:
-        """Return the table; without undefined values only the columns that do not repeat others."""
-        table = self.table()
-        if self._undefined():
-            return table.drop("true_users")
-        return table.drop("users", "true_users", "observed_zero", "true_zero", "error_zero")
-
-    @cached_property
-    def _averages(self) -> dict[tuple[int, str], dict[str, dict[str, Mean]]]:
-        return {}
-
-    def _means_of(self, part: Scores, undefined: str) -> dict[str, dict[str, Mean]]:
-        key = id(part), undefined  # the truth of one split stands beside several designs
-        if key not in self._averages:
-            self._averages[key] = part.averages(undefined=undefined)
-        return self._averages[key]
-
-    def _mean(
-        self,
-        of: Mapping[str, tuple[Scores, ...]],
-        design: str,
-        system: str,
-        metric: str,
-        undefined: str,
-    ) -> tuple[float, int]:
-        """Return the mean over splits, and how many users it is of in all."""
-        means = [self._means_of(part, undefined)[system][metric] for part in of[design]]
-        return math.fsum(mean.value for mean in means) / len(means), sum(
-            mean.users for mean in means
-        )
-
-    def _undefined(self) -> list[str]:
-        """Say for each design of how many users metrics are undefined, and why."""
-        lines = []
-        for design in self.designs:
-            groups: dict[tuple[str, str], list[str]] = {}
-            for metric in self.metrics:
-                sides = [self._without(of[design], metric) for of in (self.observed, self.true)]
-                if any(undefined for undefined, _ in sides):
-                    groups.setdefault((sides[0][1], sides[1][1]), []).append(metric)
-            lines += [
-                f"{design}: {', '.join(names)} undefined for {seen}; by the truth for {true}"
-                for (seen, true), names in groups.items()
-            ]
-        return lines
-
-    def _without(self, parts: tuple[Scores, ...], metric: str) -> tuple[int, str]:
-        """Return how many users a metric is undefined for; in words, why where numbers show it."""
-        name = self.systems[0]
-        means = [self._means_of(part, "zero")[name][metric] for part in parts]
-        undefined, users = (
-            sum(getattr(mean, of) for mean in means) for of in ("undefined", "users")
-        )
-        cause = ""
-        for what in ("disliked", "liked") if undefined else ():
-            lacking = sum(
-                int(np.count_nonzero(part.lists[what].to_numpy()[part.averaged(name)] == 0))
-                for part in parts
-            )
-            if lacking == undefined:
-                cause = f", who have no {what} test item"
-        return undefined, f"{undefined:,} of {users:,} users{cause}"
-
-    @cached_property
-    def _agreements(self) -> dict[str, pl.DataFrame]:
-        return {}
-
-    def agreement(self, undefined: str = "skip") -> pl.DataFrame:
-        """Return a row per design and metric: how alike the order of systems is to the true one.
-
-        Columns: Kendall's `tau` (τ_b) with its `p`, the bootstrap interval over users (`low`,
-        `high`), the range when one system is left out, `swaps` (pairs of systems in the wrong
-        order) and `mean_error`, the mean size of the errors in percent. Empty for one system.
-
-        Parameters
-        ----------
-        undefined
-            `skip`: means over the users for whom a metric is defined; `zero`: undefined values
-            count as 0.
-        """
-        choose("undefined", undefined, UNDEFINED)
-        if undefined not in self._agreements:
-            self._agreements[undefined] = self._agreement(undefined)
-        return self._agreements[undefined]
-
-    def _agreement(self, undefined: str) -> pl.DataFrame:
-        rows: list[dict[str, Any]] = []
-        end = "" if undefined == "skip" else "_zero"
-
-        def taken(parts: tuple[Scores, ...]) -> tuple[Scores, ...]:
-            return tuple(replace(part, undefined=undefined) for part in parts)
-
-        for design in self.designs if len(self.systems) > 1 else ():
-            sides = {"observed": taken(self.observed[design]), "true": taken(self.true[design])}
-            for metric in self.metrics:
-                selection = self.table().filter(design=design, metric=metric)
-                row: dict[str, Any] = {"design": design, "metric": metric}
-                means = selection.select(f"observed{end}", f"true{end}").to_numpy()
-                if not np.isnan(means).any():
-                    result = agreement(
-                        sides,
-                        [metric],
-                        bootstrap=self.bootstrap,
-                        level=self.level,
-                        seed=self.seed,
-                    )
-                    taus = result.rows.rename({"value": "tau"}).select(*TAUS, "swaps")
-                    row |= taus.row(0, named=True)
-                rows.append({**row, "mean_error": selection[f"error{end}"].abs().mean()})
-        texts = dict.fromkeys(("design", "metric"), pl.String)
-        numbers = dict.fromkeys((*TAUS, "swaps", "mean_error"), pl.Float64)
-        return pl.DataFrame(rows, schema={**texts, **numbers, "swaps": pl.Int64})
-
-    def orders(self, metric: str | None = None) -> pl.DataFrame:
-        """Return the place of each system, best first: a column for the truth and each design.
-
-        Where designs have splits of their own, the truth is that of the first one.
-
-        Parameters
-        ----------
-        metric
-            The first one unless given.
-        """
-        label = choose("metric", metric or self.metrics[0], self.metrics)
-        sign = 1.0 if parse(label).better == "lower" else -1.0
-
-        def places(of: Mapping[str, tuple[Scores, ...]], design: str) -> list[int]:
-            means = [self._mean(of, design, system, label, "skip")[0] for system in self.systems]
-            values = [sign * mean for mean in means]
-            return [1 + sum(rival < value for rival in values) for value in values]
-
-        columns = {"true": places(self.true, self.designs[0])}
-        columns |= {design: places(self.observed, design) for design in self.designs}
-        table = pl.DataFrame({"system": self.systems, **columns})
-        return table.sort("true", maintain_order=True)
-
-    def figure(self, metric: str | None = None) -> Figure:
-        """Draw what is observed over what is true, a point per system and design.
-
-        Parameters
-        ----------
-        metric
-            The first one unless given.
-        """
-        import altair as alt
-
-        label = choose("metric", metric or self.metrics[0], self.metrics)
-        rows = self.table().filter(pl.col("metric") == label).head(MOST_ROWS).to_dicts()
-        top = max([0.0, *(row[key] or 0.0 for row in rows for key in ("observed", "true"))])
-        base = alt.Chart(alt.NamedData(name="rows")).encode(
-            x=alt.X("true:Q", title=f"true {label}"),
-            y=alt.Y("observed:Q", title=f"observed {label}"),
-        )
-        points = base.mark_point(filled=True, size=80).encode(
-            color=alt.Color("system:N"),
-            shape=alt.Shape("design:N"),
-            tooltip=["design:N", "system:N", "observed:Q", "true:Q"],
-        )
-        corners = {"x": alt.datum(0), "y": alt.datum(0), "x2": alt.datum(top), "y2": alt.datum(top)}
-        diagonal = (
-            alt.Chart(alt.NamedData(name="rows"))
-            .mark_rule(strokeDash=[4, 3], color="#999999")
-            .encode(**corners)
-        )
-        chart = alt.layer(diagonal, points).properties(width=360, height=360)
-        return as_figure(chart, "Observed and true", [f"truth: {self.source_name}"], rows)
-
-    def _explanation(self) -> list[str]:
-        splits = {design: len(parts) for design, parts in self.observed.items()}
-        counts = sorted(set(splits.values()))
-        first = next(iter(self.observed.values()))[0]
-        lines = [
-            f"truth: {self.source_name}",
-            f"means over {' or '.join(map(str, counts))} splits; {first.users}; "
-            f"{first.relevance}; error in percent of the truth",
-        ]
-        undefined = self._undefined()
-        if undefined:
-            lines += [
-                "observed, true and error: means over the users for whom the metric is defined; "
-                "columns ending in _zero: undefined values count as 0",
-                *undefined,
-            ]
-        for row in self.agreement().iter_rows(named=True):
-            if row["tau"] is None:
-                continue
-            line = f"{row['design']}, {row['metric']}: τ_b to the truth {row['tau']:.2f}"
-            if row["low"] is not None:
-                line += (
-                    f" ({100 * self.level:g} % over users: {row['low']:.2f} to {row['high']:.2f})"
-                )
-            lines.append(f"{line}, p = {row['p']:.2g}, {counted(row['swaps'], 'pair')} swapped")
-        return lines
-
-    def _content(self) -> dict[str, object]:
-        return {
-            "truth": self.source_name,
-            "level": self.level,
-            "rows": self.table(),
-            "agreement": self.agreement(),
-            "facts": {design: dict(facts) for design, facts in self.facts.items()},
-            "notes": [*self._undefined(), *self.notes],
-        }
-
-    def _summary(self) -> str:
-        return (
-            f"{counted(len(self.designs), 'design')}, {counted(len(self.systems), 'system')}; "
-            f"{self.source_name}"
-        )
+Parts = Mapping[str, Sequence[Scores]]
+"""By design: the scores of each split."""
+Averages = Callable[[Scores, str], dict[str, dict[str, Mean]]]
+"""Of the scores of a split, and of what undefined values count: by system and metric the mean."""
 
 
 @notebook_progress("truth")
@@ -320,12 +105,13 @@ def truth(
     weights: float | None = None,
     targets: Targets | None = None,
     overlap: str = "to-training",
+    undefined: str = "skip",
     bootstrap: int = BOOTSTRAP,
     level: float = LEVEL,
     workers: int = 1,
     cluster: str | Client | None = None,
     progress: Progress | None = None,
-) -> Truth:
+) -> Estimates:
     """Carry a plan out and set what it observes beside what is true.
 
     Observed and true values are of the same models, trained on the same ratings. Both are shown
@@ -352,12 +138,23 @@ def truth(
     overlap
         Random ratings of pairs that are in training are left out of the truth (`to-training`), or
         count as missed (`keep`).
+    undefined
+        By which means the agreement compares orders: over the users for whom a metric is defined
+        (`skip`), or with undefined values counting as 0 (`zero`).
     bootstrap, level
         Of the interval of τ: draws of users, and its level.
     workers, cluster
         Processes side by side, or a Dask cluster, as in `run_plan`; never changes a number.
     progress
         Called with (done, total) after each split.
+
+    Returns
+    -------
+    Estimates
+        A row per design, system, metric and quantity (`observed`, `true`, `error` in percent of the
+        truth; those ending in `_zero`: undefined values count as 0), means over splits; `n` counts
+        users over all splits. The part `agreement` compares the order of systems under each design
+        with the true one, `orders` has the rank of each system.
 
     Examples
     --------
@@ -366,10 +163,14 @@ def truth(
     >>> shop = us.world("shop", users=120, items=60, seed=1)
     >>> systems = [us.recommend.Random(), us.recommend.Popularity()]
     >>> plan = us.Plan(algorithms=systems, metrics=["P@5", "anti-P@5"])
-    >>> found = truth(shop, plan, bootstrap=0)
-    >>> found.table().columns[:6]
-    ['design', 'system', 'metric', 'observed', 'true', 'error']
+    >>> result = truth(shop, plan, bootstrap=0)
+    >>> seen, true = (
+    ...     result.row(system="popularity", quantity=name).value for name in ("observed", "true")
+    ... )
+    >>> seen < true, result.parts["agreement"].row(metric="P@5").value
+    (True, 1.0)
     """
+    choose("undefined", undefined, UNDEFINED)
     with executor(workers, cluster) as runner:
         return truth_by(
             runner,
@@ -379,6 +180,7 @@ def truth(
             weights=weights,
             targets=targets,
             overlap=overlap,
+            undefined=undefined,
             bootstrap=bootstrap,
             level=level,
             progress=progress,
@@ -394,12 +196,34 @@ def truth_by(
     weights: float | None = None,
     targets: Targets | None = None,
     overlap: str = "to-training",
+    undefined: str = "skip",
     bootstrap: int = BOOTSTRAP,
     level: float = LEVEL,
     progress: Progress | None = None,
-) -> Truth:
+) -> Estimates:
     """Set what a plan observes beside what is true, as `truth` does, by a given executor."""
     source = sources.source_of(data, random, weights, targets, overlap, plan)
+    observed, true, facts = scores_and_truth(executor, source, plan, progress)
+    # Where what is judged at random depends on what is observed.
+    overlap_counts = sources.overlap_of(source)
+    doubts = [overlap_counts.note] if overlap_counts is not None else []
+    return beside_truth(
+        source.name,
+        observed,
+        true,
+        undefined=undefined,
+        bootstrap=bootstrap,
+        level=level,
+        seed=plan.seed,
+        facts=facts,
+        notes=list(filter(None, doubts)),
+    )
+
+
+def scores_and_truth(
+    executor: Executor, source: sources.Source, plan: Plan, progress: Progress | None = None
+) -> tuple[Parts, Parts, Mapping[str, Mapping[str, Any]]]:
+    """Carry a plan out; return by design its scores, those by the truth, and what judged."""
     observed: dict[str, list[Scores]] = {}
     true: dict[str, list[Scores]] = {}
     facts: dict[str, Mapping[str, Any]] = {}
@@ -411,16 +235,183 @@ def truth_by(
             facts.setdefault(name, part.facts[name])
         if progress is not None:
             progress(done, total)
-    # Where what is judged at random depends on what is observed.
-    overlap_counts = sources.overlap_of(source)
-    doubts = tuple(filter(None, [overlap_counts.note])) if overlap_counts is not None else ()
-    return Truth(
-        source.name,
-        {name: tuple(parts) for name, parts in observed.items()},
-        {name: tuple(parts) for name, parts in true.items()},
-        bootstrap,
-        level,
-        plan.seed,
-        facts,
-        doubts,
+    return observed, true, facts
+
+
+def beside_truth(
+    truth_name: str,
+    observed: Parts,
+    true: Parts,
+    *,
+    undefined: str = "skip",
+    bootstrap: int,
+    level: float,
+    seed: int,
+    facts: Mapping[str, Mapping[str, Any]] | None = None,
+    notes: Sequence[str] = (),
+) -> Estimates:
+    """Return what designs observe of systems beside what is true, from the scores of both.
+
+    Parameters
+    ----------
+    truth_name
+        What the truth is, in words.
+    observed, true
+        By design: the scores of each split, as the design judges, and by the truth.
+    undefined, bootstrap, level, seed
+        Of the agreement of orders, as in `truth`.
+    facts
+        By design: how many ratings judged.
+    notes
+        What else was noted.
+    """
+    first = next(iter(observed.values()))[0]
+    systems, metrics = list(first.systems), first.order
+
+    @cache  # the truth of one split stands beside several designs
+    def averages(part: Scores, policy: str) -> dict[str, dict[str, Mean]]:
+        return part.averages(undefined=policy)
+
+    rows = [
+        (*key, f"{name}{suffix}", users, value)
+        for key in product(observed, systems, metrics)
+        for suffix, policy in (("", "skip"), ("_zero", "zero"))
+        for name, users, value in _beside(observed, true, key, policy, averages)
+    ]
+    by_key = {tuple(row[:4]): row[-1] for row in rows}
+    is_defined, gaps = _undefined(observed, true, averages)
+    splits = " or ".join(map(str, sorted({len(parts) for parts in observed.values()})))
+    explanation = [
+        f"truth: {truth_name}",
+        f"means over {splits} splits; {first.users}; {first.relevance}; error in percent of the "
+        "truth",
+    ]
+    if not is_defined:
+        explanation.append(
+            "observed, true and error: means over the users for whom the metric is defined; "
+            "columns ending in _zero: undefined values count as 0"
+        )
+    compared = _agreement(observed, true, by_key, undefined, bootstrap, level, seed)
+    return Estimates.of_rows(
+        # Without undefined values, columns ending in _zero repeat the others.
+        replace(TRUTH, quantities=TRUTH.quantities[:3]) if is_defined else TRUTH,
+        rows,
+        explanation=(*explanation, *compared.method.lines()),
+        notes=(*gaps, *notes),
+        parts={"agreement": compared, "orders": _orders(by_key, list(observed), systems, metrics)},
+        card={
+            "truth": truth_name,
+            "level": level,
+            "undefined": undefined,
+            "facts": {design: dict(of_design) for design, of_design in (facts or {}).items()},
+            "better": {metric: parse(metric).better for metric in metrics},
+        },
     )
+
+
+def _beside(
+    observed: Parts, true: Parts, key: tuple[str, str, str], policy: str, averages: Averages
+) -> list[tuple[str, int | None, float]]:
+    """Return what is observed, what is true, and the error: means over splits, and their users."""
+    design, system, metric = key
+    sides: list[tuple[float, int]] = []
+    for parts in (observed[design], true[design]):
+        means = [averages(part, policy)[system][metric] for part in parts]
+        value = math.fsum(mean.value for mean in means) / len(means)
+        sides.append((value, sum(mean.users for mean in means)))
+    (seen, users), (actual, true_users) = sides
+    error = 100 * (seen - actual) / actual if actual else math.nan
+    return [("observed", users, seen), ("true", true_users, actual), ("error", None, error)]
+
+
+def _undefined(observed: Parts, true: Parts, averages: Averages) -> tuple[bool, list[str]]:
+    """Tell whether all is defined; say of each design for how many users what is not, and why."""
+    lines = []
+    metrics = next(iter(observed.values()))[0].order
+    for design in observed:
+        groups: dict[tuple[str, str], list[str]] = {}
+        for metric in metrics:
+            sides = [_without(of[design], metric, averages) for of in (observed, true)]
+            if any(count for count, _ in sides):
+                groups.setdefault((sides[0][1], sides[1][1]), []).append(metric)
+        lines += [
+            f"{design}: {', '.join(names)} undefined for {seen}; by the truth for {actual}"
+            for (seen, actual), names in groups.items()
+        ]
+    return not lines, lines
+
+
+def _without(parts: Sequence[Scores], metric: str, averages: Averages) -> tuple[int, str]:
+    """Return how many users a metric is undefined for; in words, why where numbers show it."""
+    name = next(iter(parts[0].systems))
+    means = [averages(part, "zero")[name][metric] for part in parts]
+    undefined, users = (sum(getattr(mean, of) for mean in means) for of in ("undefined", "users"))
+    cause = ""
+    for what in ("disliked", "liked") if undefined else ():
+        lacking = sum(
+            int(np.count_nonzero(part.lists[what].to_numpy()[part.averaged(name)] == 0))
+            for part in parts
+        )
+        if lacking == undefined:
+            cause = f", who have no {what} test item"
+    return undefined, f"{undefined:,} of {users:,} users{cause}"
+
+
+def _agreement(
+    observed: Parts,
+    true: Parts,
+    values: Mapping[tuple[str, ...], float],
+    undefined: str,
+    bootstrap: int,
+    level: float,
+    seed: int,
+) -> Estimates:
+    """Return how alike the order of systems under each design is to the true one."""
+    first = next(iter(observed.values()))[0]
+    systems, suffix = list(first.systems), "" if undefined == "skip" else "_zero"
+    rows, method = list[dict[str, Any]](), AGREEMENT.method
+    for design in observed if len(systems) > 1 else ():
+        sides = {
+            name: [replace(part, undefined=undefined) for part in of[design]]
+            for name, of in (("observed", observed), ("true", true))
+        }
+        for metric in first.order:
+            seen, actual, errors = (
+                [values[design, system, metric, f"{name}{suffix}"] for system in systems]
+                for name in ("observed", "true", "error")
+            )
+            row: dict[str, Any] = {"design": design, "metric": metric}
+            if not np.isnan([seen, actual]).any():
+                result = agreement(sides, [metric], bootstrap=bootstrap, level=level, seed=seed)
+                row |= result.rows.drop("design").row(0, named=True)
+                method = replace(result.method, estimand=method.estimand)
+            mean_error = pl.Series(errors).fill_nan(None).abs().mean()
+            rows.append({**row, "mean_error": mean_error})
+    return Estimates.of_rows(AGREEMENT, rows, method=method)
+
+
+def _orders(
+    values: Mapping[tuple[str, ...], float],
+    designs: Sequence[str],
+    systems: Sequence[str],
+    metrics: Sequence[str],
+) -> Estimates:
+    """Return the rank of each system by the truth and under each design."""
+    rows = list[tuple[str, str, str, int]]()
+    for metric in metrics:
+        sign = 1.0 if parse(metric).better == "lower" else -1.0
+        columns = {"true": (designs[0], "true")}
+        columns |= {design: (design, "observed") for design in designs}
+        ranks = dict[str, dict[str, int]]()
+        for name, (design, quantity) in columns.items():
+            signed = [sign * values[design, system, metric, quantity] for system in systems]
+            ranks[name] = {
+                system: 1 + sum(rival < value for rival in signed)
+                for system, value in zip(systems, signed, strict=True)
+            }
+        rows += [
+            (metric, system, name, of_column[system])
+            for system in sorted(systems, key=ranks["true"].__getitem__)
+            for name, of_column in ranks.items()
+        ]
+    return Estimates.of_rows(ORDERS, rows)

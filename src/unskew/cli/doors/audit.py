@@ -358,13 +358,14 @@ def _design_table(result: Audit) -> Table:
 
 def _true_row(result: Audit, systems: Sequence[str]) -> list[str] | None:
     """Return the true values and places, where they are known."""
-    if result.truth is None or result.common not in result.truth.designs:
+    if result.truth is None or result.common not in result.truth.values_of("design"):
         return None
-    places = result.truth.orders(result.metric).rows_by_key("system", named=True)
+    orders = result.truth.parts["orders"].where(metric=result.metric, design="true").rows
+    places = dict(orders.select("system", "value").iter_rows())
     true = true_shares(result)
     if any(true.get(system) is None for system in systems):
         return None
-    cells = [f"{true[system]:.4f} ({places[system][0]['true']})" for system in systems]
+    cells = [f"{true[system]:.4f} ({places[system]})" for system in systems]
     return ["(in truth)", *cells, ""]
 
 
@@ -466,8 +467,8 @@ def true_shares(result: Audit) -> dict[str, float]:
     """Return by system: the share of its first ten recommendations that people truly like."""
     if result.truth is None:
         raise SettingError("the truth is known in worlds only")
-    table = result.truth.table().filter(design=result.common, metric=result.metric)
-    return dict(table.select("system", "true").iter_rows())
+    keys = {"design": result.common, "metric": result.metric, "quantity": "true"}
+    return dict(result.truth.where(**keys).rows.select("system", "value").iter_rows())
 
 
 def _to_try(folder: Path) -> list[str]:

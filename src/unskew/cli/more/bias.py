@@ -219,12 +219,12 @@ def bias_null_command(
 
       ratio: the value on null data / chance; 1 for every system if a design is fair
 
-      null_share: the part of a system's score above chance that it also has on null data
+      null share: the part of a system's score above chance that it also has on null data
     """
     from unskew.auditing.null.null_designs import published_designs
-    from unskew.auditing.null.null_experiment import null_experiment
+    from unskew.auditing.null.null_experiment import NULL, null_experiment
 
-    figures = outputs.figures_of(output.figure, ("null",))
+    figures = outputs.figures_of(output.figure, [drawing.name for drawing in NULL.figures])
     data = inputs.load_data(ratings, files)
     plans = published_designs(
         inputs.systems(options.algorithm),
@@ -239,7 +239,8 @@ def bias_null_command(
     settings = {**vars(options.draws), "store": stored.store, **stored.executor.arguments()}
     with progress("null experiment", output.quiet, "null runs") as move:
         result = null_experiment(data.ratings, plans, kinds, progress=move, **settings)
-    outputs.deliver_result(result, output, figures)
+    outputs.draw(figures, result.figure)
+    outputs.deliver_result(result, output)
 
 
 def bias_pairs_command(
@@ -415,9 +416,9 @@ def bias_truth_command(
     overlap
         Random ratings that are also in training: to-training (remove them from the truth) or keep.
     """
-    from unskew.auditing.truth.truth import truth
+    from unskew.auditing.truth.truth import TRUTH, truth
 
-    figures = outputs.figures_of(output.figure, ("truth",))
+    figures = outputs.figures_of(output.figure, [drawing.name for drawing in TRUTH.figures])
     data, sample = sources.read(seed)
     plan = designs.plan(inputs.threshold(designs.liked, data), seed)
     settings = {"overlap": overlap, "bootstrap": bootstrap, **executor.arguments()}

@@ -167,6 +167,8 @@ SHARED = {"audit": "report", "demo": "report", "study run": "report", "timeline"
 """Commands whose JSON has the schema of another name."""
 
 ANSWERS: Mapping[str, tuple[int, *tuple[str, ...]]] = {
+    "bias null": (2, "auditing.null.null_experiment:NULL"),
+    "bias truth": (2, "auditing.truth.truth:TRUTH"),
     "compare": (2, "stats.compare.compare:PAIRS", "stats.compare.compare_segments:SEGMENTS"),
     "distribution": (
         2,

@@ -26,6 +26,7 @@ from unskew.recommend.factors import WRMF
 from unskew.recommend.model import Algorithm
 from unskew.recommend.neighbours import UserKNN
 from unskew.recommend.simple import PositivePopularity, SmoothedAverage
+from unskew.report.estimates import Estimates
 from unskew.splits.given import FamiliarTraining
 from unskew.splits.popularity import Flat
 from unskew.splits.random import Random
@@ -135,7 +136,31 @@ def _null(lab: Lab, dataset_name: str, plans: Mapping[str, Plan], splits: int) -
         ),
     )
     lists = len(ratings.users) * splits * repeats
-    return result.table().drop("null").with_columns(pl.lit(lists).alias("lists"))
+    return null_table(result, lists)
+
+
+NULL_COLUMNS = {
+    "real": "value_real",
+    "real_random": "value_real_random",
+    "null_value": "value_null_value",
+    "low": "low_null_value",
+    "high": "high_null_value",
+    "null_random": "value_null_random",
+    "ratio": "value_ratio",
+    "ratio_low": "low_ratio",
+    "ratio_high": "high_ratio",
+    "null_share": "value_null_share",
+    "share_low": "low_null_share",
+    "share_high": "high_null_share",
+}
+"""What is stored of a null experiment, and where it stands in its wide table."""
+
+
+def null_table(result: Estimates, lists: int) -> pl.DataFrame:
+    """Return a row per design, system and metric, and how many lists are behind each value."""
+    columns = (pl.col(column).alias(name) for name, column in NULL_COLUMNS.items())
+    keys = ("design", "system", "metric")
+    return result.table("quantity").select(*keys, *columns, pl.lit(lists).alias("lists"))
 
 
 @measurement("null experiment, random split with full and with test targets")

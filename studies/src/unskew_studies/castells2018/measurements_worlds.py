@@ -36,7 +36,7 @@ from unskew.stats.clusters import share_interval
 from unskew.stats.correlation import kendall
 from unskew.targets.designs import AllItems, TestTargets
 from unskew.worlds.worlds import World, world
-from unskew_studies.castells2018.measurements import thin_judgments
+from unskew_studies.castells2018.measurements import null_table, thin_judgments
 from unskew_studies.lab import Lab, measurement
 
 CM100K = (1_054, 1_084, 103_584, 11_594)
@@ -139,7 +139,7 @@ def splits_with_test_targets(lab: Lab, _dataset_name: str) -> pl.DataFrame:
         store=lab.store,
     )
     lists = len(simulated.users) * repeats
-    return result.table().drop("null").with_columns(pl.lit(lists).alias("lists"))
+    return null_table(result, lists)
 
 
 @measurement("precision and recall with random judgments")
@@ -199,7 +199,8 @@ def clustered(lab: Lab, _dataset_name: str) -> pl.DataFrame:
     splitter = RandomSplit(test=0.2)
     rule = Relevance(liked=simulated.liked)
     plan = Plan(splitter, AllItems(), algorithms, rule, ("P@10",), users="all", seed=lab.seed)
-    table = truth_by(lab.executor, simulated, plan, bootstrap=0).table()
+    rows = truth_by(lab.executor, simulated, plan, bootstrap=0).rows
+    table = rows.pivot("quantity", index="system", values="value")
     spread = fairness(
         splitter.split(simulated.ratings, lab.seed)[0], propensity=simulated.observation
     )
@@ -228,10 +229,10 @@ def targets_and_truth(lab: Lab, _dataset_name: str) -> pl.DataFrame:
             users="all",
             seed=lab.seed,
         )
-        agreement = truth_by(lab.executor, simulated, plan, bootstrap=200).agreement()
+        agreement = truth_by(lab.executor, simulated, plan, bootstrap=200).parts["agreement"].rows
         for row, targets in zip(agreement.iter_rows(named=True), ("full", "test"), strict=True):
-            picked = {key: row[key] for key in ("tau", "low", "high", "swaps")}
-            rows.append({"world": name, "targets": targets, **picked})
+            picked = {key: row[key] for key in ("low", "high", "swaps")}
+            rows.append({"world": name, "targets": targets, "tau": row["value"], **picked})
     return pl.DataFrame(rows)
 
 

@@ -12,7 +12,8 @@ import numpy as np
 import polars as pl
 
 from unskew.arrays import F64, I32, I64, Mask
-from unskew.auditing.truth.truth import Truth, truth_by
+from unskew.auditing.truth.sources import source_of
+from unskew.auditing.truth.truth import Parts, scores_and_truth
 from unskew.bias.describe_bias import BiasReport, describe_bias, pearson
 from unskew.bias.pairs.steepness import dense_ranks
 from unskew.data.ratings import Ratings
@@ -349,15 +350,10 @@ def scores(lab: Lab, dataset_name: str) -> pl.DataFrame:
             lab.progress(
                 f"running {len(experiment.systems)} systems, judged twice ({dataset_name})"
             )
-            long = _of_truth(
-                truth_by(
-                    lab.executor,
-                    lab.data(dataset_name),
-                    experiment,
-                    targets=TrainItems(),
-                    bootstrap=0,
-                )
+            source = source_of(
+                lab.data(dataset_name), None, None, TrainItems(), "to-training", experiment
             )
+            long = _of_truth(*scores_and_truth(lab.executor, source, experiment)[:2])
         parts.append(long.select(pl.lit(rule).alias("rule"), pl.all()))
     return pl.concat(parts)
 
@@ -377,10 +373,10 @@ def _of_results(results: Results) -> pl.DataFrame:
     return pl.DataFrame(rows, schema=KINDS, orient="row")
 
 
-def _of_truth(result: Truth) -> pl.DataFrame:
+def _of_truth(observed: Parts, true: Parts) -> pl.DataFrame:
     rows = [
         (name, f"fold{number}", *row)
-        for name, parts in (("observed", result.observed), ("true", result.true))
+        for name, parts in (("observed", observed), ("true", true))
         for number, fold in enumerate(next(iter(parts.values())), start=1)
         for row in _means_of(fold)
     ]
@@ -512,7 +508,8 @@ def inverted_popularity(lab: Lab, dataset_name: str) -> pl.DataFrame:
         experiment = plan(
             RandomSplit(folds=lab.amount("folds")), upside.liked, metrics=FULL, seed=lab.seed
         )
-        long = _of_truth(truth_by(lab.executor, upside, experiment, bootstrap=0))
+        source = source_of(upside, None, None, None, "to-training", experiment)
+        long = _of_truth(*scores_and_truth(lab.executor, source, experiment)[:2])
     else:
         if not is_survey(lab, dataset_name):
             raise MissingDataError(
