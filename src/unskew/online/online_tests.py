@@ -245,6 +245,7 @@ def online_tests(
     return _answer(trials, pl.DataFrame(logs), level, {"k": k, "repeats": repeats})
 
 
+@checked
 def impressions_needed(tests: Estimates, share: float = 0.9) -> Estimates:
     """Return with how many impressions each online test is right often enough.
 

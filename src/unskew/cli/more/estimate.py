@@ -20,7 +20,6 @@ from unskew.errors import SettingError
 if TYPE_CHECKING:
     from unskew.data.ratings import Ratings
     from unskew.judging.judged import Judged
-    from unskew.labels.assisted_result import Assisted
     from unskew.report.estimates import Estimates
     from unskew.unbiased.propensity import Propensity
 
@@ -92,7 +91,7 @@ def estimate_by_labels(
     seed: int,
     threads: int | None,
     **settings: Any,
-) -> Assisted:
+) -> Estimates:
     """Read labels of an annotator and of people, and estimate."""
     from unskew.labels.assisted import assisted
 
