@@ -34,7 +34,7 @@ from unskew.labels.assisted_contrasts import LabelContrast, bootstrap_ends
 from unskew.labels.contrast_sides import ESTIMATORS, HUMAN, LISTS, TUNED, USERS, LabelledPairs
 from unskew.labels.human_samples import HumanSample
 from unskew.labels.recommended_pairs import Listed, RecommendedPairs, place_sums
-from unskew.labels.sample_checks import agreements, check_sample
+from unskew.labels.sample_checks import agreements, check_sample, looks_random
 
 Array = NDArray[np.float64]
 ITEMS, K = 24, 10
@@ -361,7 +361,7 @@ def measure_kappa(setting: Setting, population: str, seed: int, number: int) -> 
     held = refused = 0
     for at in range(number):
         people = sample(setting, drawn, np.random.default_rng([seed, 5, at]))
-        one = agreements(drawn.pairs, people, people.value > 0, f[people.row], LEVEL)[0]
+        one = agreements(drawn.pairs, people, people.value > 0, f[people.row], LEVEL).row()
         refused += math.isnan(one.low)
         held += one.low - 1e-12 <= kappa <= one.high + 1e-12
     given = max(number - refused, 1)
@@ -375,7 +375,7 @@ def measure_checks(setting: Setting, population: str, seed: int, number: int) ->
     called = 0
     for at in range(number):
         people = sample(setting, drawn, np.random.default_rng([seed, 6, at]))
-        called += not check_sample(drawn.pairs, people, drawn.label).random
+        called += not looks_random(check_sample(drawn.pairs, people, drawn.label))
     return f"called not random: {called:,} of {number:,}"
 
 

@@ -215,7 +215,7 @@ def test_renamed_settings_give_the_same_truth_and_online_tests(twins):
     tests = [
         us.online.ab_test(shop, [one, us.recommend.Random()], 200, k=5, seed=3) for one in twins
     ]
-    plain = [one.table().drop("system") for one in tests]
+    plain = [one.rows.drop("system") for one in tests]
     assert plain[0].equals(plain[1])
 
 

@@ -249,6 +249,11 @@ def calls(tmp_path_factory):
             "lists": lists,
             "ranks": us.judging.ranks_of(models["a"], lists),
         },
+        "online.impressions_needed": {
+            "tests": us.online.online_tests(
+                world, [us.recommend.Popularity(), us.recommend.Random()], 5, repeats=1, k=5
+            ),
+        },
         "online.online_tests": {
             "worlds": world,
             "systems": shown["systems"],

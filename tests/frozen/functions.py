@@ -2,6 +2,8 @@
 
 from functools import cache
 from operator import attrgetter
+from pathlib import Path
+from tempfile import TemporaryDirectory
 
 import numpy as np
 import polars as pl
@@ -30,6 +32,14 @@ PUBLIC = {
     "shown_at_random": "unbiased.shown_at_random",
     "assisted": "labels.assisted",
     "plan_annotation": "labels.plan_annotation",
+    "read_annotation": "labels.read_annotation",
+    "ab_test": "online.ab_test",
+    "interleave": "online.interleave",
+    "multileave": "online.multileave",
+    "reuse_judgments": "online.reuse_judgments",
+    "online_tests": "online.online_tests",
+    "ForcedExposure": "online.ForcedExposure",
+    "world": "world",
     "ladder": "bias.ladder",
     "list_popularity": "bias.list_popularity",
     "filter_effect": "auditing.filter_effect",
@@ -394,6 +404,52 @@ def plan_annotation(data):
         ),
     }
     return plans | {f"pairs, {name}": plan.pairs() for name, plan in plans.items()}
+
+
+def annotation_status(data):
+    """Return what labels of the first pairs of plans say: rows, path, decision, sample."""
+    _labels, people = annotator_labels(data)
+    runs = runs_of(data)
+    two = {name: runs[name] for name in ("a", "b")}
+    plans = {
+        "difference": public.plan_annotation(two, "P@5", budget=150, seed=1),
+        "levels": public.plan_annotation(runs, "DCG@5", budget=150, design="stratified", seed=2),
+    }
+    results = {}
+    for name, plan in plans.items():
+        with TemporaryDirectory() as folder:
+            plan.save(folder)
+            sheet = pl.read_csv(Path(folder) / "to-judge.csv").drop("label")
+            judged = sheet.join(people, on=["user", "item"], how="left", maintain_order="left")
+            for count in (40, 150):
+                filled = judged.select("user", "item", label=pl.col("rating").cast(pl.Int64))
+                annotation = public.read_annotation(folder, filled.head(count))
+                wish = {"smallest": 0.05} if name == "difference" else {"width": 0.3}
+                results[f"{name}, {count}"] = [annotation.sample(), annotation.status(**wish)]
+            more = annotation.extend(30)
+            results[f"{name}, extended"] = [more, more.pairs()]
+    return results
+
+
+def online(data):
+    """Return the tables of tests in a small world."""
+    shop = public.world("shop", users=60, items=50, seed=1)
+    named = systems()
+    two = {name: named[name] for name in ("Popularity", "WRMF")}
+    took_part = ["Random", "WRMF"]
+    calls = {
+        "ab": lambda: public.ab_test(shop, named, 500, k=5, seed=4),
+        "ab, everyone": lambda: public.ab_test(shop, named, None, k=5, seed=4, correction=None),
+        "ab, forced": lambda: public.ab_test(
+            shop, named, 500, public.ForcedExposure(), k=5, seed=4, level=0.9
+        ),
+        "interleave": lambda: public.interleave(shop, two, 500, k=5, seed=4),
+        "balanced": lambda: public.interleave(shop, two, 500, k=5, method="balanced"),
+        "multileave": lambda: public.multileave(shop, named, 500, k=5, seed=4),
+        "reuse": lambda: public.reuse_judgments(shop, named, took_part, k=5),
+        "tests": lambda: public.online_tests(shop, named, (50, 200), k=5, repeats=3),
+    }
+    return {name: [call()] for name, call in calls.items()}
 
 
 # Bias, lists, printed tables
@@ -938,6 +994,8 @@ PIECES = {
         shown_at_random,
         assisted,
         plan_annotation,
+        annotation_status,
+        online,
         ladder,
         list_popularity,
         paper_table,

@@ -16,7 +16,6 @@ from unskew import DataError, SettingError, UnknownName
 from unskew.arrays import frozen
 from unskew.engine.rng import draw, key_of
 from unskew.online import ab_tests
-from unskew.online import ab_tests as pair_effects
 from unskew.online.ab_tests import (
     ab_counts,
     ab_test,
@@ -29,8 +28,9 @@ from unskew.online.ab_tests import (
 from unskew.online.click_models import Clicks, ForcedExposure
 from unskew.online.interleaving import interleave, multileave, wins_of
 from unskew.online.judgment_reuse import reuse_judgments
-from unskew.online.online_tests import OnlineTests, online_tests
+from unskew.online.online_tests import TESTS, _share_rows, impressions_needed, online_tests
 from unskew.online.top_lists import TopLists, top_lists
+from unskew.report.estimates import Estimates
 from unskew.stats.clusters import share_interval
 from unskew.stats.corrections import correct
 
@@ -250,22 +250,22 @@ def test_random_clicks_fool_balanced_interleaving_but_not_team_draft():
     world = us.world("null", users=1, items=4, ratings=1)
     # One click, on a place at random: c of 4 places with all other clicks off, by redundancy 1.
     by_chance = Clicks(position=0, if_not=0.05, redundancy=1, groups=(0, 0, 0, 0))
-    balanced = interleave(world, lists, 100_000, by_chance, method="balanced").table()
-    draft = interleave(world, lists, 100_000, by_chance).table()
-    assert balanced["winner"].to_list() == ["b"]
-    assert draft["p"][0] > 0.001
-    assert balanced["better"].to_list() == [None]
+    balanced = interleave(world, lists, 100_000, by_chance, method="balanced").row()
+    assert balanced.facts["winner"] == "b"
+    assert interleave(world, lists, 100_000, by_chance).row().p > 0.001
+    assert balanced.facts["true_difference"] == 0
 
 
 def test_a_list_shown_by_hand_counts_clicks():
     world = us.world("null", users=2, items=4, ratings=2)
     lists = made([[[0, 1], [2, -1]], [[3, 2], [1, 0]]], [[[1, 0], [1, 0]], [[0, 1], [0, 0]]])
     test = ab_test(world, lists, None, ForcedExposure())
-    assert test.counts.tolist() == [[2, 2, 2], [2, 1, 1]]
-    assert test.rates().tolist() == [0.5, 0.25]
+    assert test.rows.select("lists", "clicks").rows() == [(2, 2), (2, 1)]
+    assert test.rows["value"].to_list() == [0.5, 0.25]
+    assert test.row(system="a").low == test.row(system="a").high  # squared clicks 2: no spread
     assert lists.true().tolist() == [0.5, 0.25]
     assert lists.true(1).tolist() == [1.0, 0.0]
-    assert test.pairs()["difference"].to_list() == [0.25]
+    assert test.pair("a", "b").value == 0.25
 
 
 def test_reuse_by_hand():
@@ -276,18 +276,17 @@ def test_reuse_by_hand():
         [[[1, 0], [1, 1]], [[0, 1], [1, 0]], [[1, 1], [1, 0]]],
     )
     found = reuse_judgments(world, lists, ["a", "b"])
-    rows = found.table().to_dicts()
-    assert [row["took_part"] for row in rows] == [True, True, False]
-    assert [row["error"] for row in rows] == [0.0, 0.0, -0.5]
-    assert rows[2]["judged"] == 0.25
-    assert rows[2]["estimate"] == 0.25
-    assert rows[2]["true"] == 0.75
-    assert rows[2]["condensed"] == 1.0
+    errors = found.where(quantity="error").rows
+    assert errors["took_part"].to_list() == [True, True, False]
+    assert errors["value"].to_list() == [0.0, 0.0, -0.5]
+    numbers = {"judged": 0.25, "estimate": 0.25, "true": 0.75, "condensed": 1.0}
+    for quantity, value in numbers.items():
+        assert found.row(system="c", quantity=quantity).value == value
     # Truly c equals a and beats b; by these judgments it is the worst.
-    pairs = {(row["a"], row["b"]): row for row in found.pairs().to_dicts()}
-    assert pairs["b", "c"]["difference"] > 0 > pairs["b", "c"]["true"]
-    assert pairs["b", "c"]["took_part"] == 1
-    assert pairs["a", "b"]["took_part"] == 2
+    pair = found.pair("b", "c")
+    assert pair.value > 0 > pair.facts["true_difference"]
+    assert pair.facts["took_part"] == 1
+    assert found.pair("a", "b").facts["took_part"] == 2
 
 
 # What users do
@@ -396,15 +395,17 @@ def test_what_cannot_be_shown(shop, shown):
 
 def test_forced_feedback_to_everyone_gives_the_true_precision_exactly(shop, shown):
     test = ab_test(shop, shown, None, ForcedExposure())
-    assert (test.rates() == shown.true()).all()
-    assert test.counts[:, 0].tolist() == [120] * 3
+    assert (test.rows["value"].to_numpy() == shown.true()).all()
+    assert test.rows["lists"].to_list() == [120] * 3
     mine = stats.ttest_rel(shown.per_user()[0], shown.per_user()[1])
-    assert test.pairs()["p"][0] == pytest.approx(mine.pvalue, rel=1e-9)
+    assert test.pair("random", "popularity").p == pytest.approx(mine.pvalue, rel=1e-9)
 
 
 def test_forced_feedback_of_some_is_unbiased(shop, shown):
+    counts = ab_counts(shown, ForcedExposure().behaviour(shop, 5), 5, 0, 30_000)
     test = ab_test(shop, shown, 30_000, ForcedExposure(), seed=5)
-    _, rate, error = mean_clicks(test.counts, 5)
+    _, rate, error = mean_clicks(counts, 5)
+    assert test.rows["value"].to_list() == rate.tolist()
     assert (np.abs(rate - shown.true()) / error < 4.5).all()
 
 
@@ -455,14 +456,12 @@ def test_equal_systems_show_no_preference(shop, shown):
     twins = TopLists(("a", "b"), frozen(shown.item[[1, 1]]), frozen(shown.liked[[1, 1]]))
     for feedback in (Clicks(), Clicks(engagement=0.5), ForcedExposure()):
         for method in ("team-draft", "balanced"):
-            row = (
-                interleave(shop, twins, 20_000, feedback, method=method).table().row(0, named=True)
-            )
-            assert row["p"] > 0.001
-            assert row["better"] is None
-        assert ab_test(shop, twins, 20_000, feedback).pairs()["p"][0] > 0.001
+            row = interleave(shop, twins, 20_000, feedback, method=method).row()
+            assert row.p > 0.001
+            assert row.facts["true_difference"] == 0
+        assert ab_test(shop, twins, 20_000, feedback).pair("a", "b").p > 0.001
     # The same list for both: balanced interleaving gives every click to both.
-    assert row["won"] == row["lost"] == 0
+    assert row.facts["won"] == row.facts["won_against"] == 0
 
 
 def test_the_better_system_wins_in_the_end(shop):
@@ -470,10 +469,14 @@ def test_the_better_system_wins_in_the_end(shop):
     bits = np.random.default_rng(1).random(good.shape)
     lists = top_lists(shop, {"good": 0.3 * good + bits, "chance": bits[::-1].copy()}, k=5)
     assert lists.true()[0] > lists.true()[1] + 0.05
-    for method in ("team-draft", "balanced"):
-        assert interleave(shop, lists, 20_000, method=method).table()["winner"][0] == "good"
-    assert ab_test(shop, lists, 20_000).pairs()["winner"][0] == "good"
-    assert multileave(shop, lists, 20_000).table()["winner"][0] == "good"
+    tests = [interleave(shop, lists, 20_000, method=name) for name in ("team-draft", "balanced")]
+    for test in (*tests, ab_test(shop, lists, 20_000), multileave(shop, lists, 20_000)):
+        assert winner(test) == "good"
+
+
+def winner(test):
+    """Return who wins of two systems."""
+    return test.pair(*test.systems).facts["winner"]
 
 
 def lists_of(world, rows, liked, systems="ab"):
@@ -491,16 +494,16 @@ def test_engagement_makes_interleaving_err_and_forced_feedback_not():
     trend = tuple(1.0 if 5 <= i < 10 else 0.0 for i in range(30))
     trendy, honest = Clicks(engagement=0.8, trend=trend), Clicks()
     tests = [
-        lambda feedback: ab_test(world, lists, 5_000, feedback).pairs(),
-        lambda feedback: interleave(world, lists, 5_000, feedback).table(),
-        lambda feedback: interleave(world, lists, 5_000, feedback, method="balanced").table(),
-        lambda feedback: multileave(world, lists, 5_000, feedback).table(),
+        lambda feedback: ab_test(world, lists, 5_000, feedback),
+        lambda feedback: interleave(world, lists, 5_000, feedback),
+        lambda feedback: interleave(world, lists, 5_000, feedback, method="balanced"),
+        lambda feedback: multileave(world, lists, 5_000, feedback),
     ]
     for test in tests:
-        assert test(honest)["winner"].to_list() == ["a"]
-        assert test(trendy)["winner"].to_list() == ["b"]
-        assert test(ForcedExposure())["winner"].to_list() == ["a"]
-        assert test(trendy)["better"].to_list() == ["a"]
+        assert winner(test(honest)) == "a"
+        assert winner(test(trendy)) == "b"
+        assert winner(test(ForcedExposure())) == "a"
+        assert test(trendy).pair("a", "b").facts["true_difference"] > 0
 
 
 def test_redundancy_makes_interleaving_err():
@@ -510,12 +513,12 @@ def test_redundancy_makes_interleaving_err():
     lists = lists_of(world, every.reshape(2, 10), every[every != 10])
     kinds = tuple(0 if i < 10 else i for i in range(30))
     alike = Clicks(position=0, redundancy=0.9, groups=kinds)
-    for feedback, winner in ((Clicks(position=0), "a"), (alike, "b")):
-        assert ab_test(world, lists, 5_000, feedback).pairs()["winner"][0] == winner
-        assert interleave(world, lists, 5_000, feedback).table()["winner"][0] == winner
+    for feedback, better in ((Clicks(position=0), "a"), (alike, "b")):
+        assert winner(ab_test(world, lists, 5_000, feedback)) == better
+        assert winner(interleave(world, lists, 5_000, feedback)) == better
     # Nothing is left of the chance after a click: no list has two.
     once = Clicks(position=0, redundancy=1, groups=(0,) * 30)
-    counts = ab_test(world, lists, 2_000, once).counts
+    counts = ab_counts(lists, once.behaviour(world, 10), 0, 0, 2_000)
     assert (counts[:, 1] == counts[:, 2]).all()
 
 
@@ -524,8 +527,8 @@ def test_position_bias_weighs_the_top():
     # b has more liked items, a has them first: where hardly anyone looks down, a wins.
     lists = lists_of(world, [[0, 1, 2, 3, 4], [5, 6, 7, 8, 9]], [0, 7, 8, 9])
     assert lists.true().tolist() == [0.2, pytest.approx(0.6)]
-    assert ab_test(world, lists, 5_000, Clicks(position=3)).pairs()["winner"][0] == "a"
-    assert ab_test(world, lists, 5_000, Clicks(position=0)).pairs()["winner"][0] == "b"
+    assert winner(ab_test(world, lists, 5_000, Clicks(position=3))) == "a"
+    assert winner(ab_test(world, lists, 5_000, Clicks(position=0))) == "b"
 
 
 def test_reuse_favours_who_is_like_the_participants(shop, shown):
@@ -533,14 +536,14 @@ def test_reuse_favours_who_is_like_the_participants(shop, shown):
         (*shown.systems, "copy"),
         frozen(shown.item[[0, 1, 2, 1]]), frozen(shown.liked[[0, 1, 2, 1]]),
     )  # fmt: skip
-    rows = reuse_judgments(shop, copy, ["random", "popularity"]).table()
-    errors = dict(zip(rows["system"], rows["error"], strict=True))
+    rows = reuse_judgments(shop, copy, ["random", "popularity"]).where(quantity="error").rows
+    errors = dict(zip(rows["system"], rows["value"], strict=True))
     assert errors["copy"] == 0.0
     assert errors["average-rating"] < -0.2
     fewer = reuse_judgments(shop, copy, ["popularity"], 60, Clicks(), level=0.9)
-    assert fewer.users < 60
-    assert fewer.table().filter(system="copy")["judged"].to_list() == [1.0]
-    assert 0 < fewer.table().filter(system="popularity")["estimate"][0] < shown.true()[1]
+    assert fewer.card["users"] < 60
+    assert fewer.row(system="copy", quantity="judged").value == 1.0
+    assert 0 < fewer.row(system="popularity", quantity="estimate").value < shown.true()[1]
 
 
 def test_settings_of_tests(shop, shown):
@@ -572,22 +575,24 @@ def test_winners_are_named_by_the_corrected_p(shop, shown):
         "reuse": lambda **how: reuse_judgments(shop, shown, ["random", "popularity"], **how),
     }
     for name, test in tests.items():
-        found = test().pairs()
-        assert found["p_corrected"].to_list() == correct(found["p"].to_numpy()).tolist(), name
-        plain = test(correction=None)
-        assert plain.pairs()["p_corrected"].to_list() == plain.pairs()["p"].to_list()
-        assert plain.to_dict()["correction"] is None
-        assert any("not corrected for 3 pairs" in line for line in plain.footer())
-        assert any(
-            "corrected by bonferroni" in line for line in test(correction="bonferroni").footer()
-        )
-        for table in (found, plain.pairs()):
-            named = table["winner"].is_not_null().to_list()
-            assert named == (table["p_corrected"] < 0.05).to_list()
+        found, plain = test(), test(correction=None)
+        tables = [es.parts.get("pairs", es).rows for es in (found, plain)]
+        p = tables[0]["p"].to_numpy()
+        assert tables[0]["p_corrected"].to_list() == correct(p).tolist(), name
+        assert tables[1]["p_corrected"].to_list() == tables[1]["p"].to_list()
+        assert plain.to_dict()["card"]["correction"] is None
+        assert any("not corrected" in line for line in plain.footer())
+        footer = test(correction="bonferroni").footer()
+        assert any("corrected by Bonferroni over 3 pairs" in line for line in footer)
+        for table in tables:
+            named = [system != "" for system in table["winner"]]
+            assert (
+                named == (table["p_corrected"] < 0.05).to_list() == table["significant"].to_list()
+            )
         with pytest.raises(UnknownName, match="holm"):
             test(correction="holmes")
     pair = interleave(shop, shown.only(["random", "popularity"]), 400)
-    assert pair.table()["p"].to_list() == pair.table()["p_corrected"].to_list()
+    assert pair.rows["p"].to_list() == pair.rows["p_corrected"].to_list()
     assert "winner: p < 0.05" in str(pair)
 
 
@@ -598,7 +603,7 @@ def test_a_difference_that_one_test_would_call_significant_may_win_nothing():
     p = stats.binomtest(61, 100).pvalue
     assert p < 0.05
     for correction, corrected, winner in (("holm", 3 * p, None), (None, p, "a")):
-        row = pair_effects.pair_table(lists, effects, 0.95, correction).row(0, named=True)
+        row = ab_tests.pair_rows(lists, effects, 0.95, correction).row(0, named=True)
         assert row["p"] == pytest.approx(p)
         assert row["p_corrected"] == pytest.approx(corrected)
         assert row["winner"] == winner
@@ -636,31 +641,31 @@ def tried(shop):
 
 
 def test_the_whole_table(tried):
-    table = tried.table()
-    tests = {(row["feedback"], row["test"], row["impressions"]) for row in table.to_dicts()}
+    tests = set(tried.rows.select("feedback", "test", "impressions").rows())
     methods = ("ab", "team-draft", "balanced", "multileave")
     expected = {(f, m, n) for f in ("plain", "trendy") for m in methods for n in (50, 500)}
     expected |= {("forced", "forced-ab", 50), ("forced", "forced-ab", 500)}
     expected |= {("offline", "random split", None), ("offline", "test targets", None)}
     assert tests == expected
-    for name in ("right", "found", "wrong", "right_half"):
-        values = table.select(name, f"{name}_low", f"{name}_high").to_numpy()
-        assert (values[:, 1] <= values[:, 0]).all()
-        assert (values[:, 0] <= values[:, 2]).all()
-    assert (table["found"] <= table["right"]).all()
-    assert (table["right"] + table["wrong"] <= 1 + 1e-12).all()
-    assert (table["pairs"] <= 9).all()
+    assert tried.values_of("quantity") == ["right", "found", "wrong", "right_half"]
+    assert (tried.rows["low"] <= tried.rows["value"]).all()
+    assert (tried.rows["value"] <= tried.rows["high"]).all()
+    table = tried.table(wide="quantity")
+    assert (table["value_found"] <= table["value_right"]).all()
+    assert (table["value_right"] + table["value_wrong"] <= 1 + 1e-12).all()
+    assert (tried.rows["pairs"] <= 9).all()
 
 
 def test_the_table_counts_the_rows(tried):
-    row = tried.table().row(0, named=True)
-    key = {name: row[name] for name in ("world", "feedback", "test", "impressions")}
-    rows = [one for one in tried.rows.filter(**key).to_dicts() if one["true"] != 0]
-    assert row["pairs"] == len(rows)
-    right = sum(one["true"] * one["difference"] > 0 for one in rows)
-    assert row["right"] == right / len(rows)
-    pairs = tried.pairs().filter(**key)
-    assert pairs["right"].mean() == pytest.approx(row["right"])
+    row = tried.row(quantity="right")
+    key = {name: row.keys[name] for name in ("world", "feedback", "test", "impressions")}
+    trials = tried.parts["trials"].rows.filter(**key)
+    rows = trials.filter(pl.col("true_difference") != 0).to_dicts()
+    assert row.facts["pairs"] == len(rows)
+    right = sum(one["true_difference"] * one["value"] > 0 for one in rows)
+    assert row.value == right / len(rows)
+    pairs = tried.parts["pairs"].rows.filter(**key)
+    assert pairs["right"].mean() == pytest.approx(row.value)
 
 
 def test_a_shorter_test_is_the_beginning_of_a_longer_one(shop, tried):
@@ -668,9 +673,11 @@ def test_a_shorter_test_is_the_beginning_of_a_longer_one(shop, tried):
     less = online_tests(
         shop, SYSTEMS, 50, users, repeats=3, k=5, seed=2, designs={}, methods=["ab", "balanced"]
     )
-    part = tried.rows.filter(pl.col("impressions") == 50, pl.col("test").is_in(["ab", "balanced"]))
-    keys = ["feedback", "test", "repeat", "a", "b"]
-    assert less.rows.sort(keys).equals(part.sort(keys))
+    part = tried.parts["trials"].rows.filter(
+        pl.col("impressions") == 50, pl.col("test").is_in(["ab", "balanced"])
+    )
+    keys = ["feedback", "test", "repeat", "system", "against"]
+    assert less.parts["trials"].rows.sort(keys).equals(part.sort(keys))
 
 
 def test_single_tests_say_the_same(shop):
@@ -679,38 +686,43 @@ def test_single_tests_say_the_same(shop):
     from dataclasses import replace
 
     drawn = replace(shop, seed=seed)
-    alone = multileave(drawn, SYSTEMS, 300, k=5, seed=seed).table()
-    assert found.rows["difference"].to_list() == alone["difference"].to_list()
-    assert found.rows["true"].to_list() == alone["true"].to_list()
-    assert found.table()["right_low"].to_list() == [None]  # no interval over a single repeat
+    alone = multileave(drawn, SYSTEMS, 300, k=5, seed=seed).rows
+    trials = found.parts["trials"].rows
+    assert trials["value"].to_list() == alone["value"].to_list()
+    assert trials["true_difference"].to_list() == alone["true_difference"].to_list()
+    assert found.row(quantity="right").low is None  # no interval over a single repeat
 
 
 def test_judgments_used_again(tried):
-    table = tried.reuse()
-    assert table["feedback"].to_list() == ["plain", "trendy", "forced"]
-    forced = table.filter(feedback="forced").row(0, named=True)
-    assert forced["error_inside"] == 0.0
-    assert forced["wrong_inside"] == 0.0
-    assert forced["error"] < -0.05
-    assert forced["error_low"] < forced["error"] < forced["error_high"]
-    assert 0 < forced["judged"] < 1
+    reuse = tried.parts["reuse"]
+    assert reuse.values_of("feedback") == ["plain", "trendy", "forced"]
+
+    def forced(quantity):
+        return reuse.row(feedback="forced", quantity=quantity)
+
+    assert forced("error_inside").value == 0.0
+    assert forced("wrong_inside").value == 0.0
+    assert forced("error").value < -0.05
+    assert forced("error").low < forced("error").value < forced("error").high
+    assert 0 < forced("judged").value < 1
 
 
 def test_how_many_impressions_are_needed():
     rows = [
-        {"world": "w", "feedback": "f", "test": test, "impressions": n, "repeat": r, "a": "a",
-         "b": "b", "true": 0.1, "true_half": 0.1, "difference": 1.0 if r < good else -1.0, "p": 0.5}
+        {"world": "w", "feedback": "f", "test": test, "impressions": n, "repeat": r, "system": "a",
+         "against": "b", "true_difference": 0.1, "true_half": 0.1,
+         "value": 1.0 if r < good else -1.0, "p": 0.5}
         for test, goods in {"x": (20, 10, 19, 20), "y": (0, 0, 0, 0)}.items()
         for n, good in zip((1, 10, 100, 1000), goods, strict=True)
         for r in range(20)
     ]  # fmt: skip
-    found = OnlineTests(pl.DataFrame(rows), pl.DataFrame(), 10, 20)
-    needed = found.needed(0.8)
+    found = Estimates.of_rows(TESTS, list(_share_rows(pl.DataFrame(rows), 0.95)))
+    needed = impressions_needed(found, 0.8)
     # Right by luck at 1 impression, and no longer at 10: from 100 on it lasts.
-    assert needed["impressions"].to_list() == [100, None]
-    assert needed["surely"].to_list() == [1000, None]
+    assert needed.rows["value"].to_list() == [100, None]
+    assert needed.rows["surely"].to_list() == [1000, None]
     with pytest.raises(SettingError, match="share"):
-        found.needed(0)
+        impressions_needed(found, 0)
 
 
 def test_it_prints_and_draws(tried):
@@ -719,7 +731,7 @@ def test_it_prints_and_draws(tried):
     json.dumps(tried.to_dict())
     rows = tried.figure().to_dict()["datasets"]["rows"]
     assert {row["panel"] for row in rows} == {"plain", "trendy", "forced"}
-    assert {row["kind"] for row in rows} == {"online", "offline"}
+    assert {row["impressions"] for row in rows} == {50, 500, None}  # offline: dashed lines
 
 
 def test_worlds_by_name_and_designs_by_name(shop):
@@ -731,7 +743,7 @@ def test_worlds_by_name_and_designs_by_name(shop):
                  "folds": (us.splits.Random(folds=2), us.targets.OneRelevant(others=10))},
     )  # fmt: skip
     assert calls == [(1, 2), (2, 2)]
-    assert found.table()["world"].unique(maintain_order=True).to_list() == ["one", "two"]
+    assert found.values_of("world") == ["one", "two"]
     assert "one, clicks" in {row["panel"] for row in found.figure().to_dict()["datasets"]["rows"]}
 
 

@@ -16,12 +16,8 @@ from hypothesis import strategies as st
 import unskew as us
 from shared import ROOT
 from shared.examples import examples
-<<<<<<< HEAD
-from unskew import SettingError, UnskewError
-=======
 from shared.pages import written_by
-from unskew import DataError, SettingError, UnskewError
->>>>>>> b-cli
+from unskew import SettingError, UnskewError
 from unskew.report.charts import (
     MOST_ROWS,
     PARTS,

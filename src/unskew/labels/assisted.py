@@ -3,48 +3,93 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
-from functools import partial
-from itertools import combinations
-from typing import Unpack
+from dataclasses import replace
+from typing import Any, Unpack
 
-import numpy as np
-
-from unskew.arrays import F64, Mask
 from unskew.checks import as_count, check_share, checked, choose
 from unskew.data.ratings import Ratings
 from unskew.data.relevance import Relevance, relevance_for
-from unskew.engine.threads import map_blocks
-from unskew.errors import DataError, SettingError
+from unskew.errors import SettingError
 from unskew.judging.judge import DataOptions, as_judged, second_argument
 from unskew.judging.judged import Judged
 from unskew.judging.notes import warn
-from unskew.judging.shape import POOLED
-from unskew.labels.assisted_contrasts import ContrastEstimate, LabelContrast, bootstrap_ends
-from unskew.labels.assisted_result import Assisted, AssistedContrast, AssistedValue
-from unskew.labels.contrast_sides import ESTIMATORS, LISTS, POPULATIONS, TUNED, USERS, LabelledPairs
-from unskew.labels.human_samples import (
-    HumanSample,
-    SampleFrame,
-    human_sample,
-    read_people,
-    sample_frame,
-)
+from unskew.labels.contrast_sides import HUMAN, LISTS, POPULATIONS, PPI, TUNED
+from unskew.labels.human_samples import human_sample, read_people, sample_frame
+from unskew.labels.label_study import ANNOTATOR, UNLABELLED, Bootstrap, LabelStudy
 from unskew.labels.recommended_pairs import (
     MEANS,
     STRATA,
-    Coefficients,
     PlaceSum,
     RecommendedPairs,
     place_sums,
 )
-from unskew.labels.sample_checks import SampleCheck, agreements, check_sample
+from unskew.labels.sample_checks import agreements, check_sample, looks_random
 from unskew.metrics.names import Metric
+from unskew.report.columns import (
+    DIFFERENCE,
+    HIGH,
+    LOW,
+    METRIC,
+    NOTE,
+    PAIR,
+    QUANTITY,
+    SE,
+    SYSTEM,
+    VALUE,
+    Column,
+    Method,
+    Question,
+)
+from unskew.report.estimates import Estimates
 from unskew.report.text import counted
 from unskew.unbiased.weighted_averages import LEVEL, RESAMPLES
 
 INTERVALS = ("score", "bootstrap")
-UNLABELLED = ("error", "disliked", "mean")
+ALL_JUDGED = "all judged"
+IN_WORDS = {"score": "score", "bootstrap": "bootstrap", "exact": "exact for few counts"}
+MOST_SENTENCES = 10
+MOST_NAMES = 5
+"""Of contrasts that have no estimate, for the same reason."""
+_COUNTS = Column("labels", "count"), Column("pairs", "count", hidden=True)
+_FACTS = (
+    *(Column("interval", "note", hidden=True), Column("rho", "fact", hidden=True)),
+    *(Column("gain", "fact"), replace(NOTE, hidden=True)),
+)
+ASSISTED = Question(
+    name="assisted estimates",
+    columns=(METRIC, SYSTEM, QUANTITY, *_COUNTS, VALUE, SE, LOW, HIGH, *_FACTS),
+    quantities=(
+        *(Column(HUMAN, "value"), Column(TUNED, "value")),
+        *(Column(PPI, "fact"), Column(ANNOTATOR, "fact")),
+    ),
+    method=Method(estimand="what systems score by labels of people", unit="pairs"),
+    display=("", "pairs", "agreement"),
+    digits=3,
+)
+"""A row per metric, system and estimator.
+
+`human` are people's labels alone, `PPI` and `PPI++` are corrected by those of the annotator, whose
+labels alone are `annotator`. `labels` of people and recommended `pairs` count for a row; `interval`
+is how its ends were made (`all judged`: they are the value), `note` why there are no estimates.
+Rows of PPI++ have `rho`, the correlation of people's and the annotator's labels as they count for
+it, and `gain`: how many times as many labels of people alone would be as precise.
+"""
+DIFFERENCES = replace(
+    ASSISTED,
+    name="differences",
+    columns=(
+        *(METRIC, *PAIR, QUANTITY, *_COUNTS, *DIFFERENCE, SE, *_FACTS),
+        *(Column(f"{end}_together", "interval", form="+", hidden=True) for end in ("low", "high")),
+        Column("better", "note", hidden=True),
+    ),
+    quantities=tuple(replace(column, form="+") for column in ASSISTED.quantities),
+    display=("",),
+)
+"""A row per metric, pair of systems and estimator.
+
+`low_together` and `high_together`, of PPI++, hold with those of all differences of the answer;
+`better` is the system that is better by these.
+"""
 
 
 @checked
@@ -66,7 +111,7 @@ def assisted(
     seed: int = 0,
     threads: int | None = None,
     **data: Unpack[DataOptions],
-) -> Assisted:
+) -> Estimates:
     r"""Estimate what systems score by people's labels, from few of these and many of an annotator.
 
     An annotator (a language model, another model, clicks) labels all recommended pairs; people
@@ -129,6 +174,15 @@ def assisted(
         Of raw data, see `judge`: liked, above, gain, loss, relevance, train (for popularity), ties,
         depth.
 
+    Returns
+    -------
+    Estimates
+        A row per metric, system and estimator (the quantity): `PPI++`, `human`, `PPI`, and
+        `annotator`, its labels alone. Part `pairs`: differences, and which system is `better` by
+        intervals of PPI++ that hold together; none where the sample does not look random. Part
+        `agreement`: Cohen's kappa of annotator and people, by group. Part `sample`: tests of
+        whether the labelled pairs were drawn as stated.
+
     References
     ----------
     Angelopoulos et al. 2023 (PPI, arXiv 2301.09633); Angelopoulos, Duchi and Zrnic 2023 (PPI++,
@@ -147,7 +201,7 @@ def assisted(
     >>> some = draws.choice(400, 150, replace=False)
     >>> people = {"user": user[some], "item": item[some], "rating": likes[some].astype(int)}
     >>> made = us.labels.assisted(labels, runs, "P@1", human=people)
-    >>> made.difference("x", "y").better, made.agreement[0].labels
+    >>> made.pair("x", "y").facts["better"], made.parts["agreement"].row().facts["labels"]
     ('x', 150)
     """
     choose("population", population, POPULATIONS)
@@ -167,7 +221,7 @@ def assisted(
     pairs = RecommendedPairs.of_judged(judged, deepest)
     people = read_people(human, probability)
     sample = human_sample(people, pairs, probability, strata)
-    study = _LabelStudy(
+    study = LabelStudy(
         judged=judged,
         pairs=pairs,
         sample=sample,
@@ -177,48 +231,124 @@ def assisted(
         mean=mean,
         unlabelled=unlabelled,
     )
-    return _result(
-        study, sums, level, _LabelDraws(interval == "bootstrap", resamples, seed, threads)
-    )
+    draws = Bootstrap(resamples, seed, threads) if interval == "bootstrap" else None
+    return _answer(study, sums, level, draws, threads)
 
 
-def _result(
-    study: _LabelStudy, sums: Mapping[str, PlaceSum], level: float, draws: _LabelDraws
-) -> Assisted:
+def _answer(
+    study: LabelStudy,
+    sums: Mapping[str, PlaceSum],
+    level: float,
+    draws: Bootstrap | None,
+    threads: int | None,
+) -> Estimates:
     """Estimate all contrasts, check the sample and compare the annotator with people."""
     pairs, sample = study.pairs, study.sample
     first = next(iter(sums.values()))
     frame = None if study.frame is None else study.frame.row
     check = check_sample(pairs, sample, study.labels(first)[0], frame)
-    contrasts = study.contrasts(sums, level, draws)
-    if not check.random:  # then no system is called better
-        contrasts = {key: replace(contrast, better=None) for key, contrast in contrasts.items()}
+    is_random = looks_random(check)
+    rows = study.rows(sums, level, draws, threads)
+    if not is_random:  # then no system is called better
+        rows = [row | {"better": None} for row in rows]
     liked = sample.view(study.rule).liked > 0
-    named = study.annotator_likes()
-    return Assisted(
-        metrics=tuple(sums),
-        systems=pairs.systems,
-        contrasts=contrasts,
-        agreement=agreements(pairs, sample, liked, named[sample.row], level),
-        check=check,
-        settings={
+    agreement = agreements(pairs, sample, liked, study.annotator_likes()[sample.row], level)
+    used = {row.get("interval") for row in rows}
+    words = ", ".join(word for name, word in IN_WORDS.items() if name in used)
+    unit = "pairs" if study.population == LISTS else "users"
+    method = replace(ASSISTED.method, unit=unit, interval=words, level=level)
+    drawn_from = len(pairs) if frame is None else frame.size
+    warnings = [
+        warn(f"the labels of people do not look like a random sample: {sentence}")
+        for sentence in check.rows["note"]
+        if sentence
+    ]
+    differences = [row for row in rows if row["against"] is not None]
+    return Estimates.of_rows(
+        ASSISTED,
+        [row for row in rows if row["against"] is None],
+        method=method,
+        explanation=_explanation(study, drawn_from, has_all=ALL_JUDGED in used),
+        notes=tuple(dict.fromkeys((*study.notes(), *warnings))),
+        conclusion=(*_missing(rows), *_findings(differences, level, is_random=is_random)),
+        parts={
+            "pairs": Estimates.of_rows(DIFFERENCES, differences, method=method),
+            "agreement": agreement,
+            "sample": check,
+        },
+        card={
+            "better": {label: place_sum.metric.better for label, place_sum in sums.items()},
             "sample": sample.describe(),
             "population": study.population,
             "mean": study.mean,
             "unlabelled": study.unlabelled,
-            "interval": "bootstrap" if draws.is_asked else "score",
-            "level": level,
+            "interval": "score" if draws is None else "bootstrap",
             "relevance": str(study.judged.relevance),
             "human_relevance": str(study.rule),
-        },
-        better={label: place_sum.metric.better for label, place_sum in sums.items()},
-        counts={
             "users": pairs.number_of_users,
             "pairs": len(pairs),
-            "drawn_from": len(pairs) if frame is None else frame.size,
+            "drawn_from": drawn_from,
             "labels": len(sample),
         },
-        notes=tuple(dict.fromkeys((*study.notes(), *_warnings(check)))),
+    )
+
+
+def _explanation(study: LabelStudy, drawn_from: int, *, has_all: bool) -> tuple[str, ...]:
+    """Say what was labelled, what is estimated, and what columns mean."""
+    sample, pairs = study.sample, counted(len(study.pairs), "recommended pair")
+    if drawn_from < len(study.pairs):
+        pairs = f"{drawn_from:,} pairs that could be drawn, of {pairs}"
+    is_lists = study.population == LISTS
+    target = "these lists" if is_lists else "new users like these: they vary too"
+    complete = "; no interval: people labelled all pairs" * has_all
+    return (
+        f"people labelled {len(sample):,} of {pairs} ({sample.describe()})",
+        f"target: {target}{complete}",
+        "human: labels of people alone; PPI: corrected by those of the annotator, PPI++: by as "
+        "much of these as helps; annotator: its labels alone, which may be wrong",
+        "labels: of people, that count; gain: how many times as many alone would do as PPI++",
+        str(study.judged.relevance),
+    )
+
+
+def _missing(rows: Iterable[Mapping[str, Any]]) -> Iterator[str]:
+    """Say why there are no estimates: each reason once."""
+    contrasts: dict[str, list[str]] = {}
+    for row in rows:
+        if row["note"] and row["quantity"] == TUNED:
+            name = " − ".join(filter(None, (row["system"], row["against"])))
+            contrasts.setdefault(row["note"], []).append(f"{row['metric']} of {name}")
+    for reason, names in contrasts.items():
+        more = f" and {len(names) - MOST_NAMES:,} more" * (len(names) > MOST_NAMES)
+        yield f"no estimate of {', '.join(names[:MOST_NAMES])}{more}: {reason}"
+
+
+def _findings(
+    differences: Sequence[Mapping[str, Any]], level: float, *, is_random: bool
+) -> list[str]:
+    """Say which systems are better, by intervals that hold together."""
+    rows = [row for row in differences if row["quantity"] == TUNED]
+    if not rows:
+        return []
+    if not is_random:
+        return ["no system is called better, as the sample does not look random"]
+    percent, count = f"{100 * level:g} %", f"all {len(rows):,} differences together"
+    together = f"; {count} at {percent}" * (len(rows) > 1)
+    lines = [f"{_sentence(row)}{together})" for row in rows if row.get("better")]
+    if len(lines) > MOST_SENTENCES:
+        more = counted(len(lines) - MOST_SENTENCES, "more pair", "more pairs")
+        lines = [*lines[:MOST_SENTENCES], f"{more} in the column `better` of the part `pairs`"]
+    return lines or [f"no difference is settled at {percent}" + f" ({count})" * (len(rows) > 1)]
+
+
+def _sentence(row: Mapping[str, Any]) -> str:
+    """Name the better system, by how much, and the interval; a bracket is left open."""
+    better = row["better"]
+    rival = row["against"] if better == row["system"] else row["system"]
+    low, high = sorted((abs(row["low_together"]), abs(row["high_together"])))
+    return (
+        f"{row['metric']}, as people label: {better} is better than {rival} "
+        f"by {abs(row['value']):.3g} ({low:.3g} to {high:.3g}"
     )
 
 
@@ -242,267 +372,3 @@ def _human_rule(judged: Judged, people: Ratings, liked: float | None) -> Relevan
                 f"scale"
             )
     return rule
-
-
-@dataclass(frozen=True)
-class _LabelDraws:
-    """How bootstrap intervals are drawn, where they are asked for."""
-
-    is_asked: bool
-    resamples: int
-    seed: int
-    threads: int | None
-
-
-@dataclass(frozen=True, eq=False)
-class _LabelWork:
-    """What the contrasts of one metric share."""
-
-    metric: PlaceSum
-    data: LabelledPairs
-    scale: float
-    coefficients: Coefficients
-
-
-@dataclass(frozen=True, eq=False, kw_only=True)
-class _LabelStudy:
-    """Recommended pairs with labels of an annotator and of people, and what is asked of them."""
-
-    judged: Judged
-    pairs: RecommendedPairs
-    sample: HumanSample
-    frame: SampleFrame | None
-    rule: Relevance
-    population: str
-    mean: str
-    unlabelled: str
-
-    def __post_init__(self) -> None:
-        users = self.pairs.number_of_users
-        if self.frame is not None and (self.population, self.mean) == (USERS, "ratio"):
-            raise SettingError(
-                f"mean='ratio' for new users needs the level of each system, but "
-                f"{self.frame.reason}; take mean='users'"
-            )
-        if self.population == USERS and users < 2:
-            raise DataError("population='users' needs lists of at least 2 users, there is 1")
-        has_label = self._known
-        missing = int(np.count_nonzero(~has_label))
-        if missing == has_label.size:
-            raise DataError(
-                "the annotator labelled no recommended pair: are ids written as in the runs?"
-            )
-        if missing and self.unlabelled == "error":
-            row = int(np.argmin(has_label))
-            user = self.pairs.users.values[int(self.pairs.user[row])]
-            item = self.pairs.items.values[int(self.pairs.item[row])]
-            raise DataError(
-                f"{missing:,} of {counted(has_label.size, 'recommended pair')} have no label of "
-                f"the annotator, the first: user {user!r}, item {item!r}; label them, or choose "
-                f"what they count as: unlabelled='disliked' (fits clicks) or unlabelled='mean'"
-            )
-
-    @property
-    def _known(self) -> Mask:
-        """Which recommended pairs the annotator labelled."""
-        rows = self.pairs.judgment
-        labelled: Mask = self.judged.view.label[np.maximum(rows, 0)] != POOLED
-        return labelled & (rows >= 0)
-
-    def annotator_likes(self) -> Mask:
-        """Tell which recommended pairs the annotator likes; what is not labelled counts as not."""
-        liked: Mask = self.judged.view.liked[np.maximum(self.pairs.judgment, 0)] > 0
-        return liked & self._known
-
-    def labels(self, place_sum: PlaceSum) -> tuple[F64, F64, float]:
-        """Return the annotator's and people's labels from 0 to 1, and what 1 stands for."""
-        has_label = self._known
-        label = place_sum.worth(self.judged.view)[np.maximum(self.pairs.judgment, 0)]
-        if not has_label.all():
-            label = np.where(has_label, label, self._for_unlabelled(place_sum, label[has_label]))
-        y = place_sum.worth(self.sample.view(self.rule))
-        scale = max(float(label.max(initial=0.0)), float(y.max(initial=0.0))) or 1.0
-        return label / scale, y / scale, scale
-
-    def _for_unlabelled(self, place_sum: PlaceSum, values: F64) -> float:
-        if self.unlabelled == "mean":
-            return float(values.mean())
-        if place_sum.metric.anti and place_sum.counts_gain:
-            raise SettingError(
-                f"{place_sum.label}: unlabelled='disliked' does not say which loss a pair has; "
-                f"take unlabelled='mean'"
-            )
-        return float(place_sum.metric.anti)
-
-    def contrasts(
-        self, sums: Mapping[str, PlaceSum], level: float, draws: _LabelDraws
-    ) -> dict[tuple[str, str, str | None], AssistedContrast]:
-        """Estimate every system and every difference, by every metric."""
-        systems = self.pairs.systems
-        couples = list(combinations(systems, 2))
-        together = 1.0 - (1.0 - level) / max(len(couples) * len(sums), 1)
-        result: dict[tuple[str, str, str | None], AssistedContrast] = {}
-        for label, place_sum in sums.items():
-            subjects: list[tuple[str, str | None]] = [*((name, None) for name in systems), *couples]
-            work = _LabelWork(
-                place_sum, *self._data(place_sum), self.pairs.coefficients(place_sum, self.mean)
-            )
-            estimate = partial(self._contrast, work, (level, together), draws)
-            estimates = map_blocks(estimate, subjects, draws.threads)
-            result |= {
-                (label, a, b): contrast
-                for (a, b), contrast in zip(subjects, estimates, strict=True)
-            }
-        return result
-
-    def _data(self, place_sum: PlaceSum) -> tuple[LabelledPairs, float]:
-        label, y, scale = self.labels(place_sum)
-        number = np.cumsum(self.pairs.listed_users) - 1
-        data = LabelledPairs(
-            label=label,
-            sample=self.sample,
-            y=y,
-            user=number[self.pairs.user],
-            users=self.pairs.number_of_users,
-            population=self.population,
-        )
-        return data, scale
-
-    def _contrast(
-        self,
-        work: _LabelWork,
-        levels: tuple[float, float],
-        draws: _LabelDraws,
-        systems: tuple[str, str | None],
-    ) -> AssistedContrast:
-        a, b = systems
-        row, add = work.coefficients.contrast(a, b)
-        contrast = LabelContrast.of(work.data, row, add, self._drift(work, systems))
-        frame = self.frame
-        bare = AssistedContrast(
-            metric=work.metric.label,
-            a=a,
-            b=b,
-            labels=contrast.number,
-            pairs=contrast.pairs,
-            labels_alone=work.scale * contrast.labels_alone,
-            values={},
-            reason="" if frame is None or frame.holds(row) else frame.reason,
-        )
-        if bare.reason:
-            return bare
-        better = work.metric.metric.better
-        return _estimated(contrast, bare, work.scale, levels, draws, better)
-
-    def _drift(
-        self, work: _LabelWork, systems: tuple[str, str | None]
-    ) -> tuple[F64 | None, F64 | None]:
-        """Return what users change through the divisors of a ratio, where new users are drawn."""
-        if self.population == LISTS or self.mean == "users":
-            return None, None
-        parts: list[F64 | None] = []
-        for name, sign in zip(systems, (1.0, -1.0), strict=True):
-            if name is None:
-                parts.append(None)
-                continue
-            data = work.data
-            row, add = work.coefficients.contrast(name)
-            contrast = LabelContrast.of(data, row, add)
-            if contrast.without_labels is not None:
-                parts.append(None)
-                continue
-            value = contrast.estimates[TUNED].value
-            share: F64 = np.bincount(data.user[row], add, data.users).astype(np.float64)
-            parts.append(sign * value * share)
-        return parts[0], parts[1]
-
-    def notes(self) -> Iterator[str]:
-        """Say what was assumed, left out and filled in."""
-        yield from self.judged.notes
-        yield from self.sample.notes
-        has_label = self._known
-        missing = int(np.count_nonzero(~has_label))
-        if missing:
-            what = "not liked" if self.unlabelled == "disliked" else "the mean of all labels"
-            pairs = counted(missing, "recommended pair has", "recommended pairs have")
-            yield f"{pairs} no label of the annotator: taken as {what}"
-        unused = len(self.judged.judgments) - int(has_label.sum())
-        if unused > 0:
-            labels = counted(unused, "label of the annotator is", "labels of the annotator are")
-            yield f"{labels} of pairs that no system recommends down to the cutoff, and not used"
-        if self.rule != self.judged.relevance:
-            yield f"people: {self.rule}"
-
-
-def _estimated(
-    contrast: LabelContrast,
-    bare: AssistedContrast,
-    scale: float,
-    levels: tuple[float, float],
-    draws: _LabelDraws,
-    better: str,
-) -> AssistedContrast:
-    """Return the contrast with its estimates, or with the reason why there are none."""
-    if not contrast.sides:
-        reason = "its lists are empty" if bare.b is None else "the two lists do not differ"
-        return replace(bare, reason=reason)
-    empty = contrast.without_labels
-    if empty is not None:
-        whose = bare.a if empty.sign > 0 else bare.b
-        rival = bare.b if empty.sign > 0 else bare.a
-        more = "" if bare.b is None else f" and {rival} does not, or further down"
-        return replace(bare, reason=f"people labelled no pair that {whose} recommends{more}")
-    intervals = _ends(contrast, levels, draws)
-    values = {
-        name: AssistedValue(
-            value=scale * estimate.value,
-            se=scale * estimate.variance**0.5,
-            low=scale * intervals[name][0][0],
-            high=scale * intervals[name][0][1],
-            method="bootstrap"
-            if draws.is_asked and estimate.method == "score"
-            else estimate.method,
-        )
-        for name, estimate in contrast.estimates.items()
-    }
-    low, high = intervals[TUNED][1]
-    winner = None
-    if bare.b is not None and (low > 0 or high < 0):
-        first = (low > 0) == (better == "higher")
-        winner = bare.a if first else bare.b
-    gain, rho = contrast.gain, contrast.correlation
-    return replace(
-        bare,
-        values=values,
-        gain=gain,
-        rho=rho,
-        together=(scale * low, scale * high),
-        better=winner,
-    )
-
-
-def _ends(
-    contrast: LabelContrast, levels: Sequence[float], draws: _LabelDraws
-) -> dict[str, list[tuple[float, float]]]:
-    """Return the interval by each estimator at each level."""
-    estimates: list[ContrastEstimate] = [contrast.estimates[name] for name in ESTIMATORS]
-    if not draws.is_asked:
-        return {
-            estimate.estimator: [estimate.interval(level) for level in levels]
-            for estimate in estimates
-        }
-    stratum = contrast.data.sample.stratum
-    if contrast.data.population == USERS:
-        stratum = np.zeros(contrast.data.users, np.int64)
-    intervals = bootstrap_ends(
-        estimates, stratum, levels, draws.resamples, draws.seed, draws.threads
-    )
-    return {
-        estimate.estimator: bounds for estimate, bounds in zip(estimates, intervals, strict=True)
-    }
-
-
-def _warnings(check: SampleCheck) -> Iterator[str]:
-    """Warn where the sample does not look random."""
-    for test in check.rejected:
-        yield warn(f"the labels of people do not look like a random sample: {test.sentence}")

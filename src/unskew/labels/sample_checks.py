@@ -4,71 +4,69 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from statistics import NormalDist
+from typing import Any
 
 import numpy as np
-import polars as pl
 
 from unskew.arrays import F64, I32, I64, Mask
 from unskew.labels.contrast_sides import CARRIERS, effective_number
 from unskew.labels.human_samples import SIMPLE, STRATIFIED, UNEQUAL, HumanSample
-from unskew.labels.recommended_pairs import PairStrata, RecommendedPairs
-from unskew.report.result import Result
+from unskew.labels.recommended_pairs import RecommendedPairs
+from unskew.report.columns import (
+    GROUP,
+    HIGH,
+    LOW,
+    NOTE,
+    SIGNIFICANT,
+    Column,
+    Method,
+    P,
+    Question,
+)
+from unskew.report.estimates import Estimates
 from unskew.splits.looks_random import chi_square_tail
+from unskew.stats.intervals.means import student_ends
 from unskew.stats.intervals.shares import clopper_pearson
-from unskew.stats.special import student_t_quantile
 
 LEVEL = 0.01
 """How often at most a random sample is called not random, over all tests together."""
+SAMPLE = Question(
+    name="does the sample look random?",
+    columns=(Column("test", "key"), P, SIGNIFICANT, NOTE),
+    method=Method(
+        estimand="whether the pairs that people labelled were drawn as stated",
+        unit="pairs",
+        test="of sampled pairs against all pairs",
+    ),
+    figures=(),
+)
+"""`significant`: the test rejects at `LEVEL`, shared by all (Bonferroni); `note`: what is seen."""
+AGREEMENT = Question(
+    name="agreement of annotator and people",
+    columns=(
+        *(Column("of", "key", hidden=True), GROUP, Column("labels", "count")),
+        *(Column("agree", "share"), Column("value", "value", "kappa"), LOW, HIGH),
+        *(Column(f"liked_by_{who}", "share", hidden=True) for who in ("people", "annotator")),
+    ),
+    method=Method(
+        estimand="Cohen's kappa, weighted by 1 / probability", unit="pairs", interval="t"
+    ),
+    digits=2,
+)
+"""A row per group of pairs; `of` is what it is one of: `all`, `stratum`, `rank`, `popularity`.
 
-
-@dataclass(frozen=True, kw_only=True)
-class SampleTest:
-    """One test: whether sampled pairs differ from all pairs in some respect."""
-
-    of: str
-    p: float
-    sentence: str
-    """What is seen where it rejects."""
-
-
-@dataclass(frozen=True, kw_only=True)
-class SampleCheck(Result):
-    """Tests of whether the pairs that people labelled were drawn as stated. Part of `Assisted`."""
-
-    tests: tuple[SampleTest, ...]
-    level: float = LEVEL
-
-    @property
-    def random(self) -> bool:
-        """Whether no test rejects at the level, shared by all (Bonferroni)."""
-        return not self.rejected
-
-    @property
-    def rejected(self) -> tuple[SampleTest, ...]:
-        """The tests that reject."""
-        return tuple(test for test in self.tests if test.p < self.level / len(self.tests))
-
-    def table(self) -> pl.DataFrame:
-        """Return a row per test: of, p."""
-        rows = [{"of": test.of, "p": test.p} for test in self.tests]
-        return pl.DataFrame(rows, {"of": pl.String, "p": pl.Float64})
-
-    def _summary(self) -> str:
-        verdict = "looks random" if self.random else "does not look random"
-        return f"{verdict} (level {self.level:g}, {len(self.tests)} tests)"
-
-    def _explanation(self) -> list[str]:
-        return [self._summary(), *(test.sentence for test in self.rejected)]
-
-    def _content(self) -> dict[str, object]:
-        return {"random": self.random, "level": self.level, "tests": self.table()}
+Kappa is (agree - chance) / (1 - chance), null where both give one and the same label throughout. It
+has no interval where fewer than 10 labels of people, or of the annotator, are liked, or disliked.
+"""
+_Test = tuple[str, float, str]
+"""What is compared, p, and what is seen where it rejects."""
 
 
 def check_sample(
     pairs: RecommendedPairs, sample: HumanSample, label: F64, frame: I64 | None = None
-) -> SampleCheck:
+) -> Estimates:
     """Test whether sampled pairs look drawn as stated among the recommended ones.
 
     Means of ranks, popularity, labels of the annotator and systems, weighted by 1 / probability,
@@ -85,17 +83,31 @@ def check_sample(
     frame
         The recommended pairs that could be drawn, where these are not all, ascending.
     """
-    rows = np.arange(len(pairs)) if frame is None else frame
-    inside = replace(sample, row=np.searchsorted(rows, sample.row))
+    drawn_from = np.arange(len(pairs)) if frame is None else frame
+    inside = replace(sample, row=np.searchsorted(drawn_from, sample.row))
     tests = [
-        _mean_test(of, column[rows], inside, words) for of, column, words in _columns(pairs, label)
+        _mean_test(of, column[drawn_from], inside, words)
+        for of, column, words in _columns(pairs, label)
     ]
     if sample.kind == SIMPLE:
         for of, code in (("users", pairs.user), ("items", pairs.item)):
-            tests += _alike(of, code[rows], inside.row)
+            tests += _alike(of, code[drawn_from], inside.row)
     else:
-        tests.append(_size(sample, rows.size))
-    return SampleCheck(tests=tuple(tests))
+        tests.append(_size(sample, drawn_from.size))
+    rows = [
+        (of, p, is_rejected, sentence if is_rejected else "")
+        for of, p, sentence in tests
+        for is_rejected in [p < LEVEL / len(tests)]
+    ]
+    count = sum(row[2] for row in rows)
+    verdict = "does not look random" if count else "looks random"
+    line = f"the sample {verdict} (level {LEVEL:g}, {len(tests)} tests)"
+    return Estimates.of_rows(SAMPLE, rows, explanation=(line,), card={"level": LEVEL})
+
+
+def looks_random(check: Estimates) -> bool:
+    """Tell whether no test of `check_sample` rejects."""
+    return not check.rows["significant"].any()
 
 
 def _columns(pairs: RecommendedPairs, label: F64) -> Iterator[tuple[str, F64, tuple[str, str]]]:
@@ -115,7 +127,7 @@ def _columns(pairs: RecommendedPairs, label: F64) -> Iterator[tuple[str, F64, tu
         yield f"system {name}", mine, words
 
 
-def _mean_test(of: str, column: F64, sample: HumanSample, words: tuple[str, str]) -> SampleTest:
+def _mean_test(of: str, column: F64, sample: HumanSample, words: tuple[str, str]) -> _Test:
     """Compare the weighted mean over the sample with that over all pairs."""
     centred = column - column.mean()
     values = centred[sample.row]
@@ -128,9 +140,12 @@ def _mean_test(of: str, column: F64, sample: HumanSample, words: tuple[str, str]
         value = float(added.sum())
         variance = _spread(sample, added)
     z = value / math.sqrt(variance) if variance > 1e-15 * max(value * value, 1e-300) else 0.0
-    p = min(2 * NormalDist().cdf(-abs(z)), 1.0)
-    sentence = f"sampled pairs {words[0] if z > 0 else words[1]} than all pairs (p = {p:.2g})"
-    return SampleTest(of=of, p=p, sentence=sentence)
+    p = _two_sided(z)
+    return of, p, f"sampled pairs {words[0] if z > 0 else words[1]} than all pairs (p = {p:.2g})"
+
+
+def _two_sided(z: float) -> float:
+    return min(2 * NormalDist().cdf(-abs(z)), 1.0)
 
 
 def _spread(sample: HumanSample, added: F64) -> float:
@@ -153,21 +168,21 @@ def _middle_ranks(values: I64) -> F64:
     return (low + high) / (2.0 * values.size)
 
 
-def _size(sample: HumanSample, number: int) -> SampleTest:
+def _size(sample: HumanSample, number: int) -> _Test:
     """Compare what the probabilities add up to with the number of recommended pairs."""
     weight = 1 / sample.probability
     total = float(weight.sum())
     variance = float(((1 - sample.probability) * weight**2).sum()) + 1.0
     z = (total - number) / math.sqrt(variance)
-    p = min(2 * NormalDist().cdf(-abs(z)), 1.0)
+    p = _two_sided(z)
     sentence = (
         f"the probabilities stand for {total:,.0f} pairs, but {number:,} are recommended "
         f"(p = {p:.2g})"
     )
-    return SampleTest(of="probabilities", p=p, sentence=sentence)
+    return "probabilities", p, sentence
 
 
-def _alike(of: str, code: I32, row: I64) -> Iterator[SampleTest]:
+def _alike(of: str, code: I32, row: I64) -> Iterator[_Test]:
     """Test whether a simple sample holds more couples of pairs with the same code than expected.
 
     Expectation and variance of their number are exact; its distribution is taken as a gamma
@@ -189,7 +204,7 @@ def _alike(of: str, code: I32, row: I64) -> Iterator[SampleTest]:
     shape, scale = mean**2 / variance, variance / mean
     p = chi_square_tail(2 * max(value - 0.5, 0.0) / scale, 2 * shape)
     sentence = f"sampled pairs share their {of} more often than chance would give (p = {p:.2g})"
-    yield SampleTest(of=of, p=p, sentence=sentence)
+    yield of, p, sentence
 
 
 def _falling(n: float, total: float, count: int) -> float:
@@ -200,42 +215,9 @@ def _falling(n: float, total: float, count: int) -> float:
     return result
 
 
-@dataclass(frozen=True, kw_only=True)
-class AnnotatorAgreement:
-    """The agreement of annotator and people on a group of recommended pairs."""
-
-    group: str
-    of: str
-    """What the group is one of: `all`, `stratum`, `rank` or `popularity`."""
-    labels: int
-    """How many pairs both labelled."""
-    agree: float
-    """The share of the pairs on which they agree."""
-    kappa: float
-    """(agree - chance) / (1 - chance); NaN where both give one and the same label throughout."""
-    low: float
-    """NaN where fewer than 10 labels of people, or of the annotator, are liked, or disliked."""
-    high: float
-    liked_by_people: float
-    liked_by_annotator: float
-
-
-_SCHEMA = {
-    "of": pl.String,
-    "group": pl.String,
-    "labels": pl.Int64,
-    "agree": pl.Float64,
-    "kappa": pl.Float64,
-    "low": pl.Float64,
-    "high": pl.Float64,
-    "liked_by_people": pl.Float64,
-    "liked_by_annotator": pl.Float64,
-}
-
-
 def agreements(
     pairs: RecommendedPairs, sample: HumanSample, people: Mask, annotator: Mask, level: float
-) -> tuple[AnnotatorAgreement, ...]:
+) -> Estimates:
     """Return the agreement over all pairs, then by stratum; without strata by rank and popularity.
 
     Parameters
@@ -247,37 +229,35 @@ def agreements(
     level
         Of the intervals, over draws of the sample.
     """
-    everything = np.ones(len(sample), np.bool_)
-    rows = [_agreement("all", "all pairs", sample, people, annotator, everything, level)]
-    for of, strata, code in _groups(pairs, sample):
-        for number, name in enumerate(strata):
-            inside = code == number
-            if inside.any():
-                rows.append(_agreement(of, name, sample, people, annotator, inside, level))
-    return tuple(rows)
+    rows = [
+        {"of": of, "group": group, **_agreement(sample, inside, people, annotator, level)}
+        for of, group, inside in _groups(pairs, sample)
+        if inside.any()
+    ]
+    return Estimates.of_rows(AGREEMENT, rows, level=level)
 
 
-def _groups(
-    pairs: RecommendedPairs, sample: HumanSample
-) -> Iterator[tuple[str, tuple[str, ...], I64]]:
-    if sample.kind == STRATIFIED:
-        yield "stratum", sample.names, sample.stratum
-        return
-    for of in ("rank", "popularity"):
-        strata: PairStrata = pairs.strata(of)
-        if len(strata.names) > 1:
-            yield of, strata.names, strata.code[sample.row].astype(np.int64)
+def _groups(pairs: RecommendedPairs, sample: HumanSample) -> Iterator[tuple[str, str, Mask]]:
+    """Yield what groups of the sampled pairs are of, their names and members."""
+    yield "all", "all pairs", np.ones(len(sample), np.bool_)
+    divisions: list[tuple[str, tuple[str, ...], I32 | I64]] = [
+        ("stratum", sample.names, sample.stratum)
+    ]
+    if sample.kind != STRATIFIED:
+        strata = {of: pairs.strata(of) for of in ("rank", "popularity")}
+        divisions = [
+            (of, parts.names, parts.code[sample.row])
+            for of, parts in strata.items()
+            if len(parts.names) > 1
+        ]
+    for of, names, code in divisions:
+        yield from ((of, name, code == number) for number, name in enumerate(names))
 
 
 def _agreement(
-    of: str,
-    group: str,
-    sample: HumanSample,
-    people: Mask,
-    annotator: Mask,
-    inside: Mask,
-    level: float,
-) -> AnnotatorAgreement:
+    sample: HumanSample, inside: Mask, people: Mask, annotator: Mask, level: float
+) -> dict[str, Any]:
+    """Return the numbers of a row for the sampled pairs of a group."""
     weight = 1.0 / sample.probability[inside]
     total = float(weight.sum())
     y, f = people[inside].astype(np.float64), annotator[inside].astype(np.float64)
@@ -285,58 +265,30 @@ def _agreement(
     apart = np.abs(y - f)
     errors = float((weight * apart).sum()) / total
     chance = p * (1 - q) + q * (1 - p)
-    kappa, low, high = math.nan, math.nan, math.nan
-    if chance > 0:
-        kappa = 1.0 - errors / chance
-    if chance > 0 and min(p, 1 - p, q, 1 - q) * effective_number(weight) >= CARRIERS:
+    row = {
+        "labels": int(inside.sum()),
+        "agree": 1.0 - errors,
+        "liked_by_people": p,
+        "liked_by_annotator": q,
+    }
+    if chance <= 0:
+        return row
+    row["value"] = kappa = 1.0 - errors / chance
+    number = effective_number(weight)
+    if min(p, 1 - p, q, 1 - q) * number < CARRIERS:
+        return row
+    # With few errors, or few agreements, what chance would give is taken as certain: it is far less
+    # uncertain than the share of errors.
+    if min(errors, 1 - errors) * number < CARRIERS or weight.size < 3:
+        lowest, highest = clopper_pearson(errors * number, number, level)
+        low, high = 1.0 - float(highest) / chance, 1.0 - float(lowest) / chance
+    else:
         slope = (1 - 2 * q) * (y - p) + (1 - 2 * p) * (f - q)
         influence = weight / total * (errors / chance**2 * slope - (apart - errors) / chance)
-        low, high = _interval(sample, inside, weight, apart, influence, kappa, chance, level)
-    return AnnotatorAgreement(
-        of=of,
-        group=group,
-        labels=int(inside.sum()),
-        agree=1.0 - errors,
-        kappa=kappa,
-        low=low,
-        high=high,
-        liked_by_people=p,
-        liked_by_annotator=q,
-    )
-
-
-def _interval(
-    sample: HumanSample,
-    inside: Mask,
-    weight: F64,
-    apart: F64,
-    influence: F64,
-    kappa: float,
-    chance: float,
-    level: float,
-) -> tuple[float, float]:
-    """Return the interval of kappa: by its influences; with few errors by those of their share.
-
-    With few errors, or few agreements, what chance would give is taken as known: it is far less
-    uncertain than the share of errors.
-    """
-    number = effective_number(weight)
-    errors = float((weight * apart).sum()) / float(weight.sum())
-    is_sparse = min(errors, 1 - errors) * number < CARRIERS
-    if is_sparse or weight.size < 3:
-        lowest, highest = clopper_pearson(errors * number, number, level)
-        return max(1.0 - float(highest) / chance, -1.0), min(1.0 - float(lowest) / chance, 1.0)
-    keep = 1.0 - sample.probability[inside]
-    if sample.kind == SIMPLE:
-        keep = np.full(weight.size, 1.0 - float(sample.probability.mean()))
-    size = weight.size
-    variance = float((keep * influence**2).sum()) * size / (size - 1)
-    half = student_t_quantile((1 + level) / 2, size - 1) * math.sqrt(variance)
-    return max(kappa - half, -1.0), min(kappa + half, 1.0)
-
-
-def agreement_table(rows: tuple[AnnotatorAgreement, ...]) -> pl.DataFrame:
-    """Return a row per group."""
-    return pl.DataFrame([vars(row) for row in rows], _SCHEMA).with_columns(
-        pl.col(pl.Float64).fill_nan(None)
-    )
+        unsampled = 1.0 - sample.probability[inside]
+        if sample.kind == SIMPLE:
+            unsampled = np.full(weight.size, 1.0 - float(sample.probability.mean()))
+        size = weight.size
+        variance = float((unsampled * influence**2).sum()) * size / (size - 1)
+        low, high = student_ends(kappa, math.sqrt(variance), size - 1, level)
+    return row | {"low": max(low, -1.0), "high": min(high, 1.0)}

@@ -10,8 +10,9 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import replace
 from itertools import combinations
+from typing import NamedTuple
 
 import numpy as np
 import polars as pl
@@ -23,15 +24,51 @@ from unskew.engine.rng import key_of
 from unskew.engine.threads import map_blocks
 from unskew.online.click_models import Behaviour, Clicks, Feedback, behaviour_of
 from unskew.online.top_lists import IMPRESSIONS, LEVEL, Systems, TopLists, check_systems, top_lists
-from unskew.report.charts import Figure, as_figure
-from unskew.report.result import Result
-from unskew.stats.corrections import CORRECTIONS, correct
-from unskew.stats.special import binomial_half_cdf, half_widths, student_t_sf
+from unskew.report.columns import (
+    DIFFERENCE,
+    HIGH,
+    LOW,
+    PAIR,
+    SYSTEM,
+    TEST,
+    Column,
+    Method,
+    Question,
+)
+from unskew.report.estimates import Estimates
+from unskew.report.text import counted
+from unskew.stats.corrections import CORRECTIONS, correct, corrected_by
+from unskew.stats.intervals.means import welch_df
+from unskew.stats.intervals.shares import sign_p
+from unskew.stats.special import half_widths, student_t_sf
 from unskew.worlds.worlds import World
 
+VERDICT = (
+    *DIFFERENCE,
+    *TEST,
+    Column("winner", "note"),
+    Column("true_difference", "fact", "true P@k, a − b", form="+"),
+)
+"""How two systems differ in a test, which of them wins, and how they truly differ in P@k."""
+RATES = Question(
+    name="A/B test",
+    columns=(
+        *(SYSTEM, Column("lists", "count"), Column("clicks", "count")),
+        *(Column("value", "value", "rate"), LOW, HIGH, Column("true", "fact", "true P@k")),
+    ),
+    method=Method(
+        estimand="clicks (forced: liked items) per shown place", unit="lists", interval="t"
+    ),
+    display=("", "pairs"),
+)
+DIFFERENCES = Question(
+    name="differences of rates",
+    columns=(*PAIR, *VERDICT),
+    method=replace(RATES.method, estimand="clicks per shown place: of a less those of b"),
+)
 
-@dataclass(frozen=True, eq=False)
-class PairEffects:
+
+class PairEffects(NamedTuple):
     """How much each pair of systems differs in a test; above 0 if the first is ahead."""
 
     difference: F64
@@ -56,12 +93,11 @@ def effects_of_counts(counts: I64, k: int) -> PairEffects:
     """Compare clicks per shown item by Welch's t-test; `counts` has lists, clicks, squares."""
     lists, mean, error = mean_clicks(counts, k)
     a, b = np.array(pairs_of(len(counts))).T
-    difference = mean[a] - mean[b]
-    spread = np.sqrt(error[a] ** 2 + error[b] ** 2)
-    with np.errstate(divide="ignore", invalid="ignore"):
-        df = spread**4 / (error[a] ** 4 / (lists[a] - 1) + error[b] ** 4 / (lists[b] - 1))
+    variances = error[[a, b]] ** 2
+    df = welch_df(variances, lists[[a, b]] - 1)
     # Without any variance no degrees of freedom are defined; the interval is a point then.
-    return _by_t(difference, spread, np.where(np.isfinite(df), df, 1.0))
+    df = np.where(np.isfinite(df), df, 1.0)
+    return _by_t(mean[a] - mean[b], np.sqrt(variances.sum(axis=0)), df)
 
 
 def mean_clicks(counts: I64, k: int) -> tuple[F64, F64, F64]:
@@ -93,7 +129,7 @@ def effects_of_wins(wins: I64, n: int) -> PairEffects:
     a, b = np.array(pairs_of(len(wins))).T
     won, lost = wins[a, b], wins[b, a]
     difference = (won - lost) / n
-    p = np.minimum(2 * binomial_half_cdf(np.minimum(won, lost), won + lost), 1.0)
+    p = np.array([sign_p(*pair) for pair in zip(won.tolist(), lost.tolist(), strict=True)])
     error = np.sqrt(((won + lost) / n - difference**2) / n)
     return PairEffects(difference, error, np.full(a.size, np.inf), p)
 
@@ -107,47 +143,53 @@ def _by_t(difference: F64, error: F64, df: F64) -> PairEffects:
     return PairEffects(difference, error, df, np.where(np.isnan(p), 1.0, p))
 
 
-def pair_table(
+def pair_rows(
     lists: TopLists, effects: PairEffects, level: float, correction: str | None
 ) -> pl.DataFrame:
-    """Return a row per pair: the difference in the test, and the true one."""
-    true, names, rows = lists.true(), lists.systems, []
+    """Return a row per pair of systems: the difference in the test, its winner, the true one.
+
+    Parameters
+    ----------
+    lists
+        What systems show.
+    effects
+        Of the pairs.
+    level
+        Of the intervals; 1 - level is the level of significance.
+    correction
+        Of the p-values of all pairs. A test of six systems makes 15 comparisons: without it a
+        third of such tests of equal systems would name a winner.
+    """
+    a, b = np.array(pairs_of(len(lists.systems))).T
+    names, true = pl.Series(lists.systems), lists.true()
     low, high = effects.interval(level)
-    # A test of six systems makes 15 comparisons: without correction a third of such tests of equal
-    # systems would name a winner.
     corrected = effects.p if correction is None else correct(effects.p, correction)
-    for index, (a, b) in enumerate(pairs_of(len(names))):
-        difference = float(effects.difference[index])
-        clear = bool(corrected[index] < 1 - level)
-        rows.append(
-            {
-                "a": names[a],
-                "b": names[b],
-                "difference": difference,
-                "low": float(low[index]),
-                "high": float(high[index]),
-                "p": float(effects.p[index]),
-                "p_corrected": float(corrected[index]),
-                "winner": (names[a] if difference > 0 else names[b]) if clear else None,
-                "true": float(true[a] - true[b]),
-                "better": None if true[a] == true[b] else names[a if true[a] > true[b] else b],
-            }
-        )
-    return pl.DataFrame(rows, schema=_PAIRS)
+    ahead = names.gather(np.where(effects.difference > 0, a, b))
+    return pl.DataFrame(
+        {
+            "system": names.gather(a),
+            "against": names.gather(b),
+            "value": effects.difference,
+            "low": low,
+            "high": high,
+            "p": effects.p,
+            "p_corrected": corrected,
+            "significant": corrected < 1 - level,
+            "true_difference": true[a] - true[b],
+        }
+    ).with_columns(winner=pl.when("significant").then(ahead))
 
 
-_PAIRS = {
-    "a": pl.String,
-    "b": pl.String,
-    "difference": pl.Float64,
-    "low": pl.Float64,
-    "high": pl.Float64,
-    "p": pl.Float64,
-    "p_corrected": pl.Float64,
-    "winner": pl.String,
-    "true": pl.Float64,
-    "better": pl.String,
-}
+def tested(method: Method, count: int, level: float, correction: str | None) -> Method:
+    """Return the method of a test of so many systems, with its level and correction."""
+    family = counted(len(pairs_of(count)), "pair")
+    return replace(method, level=level, correction=corrected_by(correction, family))
+
+
+def winner_rule(count: int, level: float) -> str:
+    """Return the rule by which a winner is named, in words."""
+    suffix = "; intervals are of single pairs" * (count > 2)
+    return f"winner: p < {1 - level:.3g}{suffix}"
 
 
 def check_correction(correction: str | None) -> None:
@@ -156,97 +198,7 @@ def check_correction(correction: str | None) -> None:
         choose("correction", correction, CORRECTIONS)
 
 
-def winner_rule(count: int, level: float, correction: str | None) -> str:
-    """Return the rule by which a winner is named, in words."""
-    pairs = len(pairs_of(count))
-    if pairs == 1:
-        return f"winner: p < {1 - level:.3g}"
-    p = "p, not corrected" if correction is None else f"p, corrected by {correction}"
-    return f"winner: {p} for {pairs} pairs, < {1 - level:.3g}; intervals are of single pairs"
-
-
 _BLOCK = 1 << 14  # impressions of one task
-
-
-@dataclass(frozen=True, eq=False)
-class ABTest(Result):
-    """Clicks per shown item of each system, each shown to other users. Made by `ab_test`."""
-
-    lists: TopLists
-    feedback: Feedback
-    counts: I64
-    """Systems x 3: lists shown, clicks, and the sum of squared clicks per list."""
-    effects: PairEffects
-    census: bool
-    """Whether every user was shown every system's list."""
-    level: float = LEVEL
-    correction: str | None = "holm"
-
-    def rates(self) -> F64:
-        """Return the clicks (or, with forced feedback, liked items) per shown place: P̂@k."""
-        return mean_clicks(self.counts, self.lists.k)[1]
-
-    def table(self) -> pl.DataFrame:
-        """Return a row per system: lists shown, clicks per place with interval, the true P@k."""
-        n, rate, error = mean_clicks(self.counts, self.lists.k)
-        half = half_widths(np.maximum(n - 1, 1), self.level) * error
-        return pl.DataFrame(
-            {
-                "system": list(self.lists.systems),
-                "lists": self.counts[:, 0],
-                "rate": rate,
-                "low": np.maximum(rate - half, 0),
-                "high": np.minimum(rate + half, 1),
-                "true": self.lists.true(),
-            }
-        )
-
-    def pairs(self) -> pl.DataFrame:
-        """Return a row per pair of systems.
-
-        Columns: a, b, difference (of the rates) with its interval low to high, p, p_corrected for
-        the number of pairs, winner (null where p_corrected is not below 1 - level), true (the true
-        difference of P@k), better.
-        """
-        return pair_table(self.lists, self.effects, self.level, self.correction)
-
-    def figure(self) -> Figure:
-        """Draw the rate of each system with its interval, and the true P@k beside it."""
-        import altair as alt
-
-        base = alt.Chart(alt.NamedData(name="rows"), width=360)
-        y = alt.Y("system:N", title=None, sort=None)
-        bars = base.mark_rule().encode(x=alt.X("low:Q", title="per shown item"), x2="high:Q", y=y)
-        points = base.mark_point(filled=True, size=70).encode(x="rate:Q", y=y)
-        truth = base.mark_tick(color="#999999", thickness=3).encode(x="true:Q", y=y)
-        return as_figure(
-            alt.layer(bars, points, truth),
-            "A/B test",
-            [*self.footer(), "grey: the true P@k"],
-            self.table().to_dicts(),
-        )
-
-    def _explanation(self) -> list[str]:
-        design = (
-            "every user was shown the list of every system"
-            if self.census
-            else (f"{int(self.counts[:, 0].sum()):,} impressions, each of a random user and system")
-        )
-        winners = winner_rule(len(self.lists.systems), self.level, self.correction)
-        return [
-            f"{design}; {self.feedback}; {self.level:.0%} intervals",
-            winners,
-            *self.lists.notes,
-        ]
-
-    def _content(self) -> dict[str, object]:
-        return {
-            "level": self.level,
-            "correction": self.correction,
-            "systems": self.table(),
-            "pairs": self.pairs(),
-            "notes": self.footer(),
-        }
 
 
 @checked
@@ -261,7 +213,7 @@ def ab_test(
     level: float = LEVEL,
     correction: str | None = "holm",
     seed: int = 0,
-) -> ABTest:
+) -> Estimates:
     """Show each user the list of one system at random, and compare the clicks.
 
     Parameters
@@ -282,6 +234,13 @@ def ab_test(
     seed
         Of users, systems and clicks; and of training.
 
+    Returns
+    -------
+    Estimates
+        A row per system: lists shown, clicks, and clicks (or, with forced feedback, liked items)
+        per shown place; `true` is its P@k. Part `pairs`: differences of these rates, with p,
+        `winner` (none where p_corrected is not below 1 - level) and `true_difference` (of P@k).
+
     Examples
     --------
     >>> import unskew as us
@@ -290,8 +249,10 @@ def ab_test(
     >>> shop = us.world("shop", users=200, items=80, seed=1)
     >>> systems = [us.recommend.Random(), us.recommend.Popularity()]
     >>> test = ab_test(shop, systems, None, ForcedExposure(), k=5)
-    >>> test.rates().tolist() == test.table()["true"].to_list()
+    >>> test.rows["value"].equals(test.rows["true"])
     True
+    >>> test.pair("popularity", "random").facts["winner"]
+    'popularity'
     """
     check_share("level", level)
     check_correction(correction)
@@ -301,19 +262,37 @@ def ab_test(
     if impressions is not None:
         counts = ab_counts(lists, behaviour, seed, 0, as_count("impressions", impressions))
         effects = effects_of_counts(counts, lists.k)
+        design = f"{int(counts[:, 0].sum()):,} impressions, each of a random user and system"
     else:
         clicks = (log_of(lists, behaviour, seed, None) == 2).sum(axis=2, dtype=np.int64)
         users = clicks.shape[1]
         counts = np.stack([np.full(len(clicks), users), clicks.sum(1), (clicks**2).sum(1)], axis=1)
         effects = effects_of_users(clicks / lists.k)
-    return ABTest(
-        lists=lists,
-        feedback=feedback,
-        counts=counts,
-        effects=effects,
-        census=impressions is None,
-        level=level,
-        correction=correction,
+        design = "every user was shown the list of every system"
+    n, rate, error = mean_clicks(counts, lists.k)
+    half = half_widths(np.maximum(n - 1, 1), level) * error
+    rows = pl.DataFrame(
+        {
+            "system": lists.systems,
+            "lists": counts[:, 0],
+            "clicks": counts[:, 1],
+            "value": rate,
+            "low": np.maximum(rate - half, 0),
+            "high": np.minimum(rate + half, 1),
+            "true": lists.true(),
+        }
+    )
+    test = "paired t test" if impressions is None else "Welch's t test"
+    method = tested(replace(RATES.method, test=test), len(lists.systems), level, correction)
+    pairs = pair_rows(lists, effects, level, correction)
+    return Estimates.of_rows(
+        RATES,
+        rows,
+        method=method,
+        explanation=(f"{design}; {feedback}", winner_rule(len(lists.systems), level)),
+        notes=lists.notes,
+        parts={"pairs": Estimates.of_rows(DIFFERENCES, pairs, method=method)},
+        card={"correction": correction, "k": lists.k, "impressions": impressions},
     )
 
 
@@ -325,8 +304,7 @@ def ab_counts(lists: TopLists, behaviour: Behaviour, seed: int, lo: int, hi: int
 
     def block(bounds: tuple[int, int]) -> I64:
         out = np.zeros((len(lists.systems), 3), np.int64)
-        first, last = bounds
-        kernels.ab_block(first, last, key, lists.item, lists.liked, behaviour.arguments(), out)
+        kernels.ab_block(*bounds, key, lists.item, lists.liked, behaviour, out)
         return out
 
     return sum_blocks(block, lo, hi, lists.k)
@@ -340,7 +318,7 @@ def log_of(lists: TopLists, behaviour: Behaviour, seed: int, impressions: int | 
     mark = np.zeros(lists.item.shape, np.uint8)
     census = impressions is None
     count = lists.item.shape[0] * lists.item.shape[1] if impressions is None else impressions
-    kernels.log_block(count, key, census, lists.item, lists.liked, behaviour.arguments(), mark)
+    kernels.log_block(count, key, census, lists.item, lists.liked, behaviour, mark)
     return mark
 
 

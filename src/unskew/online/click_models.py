@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, fields
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -18,11 +18,10 @@ from unskew.worlds.worlds import World
 TRENDS = ("popular", "random")
 
 
-@dataclass(frozen=True, eq=False)
-class Behaviour:
+class Behaviour(NamedTuple):
     """What users do, in numbers: p(click) = place x (engage + (1 - engage) x p(click | liked)).
 
-    Made by `Clicks.behaviour`.
+    Made by `Clicks.behaviour`; kernels take it as it is.
     """
 
     examination: F64
@@ -34,10 +33,6 @@ class Behaviour:
     keep: float
     """What each click on an item of the same group leaves of the chance."""
     group: I32
-
-    def arguments(self) -> tuple[F64, float, float, F64, float, I32]:
-        """Return all as kernels take it."""
-        return self.examination, self.if_liked, self.if_not, self.engage, self.keep, self.group
 
 
 @dataclass(frozen=True)
@@ -122,19 +117,15 @@ class Clicks:
     def behaviour(self, world: World, k: int) -> Behaviour:
         """Return what users of a world do, in numbers."""
         items = len(world.items)
-        engage = np.zeros(items)
-        if self.engagement:
-            engage = self.engagement * self._trend(world)
-        group = np.zeros(items, np.int32)
-        if self.redundancy:
-            group = self._groups(world)
         return Behaviour(
-            frozen(self.places(k)),
-            float(self.if_liked),
-            float(self.if_not),
-            frozen(engage),
-            1.0 - self.redundancy,
-            frozen(group),
+            examination=frozen(self.places(k)),
+            if_liked=float(self.if_liked),
+            if_not=float(self.if_not),
+            engage=frozen(
+                self.engagement * self._trend(world) if self.engagement else np.zeros(items)
+            ),
+            keep=1.0 - self.redundancy,
+            group=frozen(self._groups(world) if self.redundancy else np.zeros(items, np.int32)),
         )
 
     def _trend(self, world: World) -> F64:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
-
 import numpy as np
 import polars as pl
 
@@ -12,97 +10,35 @@ from unskew.checks import as_count, check_share, checked, choose
 from unskew.data.ratings import Ratings
 from unskew.engine.rng import key_of
 from unskew.online.ab_tests import (
-    PairEffects,
+    VERDICT,
     check_correction,
     effects_of_wins,
-    pair_table,
+    pair_rows,
     pairs_of,
     sum_blocks,
+    tested,
     winner_rule,
 )
 from unskew.online.click_models import Behaviour, Clicks, Feedback, behaviour_of
 from unskew.online.top_lists import IMPRESSIONS, LEVEL, Systems, TopLists, check_systems, top_lists
-from unskew.report.charts import Figure, as_figure
-from unskew.report.result import Result
-from unskew.report.text import p_value
+from unskew.report.columns import PAIR, Column, Method, Question
+from unskew.report.estimates import Estimates
 from unskew.worlds.worlds import World
 
 INTERLEAVING = ("team-draft", "balanced")
-
-
-@dataclass(frozen=True, eq=False)
-class Interleaving(Result):
-    """Which system wins how many impressions. Made by `interleave` and `multileave`."""
-
-    lists: TopLists
-    feedback: Feedback
-    method: str
-    wins: I64
-    """Systems x systems: in how many impressions the first gets more clicks than the second."""
-    impressions: int
-    effects: PairEffects
-    level: float = LEVEL
-    correction: str | None = "holm"
-
-    def table(self) -> pl.DataFrame:
-        """Return a row per pair of systems.
-
-        Columns: a, b, won and lost (impressions), difference (the share won less the share lost)
-        with its interval low to high, p (exact sign test), p_corrected for the number of pairs,
-        winner (null where p_corrected is not below 1 - level), true (the true difference of P@k),
-        better.
-        """
-        table = pair_table(self.lists, self.effects, self.level, self.correction)
-        pairs = pairs_of(len(self.lists.systems))
-        won = pl.Series("won", [int(self.wins[a, b]) for a, b in pairs])
-        lost = pl.Series("lost", [int(self.wins[b, a]) for a, b in pairs])
-        return table.select("a", "b", won, lost, pl.exclude("a", "b"))
-
-    def display_table(self) -> pl.DataFrame:
-        """Return the table as people read it: a small p is less than the last decimal."""
-        table = self.table()
-        names = ("p", "p_corrected")
-        return table.with_columns(
-            pl.Series(name, [p_value(value) for value in table[name]]) for name in names
-        )
-
-    def pairs(self) -> pl.DataFrame:
-        """Return the table, as `ABTest.pairs`."""
-        return self.table()
-
-    def figure(self) -> Figure:
-        """Draw the share won less the share lost of each pair, with its interval."""
-        import altair as alt
-
-        rows = [{**row, "pair": f"{row['a']} – {row['b']}"} for row in self.table().to_dicts()]
-        base = alt.Chart(alt.NamedData(name="rows"), width=360)
-        y = alt.Y("pair:N", title=None, sort=None)
-        x = alt.X("low:Q", title="share won - share lost by the first")
-        bars = base.mark_rule().encode(x=x, x2="high:Q", y=y)
-        points = base.mark_point(filled=True, size=70).encode(x="difference:Q", y=y)
-        return as_figure(alt.layer(bars, points), self._title, self.footer(), rows)
-
-    @property
-    def _title(self) -> str:
-        return "Multileaving" if self.method == "multileave" else f"Interleaving, {self.method}"
-
-    def _explanation(self) -> list[str]:
-        return [
-            f"{self._title}: {self.impressions:,} impressions of random users; {self.feedback}; "
-            f"{self.level:.0%} intervals",
-            winner_rule(len(self.lists.systems), self.level, self.correction),
-            *self.lists.notes,
-        ]
-
-    def _content(self) -> dict[str, object]:
-        return {
-            "method": self.method,
-            "impressions": self.impressions,
-            "level": self.level,
-            "correction": self.correction,
-            "pairs": self.table(),
-            "notes": self.footer(),
-        }
+WINS = Question(
+    name="share of impressions won",
+    columns=(
+        *(*PAIR, Column("won", "count", "won a"), Column("won_against", "count", "won b")),
+        *VERDICT,
+    ),
+    method=Method(
+        estimand="the share of impressions in which a gets more clicks less that of b",
+        unit="impressions",
+        interval="normal",
+        test="exact sign test",
+    ),
+)
 
 
 @checked
@@ -117,7 +53,7 @@ def interleave(
     train: Ratings | None = None,
     level: float = LEVEL,
     seed: int = 0,
-) -> Interleaving:
+) -> Estimates:
     """Merge the lists of two systems into one, and see whose items are clicked.
 
     Both are then exposed to the same users and positions (castells2018 section 5.3.1).
@@ -141,20 +77,32 @@ def interleave(
     seed
         Of users, merging and clicks; and of training.
 
+    Returns
+    -------
+    Estimates
+        The pair of systems: impressions `won` by the first and by the second (`won_against`), the
+        share won less the share lost, with p, the `winner` (none where p is not below 1 - level)
+        and `true_difference`, of P@k.
+
     Examples
     --------
     >>> import unskew as us
     >>> from unskew.online.interleaving import interleave
     >>> shop = us.world("shop", users=200, items=80, seed=1)
     >>> test = interleave(shop, [us.recommend.Random(), us.recommend.Popularity()], 5_000)
-    >>> test.table()["winner"].to_list(), test.table()["better"].to_list()
-    (['popularity'], ['popularity'])
+    >>> row = test.pair("popularity", "random")
+    >>> row.facts["winner"], row.facts["true_difference"] > 0
+    ('popularity', True)
     """
     choose("method", method, INTERLEAVING)
-    _check(level, impressions)
+    check_share("level", level)
+    as_count("impressions", impressions)
     lists = top_lists(world, systems, k=k, train=train, seed=seed)
     check_systems(lists, 2, maximum=2)
-    return _merged(world, lists, impressions, feedback, method, level=level, seed=seed)
+    behaviour = behaviour_of(feedback, world, lists.k)
+    wins = wins_of(lists, behaviour, method, seed, 0, impressions)
+    what = f"Interleaving, {method}: {impressions:,} impressions of random users; {feedback}"
+    return _answer(lists, wins, impressions, what, level, correction=None)
 
 
 @checked
@@ -169,7 +117,7 @@ def multileave(
     level: float = LEVEL,
     correction: str | None = "holm",
     seed: int = 0,
-) -> Interleaving:
+) -> Estimates:
     """Merge the lists of several systems into one: team-draft multileaving.
 
     Schuth et al. 2014. In each round all systems, in random order, add their best item that is not
@@ -182,49 +130,45 @@ def multileave(
     level, correction
         As in `ab_test`, by the exact sign test over impressions.
 
+    Returns
+    -------
+    Estimates
+        A row per pair of systems, as `interleave` has them.
+
     Examples
     --------
     >>> import unskew as us
     >>> from unskew.online.interleaving import multileave
     >>> shop = us.world("shop", users=200, items=80, seed=1)
     >>> systems = [us.recommend.Random(), us.recommend.Popularity(), us.recommend.AverageRating()]
-    >>> multileave(shop, systems, 2_000).table().height
-    3
+    >>> multileave(shop, systems, 2_000).rows["winner"].to_list()
+    ['popularity', 'average-rating', '']
     """
     check_correction(correction)
-    _check(level, impressions)
-    lists = top_lists(world, systems, k=k, train=train, seed=seed)
-    check_systems(lists, 2)
-    test = _merged(world, lists, impressions, feedback, "multileave", level=level, seed=seed)
-    return replace(test, correction=correction)
-
-
-def _check(level: float, impressions: int) -> None:
     check_share("level", level)
     as_count("impressions", impressions)
-
-
-def _merged(
-    world: World,
-    lists: TopLists,
-    impressions: int,
-    feedback: Feedback,
-    method: str,
-    *,
-    level: float,
-    seed: int,
-) -> Interleaving:
+    lists = top_lists(world, systems, k=k, train=train, seed=seed)
+    check_systems(lists, 2)
     behaviour = behaviour_of(feedback, world, lists.k)
-    wins = wins_of(lists, behaviour, method, seed, 0, impressions)
-    return Interleaving(
-        lists=lists,
-        feedback=feedback,
-        method=method,
-        wins=wins,
-        impressions=impressions,
-        effects=effects_of_wins(wins, impressions),
-        level=level,
-        correction=None,
+    wins = wins_of(lists, behaviour, "multileave", seed, 0, impressions)
+    what = f"Multileaving: {impressions:,} impressions of random users; {feedback}"
+    return _answer(lists, wins, impressions, what, level, correction)
+
+
+def _answer(
+    lists: TopLists, wins: I64, impressions: int, what: str, level: float, correction: str | None
+) -> Estimates:
+    """Return who wins how many impressions; `what` says how lists were merged and shown."""
+    count = len(lists.systems)
+    a, b = np.array(pairs_of(count)).T
+    rows = pair_rows(lists, effects_of_wins(wins, impressions), level, correction)
+    return Estimates.of_rows(
+        WINS,
+        rows.with_columns(won=pl.Series(wins[a, b]), won_against=pl.Series(wins[b, a])),
+        method=tested(WINS.method, count, level, correction),
+        explanation=(what, winner_rule(count, level)),
+        notes=lists.notes,
+        card={"correction": correction, "k": lists.k, "impressions": impressions},
     )
 
 
@@ -233,13 +177,11 @@ def wins_of(lists: TopLists, behaviour: Behaviour, method: str, seed: int, lo: i
     from unskew.online import kernels
 
     key = np.uint64(key_of(seed, f"online/{method}", *lists.draw_names))
-    balanced = method == "balanced"
-    kernel = kernels.balanced_block if balanced else kernels.team_block
+    kernel = kernels.balanced_block if method == "balanced" else kernels.team_block
 
     def block(bounds: tuple[int, int]) -> I64:
         wins = np.zeros((len(lists.systems), len(lists.systems)), np.int64)
-        first, last = bounds
-        kernel(first, last, key, lists.item, lists.liked, behaviour.arguments(), wins)
+        kernel(*bounds, key, lists.item, lists.liked, behaviour, wins)
         return wins
 
     return sum_blocks(block, lo, hi, lists.k)

@@ -3,41 +3,75 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
+from typing import NamedTuple
 
 import numpy as np
 import polars as pl
 
-from unskew.arrays import F64, U8, frozen
+from unskew.arrays import F64, frozen
 from unskew.checks import as_count, check_share, checked
 from unskew.data.ratings import Ratings
 from unskew.errors import DataError, SettingError
 from unskew.online.ab_tests import (
+    VERDICT,
     check_correction,
     effects_of_users,
     log_of,
-    pair_table,
+    pair_rows,
     pairs_of,
+    tested,
     winner_rule,
 )
-from unskew.online.click_models import Feedback, ForcedExposure, behaviour_of
+from unskew.online.click_models import Behaviour, Feedback, ForcedExposure, behaviour_of
 from unskew.online.top_lists import LEVEL, Systems, TopLists, top_lists
-from unskew.report.charts import Figure, as_figure
-from unskew.report.result import Result
+from unskew.report.columns import (
+    HIGH,
+    LOW,
+    PAIR,
+    QUANTITY,
+    SYSTEM,
+    VALUE,
+    Column,
+    Drawing,
+    Method,
+    Question,
+)
+from unskew.report.estimates import Estimates
 from unskew.report.text import counted
 from unskew.stats.intervals.means import row_intervals
 from unskew.worlds.worlds import World
 
+REUSE = Question(
+    name="judgments used again",
+    columns=(SYSTEM, Column("took_part", "flag", "took part"), QUANTITY, VALUE, LOW, HIGH),
+    quantities=(
+        Column("judged", "fact", form="%"),
+        Column("estimate", "fact"),
+        Column("true", "fact"),
+        Column("error", "value", form="+"),
+        Column("condensed", "fact"),
+    ),
+    method=Method(
+        estimand="P@k by the judgments of an online test, and its error", interval="t", level=LEVEL
+    ),
+    figures=(Drawing("estimates", "scatter", quantities=("estimate", "true")),),
+)
+DIFFERENCES = Question(
+    name="differences by these judgments",
+    columns=(*PAIR, Column("took_part", "count", "took part"), *VERDICT),
+    method=Method(
+        estimand="P@k by the judgments of an online test: of a less that of b",
+        interval="t",
+        test="paired t test",
+    ),
+)
 
-@dataclass(frozen=True, eq=False)
-class Reuse(Result):
-    """Systems by the judgments of an online test. Made by `reuse_judgments`."""
+
+class Reused(NamedTuple):
+    """Systems by the judgments of an online test in which the first of them took part."""
 
     lists: TopLists
-    """Those that took part first, then the others."""
-    took_part: int
-    """How many took part."""
-    feedback: Feedback
     users: int
     """Users who came."""
     judged: F64
@@ -46,79 +80,8 @@ class Reuse(Result):
     """Systems x users who came: P̂@k, what was never shown or clicked being not liked."""
     truth: F64
     """Systems x users who came: the true P@k."""
-    liked_share: F64
+    condensed: F64
     """Of what was judged: the share clicked (forced: liked)."""
-    level: float = LEVEL
-    correction: str | None = "holm"
-
-    def table(self) -> pl.DataFrame:
-        """Return a row per system.
-
-        Columns: system, took_part, judged (share of its places whose item was shown), estimate
-        (P̂@k: what was not shown counts as not liked), true (of the same users), error (estimate -
-        true) with its interval low to high over users, condensed (the share of the judged places
-        that was clicked or, if forced, liked).
-        """
-        error, low, high = row_intervals(self.values - self.truth, self.level)
-        return pl.DataFrame(
-            {
-                "system": list(self.lists.systems),
-                "took_part": [index < self.took_part for index in range(len(self.values))],
-                "judged": self.judged,
-                "estimate": self.values.mean(axis=1),
-                "true": self.truth.mean(axis=1),
-                "error": error,
-                "low": low,
-                "high": high,
-                "condensed": self.liked_share,
-            }
-        )
-
-    def pairs(self) -> pl.DataFrame:
-        """Return a row per pair of systems, as `ABTest.pairs`, with how many of both took part."""
-        effects = effects_of_users(self.values)
-        took = [(a < self.took_part) + (b < self.took_part) for a, b in pairs_of(len(self.values))]
-        table = pair_table(self.lists, effects, self.level, self.correction)
-        return table.with_columns(pl.Series("took_part", took, pl.Int64))
-
-    def figure(self) -> Figure:
-        """Draw the estimate of each system against the truth."""
-        import altair as alt
-
-        rows = [
-            {**row, "role": "took part" if row["took_part"] else "did not"}
-            for row in self.table().to_dicts()
-        ]
-        base = alt.Chart(alt.NamedData(name="rows"), width=320, height=320)
-        x = alt.X("true:Q", title=f"true P@{self.lists.k}")
-        points = base.mark_point(filled=True, size=80).encode(
-            x=x,
-            y=alt.Y("estimate:Q"),
-            color=alt.Color("role:N", title=None),
-            shape=alt.Shape("role:N", title=None),
-            tooltip=["system:N", "judged:Q"],
-        )
-        line = base.mark_line(color="#999999", strokeDash=[4, 4]).encode(x=x, y="true:Q")
-        return as_figure(alt.layer(line, points), "Judgments used again", self.footer(), rows)
-
-    def _explanation(self) -> list[str]:
-        return [
-            f"judgments of {counted(self.users, 'user')} on the lists of "
-            f"{counted(self.took_part, 'system')}; "
-            f"{self.feedback}; {self.level:.0%} intervals over users",
-            winner_rule(len(self.lists.systems), self.level, self.correction),
-            *self.lists.notes,
-        ]
-
-    def _content(self) -> dict[str, object]:
-        return {
-            "level": self.level,
-            "correction": self.correction,
-            "users": self.users,
-            "systems": self.table(),
-            "pairs": self.pairs(),
-            "notes": self.footer(),
-        }
 
 
 @checked
@@ -134,7 +97,7 @@ def reuse_judgments(
     level: float = LEVEL,
     correction: str | None = "holm",
     seed: int = 0,
-) -> Reuse:
+) -> Estimates:
     """Judge systems that did not take part in an A/B test by what users did in it.
 
     castells2018 section 5.3.2: what the others recommend is judged only where a participant
@@ -154,6 +117,15 @@ def reuse_judgments(
     seed
         Of the test; and of training.
 
+    Returns
+    -------
+    Estimates
+        A row per system and quantity: `judged` (the share of its places whose item was shown),
+        `estimate` (P̂@k: what was not shown counts as not liked), `true` (P@k of the same users),
+        `error` (estimate less true, with its interval over users) and `condensed` (the share of the
+        judged places that was clicked or, if forced, liked). Part `pairs`: differences of the
+        estimates as in `ab_test`, and how many of the two systems took part.
+
     Examples
     --------
     >>> import unskew as us
@@ -161,8 +133,10 @@ def reuse_judgments(
     >>> shop = us.world("shop", users=200, items=80, seed=1)
     >>> systems = [us.recommend.Random(), us.recommend.Popularity(), us.recommend.AverageRating()]
     >>> reuse = reuse_judgments(shop, systems, ["random", "popularity"])
-    >>> reuse.table().filter(pl.col("took_part"))["error"].to_list()
+    >>> [reuse.row(system=name, quantity="error").value for name in ("random", "popularity")]
     [0.0, 0.0]
+    >>> reuse.row(system="average-rating", quantity="error").value < -0.1
+    True
     """
     check_share("level", level)
     check_correction(correction)
@@ -172,35 +146,82 @@ def reuse_judgments(
         raise SettingError(f"took_part: give a list of names of systems, got {took_part!r}")
     if impressions is not None:
         as_count("impressions", impressions)
-    part = everything.only(names)
     behaviour = behaviour_of(feedback, world, everything.k)
-    mark = log_of(part, behaviour, seed, impressions)
-    ordered = everything.only(
-        [*names, *(system for system in everything.systems if system not in names)]
+    reused = judge_again(everything, names, behaviour, seed, impressions)
+    lists, count, number = reused.lists, len(names), len(everything.systems)
+    error, low, high = row_intervals(reused.values - reused.truth, level)
+    columns = {
+        "judged": reused.judged,
+        "estimate": reused.values.mean(axis=1),
+        "true": reused.truth.mean(axis=1),
+        "error": error,
+        "condensed": reused.condensed,
+    }
+    rows = [
+        {
+            "system": system,
+            "took_part": index < count,
+            "quantity": name,
+            "value": column[index],
+            **({"low": low[index], "high": high[index]} if name == "error" else {}),
+        }
+        for index, system in enumerate(lists.systems)
+        for name, column in columns.items()
+    ]
+    method = tested(DIFFERENCES.method, number, level, correction)
+    took = [(a < count) + (b < count) for a, b in pairs_of(number)]
+    pairs = pair_rows(lists, effects_of_users(reused.values), level, correction)
+    pairs = pairs.with_columns(took_part=pl.Series(took, dtype=pl.Int64))
+    return Estimates.of_rows(
+        REUSE,
+        rows,
+        method=replace(method, estimand=REUSE.method.estimand),
+        explanation=(
+            f"judgments of {counted(reused.users, 'user')} on the lists of "
+            f"{counted(count, 'system')}; {feedback}",
+            winner_rule(number, level),
+        ),
+        notes=lists.notes,
+        parts={"pairs": Estimates.of_rows(DIFFERENCES, pairs, method=method)},
+        card={"correction": correction, "k": lists.k, "users": reused.users, "took_part": names},
     )
-    return replace(_judged_again(ordered, part, mark, feedback), level=level, correction=correction)
 
 
-def _judged_again(lists: TopLists, part: TopLists, mark: U8, feedback: Feedback) -> Reuse:
+def judge_again(
+    lists: TopLists, took_part: Sequence[str], behaviour: Behaviour, seed: int, shown: int | None
+) -> Reused:
+    """Run an A/B test of some systems, and judge all by what users did in it.
+
+    Parameters
+    ----------
+    lists
+        Of all systems.
+    took_part
+        Names of those in the test; they come first in the result.
+    behaviour, seed
+        What users do, and the seed of the test.
+    shown
+        How many impressions; None = every user is shown every participant's list.
+    """
     from unskew.online import kernels
 
+    part = lists.only(took_part)
+    mark = log_of(part, behaviour, seed, shown)
+    lists = lists.only([*took_part, *(name for name in lists.systems if name not in took_part)])
     seen = np.zeros(lists.item.shape, np.uint8)
     kernels.look_up(part.item, frozen(mark), lists.item, seen)
     came = np.flatnonzero(mark.any(axis=(0, 2)))
     if not came.size:
         raise DataError("the log is empty: no user was shown anything")
     seen = seen[:, came]
-    judged = np.count_nonzero(seen, axis=(1, 2))
-    clicked = np.count_nonzero(seen == 2, axis=(1, 2))
+    judged, clicked = (np.count_nonzero(mask, axis=(1, 2)) for mask in (seen, seen == 2))
     with np.errstate(invalid="ignore"):
-        share = clicked / judged
-    return Reuse(
+        condensed = clicked / judged
+    return Reused(
         lists=lists,
-        took_part=len(part.systems),
-        feedback=feedback,
         users=int(came.size),
         judged=judged / seen[0].size,
         values=np.count_nonzero(seen == 2, axis=2) / lists.k,
         truth=lists.per_user()[:, came],
-        liked_share=share,
+        condensed=condensed,
     )

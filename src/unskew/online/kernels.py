@@ -11,15 +11,13 @@ from typing import Any
 
 import numpy as np
 
-from unskew.arrays import F64, I32, I64, U8
+from unskew.arrays import I32, I64, U8
 from unskew.engine.compiled import kernel
 from unskew.engine.rng import first, second
+from unskew.online.click_models import Behaviour
 from unskew.worlds.kernels import unit
 
 _CLICK = 1 << 32
-
-Behaviour = tuple[F64, float, float, F64, float, I32]
-"""What `click_models.Behaviour.arguments` gives: place, if_liked, if_not, engage, keep, group."""
 
 SHOWN, CLICKED = 1, 2
 """Marks of a log; 0 = never shown."""

@@ -8,15 +8,15 @@ systems (castells2018 section 5.3).
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
-from functools import cached_property
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from itertools import pairwise
 from typing import Any
 
 import numpy as np
 import polars as pl
 
+from unskew.arrays import I64
 from unskew.checks import as_count, check_share, checked, choose
 from unskew.engine.progress import Progress, Steps, notebook_progress
 from unskew.engine.rng import key_of
@@ -33,247 +33,90 @@ from unskew.online.ab_tests import (
 )
 from unskew.online.click_models import Behaviour, Clicks, Feedback, ForcedExposure, behaviour_of
 from unskew.online.interleaving import wins_of
-from unskew.online.judgment_reuse import reuse_judgments
+from unskew.online.judgment_reuse import judge_again
 from unskew.online.top_lists import LEVEL, K, Systems, TopLists, named_systems, top_lists
 from unskew.recommend.model import Algorithm
-from unskew.report.charts import Figure, as_figure
-from unskew.report.result import Result
+from unskew.report.columns import (
+    HIGH,
+    LOW,
+    PAIR,
+    QUANTITY,
+    VALUE,
+    Column,
+    Drawing,
+    Method,
+    P,
+    Question,
+)
+from unskew.report.estimates import Estimates
 from unskew.splits.random import Random
 from unskew.splits.split import Split, Splitter
 from unskew.stats.clusters import share_interval
-from unskew.stats.intervals.means import Interval, mean_interval
+from unskew.stats.intervals.means import mean_interval
 from unskew.stats.pairing import paired
 from unskew.targets.designs import AllItems, Targets, TestTargets
 from unskew.worlds.worlds import World
 
 OFFLINE = "offline"
-
-
-OUTCOMES = ("right", "found", "wrong", "right_half")
-
-
-KEYS = ("world", "feedback", "test", "impressions")
-
-
-@dataclass(frozen=True, eq=False)
-class OnlineTests(Result):
-    """How often each kind of test finds the truly better of two systems. Made by `online_tests`."""
-
-    digits = 3
-
-    rows: pl.DataFrame
-    """A row per world, feedback, test, number of impressions (null for offline designs), repeat and
-    pair of systems a, b: the `true` difference of P@k, `true_half` of P@⌈k/2⌉, the `difference`
-    that the test shows, and p."""
-    logs: pl.DataFrame
-    """A row per world, feedback, repeat and system left out of an A/B test in which every user sees
-    every other system: by the test's judgments, `judged`, `error` and `condensed_error` of the one
-    left out, `error_inside` (the mean of the others), and pairs in the wrong order: `wrong` of
-    `against` (the one left out against the others), `wrong_inside` of `inside`."""
-    k: int
-    repeats: int
-    level: float = LEVEL
-
-    def table(self) -> pl.DataFrame:
-        """Return a row per world, feedback, test and number of impressions.
-
-        Columns: pairs (tried, over all repeats), right (the share in which the truly better system
-        is ahead), found (in which it is significantly), wrong (in which the other one is,
-        significantly), each with its interval. Pairs that are truly equal are left out. At last
-        `right_half`: the share in which the system with the larger true P@⌈k/2⌉ is ahead, because a
-        merged list of two shows about the upper half of each.
-        """
-        rows = []
-        for key, part in self._unequal().group_by(KEYS, maintain_order=True):
-            ahead = (part["difference"] * part["true"] > 0).to_numpy()
-            clear = (part["p"] < 1 - self.level).to_numpy()
-            against = (part["difference"] * part["true"] < 0).to_numpy()
-            repeat = part["repeat"].to_numpy()
-            row: dict[str, Any] = {**dict(zip(KEYS, key, strict=True)), "pairs": part.height}
-            outcomes = {"right": ahead, "found": ahead & clear, "wrong": against & clear}
-            for name, marks in outcomes.items():
-                row |= _named(name, share_interval(marks, repeat, self.level))
-            part = part.filter(pl.col("true_half") != 0)
-            ahead = (part["difference"] * part["true_half"] > 0).to_numpy()
-            upper = share_interval(ahead, part["repeat"].to_numpy(), self.level)
-            rows.append({**row, **_named("right_half", upper)})
-        shares = ("right", "found", "wrong", "right_half")
-        kinds = {f"{name}{end}": pl.Float64 for name in shares for end in ("", "_low", "_high")}
-        return pl.DataFrame(rows, schema_overrides=kinds, infer_schema_length=None)
-
-    def needed(self, share: float = 0.9) -> pl.DataFrame:
-        """Return with how many impressions each online test is right often enough.
-
-        Columns: world, feedback, test, impressions (the least number tried from which on the truly
-        better system is ahead in at least `share` of the pairs), surely (the same for the lower end
-        of the interval); null where none of those tried is enough.
-        """
-        if not 0 < share <= 1:
-            raise SettingError(f"share must be above 0, and 1 at most, got {share!r}")
-        online = self.table().filter(pl.col("feedback") != OFFLINE)
-        rows = []
-        for key, part in online.group_by(KEYS[:3], maintain_order=True):
-            row: dict[str, Any] = dict(zip(KEYS[:3], key, strict=True))
-            for name, column in (("impressions", "right"), ("surely", "right_low")):
-                enough = part[column].to_numpy() >= share
-                lasting = np.logical_and.accumulate(enough[::-1])[::-1]
-                index = int(np.argmax(lasting))
-                row[name] = int(part["impressions"][index]) if lasting.any() else None
-            rows.append(row)
-        schema = dict(zip(KEYS[:3], [pl.String] * 3, strict=True))
-        return pl.DataFrame(rows, schema={**schema, "impressions": pl.Int64, "surely": pl.Int64})
-
-    def pairs(self) -> pl.DataFrame:
-        """Return a row per world, feedback, test, number of impressions and pair of systems.
-
-        Columns: a, b, true (the mean true difference of P@k), difference (the mean in the tests),
-        and how often, of all repeats, the test was right, found and wrong, as in `table`.
-        """
-        sign = pl.col("difference") * pl.col("true")
-        clear = pl.col("p") < 1 - self.level
-        return (
-            self._unequal()
-            .group_by([*KEYS, "a", "b"], maintain_order=True)
-            .agg(
-                pl.col("true").mean(),
-                pl.col("difference").mean(),
-                (sign > 0).mean().alias("right"),
-                ((sign > 0) & clear).mean().alias("found"),
-                ((sign < 0) & clear).mean().alias("wrong"),
-            )
-        )
-
-    def reuse(self) -> pl.DataFrame:
-        """Return a row per world and feedback: judgments of an A/B test used for one left out.
-
-        Columns: judged (the share of its places whose item was shown), error (P̂@k - P@k) with its
-        interval over repeats, condensed_error (the same, of the share liked among what was judged),
-        error_inside (of those that took part), wrong (the share of pairs of the one left out and a
-        participant that are put the wrong way round) with its interval, wrong_inside (of pairs of
-        participants, null where there is only one).
-        """
-        rows = []
-        for key, part in self.logs.group_by("world", "feedback", maintain_order=True):
-            row: dict[str, Any] = dict(zip(("world", "feedback"), key, strict=True))
-            row["judged"] = _mean(part["judged"])
-            means = part.group_by("repeat", maintain_order=True).agg(
-                pl.col("error", "condensed_error", "error_inside").mean(),
-                pl.col("wrong", "against", "wrong_inside", "inside").sum(),
-            )
-            row |= _named("error", mean_interval(means["error"].to_list(), self.level))
-            row["condensed_error"] = _mean(means["condensed_error"])
-            row["error_inside"] = _mean(means["error_inside"])
-            for name, of in (("wrong", "against"), ("wrong_inside", "inside")):
-                marks = [
-                    np.arange(all_) < wrong
-                    for wrong, all_ in zip(means[name].to_list(), means[of].to_list(), strict=True)
-                ]
-                group = np.repeat(np.arange(len(marks)), [mark.size for mark in marks])
-                row |= _named(name, share_interval(np.concatenate(marks), group, self.level))
-            rows.append(row)
-        return pl.DataFrame(rows, infer_schema_length=None)
-
-    def display_table(self) -> pl.DataFrame:
-        """Return the table as people read it: intervals in words."""
-        table = self.table()
-        words = [
-            pl.concat_str(
-                pl.col(name).round(2),
-                pl.lit(" ("),
-                pl.col(f"{name}_low").round(2),
-                pl.lit(" to "),
-                pl.col(f"{name}_high").round(2),
-                pl.lit(")"),
-            ).alias(name)
-            for name in OUTCOMES
-        ]
-        return table.select(*KEYS, "pairs", *words)
-
-    def figure(self) -> Figure:
-        """Draw how often each test is right over impressions; offline designs are straight lines.
-
-        A panel per world and feedback.
-        """
-        import altair as alt
-
-        table = self.table()
-        impressions = table["impressions"].drop_nulls()
-        limits = (int(impressions.min()), int(impressions.max())) if impressions.len() else (1, 10)  # type: ignore[arg-type]
-        columns = ("test", "right", "right_low", "right_high")
-        worlds = table["world"].unique(maintain_order=True).to_list()
-        rows = []
-        for world in worlds:
-            of_world = table.filter(pl.col("world") == world)
-            panels = [
-                feedback
-                for feedback in of_world["feedback"].unique(maintain_order=True)
-                if feedback != OFFLINE
-            ]
-            for panel in panels or [OFFLINE]:
-                title = f"{world}, {panel}" if len(worlds) > 1 else panel
-                for row in of_world.filter(pl.col("feedback").is_in([panel, OFFLINE])).to_dicts():
-                    offline = row["impressions"] is None
-                    for number in limits if offline else (row["impressions"],):
-                        rows.append(
-                            {
-                                **{name: row[name] for name in columns},
-                                "panel": title,
-                                "impressions": number,
-                                "kind": "offline" if offline else "online",
-                            }
-                        )
-        order = list(dict.fromkeys(row["panel"] for row in rows))
-        base = alt.Chart(alt.NamedData(name="rows")).encode(
-            x=alt.X("impressions:Q").scale(type="log"), color=alt.Color("test:N", sort=None)
-        )
-        right = alt.Y("right:Q", title="truly better system ahead").scale(domain=[0, 1])
-        dash = alt.StrokeDash("kind:N", title=None).scale(
-            domain=["online", "offline"], range=[[1, 0], [5, 4]]
-        )
-        line = base.mark_line(point=True).encode(y=right, strokeDash=dash)
-        bars = base.mark_rule(opacity=0.5).encode(y=alt.Y("right_low:Q"), y2="right_high:Q")
-        chart = (
-            alt.layer(bars, line)
-            .properties(width=260, height=220)
-            .facet(facet=alt.Facet("panel:N", title=None, sort=order), columns=2)
-        )
-        return as_figure(chart, "Online and offline tests", self.footer(), rows)
-
-    def _explanation(self) -> list[str]:
-        equal = self.rows.height - self._unequal().height
-        lines = [
-            f"{self.repeats} repeats, true P@{self.k} of the systems trained on all observed "
-            f"ratings; {self.level:.0%} intervals over repeats; significant: p < "
-            f"{1 - self.level:.3g} of a pair by itself, not corrected",
-            "impressions are those of one test: of a pair of systems or, in multileave, of all",
-        ]
-        if equal:
-            lines.append(f"{equal:,} of {self.rows.height:,} comparisons of equal systems left out")
-        return lines
-
-    def _content(self) -> dict[str, object]:
-        return {
-            "k": self.k,
-            "repeats": self.repeats,
-            "level": self.level,
-            "tests": self.table(),
-            "pairs": self.pairs(),
-            "needed": self.needed(),
-            "reuse": self.reuse(),
-            "notes": self.footer(),
-        }
-
-    def _unequal(self) -> pl.DataFrame:
-        return self.rows.filter(pl.col("true") != 0)
-
-
-def _mean(values: pl.Series) -> float | None:
-    values_known = values.drop_nulls()
-    return math.fsum(values_known) / values_known.len() if values_known.len() else None
-
-
-def _named(name: str, interval: Interval) -> dict[str, float | None]:
-    return dict(zip((name, f"{name}_low", f"{name}_high"), interval, strict=True))
+KEYS = (
+    *(Column("world", "key"), Column("feedback", "key"), Column("test", "key")),
+    Column("impressions", "axis", form="log"),
+)
+NAMES = tuple(column.name for column in KEYS)
+TRUTH = Column("true_difference", "fact", "true P@k, a − b", form="+")
+DIFFERENCE = Column("value", "value", "a − b", form="+")
+TESTS = Question(
+    name="online and offline tests",
+    columns=(*KEYS, Column("pairs", "count"), QUANTITY, VALUE, LOW, HIGH),
+    quantities=tuple(Column(name, "value") for name in ("right", "found", "wrong", "right_half")),
+    method=Method(
+        estimand="the share of pairs of systems that a test puts in their true order",
+        unit="repeats",
+        interval="Wilson with an effective number of pairs",
+    ),
+    figures=(Drawing("right", "lines"),),
+    digits=2,
+)
+PAIRS = Question(
+    name="pairs of systems",
+    columns=(
+        *(*KEYS, *PAIR, DIFFERENCE, TRUTH),
+        *(Column(name, "share") for name in ("right", "found", "wrong")),
+    ),
+    method=Method(estimand="the difference of two systems in tests, a − b, over repeats"),
+)
+TRIALS = Question(
+    name="pairs of systems in each repeat",
+    columns=(
+        *(*KEYS, Column("repeat", "axis"), *PAIR, DIFFERENCE, P, TRUTH),
+        Column("true_half", "fact", form="+"),
+    ),
+    method=Method(estimand="the difference of two systems in a test, a − b", test="of each test"),
+)
+REUSE = Question(
+    name="judgments of a test used for a system left out",
+    columns=(*KEYS[:2], QUANTITY, VALUE, LOW, HIGH),
+    quantities=(
+        *(Column("judged", "fact"), Column("error", "value", form="+")),
+        *(Column(name, "fact", form="+") for name in ("condensed_error", "error_inside")),
+        *(Column(name, "value") for name in ("wrong", "wrong_inside")),
+    ),
+    method=Method(
+        estimand="what judgments of an A/B test say of a system that did not take part",
+        unit="repeats",
+        interval="t; of shares Wilson",
+    ),
+)
+NEEDED = Question(
+    name="impressions needed",
+    columns=(
+        *(*KEYS[:3], Column("value", "value", "impressions")),
+        Column("surely", "fact"),
+    ),
+    method=Method(estimand="the impressions from which on a test is right often enough"),
+    figures=(),
+    digits=0,
+)
 
 
 Designs = Mapping[str, tuple[Splitter, Targets]]
@@ -301,7 +144,7 @@ def online_tests(
     level: float = LEVEL,
     seed: int = 0,
     progress: Progress | None = None,
-) -> OnlineTests:
+) -> Estimates:
     """Try online tests and offline designs in worlds whose truth is known.
 
     In each repeat every world is drawn anew and systems are trained on its observed ratings. All
@@ -338,6 +181,23 @@ def online_tests(
     progress
         Called with (done, total) after each world and repeat.
 
+    Returns
+    -------
+    Estimates
+        A row per world, feedback, test, number of impressions (null for offline designs) and
+        quantity: the share of pairs in which the truly better system is ahead (`right`), in which
+        it is significantly (`found`), in which the other one is, significantly (`wrong`). Pairs
+        that are truly equal are left out. `right_half`: the share in which the system with the
+        larger true P@⌈k/2⌉ is ahead, because a merged list of two shows about the upper half of
+        each.
+
+        Parts: `pairs`, the same by pair of systems, with mean differences; `trials`, the difference
+        and p of each pair in each repeat; `reuse`, each system left out of an A/B test: the share
+        of its places whose item was shown (`judged`), the `error` of P̂@k, that of the share liked
+        among what was judged (`condensed_error`), that of those that took part (`error_inside`),
+        and the share of pairs put the wrong way round, with a participant (`wrong`) and of
+        participants (`wrong_inside`, null where there is only one).
+
     Examples
     --------
     >>> import unskew as us
@@ -347,8 +207,10 @@ def online_tests(
     ...     shop, [us.recommend.Random(), us.recommend.Popularity()], 500,
     ...     methods=["ab", "team-draft"], repeats=2, k=5
     ... )
-    >>> tests.table()["test"].to_list()
+    >>> tests.values_of("test")
     ['ab', 'team-draft', 'random split', 'test targets']
+    >>> tests.row(test="team-draft", quantity="right").value
+    1.0
     """
     there = _worlds(worlds)
     named = _algorithms(systems)
@@ -366,155 +228,281 @@ def online_tests(
     as_count("k", k)
     as_count("repeats", repeats)
     check_share("level", level)
-    rows: list[dict[str, Any]] = []
-    logs: list[dict[str, Any]] = []
+    rows, logs = list[dict[str, Any]](), list[dict[str, Any]]()
     steps = Steps(len(there) * repeats, progress)
     for number in range(steps.total):
         label, repeat = list(there)[number // repeats], number % repeats
         drawn_seed = key_of(there[label].seed, "online", seed, repeat) % (1 << 31)
         fresh = replace(there[label], seed=drawn_seed)
-        trial = _OnlineTrial(fresh, named, k, drawn_seed, systems)
-        key = {"world": label, "repeat": repeat}
-        for test in (trial.online(users, chosen, sizes), trial.offline(ways)):
-            rows += [{**key, **row} for row in test]
-        logs += [{**key, **row} for row in trial.reused({**users, "forced": ForcedExposure()})]
+        lists = top_lists(fresh, systems, k=k, seed=drawn_seed)
+        trial, key = (fresh, lists, drawn_seed), {"world": label, "repeat": repeat}
+        rows += [key | row for row in _online(*trial, users, chosen, sizes)]
+        rows += [key | row for row in _offline(*trial, named, ways)]
+        reused = _reused(*trial, {**users, "forced": ForcedExposure()})
+        logs += [key | row for row in reused]
         steps.advance()
-    order = [*KEYS, "repeat", "a", "b", "true", "true_half", "difference", "p"]
-    frame = pl.DataFrame(rows, infer_schema_length=None).select(
-        pl.col("impressions").cast(pl.Int64), pl.exclude("impressions")
+    trials = pl.DataFrame(rows, infer_schema_length=None)
+    return _answer(trials, pl.DataFrame(logs), level, {"k": k, "repeats": repeats})
+
+
+@checked
+def impressions_needed(tests: Estimates, share: float = 0.9) -> Estimates:
+    """Return with how many impressions each online test is right often enough.
+
+    Parameters
+    ----------
+    tests
+        What `online_tests` gave.
+    share
+        Of the pairs in which the truly better system is to be ahead.
+
+    Returns
+    -------
+    Estimates
+        A row per world, feedback and test: the least number of impressions tried from which on it
+        is, and `surely`, the same for the lower end of the interval; null where none of those tried
+        is enough.
+
+    Examples
+    --------
+    >>> import unskew as us
+    >>> shop = us.world("shop", users=100, items=60, seed=1)
+    >>> systems = [us.recommend.Random(), us.recommend.Popularity()]
+    >>> tests = us.online.online_tests(shop, systems, [10, 1_000], methods=["ab"], designs={})
+    >>> us.online.impressions_needed(tests, 0.8).row(test="ab").value
+    1000.0
+    """
+    if not 0 < share <= 1:
+        raise SettingError(f"share must be above 0, and 1 at most, got {share!r}")
+    right = tests.rows.filter(pl.col("feedback") != OFFLINE, quantity="right")
+    rows = []
+    for key, part in right.group_by(NAMES[:3], maintain_order=True):
+        numbers: list[float | None] = []
+        for column in ("value", "low"):
+            enough = part[column].to_numpy() >= share
+            lasting = np.logical_and.accumulate(enough[::-1])[::-1]
+            first = int(np.argmax(lasting))
+            numbers.append(part["impressions"][first] if lasting.any() else None)
+        rows.append((*key, *numbers))
+    line = f"so that the truly better system is ahead in at least {share:.0%} of the pairs"
+    return Estimates.of_rows(NEEDED, rows, explanation=(line,), card={"share": share})
+
+
+def _answer(
+    trials: pl.DataFrame, logs: pl.DataFrame, level: float, card: Mapping[str, Any]
+) -> Estimates:
+    """Return how often tests are right, from what each of them says of each pair.
+
+    Parameters
+    ----------
+    trials
+        The columns of `TRIALS`.
+    logs
+        A row per world, feedback, repeat and system left out of an A/B test in which every user
+        sees every other system: what `_reused` gives.
+    level
+        Of the intervals; 1 - level is the level of significance.
+    card
+        Settings.
+    """
+    unequal = trials.filter(pl.col("true_difference") != 0)
+    equal = trials.height - unequal.height
+    lines = [
+        f"{card['repeats']} repeats, true P@{card['k']} of the systems trained on all observed "
+        f"ratings; significant: p < {1 - level:.3g} of a pair by itself, not corrected",
+        "impressions are those of one test: of a pair of systems or, in multileave, of all",
+    ]
+    if equal:
+        lines.append(f"{equal:,} of {trials.height:,} comparisons of equal systems left out")
+    parts = {
+        "pairs": Estimates.of_rows(PAIRS, _pair_rows(unequal, level)),
+        "reuse": Estimates.of_rows(REUSE, list(_reuse_rows(logs, level)), level=level),
+        "trials": Estimates.of_rows(TRIALS, trials),
+    }
+    rows = list(_share_rows(unequal, level))
+    return Estimates.of_rows(
+        TESTS, rows, level=level, explanation=tuple(lines), parts=parts, card=card
     )
-    return OnlineTests(frame.select(order), pl.DataFrame(logs), k, repeats, level)
 
 
-@dataclass(frozen=True, eq=False)
-class _OnlineTrial:
-    """All tests in one drawn world."""
+def _share_rows(trials: pl.DataFrame, level: float) -> Iterator[dict[str, Any]]:
+    """Yield how often each test orders systems that differ rightly, and significantly."""
+    for key, part in trials.group_by(NAMES, maintain_order=True):
+        sign = (part["value"] * part["true_difference"]).to_numpy()
+        is_clear = (part["p"] < 1 - level).to_numpy()
+        marks = {"right": sign > 0, "found": (sign > 0) & is_clear, "wrong": (sign < 0) & is_clear}
+        repeat = part["repeat"].to_numpy()
+        keys = dict(zip(NAMES, key, strict=True)) | {"pairs": part.height}
+        for name, mark in marks.items():
+            yield keys | {"quantity": name} | _interval(share_interval(mark, repeat, level))
+        part = part.filter(pl.col("true_half") != 0)
+        upper = (part["value"] * part["true_half"] > 0).to_numpy()
+        interval = share_interval(upper, part["repeat"].to_numpy(), level)
+        yield keys | {"quantity": "right_half"} | _interval(interval)
 
-    world: World
-    systems: Mapping[str, Algorithm]
-    k: int
-    seed: int
-    given: Systems
-    """The systems as they were given, named or not: draws follow from it."""
 
-    @cached_property
-    def lists(self) -> TopLists:
-        """What every system shows."""
-        return top_lists(self.world, self.given, k=self.k, seed=self.seed)
+def _interval(numbers: Sequence[float | None]) -> dict[str, float | None]:
+    return dict(zip(("value", "low", "high"), numbers, strict=False))
 
-    def online(
-        self, users: Mapping[str, Clicks], methods: Sequence[str], sizes: Sequence[int]
-    ) -> list[dict[str, Any]]:
-        """Do every kind of online test; the impressions of a longer one begin with a shorter's."""
-        rows = []
-        kinds: dict[str, tuple[Feedback, list[str]]] = {
-            name: (feedback, [method for method in methods if method != "forced-ab"])
-            for name, feedback in users.items()
+
+def _pair_rows(trials: pl.DataFrame, level: float) -> pl.DataFrame:
+    """Return a row per test and pair: means over repeats, and how often the test was right."""
+    sign, is_clear = pl.col("value") * pl.col("true_difference"), pl.col("p") < 1 - level
+    return trials.group_by([*NAMES, "system", "against"], maintain_order=True).agg(
+        pl.col("value", "true_difference").mean(),
+        (sign > 0).mean().alias("right"),
+        ((sign > 0) & is_clear).mean().alias("found"),
+        ((sign < 0) & is_clear).mean().alias("wrong"),
+    )
+
+
+def _reuse_rows(logs: pl.DataFrame, level: float) -> Iterator[dict[str, Any]]:
+    """Yield what judgments of A/B tests say of the systems left out, by world and feedback."""
+    if logs.is_empty():
+        return
+    for (world, feedback), part in logs.group_by("world", "feedback", maintain_order=True):
+        means = part.group_by("repeat", maintain_order=True).agg(
+            pl.col("error", "condensed_error", "error_inside").mean(),
+            pl.col("wrong", "against", "wrong_inside", "inside").sum(),
+        )
+        numbers: dict[str, Sequence[float | None]] = {
+            "judged": [_mean(part["judged"])],
+            "error": mean_interval(means["error"].to_list(), level),
+            "condensed_error": [_mean(means["condensed_error"])],
+            "error_inside": [_mean(means["error_inside"])],
         }
-        if "forced-ab" in methods:
-            kinds["forced"] = ForcedExposure(), ["forced-ab"]
-        for name, (feedback, chosen) in kinds.items():
-            behaviour = behaviour_of(feedback, self.world, self.k)
-            for method in chosen:
-                for size, pairs in self._growing(method, behaviour, sizes):
-                    key = {"feedback": name, "test": method, "impressions": size}
-                    rows += [{**key, **row} for row in pairs]
-        return rows
+        for name, of in (("wrong", "against"), ("wrong_inside", "inside")):
+            counts = list(zip(means[name].to_list(), means[of].to_list(), strict=True))
+            marks = np.concatenate([np.arange(count) < wrong for wrong, count in counts])
+            repeat = np.repeat(np.arange(len(counts)), [count for _, count in counts])
+            numbers[name] = share_interval(marks, repeat, level)
+        for name, values in numbers.items():
+            yield {"world": world, "feedback": feedback, "quantity": name} | _interval(values)
 
-    def _growing(
-        self, method: str, behaviour: Behaviour, sizes: Sequence[int]
-    ) -> list[tuple[int, list[dict[str, Any]]]]:
-        """Return what a kind of test says of all pairs, at each number of impressions."""
-        names = self.lists.systems
-        if method == "multileave":
-            parts = [(self.lists, list(pairs_of(len(names))))]
-        else:
-            parts = [
-                (self.lists.only([names[a], names[b]]), [(a, b)]) for a, b in pairs_of(len(names))
-            ]
-        rows: list[tuple[int, list[dict[str, Any]]]] = [(size, []) for size in sizes]
-        for lists, pairs in parts:
-            ab = method in ("ab", "forced-ab")
-            total = np.zeros((len(lists.systems), 3 if ab else len(lists.systems)), np.int64)
-            for index, (lo, hi) in enumerate(pairwise([0, *sizes])):
-                if ab:
-                    total = total + ab_counts(lists, behaviour, self.seed, lo, hi)
-                    effects = effects_of_counts(total, self.k)
-                else:
-                    total = total + wins_of(lists, behaviour, method, self.seed, lo, hi)
-                    effects = effects_of_wins(total, hi)
-                rows[index][1].extend(self._rows(pairs, effects))
-        return rows
 
-    def _rows(self, pairs: Sequence[tuple[int, int]], effects: PairEffects) -> list[dict[str, Any]]:
-        names, true = self.lists.systems, self.lists.true()
-        half = self.lists.true((self.k + 1) // 2)
-        return [
-            {
-                "a": names[a],
-                "b": names[b],
-                "true": float(true[a] - true[b]),
-                "true_half": float(half[a] - half[b]),
-                "difference": float(effects.difference[index]),
-                "p": float(effects.p[index]),
-            }
-            for index, (a, b) in enumerate(pairs)
+def _mean(values: pl.Series) -> float | None:
+    values = values.drop_nulls()
+    return math.fsum(values) / values.len() if values.len() else None
+
+
+def _online(
+    world: World,
+    lists: TopLists,
+    seed: int,
+    users: Mapping[str, Clicks],
+    methods: Sequence[str],
+    sizes: Sequence[int],
+) -> Iterator[dict[str, Any]]:
+    """Do every kind of online test; the impressions of a longer one begin with a shorter's."""
+    kinds: dict[str, tuple[Feedback, list[str]]] = {
+        name: (feedback, [method for method in methods if method != "forced-ab"])
+        for name, feedback in users.items()
+    }
+    if "forced-ab" in methods:
+        kinds["forced"] = ForcedExposure(), ["forced-ab"]
+    for name, (feedback, chosen) in kinds.items():
+        behaviour = behaviour_of(feedback, world, lists.k)
+        for method in chosen:
+            for size, rows in _growing(lists, method, behaviour, sizes, seed).items():
+                key = {"feedback": name, "test": method, "impressions": size}
+                yield from (key | row for row in rows)
+
+
+def _growing(
+    lists: TopLists, method: str, behaviour: Behaviour, sizes: Sequence[int], seed: int
+) -> dict[int, list[dict[str, Any]]]:
+    """Return what a kind of test says of all pairs, at each number of impressions."""
+    count = len(lists.systems)
+    parts = [lists]
+    if method != "multileave":
+        parts = [lists.only([lists.systems[i] for i in pair]) for pair in pairs_of(count)]
+    is_ab = method in ("ab", "forced-ab")
+    rows: dict[int, list[dict[str, Any]]] = {size: [] for size in sizes}
+    for part in parts:
+        total: I64 | int = 0
+        for lo, hi in pairwise([0, *sizes]):
+            if is_ab:
+                total = total + ab_counts(part, behaviour, seed, lo, hi)
+                effects = effects_of_counts(total, lists.k)
+            else:
+                total = total + wins_of(part, behaviour, method, seed, lo, hi)
+                effects = effects_of_wins(total, hi)
+            rows[hi] += _effect_rows(part, effects)
+    return rows
+
+
+def _effect_rows(lists: TopLists, effects: PairEffects) -> list[dict[str, Any]]:
+    """Return a row per pair: what a test says, and what is true of P@k and of P@⌈k/2⌉."""
+    true, half = lists.true(), lists.true((lists.k + 1) // 2)
+    return [
+        {
+            "system": lists.systems[a],
+            "against": lists.systems[b],
+            "true_difference": float(true[a] - true[b]),
+            "true_half": float(half[a] - half[b]),
+            "value": float(effects.difference[index]),
+            "p": float(effects.p[index]),
+        }
+        for index, (a, b) in enumerate(pairs_of(len(lists.systems)))
+    ]
+
+
+def _offline(
+    world: World, lists: TopLists, seed: int, systems: Mapping[str, Algorithm], designs: Designs
+) -> Iterator[dict[str, Any]]:
+    """Compare the systems by offline designs, user by user."""
+    for name, (splitter, targets) in designs.items():
+        parts = [
+            _scores(world, split, targets, systems, lists.k, seed, fold)
+            for fold, split in enumerate(splitter.each(world.ratings, seed))
         ]
+        effects = effects_of_users(paired(parts).complete(f"P@{lists.k}").T)
+        key = {"feedback": OFFLINE, "test": name, "impressions": None}
+        yield from (key | row for row in _effect_rows(lists, effects))
 
-    def offline(self, designs: Designs) -> list[dict[str, Any]]:
-        """Compare the systems by offline designs, user by user."""
-        rows = []
-        for name, (splitter, targets) in designs.items():
-            parts = [
-                self._scores(split, targets, fold)
-                for fold, split in enumerate(splitter.each(self.world.ratings, self.seed))
-            ]
-            values = paired(parts).complete(f"P@{self.k}").T
-            key = {"feedback": OFFLINE, "test": name, "impressions": None}
-            effects = effects_of_users(values)
-            pairs = pairs_of(len(self.lists.systems))
-            rows += [{**key, **row} for row in self._rows(pairs, effects)]
-        return rows
 
-    def _scores(self, split: Split, targets: Targets, fold: int) -> Scores:
-        seed = key_of(self.seed, "online/offline", fold) % (1 << 31)
-        models = {
-            name: algorithm.fit(split.train, seed) for name, algorithm in self.systems.items()
-        }
-        lists = targets.lists(split, liked=self.world.liked, seed=self.seed)
-        with quietly():
-            return evaluate(lists, models, f"P@{self.k}", users="all", seed=self.seed)
+def _scores(
+    world: World,
+    split: Split,
+    targets: Targets,
+    systems: Mapping[str, Algorithm],
+    k: int,
+    seed: int,
+    fold: int,
+) -> Scores:
+    fold_seed = key_of(seed, "online/offline", fold) % (1 << 31)
+    models = {name: algorithm.fit(split.train, fold_seed) for name, algorithm in systems.items()}
+    lists = targets.lists(split, liked=world.liked, seed=seed)
+    with quietly():
+        return evaluate(lists, models, f"P@{k}", users="all", seed=seed)
 
-    def reused(self, users: Mapping[str, Feedback]) -> list[dict[str, Any]]:
-        """Leave each system out of an A/B test, and judge it by what the test gathered."""
-        rows = []
-        for name, feedback in users.items():
-            for left_out in self.lists.systems:
-                others = [system for system in self.lists.systems if system != left_out]
-                result = reuse_judgments(
-                    self.world, self.lists, others, None, feedback, seed=self.seed
-                )
-                table, pairs = result.table(), result.pairs().filter(pl.col("true") != 0)
-                pairs = pairs.with_columns(no=pl.col("difference") * pl.col("true") < 0)
-                last = table.row(-1, named=True)
-                outside = pairs.filter(pl.col("took_part") == 1)["no"]
-                inside = pairs.filter(pl.col("took_part") == 2)["no"]
-                condensed = last["condensed"] - last["true"]
-                rows.append(
-                    {
-                        "feedback": name,
-                        "left_out": left_out,
-                        "judged": last["judged"],
-                        "error": last["error"],
-                        "condensed_error": None if math.isnan(condensed) else condensed,
-                        "error_inside": table["error"][:-1].mean(),
-                        "wrong": int(outside.sum()),
-                        "against": outside.len(),
-                        "wrong_inside": int(inside.sum()),
-                        "inside": inside.len(),
-                    }
-                )
-        return rows
+
+def _reused(
+    world: World, lists: TopLists, seed: int, users: Mapping[str, Feedback]
+) -> Iterator[dict[str, Any]]:
+    """Leave each system out of an A/B test, and judge it by what the test gathered."""
+    pairs, last = np.array(pairs_of(len(lists.systems))).T, len(lists.systems) - 1
+    is_outside = pairs[1] == last
+    for name, feedback in users.items():
+        behaviour = behaviour_of(feedback, world, lists.k)
+        for left_out in lists.systems:
+            took_part = [system for system in lists.systems if system != left_out]
+            reused = judge_again(lists, took_part, behaviour, seed, None)
+            true, error = reused.lists.true(), (reused.values - reused.truth).mean(axis=1)
+            truth = true[pairs[0]] - true[pairs[1]]
+            differ, wrong = truth != 0, effects_of_users(reused.values).difference * truth < 0
+            condensed = float(reused.condensed[last] - reused.truth.mean(axis=1)[last])
+            yield {
+                "feedback": name,
+                "judged": float(reused.judged[last]),
+                "error": float(error[last]),
+                "condensed_error": None if math.isnan(condensed) else condensed,
+                "error_inside": pl.Series(error[:last]).mean(),
+                "wrong": int((wrong & is_outside).sum()),
+                "against": int((differ & is_outside).sum()),
+                "wrong_inside": int((wrong & ~is_outside).sum()),
+                "inside": int((differ & ~is_outside).sum()),
+            }
 
 
 def _worlds(worlds: object) -> dict[str, World]:

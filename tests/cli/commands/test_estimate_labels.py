@@ -42,8 +42,8 @@ def test_the_command_gives_what_the_function_gives(files):
     assert result.exit_code == 0, result.output
     made = us.labels.assisted("model.csv", {"a": "a.csv", "b": "b.csv"}, "P@3", human="people.csv")
     printed = json.loads(result.stdout)
-    assert printed["estimates"] == made.to_dict()["estimates"]
-    assert printed["agreement"] == made.to_dict()["agreement"]
+    assert printed["rows"] == made.to_dict()["rows"]
+    assert printed["parts"] == made.to_dict()["parts"]
 
 
 def test_options_reach_the_function(files):
@@ -62,7 +62,7 @@ def test_options_reach_the_function(files):
         mean="ratio",
         liked=1,
     )
-    assert json.loads(result.stdout)["estimates"] == made.to_dict()["estimates"]
+    assert json.loads(result.stdout)["rows"] == made.to_dict()["rows"]
 
 
 def test_columns_of_the_sample_can_be_named(files):
@@ -70,7 +70,7 @@ def test_columns_of_the_sample_can_be_named(files):
     named[4] = "drawn.csv:probability=p,stratum=part"
     result = invoke(*named, "--format", "json")
     assert result.exit_code == 0, result.output
-    assert json.loads(result.stdout)["settings"]["sample"] == "taken as random within 2 strata"
+    assert json.loads(result.stdout)["card"]["sample"] == "taken as random within 2 strata"
     named[4] = "drawn.csv:probability=q"
     result = invoke(*named)
     assert result.exit_code == 1
@@ -81,9 +81,9 @@ def test_table_figure_and_file(files, capsys):
     code, text = run(capsys, *ARGUMENTS, "-o", "out.csv", "--figure", "out.svg")
     assert code == 0
     assert "P@3: differences" in text
-    assert "Agreement of annotator and people" in text
-    assert pl.read_csv("out.csv")["estimator"].n_unique() == 4
-    assert "P@3 by few labels of people" in (files / "out.svg").read_text()
+    assert "agreement of annotator and people" in text
+    assert pl.read_csv("out.csv")["quantity"].n_unique() == 4
+    assert "P@3: assisted estimates" in (files / "out.svg").read_text()
 
 
 @pytest.mark.parametrize(

@@ -424,7 +424,8 @@ def bias_truth_command(
     settings = {"overlap": overlap, "bootstrap": bootstrap, **executor.arguments()}
     with progress("observed and true", output.quiet) as move:
         result = truth(data, plan, random=sample, progress=move, **settings)
-    outputs.deliver_result(result, output, figures)
+    outputs.draw(figures, result.figure)
+    outputs.deliver_result(result, output)
 
 
 POWER = OptionsOf(

@@ -95,7 +95,7 @@ def _has_labels(
 
 def _from_labels(
     options: LabelOptions, judged: JudgedOptions, estimates: Options, compute: ComputeOptions
-) -> Any:
+) -> Estimates:
     """Read labels of an annotator and of people, and estimate."""
     from unskew.labels.assisted import assisted
 

@@ -185,8 +185,9 @@ ANSWERS: Mapping[str, tuple[int, *tuple[str, ...]]] = {
     "ranking": (2, "stats.compare.compare_data_sets:DATA_SETS"),
     "strata": (2, "unbiased.strata:STRATA", "unbiased.strata:HEADS"),
     "estimate": (
-        *(4, "unbiased.weighted_averages:WEIGHTED", "unbiased.bounds:BOUNDS"),
+        *(5, "unbiased.weighted_averages:WEIGHTED", "unbiased.bounds:BOUNDS"),
         *("unbiased.sensitivity:SENSITIVITY", "unbiased.estimate:CLIPPING"),
+        "labels.assisted:ASSISTED",
     ),
     "power": (3, "stats.agreement.power:POWER", "stats.agreement.power:PAIR_SIZES"),
     "robustness": (2, "stats.agreement.robustness:ROBUSTNESS"),

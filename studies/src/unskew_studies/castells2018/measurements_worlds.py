@@ -20,12 +20,13 @@ from unskew.evaluation.evaluate import evaluate
 from unskew.experiment.plan import Plan
 from unskew.online.ab_tests import ab_test
 from unskew.online.click_models import Clicks, ForcedExposure
-from unskew.online.online_tests import OnlineTests, online_tests
+from unskew.online.online_tests import online_tests
 from unskew.online.top_lists import top_lists
 from unskew.recommend.factors import PureSVD
 from unskew.recommend.model import Algorithm
 from unskew.recommend.neighbours import UserKNN
 from unskew.recommend.simple import AverageRating, Popularity, Random
+from unskew.report.estimates import Estimates
 from unskew.splits.given import Forced as ForcedTest
 from unskew.splits.popularity import Flat
 from unskew.splits.random import PerUser
@@ -271,14 +272,14 @@ def forced_online(lab: Lab, _dataset_name: str) -> pl.DataFrame:
     test = ab_test(
         simulated, top_lists(simulated, _ONLINE, k=5, seed=lab.seed), None, ForcedExposure()
     )
-    return test.table().select("system", "rate", "true")
+    return test.rows.select("system", pl.col("value").alias("rate"), "true")
 
 
-def _tests(lab: Lab) -> OnlineTests:
+def _tests(lab: Lab) -> Estimates:
     """Run online tests with free clicks: by liking only, and by liking and fashion."""
     feedback = {"plain": Clicks(), "trendy": Clicks(engagement=TRENDY)}
 
-    def done() -> OnlineTests:
+    def done() -> Estimates:
         return online_tests(
             _shop(lab),
             _ONLINE,
@@ -294,22 +295,41 @@ def _tests(lab: Lab) -> OnlineTests:
     return lab.cached("online tests", "", done)
 
 
+def _side_by_side(shares: Estimates) -> pl.DataFrame:
+    """Return quantities beside each other, as `right`, `right_low` and `right_high`."""
+    frame = shares.table(wide="quantity")
+    names = {"value": "{}", "low": "{}_low", "high": "{}_high"}
+    keys = [key for key in shares.keys if key != "quantity"]
+    return frame.select(
+        *keys,
+        *(
+            pl.col(f"{column}_{quantity}").alias(name.format(quantity))
+            for quantity in shares.values_of("quantity")
+            for column, name in names.items()
+        ),
+    )
+
+
 @measurement("online tests with free clicks")
 def online(lab: Lab, _dataset_name: str) -> pl.DataFrame:
     """Return the number of pairs that each kind of test orders rightly and wrongly."""
-    return _tests(lab).table()
+    tests = _tests(lab)
+    pairs = tests.where(quantity="right").rows.select("world", "feedback", "test", "pairs")
+    return pairs.join(_side_by_side(tests), on=["world", "feedback", "test"], maintain_order="left")
 
 
 @measurement("online tests with free clicks that popularity wins wrongly")
 def wrong_wins(lab: Lab, _dataset_name: str) -> pl.DataFrame:
     """Return how often popularity wins significantly against a truly better system."""
-    tests = _tests(lab)
-    first, second = (pl.col(side) == "popularity" for side in ("a", "b"))
-    worse = (first & (pl.col("true") < 0)) | (second & (pl.col("true") > 0))
+    trials = _tests(lab).parts["trials"].rows
+    level = _tests(lab).method.level or math.nan
+    first, second = (pl.col(side) == "popularity" for side in ("system", "against"))
+    true = pl.col("true_difference")
     rows = []
-    for (users,), part in tests.rows.filter(worse).group_by("feedback", maintain_order=True):
-        wrong = (part["difference"] * part["true"] < 0) & (part["p"] < 1 - tests.level)
-        interval = share_interval(wrong.to_numpy(), part["repeat"].to_numpy(), tests.level)
+    worse = trials.filter((first & (true < 0)) | (second & (true > 0)))
+    for (users,), part in worse.group_by("feedback", maintain_order=True):
+        wrong = (part["value"] * part["true_difference"] < 0) & (part["p"] < 1 - level)
+        interval = share_interval(wrong.to_numpy(), part["repeat"].to_numpy(), level)
         rows.append((users, part.height, *interval))
     kinds = {"feedback": pl.String, "pairs": pl.Int64}
     kinds |= dict.fromkeys(("wrong", "low", "high"), pl.Float64)
@@ -319,4 +339,4 @@ def wrong_wins(lab: Lab, _dataset_name: str) -> pl.DataFrame:
 @measurement("judgments of online tests used again")
 def reused(lab: Lab, _dataset_name: str) -> pl.DataFrame:
     """A system left out of an A/B test, judged by what the test gathered."""
-    return _tests(lab).reuse()
+    return _side_by_side(_tests(lab).parts["reuse"])
