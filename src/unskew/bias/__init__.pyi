@@ -7,5 +7,4 @@ from .pairs.item_pairs import item_pairs as item_pairs
 from .pairs.item_pairs import pairs_of_systems as pairs_of_systems
 from .popularity.item_counts import ItemCounts as ItemCounts
 from .popularity.item_counts import count_items as count_items
-from .popularity.list_popularity import ListPopularity as ListPopularity
 from .popularity.list_popularity import list_popularity as list_popularity
