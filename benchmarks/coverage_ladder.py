@@ -17,8 +17,10 @@ import numpy as np
 import polars as pl
 
 from coverage_liked import PAIRS, RULE, Generator, K, Size
-from unskew.bias.decomposition.ladder import Ladder, Step
+from unskew.bias.decomposition.ladder import ladder_of
 from unskew.bias.decomposition.ladder_part import ladder_part
+from unskew.report.estimates import Estimates
+from unskew.report.row import Row
 
 SIZES = {
     "small": Size(120, 100, 0.15, 0.06),
@@ -28,7 +30,7 @@ SIZES = {
 STEPS = ("match", "opinion", "lead")
 
 
-def ladder_of(world: Generator, rng: np.random.Generator) -> Ladder:
+def ladder_of_draw(world: Generator, rng: np.random.Generator) -> Estimates:
     """Draw a data set, split it, and return the ladder of all its recommenders."""
     data, parts = world.draw(rng), []
     for _ in range(world.size.splits):
@@ -36,24 +38,24 @@ def ladder_of(world: Generator, rng: np.random.Generator) -> Ladder:
         train = data.rated & ~test
         runs = {name: data.run(data.lists(scores, train)) for name, scores in data.scores.items()}
         parts.append(ladder_part(data.ratings(train), data.ratings(test), runs, RULE, K))
-    return Ladder(tuple(parts))
+    return ladder_of(parts)
 
 
-def measure(size: Size, draws: int, seed: int) -> dict[tuple[str, str], list[Step]]:
+def measure(size: Size, draws: int, seed: int) -> dict[tuple[str, str], list[Row]]:
     """Draw data sets and collect the steps of systems and of pairs."""
     world, rng = Generator(size, seed), np.random.default_rng([seed, 98])
-    steps: dict[tuple[str, str], list[Step]] = defaultdict(list)
+    steps: dict[tuple[str, str], list[Row]] = defaultdict(list)
     for _ in range(draws):
-        ladder = ladder_of(world, rng)
+        ladder = ladder_of_draw(world, rng)
         for name in STEPS:
             for pair in PAIRS:
-                steps[name, " - ".join(pair)].append(ladder.step(name, *pair))
+                steps[name, " - ".join(pair)].append(ladder.pair(*pair, step=name))
             for system in ("taste", "popularity"):
-                steps[name, system].append(ladder.step(name, system))
+                steps[name, system].append(ladder.row(step=name, system=system))
     return steps
 
 
-def row(size: str, name: str, of: str, steps: list[Step]) -> dict[str, object]:
+def row(size: str, name: str, of: str, steps: list[Row]) -> dict[str, object]:
     """Return the coverage of one step."""
     values = np.array([one.value for one in steps])
     low, high = np.array([one.low for one in steps]), np.array([one.high for one in steps])

@@ -19,15 +19,15 @@ from pathlib import Path
 import numpy as np
 
 import unskew as us
-from unskew.bias.popularity import list_measures
 from unskew.bias.popularity.list_measures import UserValues, gap_ends, parity_ends
 from unskew.metrics.items import item_classes, percentiles, tail_items
 from unskew.metrics.kernels import popularity as kernels
 from unskew.metrics.popularity import disparity
 from unskew.stats import special
+from unskew.stats.intervals import ratios
 
 quantile = functools.lru_cache(maxsize=None)(special.student_t_quantile)
-special.student_t_quantile = list_measures.student_t_quantile = quantile  # asked for often
+special.student_t_quantile = ratios.student_t_quantile = quantile  # asked for often
 POPULATION = 20_000
 K = 10
 

@@ -10,6 +10,7 @@ from unskew.auditing.analyses import Attempts
 from unskew.auditing.core.core import run_core
 from unskew.auditing.designs import LEVELS, designs_of_level, plan_of_level
 from unskew.auditing.statements.evidence import evidence_of
+from unskew.bias.decomposition.ladder import ladder_of
 from unskew.bias.decomposition.ladder_part import ladder_part
 from unskew.engine.threads import exactly
 from unskew.splits.draws import drawn_users
@@ -63,12 +64,15 @@ def test_the_ladder_and_liked_shares_are_of_judged_users(cores):
     judged = drawn_users(ratings, 90, 5)
     evidence = evidence_of(part)
     assert evidence.ladder is not None
-    for lists, rungs in zip(part.lists, evidence.ladder.parts, strict=True):
-        assert judged[rungs.users].all()
-        assert rungs.without_list == (0, 0, 0)
+    rungs = []
+    for lists in part.lists:
         test = lists.split.test.take(judged[lists.split.test.user])
-        own = ladder_part(lists.split.train, test, lists.runs, part.relevance, part.k)
-        np.testing.assert_array_equal(rungs.rungs, own.rungs)
+        rungs.append(ladder_part(lists.split.train, test, lists.runs, part.relevance, part.k))
+        assert judged[rungs[-1].users].all()
+        assert rungs[-1].without_list == (0, 0, 0)
+    again = ladder_of(rungs)
+    assert evidence.ladder.rows.equals(again.rows)
+    assert evidence.ladder.to_dict() == again.to_dict()
     # Which judged items are listed and liked does not depend on the users that are left out.
     assert evidence.liked is not None
     for every, lists in zip(whole.lists, part.lists, strict=True):

@@ -11,7 +11,7 @@ from reliability.known_world import KnownWorld
 from reliability.world_truth import WorldTruth, rasch, split_truth
 from unskew.auditing.core.core import run_core
 from unskew.auditing.designs import LEVELS, designs_of_level, plan_of_level
-from unskew.bias.decomposition.ladder import Ladder
+from unskew.bias.decomposition.ladder import ladder_of
 from unskew.bias.decomposition.ladder_part import ladder_part
 from unskew.bias.decomposition.rasch import Sparse, fit_outside, fit_pairs
 
@@ -189,8 +189,8 @@ def test_expected_match_is_the_mean_step_of_the_ladder(system):
             item=item.astype(np.int32),
             value=np.where(recorded[user, item], 5.0, 1.0),
         )
-        ladder = Ladder((ladder_part(train, drawn, part.runs, rule, K),))
-        steps.append(ladder.step("match", system).value)
+        ladder = ladder_of([ladder_part(train, drawn, part.runs, rule, K)])
+        steps.append(ladder.row(step="match", system=system).value)
     expected = one.split.mean(one.split.match, system)
     assert abs(z_of_means(steps, expected)) < 4 or np.mean(steps) == pytest.approx(
         expected, rel=0.05, abs=5e-4

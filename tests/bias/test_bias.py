@@ -16,8 +16,10 @@ from typer.testing import CliRunner
 import unskew as us
 from shared.examples import examples
 from shared.real_data import real_data
+from unskew.bias import charts
 from unskew.bias.describe_bias import dependence_of, describe_bias
-from unskew.bias.margins import Margin, margins, optimal_rankings
+from unskew.bias.margins import margins
+from unskew.bias.optimal_rankings import optimal_rankings
 from unskew.bias.pairs import steepness
 from unskew.bias.pairs.item_pairs import CASES, item_pairs, pairs_of_systems
 from unskew.bias.pairs.steepness import agree, count_signs, decrement_rate, dense_ranks
@@ -653,7 +655,7 @@ def test_optimal_rankings_are_those_of_the_recommenders():
     rng = np.random.default_rng(2)
     user, item = np.divmod(rng.choice(900, 350, replace=False), 30)
     ratings = us.read_ratings({"user": user, "item": item, "rating": rng.integers(1, 6, 350)})
-    table = optimal_rankings(ratings, liked=4).table()
+    table = optimal_rankings(ratings, liked=4)
     for algorithm, column in (
         (us.recommend.OptimalPrecision(liked=4), "phi_P"),
         (us.recommend.OptimalAntiPrecision(liked=4), "phi_antiP"),
@@ -667,21 +669,21 @@ def test_optimal_rankings_are_those_of_the_recommenders():
     score = (
         us.recommend.OptimalTrue(truth=truth, liked=4).fit(ratings).score(np.zeros(1, np.int32))[0]
     )
-    assert common.table()["p_rel_unrated"].to_list() == score.tolist()
-    assert "true order" in str(common)
+    assert common["p_rel_unrated"].to_list() == score.tolist()
+    assert common["rank_true"].max() <= common.height
 
 
 def test_ranks_share_the_best_and_leave_out_what_has_no_score():
     counts = ItemCounts.known([2, 2, 1, 0, 5], [1, 1, 1, 0, 2], 5, [2, 2, 1, 0, 2])
     found = optimal_rankings(counts)
-    assert found.left_out == 2
-    assert found.table()["rank_P"].to_list() == [1, 1, 3]
-    assert found.table()["rank_anti-P"].to_list() == [2, 2, 1]
-    assert found.tau("P", "anti-P") == -1
+    assert len(counts.items) - found.height == 2  # left out
+    assert found["rank_P"].to_list() == [1, 1, 3]
+    assert found["rank_anti-P"].to_list() == [2, 2, 1]
+    assert us.stats.kendall(found["rank_P"].to_numpy(), found["rank_anti-P"].to_numpy()) == -1
     ids = us.data.Ids.number(pl.Series([1, 2]))[0]
     columns = ([5, 5], [2, 3], [1, 2], [0, 1], [0, 1])
     partly = optimal_rankings(ItemCounts(ids, *(np.array(column) for column in columns)))
-    assert partly.table()["rank_true"].to_list() == [None, 1]
+    assert partly["rank_true"].to_list() == [None, 1]
 
 
 # Distributions
@@ -719,7 +721,7 @@ def test_bins_and_curve():
 def test_results_print_and_become_json(tmp_path):
     for counts in (random_counts(50), ItemCounts.known([5, 2], [3, 1], 10)):
         report = describe_bias(counts)
-        for result in (report, report.pairs, optimal_rankings(counts)):
+        for result in (report, report.pairs):
             assert str(result)
             assert repr(result)
             assert "<" in result._repr_html_()
@@ -738,7 +740,8 @@ def test_figures_of_many_items_are_aggregated():
     for name in report.figures():
         assert report.figure(name)._rows() <= 5_000
     assert report.figure("optimal")._rows() == report.figure("dependence")._rows() == 5_000
-    assert optimal_rankings(counts).figure()._rows() == 5_000
+    ranks = optimal_rankings(counts)
+    assert charts.ranks(ranks["rank_P"], ranks["rank_anti-P"], [])._rows() == 5_000
 
 
 def test_flat_data_do_not_break_a_report():
@@ -779,15 +782,25 @@ def test_verdicts():
 # Margins
 
 
+def margin_of(a, b):
+    """Return the ratios of a pair by name, and whether metrics disagree: as seen, as foretold."""
+    split = margins({"a": a, "b": b})
+    names = [quantity.name for quantity in split.parts["pairs"].question.quantities]
+    rows = {name: split.pair("a", "b", quantity=name) for name in names}
+    (disagree,) = {row.facts["disagree"] for row in rows.values()}
+    (foretold,) = {row.facts["foretold"] for row in rows.values()}
+    return {name: row.value for name, row in rows.items()}, disagree, foretold
+
+
 def test_margin_of_two_plain_numbers():
-    margin = Margin("a", "b", (0.3, 0.1), (0.1, 0.1))
-    assert margin.judged == pytest.approx(2)
-    assert margin.liked == pytest.approx(1.5)
-    assert margin.disliked == pytest.approx(0.5)
-    assert margin.precision == pytest.approx(margin.judged * margin.liked)
-    assert margin.anti_precision == pytest.approx(margin.judged * margin.disliked)
-    assert margin.judged_share == pytest.approx(math.log(2) / math.log(3))
-    assert not margin.disagree
+    margin, disagree, _ = margin_of((0.3, 0.1), (0.1, 0.1))
+    assert margin["judged"] == pytest.approx(2)
+    assert margin["liked"] == pytest.approx(1.5)
+    assert margin["disliked"] == pytest.approx(0.5)
+    assert margin["precision"] == pytest.approx(margin["judged"] * margin["liked"])
+    assert margin["anti_precision"] == pytest.approx(margin["judged"] * margin["disliked"])
+    assert margin["judged_share"] == pytest.approx(math.log(2) / math.log(3))
+    assert not disagree
 
 
 tenths = st.integers(0, 5).map(lambda n: n / 10)
@@ -795,18 +808,27 @@ tenths = st.integers(0, 5).map(lambda n: n / 10)
 
 @given(st.tuples(tenths, tenths), st.tuples(tenths, tenths))
 def test_the_lemma_of_systems(a, b):
-    margin = Margin("a", "b", a, b)
-    assert margin.disagree == margin.foretold
+    margin, disagree, foretold = margin_of(a, b)
+    assert disagree == foretold
     product = (a[0] - b[0]) * (a[1] - b[1])
-    assert margin.disagree == (product > 0)
-    if not math.isnan(margin.precision * margin.liked):
-        assert margin.precision == pytest.approx(margin.judged * margin.liked)
+    assert disagree == (product > 0)
+    if margin["precision"] is not None and margin["liked"] is not None:
+        assert margin["precision"] == pytest.approx(margin["judged"] * margin["liked"])
     if min(*a, *b) > 0:
         j, c = [sum(x) for x in (a, b)], [x[0] / sum(x) for x in (a, b)]
         if j[0] > j[1] * 1.001:
             limit = max(c[1] / c[0], (1 - c[1]) / (1 - c[0]))
             if abs(j[0] / j[1] / limit - 1) > 1e-9:
-                assert margin.disagree == (j[0] / j[1] > limit)
+                assert disagree == (j[0] / j[1] > limit)
+
+
+def values_of(split):
+    """Return precision and anti-precision by system."""
+    values = {name: split.row(system=name, quantity="P").value for name in split.systems}
+    return {
+        name: (value, split.row(system=name, quantity="anti-P").value)
+        for name, value in values.items()
+    }
 
 
 def test_margins_of_scores():
@@ -818,25 +840,24 @@ def test_margins_of_scores():
     }
     scores = us.evaluate(test, runs, ["P@2", "anti-P@2", "Judged@2"], liked=4)
     split = margins(scores)
-    assert split.k == 2
-    assert split.values["x"] == pytest.approx((2 / 6, 2 / 6))
-    assert split.values["y"] == pytest.approx((2 / 6, 0))
-    pair = split.pair("x", "y")
-    assert pair.judged == pytest.approx(2)
-    assert pair.liked == pytest.approx(0.5)
-    assert math.isnan(split.pair("x", "z").judged)
+    assert split.card["k"] == 2
+    values = values_of(split)
+    assert values["x"] == pytest.approx((2 / 6, 2 / 6))
+    assert values["y"] == pytest.approx((2 / 6, 0))
+    assert split.pair("x", "y", quantity="judged").value == pytest.approx(2)
+    assert split.pair("x", "y", quantity="liked").value == pytest.approx(0.5)
+    assert split.pair("x", "z", quantity="judged").value is None
     only = margins(us.evaluate(test, runs, ["P@2", "Judged@2"], liked=4))
-    for name, values in split.values.items():
-        assert only.values[name] == pytest.approx(values)
-    assert split.table().height == 3
-    assert split.systems["liked"].to_list()[-1] is None
+    for name, shares in values_of(only).items():
+        assert shares == pytest.approx(values[name])
+    assert split.parts["pairs"].where(quantity="judged").rows.height == 3
+    assert split.where(quantity="liked").rows["value"].to_list()[-1] is None
     json.dumps(split.to_dict(), allow_nan=False)
     assert split.figure()._rows() == 2  # only the pair of x and y has finite parts
     assert "3 lists" in str(split)
     assert "<table" in split._repr_html_()
-    assert repr(split) == "Margins(3 systems)"
     both = us.evaluate(test, runs, ["P@1", "anti-P@1", "P@2", "anti-P@2", "RR"], liked=4)
-    assert margins(both, 1).values["y"] == pytest.approx((2 / 3, 0))
+    assert values_of(margins(both, 1))["y"] == pytest.approx((2 / 3, 0))
     with pytest.raises(SettingError, match="several cutoffs"):
         margins(both)
     with pytest.raises(SettingError, match=r"P@5 and anti-P@5 .*P@1, anti-P@1"):
@@ -857,14 +878,12 @@ def test_margins_refuse_what_is_no_precision():
     split = margins({"a": (0.1, 0.1), "b": (0.1, 0.2)})
     with pytest.raises(UnknownName, match="unknown system"):
         split.pair("a", "c")
-    with pytest.raises(UnknownName, match="unknown column"):
-        split.tau("P", "J")
 
 
 def test_many_margins_are_drawn_in_part():
     split = margins({f"s{n:02}": (0.3 - n / 100, 0.1) for n in range(20)})
     assert split.figure()._rows() == 200
-    assert split.tau("P", "judged") == 1
+    assert split.parts["summary"].row(quantity="tau_judged").value == 1
 
 
 # The command line
@@ -1042,13 +1061,15 @@ def test_system_lemma_on_published_systems():
             for name, *both in table.select("algorithm", "precision", "antiprecision").iter_rows()
         }
     )
-    assert len(split.values) == 16
-    assert len(split.pairs) == 120
-    assert all(pair.disagree == pair.foretold for pair in split.pairs)
-    assert split.tau("P", "judged") == pytest.approx(0.90, abs=0.005)
-    assert split.tau("P", "liked") == pytest.approx(0.05, abs=0.005)
-    assert split.judged_share == pytest.approx(0.87, abs=0.005)
-    assert split.disagree == pytest.approx((1 + 0.62) / 2, abs=0.01)  # τ = .62
+    assert len(split.systems) == 16
+    pairs = split.parts["pairs"].where(quantity="judged").rows
+    assert pairs.height == 120
+    assert (pairs["disagree"] == pairs["foretold"]).all()
+    summary = dict(split.parts["summary"].rows.iter_rows())
+    assert summary["tau_judged"] == pytest.approx(0.90, abs=0.005)
+    assert summary["tau_liked"] == pytest.approx(0.05, abs=0.005)
+    assert summary["judged_share"] == pytest.approx(0.87, abs=0.005)
+    assert summary["disagree"] == pytest.approx((1 + 0.62) / 2, abs=0.01)  # τ = .62
 
 
 @pytest.mark.real

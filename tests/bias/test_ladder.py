@@ -9,12 +9,19 @@ import pytest
 
 import unskew as us
 from shared.real_data import real_data
-from unskew.bias.decomposition.ladder import LEAST, Ladder, ladder
+from unskew.bias.decomposition.ladder import LEAST, ladder
 from unskew.bias.decomposition.ladder_part import RUNGS, ladder_part
 from unskew.bias.decomposition.rasch import Sparse, fit_outside, fit_pairs, interpolation
 from unskew.errors import DataError, SettingError
 
 LIKED = us.Relevance(liked=4)
+
+
+def part_of(judged, k):
+    """Return the ladder of one split with the arrays behind it."""
+    runs = {name: us.read_run(run) for name, run in judged.systems.items()}
+    train = judged.numbering.train
+    return ladder_part(train, judged.judgments, runs, judged.relevance, k)
 
 
 # A small table, dense: who is in training, rated, liked, and listed
@@ -210,13 +217,19 @@ def test_pairs_that_cannot_change_are_exact():
     assert np.count_nonzero(variance) == 4
 
 
+def rungs_of(result):
+    """Return a row per system: its rungs."""
+    return result.parts["rungs"].rows.pivot("rung", index="system", values="value")
+
+
 def test_a_ladder_by_hand():
     """Two users, two open items each; user 1 likes item 5, user 2 likes item 6."""
     train = {"user": [1, 2], "item": [9, 9]}
     test = {"user": [1, 2], "item": [5, 6]}
     lists = {"right": {1: [5], 2: [6]}, "same": {1: [5], 2: [5]}, "wrong": {1: [6], 2: [5]}}
-    result = ladder(us.judge(test, lists, train=train), k=1)
-    rungs = result.table().select("system", *RUNGS).rows()
+    judged = us.judge(test, lists, train=train)
+    result = ladder(judged, k=1)
+    rungs = rungs_of(result).rows()
     half = (0.5,) * 3
     assert rungs == [
         ("right", *half, 1.0, 1.0),
@@ -224,17 +237,17 @@ def test_a_ladder_by_hand():
         ("wrong", *half, 0.0, 0.0),
     ]
     # V = 1/4 in all four cells; the residuals of "right" are ±1/2 in each: Σ V w̃² = 1/4.
-    part = result.parts[0]
+    part = part_of(judged, 1)
     by_hand = np.array([[1, 0, -1], [0, 0, 0], [-1, 0, 1]]) / 4
     np.testing.assert_allclose(part.events[0], by_hand, atol=1e-12)
     # All that is rated is liked: nothing is left to opinion.
     np.testing.assert_allclose(part.events[1], part.events[0], atol=1e-12)
     np.testing.assert_allclose(part.events[2], 0, atol=1e-12)
-    step = result.step("match", "right", "wrong")
-    assert (step.value, step.se, step.z) == (1.0, 0.0, None)
-    assert step.events == pytest.approx(1.0)
-    assert result.step("lead", "right", "same").value == 0.5
-    assert result.step("counts", "right").value == 0.0
+    step = result.pair("right", "wrong", step="match")
+    assert (step.value, step.se, step.facts["z"]) == (1.0, 0.0, None)
+    assert step.facts["events"] == pytest.approx(1.0)
+    assert result.pair("right", "same", step="lead").value == 0.5
+    assert result.row(step="counts", system="right").value == 0.0
 
 
 def test_the_variance_of_two_users_and_two_items_is_exact():
@@ -242,8 +255,8 @@ def test_the_variance_of_two_users_and_two_items_is_exact():
     train = {"user": [1, 2], "item": [9, 9]}
     test = {"user": [1, 1, 2, 2], "item": [5, 6, 5, 6], "rating": [5, 1, 1, 5]}
     lists = {"right": {1: [5], 2: [6]}, "same": {1: [5], 2: [5]}}
-    result = ladder(us.judge(test, lists, train=train, liked=4), k=1)
-    np.testing.assert_allclose(np.diag(result.parts[0].events[2]), [1.0, 0.0], atol=1e-12)
+    part = part_of(us.judge(test, lists, train=train, liked=4), 1)
+    np.testing.assert_allclose(np.diag(part.events[2]), [1.0, 0.0], atol=1e-12)
 
 
 # A swap chain
@@ -324,32 +337,32 @@ def test_lists_of_other_users_have_no_match():
         "any group": run_of(data, shuffled, split.train, 10),
     }
     result = us.bias.ladder(split, runs, k=10, liked=4)
-    right, wrong = (result.step("match", name) for name in runs)
-    assert right.z > 10
-    assert right.t > 5
-    assert abs(wrong.z) < 3
+    right, wrong = (result.row(step="match", system=name) for name in runs)
+    assert right.facts["z"] > 10
+    assert right.facts["t"] > 5
+    assert abs(wrong.facts["z"]) < 3
     assert abs(wrong.value) < 0.15 * right.value
-    pair = result.step("match", "own group", "any group")
+    pair = result.pair("own group", "any group", step="match")
     assert pair.value == pytest.approx(right.value - wrong.value)
 
 
 def test_steps_add_up_and_tables_hold_them():
     split, runs = small_case(11, users=80, items=40)
     result = ladder(split, runs, k=4, liked=4)
-    pairs = result.pairs()
-    parts = sum(pairs[f"{name}_step"] for name in ("counts", "averages", "choice", "opinion"))
-    np.testing.assert_allclose(parts, pairs["lead_step"], atol=1e-12)
-    assert (pairs["lead_step"] >= 0).all()
-    table = result.table()
-    np.testing.assert_allclose(table["match_step"], table["observed"] - table["averages"])
-    np.testing.assert_allclose(table["match_step"], table["choice_step"] + table["opinion_step"])
+    pairs = result.parts["pairs"].rows.pivot("step", index=["system", "against"], values="value")
+    parts = sum(pairs[name] for name in ("counts", "averages", "choice", "opinion"))
+    np.testing.assert_allclose(parts, pairs["lead"], atol=1e-12)
+    assert (pairs["lead"] >= 0).all()
+    table, rungs = result.rows.pivot("step", index="system", values="value"), rungs_of(result)
+    np.testing.assert_allclose(table["match"], rungs["observed"] - rungs["averages"])
+    np.testing.assert_allclose(table["match"], table["choice"] + table["opinion"])
     scores = us.evaluate(split.test, runs, "P@4", liked=4)
-    averaged = split.train.users.raw(result.parts[0].users)
+    averaged = split.train.users.raw(ladder_part(split.train, split.test, runs, LIKED, 4).users)
     whole = scores.per_user().filter(pl.col("user").is_in(averaged.implode()))
     for name in runs:
         mean = whole.filter(pl.col("system") == name)["P@4"].mean()
-        assert result.step("lead", name).value == pytest.approx(mean)
-    assert result.to_dict()["users"] == result.users
+        assert result.row(step="lead", system=name).value == pytest.approx(mean)
+    assert result.to_dict()["card"]["users"] == result.row().n == len(averaged)
     assert "averages" in str(result)
     assert len(result.figure().spec["datasets"]["rows"]) == len(RUNGS) * len(runs)
 
@@ -367,9 +380,11 @@ def several(seed, count=3):
 def test_splits_are_averaged_and_users_are_the_units():
     splits, runs = several(4)
     result = ladder(splits, runs, k=5, liked=4)
-    step = result.step("match", "a", "b")
+    step = result.pair("a", "b", step="match")
+    splitted = zip(splits, runs, strict=True)
+    parts = [ladder_part(one.train, one.test, lists, LIKED, 5) for one, lists in splitted]
     means, variances, deviation = [], [], {}
-    for part in result.parts:
+    for part in parts:
         value = (part.rungs[4] - part.rungs[2])[0] - (part.rungs[4] - part.rungs[2])[1]
         means.append(value.mean())
         c = part.covariance[0]
@@ -377,13 +392,13 @@ def test_splits_are_averaged_and_users_are_the_units():
         for user, one in zip(part.users.tolist(), value, strict=True):
             deviation.setdefault(user, []).append((one - value.mean()) / value.size)
     count = len(deviation)
-    assert len({part.users.size for part in result.parts}) > 1  # users differ between splits
+    assert len({part.users.size for part in parts}) > 1  # users differ between splits
     assert step.value == pytest.approx(np.mean(means))
-    assert step.z == pytest.approx(np.mean(means) / math.sqrt(np.mean(variances)))
+    assert step.facts["z"] == pytest.approx(np.mean(means) / math.sqrt(np.mean(variances)))
     per_user = [sum(one) * count / len(means) for one in deviation.values()]
     assert np.mean(per_user) == pytest.approx(0, abs=1e-12)
     assert step.se == pytest.approx(np.std(per_user, ddof=1) / math.sqrt(count))
-    assert step.t == pytest.approx(step.value / step.se)
+    assert step.facts["t"] == pytest.approx(step.value / step.se)
     assert step.high - step.value == pytest.approx(step.value - step.low)
 
 
@@ -391,7 +406,7 @@ def test_equal_splits_count_once():
     splits, runs = several(4)
     once = ladder(splits[:2], runs[:2], k=5, liked=4)
     twice = ladder([*splits[:2], splits[0]], [*runs[:2], runs[0]], k=5, liked=4)
-    assert len(twice.parts) == 2
+    assert twice.card["splits"] == 2
     assert twice.table().equals(once.table())
 
 
@@ -407,13 +422,14 @@ def test_splits_that_number_users_differently_are_joined():
         for n, (one, lists) in enumerate(zip(splits, runs, strict=True))
     ]
     result = ladder(judged, k=5)
-    every = {id_ for part in result.parts for id_ in part.ids.raw(part.users).to_list()}
-    assert result.users == len(every)
+    parts = [part_of(one, 5) for one in judged]
+    every = {id_ for part in parts for id_ in part.ids.raw(part.users).to_list()}
+    assert result.card["users"] == len(every)
     cold = [
         len(set(one.tests.to_polars()["user"]) - set(one.train.to_polars()["user"]))
         for one in judged
     ]
-    assert [part.cold for part in result.parts] == cold
+    assert [part.cold for part in parts] == cold
     assert sum(cold) > 0
     assert f"users without training ratings, left out: {sum(cold)}" in str(result)
 
@@ -422,21 +438,21 @@ def test_a_step_without_informative_pairs_has_no_z():
     """The projection leaves next to nothing of a list that all users share."""
     split, runs = small_case(2, users=40, items=25)
     last = np.tile(np.arange(len(split.train.items)) * 1.0, (len(split.train.users), 1))
-    runs = {"fixed": run_of(split.train, last, split.train, 2), **runs}
-    result = ladder(split, runs, k=2, liked=4)
-    step = result.step("opinion", "fixed")
-    assert step.events < LEAST
-    assert step.z is None
-    same = Ladder(result.parts).step("match", "fixed", "fixed")
-    assert (same.value, same.z, same.events) == (0.0, None, 0.0)
-    assert result.step("lead", "fixed").z is None
+    fixed = run_of(split.train, last, split.train, 2)
+    result = ladder(split, {"fixed": fixed, "again": fixed, **runs}, k=2, liked=4)
+    step = result.row(step="opinion", system="fixed")
+    assert step.facts["events"] < LEAST
+    assert step.facts["z"] is None
+    same = result.pair("fixed", "again", step="match")
+    assert (same.value, same.facts["z"], same.facts["events"]) == (0.0, None, 0.0)
+    assert result.row(step="lead", system="fixed").facts["z"] is None
 
 
 def test_what_is_left_out_is_counted():
     train = {"user": [1, 2, 3], "item": [7, 8, 9]}
     test = {"user": [1, 1, 2, 3, 4], "item": [7, 8, 9, 7, 7]}
     lists = {"a": {1: [7, 8], 2: [7, 9]}}  # 7 is in training of 1; 3 has no list; 4 no training
-    part = ladder(us.judge(test, lists, train=train), k=2).parts[0]
+    part = part_of(us.judge(test, lists, train=train), 2)
     assert (part.overlap, part.cold) == (1, 1)
     assert (part.without_list, part.rated_before, part.unknown) == ((1,), (1,), (0,))
     assert part.users.size == 3
@@ -503,10 +519,11 @@ def z_values(count):
     for seed in range(count):
         split, runs = no_structure(seed)
         result = ladder(split, runs, k=10, liked=4)
-        pairs = [("random", None), ("popular", None), ("factors", None), ("neighbours", "popular")]
         for name, of in values.items():
-            steps = [result.step(name, *pair) for pair in pairs]
-            of += [step.z for step in steps if step.z is not None]
+            systems = ("random", "popular", "factors")
+            steps = [result.row(step=name, system=system) for system in systems]
+            steps.append(result.pair("neighbours", "popular", step=name))
+            of += [step.facts["z"] for step in steps if step.facts["z"] is not None]
     return {name: np.array(of) for name, of in values.items()}
 
 
@@ -548,6 +565,6 @@ def test_movielens_100k_has_the_published_staircase():
     begin = time.process_time()
     result = ladder(split, runs, liked=4)
     assert time.process_time() - begin < 1.5  # 0.1 s on an idle machine
-    popular, ease = result.scores.T
+    popular, ease = rungs_of(result).select(RUNGS).to_numpy()
     np.testing.assert_allclose(popular, [0.008, 0.101, 0.123, 0.129, 0.128], atol=0.012)
     np.testing.assert_allclose(ease, [0.008, 0.064, 0.083, 0.250, 0.274], atol=0.015)

@@ -11,7 +11,18 @@ from scipy import stats
 
 import unskew as us
 from unskew.bias.popularity import list_measures
-from unskew.bias.popularity.list_measures import PER_USER, WHOLE, equal_recall, lorenz_points
+from unskew.bias.popularity.list_measures import (
+    PER_USER,
+    WHOLE,
+    UserValues,
+    equal_recall,
+    lorenz_points,
+)
+from unskew.stats.intervals.ratios import (
+    contrast_values,
+    paired_ratio_interval,
+    rate_contrast_interval,
+)
 
 
 @pytest.fixture(scope="module")
@@ -31,11 +42,15 @@ def result(judged):
 
 
 def of(result, system, measure, group="all users"):
-    return result.table().row(
-        by_predicate=(pl.col("system") == system)
-        & (pl.col("measure") == measure)
-        & (pl.col("group") == group),
-        named=True,
+    k = result.card["k"]
+    return result.where(system=system, metric=f"{measure}@{k}", group=group).rows.row(0, named=True)
+
+
+def gap_of(result, system, measure, group, against):
+    """Return the difference of two groups."""
+    k = result.card["k"]
+    return result.parts["gaps"].row(
+        system=system, metric=f"{measure}@{k}", group=group, against_group=against
     )
 
 
@@ -53,7 +68,7 @@ def test_values_of_all_users_are_those_of_evaluate(judged, result):
     assert of(result, "pop", "PopRSP")["low"] is None  # it lists nothing of the tail
     row = of(result, "knn", "PopRSP")
     assert 0 < row["low"] < row["value"] < row["high"] <= 1
-    lost = int(judged.with_list.sum()) - of(result, "pop", "UPD")["users"]
+    lost = int(judged.with_list.sum()) - of(result, "pop", "UPD")["n"]
     assert lost >= 10  # the cold users
     assert f"pop: {lost} users have no list or no training ratings" in str(result)
 
@@ -61,11 +76,11 @@ def test_values_of_all_users_are_those_of_evaluate(judged, result):
 def test_groups_are_parts_of_all_users(result):
     for system, measure in itertools.product(("pop", "knn"), ("TailShift", "ExcessUPD")):
         rows = [of(result, system, measure, group) for group in ("niche", "diverse", "blockbuster")]
-        mean = sum(row["users"] * row["value"] for row in rows) / sum(row["users"] for row in rows)
+        mean = sum(row["n"] * row["value"] for row in rows) / sum(row["n"] for row in rows)
         assert mean == pytest.approx(of(result, system, measure)["value"], abs=1e-12)
-        gap = result.gaps().filter(system=system, measure=measure, one="niche", other="diverse")
-        assert gap["difference"][0] == pytest.approx(rows[0]["value"] - rows[1]["value"])
-        assert gap["low"][0] < gap["difference"][0] < gap["high"][0]
+        gap = gap_of(result, system, measure, "niche", "diverse")
+        assert gap.value == pytest.approx(rows[0]["value"] - rows[1]["value"])
+        assert gap.low < gap.value < gap.high
 
 
 def test_the_chance_of_a_list_is_that_of_all_items(judged, result):
@@ -81,7 +96,7 @@ def test_the_chance_of_a_list_is_that_of_all_items(judged, result):
 def test_the_same_bits_again(judged, result):
     again = us.bias.list_popularity(judged, k=5)
     assert again.table().equals(result.table())
-    assert again.gaps().equals(result.gaps())
+    assert again.parts["gaps"].rows.equals(result.parts["gaps"].rows)
 
 
 def test_lorenz_curves_have_the_area_of_the_gini_index():
@@ -121,18 +136,18 @@ def test_ends_of_ratios_are_where_the_test_begins_to_reject():
     rng = np.random.default_rng(2)
     bottom = rng.gamma(2, 1, 60)
     top = bottom * rng.gamma(3, 0.5, 60)
-    low, high = list_measures.ratio_ends(top, bottom, 0.95)
+    low, high = paired_ratio_interval(top, bottom, 0.95)
     assert low < top.mean() / bottom.mean() < high
     for end in (low, high):
         assert p_of(top - end * bottom) == pytest.approx(0.05, abs=1e-6)
     tops = rng.binomial(3, (0.5, 0.2), (80, 2)).astype(float)
     bottoms = np.full((80, 2), 3.0)
-    low, high = list_measures.signed_ends(tops, bottoms, 0.95)
+    low, high = rate_contrast_interval(tops, bottoms, 0.95)
     for end in (low, high):
-        values = list_measures.parity_values(tops, bottoms, end)
+        values = contrast_values(tops, bottoms, end)
         assert p_of(values) == pytest.approx(0.05, abs=1e-6)
     a, b = tops.sum(axis=0) / bottoms.sum(axis=0)
-    centre = list_measures.parity_values(tops, bottoms, (a - b) / (a + b))
+    centre = contrast_values(tops, bottoms, (a - b) / (a + b))
     assert centre.mean() == pytest.approx(0, abs=1e-12)
 
 
@@ -140,12 +155,13 @@ def test_few_users_few_hits_and_no_spread_have_no_interval():
     few = np.arange(49.0)
     assert math.isnan(list_measures.mean_ends(few, 0.95)[0])
     assert math.isnan(list_measures.mean_ends(np.ones(50), 0.95)[0])
-    assert math.isnan(list_measures.ratio_ends(few, few + 1, 0.95)[0])
+    values = UserValues({"PopLift": few}, few + 1)
+    assert math.isnan(values.ends("PopLift", np.ones(49, np.bool_), 0.95)[0])
     tops = np.zeros((50, 2))
     tops[:, 0], tops[:9, 1] = 1, 1
     assert math.isnan(list_measures.parity_ends(tops, np.ones((50, 2)), 0.95)[0])
     noise = np.random.default_rng(0).normal(size=50)
-    assert math.isnan(list_measures.ratio_ends(np.ones(50), noise, 0.95)[0])
+    assert math.isnan(paired_ratio_interval(np.ones(50), noise, 0.95)[0])
 
 
 def test_groups_by_taste_differ_without_any_cause_and_the_null_value_knows():
@@ -165,15 +181,11 @@ def test_groups_by_taste_differ_without_any_cause_and_the_null_value_knows():
     for measure in ("PercentileShift", "TailShift", "PopLift", "ExcessUPD"):
         whole = of(result, "s", measure)
         assert whole["low"] - 0.01 < 0 < whole["high"] + 0.01
-        gap = (
-            result.gaps()
-            .filter(measure=measure, one="niche", other="blockbuster")
-            .row(0, named=True)
-        )
-        half = (gap["high"] - gap["low"]) / 2
-        assert abs(gap["difference"] - gap["null"]) < 1.5 * half, measure
-    gap = result.gaps().filter(measure="PercentileShift", one="niche", other="blockbuster")
-    assert gap["low"][0] > 0.05  # far from 0, although no system did anything to anybody
+        gap = gap_of(result, "s", measure, "niche", "blockbuster")
+        half = (gap.high - gap.low) / 2
+        assert abs(gap.value - gap.facts["null"]) < 1.5 * half, measure
+    gap = gap_of(result, "s", "PercentileShift", "niche", "blockbuster")
+    assert gap.low > 0.05  # far from 0, although no system did anything to anybody
 
 
 # Settings and output
@@ -181,14 +193,15 @@ def test_groups_by_taste_differ_without_any_cause_and_the_null_value_knows():
 
 def test_other_groups_and_none(judged):
     alone = us.bias.list_popularity(judged, k=3, by=None)
-    assert alone.groups == ()
-    assert alone.gaps().is_empty()
+    assert alone.card["groups"] == []
+    assert alone.parts["gaps"].rows.is_empty()
     by = us.bias.list_popularity(judged, k=3, by="activity")
-    assert "cold" in by.groups
-    assert by.gaps()["null"].null_count() == by.gaps().height
-    assert json.loads(json.dumps(by.to_dict()))["k"] == 3
-    popular = us.bias.list_popularity(judged, k=3, by="popularity").table()
-    assert popular.filter(pl.col("group") != "all users", measure="UPD")["null"].is_null().all()
+    assert "cold" in by.card["groups"]
+    gaps = by.parts["gaps"].rows
+    assert gaps["null"].null_count() == gaps.height
+    assert json.loads(json.dumps(by.to_dict()))["card"]["k"] == 3
+    popular = us.bias.list_popularity(judged, k=3, by="popularity")["UPD@3"].rows
+    assert popular.filter(pl.col("group") != "all users")["null"].is_null().all()
 
 
 def test_what_cannot_be_measured():

@@ -42,6 +42,12 @@ PUBLIC = {
     "world": "world",
     "ladder": "bias.ladder",
     "list_popularity": "bias.list_popularity",
+    "count_items": "bias.count_items",
+    "describe_bias": "bias.describe_bias",
+    "item_pairs": "bias.item_pairs",
+    "pairs_of_systems": "bias.pairs_of_systems",
+    "margins": "bias.margins",
+    "optimal_rankings": "bias.optimal_rankings",
     "filter_effect": "auditing.filter_effect",
     "timeline": "experiment.timeline",
     "hygiene": "judging.hygiene",
@@ -467,6 +473,32 @@ def ladder(data):
         "split": public.ladder(split, lists, k=10, liked=LIKED),
         "two parts": public.ladder([judged_of(data), judged_of(data)], k=10),
     }
+
+
+def item_pairs(data):
+    first, second = list(runs_of(data).values())[:2]
+    return {
+        "all": public.item_pairs(data.ratings, liked=LIKED),
+        "truth": public.item_pairs(data.ratings, liked=LIKED, random=data.random),
+        "sampled": public.item_pairs(data.ratings, liked=LIKED, sample=500, seed=3),
+        "systems": public.pairs_of_systems(data.train, first, second, 5, liked=LIKED),
+    }
+
+
+def item_tables(data):
+    settings = {"liked": LIKED, "random": data.random}
+    return {
+        "counts": public.count_items(data.ratings, **settings),
+        "bias": public.describe_bias(data.ratings, **settings),
+        "bias as rated": public.describe_bias(data.ratings, liked=LIKED),
+        "rankings": public.optimal_rankings(data.ratings, **settings),
+        "rankings as rated": public.optimal_rankings(data.ratings, liked=LIKED),
+    }
+
+
+def margins(data):
+    values = {"popular": (0.15, 0.05), "careful": (0.09, 0.01), "neither": (0.0, 0.0)}
+    return {"scores": public.margins(scores_of(data)), "values": public.margins(values)}
 
 
 def list_popularity(data):
@@ -998,6 +1030,9 @@ PIECES = {
         online,
         ladder,
         list_popularity,
+        item_pairs,
+        item_tables,
+        margins,
         paper_table,
         hygiene,
         means_on_disk,

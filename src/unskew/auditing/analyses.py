@@ -13,7 +13,7 @@ import polars as pl
 
 from unskew.auditing.designs import CROSSED, Level
 from unskew.auditing.request import Progress
-from unskew.bias.margins import Margins, margins
+from unskew.bias.margins import margins
 from unskew.data.ratings import Ratings
 from unskew.engine.process_pool import WorkersError
 from unskew.engine.store import StoreError
@@ -101,7 +101,8 @@ class ScoreAnalyses:
     """What moves the order: design, metric or cutoff."""
     power: Estimates | None
     """The discriminative power of the metrics."""
-    margins: Margins | None
+    margins: Estimates | None
+    """What margins of precision are made of."""
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -251,15 +252,15 @@ def with_metrics(scores: Scores, metrics: Sequence[str]) -> Scores:
     )
 
 
-def _margins(parts: Sequence[Scores], cutoff: int) -> Margins:
+def _margins(parts: Sequence[Scores], cutoff: int) -> Estimates:
     """Split the margins of the mean precision over splits."""
+    by_split = [margins(part, cutoff) for part in parts]
     if len(parts) == 1:
-        return margins(parts[0], cutoff)
-    by_split = [margins(part, cutoff).values for part in parts]
-    mean = {
-        system: tuple(
-            float(np.mean([margin[system][index] for margin in by_split])) for index in (0, 1)
-        )
-        for system in by_split[0]
-    }
-    return replace(margins(mean), k=cutoff)  # type: ignore[arg-type]
+        return by_split[0]
+
+    def mean(system: str, metric: str) -> float:
+        rows = [split.row(system=system, quantity=metric) for split in by_split]
+        return float(np.mean([row.estimate[0] for row in rows]))
+
+    result = margins({name: (mean(name, "P"), mean(name, "anti-P")) for name in parts[0].systems})
+    return replace(result, card={"k": cutoff})

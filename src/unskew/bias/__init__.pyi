@@ -2,10 +2,9 @@ from .decomposition.ladder import ladder as ladder
 from .decomposition.ladder_part import ladder_part as ladder_part
 from .describe_bias import describe_bias as describe_bias
 from .margins import margins as margins
-from .margins import optimal_rankings as optimal_rankings
+from .optimal_rankings import optimal_rankings as optimal_rankings
 from .pairs.item_pairs import item_pairs as item_pairs
 from .pairs.item_pairs import pairs_of_systems as pairs_of_systems
 from .popularity.item_counts import ItemCounts as ItemCounts
 from .popularity.item_counts import count_items as count_items
-from .popularity.list_popularity import ListPopularity as ListPopularity
 from .popularity.list_popularity import list_popularity as list_popularity

@@ -1,4 +1,4 @@
-"""Charts of item distributions, pairs of items and margins."""
+"""Charts of item distributions and of pairs of items."""
 
 from __future__ import annotations
 
@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import polars as pl
-from numpy.typing import NDArray
 
 from unskew.arrays import F64
 from unskew.bias.popularity.item_counts import ItemCounts
@@ -19,11 +18,8 @@ if TYPE_CHECKING:
 
 
 STEPS = 500
-BARS = 100
-"""The most margins that are drawn: the first ones, of the best systems."""
 DOES = {"disagree": VERMILION, "agree": GREEN, "ties": GREY}
 CURVES = {"popularity p(train|i)": BLUE, "average rating p(rel|train,i)": ORANGE}
-PARTS = {"judged more": BLUE, "liked more": ORANGE}
 
 
 def _rows() -> Any:
@@ -176,7 +172,7 @@ def cases(table: pl.DataFrame, title: str, notes: Sequence[str]) -> Figure:
     return as_figure(chart, title, notes, rows)
 
 
-def ranks(precision: NDArray[Any], anti: NDArray[Any], notes: Sequence[str]) -> Figure:
+def ranks(precision: pl.Series, anti: pl.Series, notes: Sequence[str]) -> Figure:
     """Draw each item's rank in both observed optimal rankings (figure 6)."""
     import altair as alt
 
@@ -192,54 +188,3 @@ def ranks(precision: NDArray[Any], anti: NDArray[Any], notes: Sequence[str]) -> 
         .properties(width=360, height=320)
     )
     return as_figure(chart, "Optimal rankings", [*notes, *_together(size)], rows)
-
-
-def margins(parts: Sequence[tuple[str, float, float]], notes: Sequence[str]) -> Figure:
-    """Draw the logarithm of every margin in two parts: its name, judged more, liked more."""
-    import altair as alt
-
-    rows = [
-        {"pair": name, "part": part, "log2": float(np.log2(ratio)), "ratio": ratio}
-        for name, *ratios in parts[:BARS]
-        for part, ratio in zip(PARTS, ratios, strict=True)
-    ]
-    order = [name for name, *_ in parts[:BARS]]
-    chart = (
-        _rows()
-        .mark_bar()
-        .encode(
-            x=alt.X("log2:Q", title="doublings of precision (log2 of the ratio)"),
-            y=alt.Y("pair:N", title=None).scale(domain=order),
-            color=alt.Color("part:N").scale(domain=list(PARTS), range=list(PARTS.values())),
-        )
-        .properties(width=420, height=alt.Step(18))
-    )
-    remarks = [f"the first {BARS} of {len(parts):,} pairs"] if len(parts) > BARS else []
-    return as_figure(chart, "What margins are made of", [*notes, *remarks], rows)
-
-
-def staircases(
-    systems: Sequence[str], rungs: Sequence[str], scores: F64, k: int, notes: Sequence[str]
-) -> Figure:
-    """Draw the rungs of each system; `scores` has a row per rung."""
-    import altair as alt
-
-    best = np.argsort(-scores[-1], kind="stable")[:BARS].tolist()
-    rows = [
-        {"system": systems[number], "rung": rung, "score": float(scores[row, number])}
-        for number in best
-        for row, rung in enumerate(rungs)
-    ]
-    panel = (
-        _rows()
-        .mark_bar(color=BLUE)
-        .encode(
-            x=alt.X("rung:N", title=None, sort=list(rungs)).axis(labelAngle=-40),
-            y=alt.Y("score:Q", title=f"P@{k}"),
-        )
-        .properties(width=alt.Step(26), height=140)
-    )
-    order = [systems[number] for number in best]
-    chart = panel.facet(facet=alt.Facet("system:N", title=None, sort=order), columns=4)
-    remarks = [f"the first {BARS} of {len(systems):,} systems"] if len(systems) > BARS else []
-    return as_figure(chart, "What scores are made of", [*notes, *remarks], rows)

@@ -241,7 +241,7 @@ def _ladder(judged: Judged, candidate: str, production: str, k: int) -> dict[str
     except DataError:
         return {}
     names = ("lead", "counts", "averages", "choice", "opinion")
-    return {name: steps.step(name, candidate, production).value for name in names}
+    return {name: steps.pair(candidate, production, step=name).estimate[0] for name in names}
 
 
 def _references(

@@ -39,19 +39,21 @@ from unskew.splits.diagnosis.diagnosis import Diagnosis
 
 if TYPE_CHECKING:
     from unskew.auditing.measurements import Measurements
-    from unskew.bias.decomposition.ladder import Ladder
     from unskew.report.estimates import Estimates
 
 _PAIR = pl.col("system").alias("a"), pl.col("against").alias("b")
 _DIFFERENCE, _USERS = pl.col("value").alias("difference"), pl.col("n").alias("users")
 _P = pl.col("p_corrected").alias("p")
 """What tables of pairs call the columns of an answer."""
-PAIR_STEPS = (
-    *("a", "b", "lead_step", "lead_low", "lead_high", "counts_step", "averages_step"),
-    *("match_step", "match_low", "match_high", "match_z", "choice_step"),
-    *("opinion_step", "opinion_low", "opinion_high", "opinion_z"),
-)
-"""What is shown of the ladder of a pair."""
+SYSTEM_STEPS = dict.fromkeys(("match", "choice", "opinion"), ("value", "low", "high", "z", "t"))
+PAIR_STEPS = {
+    "lead": ("value", "low", "high"),
+    **dict.fromkeys(("counts", "averages"), ("value",)),
+    "match": ("value", "low", "high", "z"),
+    "choice": ("value",),
+    "opinion": ("value", "low", "high", "z"),
+}
+"""What is shown of the ladder: by step, of a system and of a pair."""
 PREPARATION = ("sampled", "implicit", "references", "tuned", "untuned", "tuned-edge", "cold")
 """Kinds of statements about how data and systems were prepared."""
 WORTH_SAYING = 0.05
@@ -273,24 +275,38 @@ def _ladder(audit: Measurements) -> Iterator[Block]:
         yield from blocks.fold(
             "reasons", statement_table(title("reasons"), pairs[: blocks.MOST_ROWS])
         )
-    table, names = ladder.table(), [name for name, _ in RUNGS]
+    differences = ladder.parts["pairs"].rows.with_columns(*_PAIR)
+    scores = ladder.parts["rungs"].rows.pivot("rung", index="system", values="value")
     rungs = pl.DataFrame(RUNGS, schema=["rung", title("kept")], orient="row")
     yield from blocks.fold(
         "ladder",
         blocks.table("rungs", rungs),
-        blocks.table("ladder", table.select("system", *names), precision=audit.evidence.precision),
-        blocks.table("steps", table.drop(names)),
-        blocks.table("ladder pairs", ladder.pairs().select(PAIR_STEPS), note="steps"),
+        blocks.table("ladder", scores, precision=audit.evidence.precision),
+        blocks.table("steps", _steps(ladder.rows, SYSTEM_STEPS, "system")),
+        blocks.table("ladder pairs", _steps(differences, PAIR_STEPS, "a", "b"), note="steps"),
     )
 
 
-def _floor(ladder: Ladder) -> Iterator[Words]:
+def _steps(rows: pl.DataFrame, columns: Mapping[str, Sequence[str]], *keys: str) -> pl.DataFrame:
+    """Return the steps of the ladder side by side."""
+    frame = rows.select(keys).unique(maintain_order=True)
+    for step, numbers in columns.items():
+        named = [
+            pl.col(name).alias(f"{step}_step" if name == "value" else f"{step}_{name}")
+            for name in numbers
+        ]
+        part = rows.filter(step=step).select(*keys, *named)
+        frame = frame.join(part, on=keys, how="left", maintain_order="left")
+    return frame
+
+
+def _floor(ladder: Estimates) -> Iterator[Words]:
     """Show the match of popularity itself."""
     popular = [system for system in ladder.systems if system.split(" (")[0] == "popularity"]
     for system in popular[:1]:
-        step = ladder.step("match", system)
-        if step.low is not None and step.high is not None:
-            yield Words(caption("floor", match=with_interval(step.value, step.low, step.high)))
+        step = ladder.row(step="match", system=system)
+        if step.low is not None:
+            yield Words(caption("floor", match=with_interval(*step.estimate)))
 
 
 def _liked(audit: Measurements) -> Iterator[Block]:
@@ -298,7 +314,8 @@ def _liked(audit: Measurements) -> Iterator[Block]:
     if not audit.core.implicit:
         yield from _shares(audit)
         if audit.margins is not None:
-            of_systems, k = audit.margins.systems, audit.margins.k or 10
+            rows, k = audit.margins.rows, audit.margins.card["k"]
+            of_systems = rows.pivot("quantity", index="system", values="value")
             yield blocks.picture(partial(charts.good_and_bad, of_systems, k, audit.order()))
             yield blocks.table("margins", of_systems)
     if audit.evidence.random_slice is not None:

@@ -13,7 +13,7 @@ import numpy as np
 
 from unskew.auditing.analyses import Attempts
 from unskew.auditing.core.core import Core
-from unskew.bias.decomposition.ladder import Ladder, Step
+from unskew.bias.decomposition.ladder import ladder_of
 from unskew.bias.decomposition.ladder_part import ladder_part
 from unskew.data.ratings import Ratings
 from unskew.report.columns import Row
@@ -62,7 +62,8 @@ class Evidence:
     core: Core
     contrasts: Estimates
     """Differences under every design, with intervals that hold together."""
-    ladder: Ladder | None = None
+    ladder: Estimates | None = None
+    """What the scores of the common design are made of."""
     liked: Estimates | None = None
     """How often judged recommendations are liked; None where nothing can be disliked."""
     random_slice: Estimates | None = None
@@ -180,12 +181,13 @@ class Evidence:
         """Return by how much more randomly shown items in a's lists are liked than in b's."""
         return _with_value(self.random_slice, a, b)
 
-    def step(self, name: str, a: str, b: str | None = None) -> Step | None:
+    def step(self, name: str, a: str, b: str | None = None) -> Row | None:
         """Return a step of the ladder, of one system or of a pair; None where there is none."""
-        ladder = self.ladder
-        if ladder is None:
+        if self.ladder is None:
             return None
-        return self._once((name, a, b), lambda: ladder.step(name, a, b))
+        if b is None:
+            return self.ladder.row(step=name, system=a)
+        return self.ladder.pair(a, b, step=name)
 
     def judgments_needed(self, a: str, b: str) -> int | None:
         """Return how many judgments of random recommendations find the smallest difference.
@@ -293,13 +295,12 @@ def _attempted(name: str, function: Callable[[], T]) -> T | None:  # noqa: ARG00
     return function()
 
 
-def _ladder(core: Core) -> Ladder:
-    """Return what the scores of the common design are made of."""
-    return Ladder(
-        tuple(
+def _ladder(core: Core) -> Estimates:
+    return ladder_of(
+        [
             ladder_part(part.split.train, part.split.judged_test, part.runs, core.relevance, core.k)
             for part in core.lists
-        )
+        ]
     )
 
 

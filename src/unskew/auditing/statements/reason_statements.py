@@ -15,19 +15,20 @@ from unskew.auditing.statements.statement import (
     signed,
     with_interval,
 )
-from unskew.bias.decomposition.ladder import Step
+from unskew.report.row import Row
 
 
-def step(evidence: Evidence, name: str, subjects: Subjects) -> Step | None:
+def step(evidence: Evidence, name: str, subjects: Subjects) -> Row | None:
     """Return a step of the ladder of one system or of a pair; None where there is no ladder."""
     return evidence.step(name, *subjects)
 
 
-def is_clear(part: Step | None, z: float, t: float) -> bool:
+def is_clear(part: Row | None, z: float, t: float) -> bool:
     """Tell whether a step is beyond its null, and beyond the variation over users."""
-    return (
-        part is not None and part.z is not None and part.z > z and part.t is not None and part.t > t
-    )
+    if part is None:
+        return False
+    part_z, part_t = part.facts["z"], part.facts["t"]
+    return part_z is not None and part_z > z and part_t is not None and part_t > t
 
 
 def matches(evidence: Evidence, subjects: Subjects) -> bool:
@@ -44,7 +45,7 @@ def predicts_opinion(evidence: Evidence, subjects: Subjects) -> bool:
     )
 
 
-def ends(part: Step) -> tuple[float, float]:
+def ends(part: Row) -> tuple[float, float]:
     """Return the interval of a step; an endless one where there is none."""
     return (-1.0 if part.low is None else part.low, 1.0 if part.high is None else part.high)
 
@@ -70,13 +71,16 @@ def _systems(evidence: Evidence) -> Iterator[Subjects]:
 def is_popular(evidence: Evidence, subjects: Subjects) -> bool:
     """Tell whether a lead is one of numbers of likes: the match adds next to nothing to it."""
     match, gap = step(evidence, "match", subjects), step(evidence, "lead", subjects)
-    if match is None or gap is None or gap.value <= 0 or matches(evidence, subjects):
+    if match is None or gap is None:
+        return False
+    lead, z = gap.estimate[0], match.facts["z"]
+    if lead <= 0 or matches(evidence, subjects):
         return False
     limits = evidence.thresholds
     return (
-        match.value <= limits.popular_share * gap.value
-        and ends(match)[1] <= limits.popular_bound * gap.value
-        and not (match.z is not None and match.z > limits.match_z)
+        match.estimate[0] <= limits.popular_share * lead
+        and ends(match)[1] <= limits.popular_bound * lead
+        and not (z is not None and z > limits.match_z)
     )
 
 
@@ -84,7 +88,7 @@ def _measured(evidence: Evidence, name: str, subjects: Subjects, **words: object
     """Return a step of the ladder that the rule has seen to be there."""
     part = step(evidence, name, subjects)
     assert part is not None
-    return Measured(value=part.value, interval=ends(part), words=words)
+    return Measured(value=part.estimate[0], interval=ends(part), words=words)
 
 
 def _of_step(name: str) -> Callable[[Evidence, Subjects], Measured]:
@@ -92,7 +96,7 @@ def _of_step(name: str) -> Callable[[Evidence, Subjects], Measured]:
     return lambda evidence, subjects: _measured(evidence, name, subjects)
 
 
-def _digits(part: Step) -> int:
+def _digits(part: Row) -> int:
     low, high = ends(part)
     return decimals((high - low) / 2)
 
@@ -102,12 +106,12 @@ def _measure_popular(evidence: Evidence, subjects: Subjects) -> Measured:
     assert gap is not None
     assert match is not None
     return Measured(
-        value=match.value,
+        value=match.estimate[0],
         interval=ends(match),
         designs=(evidence.common,),
         words={
-            "lead": with_interval(gap.value, *ends(gap)),
-            "dealt": signed(gap.value - match.value, _digits(gap)),
+            "lead": with_interval(gap.estimate[0], *ends(gap)),
+            "dealt": signed(gap.estimate[0] - match.estimate[0], _digits(gap)),
             "precision": evidence.precision,
         },
     )
@@ -123,7 +127,7 @@ def _measure_match(evidence: Evidence, subjects: Subjects) -> Measured:
     match, gap = step(evidence, "match", subjects), step(evidence, "lead", subjects)
     assert match is not None
     assert gap is not None
-    return _measured(evidence, "match", subjects, lead=signed(gap.value, _digits(match)))
+    return _measured(evidence, "match", subjects, lead=signed(gap.estimate[0], _digits(match)))
 
 
 def _is_matched(statement: Statement, truth: KnownTruth) -> bool:

@@ -3,44 +3,50 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from functools import cached_property
-from itertools import chain, combinations
-from typing import TYPE_CHECKING
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
+from itertools import combinations
+from typing import Any
 
 import numpy as np
-import polars as pl
 from numpy.typing import NDArray
 
 from unskew.arrays import F64
 from unskew.bias.decomposition.ladder_part import NULLS, RUNGS, LadderPart, ladder_part
-from unskew.checks import as_count, checked, choose
+from unskew.checks import as_count, checked
 from unskew.data.ratings import Ids, Ratings
 from unskew.data.relevance import Relevance, relevance_for
 from unskew.errors import DataError, SettingError
 from unskew.judging.judge import read_runs
 from unskew.judging.judged import Judged
-from unskew.report.result import Result
-from unskew.report.tables import Table
+from unskew.report.columns import (
+    HIGH,
+    LOW,
+    SE,
+    SYSTEM,
+    USERS,
+    VALUE,
+    Column,
+    Drawing,
+    Method,
+    Question,
+)
+from unskew.report.estimates import Estimates
 from unskew.report.text import counted
 from unskew.runs import Run, read_run
 from unskew.splits.split import Split
 from unskew.stats.intervals.means import student_ends
 
-if TYPE_CHECKING:
-    from unskew.report.charts import Figure
-
 LEVEL = 0.95
 LEAST = 5.0
 """Informative pairs, in expectation, that a step needs to have a z."""
-ENDS = {
+STEPS: Mapping[str, tuple[int, int | None]] = {
+    "lead": (4, None),
     "counts": (1, 0),
     "averages": (2, 1),
     "match": (4, 2),
     "choice": (3, 2),
     "opinion": (4, 3),
-    "lead": (4, None),
 }
 """By step: the rung that it ends on, and the one that it starts from."""
 KEPT = (
@@ -51,266 +57,214 @@ KEPT = (
     "everything",
 )
 """By rung: what is kept of the test part."""
-ROW = ("match", "choice", "opinion")
-PAIR = ("lead", "counts", "averages", "match", "choice", "opinion")
+
+_HIDDEN_USERS = replace(USERS, hidden=True)
+LADDER = Question(
+    name="steps",
+    columns=(
+        *(Column("step", "key"), SYSTEM, _HIDDEN_USERS, VALUE, SE, LOW, HIGH),
+        *(Column("z", "fact", form="+"), Column("t", "fact", form="+")),
+        Column("events", "fact", hidden=True),
+    ),
+    method=Method(
+        estimand="how much of the expected P@k of fixed lists each step adds", interval="t"
+    ),
+    display=("rungs", ""),
+    figures=(Drawing("rungs", "points", "rungs"),),
+)
+"""`z`: the step in standard deviations under its null hypothesis, which holds the sums of the rung
+that it starts from; none for steps without one, and where `events` is below 5. `t`: in standard
+errors over users. `events`: how many pairs inform z, the null variance of the number of listed
+likes, which for rare events is their expected number."""
+PAIRS = LADDER.of_pairs()
+HEIGHTS = Question(
+    name="rungs",
+    columns=(SYSTEM, Column("rung", "key"), _HIDDEN_USERS, VALUE),
+    method=replace(
+        LADDER.method, estimand="the expected P@k if the test part were drawn again", interval=""
+    ),
+    across="rung",
+)
 
 
-@dataclass(frozen=True)
-class Step:
-    """A step of the ladder, of one system or of system `a` less system `b`."""
+def ladder_of(parts: Sequence[LadderPart], notes: Sequence[str] = ()) -> Estimates:
+    """Return the ladder over splits of the same data, from what `ladder_part` gives of each.
 
-    name: str
-    a: str
-    b: str | None
-    value: float
-    se: float | None
-    """Standard error over users; None with one user."""
-    low: float | None
-    """Of the 95 % interval over users, by Student's t."""
-    high: float | None
-    z: float | None
-    """The step in standard deviations under its null hypothesis, which holds the sums of the rung
-    that it starts from; None for steps without one, and where `events` is below 5."""
-    t: float | None
-    """The step in standard errors over users; None where these are 0."""
-    events: float | None
-    """How many pairs inform z: the null variance of the number of listed likes, which for rare
-    events is their expected number. None for steps without a null hypothesis."""
+    A value is the mean over splits; equal splits count once. z divides the mean step by the root of
+    the mean variance: splits of the same data repeat each other, so they make a test no sharper.
+    Standard errors are over users: each user's deviation from the mean of a split, summed over
+    splits.
 
+    Parameters
+    ----------
+    parts
+        Of each split.
+    notes
+        What was assumed.
 
-@dataclass(frozen=True, eq=False)
-class Ladder(Result):
-    """What the P@k of fixed lists is made of. Made by `ladder`.
-
-    Over several splits of the same data a value is the mean over splits. z divides the mean step
-    by the root of the mean variance: splits of the same data repeat each other, so they make a
-    test no sharper. Standard errors are over users: each user's deviation from the mean of a split,
-    summed over splits.
+    Examples
+    --------
+    >>> import unskew as us
+    >>> from unskew.bias.decomposition.ladder import ladder_of
+    >>> data = us.read_ratings({"user": [1, 1, 2, 2], "item": [1, 2, 1, 3], "rating": [3, 5, 3, 5]})
+    >>> train, test = (data.take(data.value == value) for value in (3, 5))
+    >>> lists = {"right": us.read_run({1: [2], 2: [3]}), "same": us.read_run({1: [2], 2: [2]})}
+    >>> part = us.bias.ladder_part(train, test, lists, us.Relevance(liked=4), 1)
+    >>> ladder_of([part]).pair("right", "same", step="match").value
+    0.5
     """
+    parts = _distinct(parts)
+    systems, k = parts[0].systems, parts[0].k
+    heights = np.mean([part.scores for part in parts], axis=0)
+    users = _rows_of_users(parts)
+    order = [systems[index] for index in np.argsort(-heights[-1], kind="stable").tolist()]
+    steps = [_step(parts, users, name, system) for name in STEPS for system in systems]
+    pairs = [_step(parts, users, name, *pair) for pair in combinations(order, 2) for name in STEPS]
+    facts = {"k": k, "users": users[0], "splits": len(parts)}
+    rungs = [
+        {"system": system, "rung": rung, "n": users[0], "value": float(heights[row, column])}
+        for column, system in enumerate(systems)
+        for row, rung in enumerate(RUNGS)
+    ]
+    return Estimates.of_rows(
+        LADDER,
+        steps,
+        level=LEVEL,
+        explanation=tuple(_explanation(parts, users[0])),
+        notes=tuple(notes),
+        parts={
+            "pairs": Estimates.of_rows(PAIRS, pairs, level=LEVEL),
+            "rungs": Estimates.of_rows(replace(HEIGHTS, name=f"P@{k}"), rungs, level=LEVEL),
+        },
+        card=facts,
+    )
 
-    parts: tuple[LadderPart, ...]
-    """Of each split; equal splits count once."""
-    notes: tuple[str, ...] = ()
 
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "parts", _distinct(self.parts))
-        first = self.parts[0]
-        for part in self.parts[1:]:
-            if part.systems != first.systems or part.k != first.k:
-                raise DataError(
-                    f"all splits need the same systems and the same k: "
-                    f"{', '.join(first.systems)} at {first.k} against "
-                    f"{', '.join(part.systems)} at {part.k}"
-                )
+def _distinct(parts: Sequence[LadderPart]) -> list[LadderPart]:
+    """Leave out splits that are equal to an earlier one; all must be of the same systems."""
+    distinct: list[LadderPart] = []
+    for part in parts:
+        if not any(
+            part.ids.equals(earlier.ids)
+            and np.array_equal(part.users, earlier.users)
+            and np.array_equal(part.rungs, earlier.rungs)
+            for earlier in distinct
+        ):
+            distinct.append(part)
+    if not distinct:
+        raise SettingError("parts is empty: a ladder needs at least one split")
+    first = distinct[0]
+    for part in distinct:
+        if part.systems != first.systems or part.k != first.k:
+            raise DataError(
+                f"all splits need the same systems and the same k: "
+                f"{', '.join(first.systems)} at {first.k} against "
+                f"{', '.join(part.systems)} at {part.k}"
+            )
+    return distinct
 
-    @property
-    def systems(self) -> tuple[str, ...]:
-        """The names of the systems."""
-        return self.parts[0].systems
 
-    @property
-    def k(self) -> int:
-        """How many items of each list count."""
-        return self.parts[0].k
+def _rows_of_users(parts: Sequence[LadderPart]) -> tuple[int, list[NDArray[np.integer]]]:
+    """Return how many users all splits have, and the row of each split's users among them."""
+    ids = [part.ids for part in parts]
+    if all(table.equals(ids[0]) for table in ids):
+        numbers = [part.users for part in parts]
+    else:
+        tables = Ids.union(*ids)[1]
+        numbers = [table[part.users] for part, table in zip(parts, tables, strict=True)]
+    union = np.unique(np.concatenate(numbers))
+    return union.size, [np.searchsorted(union, number) for number in numbers]
 
-    @cached_property
-    def scores(self) -> F64:
-        """Rungs x systems: P@k, the mean over splits of the mean over users."""
-        means: F64 = np.mean([part.scores for part in self.parts], axis=0)
-        return means
 
-    @cached_property
-    def users(self) -> int:
-        """How many users there are in all splits together."""
-        return self._rows[0]
-
-    @cached_property
-    def _rows(self) -> tuple[int, list[NDArray[np.integer]]]:
-        """Users of all splits, and the row of each split's users among them."""
-        ids = [part.ids for part in self.parts]
-        if all(table.equals(ids[0]) for table in ids):
-            numbers = [part.users for part in self.parts]
-        else:
-            tables = Ids.union(*ids)[1]
-            pairs = zip(self.parts, tables, strict=True)
-            numbers = [table[part.users] for part, table in pairs]
-        union = np.unique(np.concatenate(numbers))
-        return union.size, [np.searchsorted(union, number) for number in numbers]
-
-    def step(self, name: str, a: str, b: str | None = None) -> Step:
-        """Return a step of one system, or of `a` less `b`.
-
-        Parameters
-        ----------
-        name
-            `match` (observed - averages), `choice` (choice - averages), `opinion` (observed -
-            choice), `counts` (counts - chance), `averages` (averages - counts), or `lead`
-            (observed: the score, or the difference of scores).
-        a, b
-            Names of systems.
-        """
-        upper, lower = ENDS[choose("step", name, ENDS)]
-        mine = self._number(a)
-        rival = None if b is None else self._number(b)
-        values = []
-        for part in self.parts:
-            rungs = part.rungs[upper] if lower is None else part.rungs[upper] - part.rungs[lower]
-            values.append(rungs[mine] if rival is None else rungs[mine] - rungs[rival])
-        value = math.fsum(float(value.mean()) for value in values) / len(values)
-        error = self._error(values)
-        low = high = None
-        if error is not None:
-            low, high = student_ends(value, error, self.users - 1, LEVEL)
-        z, events = self._test(name, value, mine, rival)
-        return Step(
-            name=name,
-            a=a,
-            b=b,
-            value=value,
-            se=error,
-            low=low,
-            high=high,
-            z=z,
-            t=value / error if error else None,
-            events=events,
-        )
-
-    def _number(self, system: str) -> int:
-        return self.systems.index(choose("system", system, self.systems))
-
-    def _error(self, values: Sequence[F64]) -> float | None:
-        """Return the standard error over users of the mean of the splits' means."""
-        users, rows = self._rows
-        if users < 2:
-            return None
-        total = np.zeros(users)
-        for value, row in zip(values, rows, strict=True):
-            total[row] += (value - value.mean()) * (users / (value.size * len(values)))
-        spread = math.sqrt(math.fsum(total**2) / (users - 1) / users)
-        # Below rounding it is 0: all users have the same value.
-        return spread if spread > 1e-12 * max(float(np.max(np.abs(values[0]))), 1e-300) else 0.0
-
-    def _test(
-        self, name: str, value: float, mine: int, rival: int | None
-    ) -> tuple[float | None, float | None]:
-        """Return z and the number of informative pairs."""
-        if name not in NULLS:
-            return None, None
+def _step(
+    parts: Sequence[LadderPart],
+    users: tuple[int, list[NDArray[np.integer]]],
+    name: str,
+    system: str,
+    against: str | None = None,
+) -> dict[str, Any]:
+    """Return the row of a step: of a system, or of it less another one."""
+    signs = np.zeros(len(parts[0].systems))
+    signs[parts[0].systems.index(system)] = 1.0
+    if against is not None:
+        signs[parts[0].systems.index(against)] = -1.0
+    values = [_by_user(part, name, system, against) for part in parts]
+    value = math.fsum(float(of_split.mean()) for of_split in values) / len(values)
+    row = {"step": name, "system": system, "against": against, "n": users[0], "value": value}
+    error = _error(values, *users)
+    if error is not None:
+        row["se"] = error
+        row["low"], row["high"] = student_ends(value, error, users[0] - 1, LEVEL)
+        row["t"] = value / error if error else None
+    if name in NULLS:
         kind = NULLS.index(name)
-        weight = np.zeros(len(self.systems))
-        weight[mine] = 1.0
-        if rival is not None:
-            weight[rival] -= 1.0
-        variance = float(np.mean([weight @ part.covariance[kind] @ weight for part in self.parts]))
-        events = float(np.mean([weight @ part.events[kind] @ weight for part in self.parts]))
-        if events < LEAST:
-            return None, max(events, 0.0)
-        return value / math.sqrt(variance), events
+        events = float(np.mean([signs @ part.events[kind] @ signs for part in parts]))
+        row["events"] = max(events, 0.0)
+        if events >= LEAST:
+            variance = np.mean([signs @ part.covariance[kind] @ signs for part in parts])
+            row["z"] = value / math.sqrt(variance)
+    return row
 
-    def table(self) -> pl.DataFrame:
-        """Return a row per system: the five rungs, and the steps match, choice and opinion.
 
-        Columns of rungs have the names of `RUNGS`; those of a step are `match_step`, `match_low`,
-        `match_high`, `match_z`, `match_t` and so on.
-        """
-        rows = []
-        for number, system in enumerate(self.systems):
-            rungs = dict(zip(RUNGS, self.scores[:, number].tolist(), strict=True))
-            rows.append({"system": system, **rungs} | self._columns(ROW, system))
-        columns = [*RUNGS, *_step_columns(ROW)]
-        return pl.DataFrame(
-            rows, schema={"system": pl.String, **dict.fromkeys(columns, pl.Float64)}
-        )
+def _by_user(part: LadderPart, name: str, system: str, against: str | None) -> F64:
+    """Return what each user adds to a step."""
+    upper, lower = STEPS[name]
 
-    def pairs(self) -> pl.DataFrame:
-        """Return a row per pair of systems, the one of higher observed P@k first.
+    def gain(index: int) -> F64:
+        end: F64 = part.rungs[upper, index]
+        return end if lower is None else end - part.rungs[lower, index]
 
-        Columns of the steps lead, counts, averages, match, choice and opinion, as in `table`;
-        counts + averages + choice + opinion = lead.
-        """
-        order = np.argsort(-self.scores[-1], kind="stable")
-        rows = []
-        for first, second in combinations(order.tolist(), 2):
-            a, b = self.systems[first], self.systems[second]
-            rows.append({"a": a, "b": b} | self._columns(PAIR, a, b))
-        floats = dict.fromkeys(_step_columns(PAIR), pl.Float64)
-        return pl.DataFrame(rows, schema={"a": pl.String, "b": pl.String, **floats})
+    first = gain(part.systems.index(system))
+    return first if against is None else first - gain(part.systems.index(against))
 
-    def _columns(
-        self, names: Sequence[str], a: str, b: str | None = None
-    ) -> dict[str, float | None]:
-        steps = [_numbers_of(self.step(name, a, b)).values() for name in names]
-        return dict(zip(_step_columns(names), chain(*steps), strict=True))
 
-    def display_tables(self, digits: int | None = None) -> list[Table]:
-        """Return the rungs, and the steps with their intervals."""
-        decimals = self.digits if digits is None else digits
-        steps = pl.DataFrame(
-            [
-                {"system": system, "step": name} | _numbers_of(self.step(name, system))
-                for name in ROW
-                for system in self.systems
+def _error(values: Sequence[F64], users: int, rows: Sequence[NDArray[np.integer]]) -> float | None:
+    """Return the standard error over users of the mean of the splits' means."""
+    if users < 2:
+        return None
+    total = np.zeros(users)
+    for value, row in zip(values, rows, strict=True):
+        total[row] += (value - value.mean()) * (users / (value.size * len(values)))
+    spread = math.sqrt(math.fsum(total**2) / (users - 1) / users)
+    # Below rounding it is 0: all users have the same value.
+    return spread if spread > 1e-12 * max(float(np.max(np.abs(values[0]))), 1e-300) else 0.0
+
+
+def _explanation(parts: Sequence[LadderPart], users: int) -> Iterator[str]:
+    yield (
+        f"P@{parts[0].k} over {counted(users, 'user')}, {counted(len(parts), 'split')}; "
+        "lists are fixed, training pairs are not candidates"
+    )
+    yield (
+        "each rung is the expected score of these lists if the test part were drawn again; this of "
+        "it stays as it is:"
+    )
+    yield from (f"- {rung}: {meaning}" for rung, meaning in zip(RUNGS, KEPT, strict=True))
+    yield (
+        "steps: match = observed - averages, choice = rung choice - averages, opinion = observed - "
+        "rung choice"
+    )
+    yield (
+        "t: in standard errors over users; z: in standard deviations of what the lower rung draws "
+        f"(none below {LEAST:g} informative pairs)"
+    )
+    counts = {
+        "users without training ratings, left out": [part.cold for part in parts],
+        "test ratings of training pairs, left out": [part.overlap for part in parts],
+    }
+    for index, system in enumerate(parts[0].systems):
+        counts |= {
+            f"{system}: users without a list, which count 0": [
+                part.without_list[index] for part in parts
             ],
-            infer_schema_length=None,
-        )
-        rungs = self.table().select("system", *RUNGS)
-        return [Table(f"P@{self.k}", rungs, decimals), Table("Steps", steps, decimals)]
-
-    def _explanation(self) -> list[str]:
-        lines = [
-            f"P@{self.k} over {counted(self.users, 'user')}, "
-            f"{counted(len(self.parts), 'split')}; lists are fixed, training pairs are not "
-            "candidates",
-            "each rung is the expected score of these lists if the test part were drawn again; "
-            "this of it stays as it is:",
-        ]
-        lines += [f"- {rung}: {meaning}" for rung, meaning in zip(RUNGS, KEPT, strict=True)]
-        return [
-            *lines,
-            "steps: match = observed - averages, choice = rung choice - averages, "
-            "opinion = observed - rung choice",
-            "low, high and t: over users; z: in standard deviations of what the lower rung draws "
-            f"(none below {LEAST:g} informative pairs)",
-            *self._left_out(),
-        ]
-
-    def _left_out(self) -> list[str]:
-        counts = {
-            "users without training ratings, left out": [part.cold for part in self.parts],
-            "test ratings of training pairs, left out": [part.overlap for part in self.parts],
+            f"{system}: listed training pairs, which count as misses": [
+                part.rated_before[index] for part in parts
+            ],
+            f"{system}: listed items without any rating, which count as misses": [
+                part.unknown[index] for part in parts
+            ],
         }
-        for number, system in enumerate(self.systems):
-            counts |= {
-                f"{system}: users without a list, which count 0": [
-                    part.without_list[number] for part in self.parts
-                ],
-                f"{system}: listed training pairs, which count as misses": [
-                    part.rated_before[number] for part in self.parts
-                ],
-                f"{system}: listed items without any rating, which count as misses": [
-                    part.unknown[number] for part in self.parts
-                ],
-            }
-        return [f"{what}: {sum(number):,}" for what, number in counts.items() if sum(number)]
-
-    def _content(self) -> dict[str, object]:
-        return {
-            "k": self.k,
-            "users": self.users,
-            "splits": len(self.parts),
-            "systems": self.table(),
-            "pairs": self.pairs(),
-            "notes": self.footer(),
-        }
-
-    def figure(self) -> Figure:
-        """Draw the staircase of each system: five rungs."""
-        from unskew.bias import charts
-
-        return charts.staircases(self.systems, RUNGS, self.scores, self.k, self._explanation()[:1])
-
-    def _summary(self) -> str:
-        return f"{counted(len(self.systems), 'system')}, {counted(self.users, 'user')}, P@{self.k}"
+    yield from (f"{what}: {sum(number):,}" for what, number in counts.items() if sum(number))
 
 
 @checked
@@ -322,7 +276,7 @@ def ladder(
     liked: float | None = None,
     above: float | None = None,
     relevance: Relevance | str | None = None,
-) -> Ladder:
+) -> Estimates:
     """Return the ladder: what the P@k of fixed lists is made of.
 
     Five rungs, from `chance` to `observed`. Each is the expected P@k of the same lists if the test
@@ -344,7 +298,11 @@ def ladder(
 
     Returns
     -------
-    Ladder
+    Estimates
+        Rows by step and system: `lead` (the score), `counts` (counts - chance), `averages`
+        (averages - counts), `match` (observed - averages), `choice` (choice - averages), `opinion`
+        (observed - choice). The parts: `pairs`, the same steps of differences, the system of higher
+        score first (counts + averages + choice + opinion = lead); `rungs`, by system and rung.
 
     Examples
     --------
@@ -354,16 +312,17 @@ def ladder(
     >>> lists = {1: [5], 2: [6], 3: [6], 4: [6]}
     >>> judged = us.judge(test, {"mine": lists}, train=train)
     >>> ladder = us.bias.ladder(judged, k=1)
-    >>> ladder.table().select("averages", "choice", "observed").row(0)
-    (0.5, 0.75, 0.75)
+    >>> [ladder.parts["rungs"].row(rung=rung).value for rung in ("averages", "choice", "observed")]
+    [0.5, 0.75, 0.75]
+    >>> ladder.row(step="match").value
+    0.25
     """
     as_count("k", k)
     inputs = list(data) if isinstance(data, list | tuple) else [data]
     if inputs and all(isinstance(data, Judged) for data in inputs):
         if not (runs is None and liked is None and above is None and relevance is None):
             raise SettingError("judged data know their runs and likes: leave runs, liked, … out")
-        parts = [_of_judged(judged, k) for judged in inputs if isinstance(judged, Judged)]
-        return Ladder(tuple(parts))
+        return ladder_of([_of_judged(judged, k) for judged in inputs if isinstance(judged, Judged)])
     if not inputs or not all(isinstance(data, Split) for data in inputs):
         raise SettingError(
             "data must be judged data (us.judge(test, runs, train=…)), a split, or a list of such; "
@@ -378,15 +337,11 @@ def ladder(
             f"{{'name': lists}}, got {len(mappings)} of {kind}"
         )
     rule, notes = relevance_for(splits[0].test, liked, above, relevance=relevance)
-    parts = [
-        _of_split(split, mapping, rule, k) for split, mapping in zip(splits, mappings, strict=True)
-    ]
-    return Ladder(tuple(parts), tuple(notes))
-
-
-def _of_split(split: Split, runs: object, relevance: Relevance, k: int) -> LadderPart:
-    ready = read_runs(runs, None, 0, (split.test.users, split.test.items))
-    return ladder_part(split.train, split.test, ready, relevance, k)
+    parts = []
+    for split, lists in zip(splits, mappings, strict=True):
+        ready = read_runs(lists, None, 0, (split.test.users, split.test.items))
+        parts.append(ladder_part(split.train, split.test, ready, rule, k))
+    return ladder_of(parts, notes)
 
 
 def _of_judged(judged: Judged, k: int) -> LadderPart:
@@ -407,28 +362,3 @@ def _of_judged(judged: Judged, k: int) -> LadderPart:
         if isinstance(run, Run)
     }
     return ladder_part(train, judged.judgments, runs, judged.relevance, k)
-
-
-def _distinct(parts: Sequence[LadderPart]) -> tuple[LadderPart, ...]:
-    """Leave out splits that are equal to an earlier one."""
-    distinct: list[LadderPart] = []
-    for part in parts:
-        if not any(
-            part.ids.equals(earlier.ids)
-            and np.array_equal(part.users, earlier.users)
-            and np.array_equal(part.rungs, earlier.rungs)
-            for earlier in distinct
-        ):
-            distinct.append(part)
-    if not distinct:
-        raise SettingError("parts is empty: a ladder needs at least one split")
-    return tuple(distinct)
-
-
-def _step_columns(names: Sequence[str]) -> list[str]:
-    suffixes = ("step", "low", "high", "z", "t")
-    return [f"{name}_{end}" for name in names for end in suffixes]
-
-
-def _numbers_of(step: Step) -> dict[str, float | None]:
-    return {name: getattr(step, name) for name in ("value", "low", "high", "z", "t")}

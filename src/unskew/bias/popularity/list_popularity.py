@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
+from typing import Any
 
 import numpy as np
-import polars as pl
 
 from unskew.arrays import F64, I32, I64, Mask
 from unskew.bias.popularity.list_measures import (
@@ -17,7 +17,6 @@ from unskew.bias.popularity.list_measures import (
     LEAST_FOR_LEVEL,
     LEAST_HITS,
     LEAST_USERS,
-    NONE,
     PER_USER,
     WHOLE,
     RunCounts,
@@ -37,139 +36,67 @@ from unskew.judging.judge import as_judged, lists_of_design
 from unskew.judging.judged import Judged
 from unskew.judging.shape import Matched
 from unskew.metrics.items import profile_means, tail_items
+from unskew.metrics.names import Metric
 from unskew.recommend.simple import Random
-from unskew.report.result import Result
-from unskew.report.tables import Table
-from unskew.report.text import counted, finite
+from unskew.report.columns import (
+    DIFFERENCE,
+    GROUP,
+    HIGH,
+    LOW,
+    METRIC,
+    SYSTEM,
+    USERS,
+    VALUE,
+    Column,
+    Drawing,
+    Method,
+    Question,
+)
+from unskew.report.estimates import Estimates
+from unskew.report.text import counted
+from unskew.stats.intervals.ratios import NONE
 from unskew.stats.segments import TASTES, segments_of
 from unskew.targets.lists import TargetLists
 
 ALL = "all users"
 RANDOM_RUNS = 5
 """So many random runs are averaged for the chance value of the measures of a whole run."""
-BY_GROUP = ("PopLift", "PercentileShift", "TailShift", "ExcessUPD")
-"""What the printed table of groups shows."""
-
-
-@dataclass(frozen=True, eq=False)
-class ListPopularity(Result):
-    """How popular the lists of systems are, for all users and by group. Made by `list_popularity`.
-
-    Each value stands beside what chance gives and beside its null value: what lists would show that
-    match the profiles of their users.
-    """
-
-    k: int
-    systems: tuple[str, ...]
-    groups: tuple[str, ...]
-    """Groups of users; empty without `by`."""
-    rule: str
-    """How the groups are formed."""
-    level: float
-    rows: pl.DataFrame = field(repr=False)
-    """See `table`."""
-    differences: pl.DataFrame = field(repr=False)
-    """See `gaps`."""
-    curves: pl.DataFrame = field(repr=False)
-    """See `lorenz`."""
-    notes: tuple[str, ...] = ()
-
-    def table(self) -> pl.DataFrame:
-        """Return a row per system, measure and group.
-
-        `users` with a value, `value`, its interval `low` to `high` over users like these (null
-        where there is none), `chance` and `null`.
-        """
-        return self.rows
-
-    def gaps(self) -> pl.DataFrame:
-        """Return a row per system, per-user measure and pair of groups: `one` less `other`.
-
-        The intervals of all pairs of a measure and system hold together (Bonferroni). `null` is
-        the difference of the null values of groups by taste, which the profiles themselves form:
-        it is not 0. Null for other groups, whose null difference is 0 (by popularity: not known).
-        """
-        return self.differences
-
-    def lorenz(self) -> pl.DataFrame:
-        """Return the Lorenz curve of exposure of every system and group.
-
-        `items`: share of the catalogue, least shown items first; `exposure`: their share of all
-        places in the lists.
-        """
-        return self.curves
-
-    def display_tables(self, digits: int | None = None) -> list[Table]:
-        """Return all measures of each system, and a few of them by group."""
-        digits = self.digits if digits is None else digits
-        tables = [self._overall(system, digits) for system in self.systems]
-        return tables + [self._by_group(system, digits) for system in self.systems if self.groups]
-
-    def _overall(self, system: str, digits: int) -> Table:
-        part = self.rows.filter(system=system, group=ALL)
-        header = ["measure", "users", "value", f"{self.level:.0%} interval".replace("%", " %"),
-                  "chance", "null"]  # fmt: skip
-        rows = [
-            [
-                f"{row['measure']}@{self.k}",
-                row["users"],
-                row["value"],
-                _interval(row["low"], row["high"], digits),
-                row["chance"],
-                row["null"],
-            ]
-            for row in part.iter_rows(named=True)
-        ]
-        return Table.of_rows(header, rows, left=(0,), title=system, digits=digits)
-
-    def _by_group(self, system: str, digits: int) -> Table:
-        part = self.rows.filter(system=system)
-        rows = []
-        for group in (*self.groups, ALL):
-            by_measure = {
-                row["measure"]: row for row in part.filter(group=group).iter_rows(named=True)
-            }
-            cells = [by_measure[name][end] for name in BY_GROUP for end in ("value", "null")]
-            rows.append([group, by_measure["PopLift"]["users"], *cells])
-        header = ["group", "users"]
-        header += [name for measure in BY_GROUP for name in (f"{measure}@{self.k}", "null")]
-        title = f"{system} by group"
-        return Table.of_rows(header, rows, left=(0,), title=title, digits=digits)
-
-    def _summary(self) -> str:
-        return f"{counted(len(self.systems), 'system')}, lists of {self.k}"
-
-    def _explanation(self) -> list[str]:
-        lines = [
-            "interval: of the mean over users like these, with their lists and profiles as given; "
-            f"none of the Gini index, of fewer than {LEAST_USERS} users (PopPercentile: "
-            f"{LEAST_FOR_LEVEL}), and of PopRSP and PopREO "
-            f"with fewer than {LEAST_HITS} users who get an item of the head, or of the tail",
-            "null: what lists show that are random samples of their users' taste; of PopREO, that "
-            "hit as many liked items of head and tail at random; of PopRSP, that list as much of "
-            "the tail as the profiles hold",
-        ]
-        if set(self.groups) & set(TASTES):
-            lines.append(
-                "null of groups by taste: list and profile put together, divided and grouped "
-                f"again at random, mean of {DIVISIONS} divisions; it is not 0, because the groups "
-                "are formed by the same profiles"
-            )
-        return [*lines, *([self.rule] if self.rule else [])]
-
-    def _content(self) -> Mapping[str, object]:
-        return {
-            "k": self.k,
-            "level": self.level,
-            "measures": self.rows.to_dicts(),
-            "gaps": self.differences.to_dicts(),
-        }
-
-
-def _interval(low: float | None, high: float | None, digits: int) -> str:
-    if low is None or high is None:
-        return "–"
-    return f"{low:.{digits}f} to {high:.{digits}f}".replace("-", "−")
+_NULL = Column("null", "fact")
+_METHOD = Method(
+    estimand="how popular lists are, against the training ratings of their users",
+    interval="t without skewness (Hall), of ratios by inversion of the same test",
+)
+LIST_POPULARITY = Question(
+    name="popularity of lists",
+    columns=(METRIC, SYSTEM, GROUP, USERS, VALUE, LOW, HIGH, Column("chance", "fact"), _NULL),
+    method=_METHOD,
+    figures=(
+        *(Drawing(), Drawing("gaps", "forest", "gaps"), Drawing("lorenz", "lines", "lorenz")),
+    ),
+)
+"""`chance`: what random orders of the targets give. `null`: what lists would show that match the
+profiles of their users."""
+GAPS = Question(
+    name="gaps between groups",
+    columns=(METRIC, SYSTEM, GROUP, Column("against_group", "key", "against"), *DIFFERENCE, _NULL),
+    method=replace(
+        _METHOD,
+        estimand="a measure of one group of users less that of another one",
+        together="Bonferroni over the pairs of groups of a measure and system",
+    ),
+)
+"""`null` is the difference of the null values of groups by taste, which the profiles themselves
+form: it is not 0. Null for other groups, whose null difference is 0 (by popularity: not known)."""
+LORENZ = Question(
+    name="Lorenz curves",
+    columns=(
+        *(SYSTEM, GROUP, Column("items", "axis", "share of the catalogue", "%")),
+        Column("value", "value", "share of exposure"),
+    ),
+    method=Method(
+        estimand="which share of all places in the lists the least shown items hold together"
+    ),
+)
 
 
 @checked
@@ -184,7 +111,7 @@ def list_popularity(
     train: object = None,
     items: object = None,
     seed: int = 0,
-) -> ListPopularity:
+) -> Estimates:
     """Measure how popular lists are, against the profiles of their users and against chance.
 
     Parameters
@@ -204,6 +131,13 @@ def list_popularity(
     seed
         Of the random runs behind the chance values of PopRSP, PopREO, Gini and ExcessUPD.
 
+    Returns
+    -------
+    Estimates
+        Rows by metric, system and group (the last is `all users`), with `chance` and `null`. The
+        parts: `gaps` between all pairs of groups, of the measures that each user has; `lorenz`, the
+        curves of exposure.
+
     Examples
     --------
     >>> import unskew as us
@@ -212,73 +146,78 @@ def list_popularity(
     >>> result = us.bias.list_popularity(
     ...     test, {"mine": {1: ["c"], 2: ["b"]}}, train=train, k=1, by=None
     ... )
-    >>> row = result.table().row(0, named=True)
-    >>> row["measure"], row["users"], row["value"], row["null"]
-    ('PopLift', 2, -0.5, 0.0)
+    >>> row = result["PopLift@1"].row()
+    >>> row.n, row.value, row.facts["null"]
+    (2, -0.5, 0.0)
     """
     data = as_judged(judgments, runs, seed=seed, liked=liked, train=train, items=items)
-    depth, share = as_count("k", k), float(as_share("level", level))
+    depth, level = as_count("k", k), float(as_share("level", level))
     if data.train is None:
         raise DataError("the popularity of lists needs the training ratings: give train=…")
     if data.targets is not None and len(np.unique(data.owner)) < len(data.owner):
         raise SettingError(
             "the popularity of lists needs one list per user, and these target lists have several"
         )
-    per_user = {
-        measure: labelled(f"{measure}@{depth}")[f"{measure}@{depth}"] for measure in PER_USER
-    }
-    metrics = {**per_user, **labelled([f"{measure}@{depth}" for measure in WHOLE])}
+    labels = {measure: f"{measure}@{depth}" for measure in (*PER_USER, *WHOLE)}
+    metrics = labelled(labels.values())
     data = prepare(data, metrics)
-    notes = [*data.read, *remarks(data, {"PopLift": per_user["PopLift"]}, "with-list")]
+    notes = [*data.read, *remarks(data, {"PopLift": metrics[labels["PopLift"]]}, "with-list")]
     people = Ids(data.users.raw(np.unique(data.owner[data.with_list])))
     if not len(people):
         raise DataError("no user has a list: there is nothing to measure")
     code, names, rule = _groups(people, by, data)
-    of_list = people.codes(data.users.values)[data.owner]
-    masks = _masks(of_list, code, names)
+    masks = _masks(people.codes(data.users.values)[data.owner], code, names)
+    per_user = {measure: metrics[labels[measure]] for measure in PER_USER}
     scored = score(data.basis, data.matched, per_user, threads=1, budget=1 << 28)
-    chance = _ChanceValues.of(data, per_user, depth, seed, people, code, names)
+    chance, remark = _chance_values(data, metrics, depth, seed, people, code, names)
     tail = profile_means(data.basis, tail_items(data.basis.popularity, HEAD).astype(np.float64))
-    parts: list[pl.DataFrame] = []
-    gaps: list[dict[str, object]] = []
-    curves: list[dict[str, object]] = []
+    rows, gaps, curves = list[dict[str, Any]](), list[dict[str, Any]](), list[dict[str, Any]]()
     for name, matched in data.matched.items():
-        values = _user_values(scored[name])
-        counts = RunCounts(data.basis, matched, depth)
+        values, counts = _user_values(scored[name]), RunCounts(data.basis, matched, depth)
         nulls = _group_nulls(by, names, data, matched, depth, masks[ALL], seed)
         for group, lists in masks.items():
-            rows = _rows(values, counts, lists, tail, share, nulls.get(group, {}))
-            parts.append(_frame(name, group, rows, chance.values[group]))
+            keys = {"system": name, "group": group}
+            for measure, row in _rows(values, counts, lists, tail, level, nulls.get(group, {})):
+                facts = {"metric": labels[measure], "chance": chance[group][measure]}
+                rows.append(keys | facts | row)
             points = lorenz_points(counts.exposure(lists))
-            curves += [
-                {"system": name, "group": group, "items": x, "exposure": y} for x, y in points
-            ]
-        gaps += _gaps(name, values, {key: masks[key] for key in names}, share, nulls)
+            curves += [keys | {"items": share, "value": exposure} for share, exposure in points]
+        for measure, row in _gaps(values, {key: masks[key] for key in names}, level, nulls):
+            gaps.append({"system": name, "metric": labels[measure]} | row)
         notes += _left_out(name, values, masks[ALL])
-    return ListPopularity(
-        k=depth,
-        systems=tuple(data.matched),
-        groups=names,
-        rule=rule,
-        level=share,
-        rows=pl.concat(parts),
-        differences=pl.DataFrame(gaps, schema=_GAPS),
-        curves=pl.DataFrame(curves),
-        notes=tuple(dict.fromkeys([*notes, chance.note])),
+    better = {label: metric.better for label, metric in metrics.items()}
+    return Estimates.of_rows(
+        LIST_POPULARITY,
+        rows,
+        level=level,
+        explanation=(*_explanation(names), *([rule] if rule else [])),
+        notes=tuple(dict.fromkeys([*notes, remark])),
+        parts={
+            "gaps": Estimates.of_rows(GAPS, gaps, level=level),
+            "lorenz": Estimates.of_rows(LORENZ, curves),
+        },
+        card={"k": depth, "groups": list(names), "rule": rule, "better": better},
     )
 
 
-MeasureRow = tuple[str, int, float, float, float, float]
-_GAPS = {
-    "system": pl.String,
-    "measure": pl.String,
-    "one": pl.String,
-    "other": pl.String,
-    "difference": pl.Float64,
-    "low": pl.Float64,
-    "high": pl.Float64,
-    "null": pl.Float64,
-}
+def _explanation(groups: tuple[str, ...]) -> Iterator[str]:
+    yield (
+        "interval: of the mean over users like these, with their lists and profiles as given; none "
+        f"of the Gini index, of fewer than {LEAST_USERS} users (PopPercentile: "
+        f"{LEAST_FOR_LEVEL}), and of PopRSP and PopREO "
+        f"with fewer than {LEAST_HITS} users who get an item of the head, or of the tail"
+    )
+    yield (
+        "null: what lists show that are random samples of their users' taste; of PopREO, that hit "
+        "as many liked items of head and tail at random; of PopRSP, that list as much of the tail "
+        "as the profiles hold"
+    )
+    if set(groups) & set(TASTES):
+        yield (
+            "null of groups by taste: list and profile put together, divided and grouped again at "
+            f"random, mean of {DIVISIONS} divisions; it is not 0, because the groups are formed by "
+            "the same profiles"
+        )
 
 
 def _group_nulls(
@@ -329,60 +268,51 @@ def _rows(
     tail: F64,
     level: float,
     nulls: Mapping[str, float],
-) -> list[MeasureRow]:
-    """Return measure, users, value, interval and null value of a group of users."""
-    rows: list[MeasureRow] = []
+) -> Iterator[tuple[str, dict[str, Any]]]:
+    """Yield each measure of a group of users."""
+    names = "n", "value", "low", "high", "null"
     for measure in PER_USER:
         users = int(values.known(measure, lists).sum())
         null = nulls[measure] if measure in nulls else values.null(measure, lists)
         ends = values.ends(measure, lists, level)
-        rows.append((measure, users, values.mean(measure, lists), *ends, null))
+        numbers = users, values.mean(measure, lists), *ends, null
+        yield measure, dict(zip(names, numbers, strict=True))
     users = int((lists & counts.listed).sum())
     for measure in WHOLE:
         ends, null = counts.ends(measure, lists, level), counts.null(measure, lists, tail)
-        rows.append((measure, users, counts.value(measure, lists), *ends, null))
-    return rows
-
-
-def _frame(
-    system: str, group: str, rows: list[MeasureRow], chance: Mapping[str, float]
-) -> pl.DataFrame:
-    content = [
-        (system, measure, group, users, *numbers, chance[measure], null)
-        for measure, users, *numbers, null in rows
-    ]
-    floats = ("value", "low", "high", "chance", "null")
-    schema = {"system": pl.String, "measure": pl.String, "group": pl.String, "users": pl.Int64}
-    frame = pl.DataFrame(content, {**schema, **dict.fromkeys(floats, pl.Float64)}, orient="row")
-    return frame.with_columns(pl.col(floats).fill_nan(None))
+        numbers = users, counts.value(measure, lists), *ends, null
+        yield measure, dict(zip(names, numbers, strict=True))
 
 
 def _gaps(
-    system: str,
     values: UserValues,
     masks: Mapping[str, Mask],
     level: float,
     nulls: Mapping[str, Mapping[str, float]],
-) -> list[dict[str, object]]:
-    """Return the differences between all pairs of groups that have values."""
-    gaps: list[dict[str, object]] = []
+) -> Iterator[tuple[str, dict[str, Any]]]:
+    """Yield the differences between all pairs of groups that have values."""
     for measure in PER_USER:
-        linear = {name: values.linear(measure, lists) for name, lists in masks.items()
-                 if values.known(measure, lists).any()}  # fmt: skip
+        linear = {
+            name: values.linear(measure, lists)
+            for name, lists in masks.items()
+            if values.known(measure, lists).any()
+        }
         pairs = list(itertools.combinations(linear, 2))
         for first, second in pairs:
             is_small = min(linear[first].size, linear[second].size) < LEAST_FOR_LEVEL
-            interval = NONE
+            low, high = NONE
             if not (is_small and measure == "PopPercentile"):
-                interval = gap_ends(linear[first], linear[second], 1 - (1 - level) / len(pairs))
-            difference = values.mean(measure, masks[first]) - values.mean(measure, masks[second])
-            null = None
+                low, high = gap_ends(linear[first], linear[second], 1 - (1 - level) / len(pairs))
+            row = {
+                "group": first,
+                "against_group": second,
+                "value": values.mean(measure, masks[first]) - values.mean(measure, masks[second]),
+                "low": low,
+                "high": high,
+            }
             if first in nulls and second in nulls:
-                null = nulls[first][measure] - nulls[second][measure]
-            numbers = finite([difference, *interval, null])
-            row = (system, measure, first, second, *numbers)
-            gaps.append(dict(zip(_GAPS, row, strict=True)))
-    return gaps
+                row["null"] = nulls[first][measure] - nulls[second][measure]
+            yield measure, row
 
 
 def _left_out(system: str, values: UserValues, lists: Mask) -> list[str]:
@@ -393,44 +323,34 @@ def _left_out(system: str, values: UserValues, lists: Mask) -> list[str]:
     return [f"{system}: {users} no list or no training ratings, and no value of a user's measures"]
 
 
-@dataclass(frozen=True, eq=False)
-class _ChanceValues:
-    """What random orders of the targets give, by group and measure."""
+def _chance_values(
+    data: Judged,
+    metrics: Mapping[str, Metric],
+    k: int,
+    seed: int,
+    people: Ids,
+    code: I64,
+    names: tuple[str, ...],
+) -> tuple[dict[str, dict[str, float]], str]:
+    """Return what random orders of the targets give, by group and measure, and how.
 
-    values: dict[str, dict[str, float]]
-    note: str
-
-    @classmethod
-    def of(
-        cls,
-        data: Judged,
-        per_user: Mapping[str, object],
-        k: int,
-        seed: int,
-        people: Ids,
-        code: I64,
-        names: tuple[str, ...],
-    ) -> _ChanceValues:
-        """Put the targets of each list in random order; all items where targets are not known."""
-        lists = data.targets
-        note = "chance: a random order of the same targets"
-        if lists is None:
-            lists = lists_of_design("all-items", data.tests, data.train, data.relevance, seed)
-            note = "chance: a random order of all items that the user did not rate in training"
-        masks = _masks(people.codes(lists.tests.users.values)[lists.user], code, names)
-        labels = {measure: labelled(f"{measure}@{k}")[f"{measure}@{k}"] for measure in per_user}
-        system, _ = chance_scores(Judged.of_lists(lists, {}), labels, depth=k, seed=seed)
-        users = _user_values(system)
-        runs = _random_runs(lists, k, seed)
-        values = {
-            group: {measure: users.mean(measure, mask) for measure in PER_USER}
-            | {
-                measure: float(np.mean([run.value(measure, mask) for run in runs]))
-                for measure in WHOLE
-            }
-            for group, mask in masks.items()
-        }
-        return cls(values, f"{note}; of PopRSP, PopREO and Gini the mean of {RANDOM_RUNS} orders")
+    Of all items where targets are not known.
+    """
+    lists = data.targets
+    note = "chance: a random order of the same targets"
+    if lists is None:
+        lists = lists_of_design("all-items", data.tests, data.train, data.relevance, seed)
+        note = "chance: a random order of all items that the user did not rate in training"
+    masks = _masks(people.codes(lists.tests.users.values)[lists.user], code, names)
+    labels = {measure: metrics[f"{measure}@{k}"] for measure in PER_USER}
+    system, _ = chance_scores(Judged.of_lists(lists, {}), labels, depth=k, seed=seed)
+    users, runs = _user_values(system), _random_runs(lists, k, seed)
+    values = {
+        group: {measure: users.mean(measure, mask) for measure in PER_USER}
+        | {measure: float(np.mean([run.value(measure, mask) for run in runs])) for measure in WHOLE}
+        for group, mask in masks.items()
+    }
+    return values, f"{note}; of PopRSP, PopREO and Gini the mean of {RANDOM_RUNS} orders"
 
 
 def _random_runs(lists: TargetLists, k: int, seed: int) -> list[RunCounts]:

@@ -167,6 +167,7 @@ SHARED = {"audit": "report", "demo": "report", "study run": "report", "timeline"
 """Commands whose JSON has the schema of another name."""
 
 ANSWERS: Mapping[str, tuple[int, *tuple[str, ...]]] = {
+    "bias lists": (2, "bias.popularity.list_popularity:LIST_POPULARITY"),
     "bias null": (2, "auditing.null.null_experiment:NULL"),
     "bias truth": (2, "auditing.truth.truth:TRUTH"),
     "compare": (2, "stats.compare.compare:PAIRS", "stats.compare.compare_segments:SEGMENTS"),

@@ -9,7 +9,8 @@ from dataclasses import replace
 import numpy as np
 import polars as pl
 
-from unskew.bias.margins import Margins, margins
+from unskew.bias.margins import margins
+from unskew.report.estimates import Estimates
 from unskew.report.text import number
 from unskew.splits.time.temporal import Temporal
 from unskew.stats.correlation import kendall
@@ -440,16 +441,24 @@ def judged_or_liked(lab: Lab, dataset_name: str) -> MeasuredValue:
     table = _scores(lab, dataset_name)
     good, bad = (means(table, "observed", one) for one in PAIRS["P"])
     pairs = margins({name: (good[name], bad[name]) for name in SIXTEEN})
-    judged, liked = pairs.tau("P", "judged"), pairs.tau("P", "liked")
-    right, all_pairs = _foretold(pairs), len(pairs.pairs)
+    judged, liked = _taus(pairs)
+    right, all_pairs = _foretold(pairs)
     text = f"τ {number(judged, 2)} with judged, {number(liked, 2)} with liked"
     return MeasuredValue(
         judged - liked, text=f"{text}; the condition on {right} of {all_pairs} pairs"
     )
 
 
-def _foretold(pairs: Margins) -> int:
-    return sum(pair.disagree == pair.foretold for pair in pairs.pairs)
+def _taus(split: Estimates) -> list[float]:
+    """Return τ of precision with being judged, and with being liked."""
+    summary = split.parts["summary"]
+    return [summary.row(quantity=f"tau_{name}").estimate[0] for name in ("judged", "liked")]
+
+
+def _foretold(split: Estimates) -> tuple[int, int]:
+    """Return on how many pairs the lemma is right, and the number of all pairs."""
+    rows = split.parts["pairs"].where(quantity="judged").rows
+    return int((rows["disagree"] == rows["foretold"]).sum()), rows.height
 
 
 # Released values
@@ -493,8 +502,7 @@ def lemma_of_systems(lab: Lab, _dataset_name: str) -> MeasuredValue:
     table = released(lab).filter(pl.col("system").is_in(SIXTEEN))
     rows = table.select("system", "precision", "antiprecision").rows()
     pairs = margins({name: (good, bad) for name, good, bad in rows})
-    judged, liked = pairs.tau("P", "judged"), pairs.tau("P", "liked")
-    text = (
-        f"{_foretold(pairs)} of {len(pairs.pairs)} pairs; τ {judged:.2f} with judged, {liked:.2f}"
-    )
-    return MeasuredValue(_foretold(pairs), text=f"{text} with liked")
+    judged, liked = _taus(pairs)
+    right, all_pairs = _foretold(pairs)
+    text = f"{right} of {all_pairs} pairs; τ {judged:.2f} with judged, {liked:.2f}"
+    return MeasuredValue(right, text=f"{text} with liked")

@@ -6,7 +6,8 @@ from collections.abc import Callable, Mapping, Sequence
 
 import polars as pl
 
-from unskew.bias.margins import optimal_rankings
+from unskew.bias import charts
+from unskew.bias.optimal_rankings import optimal_rankings
 from unskew.report.charts import MOST_ROWS, Figure
 from unskew.report.document import Block, Picture, Words
 from unskew.report.tables import Table
@@ -302,7 +303,9 @@ def fig_6(lab: Lab, dataset_name: str) -> Blocks:
     """Draw the curves of popularity and average rating, and the optimal rankings."""
     report = bias(lab, dataset_name)
     ranks = optimal_rankings(report.counts)
-    return [Picture(report.figure("popularity")), Picture(ranks.figure())]
+    tau = f"τ_b of the orders for P and anti-P: {report.pairs.observed.tau:.2f}"
+    rankings = charts.ranks(ranks["rank_P"], ranks["rank_anti-P"], [tau])
+    return [Picture(report.figure("popularity")), Picture(rankings)]
 
 
 def fig_7(lab: Lab, dataset_name: str) -> Blocks:
