@@ -11,11 +11,11 @@ from scipy import integrate, stats
 import unskew as us
 from unskew.errors import DataError, SettingError, UnknownName
 from unskew.stats.intervals.rank_intervals import expanded_level
+from unskew.stats.special import range_cdf
 from unskew.stats.tests.classic import (
     critical_difference,
     friedman_test,
     nemenyi_p,
-    range_cdf,
     ranks_of,
 )
 from unskew.stats.tests.posterior import heterogeneity, posterior

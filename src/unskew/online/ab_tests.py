@@ -8,7 +8,6 @@ simulated in a `World`, so that the result of a test can be compared with the tr
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from itertools import combinations
@@ -26,7 +25,8 @@ from unskew.online.top_lists import IMPRESSIONS, LEVEL, Systems, TopLists, check
 from unskew.report.charts import Figure, as_figure
 from unskew.report.result import Result
 from unskew.stats.corrections import CORRECTIONS, correct
-from unskew.stats.special import binomial_half_cdf, half_widths, student_t_sf
+from unskew.stats.intervals.means import mean_intervals, student_ends
+from unskew.stats.special import binomial_half_cdf, student_t_sf
 from unskew.worlds.worlds import World
 
 
@@ -43,8 +43,8 @@ class PairEffects:
 
     def interval(self, level: float) -> tuple[F64, F64]:
         """Return both ends of the interval of the difference, which lies between -1 and 1."""
-        half = half_widths(self.df, level) * self.error
-        return np.maximum(self.difference - half, -1.0), np.minimum(self.difference + half, 1.0)
+        low, high = student_ends(self.difference, self.error, self.df, level)
+        return np.maximum(low, -1.0), np.minimum(high, 1.0)
 
 
 def pairs_of(count: int) -> list[tuple[int, int]]:
@@ -81,8 +81,8 @@ def effects_of_users(values: F64) -> PairEffects:
     a, b = np.array(pairs_of(len(values))).T
     gap = values[a] - values[b]
     n = gap.shape[1]
-    spread = gap.std(axis=1, ddof=1) / math.sqrt(n) if n > 1 else np.full(a.size, np.nan)
-    return _by_t(gap.mean(axis=1), spread, np.full(a.size, max(n - 1, 1.0)))
+    difference, spread, _, _ = mean_intervals(gap, LEVEL, axis=1)
+    return _by_t(difference, spread, np.full(a.size, max(n - 1, 1.0)))
 
 
 def effects_of_wins(wins: I64, n: int) -> PairEffects:
@@ -189,14 +189,14 @@ class ABTest(Result):
     def table(self) -> pl.DataFrame:
         """Return a row per system: lists shown, clicks per place with interval, the true P@k."""
         n, rate, error = mean_clicks(self.counts, self.lists.k)
-        half = half_widths(np.maximum(n - 1, 1), self.level) * error
+        low, high = student_ends(rate, error, np.maximum(n - 1, 1), self.level)
         return pl.DataFrame(
             {
                 "system": list(self.lists.systems),
                 "lists": self.counts[:, 0],
                 "rate": rate,
-                "low": np.maximum(rate - half, 0),
-                "high": np.minimum(rate + half, 1),
+                "low": np.maximum(low, 0),
+                "high": np.minimum(high, 1),
                 "true": self.lists.true(),
             }
         )

@@ -25,7 +25,7 @@ from unskew.online.top_lists import LEVEL, Systems, TopLists, top_lists
 from unskew.report.charts import Figure, as_figure
 from unskew.report.result import Result
 from unskew.report.text import counted
-from unskew.stats.intervals.means import row_intervals
+from unskew.stats.intervals.means import mean_intervals
 from unskew.worlds.worlds import World
 
 
@@ -59,7 +59,7 @@ class Reuse(Result):
         true) with its interval low to high over users, condensed (the share of the judged places
         that was clicked or, if forced, liked).
         """
-        error, low, high = row_intervals(self.values - self.truth, self.level)
+        error, _, low, high = mean_intervals(self.values - self.truth, self.level, axis=1)
         return pl.DataFrame(
             {
                 "system": list(self.lists.systems),

@@ -38,6 +38,7 @@ from unskew.engine.rng import key_of
 from unskew.engine.threads import map_blocks, one_blas_thread
 from unskew.stats.correlation import rounded
 from unskew.stats.pairing import Pairs
+from unskew.stats.resampling import percentile_interval
 from unskew.stats.simultaneous import LEAST_DRAWS, Differences, simultaneous
 from unskew.stats.special import incomplete_beta
 from unskew.stats.tests.randomisation import permuted_p
@@ -274,7 +275,7 @@ def tau_by_chance(
     observed = _mean_taus(sums[:, used] / sizes[used][:, None])[0]
     if math.isnan(observed) or not defined.size:
         return None
-    low, high = np.quantile(defined, [0.025, 0.975])
+    low, high = percentile_interval(defined, 0.95)
     return TauByChance(observed, float(defined.mean()), float(low), float(high))
 
 
