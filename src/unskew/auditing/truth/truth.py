@@ -201,7 +201,7 @@ class Truth(Result):
                     result = agreement(
                         sides,
                         [metric],
-                        bootstrap=self.bootstrap,
+                        resamples=self.bootstrap,
                         level=self.level,
                         seed=self.seed,
                     )

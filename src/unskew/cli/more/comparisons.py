@@ -96,7 +96,7 @@ def groups_command(
         names = inputs.metric_names(scored.judged.metric)
         with progress("comparing groups", output.quiet) as move:
             result: Any = group_gaps(
-                pairs, metric=names, progress=move, **chosen, **settings, **vars(compute)
+                pairs, metrics=names, progress=move, **chosen, **settings, **vars(compute)
             )
         outputs.draw(figures, result.figure)
     else:
@@ -124,7 +124,7 @@ def _items(
 
 
 DIVISION = OptionsOf(
-    "unbiased.strata:strata", {"Strata": "of equal head", "Intervals": "bootstrap level"}
+    "unbiased.strata:strata", {"Strata": "of equal head", "Intervals": "resamples level"}
 )
 
 
@@ -202,7 +202,7 @@ def _groups(by: str) -> Any:
     return table.frame.select(table.frame.columns[:2])
 
 
-PAIRS = OptionsOf("stats.compare.user_distribution:user_distribution", {"Test": "reference level"})
+PAIRS = OptionsOf("stats.compare.user_distribution:user_distribution", {"Test": "against level"})
 
 
 def distribution_command(
@@ -219,7 +219,7 @@ def distribution_command(
 
       unskew distribution -j test.csv -r a.csv -r b.csv -m nDCG@10 --liked 4
 
-      unskew distribution --scores saved/ -m nDCG@10 --reference b --figure curves.svg
+      unskew distribution --scores saved/ -m nDCG@10 --against b --figure curves.svg
 
       unskew distribution -j test.csv -r a.csv -r b.csv --liked 4 --lexirecall
 
@@ -269,7 +269,7 @@ RANKS = OptionsOf(
     {
         "Input": "missing",
         "What is measured": "metric",
-        "Test": "test reference rope level permutations",
+        "Test": "test against rope level permutations",
         "Intervals": "resamples",
     },
 )
@@ -290,7 +290,7 @@ def ranking_command(
 
       unskew ranking books/ films/ games/ -m nDCG@10
 
-      unskew ranking read=books/ seen=films/ -m nDCG@10 --reference b --rope 0.005
+      unskew ranking read=books/ seen=films/ -m nDCG@10 --against b --rope 0.005
 
       unskew ranking books/ films/ games/ -m P@10 --test nemenyi --figure ranks.svg
       --figure differences=d.svg
