@@ -15,12 +15,12 @@ from collections import defaultdict
 
 import numpy as np
 import polars as pl
+from unskew.report.row import Row
 
 from coverage_liked import PAIRS, RULE, Generator, K, Size
 from unskew.bias.decomposition.ladder import ladder_of
 from unskew.bias.decomposition.ladder_part import ladder_part
 from unskew.report.estimates import Estimates
-from unskew.report.row import Row
 
 SIZES = {
     "small": Size(120, 100, 0.15, 0.06),

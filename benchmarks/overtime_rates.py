@@ -175,7 +175,7 @@ def one_data_set(name: str, seed: int) -> dict[str, float]:
         "window": window,
         **{system: values[user, window, at] for at, system in enumerate(SYSTEMS)},
     }
-    result = us.stats.order_over_time(table, exchanges=EXCHANGES, bootstrap=0, seed=seed)
+    result = us.stats.order_changes(table, permutations=EXCHANGES, resamples=0, seed=seed)
     exact = _population(name)
     changes = result.parts["changes"].rows
     false_signs = cells = false_orders = true_orders = true_pairs = 0
@@ -309,7 +309,7 @@ def one_tau(name: str, seed: int) -> dict[str, float]:
         "window": window,
         **{system: values[user, window, at] for at, system in enumerate(SYSTEMS)},
     }
-    result = us.stats.order_over_time(table, exchanges=99, bootstrap=200, seed=seed)
+    result = us.stats.order_changes(table, permutations=99, resamples=200, seed=seed)
     last = result.values_of("window")[-1]
     tau = result.parts["tau"].row(window="0", against_window=last)
     exact = _population(TAU[name])

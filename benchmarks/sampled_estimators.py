@@ -238,7 +238,7 @@ def simulate(setting: Setting, kind: str) -> dict[str, Any]:
         true, user = true_ranks(kind, setting, rng)
         seen = 1 + rng.hypergeometric(true - 1, setting.items - true, setting.n)
         more, sizes = drawn_adaptively(true, setting.items, setting.n, rng)
-        common = {"items": setting.items, "users": user, "true_ranks": true, "bootstrap": 300}
+        common = {"items": setting.items, "users": user, "true_ranks": true, "resamples": 300}
         result = sampled_metrics(seen, METRICS, n=setting.n, **common)
         adaptive = sampled_metrics(more, METRICS, n=sizes, adaptive=True, **common)
         cost.append(sizes.mean())

@@ -59,7 +59,7 @@ OTHERS = {
         "popularity",
         "--windows",
         "2",
-        "--bootstrap",
+        "--resamples",
         "5",
         "-q",
         "-o",

@@ -20,7 +20,7 @@ OTHERS = {
         ["test.csv", *SHORT, "--dry-run"],
     ],
     "timeline": [["log.csv", "--event-log", "-a", "random", "-a", "popularity", "--windows", "2",
-                  "--bootstrap", "5", "-o", "timeline.json"]],
+                  "--resamples", "5", "-o", "timeline.json"]],
     "split": [["test.csv", "--audit"], ["test.csv", "-o", "out"]],
     "evaluate": [["-j", "test.parquet", "-r", "a=a.parquet", "-m", "P@2", "--liked", "4",
                   "--on-disk", "on-disk"], [*JUDGED, "-o", "scores.md"]],

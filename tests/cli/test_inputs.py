@@ -102,7 +102,7 @@ TRAINED = ["--train", "train.csv:user=person,item=thing,rating=mark"]
         ["compare", "-m", "nDCG@3", "--liked", 4, "--permutations", 200],
         ["power", "-m", "nDCG@3", "--liked", 4, "--permutations", 200],
         ["robustness", "-m", "nDCG@3", "--liked", 4, "--samples", 3],
-        ["strata", "-m", "Recall@3", "--liked", 4, "--bootstrap", 0, "--strata", 2],
+        ["strata", "-m", "Recall@3", "--liked", 4, "--resamples", 0, "--strata", 2],
         ["estimate", "-m", "P@2", "--liked", 4, "--resamples", 0, *TRAINED],
     ],
     ids=lambda command: command[0],

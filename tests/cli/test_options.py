@@ -39,6 +39,7 @@ from unskew.worlds.saved import save_world
 OTHER_MEANING = {
     "--repeats": {"bias null", "split"},
     "--ages": {"timeline"},
+    "--against": {"groups"},
     "--algorithm": {"recommend"},
     "--alpha": {"gate", "intervene"},
     "--by": {"bias lists", "compare", "gate", "groups", "split", "strata"},

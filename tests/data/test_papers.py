@@ -138,7 +138,7 @@ def test_judged_data_remember_the_paper():
     assert scores.users == "all"
     assert means_of(us.compare(judged, "P@1"), "P@1") == scores.mean("P@1")
     assert us.stats.robustness(judged, "P@1", shares=[1.0], samples=1).card["users"] == 3
-    assert us.unbiased.strata(judged, "P@1", m=2, bootstrap=0).card["users"] == "all"
+    assert us.unbiased.strata(judged, "P@1", m=2, resamples=0).card["users"] == "all"
 
 
 def test_files_give_what_memory_gives(tmp_path):

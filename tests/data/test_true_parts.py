@@ -394,7 +394,7 @@ def test_organic_is_a_stratum(home):
     data = load("yambda-50m", data_dir=home)
     lists = us.Run.from_arrays(np.arange(1, 21), np.tile(np.arange(1, 7), (20, 1)))
     report = us.unbiased.strata(
-        data.ratings, {"same": lists}, "P@6", by="organic", liked=1, bootstrap=0
+        data.ratings, {"same": lists}, "P@6", by="organic", liked=1, resamples=0
     )
     told = {str(name).lower() for name in report.table()["group"]}
     assert told >= {"true", "false"}

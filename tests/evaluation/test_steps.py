@@ -354,7 +354,7 @@ def test_with_real_models_every_kind_can_be_compared():
     comparison = us.compare(scores, "nDCG@10", permutations=200)
     assert comparison.systems == [one.name for one in systems]
     windows = us.stats.steps_by_window(scores, 3)
-    result = us.stats.order_over_time(windows, "nDCG@10", bootstrap=0, exchanges=99)
+    result = us.stats.order_changes(windows, "nDCG@10", resamples=0, permutations=99)
     assert any("the age of the models grows" in note for note in result.notes)
     total = sum(one.lists.height for one in windows.values())
     assert total == len(steps)

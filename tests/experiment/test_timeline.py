@@ -37,7 +37,7 @@ def result(log):
     windows = us.splits.Windows(number=4, test=0.5)
     return us.experiment.timeline(
         log, SYSTEMS, ["nDCG@5", "RR"], windows=windows, ages=["0d", "10d", "20d"],
-        exchanges=199, bootstrap=20,
+        permutations=199, resamples=20,
     )  # fmt: skip
 
 
@@ -105,14 +105,14 @@ def test_text_files_and_figures(result, tmp_path):
 
 def test_ratings_and_workers_give_the_same(log, result):
     plain = us.experiment.timeline(
-        log.to_ratings(), SYSTEMS, windows=us.splits.Windows(number=2), exchanges=99, bootstrap=0
+        log.to_ratings(), SYSTEMS, windows=us.splits.Windows(number=2), permutations=99, resamples=0
     )
     assert "ages" not in plain.parts
     frame = events().sample(fraction=1, shuffle=True, seed=3)
     again = us.experiment.timeline(
         us.read_events(frame), SYSTEMS, ["nDCG@5", "RR"],
         windows=us.splits.Windows(number=4, test=0.5), ages=["0d", "10d", "20d"],
-        exchanges=199, bootstrap=20,
+        permutations=199, resamples=20,
     )  # fmt: skip
     first, second = result.to_dict(), again.to_dict()
     assert first["rows"] == second["rows"]
@@ -134,7 +134,7 @@ def test_the_command(tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
     events().write_csv("log.csv")
     given = ["timeline", "log.csv", "--event-log", "-a", "popularity", "-a", "item-knn:k=5", "-m",
-             "RR", "--windows", "3", "--bootstrap", "10"]  # fmt: skip
+             "RR", "--windows", "3", "--resamples", "10"]  # fmt: skip
     code, out = run(capsys, *given, "--ages", "0d,10d", "-o", "t.html")
     assert code == 0
     assert "RR (higher is better)" in out
@@ -169,4 +169,4 @@ def test_a_window_of_cold_users_is_named():
 def test_scores_without_a_common_user_name_their_window():
     table = {"user": [1, 2, 1], "window": ["x", "x", "y"], "a": [0.1, 0.2, None], "b": [1.0, 0, 1]}
     with pytest.raises(us.DataError, match="window 'y'"):
-        us.stats.order_over_time(table)
+        us.stats.order_changes(table)

@@ -20,8 +20,7 @@ PUBLIC = {
     "equivalent": "stats.compare.contrasts.equivalent",
     "users_for": "stats.compare.contrasts.users_for",
     "winner": "stats.compare.contrasts.winner",
-    "order_over_time": "stats.order_over_time",
-    "order_across_splits": "stats.order_across_splits",
+    "order_changes": "stats.order_changes",
     "model_decay": "stats.model_decay",
     "step_curves": "stats.step_curves",
     "steps_by_window": "stats.steps_by_window",
@@ -193,7 +192,7 @@ def user_distribution(data):
     scores = scores_of(data)
     return {
         "all": public.user_distribution(scores),
-        "reference": public.user_distribution(scores, "nDCG@10", reference="c", level=0.9),
+        "reference": public.user_distribution(scores, "nDCG@10", against="c", level=0.9),
         "judged": public.user_distribution(judged_of(data)),
     }
 
@@ -202,7 +201,7 @@ def lexirecall(data):
     judged = judged_of(data)
     return {
         "all": public.lexirecall(judged),
-        "reference": public.lexirecall(judged, reference="c", level=0.9, correction="bh"),
+        "reference": public.lexirecall(judged, against="c", level=0.9, correction="bh"),
     }
 
 
@@ -223,7 +222,7 @@ def compare_data_sets(data):
         "sign": {"test": "sign"},
         "t": {"test": "t", "rope": 0.02, "level": 0.9},
         "nemenyi": {"test": "nemenyi"},
-        "reference": {"reference": "c"},
+        "reference": {"against": "c"},
     }
     results = {
         name: public.compare_data_sets(parts, "nDCG@10", **way, **few) for name, way in ways.items()
@@ -238,9 +237,9 @@ def contrasts(data):
         "all-items": [trained_scores(split, public.AllItems()) for split in splits],
         "test-items": [trained_scores(split, public.TestItems()) for split in splits],
     }
-    retrained = public.contrasts(scores, "P@5", draws=2000, seed=6)
-    lists = public.contrasts(scores, "nDCG@10", target="lists", draws=2000, level=0.9)
-    few = public.contrasts(scores, "P@5", systems=["WRMF", "Popularity"], draws=2000)
+    retrained = public.contrasts(scores, "P@5", resamples=2000, seed=6)
+    lists = public.contrasts(scores, "nDCG@10", target="lists", resamples=2000, level=0.9)
+    few = public.contrasts(scores, "P@5", systems=["WRMF", "Popularity"], resamples=2000)
     pair = ("WRMF", "Random")
     means = retrained.parts["means"]
     return {
@@ -253,7 +252,7 @@ def contrasts(data):
             "identical": retrained.card["identical"],
             "equivalent": public.equivalent(retrained, *pair, margin=0.5),
             "interval": [
-                public.contrasts(scores, "P@5", level=0.8, draws=2000, seed=6).pair(
+                public.contrasts(scores, "P@5", level=0.8, resamples=2000, seed=6).pair(
                     *pair, design="all-items"
                 )
             ],
@@ -268,7 +267,7 @@ def order_over_time(data):
     early = pl.col("time") < moments[0]
     rows = {"early": early, "middle": ~early & ~late, "late": late}
     windows = {name: scores_of(data, data.test_frame.filter(row)) for name, row in rows.items()}
-    few = {"exchanges": 199, "bootstrap": 50, "seed": 3}
+    few = {"permutations": 199, "resamples": 50, "seed": 3}
     values = pl.concat(
         [
             pl.DataFrame({"user": np.arange(40), "window": number}).with_columns(
@@ -279,10 +278,10 @@ def order_over_time(data):
         ]
     )
     return {
-        "scores": public.order_over_time(windows, **few),
-        "one metric": public.order_over_time(windows, "P@5", level=0.9, **few),
-        "table": public.order_over_time(values, better="higher", **few),
-        "no bootstrap": public.order_over_time(values, exchanges=99, bootstrap=0, better="lower"),
+        "scores": public.order_changes(windows, **few),
+        "one metric": public.order_changes(windows, "P@5", level=0.9, **few),
+        "table": public.order_changes(values, better="higher", **few),
+        "no bootstrap": public.order_changes(values, permutations=99, resamples=0, better="lower"),
     }
 
 
@@ -295,10 +294,10 @@ def order_across_splits(data):
         name: [trained_scores(split, public.AllItems()) for split in parts]
         for name, parts in splits.items()
     }
-    few = {"exchanges": 199, "bootstrap": 50, "seed": 3}
+    few = {"permutations": 199, "resamples": 50, "seed": 3}
     return {
-        "splits": public.order_across_splits(scores, **few),
-        "conditions": public.order_across_splits(scores, "P@5", unit="condition", level=0.9, **few),
+        "splits": public.order_changes(scores, over="split", **few),
+        "conditions": public.order_changes(scores, "P@5", over="condition", level=0.9, **few),
     }
 
 
@@ -329,7 +328,7 @@ def step_curves(data):
         "steps": public.step_curves(scores, most=5),
         "windows": public.step_curves(scores, "nDCG@10", by="window", windows=4, level=0.9),
         "cut": {name: part.means() for name, part in windows.items()},
-        "order": public.order_over_time(windows, exchanges=99, bootstrap=20),
+        "order": public.order_changes(windows, permutations=99, resamples=20),
     }
 
 
@@ -339,7 +338,7 @@ def timeline(data):
         "Random": public.Random(),
         "ItemKNN": public.ItemKNN(k=10),
     }
-    few = {"exchanges": 99, "bootstrap": 20, "seed": 2}
+    few = {"permutations": 99, "resamples": 20, "seed": 2}
     windows = public.Windows(number=3)
     events = public.timeline(
         data.events,
@@ -521,12 +520,12 @@ def paper_table(data):
     tables = {
         "letters": public.paper_table(scores, **few),
         "baseline": public.paper_table(
-            scores, ("nDCG@10", "P@5"), baseline="c", family="all", **few
+            scores, ("nDCG@10", "P@5"), against="c", family="all", **few
         ),
         "chance": public.paper_table(
-            trained_scores(split, public.AllItems()), baseline="Random", chance=True, **few
+            trained_scores(split, public.AllItems()), against="Random", chance=True, **few
         ),
-        "t": public.paper_table(scores, test="t", correction="bh", alpha=0.2),
+        "t": public.paper_table(scores, test="t", correction="bh", level=0.8),
     }
     printed = {
         f"printed, {name}": [table.to_latex(label="tab:x"), table.to_markdown(), str(table)]

@@ -342,7 +342,7 @@ def commands():
             "P@5,nDCG@10",
             "--strata",
             "4",
-            "--bootstrap",
+            "--resamples",
             "100",
             *OPTIONS,
         ],
@@ -353,7 +353,7 @@ def commands():
             "groups.csv",
             "-m",
             "P@5",
-            "--bootstrap",
+            "--resamples",
             "100",
             *OPTIONS,
         ],
@@ -1017,15 +1017,15 @@ def estimates(data, _piece):
         "sensitivity": lambda: us.unbiased.sensitivity(test, runs, "P@5", **how, **few),
         "judgments_needed": lambda: us.unbiased.judgments_needed(test, runs, "P@5", **how, **few),
         "stratified_recall": lambda: us.unbiased.stratified_recall(test, runs, 5, **how),
-        "strata": lambda: us.unbiased.strata(test, runs, "P@5", m=4, bootstrap=100, **how),
-        "correct_sampled": lambda: us.unbiased.correct_sampled(lists, models, bootstrap=100),
+        "strata": lambda: us.unbiased.strata(test, runs, "P@5", m=4, resamples=100, **how),
+        "correct_sampled": lambda: us.unbiased.correct_sampled(lists, models, resamples=100),
         "sampled_metrics": lambda: us.unbiased.sampled_metrics(
-            ranks, items=100, n=10, bootstrap=100
+            ranks, items=100, n=10, resamples=100
         ),
         "expected_metrics": lambda: us.unbiased.expected_metrics(ranks, items=100, sizes=(10, 50)),
         "corrected_values": lambda: us.unbiased.corrected_values("nDCG@10", 100, 10),
         "target_sizes": lambda: us.unbiased.target_sizes(
-            split, models, "P@5", (0, 10, 20), liked=LIKED, permutations=200, bootstrap=50
+            split, models, "P@5", (0, 10, 20), liked=LIKED, permutations=200, resamples=50
         ),
         "top_lists": lambda: us.online.top_lists(shop, systems, k=5, seed=4),
         "ab_test": lambda: us.online.ab_test(shop, systems, 500, k=5, seed=4),
@@ -1078,7 +1078,7 @@ def estimates(data, _piece):
         "compare wilcoxon": lambda: us.compare(scores, test="wilcoxon"),
         "compare bootstrap": lambda: us.compare(scores, test="bootstrap", permutations=500),
         "power": lambda: us.stats.power(scores, permutations=200),
-        "agreement": lambda: us.stats.agreement(scores, bootstrap=50, permutations=200),
+        "agreement": lambda: us.stats.agreement(scores, resamples=50, permutations=200),
         "stability": lambda: us.stats.stability(us.stats.score_table(scores, users=20)),
         "user_robustness": lambda: us.stats.user_robustness(scores, samples=5),
         "describe_bias": lambda: us.bias.describe_bias(data.ratings, liked=LIKED, random=random),

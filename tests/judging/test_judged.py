@@ -81,7 +81,7 @@ def calls():
         "estimate": lambda *d, **o: us.estimate(*d, ["P@5", "nDCG@5"], **level, **o),
         "robustness": lambda *d, **o: us.stats.robustness(*d, metrics, samples=3, seed=2, **o),
         "popularity": lambda *d, **o: us.stats.robustness(*d, ["P@5"], to="popularity", **o),
-        "strata": lambda *d, **o: us.unbiased.strata(*d, ["P@5"], m=3, bootstrap=20, **o),
+        "strata": lambda *d, **o: us.unbiased.strata(*d, ["P@5"], m=3, resamples=20, **o),
         "bounds": lambda *d, **o: us.unbiased.bounds(*d, "Recall@5", **o),
         "sensitivity": lambda *d, **o: us.unbiased.sensitivity(*d, "P@5", **level, **o),
         "judgments": lambda *d, **o: us.unbiased.judgments_needed(*d, "P@5", **level, **o),

@@ -281,7 +281,7 @@ def test_the_gate_decides_by_users():
     words = f"{len(keys)} lists of 60 users, one per user and date"
     assert any(note.startswith(words) for note in result.notes)
     scores = us.evaluate(table, lists, f"P@{K}", liked=LIKED, gain="binary", lists=("user", "date"))
-    change = us.compare(scores, reference="old").table()["value"][0]
+    change = us.compare(scores, against="old").table()["value"][0]
     assert result.better.change == pytest.approx(change)
 
 

@@ -43,7 +43,7 @@ def robust(label):
 
 
 def strata(label):
-    result = us.unbiased.strata(TEST, RUNS, label, liked=4, m=2, bootstrap=0)
+    result = us.unbiased.strata(TEST, RUNS, label, liked=4, m=2, resamples=0)
     shares = result.where(quantity="contribution").rows["value"].to_list()
     return "no contributions" if all(share is None for share in shares) else shares
 

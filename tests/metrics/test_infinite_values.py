@@ -211,7 +211,7 @@ def test_infinity_of_a_part_of_a_stratum():
 
     own(formula=formula, strata=MetricStrata(over_hits))
     with pytest.raises(us.DataError, match="returned inf for the list of user 2; it must return"):
-        us.unbiased.strata(TEST, RUNS, "own@2", liked=4, m=2, bootstrap=0)
+        us.unbiased.strata(TEST, RUNS, "own@2", liked=4, m=2, resamples=0)
 
 
 def test_infinity_on_disk(tmp_path):

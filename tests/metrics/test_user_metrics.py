@@ -130,7 +130,7 @@ def test_features_that_need_more_of_it_refuse_and_say_what():
     ):
         with pytest.raises(us.SettingError, match=rf"^odd-places@3: odd-places has no .*{field}=…"):
             call()
-    notes = us.unbiased.strata(TEST, RUNS, label, liked=4, m=2, bootstrap=0).footer()
+    notes = us.unbiased.strata(TEST, RUNS, label, liked=4, m=2, resamples=0).footer()
     assert any("odd-places@3 is not a sum over hits" in note for note in notes)
 
 

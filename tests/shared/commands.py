@@ -47,7 +47,7 @@ TABLES = {
     "ranking": ["books.csv", "films.csv", "--resamples", "5"],
     "power": [*JUDGED, "--permutations", "20"],
     "robustness": [*JUDGED, "--samples", "2"],
-    "strata": [*JUDGED, "--train", "train.csv", "--strata", "2", "--bootstrap", "5"],
+    "strata": [*JUDGED, "--train", "train.csv", "--strata", "2", "--resamples", "5"],
     "estimate": [*JUDGED, "--train", "train.csv", "--resamples", "5"],
     "annotate status": ["judged", "--smallest", "0.1"],
     "annotate read": ["judged"],

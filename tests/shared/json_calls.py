@@ -58,7 +58,7 @@ FURTHER = {
     ],
     "compare": [
         [*JUDGED, "--test", "t"],
-        [*JUDGED, "--permutations", "20", "--reference", "a"],
+        [*JUDGED, "--permutations", "20", "--against", "a"],
         [*JUDGED, "--permutations", "20", "-m", "AP", "--rope", "0.01"],
         [*TRAINED, "--permutations", "20", "--by", "activity"],
     ],
@@ -74,8 +74,8 @@ FURTHER = {
         [*JUDGED[:6], "--liked", "4", "--train", "train.csv", "--by-items", "genres.csv:genre"]
     ],
     "strata": [
-        [*TRAINED, "--by", "activity", "--bootstrap", "0"],
-        [*TRAINED, "--strata", "2", "--bootstrap", "5", "--heads"],
+        [*TRAINED, "--by", "activity", "--resamples", "0"],
+        [*TRAINED, "--strata", "2", "--resamples", "5", "--heads"],
     ],
     "power": [[*TABLES["power"], "--pairs"]],
     "bias describe": [["test.csv"]],

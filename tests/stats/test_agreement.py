@@ -259,7 +259,7 @@ def scores():
 
 
 def test_metrics_of_scores(scores):
-    result = agreement(scores, bootstrap=50)
+    result = agreement(scores, resamples=50)
     names = ["P@3", "nDCG@5", "RR", "anti-P@3"]
     assert result.parts["means"].values_of("design") == names
     pairs = list(itertools.combinations(names, 2))
@@ -274,7 +274,7 @@ def test_metrics_of_scores(scores):
 
 
 def test_bootstrap_interval_is_that_of_a_plain_loop(scores):
-    result = agreement(scores, ["P@3", "RR"], bootstrap=40, level=0.9, seed=5)
+    result = agreement(scores, ["P@3", "RR"], resamples=40, level=0.9, seed=5)
     users = scores.lists.height
     counts = np.empty((40, users))
     kernels.resample(np.uint64(key_of(5, "bootstrap")), 0, counts)
@@ -288,7 +288,7 @@ def test_bootstrap_interval_is_that_of_a_plain_loop(scores):
 
 
 def test_same_bits_for_any_threads(scores):
-    one, two = (agreement(scores, bootstrap=100, threads=threads) for threads in (1, 3))
+    one, two = (agreement(scores, resamples=100, threads=threads) for threads in (1, 3))
     assert one.rows.equals(two.rows)
 
 
@@ -339,20 +339,20 @@ def test_orders_of_equal_systems_have_a_reason():
 def test_designs_folds_and_users_that_differ():
     """Designs are resampled by user: those who are in both are drawn in both."""
     first, second = some_scores(0), some_scores(1, users=100)
-    result = agreement({"all": first, "test": [second, second]}, "nDCG@5", bootstrap=30)
+    result = agreement({"all": first, "test": [second, second]}, "nDCG@5", resamples=30)
     means = result.parts["means"].where(design="test").rows["value"].to_list()
     assert means == pytest.approx(list(second.mean("nDCG@5").values()))
     row = result.row(design="all", against_design="test")
     assert -1 <= row.low <= row.high <= 1
-    several = agreement({"all": first, "test": second}, ["P@3", "RR"], bootstrap=0)
+    several = agreement({"all": first, "test": second}, ["P@3", "RR"], resamples=0)
     names = ["all P@3", "all RR", "test P@3", "test RR"]
     assert several.parts["means"].values_of("design") == names
-    same = agreement({"x": first, "y": first}, "RR", bootstrap=30).row()
+    same = agreement({"x": first, "y": first}, "RR", resamples=30).row()
     assert same.low == same.high == 1
 
 
 def test_whole_run_metrics_have_no_interval():
-    result = agreement(some_scores(metrics=("P@3", "Gini@3")), bootstrap=20)
+    result = agreement(some_scores(metrics=("P@3", "Gini@3")), resamples=20)
     assert result.row().value is not None
     assert result.row().low is None
 
@@ -362,7 +362,7 @@ def test_negated_metrics_are_noted():
     test = {"user": [1] * 4, "item": [1, 2, 3, 4], "rating": [5, 5, 1, 1]}
     runs = {"good": {1: [1, 2]}, "mixed": {1: [1, 3]}, "bad": {1: [3, 4]}}
     scores = us.evaluate(test, runs, ["P@2", "anti-P@2", "Fallout"], liked=4)
-    result = agreement(scores, bootstrap=0)
+    result = agreement(scores, resamples=0)
     assert result.rows["value"].to_list() == [1.0, 1.0, 1.0]
     means = result.parts["means"].where(design="anti-P@2").rows["value"]
     assert means.to_list() == [0.0, -0.5, -1.0]
@@ -371,19 +371,19 @@ def test_negated_metrics_are_noted():
     )
     assert note in result.notes
     assert note in str(result)
-    by_name = agreement({"a": scores, "b": scores}, ["anti-P@2"], bootstrap=0)
+    by_name = agreement({"a": scores, "b": scores}, ["anti-P@2"], resamples=0)
     assert any(one.startswith("anti-P@2: lower is better") for one in by_name.notes)
 
 
 def test_a_metric_without_a_direction_is_noted():
-    result = agreement(some_scores(metrics=("P@3", "Judged@3")), bootstrap=0)
+    result = agreement(some_scores(metrics=("P@3", "Judged@3")), resamples=0)
     conditions = result.parts["means"].values_of("design")
     neither = [name for name in conditions if "neither" in str(result.notes)]
     assert ("Judged@3" in str(result.notes)) == bool(neither)
 
 
 def test_what_is_printed(scores):
-    result = agreement(scores, bootstrap=30)
+    result = agreement(scores, resamples=30)
     lines = str(result).splitlines()
     assert lines[0].split("  ")[:2] == ["condition a", "condition b"]
     row = result.row(design="nDCG@5", against_design="RR")
@@ -431,8 +431,8 @@ def test_errors_of_agreement(scores):
         agreement({})
     with pytest.raises(SettingError, match="level must lie"):
         agreement(scores, level=95)
-    with pytest.raises(SettingError, match="bootstrap must be a whole number"):
-        agreement(scores, bootstrap=-1)
+    with pytest.raises(SettingError, match="resamples must be a whole number"):
+        agreement(scores, resamples=-1)
     with pytest.raises(SettingError, match="unknown metric of these scores"):
         agreement(scores, ["P@3", "AP"])
 

@@ -100,14 +100,14 @@ def test_lists_of_one_split_give_the_t_test():
 
 def test_one_contrast_has_the_normal_critical_value():
     values = normal_splits(0, 1, systems=2)
-    result = us.stats.contrasts({"d": [scores_of(values[0])]}, "P@10", draws=20_000)
+    result = us.stats.contrasts({"d": [scores_of(values[0])]}, "P@10", resamples=20_000)
     assert Z <= result.card["critical"] < Z + 0.05
 
 
 def test_independent_contrasts_have_the_critical_value_of_sidak():
     rng = np.random.default_rng(3)
     designs = {f"d{n}": [scores_of(rng.normal(size=(400, 2)))] for n in range(10)}
-    result = us.stats.contrasts(designs, "P@10", target="lists", draws=20_000)
+    result = us.stats.contrasts(designs, "P@10", target="lists", resamples=20_000)
     sidak = 2.7996  # the normal quantile of (1 + .95 ** .1) / 2
     assert result.card["critical"] == pytest.approx(sidak, abs=0.06)
 
@@ -118,7 +118,7 @@ def test_interval_and_p_agree():
         values = [normal_splits(10 * seed + n, 3, effect=0.13) for n in range(2)]
         designs = {f"d{n}": [scores_of(one) for one in of] for n, of in enumerate(values)}
         for level in (0.8, 0.95):
-            result = us.stats.contrasts(designs, "P@10", level=level, draws=2000)
+            result = us.stats.contrasts(designs, "P@10", level=level, resamples=2000)
             alpha = round(1 - level, 12)
             for row in result.rows.iter_rows(named=True):
                 excludes = row["low"] > 0 or row["high"] < 0
@@ -321,7 +321,7 @@ def test_users_for_is_the_inverse_of_detectable():
 
 def test_many_users_are_drawn_in_blocks():
     values = normal_splits(17, 2, users=9000)
-    result = us.stats.contrasts({"d": [scores_of(one) for one in values]}, "P@10", draws=20_000)
+    result = us.stats.contrasts({"d": [scores_of(one) for one in values]}, "P@10", resamples=20_000)
     row = result.pair("s0", "s1")
     assert row.se == pytest.approx(plain_se(values, 0, 1, "retrained"), rel=1e-9)
     # Three pairs of three equal and independent systems: Tukey's range of 3 means by sqrt(2).
@@ -335,7 +335,7 @@ def test_equal_systems_are_told_apart_seldom():
             f"d{n}": [scores_of(one) for one in normal_splits((seed, n), 3, systems=4)]
             for n in range(2)
         }
-        result = us.stats.contrasts(designs, "P@10", target="lists", draws=2000, seed=seed)
+        result = us.stats.contrasts(designs, "P@10", target="lists", resamples=2000, seed=seed)
         wrong += result.rows["p_corrected"].min() <= 0.05
     # 5 % of 200 and three standard deviations.
     assert wrong <= 19
@@ -348,7 +348,7 @@ def test_equal_is_seldom_concluded_at_a_difference_of_a_margin():
         values = normal_splits((seed, 1), 2, users=150, systems=2, between=0.8)
         for true in concluded:
             parts = [scores_of(one + np.array([true * margin, 0])) for one in values]
-            result = us.stats.contrasts({"d": parts}, "P@10", target="lists", draws=2000)
+            result = us.stats.contrasts({"d": parts}, "P@10", target="lists", resamples=2000)
             concluded[true] += equivalent(result, "s0", "s1", margin)
     assert concluded[1.0] <= 11  # 5 % of 100 and three standard deviations
     assert concluded[1.2] <= concluded[1.0]
@@ -374,7 +374,7 @@ def test_text_and_plain_values():
     assert "these lists on new users" in str(lists)
     single = us.stats.contrasts({"d": designs["d"][:1]}, "P@10")
     assert "d: one split" in str(single)
-    with pytest.raises(SettingError, match="needs more than draws"):
+    with pytest.raises(SettingError, match="needs more than resamples"):
         us.stats.contrasts(designs, "P@10", level=0.9999)
     low = us.stats.contrasts(designs, "P@10", level=0.4)
     with pytest.raises(SettingError, match=r"a level above 0\.5, got 0\.4"):
@@ -404,8 +404,8 @@ def test_wrong_arguments():
         us.stats.contrasts({"d": [good]}, "P@10", users={"d": [np.ones(3, bool)]})
     with pytest.raises(DataError, match="fewer than 2 users"):
         us.stats.contrasts({"d": [good]}, "P@10", users={"d": [np.zeros(60, bool)]})
-    with pytest.raises(SettingError, match="draws"):
-        us.stats.contrasts({"d": [good]}, "P@10", draws=100)
+    with pytest.raises(SettingError, match="resamples"):
+        us.stats.contrasts({"d": [good]}, "P@10", resamples=100)
     with pytest.raises(SettingError, match="target"):
         us.stats.contrasts({"d": [good]}, "P@10", target="truth")
     result = us.stats.contrasts({"d": [good]}, "P@10")

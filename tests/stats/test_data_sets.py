@@ -11,11 +11,11 @@ from scipy import integrate, stats
 import unskew as us
 from unskew.errors import DataError, SettingError, UnknownName
 from unskew.stats.intervals.rank_intervals import expanded_level
+from unskew.stats.special import range_cdf
 from unskew.stats.tests.classic import (
     critical_difference,
     friedman_test,
     nemenyi_p,
-    range_cdf,
     ranks_of,
 )
 from unskew.stats.tests.posterior import heterogeneity, posterior
@@ -375,7 +375,7 @@ def test_sentences_follow_the_sign_test(result, data):
     assert bool(said) == (sure.height > 0)
     ahead = us.stats.compare_data_sets(
         {name: {**one, "a": one["b"] + 0.1 + 0.01 * one["a"]} for name, one in data.items()},
-        reference="b", resamples=0,
+        against="b", resamples=0,
     )  # fmt: skip
     text = str(ahead)
     assert "on most data sets like these, b is behind a (8 of 8)" in text
@@ -438,10 +438,10 @@ def test_refusals(data):
         us.stats.compare_data_sets({"d0": data["d0"]})
     with pytest.raises(SettingError, match=r"data set 'd0'.*nDCG"):
         us.stats.compare_data_sets(data, "nDCG@10")
-    with pytest.raises(UnknownName, match="reference"):
-        us.stats.compare_data_sets(data, reference="z")
+    with pytest.raises(UnknownName, match="against"):
+        us.stats.compare_data_sets(data, against="z")
     with pytest.raises(SettingError, match="all pairs"):
-        us.stats.compare_data_sets(data, reference="a", test="nemenyi")
+        us.stats.compare_data_sets(data, against="a", test="nemenyi")
     with pytest.raises(DataError, match=r"data set 'bad'.*no user column"):
         us.stats.compare_data_sets({**data, "bad": {"x": [1.0]}})
     mixed = {**data, "d0": us.stats.paired(data["d0"], better="lower")}
@@ -497,7 +497,7 @@ def test_figures(data, result):
     assert len(by_set) == len(data)
     assert by_set[0]["name"] == "d0 (40 users)"
     assert len(result.figure("pairs").spec["datasets"]["rows"]) == 3
-    alone = us.stats.compare_data_sets(data, reference="a", resamples=0)
+    alone = us.stats.compare_data_sets(data, against="a", resamples=0)
     assert alone.parts["ranks"].rows["letters"].to_list() == [""] * 3
     rows = alone.figure().spec["datasets"]["rows"]
     assert not any("letter" in row for row in rows)

@@ -58,7 +58,7 @@ def caption(table):
 @pytest.mark.parametrize("test", ["randomisation", "t"])
 def test_marks_are_the_tests_of_compare(scores, family, test):
     metrics = ["P@5", "nDCL@10", "RR"]
-    table = small(scores, metrics, test=test, family=family, alpha=0.1)
+    table = small(scores, metrics, test=test, family=family, level=0.9)
     same = us.compare(scores, metrics, test=test, family=family, level=0.9, permutations=500)
     for label in metrics:
         sign = -1 if label == "nDCL@10" else 1
@@ -112,19 +112,19 @@ def test_undefined_means_are_a_dash_and_never_the_best():
 
 
 def test_a_baseline_has_a_mark_for_better_and_one_for_worse(scores):
-    table = small(scores, ["P@5"], baseline="blunt & co")
+    table = small(scores, ["P@5"], against="blunt & co")
     marks = {system: mark(table, system, "P@5") for system in table.values_of("system")}
     assert marks == {"sharp_1": BETTER, "blunt & co": "", "dull": WORSE, "dim": WORSE}
     text = table.to_latex(label="tab:x")
     assert "$^{\\dagger}$" in text
     assert "$\\ddagger$ those that are significantly worse" in text
     assert not any(table.rows["letter"])
-    without = small({"user": range(30), "a": [1.0] * 30, "b": [0.0] * 30}, baseline="b")
+    without = small({"user": range(30), "a": [1.0] * 30, "b": [0.0] * 30}, against="b")
     assert WORSE not in caption(without)
 
 
 def test_the_caption_states_users_test_and_correction(scores):
-    words = caption(small(scores, ["P@5", "RR"], family="all", alpha=0.01, design="my split"))
+    words = caption(small(scores, ["P@5", "RR"], family="all", level=0.99, design="my split"))
     assert words.startswith("P@5 and RR of 4 systems (my split): means over 60 users with a test")
     assert "two-sided paired randomisation test, 500 permutations" in words
     assert "Holm over all 12 combinations of pair and metric" in words
@@ -209,9 +209,9 @@ def test_several_splits_and_plans():
         ({"metrics": ["nDGC@10"]}, "Did you mean"),
         ({"metrics": ["P@7"]}, "P@7"),
         ({"metrics": ["Coverage"]}, "leave it out of metrics=…"),
-        ({"baseline": "sharp"}, "Did you mean 'sharp_1'"),
+        ({"against": "sharp"}, "Did you mean 'sharp_1'"),
         ({"chance": True}, "leave out chance=True"),
-        ({"alpha": 1}, "below 1"),
+        ({"level": 1}, "level"),
         ({"family": "both"}, "family"),
     ],
 )

@@ -258,7 +258,7 @@ def test_families_and_references():
     result = us.compare(wide, by=by, test="t")
     assert result.card["level"] == pytest.approx(1 - 0.05 / 6)
     assert "Holm over 6 differences" in str(result)
-    one = us.compare(wide, by=by, test="t", reference="s0", correction=None)
+    one = us.compare(wide, by=by, test="t", against="s0", correction=None)
     assert one.card["level"] == pytest.approx(1 - 0.05 / 4)
     assert one.table()["p_corrected"].equals(one.table()["p"])
     assert "p: paired t test, not corrected" in str(one)

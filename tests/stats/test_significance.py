@@ -715,7 +715,7 @@ def test_text_markdown_latex_html(result):
 def test_reference(result):
     values = np.random.default_rng(3).random((50, 3)) + np.array([0, 0.5, 0])
     scores = scores_of({"AP": values, "anti-P@10": values})
-    against = compare(scores, reference="s0", permutations=2000)
+    against = compare(scores, against="s0", permutations=2000)
     assert against["AP"].rows.select("system", "against").rows() == [("s1", "s0"), ("s2", "s0")]
     verdicts = against["AP"].parts["ranking"].rows.select("system", "verdict").rows()
     assert dict(verdicts) == {"s1": "better", "s0": "reference", "s2": ""}
@@ -834,10 +834,10 @@ def test_a_constant_difference():
         ({"level": 1.0}, "level must be between 0 and 1"),
         ({"rope": -0.1}, "rope"),
         ({"rope": math.nan}, "rope"),
-        ({"reference": "s9"}, "reference system"),
+        ({"against": "s9"}, "against"),
         ({"threads": 0}, "threads"),
-        ({"metric": "nDCG@10"}, "nDCG@10"),
-        ({"metric": []}, "no metrics are named"),
+        ({"metrics": "nDCG@10"}, "nDCG@10"),
+        ({"metrics": []}, "no metrics are named"),
         ({"test": "t", "correction": "maxT"}, "needs permutations"),
         ({"alternative": "less", "correction": "tukey"}, "two-sided"),
     ],
@@ -963,8 +963,8 @@ def test_command_prints_what_compare_finds(files, call):
     call(*arguments, "--figure", f"pairs={files / 'out.svg'}", "--correction", "none")
     assert "<svg" in (files / "out.svg").read_text()
     scores.save(files / "saved")
-    again = call("--scores", files / "saved", "-m", "P@3", "--test", "t", "--reference", "one")
-    assert_printed(again, compare(scores, "P@3", test="t", reference="one"))
+    again = call("--scores", files / "saved", "-m", "P@3", "--test", "t", "--against", "one")
+    assert_printed(again, compare(scores, "P@3", test="t", against="one"))
 
 
 def test_command_refuses(files, call):

@@ -234,7 +234,7 @@ def test_tables_of_curves_and_pairs_are_printed():
 
 
 def test_curves_that_cross_are_said_to():
-    result, _ = made(reference="c")
+    result, _ = made(against="c")
     assert result.parts["pairs"].values_of("against") == ["c"]
     assert "the curves of b and c cross" in str(result)
 
@@ -324,7 +324,7 @@ def test_lexirecall_refuses_what_it_cannot_do():
     with pytest.raises(us.UnskewError, match="one system only"):
         us.stats.lexirecall(us.judge(test, {"a": {1: [10], 2: [20]}}, liked=4))
     two = us.judge(test, {"a": {1: [10], 2: [20]}, "b": {1: [20, 10], 2: [20]}}, liked=4)
-    with pytest.raises(us.UnskewError, match="reference"):
-        us.stats.lexirecall(two, reference="c")
+    with pytest.raises(us.UnskewError, match="against"):
+        us.stats.lexirecall(two, against="c")
     with pytest.raises(us.UnskewError, match="no user has a liked item"):
         us.stats.lexirecall(two.with_relevance(us.Relevance(liked=6)))

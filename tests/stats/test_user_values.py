@@ -97,7 +97,7 @@ def test_scores_and_their_values_per_user_say_the_same(scores):
     for frame in frames:
         same = {"permutations": 300, "seed": 2}
         assert_frame_equal(us.compare(frame, **same).table(), us.compare(scores, **same).table())
-        got, want = (us.stats.agreement(one, bootstrap=20) for one in (frame, scores))
+        got, want = (us.stats.agreement(one, resamples=20) for one in (frame, scores))
         assert_frame_equal(got.table(), want.table())
         assert_frame_equal(
             us.stats.sample_size(frame).table(), us.stats.sample_size(scores).table()
@@ -137,7 +137,7 @@ def test_tables_of_means_and_of_runs(kind):
 
 def test_tables_by_name_are_conditions():
     other = {**WIDE, "a": [0.1, 0.1, 0.1]}
-    found = us.stats.agreement({"here": WIDE, "there": pl.DataFrame(other)}, bootstrap=0)
+    found = us.stats.agreement({"here": WIDE, "there": pl.DataFrame(other)}, resamples=0)
     assert found.row().keys == {"design": "here", "against_design": "there"}
     means = found.parts["means"].rows["value"].to_list()
     assert means == pytest.approx([0.5, 1.75 / 3, 0.1, 1.75 / 3])

@@ -69,7 +69,7 @@ def plain_statistic(given, one, other):
 def test_the_statistic_is_that_of_a_plain_twin(share):
     given = table(1, share=share)
     data = values_of(given)
-    result = within_users(Cells.of(data), all_pairs(3), exchanges=99)
+    result = within_users(Cells.of(data), all_pairs(3), permutations=99)
     for at, (one, other) in enumerate([("a", "b"), ("a", "c"), ("b", "c")]):
         assert result.statistic[at] == pytest.approx(plain_statistic(given, one, other), rel=1e-9)
     assert (result.df == 3).all()
@@ -95,7 +95,7 @@ def test_p_is_the_share_of_all_exchanges_that_are_as_large():
         for orders in product(permutations(range(windows)), repeat=users)
     ]
     exact = np.mean(np.array(every) >= statistic(e) * (1 - 1e-9))
-    result = within_users(Cells.of(values_of(given)), all_pairs(2), exchanges=9_999)
+    result = within_users(Cells.of(values_of(given)), all_pairs(2), permutations=9_999)
     # A binomial share of 9,999 draws: 4.5 standard deviations.
     assert abs(result.p[0] - exact) < 4.5 * np.sqrt(exact * (1 - exact) / 9_999) + 1e-4
 
@@ -110,31 +110,31 @@ def test_with_too_much_work_p_is_that_of_hotellings_test(monkeypatch):
         "b": np.zeros(d.size),
     }
     monkeypatch.setattr("unskew.stats.windows.window_tests.MOST_WORK", 0)
-    result = within_users(Cells.of(values_of(given)), all_pairs(2), exchanges=99)
+    result = within_users(Cells.of(values_of(given)), all_pairs(2), permutations=99)
     contrasts = d[:, 1:] - d[:, :1]
     mean, cov = contrasts.mean(0), np.cov(contrasts.T)
     t2 = 40 * mean @ np.linalg.solve(cov, mean)
     expected = stats.f.sf(t2 * (40 - 3) / (3 * 39), 3, 37)
-    assert result.exchanges == 0
+    assert result.permutations == 0
     assert between_windows(values_of(given), all_pairs(2))[0] == pytest.approx(expected, rel=1e-9)
     assert result.p[0] == pytest.approx(expected, rel=1e-9)
     monkeypatch.undo()
-    drawn = within_users(Cells.of(values_of(given)), all_pairs(2), exchanges=4_999)
+    drawn = within_users(Cells.of(values_of(given)), all_pairs(2), permutations=4_999)
     assert abs(drawn.p[0] - expected) < 0.03
 
 
 def test_users_with_one_window_and_common_levels_change_nothing():
     given = table(3)
-    first = us.stats.order_over_time(given, bootstrap=0, exchanges=199)
+    first = us.stats.order_changes(given, resamples=0, permutations=199)
     alone = {
         "user": np.append(given["user"], [1000, 1001]),
         "window": np.append(given["window"], [0, 3]),
         **{s: np.append(given[s], [0.9, 0.1]) for s in "abc"},
     }
-    second = us.stats.order_over_time(alone, bootstrap=0, exchanges=199)
+    second = us.stats.order_changes(alone, resamples=0, permutations=199)
     level = np.array([0.0, 5.0, -3.0, 1.0])[given["window"]]
     shifted = {**given, **{s: given[s] + level for s in "abc"}}
-    third = us.stats.order_over_time(shifted, bootstrap=0, exchanges=199)
+    third = us.stats.order_changes(shifted, resamples=0, permutations=199)
     tests, *others = (changes(result) for result in (first, second, third))
     for other in others:
         np.testing.assert_allclose(tests["statistic"], other["statistic"], rtol=1e-6)
@@ -148,7 +148,7 @@ def test_differences_that_never_vary_have_p_one():
     user, window = np.repeat(np.arange(20), 3), np.tile(np.arange(3), 20)
     base = np.random.default_rng(1).random(60)
     given = {"user": user, "window": window, "a": base + 0.1, "b": base}
-    result = us.stats.order_over_time(given, bootstrap=0)
+    result = us.stats.order_changes(given, resamples=0)
     row = changes(result).row(0, named=True)
     assert (row["p"], row["df"], row["significant"]) == (1.0, 0, False)
 
@@ -157,7 +157,7 @@ def test_windows_that_share_no_user_leave_nothing_to_test():
     given = {"user": np.arange(40), "window": np.repeat([0, 1], 20)}
     rng = np.random.default_rng(0)
     given |= {"a": rng.random(40), "b": rng.random(40)}
-    result = us.stats.order_over_time(given, bootstrap=0)
+    result = us.stats.order_changes(given, resamples=0)
     assert changes(result)["p"].to_list() == [None]
     assert result.card["tau_by_chance"] == {"value": None}
     assert not changes(result)["significant"].any()
@@ -197,7 +197,7 @@ def test_users_who_leave_when_served_badly_do_not_mislead():
     user, window = np.nonzero(there)
     given = {"user": user, "window": window}
     given |= {name: values[user, window, at] for at, name in enumerate("ab")}
-    row = changes(us.stats.order_over_time(given, bootstrap=0)).row(0, named=True)
+    row = changes(us.stats.order_changes(given, resamples=0)).row(0, named=True)
     assert row["p_within"] < 0.01
     assert row["p_between"] > 0.1
     assert not row["significant"]
@@ -241,14 +241,14 @@ def test_few_users_that_differ_have_no_interval():
     a = np.zeros(60)
     a[[0, 1, 2]] = 1.0  # three users, all for a
     given = {"user": user, "window": window, "a": a, "b": np.zeros(60)}
-    result = us.stats.order_over_time(given, bootstrap=0)
+    result = us.stats.order_changes(given, resamples=0)
     assert result.rows["low"].is_null().all()
     assert "no window has enough users whose values differ" in str(result)
 
 
 def test_the_order_changes_only_where_both_are_shown_to_be_ahead():
     given = table(5, users=300, lead=[0.3, 0.3, 0.0, -0.3])
-    result = us.stats.order_over_time(given, bootstrap=0)
+    result = us.stats.order_changes(given, resamples=0)
     row = changes(result).row(0, named=True)
     assert row["reverses"]
     assert row["significant"]
@@ -257,7 +257,7 @@ def test_the_order_changes_only_where_both_are_shown_to_be_ahead():
     assert (row["wins"], row["wins_against"]) == (2, 1)
     assert "value: the order of a and b changes: a is ahead in 0, 1, b in 3" in str(result)
     shrinking = table(5, users=300, lead=[0.5, 0.4, 0.3, 0.15])
-    result = us.stats.order_over_time(shrinking, bootstrap=0)
+    result = us.stats.order_changes(shrinking, resamples=0)
     row = changes(result).row(0, named=True)
     assert row["significant"]
     assert not row["reverses"]
@@ -268,8 +268,8 @@ def test_the_order_changes_only_where_both_are_shown_to_be_ahead():
 
 def test_lower_is_better_turns_the_sign():
     given = table(5, users=300, lead=[0.3, 0.3, 0.0, -0.3])
-    up = us.stats.order_over_time(given, bootstrap=0)
-    down = us.stats.order_over_time(given, bootstrap=0, better="lower")
+    up = us.stats.order_changes(given, resamples=0)
+    down = us.stats.order_changes(given, resamples=0, better="lower")
     assert (-up.rows["value"]).to_list() == down.rows["value"].to_list()
     assert changes(down)["ahead_against"][0].to_list() == changes(up)["ahead"][0].to_list()
     turned, same = up.parts["changes"].pair("b", "a"), down.parts["changes"].pair("a", "b")
@@ -279,7 +279,7 @@ def test_lower_is_better_turns_the_sign():
     )
     assert down.parts["means"].card == {"better": {"value": "lower"}}
     with pytest.raises(SettingError, match="neither higher nor lower"):
-        us.stats.order_over_time(given, better="neither")
+        us.stats.order_changes(given, better="neither")
 
 
 # Kendall's τ
@@ -287,7 +287,7 @@ def test_lower_is_better_turns_the_sign():
 
 def test_tau_between_windows_is_kendalls():
     given = table(7, systems=5, users=100)
-    result = us.stats.order_over_time(given, bootstrap=50)
+    result = us.stats.order_changes(given, resamples=50)
     means = result.parts["means"].rows.pivot("system", index="window", values="value")
     means = means.drop("window").to_numpy()
     expected = stats.kendalltau(means[0], means[2]).statistic
@@ -325,7 +325,7 @@ def test_a_random_and_a_time_split_are_compared():
         ["RR", "P@1"],
         liked=4,
     )
-    result = us.stats.order_across_splits({"random": [scores, scores], "time": other}, "RR")
+    result = us.stats.order_changes({"random": [scores, scores], "time": other}, "RR", over="split")
     assert result.values_of("split") == ["random", "time"]
     tau = result.parts["tau"].row(metric="RR", split="random", against_split="time")
     expected = us.stats.kendall(
@@ -347,25 +347,25 @@ def test_a_random_and_a_time_split_are_compared():
 def test_order_of_rows_and_threads_change_no_bit():
     given = table(9)
     frame = pl.DataFrame(given)
-    one = us.stats.order_over_time(frame, bootstrap=60, threads=1)
-    two = us.stats.order_over_time(frame.sample(fraction=1, shuffle=True, seed=1), bootstrap=60)
+    one = us.stats.order_changes(frame, resamples=60, threads=1)
+    two = us.stats.order_changes(frame.sample(fraction=1, shuffle=True, seed=1), resamples=60)
     assert json.dumps(one.to_dict()) == json.dumps(two.to_dict())
 
 
 def test_a_mapping_a_long_and_a_wide_table_are_the_same():
     frame = pl.DataFrame(table(10, share=0.8))
-    wide = us.stats.order_over_time(frame, bootstrap=0, exchanges=99)
+    wide = us.stats.order_changes(frame, resamples=0, permutations=99)
     long = frame.unpivot(index=["user", "window"], variable_name="system", value_name="value")
     parts = {str(w): frame.filter(window=w).drop("window") for w in range(4)}
     for other in (long, parts):
-        result = us.stats.order_over_time(other, bootstrap=0, exchanges=99)
+        result = us.stats.order_changes(other, resamples=0, permutations=99)
         assert result.to_dict() == wide.to_dict()
 
 
 def test_windows_of_a_table_are_in_natural_order():
     assert sorted(["w10", "w9", "w1"], key=natural) == ["w1", "w9", "w10"]
     frame = pl.DataFrame(table(11, windows=11, users=30))
-    result = us.stats.order_over_time(frame, bootstrap=0, exchanges=99)
+    result = us.stats.order_changes(frame, resamples=0, permutations=99)
     assert result.values_of("window") == [str(n) for n in range(11)]
 
 
@@ -374,7 +374,7 @@ def test_results_of_a_plan_are_taken():
     systems = [us.recommend.Random(), us.recommend.Popularity(), us.recommend.AverageRating()]
     plan = us.Plan(us.splits.Random(folds=3), algorithms=systems, metrics=["P@5", "RR"])
     results = us.run_plan(shop.ratings, plan)
-    result = us.stats.order_over_time(results, "P@5", bootstrap=0, exchanges=99)
+    result = us.stats.order_changes(results, "P@5", resamples=0, permutations=99)
     assert result.values_of("window") == ["fold1", "fold2", "fold3"]
     for window, scores in results.by_fold().items():
         means = result.parts["means"].rows.filter(window=window)
@@ -391,7 +391,7 @@ def test_lists_of_one_user_are_averaged_first():
         "noise": rng.random(len(split.train.items)),
     }
     scores = us.evaluate(lists, models, "RR")
-    result = us.stats.order_over_time({"one": scores, "two": scores}, bootstrap=0, exchanges=99)
+    result = us.stats.order_changes({"one": scores, "two": scores}, resamples=0, permutations=99)
     means = result.parts["means"].rows.filter(window="one")["value"].to_list()
     by_user = scores.mean("RR", over="users")
     assert means == pytest.approx([by_user["pop"], by_user["noise"]])
@@ -404,34 +404,34 @@ def test_lists_of_one_user_are_averaged_first():
 def test_what_cannot_be_compared_is_refused():
     given = table(1)
     with pytest.raises(SettingError, match="2 windows or more are needed, got 1"):
-        us.stats.order_over_time({"one": {"user": [1], "a": [1.0], "b": [2.0]}})
+        us.stats.order_changes({"one": {"user": [1], "a": [1.0], "b": [2.0]}})
     with pytest.raises(DataError, match="no column 'window'"):
-        us.stats.order_over_time({k: v for k, v in given.items() if k != "window"})
+        us.stats.order_changes({k: v for k, v in given.items() if k != "window"})
     with pytest.raises(DataError, match="other systems"):
-        us.stats.order_over_time(
+        us.stats.order_changes(
             {"x": {"user": [1], "a": [1.0], "b": [2.0]}, "y": {"user": [1], "a": [1.0], "c": [2.0]}}
         )
     with pytest.raises(DataError, match="at least 2 systems"):
-        us.stats.order_over_time({k: given[k] for k in ("user", "window", "a")})
+        us.stats.order_changes({k: given[k] for k in ("user", "window", "a")})
     with pytest.raises(DataError, match=r"column 'window' is empty in 1 row, the first: row 2"):
-        us.stats.order_over_time(
+        us.stats.order_changes(
             pl.DataFrame({"user": [1, 2], "window": [1, None], "a": [1.0, 2], "b": [1.0, 2]})
         )
-    with pytest.raises(SettingError, match="exchanges must be at least 99"):
-        us.stats.order_over_time(given, exchanges=5)
-    result = us.stats.order_over_time(given, bootstrap=0, exchanges=99)
+    with pytest.raises(SettingError, match="permutations must be at least 99"):
+        us.stats.order_changes(given, permutations=5)
+    result = us.stats.order_changes(given, resamples=0, permutations=99)
     with pytest.raises(UnknownName, match="metric"):
         result["P@10"]
     with pytest.raises(UnknownName, match="system"):
         result.figure("differences", system="c")
     with pytest.raises(DataError, match="row 2 is of user 1, and so is row 1"):
-        us.stats.order_over_time(
+        us.stats.order_changes(
             {"user": [1, 1, 1], "window": [0, 0, 1], "a": [1.0, 2, 3], "b": [1.0, 2, 3]}
         )
 
 
 def test_figures_and_files():
-    result = us.stats.order_over_time(table(2), bootstrap=20, exchanges=99)
+    result = us.stats.order_changes(table(2), resamples=20, permutations=99)
     for kind in ("curves", "differences", "tau"):
         assert result.figure(kind).to_svg().startswith("<svg")
     assert result.figure("differences", system="a", against="b").to_svg().startswith("<svg")
@@ -470,7 +470,7 @@ def test_steady_differences_are_rarely_said_to_vary(seed):
                 "b": values[user, window, 1],
             }
         )
-        varies += within_users(Cells.of(data), all_pairs(2), exchanges=199).p[0] <= 0.05
+        varies += within_users(Cells.of(data), all_pairs(2), permutations=199).p[0] <= 0.05
         shown = differences_of(data, all_pairs(2), level=0.95, draws=2_000)
         reverses += bool(shown.ahead.any() and shown.behind.any())
     # At 5 %, 4.5 standard deviations above.
@@ -567,7 +567,7 @@ def test_age_and_period_are_not_confounded(in_time):
     }
     with pytest.raises(SettingError, match="age and period are confounded"):
         us.stats.model_decay(windows)
-    same_model = us.stats.order_over_time(windows, bootstrap=0, exchanges=99)
+    same_model = us.stats.order_changes(windows, resamples=0, permutations=99)
     assert any("the age of the models grows with the period" in note for note in same_model.notes)
     last = in_time.take(time >= cuts[2])
     ages = {
@@ -594,13 +594,13 @@ def test_age_and_period_are_told_apart_without_fingerprints_too(in_time):
     }
     with pytest.raises(SettingError, match="age and period are confounded"):
         us.stats.model_decay(blank)
-    same = us.stats.order_over_time(blank, bootstrap=0, exchanges=99)
+    same = us.stats.order_changes(blank, resamples=0, permutations=99)
     assert any("the age of the models grows with the period" in note for note in same.notes)
     growing = {
         name: replace(judged_from(in_time.take(time < cut), part), make_card=dict)
         for (name, part), cut in zip(parts.items(), cuts[1:], strict=True)
     }
-    trained = us.stats.order_over_time(growing, bootstrap=0, exchanges=99)
+    trained = us.stats.order_changes(growing, resamples=0, permutations=99)
     assert not any("the age of the models grows" in note for note in trained.notes)
     ages = {
         name: replace(judged_from(in_time.take(time < cut), parts["2"]), make_card=dict)

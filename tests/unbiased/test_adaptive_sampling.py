@@ -98,13 +98,13 @@ def test_the_limit_holds(split, good):
 def test_the_share_of_first_places_is_exact_without_a_limit(split, good):
     """Whatever stands below something drawn is not first, and what stands first is seen so."""
     lists = lists_of(split, 8)
-    result = correct_sampled(lists, {"good": good}, ["Recall@1", "AP"], adaptive=10**6, bootstrap=0)
+    result = correct_sampled(lists, {"good": good}, ["Recall@1", "AP"], adaptive=10**6, resamples=0)
     assert result.card["estimator"] == {"Recall@1": "mle", "AP": "mle"}
     row = result.row(metric="Recall@1")
     assert row.value == pytest.approx(row.facts["full"], abs=1e-12)
     assert any("more others were drawn for" in note for note in result.notes)
     again = correct_sampled(
-        lists, {"good": good}, ["Recall@1", "AP"], adaptive=10**6, bootstrap=0, threads=1
+        lists, {"good": good}, ["Recall@1", "AP"], adaptive=10**6, resamples=0, threads=1
     )
     assert again.to_dict() == result.to_dict()
 
@@ -114,10 +114,10 @@ def test_strata_and_short_lists(split, good):
         us.targets.Percentiles(others=5, strata=4).lists(split, liked=4, seed=3),
         lists_of(split, 10_000),
     ):
-        result = correct_sampled(lists, {"good": good}, "RR", adaptive=10**6, bootstrap=0)
+        result = correct_sampled(lists, {"good": good}, "RR", adaptive=10**6, resamples=0)
         assert result.card["lists"] == len(lists)
         assert 0 <= result.row().value <= 1
-    whole = correct_sampled(lists, {"good": good}, "RR", adaptive=10**6, bootstrap=0)
+    whole = correct_sampled(lists, {"good": good}, "RR", adaptive=10**6, resamples=0)
     assert whole.card["estimator"] == {"RR": "plain"}
     assert whole.row().value == pytest.approx(whole.row().facts["full"])
 
@@ -160,7 +160,7 @@ def test_lists_of_which_all_is_seen_are_learnt_from_with_the_others():
         n=sizes,
         true_ranks=true,
         adaptive=True,
-        bootstrap=200,
+        resamples=200,
     )
     rows = result.rows
     assert rows["value"].to_list() == pytest.approx(rows["full"].to_list(), abs=0.01)
@@ -179,7 +179,7 @@ def test_adaptive_samples_see_the_top():
         seen, sizes = drawn_adaptively(true, items, 100, 3_200, rng)
         same = round(sizes.mean())
         drawn = 1 + rng.hypergeometric(true - 1, items - true, same)
-        common = {"items": items, "bootstrap": 0, "true_ranks": true}
+        common = {"items": items, "resamples": 0, "true_ranks": true}
         some = sampled_metrics(seen, "nDCG@10", n=sizes, adaptive=True, **common).row()
         other = sampled_metrics(drawn, "nDCG@10", n=same, estimator="mle", **common).row()
         errors["adaptive"].append(some.value - some.facts["full"])

@@ -93,15 +93,15 @@ def test_many_numbers_of_items_are_put_into_classes(monkeypatch):
     items = rng.integers(400, 900, lists)
     true = 1 + np.floor(items * rng.random(lists) ** 3).astype(int)
     seen = 1 + rng.hypergeometric(true - 1, items - true, 40)
-    few = sampled_metrics(seen, METRICS, items=items, n=40, bootstrap=0, estimator="mle")
+    few = sampled_metrics(seen, METRICS, items=items, n=40, resamples=0, estimator="mle")
     assert any("different numbers of items" in note for note in few.notes)
     monkeypatch.setattr(rank_mixture, "CLASSES", 10_000)
-    every = sampled_metrics(seen, METRICS, items=items, n=40, bootstrap=0, estimator="mle")
+    every = sampled_metrics(seen, METRICS, items=items, n=40, resamples=0, estimator="mle")
     assert not any("different numbers" in note for note in every.notes)
     assert few.rows["value"].to_list() == pytest.approx(every.rows["value"].to_list(), abs=3e-4)
     # It must not matter in which order lists are given.
     order = rng.permutation(lists)
-    again = sampled_metrics(seen[order], METRICS, items=items[order], n=40, bootstrap=0)
+    again = sampled_metrics(seen[order], METRICS, items=items[order], n=40, resamples=0)
     monkeypatch.undo()
     likely = [one.parts["estimators"].where(estimator="mle") for one in (again, every)]
     again, every = (part.rows["value"].to_list() for part in likely)
@@ -139,7 +139,7 @@ def test_draws_with_replacement_are_binomial():
     true = 1 + np.floor(items * rng.random(lists) ** 2).astype(int)
     seen = 1 + rng.binomial(n, (true - 1) / (items - 1))
     result = sampled_metrics(
-        seen, "AP", items=items, n=n, replacement=True, estimator="mle", iterations=6, bootstrap=0
+        seen, "AP", items=items, n=n, replacement=True, estimator="mle", iterations=6, resamples=0
     )
     chance = rank_distribution(np.arange(1, items + 1), items, n, replacement=True)
     share = np.bincount(seen - 1, minlength=n + 1) / lists
@@ -238,7 +238,7 @@ def test_intervals_are_those_of_refits():
     users = rng.integers(0, 300, lists)
     label = "nDCG@10"
     result = sampled_metrics(
-        seen, label, items=items, n=n, users=users, estimator="mle", bootstrap=600
+        seen, label, items=items, n=n, users=users, estimator="mle", resamples=600
     )
     likely = result.parts["estimators"].row(estimator="mle")
     width = likely.high - likely.low
@@ -247,7 +247,7 @@ def test_intervals_are_those_of_refits():
     for _ in range(300):
         some = np.concatenate([rows[user] for user in rng.integers(0, len(rows), len(rows))])
         refit = sampled_metrics(
-            seen[some], label, items=items, n=n, estimator="mle", bootstrap=0, estimators=["mle"]
+            seen[some], label, items=items, n=n, estimator="mle", resamples=0, estimators=["mle"]
         )
         drawn.append(refit.row().value)
     low, high = np.quantile(drawn, [0.025, 0.975])
@@ -263,11 +263,11 @@ def test_lists_that_hold_all_items_and_lists_without_a_rank():
     seen, _ = seen_ranks(300, 20, 400, 1)
     ranks = np.concatenate([np.tile([1.0, 4.0], 20), seen])
     ranks[-3:] = np.nan
-    both = sampled_metrics(ranks, "AP", items=items, n=n, bootstrap=0, estimator="mle")
-    alone = sampled_metrics(seen[:-3], "AP", items=300, n=20, bootstrap=0, estimator="mle")
+    both = sampled_metrics(ranks, "AP", items=items, n=n, resamples=0, estimator="mle")
+    alone = sampled_metrics(seen[:-3], "AP", items=300, n=20, resamples=0, estimator="mle")
     want = (20 * 1 + 20 * 0.25 + 397 * alone.row().value) / 440
     assert both.row().value == pytest.approx(want)
-    whole = sampled_metrics([1.0, 3.0], ["AP", "AUC"], items=5, n=4, bootstrap=0)
+    whole = sampled_metrics([1.0, 3.0], ["AP", "AUC"], items=5, n=4, resamples=0)
     assert whole.card["estimator"] == {"AP": "plain", "AUC": "plain"}
     assert whole.rows["value"].to_list() == pytest.approx([2 / 3, 0.75])
     assert "nothing is left to correct" in str(whole)
@@ -276,7 +276,7 @@ def test_lists_that_hold_all_items_and_lists_without_a_rank():
 def test_auc_is_left_as_it_is():
     seen, _ = seen_ranks(200, 30, 100, 2)
     names = ["plain", "mle"]
-    result = sampled_metrics(seen, ["AUC", "AP"], items=200, n=30, estimators=names, bootstrap=0)
+    result = sampled_metrics(seen, ["AUC", "AP"], items=200, n=30, estimators=names, resamples=0)
     assert result.card["estimator"]["AUC"] == "plain"
     by_metric = [
         result.parts["estimators"].where(metric=metric, estimator=names).rows["value"]
@@ -289,7 +289,7 @@ def test_auc_is_left_as_it_is():
 def test_systems_may_have_samples_of_their_own_sizes():
     small, _ = seen_ranks(500, 20, 300, 1)
     large, _ = seen_ranks(500, 80, 300, 2)
-    common = {"items": 500, "bootstrap": 0, "estimator": "mle", "estimators": ["mle"]}
+    common = {"items": 500, "resamples": 0, "estimator": "mle", "estimators": ["mle"]}
     both = sampled_metrics({"a": small, "b": large}, "AP", n={"a": 20, "b": 80}, **common)
     apart = [sampled_metrics(one, "AP", n=n, **common) for one, n in ((small, 20), (large, 80))]
     assert both.rows["value"].to_list() == [one.row().value for one in apart]
@@ -299,7 +299,7 @@ def test_the_rule():
     """The trade-off, until the likelihood shows that it is off; one estimator for all systems."""
     flat, _ = seen_ranks(1_000, 50, 3_000, 1, power=1.0)
     steep, _ = seen_ranks(1_000, 50, 3_000, 2, power=5.0)
-    common = {"items": 1_000, "n": 50, "bootstrap": 0}
+    common = {"items": 1_000, "n": 50, "resamples": 0}
     calm = sampled_metrics(flat, "nDCG@10", **common)
     assert calm.card["estimator"] == {"nDCG@10": "trade-off"}
     assert "which is not more than 3.00" in calm.explanation[1]
@@ -320,7 +320,7 @@ def test_metrics_of_ranks_that_a_sample_does_not_show_stay_with_the_trade_off():
     for label, ranks in hangs_on.items():
         assert ranks_looked_at(parse(label), 1_000) == pytest.approx(ranks, rel=0.01)
     seen, _ = seen_ranks(2_000, 45, 3_000, 2, power=5.0)
-    result = sampled_metrics(seen, ["Recall@1", "AP", "nDCG@10"], items=2_000, n=45, bootstrap=0)
+    result = sampled_metrics(seen, ["Recall@1", "AP", "nDCG@10"], items=2_000, n=45, resamples=0)
     # 45 of 1,999 others: 0.023, 0.037 and 0.056 of the ranks that these hang on.
     assert list(result.card["estimator"].values()) == ["trade-off", "trade-off", "mle"]
     assert "holds 0.037 of these in the mean, fewer than 0.05" in str(result)
@@ -331,7 +331,7 @@ def test_metrics_of_ranks_that_a_sample_seldom_holds_have_no_interval():
     labels = ["Recall@10", "AUC"]
     for n, shown in ((25, False), (100, True)):
         seen, _ = seen_ranks(501, n, 200, 1)
-        result = sampled_metrics(seen, labels, items=501, n=n, bootstrap=20)
+        result = sampled_metrics(seen, labels, items=501, n=n, resamples=20)
         assert result.rows["low"].is_not_null().to_list() == [shown, True]
         assert result.rows["note"].to_list() == ["" if shown else "error is mostly bias", ""]
         assert result.parts["estimators"].rows["low"].is_not_null().all()
@@ -343,7 +343,7 @@ def test_adaptive_samples_that_hold_all_items_have_intervals():
     """What counts is how much of a list is drawn whose relevant item stands first."""
     rank = np.array([1.0, 3.0] * 30)
     n = np.where(rank == 1, 200, 10)
-    result = sampled_metrics(rank, "Recall@1", items=201, n=n, adaptive=True, bootstrap=20)
+    result = sampled_metrics(rank, "Recall@1", items=201, n=n, adaptive=True, resamples=20)
     assert result.rows["low"].is_not_null().all()
 
 
@@ -352,7 +352,7 @@ def test_the_rule_raises_no_alarm_where_there_is_nothing_to_see():
     alarms = 0
     for seed in range(60):
         flat, _ = seen_ranks(500, 40, 400, seed, power=1.0)
-        result = sampled_metrics(flat, "Recall@10", items=500, n=40, bootstrap=0)
+        result = sampled_metrics(flat, "Recall@10", items=500, n=40, resamples=0)
         alarms += result.card["estimator"]["Recall@10"] == "mle"
     assert alarms <= 2  # expected: 0.2
 
@@ -373,7 +373,7 @@ def test_errors():
 
 def test_more_steps_climb_higher():
     seen, _ = seen_ranks(1_000, 50, 2_000, 4, power=5.0)
-    common = {"items": 1_000, "n": 50, "bootstrap": 0, "estimator": "mle"}
+    common = {"items": 1_000, "n": 50, "resamples": 0, "estimator": "mle"}
     few, many = (
         sampled_metrics(seen, "Recall@10", iterations=steps, **common).row().value
         for steps in (2, 45)
@@ -391,7 +391,7 @@ def test_nearer_than_the_trade_off_on_ranks_of_no_world():
         for seed in range(40):
             seen, true = seen_ranks(2_000, 100, 2_000, 1_000 + seed, power)
             result = sampled_metrics(
-                seen, "nDCG@10", items=2_000, n=100, true_ranks=true, bootstrap=0
+                seen, "nDCG@10", items=2_000, n=100, true_ranks=true, resamples=0
             )
             full = result.row().facts["full"]
             trade = result.parts["estimators"].row(estimator="trade-off").value

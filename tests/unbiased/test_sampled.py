@@ -237,7 +237,7 @@ def test_sampled_metrics_by_hand():
         estimators=["plain"],
         true_ranks={"a": [1, 60, 20], "b": [2, 25, np.nan]},
         users=[5, 5, 9],
-        bootstrap=100,
+        resamples=100,
     )
     by_rank, by_place = (values(found, name, "plain") for name in ("Recall@1", "RR"))
     assert by_rank == pytest.approx([1 / 3, 0])
@@ -264,7 +264,7 @@ def test_lists_may_differ_in_size():
     """Each list is corrected with its own N and n."""
     apart = [corrected_values("nDCG@3", items, n)[0][1] for items, n in ((11, 5), (101, 4))]
     mixed = sampled_metrics(
-        [2, 2], "nDCG@3", items=[11, 101], n=[5, 4], bootstrap=0, estimators=["trade-off"]
+        [2, 2], "nDCG@3", items=[11, 101], n=[5, 4], resamples=0, estimators=["trade-off"]
     )
     assert values(mixed, "nDCG@3", "trade-off") == pytest.approx([np.mean(apart)])
 
@@ -308,7 +308,7 @@ def test_means_are_as_expected_in_simulation():
         n=n,
         true_ranks=true,
         estimators=["plain", "trade-off"],
-        bootstrap=0,
+        resamples=0,
     )
     chance = rank_distribution(true, items, n)
     for label in found.values_of("metric"):
@@ -338,7 +338,7 @@ def test_corrections_come_nearer():
         items=items,
         n=n,
         true_ranks=true,
-        bootstrap=100,
+        resamples=100,
     )
     plain, trade, mle = distances(found)
     assert (mle < trade).all()
@@ -370,7 +370,7 @@ def distances(result):
 
 
 def test_without_true_ranks_nothing_is_said_of_them():
-    found = sampled_metrics([1, 2], "RR", items=10, n=4, bootstrap=20)
+    found = sampled_metrics([1, 2], "RR", items=10, n=4, resamples=20)
     assert found.row().facts["full"] is None
     assert list(found.parts) == ["estimators"]
     assert "all items" not in str(found)
@@ -464,7 +464,7 @@ def test_full_ranks_are_those_of_lists_with_all_others(split, models, ties, desi
 def test_correct_sampled(split, models):
     lists = us.targets.OneRelevant(others=10, candidates="all").lists(split, liked=4, seed=3)
     labels = ["Recall@3", "RR", "P@3", "AUC"]
-    found = correct_sampled(lists, models, labels, bootstrap=200)
+    found = correct_sampled(lists, models, labels, resamples=200)
     scores = us.evaluate(lists, models, labels[:3])
     whole = us.targets.OneRelevant(others="all", candidates="all").lists(split, liked=4, seed=3)
     full = us.evaluate(whole, models, labels[:3])
@@ -477,20 +477,20 @@ def test_correct_sampled(split, models):
         assert tau == pytest.approx(kendall(plain, exact))
     assert found.card["lists"] == len(lists)
     assert any(note.startswith("blind: ") for note in found.notes)
-    again = correct_sampled(lists, models, labels, bootstrap=200, threads=1)
+    again = correct_sampled(lists, models, labels, resamples=200, threads=1)
     assert again.table().equals(found.table())
-    bare = correct_sampled(lists, models, labels, full=False, bootstrap=0)
+    bare = correct_sampled(lists, models, labels, full=False, resamples=0)
     assert bare.rows["value"].equals(found.rows["value"])
     assert bare.rows["full"].null_count() == 12
     assert "estimates among all items: 4 metrics, 3 systems" in bare._repr_html_()
     strata = us.targets.Percentiles(others=5, strata=4).lists(split, liked=4, seed=3)
-    assert correct_sampled(strata, models, "RR", bootstrap=0).card["lists"] == len(strata)
+    assert correct_sampled(strata, models, "RR", resamples=0).card["lists"] == len(strata)
 
 
 def test_short_lists_are_corrected_with_what_they_have(split, models):
     """Lists that hold all candidates need no correction by expectation: plain equals full."""
     lists = us.targets.OneRelevant(others=500, candidates="all").lists(split, liked=4, seed=3)
-    found = correct_sampled(lists, {"pop": models["pop"]}, ["Recall@5", "AP"], bootstrap=0)
+    found = correct_sampled(lists, {"pop": models["pop"]}, ["Recall@5", "AP"], resamples=0)
     assert found.rows["value"].to_list() == pytest.approx(found.rows["full"].to_list())
     assert set(found.card["estimator"].values()) == {"plain"}
     assert any("too few candidates" in note for note in found.notes)
@@ -519,7 +519,7 @@ def test_lists_that_cannot_be_corrected(split, models):
 def test_target_sizes(split, models):
     both = {name: models[name] for name in ("good", "pop")}
     both["noise"] = np.random.default_rng(5).normal(size=(60, 80))
-    found = target_sizes(split, both, "P@5", [0, 5, 20], liked=4, test="t", bootstrap=100)
+    found = target_sizes(split, both, "P@5", [0, 5, 20], liked=4, test="t", resamples=100)
     assert found.values_of("others") == ["0", "5", "20", "all"]
     assert found.row(others="all", quantity="tau_full").value == 1.0
     assert "tau_true" not in found.values_of("quantity")
@@ -560,7 +560,7 @@ def test_target_sizes(split, models):
 def test_target_sizes_with_a_truth(split, models):
     pair = {name: models[name] for name in ("good", "pop")}
     truth = {"good": 0.9, "pop": 0.1}
-    settings = {"sizes": [5], "liked": 4, "test": "t", "bootstrap": 50}
+    settings = {"sizes": [5], "liked": 4, "test": "t", "resamples": 50}
     found = target_sizes(split, pair, "P@5", truth=truth, **settings)
     assert found.where(quantity="tau_true").rows["value"].to_list() == [1.0, 1.0]
     assert len(found.figure().to_dict()["datasets"]["rows"]) == 10
@@ -597,7 +597,7 @@ def test_corrected_on_movielens():
         "PureSVD": us.recommend.PureSVD(factors=30).fit(split.train, 0),
     }
     lists = us.targets.OneRelevant(others=100, candidates="all").lists(split, liked=4, seed=7)
-    found = correct_sampled(lists, models, ["Recall@10", "nDCG@10"], bootstrap=50)
+    found = correct_sampled(lists, models, ["Recall@10", "nDCG@10"], resamples=50)
     plain, trade, mle = distances(found)
     assert (10 * trade < plain).all()
     assert (mle < 0.8 * trade).all()

@@ -59,7 +59,7 @@ EVERY = [
 
 
 def small(**settings):
-    asked = {"metrics": "P@2", "bootstrap": 0, **settings}
+    asked = {"metrics": "P@2", "resamples": 0, **settings}
     return strata(TEST, RUNS, train=TRAIN, liked=4, **asked)
 
 
@@ -120,12 +120,12 @@ def test_users_without_training_are_a_stratum_of_their_own():
         key: [*column, extra]
         for (key, column), extra in zip(TEST.items(), (9, "b", 5), strict=True)
     }
-    found = strata(test, RUNS, "RR", train=TRAIN, liked=4, by="mainstreamness", m=2, bootstrap=0)
+    found = strata(test, RUNS, "RR", train=TRAIN, liked=4, by="mainstreamness", m=2, resamples=0)
     assert found.values_of("group") == ["1", "2", "without training"]
     row = found.row(group="without training", quantity="within")
     assert (row.facts["size"], row.value) == (1, 0.0)
     assert any("users without training" in note for note in found.notes)
-    active = strata(test, RUNS, "RR", train=TRAIN, liked=4, by="activity", m=5, bootstrap=0)
+    active = strata(test, RUNS, "RR", train=TRAIN, liked=4, by="activity", m=5, resamples=0)
     assert numbers(active, column="highest")[4] == 0.0
 
 
@@ -147,14 +147,14 @@ def test_given_groups():
 def test_tags_of_judgments():
     kind = pl.Series(["seen", "new", "seen", "new", "new", None])
     tests = us.read_ratings(pl.DataFrame(TEST).with_columns(kind=kind), tags=["kind"])
-    found = strata(tests, RUNS, "P@2", liked=4, by="kind", bootstrap=0)
+    found = strata(tests, RUNS, "P@2", liked=4, by="kind", resamples=0)
     assert found.values_of("group") == ["new", "seen", "(none)"]
     assert numbers(found, column="judgments") == [3, 2, 1]
     assert numbers(found, "contribution") == [0.25, 0.125, 0.125]
 
 
 def test_without_training_popularity_is_that_of_the_test():
-    found = strata(TEST, RUNS, "P@2", liked=4, m=2, bootstrap=0)
+    found = strata(TEST, RUNS, "P@2", liked=4, m=2, resamples=0)
     assert numbers(found, column="highest")[0] == 3.0
     assert any("popularity is the number of test ratings" in note for note in found.notes)
 
@@ -227,7 +227,7 @@ def test_plain_twin(seed, k):
 
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        found = strata(as_ratings(qrels), {"s": run}, labels, by=group, liked=3, bootstrap=0)
+        found = strata(as_ratings(qrels), {"s": run}, labels, by=group, liked=3, resamples=0)
     names = found.values_of("group")
     own = {item: name for item, name in group.items() if name in names}
     want = plain_parts(qrels, run, group, k)
@@ -252,7 +252,7 @@ def test_within_a_stratum_is_what_evaluate_says_of_its_judgments_alone(seed):
     labels = ["P@3", "nDCG@3", "AP", "bpref", "condensed-RR"]
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        found = strata(as_ratings(qrels), {"s": run}, labels, by=group, liked=3, bootstrap=0)
+        found = strata(as_ratings(qrels), {"s": run}, labels, by=group, liked=3, resamples=0)
         try:
             alone = us.evaluate(as_ratings(few), {"s": run}, labels, liked=3)
         except DataError:  # the run holds none of these items
@@ -292,7 +292,7 @@ def mixed(**settings):
 
 
 def test_intervals_hold_the_values_and_do_not_depend_on_threads():
-    found = mixed(threads=1, bootstrap=300)
+    found = mixed(threads=1, resamples=300)
     within = found.where(quantity="within").rows.filter(pl.col("n") > 0)
     assert ((within["low"] <= within["value"]) & (within["value"] <= within["high"])).all()
     share = cube(found, "share")
@@ -301,12 +301,12 @@ def test_intervals_hold_the_values_and_do_not_depend_on_threads():
     head = found.parts["heads"].row(system="any")
     assert head.low < head.value < head.high
     assert head.value == pytest.approx(share[0, 1, 0])
-    again = mixed(threads=2, bootstrap=300)
+    again = mixed(threads=2, resamples=300)
     assert again.table().equals(found.table())
-    assert not mixed(bootstrap=300, seed=5).table().equals(found.table())
+    assert not mixed(resamples=300, seed=5).table().equals(found.table())
     # A system that shows popular items only lives on the head.
     assert share[0, 0, 0] > share[0, 1, 0]
-    assert mixed(bootstrap=0).table()["low"].null_count() == len(found.table())
+    assert mixed(resamples=0).table()["low"].null_count() == len(found.table())
 
 
 def test_interval_of_a_mean_is_the_bootstrap_of_its_users():
@@ -317,7 +317,7 @@ def test_interval_of_a_mean_is_the_bootstrap_of_its_users():
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", us.DataWarning)
         found = strata(
-            test, runs, "P@5", train=train, liked=4, by="activity", m=1 + 1, bootstrap=2_000
+            test, runs, "P@5", train=train, liked=4, by="activity", m=1 + 1, resamples=2_000
         )
         values = us.evaluate(test, runs, "P@5", train=train, liked=4).values("any", "P@5")
     half, low, high = (cube(found, "within", name)[0, 1] for name in ("value", "low", "high"))
@@ -337,14 +337,14 @@ def test_target_lists_and_models():
         "rnd": us.recommend.Random().fit(split.train),
     }
     lists = us.targets.OneRelevant(others=10, candidates="all").lists(split, liked=4)
-    found = strata(lists, models, ["HitRate@3", "nDCG@3"], m=4, bootstrap=50)
+    found = strata(lists, models, ["HitRate@3", "nDCG@3"], m=4, resamples=50)
     scores = us.evaluate(lists, models, ["HitRate@3", "nDCG@3"])
     for system in models:
         total = sum(numbers(found, "contribution", system=system))
         assert total == pytest.approx(scores.mean("HitRate@3")[system])
     assert sum(numbers(found, column="liked")) == len(lists)
     assert sum(numbers(found, column="n")) >= len(lists)
-    ready = strata(lists, {"pop": us.rank(models["pop"], lists)}, "HitRate@3", m=4, bootstrap=0)
+    ready = strata(lists, {"pop": us.rank(models["pop"], lists)}, "HitRate@3", m=4, resamples=0)
     assert numbers(ready, "contribution") == pytest.approx(numbers(found, "contribution"))
     with pytest.raises(SettingError, match="target lists already contain their liked"):
         strata(lists, models, "P@3", liked=4)
@@ -389,14 +389,14 @@ def test_errors():
         small(level=1.5)
     with pytest.raises(SettingError, match="depth must be a whole number from 1 up"):
         small(depth=0)
-    with pytest.raises(SettingError, match="bootstrap"):
-        small(bootstrap=-1)
+    with pytest.raises(SettingError, match="resamples"):
+        small(resamples=-1)
     with pytest.raises(SettingError, match="not both"):
         small(relevance=us.Relevance(liked=4))
 
 
 def test_shown():
-    found = mixed(bootstrap=50)
+    found = mixed(resamples=50)
     text = str(found)
     assert "the head: the first 1 of 4 strata (10 items)" in text
     assert "shares add up to 1" in text
@@ -464,7 +464,7 @@ def test_command(files):
         "P@2",
         "--strata",
         5,
-        "--bootstrap",
+        "--resamples",
         0,
         "--format",
         "json",
@@ -474,7 +474,7 @@ def test_command(files):
     assert done.exit_code == 0, done.output
     assert json.loads(done.stdout)["rows"] == small(metrics="P@2", m=5).table().to_dicts()
     assert json.loads(figure.read_text())["title"]["text"] == "P@2: strata"
-    shown = call(*basic(files), "-m", "P@2", "--strata", 2, "--bootstrap", 20)
+    shown = call(*basic(files), "-m", "P@2", "--strata", 2, "--resamples", 20)
     assert "shares add up to 1" in shown.stdout
     heads = call(
         *basic(files),
@@ -482,7 +482,7 @@ def test_command(files):
         "P@2,RR",
         "--strata",
         3,
-        "--bootstrap",
+        "--resamples",
         0,
         "--heads",
         "--format",
@@ -497,7 +497,7 @@ def test_command(files):
         "P@2",
         "--by",
         files / "groups.csv",
-        "--bootstrap",
+        "--resamples",
         0,
         "--format",
         "markdown",
@@ -528,7 +528,7 @@ def test_shares_on_movielens():
         "Pop": us.recommend.Popularity().fit(split.train),
         "Random": us.recommend.Random().fit(split.train),
     }
-    found = strata(us.targets.AllItems().lists(split, liked=4), models, "P@10", bootstrap=100)
+    found = strata(us.targets.AllItems().lists(split, liked=4), models, "P@10", resamples=100)
     share = cube(found, "share")[0]
     assert share.sum(axis=1) == pytest.approx([1.0, 1.0])
     assert share[0, 0] > 0.99

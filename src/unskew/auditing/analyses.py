@@ -143,7 +143,7 @@ def analyse_scores(analysis: Analysis, scores: Mapping[str, tuple[Scores, ...]])
             lambda: agreement(
                 by_design,
                 metric,
-                bootstrap=analysis.level.bootstrap,
+                resamples=analysis.level.bootstrap,
                 level=LEVEL,
                 seed=analysis.seed,
             ),
@@ -229,7 +229,7 @@ def analyse_lists(analysis: Analysis, judged: Judged, random: Ratings | None) ->
         ),
         strata=step(
             "popularity deciles",
-            lambda: strata(judged, [precision], bootstrap=bootstrap, level=LEVEL, seed=seed),
+            lambda: strata(judged, [precision], resamples=bootstrap, level=LEVEL, seed=seed),
         ),
     )
 

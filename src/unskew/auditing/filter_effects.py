@@ -40,7 +40,7 @@ from unskew.report.columns import (
 )
 from unskew.report.estimates import Estimates
 from unskew.splits.split import Split, shared_rows
-from unskew.stats.windows.order_over_time import order_across_splits
+from unskew.stats.windows.order_changes import order_changes
 from unskew.targets.designs import Targets
 
 ALL, JUDGED, FILTERED = "all", "judged on what stays", "filtered"
@@ -120,7 +120,7 @@ def filter_effect(
     Returns
     -------
     Estimates
-        What `order_across_splits` gives for the three conditions (see `CONDITIONS`), with three
+        What `order_changes` gives for the three conditions (see `CONDITIONS`), with three
         more parts: `removed`, a row per filter; `sizes`, a row per split and condition; `scores`,
         of each system its mean under each condition, and how far that moves because other users
         and items are `judged`, and because less is `trained` on.
@@ -148,7 +148,7 @@ def filter_effect(
     _, left = under_one_numbering(full, _counted(filtered))
     job = _Effect(prepared.plan, full, left, progress)
     scores, sizes = job.scores()
-    orders = order_across_splits(scores, unit="condition", bootstrap=bootstrap, seed=plan.seed)
+    orders = order_changes(scores, over="condition", resamples=bootstrap, seed=plan.seed)
     parts = {
         "removed": Estimates.of_rows(REMOVED, [_removed(step) for step in steps]),
         "sizes": Estimates.of_rows(SIZES, sizes),

@@ -43,7 +43,19 @@ def gini(amounts: F64 | I64) -> float:
 
 def effective_size(weight: F64) -> float:
     """Return Kish's effective size, (Σw)² / Σw²: as many equal weights would be as precise."""
-    return float(weight.sum()) ** 2 / float(weight @ weight)
+    return size_of_sums(float(weight.sum()), float(weight @ weight))
+
+
+def size_of_sums(total: float, squares: float) -> float:
+    """Return Kish's effective size from the sum of weights and that of their squares; of none 0.
+
+    Examples
+    --------
+    >>> from unskew.data.summary import size_of_sums
+    >>> size_of_sums(4.0, 8.0)
+    2.0
+    """
+    return total**2 / squares if squares > 0 else 0.0
 
 
 def divergence(amounts: F64 | I64) -> float:

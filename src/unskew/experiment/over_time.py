@@ -29,7 +29,7 @@ from unskew.report.text import counted
 from unskew.splits.time.windows import ModelAges, Windows
 from unskew.stats.agreement.agreement import BOOTSTRAP
 from unskew.stats.windows.model_decay import model_decay
-from unskew.stats.windows.order_over_time import EXCHANGES, order_over_time
+from unskew.stats.windows.order_changes import EXCHANGES, order_changes
 from unskew.targets.designs import Targets, TrainItems
 
 if TYPE_CHECKING:
@@ -72,8 +72,8 @@ def timeline(
     liked: float | None = None,
     relevance: Relevance | None = None,
     level: float = 0.95,
-    exchanges: int = EXCHANGES,
-    bootstrap: int = BOOTSTRAP,
+    permutations: int = EXCHANGES,
+    resamples: int = BOOTSTRAP,
     seed: int = 0,
     store: str | os.PathLike[str] | None = None,
     workers: int = 1,
@@ -101,8 +101,8 @@ def timeline(
         that did not exist yet are not in the race.
     liked, relevance
         Which ratings are liked; what `evaluate` would assume unless given.
-    level, exchanges, bootstrap
-        As in `us.stats.order_over_time`.
+    level, permutations, resamples
+        As in `us.stats.order_changes`.
     seed
         Everything random follows from it.
     store, workers, cluster, progress
@@ -111,7 +111,7 @@ def timeline(
     Returns
     -------
     Estimates
-        What `order_over_time` gives, with the parts `windows` (what trains and tests in each) and,
+        What `order_changes` gives, with the parts `windows` (what trains and tests in each) and,
         where they were asked for, `ages` (what `model_decay` gives) and `age_means`. Its
         `document()` is a page, which `us.report.save_report` writes.
 
@@ -154,8 +154,8 @@ def timeline(
     windows_of = dict(spans.select("fold", "window").iter_rows())
     by_fold = results.by_fold(split=cut.name)
     named = {windows_of[fold]: _warm(scores) for fold, scores in by_fold.items()}
-    settings: Any = {"level": level, "exchanges": exchanges, "bootstrap": bootstrap, "seed": seed}
-    order = order_over_time(named, list(plan.metrics), **settings)
+    draws: Any = {"permutations": permutations, "resamples": resamples, "seed": seed}
+    order = order_changes(named, list(plan.metrics), level=level, **draws)
     decay = None
     if older is not None:
         of_age = {age: _warm(scores) for age, scores in results.by_fold(split=older.name).items()}

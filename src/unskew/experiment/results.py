@@ -98,7 +98,7 @@ class Results(Result):
         judgments: str | None = None,
         intervention: str | None = None,
     ) -> dict[str, Scores]:
-        """Return the scores of one design by the label of the split: what `order_over_time` takes.
+        """Return the scores of one design by the label of the split: what `order_changes` takes.
 
         Parameters
         ----------

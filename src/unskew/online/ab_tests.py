@@ -8,7 +8,6 @@ simulated in a `World`, so that the result of a test can be compared with the tr
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable
 from dataclasses import replace
 from itertools import combinations
@@ -38,7 +37,7 @@ from unskew.report.columns import (
 from unskew.report.estimates import Estimates
 from unskew.report.text import counted
 from unskew.stats.corrections import CORRECTIONS, correct, corrected_by
-from unskew.stats.intervals.means import welch_df
+from unskew.stats.intervals.means import mean_intervals, student_ends, welch_df
 from unskew.stats.intervals.shares import sign_p
 from unskew.stats.special import half_widths, student_t_sf
 from unskew.worlds.worlds import World
@@ -80,8 +79,8 @@ class PairEffects(NamedTuple):
 
     def interval(self, level: float) -> tuple[F64, F64]:
         """Return both ends of the interval of the difference, which lies between -1 and 1."""
-        half = half_widths(self.df, level) * self.error
-        return np.maximum(self.difference - half, -1.0), np.minimum(self.difference + half, 1.0)
+        low, high = student_ends(self.difference, self.error, self.df, level)
+        return np.maximum(low, -1.0), np.minimum(high, 1.0)
 
 
 def pairs_of(count: int) -> list[tuple[int, int]]:
@@ -117,8 +116,8 @@ def effects_of_users(values: F64) -> PairEffects:
     a, b = np.array(pairs_of(len(values))).T
     gap = values[a] - values[b]
     n = gap.shape[1]
-    spread = gap.std(axis=1, ddof=1) / math.sqrt(n) if n > 1 else np.full(a.size, np.nan)
-    return _by_t(gap.mean(axis=1), spread, np.full(a.size, max(n - 1, 1.0)))
+    difference, spread, _, _ = mean_intervals(gap, LEVEL, axis=1)
+    return _by_t(difference, spread, np.full(a.size, max(n - 1, 1.0)))
 
 
 def effects_of_wins(wins: I64, n: int) -> PairEffects:

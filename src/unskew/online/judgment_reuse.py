@@ -39,7 +39,7 @@ from unskew.report.columns import (
 )
 from unskew.report.estimates import Estimates
 from unskew.report.text import counted
-from unskew.stats.intervals.means import row_intervals
+from unskew.stats.intervals.means import mean_intervals
 from unskew.worlds.worlds import World
 
 REUSE = Question(
@@ -149,7 +149,7 @@ def reuse_judgments(
     behaviour = behaviour_of(feedback, world, everything.k)
     reused = judge_again(everything, names, behaviour, seed, impressions)
     lists, count, number = reused.lists, len(names), len(everything.systems)
-    error, low, high = row_intervals(reused.values - reused.truth, level)
+    error, _, low, high = mean_intervals(reused.values - reused.truth, level, axis=1)
     columns = {
         "judged": reused.judged,
         "estimate": reused.values.mean(axis=1),

@@ -19,7 +19,6 @@ from .correlation import rbo as rbo
 from .correlation import tau_ap as tau_ap
 from .pairing import paired as paired
 from .windows.model_decay import model_decay as model_decay
-from .windows.order_over_time import order_across_splits as order_across_splits
-from .windows.order_over_time import order_over_time as order_over_time
+from .windows.order_changes import order_changes as order_changes
 from .windows.step_curves import step_curves as step_curves
 from .windows.step_curves import steps_by_window as steps_by_window

@@ -25,8 +25,9 @@ from unskew.report.estimates import Estimates
 from unskew.report.text import counted
 from unskew.stats.clusters import variance_of
 from unskew.stats.corrections import CORRECTIONS, IN_WORDS, correct
+from unskew.stats.intervals.means import student_ends
 from unskew.stats.simultaneous import LEAST_DRAWS, critical_value, largest_t
-from unskew.stats.special import half_widths, student_t_sf
+from unskew.stats.special import student_t_sf
 
 
 @checked
@@ -108,16 +109,17 @@ def answer(
     is_enough = (units > 1) & ~np.isnan(values)
     moves, df = np.nan_to_num(moves[:, is_enough]), units[is_enough] - 1.0
     estimate, se = values[is_enough], np.sqrt(variance_of(moves, units[is_enough]))
-    half = half_widths(df, level) * se
+    share = level
     if together and is_enough.any():
         critical = critical_value(largest_t([moves], LEAST_DRAWS, seed), level)
-        half = half_widths(df, 2 * NormalDist().cdf(critical) - 1) * se
+        share = 2 * NormalDist().cdf(critical) - 1
+    low, high = student_ends(estimate, se, df, share)
     with np.errstate(divide="ignore", invalid="ignore"):
         t = np.where(estimate == 0, 0.0, np.abs(estimate) / se)
     numbers = {
         "se": se,
-        "low": estimate - half,
-        "high": estimate + half,
+        "low": low,
+        "high": high,
         "p": 2 * student_t_sf(t, df),
     }
     unit = question.method.unit.removesuffix("s")

@@ -65,18 +65,13 @@ def clustered_variance(influence: F64, users: int, floor: float, effective: floa
     return plain + min(1.0, (ENOUGH / effective) ** 2) * max(0.0, floor - plain)
 
 
-def half_width(users: int, level: float) -> float:
-    """Return half the width of an interval in standard errors: Student's t over users."""
-    return student_t_quantile((1 + level) / 2, users - 1)
-
-
 def share_ends(
     share: float, variance: float, effective: float, users: int, level: float
 ) -> tuple[float, float]:
     """Return Wilson's interval of a share, with as many ratings as would have this variance."""
     inner = drawn_in(share, effective)
     number = min(inner * (1 - inner) / variance, effective) if variance > 0 else effective
-    low, high = wilson_ends(share, number, half_width(users, level))
+    low, high = wilson_ends(share, number, student_t_quantile((1 + level) / 2, users - 1))
     return max(float(low), 0.0), min(float(high), 1.0)
 
 
@@ -111,7 +106,7 @@ def share_interval(marks: Mask, repeat: NDArray[np.generic], level: float) -> In
     count = float(trials)
     if variance > 0:
         count = min(max(share * (1 - share) / variance, float(repeats)), float(trials))
-    low, high = wilson_ends(share, count, half_width(repeats, level))
+    low, high = wilson_ends(share, count, student_t_quantile((1 + level) / 2, repeats - 1))
     # The ends are 0 and 1 exactly where the share is; rounding may miss them.
     low = 0.0 if share == 0 else max(float(low), 0.0)
     return share, low, 1.0 if share == 1 else min(float(high), 1.0)

@@ -14,6 +14,7 @@ from unskew.arrays import F64, frozen
 from unskew.checks import checked
 from unskew.engine.rng import key_of
 from unskew.errors import DataError, SettingError
+from unskew.stats.special import p_of_counts
 
 Values = Mapping[str, float] | ArrayLike
 """A value per system, higher is better: by name, or in the same order on both sides."""
@@ -103,7 +104,7 @@ def kendall_test(a: Values, b: Values, *, permutations: int = PERMUTATIONS, seed
         raise SettingError(f"permutations must be at least 1, got {permutations}")
     key = np.uint64(key_of(seed, "kendall"))
     far = kernels.some_permutations(first, second, key, 0, permutations)
-    return Tau(value, (1 + far) / (1 + permutations), "permutation", n)
+    return Tau(value, p_of_counts(far, permutations), "permutation", n)
 
 
 @checked

@@ -432,15 +432,13 @@ def all_pairs(systems: int) -> Pairs:
     return Pairs(first.astype(np.int64), second.astype(np.int64))
 
 
-def pairs_with(
-    reference: str | None, systems: Sequence[str], what: str = "reference system"
-) -> Pairs:
-    """Return every other system compared with the reference; every pair without one."""
-    if reference is None:
+def pairs_with(against: str | None, systems: Sequence[str]) -> Pairs:
+    """Return every other system compared with this one; every pair without one."""
+    if against is None:
         return all_pairs(len(systems))
-    if reference not in systems:
-        raise unknown_name(what, reference, systems)
-    index = list(systems).index(reference)
+    if against not in systems:
+        raise unknown_name("against", against, systems)
+    index = list(systems).index(against)
     first = np.delete(np.arange(len(systems), dtype=np.int64), index)
     return Pairs(first, np.full(first.size, index, np.int64))
 

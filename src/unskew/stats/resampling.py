@@ -16,6 +16,7 @@ from unskew.engine.rng import key_of
 from unskew.engine.threads import map_blocks, one_blas_thread
 from unskew.errors import DataError, SettingError
 from unskew.stats.pairing import Paired, PairedSample
+from unskew.stats.special import p_of_counts
 from unskew.stats.tests.classic import t_statistic
 
 ROWS = 16
@@ -146,7 +147,8 @@ class Resampling:
     def share(self, sample: PairedSample, count: Callable[[F64, F64], I64], plus_one: bool) -> F64:
         """Return p: the share of resamples that a function counts as extreme, for each pair."""
         extreme: I64 = np.sum(self.apply(sample, count), axis=0)
-        return (extreme + plus_one) / (self.resamples + plus_one)
+        p: F64 = p_of_counts(extreme, self.resamples, plus_one=plus_one)
+        return p
 
 
 def shifted_p(
@@ -323,15 +325,6 @@ def percentile_interval(draws: F64, level: float) -> tuple[F64, F64]:
         limits[:, is_known] = np.nanquantile(flat[:, is_known], shares, axis=0)
     low, high = limits.reshape(2, *draws.shape[1:])
     return low, high
-
-
-def finite_percentiles(draws: F64, level: float) -> tuple[float, float]:
-    """Return the percentiles of those draws that are finite, of one estimate; NaN without any."""
-    finite = draws[np.isfinite(draws)]
-    if not finite.size:
-        return math.nan, math.nan
-    low, high = np.percentile(finite, (50 * (1 - level), 50 * (1 + level)))
-    return float(low), float(high)
 
 
 def bca_ends(draws: F64, below: float, acceleration: float, level: float) -> tuple[float, float]:

@@ -21,7 +21,7 @@ from unskew.engine.threads import one_blas_thread
 from unskew.report.columns import DIFFERENCE, SE, Method
 from unskew.stats.clusters import variance_of
 from unskew.stats.influence import RETRAINED
-from unskew.stats.special import student_t_quantile, student_t_sf
+from unskew.stats.special import p_of_counts, student_t_quantile, student_t_sf
 
 LEAST_DRAWS = 5_000
 """Of the largest |t|."""
@@ -154,7 +154,7 @@ def adjusted_p(t: F64, largest: F64, tail: Tail) -> tuple[F64, F64]:
     """Return the single and the adjusted two-sided p-values of t."""
     single = np.array([2 * NormalDist().cdf(-abs(statistic)) for statistic in t.tolist()])
     reached = largest.size - np.searchsorted(largest, tail.narrowed(t), side="left")
-    adjusted = (1 + reached) / (largest.size + 1)
+    adjusted = p_of_counts(reached, largest.size)
     return single, np.minimum(np.maximum(adjusted, single), 1.0)
 
 

@@ -14,6 +14,7 @@ from unskew.arrays import F64, I64, frozen
 from unskew.checks import as_count, check_share, checked
 from unskew.data.ratings import Ratings
 from unskew.data.relevance import Relevance
+from unskew.data.summary import size_of_sums
 from unskew.judging.judge import DataOptions, as_judged, second_argument
 from unskew.report.columns import ESTIMATE, SYSTEM, Column, Method, Question
 from unskew.report.estimates import Estimates
@@ -93,9 +94,9 @@ class _LikedSums:
 
     def effective(self, system: int, kind: int) -> float:
         """As many equal ratings, each counted once, would be as precise (Kish)."""
-        squares = float(self.shared[kind, system, system])
         weight = float(self.judged[kind, system].sum())
-        return weight**2 / squares * float(self.once[system]) if squares > 0 else 0.0
+        size = size_of_sums(weight, float(self.shared[kind, system, system]))
+        return size * float(self.once[system])
 
     def liked_share(self, system: int, kind: int) -> UserSum:
         """Return the weight of liked items by that of judged ones."""

@@ -111,7 +111,7 @@ def strata(
     head: int = 1,
     users: str | None = None,
     undefined: str | None = None,
-    bootstrap: int = BOOTSTRAP,
+    resamples: int = BOOTSTRAP,
     level: float = LEVEL,
     seed: int = 0,
     threads: int | None = None,
@@ -147,8 +147,8 @@ def strata(
     users, undefined
         As in `evaluate`. Which users are averaged is looked up within each stratum: by default
         those with a judgment in it.
-    bootstrap
-        Random draws of users for the intervals; 0 for no intervals.
+    resamples
+        Bootstrap resamples of users; 0 for no intervals.
 
         With replacement; the intervals are percentiles.
     level
@@ -182,7 +182,7 @@ def strata(
     >>> train = {"user": [1, 2, 3, 3], "item": ["a", "a", "a", "b"], "rating": [5, 5, 5, 5]}
     >>> test = {"user": [1, 2, 2], "item": ["b", "b", "c"], "rating": [4, 5, 5]}
     >>> runs = {"mine": {1: ["b", "c"], 2: ["c", "d"]}}
-    >>> result = strata(test, runs, "P@2", train=train, m=3, liked=4, bootstrap=0)
+    >>> result = strata(test, runs, "P@2", train=train, m=3, liked=4, resamples=0)
     >>> for group in ("1", "2", "3"):
     ...     within = result.row(group=group, quantity="within")
     ...     print(group, within.value, result.row(group=group, quantity="contribution").value)
@@ -193,7 +193,7 @@ def strata(
     check_averaging(users, undefined)
     paper = stated_paper(judgments, data.get("relevance"))
     users, undefined = users or paper.users, undefined or paper.undefined
-    as_count("bootstrap", bootstrap, least=0)
+    as_count("resamples", resamples, least=0)
     check_share("level", level)
     runs, metrics = second_argument(judgments, runs, metrics, METRICS)
     by_label = labelled(metrics, paper)
@@ -222,9 +222,9 @@ def strata(
         raise SettingError(f"head={head} covers all {len(parts.names)} strata: use a smaller head")
     method = replace(
         STRATA.method,
-        interval="percentile bootstrap" if bootstrap else "",
+        interval="percentile bootstrap" if resamples else "",
         level=level,
-        draws=bootstrap,
+        draws=resamples,
         seed=seed,
     )
     case = _StrataCase(judged, by_label, scores, parts, method, resources)

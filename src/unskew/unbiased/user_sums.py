@@ -17,8 +17,9 @@ from functools import cached_property, partial
 import numpy as np
 
 from unskew.arrays import F64
-from unskew.stats.clusters import clustered_variance, drawn_in, half_width, share_ends
-from unskew.stats.resampling import drawn_sums, finite_percentiles, with_replacement
+from unskew.stats.clusters import clustered_variance, drawn_in, share_ends
+from unskew.stats.intervals.means import student_ends
+from unskew.stats.resampling import drawn_sums, percentile_interval, with_replacement
 
 
 @dataclass(frozen=True, eq=False)
@@ -68,7 +69,9 @@ class UserSum:
 
     def interval(self, level: float) -> tuple[float, float]:
         """Return the percentiles of the draws in which it is finite; NaN without any."""
-        return finite_percentiles(self.values[1:], level)
+        draws = self.values[1:]
+        low, high = percentile_interval(np.where(np.isfinite(draws), draws, np.nan), level)
+        return float(low), float(high)
 
     def row(self, level: float) -> dict[str, float]:
         """Return the numbers of a row of `Estimates`; where users were not drawn, the value."""
@@ -177,10 +180,5 @@ def difference_row(
     inner = drawn_in(pooled, number)
     floor = inner * (1 - inner) * spread
     se = math.sqrt(clustered_variance(difference.influence, users, floor, fewest))
-    half, value = half_width(users, level) * se, difference.value
-    return {
-        "value": value,
-        "se": se,
-        "low": max(value - half, -1.0),
-        "high": min(value + half, 1.0),
-    }
+    low, high = student_ends(difference.value, se, users - 1, level)
+    return {"value": difference.value, "se": se, "low": max(low, -1.0), "high": min(high, 1.0)}

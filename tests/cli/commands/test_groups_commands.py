@@ -71,7 +71,7 @@ def test_distribution_and_lexirecall(files, call):
         (("groups", "--by-items", "popularity", "-m", "P@5"), "--metric is for groups of users"),
         (("groups", "--by-items", "users.csv:land"), "no column of items"),
         (("distribution", "--lexirecall", "-m", "P@5"), "--metric does nothing"),
-        (("distribution", "--reference", "c"), "reference"),
+        (("distribution", "--against", "c"), "against"),
     ],
 )
 def test_wrong_words(files, call, words, message):

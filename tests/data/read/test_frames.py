@@ -163,8 +163,8 @@ def test_relations_of_one_connection_are_read_one_at_a_time(files):
 def test_other_places_that_take_tables(kind):
     judged = us.judge(FRAME, LISTS, liked=4)
     groups = pl.DataFrame({"user": [f"u{u}" for u in range(30)], "group": ["x", "y"] * 15})
-    expected = us.unbiased.strata(judged, "P@3", by=groups, of="users", bootstrap=3)
-    given = us.unbiased.strata(judged, "P@3", by=kind(groups), of="users", bootstrap=3)
+    expected = us.unbiased.strata(judged, "P@3", by=groups, of="users", resamples=3)
+    given = us.unbiased.strata(judged, "P@3", by=kind(groups), of="users", resamples=3)
     assert given.table().equals(expected.table())
 
     items = pl.DataFrame({"user": ["-"] * 12, "item": [7 * i for i in range(12)]})

@@ -172,7 +172,7 @@ def lead_of(audit: Measurements, a: str, b: str, design: str) -> Lead | None:
             systems=(a, b),
             target=compared.card["target"],
             level=audit.evidence.thresholds.level,
-            draws=compared.method.draws,
+            resamples=compared.method.draws,
             seed=compared.method.seed or 0,
         )
         contrast = alone.pair(a, b, design=design)

@@ -260,7 +260,7 @@ def evidence_of(
         core.metric,
         target="lists" if is_given else "retrained",
         level=thresholds.level,
-        draws=draws,
+        resamples=draws,
         seed=seed,
     )
     ladder = liked = random_slice = None

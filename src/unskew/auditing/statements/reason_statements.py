@@ -15,7 +15,7 @@ from unskew.auditing.statements.statement import (
     signed,
     with_interval,
 )
-from unskew.report.row import Row
+from unskew.report.columns import Row
 
 
 def step(evidence: Evidence, name: str, subjects: Subjects) -> Row | None:

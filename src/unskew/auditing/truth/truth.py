@@ -382,7 +382,7 @@ def _agreement(
             )
             row: dict[str, Any] = {"design": design, "metric": metric}
             if not np.isnan([seen, actual]).any():
-                result = agreement(sides, [metric], bootstrap=bootstrap, level=level, seed=seed)
+                result = agreement(sides, [metric], resamples=bootstrap, level=level, seed=seed)
                 row |= result.rows.drop("design").row(0, named=True)
                 method = replace(result.method, estimand=method.estimand)
             mean_error = pl.Series(errors).fill_nan(None).abs().mean()

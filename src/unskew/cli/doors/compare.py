@@ -22,7 +22,7 @@ TESTS = OptionsOf(
     "stats.compare.compare:compare",
     {
         "Test": "test alternative correction family permutations plus_one level interval "
-        "reference rope"
+        "against rope"
     },
 )
 
@@ -74,7 +74,7 @@ def compare_command(
 
       unskew compare -j test.csv -r a.csv -r b.csv -r c.csv -m P@10,nDCG@10 --correction maxT
 
-      unskew compare -j test.csv -r base.csv -r mine.csv -m AP --reference base -o table.tex
+      unskew compare -j test.csv -r base.csv -r mine.csv -m AP --against base -o table.tex
 
       unskew compare -j test.csv -r a.csv -r b.csv -r c.csv -m P@10 --figure differences.svg
       --figure pairs=matrix.svg
@@ -91,7 +91,7 @@ def compare_command(
     tested with the same permutations. Systems that share a letter do not differ significantly.
 
     In the table of a paper, superscripts are the letters of the systems that a system is
-    significantly better than; with --reference, a dagger marks those better than it.
+    significantly better than; with --against, a dagger marks those better than it.
 
     With --by, differences are within segments of users: intervals of all segments and pairs hold
     together, p-values are corrected over them, and an interaction test tells whether the difference

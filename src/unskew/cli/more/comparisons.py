@@ -114,7 +114,7 @@ def groups_command(
     def compare_groups(data: tuple[Any, dict[str, Any]], progress: Progress) -> Estimates:
         pairs, division = data
         settings = {**division, **chosen, **tests, **vars(compute)}
-        return group_gaps(pairs, metric=metrics, progress=progress, **settings)
+        return group_gaps(pairs, metrics=metrics, progress=progress, **settings)
 
     read = partial(read_segments, scored, None, compute, segments, output.quiet)
     outputs.answer(GROUP_GAPS, read, compare_groups, output, "comparing groups")
@@ -128,7 +128,7 @@ def _judge_lists(option: str, scored: ScoredOptions, compute: ComputeOptions) ->
 
 
 DIVISION = OptionsOf(
-    "unbiased.strata:strata", {"Strata": "of equal head", "Intervals": "bootstrap level"}
+    "unbiased.strata:strata", {"Strata": "of equal head", "Intervals": "resamples level"}
 )
 
 
@@ -204,7 +204,7 @@ def _group_table(by: str) -> Any:
     return table.frame.select(table.frame.columns[:2])
 
 
-PAIRS = OptionsOf("stats.compare.user_distribution:user_distribution", {"Test": "reference level"})
+PAIRS = OptionsOf("stats.compare.user_distribution:user_distribution", {"Test": "against level"})
 
 
 def distribution_command(
@@ -221,7 +221,7 @@ def distribution_command(
 
       unskew distribution -j test.csv -r a.csv -r b.csv -m nDCG@10 --liked 4
 
-      unskew distribution --scores saved/ -m nDCG@10 --reference b --figure curves.svg
+      unskew distribution --scores saved/ -m nDCG@10 --against b --figure curves.svg
 
       unskew distribution -j test.csv -r a.csv -r b.csv --liked 4 --lexirecall
 
@@ -250,7 +250,7 @@ def distribution_command(
         return
     read = partial(inputs.scores_of, scored, compute, METRICS, output.quiet)
     metrics = inputs.metric_names(scored.judged.metric)
-    ask = partial(user_distribution, metric=metrics, **vars(tests))
+    ask = partial(user_distribution, metrics=metrics, **vars(tests))
     outputs.answer(USER_DISTRIBUTION, read, ask, output)
 
 
@@ -259,7 +259,7 @@ RANKS = OptionsOf(
     {
         "Input": "missing",
         "What is measured": "metric",
-        "Test": "test reference rope level permutations",
+        "Test": "test against rope level permutations",
         "Intervals": "resamples",
     },
 )
@@ -280,7 +280,7 @@ def ranking_command(
 
       unskew ranking books/ films/ games/ -m nDCG@10
 
-      unskew ranking read=books/ seen=films/ -m nDCG@10 --reference b --rope 0.005
+      unskew ranking read=books/ seen=films/ -m nDCG@10 --against b --rope 0.005
 
       unskew ranking books/ films/ games/ -m P@10 --test nemenyi --figure ranks.svg
       --figure differences=d.svg
@@ -363,7 +363,7 @@ def timeline_command(
     windows: WindowOptions,
     ages: str | None = None,
     level: float = 0.95,
-    bootstrap: int = 1_000,
+    resamples: int = 1_000,
     seed: int = 0,
     executor: ExecutorOptions,
     output: ReportOptions,
@@ -401,7 +401,7 @@ def timeline_command(
 
     read = inputs.read_log if event_log else inputs.read_rating_file
     data = read(ratings, files)
-    settings = {"liked": liked, "level": level, "bootstrap": bootstrap, "seed": seed}
+    settings = {"liked": liked, "level": level, "resamples": resamples, "seed": seed}
     with tasks_progress(output.quiet, 1) as move:
         result = timeline(
             data,

@@ -61,7 +61,7 @@ def agreement(
     scores: Sources,
     metrics: str | Sequence[str] | None = None,
     *,
-    bootstrap: int = BOOTSTRAP,
+    resamples: int = BOOTSTRAP,
     level: float = LEVEL,
     permutations: int = PERMUTATIONS,
     seed: int = 0,
@@ -81,7 +81,7 @@ def agreement(
         or `condition` and a column per system.
     metrics
         Which metrics; all unless named.
-    bootstrap
+    resamples
         How often users are drawn anew, with replacement and for all conditions alike, for the
         interval of each τ; 0 for none. The interval shows what the choice of users does to τ. A
         draw adds noise of its own, so it leans to smaller τ.
@@ -115,7 +115,7 @@ def agreement(
     p: Kendall's test, exact, not corrected
     Kendall's τ_b of the orders of 3 systems
     """
-    as_count("bootstrap", bootstrap, least=0)
+    as_count("resamples", resamples, least=0)
     as_count("permutations", permutations)
     if not 0 < level < 1:
         raise SettingError(f"level must lie between 0 and 1, got {level!r}")
@@ -130,7 +130,7 @@ def agreement(
     tests = map_blocks(test_of, range(first.size), threads, size=size)
     without = _one_left_out(values)[:, first, second]
     low = high = np.full(first.size, np.nan)
-    draws = bootstrap if sources else 0
+    draws = resamples if sources else 0
     if draws:
         taus = _drawn(sources, draws, seed, threads, progress)[:, first, second]
         low, high = percentile_interval(taus, level)

@@ -83,7 +83,7 @@ ROPE = tuple(Column(name, "share") for name in ("p_better", "p_equivalent", "p_b
 @checked
 def compare(
     scores: Source,
-    metric: str | Sequence[str] | None = None,
+    metrics: str | Sequence[str] | None = None,
     *,
     by: object = None,
     groups: int | None = None,
@@ -97,7 +97,7 @@ def compare(
     level: float = 0.95,
     interval: str = "t",
     resamples: int = 10_000,
-    reference: str | None = None,
+    against: str | None = None,
     rope: float | None = None,
     seed: int = 0,
     threads: int | None = None,
@@ -115,7 +115,7 @@ def compare(
         several folds or splits of the same systems; or values per user from elsewhere, a polars or
         pandas frame, a file or a mapping of column names to arrays: `user` and a column per system,
         or `user`, `system` and a column per metric (see `paired`).
-    metric
+    metrics
         One or several labels; every metric that has a value per user unless given (of judged
         data: those that `evaluate` takes by itself).
     by
@@ -145,7 +145,7 @@ def compare(
     alternative
         `two-sided`, or one-sided for the first system of a pair: `greater`, `less` or `better`.
 
-        With a reference: for the other system, not the reference. `better`: it has the better
+        With `against`: for the other system, not that one. `better`: it has the better
         values, as the metric says.
     permutations
         Permutations of the randomisation test, or resamples of the bootstrap.
@@ -170,7 +170,7 @@ def compare(
 
         Of the mean difference, each at its own level. `bca`: bias-corrected and accelerated, of
         `resamples` resamples.
-    reference
+    against
         Compare this system with every other one, instead of all pairs.
     rope
         Differences up to this size do not matter; adds the probability of such a difference.
@@ -236,14 +236,14 @@ def compare(
     settings.check()
     judged = scores if isinstance(scores, Judged) else None
     if judged is not None:
-        requested = METRICS if metric is None else metric
+        requested = METRICS if metrics is None else metrics
         scores = evaluate(judged, requested, threads=threads)
     pairing = paired(scores)
     if len(pairing.systems) < 2:
         raise SettingError(
             f"there is one system only, {pairing.systems[0]!r}: nothing to compare it with"
         )
-    labels, pairs = chosen_metrics(pairing, metric), pairs_with(reference, pairing.systems)
+    labels, pairs = chosen_metrics(pairing, metrics), pairs_with(against, pairing.systems)
     if by is not None:
         cut = {"groups": groups, "least_users": least_users}
         segments = segments_of(pairing.users, by, judged=judged, scores=pairing.parts, **cut)
@@ -257,18 +257,18 @@ def compare(
         for part in compared
     }
     left_out = {part.label: part.left_out for part in compared}
-    base = f"{reference!r}" if reference else "the best"
+    base = f"{against!r}" if against else "the best"
     shared = f"; systems that share a letter do not differ significantly (α = {settings.alpha:g})"
     rows = _table([part.numbers for part in compared], settings)
     result = Estimates.of_rows(
         PAIRS if rope is None else replace(PAIRS, columns=(*PAIRS.columns, *ROPE)),
         rows,
         method=settings.method(count, over=_family(len(pairs), labels, settings)),
-        explanation=(f"differences to {base}{'' if reference else shared}",),
+        explanation=(f"differences to {base}{'' if against else shared}",),
         notes=(*pairing.rules, *pairing.notes, *users_left_out(left_out)),
         card={
             **settings.card(),
-            "reference": reference,
+            "against": against,
             "better": {label: pairing.better[label] for label in labels},
             "users": {part.label: part.users for part in compared},
             "permutations": count.permutations,

@@ -148,7 +148,7 @@ def compare_data_sets(
     metric: str | None = None,
     *,
     test: str = "wilcoxon",
-    reference: str | None = None,
+    against: str | None = None,
     missing: str = "refuse",
     rope: float | None = None,
     level: float = 0.95,
@@ -177,7 +177,7 @@ def compare_data_sets(
         Over data sets: `wilcoxon` (signed ranks of the differences, exact, corrected by Holm),
         `sign` (exact, Holm), `t` (of the mean difference, Holm), or `nemenyi` (mean ranks; it
         corrects for all pairs, and depends on which systems are in the pool).
-    reference
+    against
         Compare this system with every other one, instead of all pairs.
     missing
         A system that a data set lacks: `refuse`, or leave out such systems (`systems`) or the data
@@ -210,7 +210,7 @@ def compare_data_sets(
         `like_these` data sets, on `these` very ones, and on the `next` one. The parts: `ranks`, the
         systems by mean rank with letters; `by_data_set`, mean and rank of each system;
         `differences`, those of pairs on each data set; `friedman`. The conclusion compares the best
-        system, or the reference, with all others.
+        system, or that of `against`, with all others.
 
     References
     ----------
@@ -244,9 +244,9 @@ def compare_data_sets(
     values = list(data.values())
     (label,), systems = values[0].metrics, values[0].systems
     better = values[0].better[label]
-    pairs = pairs_with(reference, systems, "reference")
-    if reference is not None and test == "nemenyi":
-        raise SettingError("test='nemenyi' is for all pairs: leave out reference=…")
+    pairs = pairs_with(against, systems)
+    if against is not None and test == "nemenyi":
+        raise SettingError("test='nemenyi' is for all pairs: leave out against=…")
     samples = {
         name: sample(of_set.matrix(label), pairs, label, threads) for name, of_set in data.items()
     }
@@ -260,13 +260,13 @@ def compare_data_sets(
     rows = pair_rows(list(samples.values()), systems, side, test, rope, level)
     order = np.argsort(ranks.mean(axis=0), kind="stable").tolist()
     letters = [""] * len(order)
-    if reference is None:
+    if against is None:
         differ = [(row["system"], row["against"], row["significant"]) for row in rows[::3]]
         letters = letters_of(differ, [systems[index] for index in order])
     friedman = friedman_test(ranks, permutations, seed)
     card = {
         "test": test,
-        "reference": reference,
+        "against": against,
         "rope": rope,
         "level": level,
         "resamples": resamples,
@@ -407,7 +407,7 @@ def _explanation(card: Mapping[str, Any], friedman: Friedman) -> tuple[str, ...]
         f"users: {users}; every data set counts once",
         _friedman_text(friedman, len(sizes)),
     ]
-    if card["reference"] is None:
+    if card["against"] is None:
         lines.append(f"systems that share a letter do not differ significantly (α = {alpha:g})")
     if card["resamples"] and len(sizes) < LEAST_DATA_SETS:
         lines.append(f"intervals of mean ranks need at least {LEAST_DATA_SETS} data sets")
@@ -434,9 +434,9 @@ def _friedman_text(test: Friedman, data_sets: int) -> str:
 
 
 def _conclusion(result: Estimates) -> Iterator[str]:
-    """Compare the best system, or the reference, with all others."""
+    """Compare the best system, or that of `against`, with all others."""
     systems = result.parts["ranks"].values_of("system")
-    base = result.card["reference"] or systems[0]
+    base = result.card["against"] or systems[0]
     others = [system for system in systems if system != base]
     alpha, count = round(1 - result.card["level"], 12), len(result.card["data_sets"])
     (better,) = result.card["better"].values()

@@ -225,7 +225,7 @@ def contrasts(
     users: Mapping[str, Sequence[Mask]] | None = None,
     target: str = RETRAINED,
     level: float = 0.95,
-    draws: int = 5_000,
+    resamples: int = 5_000,
     seed: int = 0,
 ) -> Estimates:
     """Compare all pairs of systems under all designs, with one correction for all of them.
@@ -250,10 +250,10 @@ def contrasts(
         variance over users only.
     level
         Of the intervals; 1 - level is the error of the whole family.
-    draws
+    resamples
         Of the Gaussian multiplier bootstrap for the largest |t| of the family; at least 2,000.
     seed
-        Of these draws.
+        Of them.
 
     Returns
     -------
@@ -291,7 +291,7 @@ def contrasts(
     """
     choose("target", target, TARGETS)
     check_share("level", level)
-    as_count("draws", draws, LEAST_DRAWS)
+    as_count("resamples", resamples, LEAST_DRAWS)
     parts = _checked_parts(scores)
     names = _checked_systems(parts, systems)
     label, better = _checked_metric(parts, metric)
@@ -303,10 +303,10 @@ def contrasts(
         design: pair_errors(splits[design], pairs, blocks, target=target, level=level)
         for design in sorted(parts)
     }
-    largest = largest_t([error.influence for error in errors.values()], draws, seed)
+    largest = largest_t([error.influence for error in errors.values()], resamples, seed)
     critical = critical_value(largest, level)
     if math.isinf(critical):
-        raise SettingError(f"level {level:g} needs more than draws={largest.size:,}")
+        raise SettingError(f"level {level:g} needs more than resamples={largest.size:,}")
     sign, frames = -1.0 if better == "lower" else 1.0, []
     for design in parts:
         tail = Tail.of(errors[design].splits, target, level)
@@ -315,7 +315,7 @@ def contrasts(
     over = counted(len(pairs) * len(parts), "difference")
     correction = f"the largest |t| of {over}"
     method = all_together(
-        CONTRASTS.method, over, level=level, seed=seed, draws=draws, correction=correction
+        CONTRASTS.method, over, level=level, seed=seed, draws=resamples, correction=correction
     )
     return Estimates.of_rows(
         CONTRASTS,

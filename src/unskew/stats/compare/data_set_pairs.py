@@ -13,7 +13,7 @@ from unskew.stats.compare.gaps import with_p_values
 from unskew.stats.corrections import correct
 from unskew.stats.intervals.means import student_ends, welch_df
 from unskew.stats.pairing import PairedSample, Pairs
-from unskew.stats.special import binomial_half_cdf, half_widths, student_t_sf
+from unskew.stats.special import binomial_half_cdf, student_t_sf
 from unskew.stats.tests.classic import nemenyi_p, ranks_of, sign_counts, signed_ranks
 from unskew.stats.tests.posterior import Posterior, heterogeneity, posterior
 
@@ -60,7 +60,8 @@ def pair_rows(
         # Each data set counts once. Where data sets have different errors the interval holds at
         # least as often as it says (Ibragimov and Müller 2010), if differences are symmetric.
         mean = math.fsum(d.tolist()) / count
-        ends = student_ends(mean, float(d.std(ddof=1)), count - 1, level, math.sqrt(count))
+        se = float(d.std(ddof=1)) / math.sqrt(count)
+        ends = student_ends(mean, se, count - 1, level)
         keys = {
             "system": systems[a],
             "against": systems[b],
@@ -121,12 +122,13 @@ def on_these_data_sets(
     with np.errstate(divide="ignore", invalid="ignore"):
         t = np.where(mean == 0, 0.0, mean * count / np.sqrt(total))
     freedom = np.where(total > 0, freedom, 1.0)
-    quantile = half_widths(np.where(np.isnan(freedom), 1.0, freedom), level)
-    half = np.where(np.isnan(freedom), np.nan, quantile) * np.sqrt(total) / count
-    p = np.minimum(2 * student_t_sf(np.abs(t), np.where(np.isnan(freedom), 1.0, freedom)), 1.0)
+    se = np.where(np.isnan(freedom), np.nan, np.sqrt(total) / count)
+    freedom = np.where(np.isnan(freedom), 1.0, freedom)
+    ends = student_ends(mean, se, freedom, level)
+    p = np.minimum(2 * student_t_sf(np.abs(t), freedom), 1.0)
     # Without any spread over users nothing tells how sure the mean is, unless none differs.
     unknown = np.isnan(total) | ((total == 0) & (mean != 0))
-    return (mean - half, mean + half), np.where(unknown, np.nan, p)
+    return ends, np.where(unknown, np.nan, p)
 
 
 def _hierarchical(

@@ -130,7 +130,7 @@ INEQUALITY = Question(
 def group_gaps(
     scores: Source,
     by: object,
-    metric: str | Sequence[str] | None = None,
+    metrics: str | Sequence[str] | None = None,
     *,
     against: str = "rest",
     groups: int | None = None,
@@ -155,7 +155,7 @@ def group_gaps(
     by
         What divides users: as in `compare`, `activity`, `popularity`, `time`, `FILE:COLUMN` of a
         file of users, or a table with a column of users and one other column.
-    metric
+    metrics
         One or several labels; every metric that has a value per user unless given.
     against
         What each group is compared with: `rest`, the users outside it; `best`, the group with the
@@ -216,7 +216,7 @@ def group_gaps(
         choose("correction", correction, CORRECTIONS)
     check_share("level", level)
     check_share("epsilon", epsilon)
-    pairing, judged = paired_values(scores, metric, threads)
+    pairing, judged = paired_values(scores, metrics, threads)
     cut = {"groups": groups, "least_users": least_users}
     segments = segments_of(pairing.users, by, judged=judged, scores=pairing.parts, **cut)
     if against not in (*AGAINST, *segments.names):
@@ -228,19 +228,19 @@ def group_gaps(
         "epsilon": epsilon,
         "seed": seed,
     }
-    labels = chosen_metrics(pairing, metric)
-    steps, metrics, rows = Steps(len(labels), progress), [], list[dict[str, Any]]()
+    labels = chosen_metrics(pairing, metrics)
+    steps, cases, rows = Steps(len(labels), progress), [], list[dict[str, Any]]()
     parts: dict[str, list[dict[str, Any]]] = {"means": [], "summary": [], "indices": []}
     for label in labels:
-        metrics.append(_GroupedMetric.of(pairing, label, segments, threads=threads, **settings))
-        keys = {"metric": label}
-        means = list(metrics[-1].means())
-        rows += [keys | row for row in metrics[-1].gaps()]
+        case = _GroupedMetric.of(pairing, label, segments, threads=threads, **settings)
+        cases.append(case)
+        keys, means = {"metric": label}, list(case.means())
+        rows += [keys | row for row in case.gaps()]
         parts["means"] += [keys | row for row in means]
-        parts["summary"] += [keys | row for row in metrics[-1].summary(means)]
-        parts["indices"] += [keys | row for row in metrics[-1].indices()]
+        parts["summary"] += [keys | row for row in case.summary(means)]
+        parts["indices"] += [keys | row for row in case.indices()]
         steps.advance()
-    lost = {grouped.label: len(pairing) - len(grouped.values) for grouped in metrics}
+    lost = {grouped.label: len(pairing) - len(grouped.values) for grouped in cases}
     card = {
         "by": segments.by,
         "rule": segments.rule,
@@ -252,7 +252,7 @@ def group_gaps(
     return Estimates.of_rows(
         GROUP_GAPS,
         rows,
-        method=_method(metrics),
+        method=_method(cases),
         explanation=(segments.rule, *_explanation(rows, epsilon)),
         notes=(*pairing.rules, *pairing.notes, *segments.notes, *users_left_out(lost)),
         parts={

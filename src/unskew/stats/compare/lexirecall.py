@@ -72,7 +72,7 @@ def share_rows(better: int, worse: int, users: int, level: float) -> list[dict[s
 def lexirecall(
     judged: Judged,
     *,
-    reference: str | None = None,
+    against: str | None = None,
     level: float = 0.95,
     correction: str | None = "holm",
 ) -> Estimates:
@@ -87,7 +87,7 @@ def lexirecall(
     ----------
     judged
         Judged data (`judge`). Lists count in full, down to their depth.
-    reference
+    against
         Compare all systems with this one only; all pairs unless given.
     level
         Of each interval; 1 - level is the level of significance.
@@ -122,7 +122,7 @@ def lexirecall(
     systems = tuple(judged.systems)
     if len(systems) < 2:
         raise SettingError(f"there is one system only, {systems[0]!r}: nothing to compare it with")
-    pairs = pairs_with(reference, systems)
+    pairs = pairs_with(against, systems)
     check_single_lists(judged, "lexirecall needs")
     ready = judged.prepare(Need(), judged.threads)
     users: Mask = ready.liked > 0
@@ -149,7 +149,7 @@ def lexirecall(
             "one decides; liked items outside a list stand below all that are in it",
         ),
         notes=(str(ready.relevance), *ready.notes, *[no_list] * (without > 0)),
-        card={"reference": reference, "correction": correction},
+        card={"against": against, "correction": correction},
     )
 
 

@@ -9,9 +9,9 @@ from typing import Any, Protocol, runtime_checkable
 
 import polars as pl
 
-from unskew.checks import as_number, checked
+from unskew.checks import check_share, checked
 from unskew.engine.progress import Progress, notebook_progress
-from unskew.errors import SettingError, unknown_name
+from unskew.errors import SettingError
 from unskew.evaluation.evaluate import METRICS, evaluate
 from unskew.evaluation.scores import RANDOM, Scores
 from unskew.judging.judged import Judged
@@ -25,7 +25,7 @@ from unskew.stats.pairing import Paired, Source, paired
 from unskew.stats.tests.p_values import TESTS
 
 BETTER, WORSE = "†", "‡"
-"""The marks of a system that is significantly better, or worse, than the baseline."""
+"""The marks of a system that is significantly better, or worse, than that of `against`."""
 SINGLE = 52
 """As many systems have letters of one sign; those of more are set apart by commas."""
 AVERAGED = {
@@ -63,7 +63,7 @@ PAPER_TABLE = Question(
 )
 """A row per system and metric, printed as systems x metrics.
 
-The `letter` under which superscripts name a system (none with a baseline), its mean, `rank` (1 is
+The `letter` under which superscripts name a system (none with `against`), its mean, `rank` (1 is
 best; null where neither direction is better), the `mark` of its superscript, and `beats`: the
 systems that it is significantly better than.
 """
@@ -83,8 +83,8 @@ def paper_table(
     test: str = "randomisation",
     correction: str | None = "holm",
     family: str = "metric",
-    alpha: float = 0.05,
-    baseline: str | None = None,
+    level: float = 0.95,
+    against: str | None = None,
     chance: bool = False,
     design: str | None = None,
     permutations: int = 100_000,
@@ -112,9 +112,9 @@ def paper_table(
     family
         What is corrected together: the pairs of one `metric`, or `all` pairs of all metrics of the
         table. The caption says which.
-    alpha
-        The level: a corrected p-value at or below it is significant.
-    baseline
+    level
+        A corrected p-value of at most 1 - level is significant.
+    against
         Compare all systems with this one only: † marks those that are significantly better, ‡
         those that are significantly worse. All pairs, and letters, unless given.
     chance
@@ -137,9 +137,7 @@ def paper_table(
     b  fair    _0.5000_^c   *0.5000*^c
     c  poor     0.3333      _0.0000_
     """
-    as_number("alpha", alpha, 0, 1, above=True)
-    if alpha == 1:
-        raise SettingError("alpha must be below 1, such as 0.05")
+    check_share("level", level)
     words = design or ""
     if isinstance(scores, ScoredDesign):
         words = design if design is not None else scores.design_text()
@@ -153,16 +151,14 @@ def paper_table(
             f"give a second one, or print the means of one by evaluate(…).to_latex()"
         )
     _check_per_user(pairing, metrics)
-    if baseline is not None and baseline not in pairing.systems:
-        raise unknown_name("baseline", baseline, pairing.systems)
     comparison = compare(
         pairing,
         metrics,
         test=test,
         correction=correction,
         family=family,
-        level=1 - alpha,
-        reference=baseline,
+        level=level,
+        against=against,
         permutations=permutations,
         seed=seed,
         threads=threads,
@@ -223,23 +219,23 @@ def table_of(
 
 def _rows(comparison: Estimates, label: str, systems: Sequence[str]) -> list[dict[str, Any]]:
     """Return the row of each system: its mean, its rank, and what it is better than."""
-    better, reference = comparison.card["better"][label], comparison.card["reference"]
+    better, against = comparison.card["better"][label], comparison.card["against"]
     means, wins = means_of(comparison, label), _wins(comparison, label)
     sign = 1 if better == "higher" else -1
     rows = []
     for index, system in enumerate(systems):
         beats = [name for name in systems if (system, name) in wins]
         above = sum(sign * mean > sign * means[system] for mean in means.values())
-        if reference is None:
+        if against is None:
             mark = ("" if len(systems) <= SINGLE else ",").join(
                 letter(systems.index(name)) for name in beats
             )
         else:
-            mark = BETTER if reference in beats else WORSE * ((reference, system) in wins)
+            mark = BETTER if against in beats else WORSE * ((against, system) in wins)
         rows.append(
             {
                 "metric": label,
-                "letter": letter(index) if reference is None else "",
+                "letter": letter(index) if against is None else "",
                 "system": system,
                 "value": means[system],
                 "rank": None if better == "neither" or math.isnan(means[system]) else 1 + above,
@@ -297,15 +293,15 @@ def _emphasis(table: Estimates) -> list[str]:
 
 def _marks(tested: Estimates, marks: set[str]) -> str:
     """Say what superscripts mean, and by which test and correction."""
-    card, reference = tested.card, tested.card["reference"]
+    card, against = tested.card, tested.card["against"]
     words = f"{_test(card)}, {_correction(tested)}, significance level {card['alpha']:g}"
-    if reference is None:
+    if against is None:
         return (
             f"Superscripts are the letters of the systems that a system is significantly "
             f"better than ({words})."
         )
     worse = f", {WORSE} those that are significantly worse" if WORSE in marks else ""
-    return f"{BETTER} marks all that are significantly better than {reference}{worse} ({words})."
+    return f"{BETTER} marks all that are significantly better than {against}{worse} ({words})."
 
 
 def _test(card: Mapping[str, Any]) -> str:

@@ -49,17 +49,17 @@ def ranking_of(pairs: Estimates, means: Mapping[str, Mapping[str, float]]) -> Es
         By metric: the mean of each system.
     """
     rows = [row for metric in means for row in _of_metric(pairs, metric, means[metric])]
-    question = replace(RANKING, name=f"differences to {pairs.card['reference'] or 'the best'}")
+    question = replace(RANKING, name=f"differences to {pairs.card['against'] or 'the best'}")
     return Estimates.of_rows(question, rows, method=pairs.method, card=pairs.card)
 
 
 def _of_metric(pairs: Estimates, metric: str, means: Mapping[str, float]) -> list[dict[str, Any]]:
-    better, reference = pairs.card["better"][metric], pairs.card["reference"]
+    better, against = pairs.card["better"][metric], pairs.card["against"]
     sign = 1 if better == "lower" else -1
     order = sorted(means, key=lambda system: sign * means[system])
-    base = reference or order[0]
+    base = against or order[0]
     tested = pairs.where(metric=metric).rows.select("system", "against", "significant").rows()
-    letters = [""] * len(order) if reference else letters_of(tested, order)
+    letters = [""] * len(order) if against else letters_of(tested, order)
     rows = []
     for index, system in enumerate(order):
         row = {"metric": metric, "rank": index + 1, "system": system, "mean": means[system]}
@@ -68,7 +68,7 @@ def _of_metric(pairs: Estimates, metric: str, means: Mapping[str, float]) -> lis
             pair = pairs.pair(system, base, metric=metric)
             row |= {"value": pair.value, "low": pair.low, "high": pair.high}
             row |= {"p": pair.p_corrected, "significant": pair.facts["significant"]}
-        if reference:
+        if against:
             row["verdict"] = "reference" if system == base else _verdict(row, better)
         rows.append(row)
     return rows

@@ -214,9 +214,9 @@ _EQUAL = 1e-12
 @checked
 def user_distribution(
     scores: Source,
-    metric: str | Sequence[str] | None = None,
+    metrics: str | Sequence[str] | None = None,
     *,
-    reference: str | None = None,
+    against: str | None = None,
     level: float = 0.95,
     threads: int | None = None,
 ) -> Estimates:
@@ -230,9 +230,9 @@ def user_distribution(
     scores
         Judged data, which are evaluated here; what `evaluate` gave, or a list of such for several
         folds; or values per user from elsewhere (see `paired`).
-    metric
+    metrics
         One or several labels; unless given every metric with a value per user and a direction.
-    reference
+    against
         Compare this system with every other one, instead of all pairs.
     level
         Confidence level of the intervals.
@@ -268,11 +268,11 @@ def user_distribution(
     (1.0, 0.1, 'a, first order')
     """
     check_share("level", level)
-    pairing, _ = paired_values(scores, metric, threads)
-    selected = pairs_with(reference, pairing.systems)
-    labels = chosen_metrics(pairing, metric)
+    pairing, _ = paired_values(scores, metrics, threads)
+    selected = pairs_with(against, pairing.systems)
+    labels = chosen_metrics(pairing, metrics)
     without = [label for label in labels if pairing.better[label] == "neither"]
-    if without and metric is not None:
+    if without and metrics is not None:
         raise SettingError(
             f"{without[0]}: neither direction is better, so that users are not better or worse off"
         )
@@ -301,7 +301,7 @@ def user_distribution(
         level=level,
         correction=corrected_by("holm", counted(len(selected), "pair")),
     )
-    card = {"reference": reference, "better": {label: pairing.better[label] for label in labels}}
+    card = {"against": against, "better": {label: pairing.better[label] for label in labels}}
     return Estimates.of_rows(
         USER_DISTRIBUTION,
         rows,

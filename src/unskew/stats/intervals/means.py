@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import TypeVar
+from typing import Any, TypeVar
 
 import numpy as np
 
 from unskew.arrays import F64
-from unskew.stats.special import student_t_quantile
+from unskew.stats.special import half_widths, student_t_quantile
 
 Interval = tuple[float | None, float | None, float | None]
 """A value and both ends of its interval; None where there is none."""
@@ -19,7 +19,7 @@ Numbers = TypeVar("Numbers", float, F64)
 
 
 def student_ends(
-    value: Numbers, spread: Numbers, df: float, level: float, root: float = 1.0
+    value: Numbers, se: Numbers, df: float | F64, level: float
 ) -> tuple[Numbers, Numbers]:
     """Return both ends of Student's interval of an estimate.
 
@@ -27,14 +27,12 @@ def student_ends(
     ----------
     value
         The estimate, or several.
-    spread
-        Its standard error; or, with `root`, the standard deviation of the values.
+    se
+        Its standard error.
     df
-        Degrees of freedom.
+        Degrees of freedom, those of each estimate or of all; infinite: the normal distribution.
     level
         How often the interval holds the expectation.
-    root
-        What the spread is divided by, last: the root of the number of values.
 
     Examples
     --------
@@ -42,7 +40,8 @@ def student_ends(
     >>> [round(end, 3) for end in student_ends(1.0, 0.5, 10, 0.95)]
     [-0.114, 2.114]
     """
-    half = student_t_quantile((1 + level) / 2, df) * spread / root
+    quantile: Any = half_widths(np.atleast_1d(df), level)
+    half = (quantile if isinstance(df, np.ndarray) else float(quantile[0])) * se
     return value - half, value + half
 
 
@@ -105,14 +104,33 @@ def _variance(values: Sequence[float]) -> float:
     return math.fsum((value - mean) ** 2 for value in values) / (n - 1)
 
 
-def row_intervals(values: F64, level: float) -> tuple[F64, F64, F64]:
-    """Return the mean of each row and its interval by Student's t; NaN for a single value."""
-    n = values.shape[1]
-    mean = values.mean(axis=1)
+def mean_intervals(values: F64, level: float, axis: int = 0) -> tuple[F64, F64, F64, F64]:
+    """Return means along an axis, standard errors and Student's intervals; NaN for what is unknown.
+
+    Parameters
+    ----------
+    values
+        All of them are defined. With one value there is no standard error.
+    level
+        Of the intervals.
+    axis
+        Of the units.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from unskew.stats.intervals.means import mean_intervals
+    >>> mean, se, low, high = mean_intervals(np.array([[1.0, 2.0], [3.0, 4.0]]), 0.95)
+    >>> mean.tolist(), se.tolist(), low.round(2).tolist()
+    ([2.0, 3.0], [1.0, 1.0], [-10.71, -9.71])
+    """
+    n = values.shape[axis]
+    nothing = np.full(values.shape[1 - axis], np.nan)
+    mean = values.mean(axis=axis) if n else nothing
     if n < 2:
-        nothing = np.full(mean.size, np.nan)
-        return mean, nothing, nothing
-    return mean, *student_ends(mean, values.std(axis=1, ddof=1), n - 1, level, math.sqrt(n))
+        return mean, nothing, nothing, nothing
+    se = values.std(axis=axis, ddof=1) / math.sqrt(n)
+    return mean, se, *student_ends(mean, se, n - 1, level)
 
 
 def welch_df(variances: F64, df: F64) -> F64:

@@ -19,7 +19,7 @@ from numpy.typing import ArrayLike
 
 from unskew.arrays import F64
 from unskew.stats.intervals.means import Numbers
-from unskew.stats.special import binomial_half_cdf, incomplete_beta, log_beta
+from unskew.stats.special import binomial_half_cdf, incomplete_beta, log_beta, log_choose
 
 _STEPS = 100
 _CLOSE = 1e-14
@@ -125,7 +125,7 @@ def _upper_tail(x: int, n: int, liked: int, population: int) -> float:
     if x > last:
         return 0.0
     others = population - liked
-    term = math.exp(_log_choose(liked, x) + _log_choose(others, n - x) - _log_choose(population, n))
+    term = math.exp(log_choose(liked, x) + log_choose(others, n - x) - log_choose(population, n))
     total = term
     for j in range(x, last):
         term *= (liked - j) * (n - j) / ((j + 1.0) * (others - n + j + 1.0))
@@ -133,10 +133,6 @@ def _upper_tail(x: int, n: int, liked: int, population: int) -> float:
         if term < total * 1e-17:
             break
     return min(total, 1.0)
-
-
-def _log_choose(n: int, k: int) -> float:
-    return math.lgamma(n + 1.0) - math.lgamma(k + 1.0) - math.lgamma(n - k + 1.0)
 
 
 def wilson_ends(share: Numbers, number: Numbers, t: float) -> tuple[Numbers, Numbers]:

@@ -18,7 +18,13 @@ from unskew.engine.rng import generator
 from unskew.engine.threads import map_blocks
 from unskew.errors import DataError
 from unskew.stats.pairing import PairedSample
-from unskew.stats.special import binomial_half_cdf, incomplete_beta, student_t_sf
+from unskew.stats.special import (
+    binomial_half_cdf,
+    f_sf,
+    p_of_counts,
+    range_cdf,
+    student_t_sf,
+)
 
 EXACT_WILCOXON = 50
 """Differences other than 0 up to which Wilcoxon's p is exact, ties or not."""
@@ -179,7 +185,7 @@ def friedman_test(ranks: F64, permutations: int, seed: int) -> Friedman:
     f = p_f = None
     if data_sets > 1 and remainder > _SAME * chi:
         f = (data_sets - 1) * chi / remainder
-        p_f = _f_sf(f, systems - 1, (systems - 1) * (data_sets - 1))
+        p_f = f_sf(f, systems - 1, (systems - 1) * (data_sets - 1))
     exact = _exact_p(ranks, observed)
     if exact is not None:
         return Friedman(chi, f, p_f, exact, is_exact=True, permutations=0)
@@ -191,12 +197,6 @@ def _spread(sums: F64) -> F64:
     """Return the sum of squares of each row about its mean."""
     result: F64 = ((sums - sums.mean(axis=1, keepdims=True)) ** 2).sum(axis=1)
     return result
-
-
-def _f_sf(f: float, above: float, below: float) -> float:
-    """Return P(F > f)."""
-    x, y = below / (below + above * f), above * f / (below + above * f)
-    return float(incomplete_beta(x, y, below / 2, above / 2))
 
 
 def _exact_p(ranks: F64, observed: float) -> float | None:
@@ -233,32 +233,7 @@ def _drawn_p(ranks: F64, observed: float, permutations: int, seed: int) -> float
             sums += rng.permuted(np.tile(row, (_BLOCK, 1)), axis=1)
         spreads = _spread(sums)[: permutations - start]
         extreme += int((spreads >= observed * (1 - _SAME)).sum())
-    return (extreme + 1) / (permutations + 1)
-
-
-@cache
-def range_cdf(width: float, count: int) -> float:
-    """Return P(range of `count` standard normal values <= `width`), by the trapezoidal rule.
-
-    The integral of k phi(z) (Phi(z + width) - Phi(z))^(k - 1) over the smallest value z.
-
-    Examples
-    --------
-    >>> from unskew.stats.tests.classic import range_cdf
-    >>> round(range_cdf(2.343 * 2**0.5, 3), 3)
-    0.95
-    """
-    if width <= 0:
-        return 0.0
-    step = 0.02
-    nodes = np.arange(-9.0 - width, 9.0, step)
-    density = np.exp(-0.5 * nodes**2) / math.sqrt(2 * math.pi)
-    inside = _normal_cdf(nodes + width) - _normal_cdf(nodes)
-    return min(float(count * step * (density * inside ** (count - 1)).sum()), 1.0)
-
-
-def _normal_cdf(z: F64) -> F64:
-    return np.array([0.5 * math.erfc(-value / math.sqrt(2)) for value in z.tolist()])
+    return float(p_of_counts(extreme, permutations))
 
 
 @cache

@@ -25,7 +25,7 @@ from unskew.stats.intervals.skewed import (
     sums_by_group,
     without_skewness,
 )
-from unskew.stats.special import incomplete_beta
+from unskew.stats.special import incomplete_beta, p_of_counts
 from unskew.stats.tests.kernels import LEAST_VARIANCE
 from unskew.stats.tests.randomisation import permuted_p
 
@@ -111,7 +111,7 @@ def shuffle_groups(
     starts = range(0, shuffles, block)
     parts = map_blocks(some, starts, threads, shuffles * users)
     extreme = np.sum([part[0] for part in parts], axis=0)
-    shuffled = (1 + extreme) / (1 + shuffles)
+    shuffled = p_of_counts(extreme, shuffles)
     if users <= MOST_SHUFFLED:
         p = np.maximum(np.where(np.isnan(p), 0.0, p), shuffled)
     return ShuffledGroups(

@@ -25,6 +25,7 @@ from unskew.arrays import F64, I8, I32, I64, Mask
 from unskew.engine.progress import Progress, Steps
 from unskew.engine.rng import key_of
 from unskew.engine.threads import map_blocks, resolve
+from unskew.stats.special import p_of_counts
 
 BLOCK = 4096
 """Permutations at a time: tables of sums are built once per block, and a block stays in cache."""
@@ -133,14 +134,10 @@ class Counts:
     """Whether these were all sign patterns: then the share is the p-value, exactly."""
 
     def p(self, counts: I64, plus_one: bool) -> F64:
-        """Return p-values of counts.
-
-        (count + 1) / (permutations + 1): what was observed is one of the permutations, so that p
-        is never 0 and the test keeps its level (Phipson and Smyth 2010). Without: the share, as
-        in the papers. All patterns contain the observed one.
-        """
-        more = int(plus_one and not self.enumerated)
-        return (counts + more) / (self.permutations + more)
+        """Return p-values of counts; all sign patterns contain the observed one."""
+        plus_one = plus_one and not self.enumerated
+        p: F64 = p_of_counts(counts, self.permutations, plus_one=plus_one)
+        return p
 
 
 @dataclass(frozen=True, eq=False)
@@ -313,7 +310,7 @@ def permuted_p(
     work: int,
     progress: Progress | None = None,
 ) -> F64:
-    """Return (1 + extreme) / (1 + permutations) of each hypothesis; see `Counts.p`.
+    """Return the p of each hypothesis from counts of its extreme permutations.
 
     Parameters
     ----------
@@ -336,7 +333,7 @@ def permuted_p(
         return extreme
 
     parts = map_blocks(some, range(0, permutations, block), threads, work)
-    p: F64 = (1 + np.sum(parts, axis=0)) / (1 + permutations)
+    p: F64 = p_of_counts(np.sum(parts, axis=0), permutations)
     return p
 
 

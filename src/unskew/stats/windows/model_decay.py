@@ -45,7 +45,7 @@ from unskew.stats.windows.window_values import (
 CONFOUNDED = (
     "age and period are confounded: these scores are of different test ratings ({0} and {1}), so "
     "that an older model is also judged in another period. Judge models of different age on one "
-    "window (us.splits.ModelAges); order_over_time compares windows"
+    "window (us.splits.ModelAges); order_changes compares windows"
 )
 
 

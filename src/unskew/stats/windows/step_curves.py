@@ -112,7 +112,7 @@ def step_curves(
 
 @checked
 def steps_by_window(scores: Scores, windows: int | Sequence[Any] = WINDOWS) -> dict[str, Scores]:
-    """Cut the scores of steps into windows of time: what `us.stats.order_over_time` takes.
+    """Cut the scores of steps into windows of time: what `us.stats.order_changes` takes.
 
     Parameters
     ----------

@@ -38,6 +38,7 @@ from unskew.engine.rng import key_of
 from unskew.engine.threads import map_blocks, one_blas_thread
 from unskew.stats.correlation import rounded
 from unskew.stats.pairing import Pairs
+from unskew.stats.resampling import percentile_interval
 from unskew.stats.simultaneous import LEAST_DRAWS, Differences, simultaneous
 from unskew.stats.special import incomplete_beta
 from unskew.stats.tests.randomisation import permuted_p
@@ -109,7 +110,7 @@ class WithinUsers:
     df: I64
     """The rank: 0 where no user's difference varies."""
     p: F64
-    exchanges: int
+    permutations: int
     """0: by the F distribution."""
 
 
@@ -117,7 +118,7 @@ def within_users(
     cells: Cells,
     pairs: Pairs,
     *,
-    exchanges: int,
+    permutations: int,
     seed: int = 0,
     threads: int | None = None,
     progress: Progress | None = None,
@@ -133,7 +134,7 @@ def within_users(
     out = np.zeros((count, 2))
     kernels.wald_of_pairs(start, window, cells.windows, residual, out)
     statistic, df = np.ascontiguousarray(out[:, 0]), out[:, 1].astype(np.int64)
-    work = float((np.diff(start).astype(np.float64) ** 2).sum()) / 2 * count * exchanges
+    work = float((np.diff(start).astype(np.float64) ** 2).sum()) / 2 * count * permutations
     if work > MOST_WORK:
         p = _hotelling(statistic, df, _users_that_vary(start, residual))
         return WithinUsers(cells.users, statistic, df, p, 0)
@@ -147,8 +148,10 @@ def within_users(
         )
         return counts
 
-    p = permuted_p(extreme, exchanges, _BLOCK, threads=threads, work=int(work), progress=progress)
-    return WithinUsers(cells.users, statistic, df, np.where(df > 0, p, 1.0), exchanges)
+    p = permuted_p(
+        extreme, permutations, _BLOCK, threads=threads, work=int(work), progress=progress
+    )
+    return WithinUsers(cells.users, statistic, df, np.where(df > 0, p, 1.0), permutations)
 
 
 def _varying(cells: Cells, pairs: Pairs) -> tuple[I64, I64, F64]:
@@ -274,7 +277,7 @@ def tau_by_chance(
     observed = _mean_taus(sums[:, used] / sizes[used][:, None])[0]
     if math.isnan(observed) or not defined.size:
         return None
-    low, high = np.quantile(defined, [0.025, 0.975])
+    low, high = percentile_interval(defined, 0.95)
     return TauByChance(observed, float(defined.mean()), float(low), float(high))
 
 

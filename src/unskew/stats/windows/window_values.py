@@ -30,7 +30,7 @@ from unskew.report.columns import (
 )
 from unskew.report.text import counted
 from unskew.stats.agreement.conditions import named_sources
-from unskew.stats.intervals.means import student_ends
+from unskew.stats.intervals.means import mean_intervals
 from unskew.stats.pairing import Paired, as_table, is_evaluated, paired
 from unskew.stats.resampling import check_two_systems, chosen_metrics
 
@@ -189,14 +189,8 @@ def mean_rows(data: WindowValues, unit: str, level: float) -> pl.DataFrame:
     """
     frames = []
     for window, values in zip(data.windows, data.values, strict=True):
-        users = len(values)
-        mean, se, low, high = (np.full(len(data.systems), np.nan) for _ in range(4))
-        if users:
-            mean = values.mean(axis=0)
-        if users > 1:
-            se = values.std(axis=0, ddof=1) / np.sqrt(users)
-            low, high = student_ends(mean, se, users - 1, level)
-        keys = {"metric": data.label, unit: window, "system": list(data.systems), "n": users}
+        mean, se, low, high = mean_intervals(values, level)
+        keys = {"metric": data.label, unit: window, "system": list(data.systems), "n": len(values)}
         frames.append(pl.DataFrame({**keys, "value": mean, "se": se, "low": low, "high": high}))
     return pl.concat(frames)
 

@@ -12,6 +12,7 @@ import numpy as np
 from unskew.arrays import F64
 from unskew.evaluation.one_relevant import value_at
 from unskew.metrics.names import Metric
+from unskew.stats.clusters import variance_of
 
 ALARM = 0.0027
 """How often the two differ by chance alone beyond the limit, over all systems: 3 standard errors
@@ -118,9 +119,8 @@ def difference_in_errors(sums: F64, counts: F64) -> F64:
     """
     lists = counts.sum()
     mean = sums.sum(axis=0) / lists
-    users = len(counts)
     residual = sums - mean * counts[:, None]
-    error = np.sqrt((residual**2).sum(axis=0) * users / (users - 1)) / lists
+    error = np.sqrt(variance_of(residual, len(counts))) / lists
     tiny = 1e-9  # differences of rounding are none
     return np.where(np.abs(mean) <= tiny, 0.0, np.abs(mean) / np.maximum(error, tiny))
 

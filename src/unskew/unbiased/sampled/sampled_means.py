@@ -100,7 +100,7 @@ class SampledSettings:
     iterations: int | None
     adaptive: bool
     replacement: bool
-    bootstrap: int
+    resamples: int
     level: float
     seed: int
     threads: int | None
@@ -119,7 +119,7 @@ class SampledSettings:
         check_gamma(self.gamma)
         if self.iterations is not None:
             as_count("iterations", self.iterations)
-        as_count("bootstrap", self.bootstrap, least=0)
+        as_count("resamples", self.resamples, least=0)
         check_share("level", self.level)
 
 
@@ -184,8 +184,8 @@ def average_sampled(
         *([f"trade-off: gamma = {settings.gamma:g}"] if "trade-off" in columns else []),
     ]
     method, unclear = replace(SAMPLED.method, interval=""), dict.fromkeys(by_label, "")
-    if settings.bootstrap:
-        method = replace(SAMPLED.method, level=settings.level, draws=settings.bootstrap)
+    if settings.resamples:
+        method = replace(SAMPLED.method, level=settings.level, draws=settings.resamples)
         unclear = {label: why_no_interval(metric, sample) for label, metric in by_label.items()}
         lines += [f"{label}: no interval, because {why}" for label, why in unclear.items() if why]
     mean, drawn = sums.sum(axis=0) / counts.sum(), _drawn_means(sums, counts, settings)
@@ -358,12 +358,12 @@ def _drawn_means(sums: F64, counts: F64, settings: SampledSettings) -> F64:
     blocks = redraw(
         lambda weights: weights @ flat / (weights @ counts)[:, None],
         weigh,
-        settings.bootstrap,
+        settings.resamples,
         len(sums),
         threads=settings.threads,
     )
     drawn = np.concatenate(blocks) if blocks else np.empty((0, flat.shape[1]))
-    return drawn.reshape(settings.bootstrap, *sums.shape[1:])
+    return drawn.reshape(settings.resamples, *sums.shape[1:])
 
 
 def _taus(means: F64) -> F64:

@@ -143,7 +143,7 @@ def sampled_metrics(
     iterations: int | None = None,
     adaptive: bool = False,
     replacement: bool = False,
-    bootstrap: int = BOOTSTRAP,
+    resamples: int = BOOTSTRAP,
     level: float = LEVEL,
     seed: int = 0,
     threads: int | None = None,
@@ -184,7 +184,7 @@ def sampled_metrics(
         first. Then `mle` alone holds.
     replacement
         See `corrected_values`.
-    bootstrap, level, seed
+    resamples, level, seed
         Draws of users for the intervals (percentiles); 0 for none. Intervals hold the error of the
         sample, not the bias of an estimator.
     threads
@@ -203,7 +203,7 @@ def sampled_metrics(
     --------
     >>> from unskew.unbiased.sampled.sampled_metrics import sampled_metrics
     >>> result = sampled_metrics(
-    ...     [1, 1, 2, 30], "Recall@10", items=1000, n=99, estimators=["plain"], bootstrap=0
+    ...     [1, 1, 2, 30], "Recall@10", items=1000, n=99, estimators=["plain"], resamples=0
     ... )
     >>> result.parts["estimators"].row(estimator="plain").value  # of the sample
     0.75
@@ -231,7 +231,7 @@ def sampled_metrics(
         iterations=iterations,
         adaptive=adaptive,
         replacement=replacement,
-        bootstrap=bootstrap,
+        resamples=resamples,
         level=level,
         seed=seed,
         threads=threads,
@@ -283,7 +283,7 @@ def correct_sampled(
     gamma: float = GAMMA,
     iterations: int | None = None,
     adaptive: int | None = None,
-    bootstrap: int = BOOTSTRAP,
+    resamples: int = BOOTSTRAP,
     level: float = LEVEL,
     ties: str = "id",
     seed: int = 0,
@@ -309,7 +309,7 @@ def correct_sampled(
     adaptive
         Draw more others for a list as long as its relevant item stands first, twice as many each
         time, up to this many (Li et al. 2023). None: every list has its n. Only `mle` holds then.
-    bootstrap, level, seed
+    resamples, level, seed
         Draws of users for the intervals (percentiles); 0 for none. The seed also breaks random
         ties. Intervals hold the error of the sample, not the bias of an estimator.
     ties, threads
@@ -332,7 +332,7 @@ def correct_sampled(
     >>> lists = us.targets.OneRelevant(others=20, candidates="all").lists(split, liked=1)
     >>> systems = {"pop": us.recommend.Popularity(), "random": us.recommend.Random()}
     >>> models = {name: system.fit(split.train) for name, system in systems.items()}
-    >>> result = correct_sampled(lists, models, ["Recall@5", "AP"], bootstrap=100)
+    >>> result = correct_sampled(lists, models, ["Recall@5", "AP"], resamples=100)
     >>> result.card["estimator"]
     {'Recall@5': 'trade-off', 'AP': 'trade-off'}
     >>> [round(value, 2) for value in result["AP"].rows["value"]]
@@ -351,7 +351,7 @@ def correct_sampled(
         iterations=iterations,
         adaptive=adaptive is not None,
         replacement=False,
-        bootstrap=bootstrap,
+        resamples=resamples,
         level=level,
         seed=seed,
         threads=threads,

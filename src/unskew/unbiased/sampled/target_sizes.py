@@ -86,7 +86,7 @@ def target_sizes(
     test: str = "randomisation",
     permutations: int = 10_000,
     alpha: float = 0.05,
-    bootstrap: int = BOOTSTRAP,
+    resamples: int = BOOTSTRAP,
     level: float = LEVEL,
     seed: int = 0,
     threads: int | None = None,
@@ -117,7 +117,7 @@ def target_sizes(
     test, permutations, alpha
         Of `compare`; a pair with p below alpha is significant. p-values are not corrected, as in
         discriminative power.
-    bootstrap, level, seed
+    resamples, level, seed
         Draws of users for the interval of each τ_b; the seed also draws the targets.
     threads
         Never changes a result.
@@ -142,12 +142,12 @@ def target_sizes(
     >>> split = us.splits.Random(test=0.3).split(us.read_ratings({"user": user, "item": item}))[0]
     >>> systems = {"pop": us.recommend.Popularity(), "random": us.recommend.Random()}
     >>> models = {name: system.fit(split.train) for name, system in systems.items()}
-    >>> result = target_sizes(split, models, "P@5", [0, 5], liked=1, test="t", bootstrap=0)
+    >>> result = target_sizes(split, models, "P@5", [0, 5], liked=1, test="t", resamples=0)
     >>> result.where(quantity=["ties", "ratio"]).table(wide="quantity").columns
     ['others', 'value_ties', 'value_ratio', 'low_ties', 'low_ratio', 'high_ties', 'high_ratio']
     """
     check_two_systems(list(models))
-    as_count("bootstrap", bootstrap, least=0)
+    as_count("resamples", resamples, least=0)
     for name, share in (("level", level), ("alpha", alpha)):
         check_share(name, share)
     numbers = [as_count("sizes", size, least=0) for size in sizes]
@@ -164,13 +164,13 @@ def target_sizes(
         notes += [f"{size} others: {note}" for note in _notes(lists, scores[str(size)])]
         steps.advance()
     label = next(iter(scores.values())).order[0]
-    compared = partial(compare, metric=label, correction=None, seed=seed, threads=threads)
+    compared = partial(compare, metrics=label, correction=None, seed=seed, threads=threads)
     pairs = [compared(score, test=test, permutations=permutations) for score in scores.values()]
     power = pl.concat(discriminative_power(answer, alpha=alpha).rows for answer in pairs)
     power = power.with_columns(others=pl.Series(list(scores)))
     conditions, more = conditions_of(scores, label)
     systems, sign = conditions[0].systems, conditions[0].sign
-    drawn = resampled(conditions, bootstrap, seed, threads, None)
+    drawn = resampled(conditions, resamples, seed, threads, None)
     means = [np.array([condition.means for condition in conditions]), *drawn]
     ties = np.array([_ties(condition.paired.complete(label)) for condition in conditions])
     numbers_of: dict[str, Iterable[Sequence[float]]] = {
@@ -182,7 +182,7 @@ def target_sizes(
     if truth is not None:
         reference = _truth(truth, label, systems, sign)
         numbers_of["tau_true"] = _taus(((mean, reference) for mean in means), level)
-    method = replace(TARGET_SIZES.method, level=level, draws=bootstrap, seed=seed)
+    method = replace(TARGET_SIZES.method, level=level, draws=resamples, seed=seed)
     users = counted(len(conditions[0].paired), "user")
     rows = [
         {"others": size, "quantity": quantity, **dict(zip(NUMBERS, row, strict=False))}
@@ -192,7 +192,7 @@ def target_sizes(
     return Estimates.of_rows(
         replace(TARGET_SIZES, name=f"target sizes: {label}"),
         rows,
-        method=method if bootstrap else replace(method, interval="", level=None),
+        method=method if resamples else replace(method, interval="", level=None),
         explanation=(
             f"{label} of {counted(len(systems), 'system')}, {users}; {test} test, significant: "
             f"p < {alpha:g}",

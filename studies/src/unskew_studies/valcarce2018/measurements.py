@@ -280,7 +280,7 @@ def correlations(lab: Lab, dataset_name: str) -> pl.DataFrame:
         result = agreement(
             per_user(lab, dataset_name),
             list(columns.values()),
-            bootstrap=lab.amount("bootstrap"),
+            resamples=lab.amount("bootstrap"),
             permutations=1,
             seed=lab.seed,
         )

@@ -1,4 +1,4 @@
-"""`order_over_time`: whether systems change places between windows, more than chance does."""
+"""`order_changes`: whether systems change places between windows, more than chance does."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ DIGITS = Estimates.digits
 
 
 def _leads_question(unit: str) -> Question:
-    """Return the question of `order_over_time`; the unit is a window, a split, a condition."""
+    """Return the question of `order_changes`; the unit is a window, a split, a condition."""
     return Question(
         name=f"differences in each {unit}",
         columns=(METRIC, *PAIR, Column(unit, "key"), USERS, *LEAD, SIGNIFICANT),
@@ -107,21 +107,22 @@ def _tau_question(unit: str) -> Question:
     )
 
 
-@notebook_progress("order over time")
+@notebook_progress("order changes")
 @checked
-def order_over_time(
+def order_changes(
     scores: object,
     metrics: str | Sequence[str] | None = None,
     *,
+    over: str = "window",
     level: float = 0.95,
-    exchanges: int = EXCHANGES,
-    bootstrap: int = BOOTSTRAP,
+    permutations: int = EXCHANGES,
+    resamples: int = BOOTSTRAP,
     better: str | None = None,
     seed: int = 0,
     threads: int | None = None,
     progress: Progress | None = None,
 ) -> Estimates:
-    """Compare the same systems over windows of time: curves, differences, changes of order.
+    """Compare the same systems over windows of time, or over splits: differences, changes of order.
 
     Two findings are kept apart. *Differences vary*: the difference between two systems is not the
     same in all windows; tested by exchanging each user's windows at random, and by the means of
@@ -136,15 +137,19 @@ def order_over_time(
         A mapping from windows, in the order of time, to what `evaluate` gave (or to values per
         user, see `paired`); the results of a plan whose split has several parts, such as
         `us.splits.Windows`; or a table with a column `window` beside those that `paired` takes,
-        whose windows are put in natural order.
+        whose windows are put in natural order. A list of scores is the folds of one split, whose
+        means are averaged.
     metrics
         Labels; all that have a value per user unless given. Each metric has its own correction.
+    over
+        What the names of the mapping (or the column of the table) are: `window`, `split`, such as
+        `random` and `time`, or another condition, as a noun.
     level
         Of all intervals of a metric together; 1 - level is the level of the tests.
-    exchanges
+    permutations
         How often each user's windows are exchanged at random. Where that would take too long, p is
         that of Hotelling's F, which the result says.
-    bootstrap
+    resamples
         How often users are drawn, with all their windows, for the interval of each τ; 0 for none.
     better
         Of tables: which direction is better, `higher`, `lower` or `neither`; see `paired`.
@@ -158,10 +163,11 @@ def order_over_time(
     Estimates
         A row per metric, pair and window: by how much a is ahead of b (positive: a is better), with
         intervals that hold for all pairs and windows of the metric at once; none where too few
-        users differ. Parts: `means` by window and system, with intervals of each mean alone;
-        `changes`, a row per pair: whether differences vary (`p_corrected`, the larger of `p_within`
-        and `p_between`, corrected by Holm over pairs), in which windows each system is `ahead`, and
-        whether the order `reverses`; `tau`, Kendall's τ between windows.
+        users differ. The key `window` has the name that `over` gives. Parts: `means` by window and
+        system, with intervals of each mean alone; `changes`, a row per pair: whether differences
+        vary (`p_corrected`, the larger of `p_within` and `p_between`, corrected by Holm over
+        pairs), in which windows each system is `ahead`, and whether the order `reverses`; `tau`,
+        Kendall's τ between windows.
 
     Notes
     -----
@@ -177,89 +183,34 @@ def order_over_time(
     >>> user, window = np.tile(np.arange(200), 4), np.repeat([1, 2, 3, 4], 200)
     >>> lead = np.where(window < 3, 0.2, -0.2)  # a is ahead at first, b later
     >>> values = {"a": rng.normal(0.5 + lead, 0.3), "b": rng.normal(0.5, 0.3, 800)}
-    >>> result = us.stats.order_over_time({"user": user, "window": window, **values})
+    >>> result = us.stats.order_changes({"user": user, "window": window, **values})
     >>> change = result.parts["changes"].pair("a", "b")
     >>> change.facts["ahead"], change.facts["ahead_against"], change.facts["reverses"]
     (['1', '2'], ['3', '4'], True)
-    """
-    return order_across_splits(
-        scores,
-        metrics,
-        unit="window",
-        level=level,
-        exchanges=exchanges,
-        bootstrap=bootstrap,
-        better=better,
-        seed=seed,
-        threads=threads,
-        progress=progress,
-    )
 
-
-@notebook_progress("order across splits")
-@checked
-def order_across_splits(
-    scores: object,
-    metrics: str | Sequence[str] | None = None,
-    *,
-    unit: str = "split",
-    level: float = 0.95,
-    exchanges: int = EXCHANGES,
-    bootstrap: int = BOOTSTRAP,
-    better: str | None = None,
-    seed: int = 0,
-    threads: int | None = None,
-    progress: Progress | None = None,
-) -> Estimates:
-    """Compare the order of the same systems under a random split and a split by time.
-
-    Kendall's τ between the orders with its interval over users, the differences of all pairs under
-    each split with intervals that hold at once, and the pairs whose order changes: significantly
-    one way under one split and the other way under the other.
-
-    Parameters
-    ----------
-    scores
-        A mapping from the name of a split, such as `random` and `time`, to what `evaluate` gave,
-        or to a list of such for its folds (their means are averaged); or a table with a column
-        `split`.
-    unit
-        What the orders belong to, in words, where it is not a split but another condition.
-    metrics, level, exchanges, bootstrap, better, seed, threads, progress
-        As in `order_over_time`.
-
-    Returns
-    -------
-    Estimates
-        As of `order_over_time`; the key `window` has the name of the unit.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> import unskew as us
-    >>> rng = np.random.default_rng(5)
-    >>> user = np.arange(300)
-    >>> random = {"user": user, "a": rng.normal(0.6, 0.2, 300), "b": rng.normal(0.5, 0.2, 300)}
-    >>> time = {"user": user, "a": rng.normal(0.3, 0.2, 300), "b": rng.normal(0.4, 0.2, 300)}
-    >>> result = us.stats.order_across_splits({"random": random, "time": time})
+    >>> def split(a, b):
+    ...     values = {"a": rng.normal(a, 0.2, 200), "b": rng.normal(b, 0.2, 200)}
+    ...     return {"user": np.arange(200), **values}
+    >>> splits = {"random": split(0.6, 0.5), "time": split(0.3, 0.4)}
+    >>> result = us.stats.order_changes(splits, over="split")
     >>> result.parts["tau"].row().value, result.parts["changes"].rows["reverses"].to_list()
     (-1.0, [True])
     """
     check_share("level", level)
-    as_count("exchanges", exchanges, most=1_000_000)
-    if exchanges < 99:
-        raise SettingError(f"exchanges must be at least 99, got {exchanges}")
-    as_count("bootstrap", bootstrap, least=0)
+    as_count("permutations", permutations, most=1_000_000)
+    if permutations < 99:
+        raise SettingError(f"permutations must be at least 99, got {permutations}")
+    as_count("resamples", resamples, least=0)
     as_count("seed", seed, least=0)
     if isinstance(scores, Mapping):
         scores = {name: _folds(source) for name, source in scores.items()}
-    windows = read_windows(scores, metrics, unit=unit, better=better)
+    windows = read_windows(scores, metrics, unit=over, better=better)
     draws = {"seed": seed, "threads": threads}
     orders = {
-        label: _of_metric(windows, label, unit, level, exchanges, bootstrap, progress, **draws)
+        label: _of_metric(windows, label, over, level, permutations, resamples, progress, **draws)
         for label in windows.metrics
     }
-    return _answer(windows, orders, unit, level, exchanges, bootstrap, seed)
+    return _answer(windows, orders, over, level, permutations, resamples, seed)
 
 
 def _folds(source: Any) -> Any:
@@ -277,7 +228,7 @@ class _Order(NamedTuple):
     users: int
     several: int
     """Users with values in two windows or more."""
-    exchanges: int
+    permutations: int
     tau_by_chance: dict[str, float] | None
 
 
@@ -286,8 +237,8 @@ def _answer(
     orders: Mapping[str, _Order],
     unit: str,
     level: float,
-    exchanges: int,
-    bootstrap: int,
+    permutations: int,
+    resamples: int,
     seed: int,
 ) -> Estimates:
     better_of = {label: order.better for label, order in orders.items()}
@@ -296,7 +247,7 @@ def _answer(
         for name in ("", "means", "changes", "tau")
     }
     question, tau = _leads_question(unit), _tau_question(unit)
-    tau = replace(tau, method=replace(tau.method, draws=bootstrap, seed=seed))
+    tau = replace(tau, method=replace(tau.method, draws=resamples, seed=seed))
     parts = {
         "means": Estimates.of_rows(
             means_question(unit), rows["means"], level=level, card={"better": better_of}
@@ -308,8 +259,8 @@ def _answer(
         name: {label: getattr(order, name) for label, order in orders.items()}
         for name in ("users", "several", "tau_by_chance")
     }
-    by_f = any(order.exchanges == 0 and order.several > 0 for order in orders.values())
-    within = "Hotelling's F" if by_f else f"{exchanges:,} exchanges"
+    by_f = any(order.permutations == 0 and order.several > 0 for order in orders.values())
+    within = "Hotelling's F" if by_f else f"{permutations:,} exchanges"
     pairs = rows["changes"].height // len(orders)
     method = all_together(
         question.method,
@@ -335,7 +286,7 @@ def _answer(
         ),
         notes=(*windows.notes, *_same_training(windows, unit)),
         parts=parts,
-        card={"unit": unit, "exchanges": 0 if by_f else exchanges, **by_metric},
+        card={"unit": unit, "permutations": 0 if by_f else permutations, **by_metric},
     )
     findings = [line for label in orders for line in _findings(result[label])]
     return replace(result, conclusion=tuple(findings))
@@ -346,17 +297,17 @@ def _of_metric(
     label: str,
     unit: str,
     level: float,
-    exchanges: int,
-    bootstrap: int,
+    permutations: int,
+    resamples: int,
     progress: Progress | None,
     **draws: Any,
 ) -> _Order:
     data = windows.values(label)
     pairs, cells = all_pairs(len(data.systems)), Cells.of(data)
     leads = differences_of(data, pairs, level=level, seed=draws["seed"])
-    test = within_users(cells, pairs, exchanges=exchanges, progress=progress, **draws)
+    test = within_users(cells, pairs, permutations=permutations, progress=progress, **draws)
     between = between_windows(data, pairs)
-    order = agreement(dict(windows.parts), label, bootstrap=bootstrap, **draws)
+    order = agreement(dict(windows.parts), label, resamples=resamples, **draws)
     conditions = {"design": unit, "against_design": f"against_{unit}"}
     chance = tau_by_chance(data, cells, **draws)
     rows = {
@@ -370,7 +321,7 @@ def _of_metric(
         data.better,
         len(data.users),
         cells.users,
-        test.exchanges,
+        test.permutations,
         None if chance is None else asdict(chance),
     )
 
