@@ -6,8 +6,9 @@ Items are drawn by a counter hash when asked for: none are kept, all systems see
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, fields
-from typing import Any, ClassVar
+from dataclasses import dataclass, fields
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
 import numpy as np
 
@@ -22,7 +23,10 @@ from unskew.report.text import counted
 from unskew.settings import choice, declare, flag
 from unskew.splits.split import Split, shared_rows, union
 from unskew.splits.strata import Strata, judgment_bins, percentiles
-from unskew.targets.lists import DrawnTargets, Pool, TargetLists
+from unskew.targets.lists import DrawnTargets, TargetLists
+
+if TYPE_CHECKING:
+    from unskew.targets.kernels import DrawWeights, Pool
 
 CANDIDATES = ("all", "test", "train")
 RELEVANT = ("all", "one")
@@ -304,13 +308,12 @@ def UserFlat(others: int | str, **settings: Any) -> Targets:
     return Targets(others=others, fixed="judged", **settings)
 
 
-@dataclass(frozen=True)
-class NamedDesign:
+class NamedDesign(NamedTuple):
     """A design that has a name: the function that builds it, and the settings that make it so."""
 
     build: Callable[..., Targets]
     settings: Mapping[str, Any]
-    defaults: Mapping[str, Any] = field(default_factory=dict)
+    defaults: Mapping[str, Any] = MappingProxyType({})
     """Defaults that differ from those of `Targets`: always shown."""
 
     def fits(self, targets: Targets) -> bool:
@@ -352,16 +355,12 @@ def relevance_of(relevance: Relevance | str | None, liked: float | None) -> Rele
     return as_relevance(relevance) if relevance is not None else Relevance(liked=liked)
 
 
-@dataclass(frozen=True, eq=False)
-class _Asked:
+class _Queries(NamedTuple):
     """Whose lists are asked for, the one relevant item of each and the stratum."""
 
     user: I32
     anchor: I32
     stratum: I32
-
-    def take(self, rows: Mask) -> _Asked:
-        return _Asked(*(frozen(part[rows]) for part in (self.user, self.anchor, self.stratum)))
 
 
 def _lay(
@@ -373,6 +372,8 @@ def _lay(
     seed: int,
 ) -> TargetLists:
     """Say which lists there are and how many targets each has."""
+    from unskew.targets import kernels
+
     n, train = targets.drawn, split.train
     barred = train if earlier is None else union(train, earlier)
     strata = _strata(targets, split, relevance)
@@ -384,7 +385,13 @@ def _lay(
     if earlier is not None:
         facts["known"] = len(earlier)
     weight = item_counts(train) if targets.by == "popularity" else np.zeros(0, np.int64)
-    available = _free(queries, pool, weight, barred, tests, fixed)
+    stratum_of = np.where(weight == 0, np.int32(-1), pool.stratum) if weight.size else pool.stratum
+    drawable = np.bincount(stratum_of[stratum_of >= 0], minlength=pool.cand_start.size - 1)
+    available = np.empty(queries.user.size, np.int64)
+    places = queries.user, queries.stratum
+    rows = barred.start, barred.item, tests.start, tests.item
+    kernels.count_others(*places, frozen(drawable), frozen(stratum_of), *rows, fixed, available)
+    available = frozen(available)
     if n is not None:
         queries, available = _with_enough(targets, n, queries, available, tests, facts)
     if not queries.user.size:
@@ -397,7 +404,6 @@ def _lay(
     facts |= {"lists": int(queries.user.size), "least": int(size.min()), "most": int(size.max())}
     if strata is not None:
         facts["strata"] = strata.facts
-    cumulative, heaviest = _weights(weight, pool, n)
     return TargetLists(
         design={**targets.describe(), "seed": int(seed)},
         train=train,
@@ -414,9 +420,7 @@ def _lay(
             available=available,
             pool=pool,
             fixed=fixed,
-            weight=frozen(weight),
-            cumulative=cumulative,
-            heaviest=heaviest,
+            weights=_weights(weight, pool, n),
         ),
         strata=0 if strata is None else strata.m,
         shortfall=targets.shortfall,
@@ -427,33 +431,23 @@ def _lay(
     )
 
 
-def _free(
-    queries: _Asked, pool: Pool, weight: I64, train: Ratings, tests: Ratings, fixed: U8
-) -> I64:
-    """Count the others that each list could have."""
-    from unskew.targets import kernels
-
-    user, stratum, available = queries.user, queries.stratum, np.empty(queries.user.size, np.int64)
-    rows = (train.start, train.item, tests.start, tests.item, fixed)
-    kernels.count_others(
-        user, stratum, pool.cand_start, pool.stratum, frozen(weight), *rows, available
-    )
-    return frozen(available)
-
-
-def _fixed_sizes(queries: _Asked, pool: Pool, train: Ratings, tests: Ratings, fixed: U8) -> I64:
+def _fixed_sizes(queries: _Queries, pool: Pool, train: Ratings, tests: Ratings, fixed: U8) -> I64:
     """Count the items that are in each list whatever is drawn."""
-    from unskew.targets import kernels
-
-    sizes = np.empty(queries.user.size, np.int64)
-    rows = kernels.Barred(train.start, train.item, tests.start, tests.item, fixed)
-    kernels.fixed_sizes(queries.user, queries.stratum, pool.stratum, rows, sizes)
-    return sizes
+    m, stratum = pool.cand_start.size - 1, pool.stratum[tests.item]
+    rows = fixed.view(np.bool_) & (stratum >= 0) & ~shared_rows(tests, train)
+    users = tests.user.astype(np.int64) * m
+    sizes = np.bincount(users[rows] + stratum[rows], minlength=len(tests.users) * m)
+    return sizes[queries.user.astype(np.int64) * m + np.maximum(queries.stratum, 0)]
 
 
 def _with_enough(
-    targets: Targets, n: int, queries: _Asked, available: I64, tests: Ratings, facts: dict[str, Any]
-) -> tuple[_Asked, I64]:
+    targets: Targets,
+    n: int,
+    queries: _Queries,
+    available: I64,
+    tests: Ratings,
+    facts: dict[str, Any],
+) -> tuple[_Queries, I64]:
     """Treat lists with too few candidates as `shortage` says; count them in the facts."""
     short = available < n
     facts["short_lists"] = int(np.count_nonzero(short))
@@ -467,7 +461,8 @@ def _with_enough(
         )
     if targets.shortage == "skip":
         facts["skipped_lists"] = facts["short_lists"]
-        queries, available = queries.take(~short), frozen(available[~short])
+        queries = _Queries(*(frozen(part[~short]) for part in queries))
+        available = frozen(available[~short])
     return queries, available
 
 
@@ -498,6 +493,8 @@ def _stated_strata(stratum: Any, items: int) -> Strata:
 
 def _candidates(targets: Targets, split: Split, tests: Ratings, strata: Strata | None) -> Pool:
     """Collect the candidates, stratum by stratum."""
+    from unskew.targets.kernels import Pool
+
     source, items = targets.candidates, len(tests.items)
     if callable(source):
         source = source(split)
@@ -511,8 +508,10 @@ def _candidates(targets: Targets, split: Split, tests: Ratings, strata: Strata |
         mask = np.zeros(items, np.bool_)
         mask[_codes(list(source), tests)] = True
     stratum = np.zeros(items, np.int32) if strata is None else strata.stratum
-    item_stratum = np.where(mask, stratum, -1).astype(np.int32)
-    return Pool.of(item_stratum, 1 if strata is None else strata.m)
+    stratum = frozen(np.where(mask, stratum, -1).astype(np.int32))
+    cand = np.argsort(stratum, kind="stable")[np.count_nonzero(~mask) :].astype(np.int32)
+    sizes = np.bincount(stratum[cand], minlength=1 if strata is None else strata.m)
+    return Pool(stratum, frozen(cand), frozen(np.append(0, np.cumsum(sizes))))
 
 
 def _codes(ids: list[Any], tests: Ratings) -> I32:
@@ -534,7 +533,7 @@ def _asked(
     item_stratum: I32,
     strata: Strata | None,
     barred: Ratings,
-) -> tuple[_Asked, dict[str, Any]]:
+) -> tuple[_Queries, dict[str, Any]]:
     """Return user, anchor and stratum of every list, and what could not be asked for."""
     again = shared_rows(tests, barred)
     inside = item_stratum[tests.item] >= 0
@@ -556,18 +555,21 @@ def _asked(
     facts["in_training"] = int(np.count_nonzero(again & asks))
     if judged is not None:
         facts["judged_users"] = int(np.count_nonzero(judged))
-    return _Asked(frozen(user), frozen(anchor), frozen(stratum.astype(np.int32))), facts
+    return _Queries(frozen(user), frozen(anchor), frozen(stratum.astype(np.int32))), facts
 
 
-def _weights(weight: I64, pool: Pool, n: int | None) -> tuple[I64, I64]:
+def _weights(weight: I64, pool: Pool, n: int | None) -> DrawWeights:
     """Return summed weights of the candidates, and those of each stratum's n heaviest."""
+    from unskew.targets.kernels import DrawWeights
+
     m, start = pool.cand_start.size - 1, pool.cand_start
-    if not weight.size:
-        return frozen(np.zeros(0, np.int64)), frozen(np.zeros(m, np.int64))
-    weights = weight[pool.cand]
-    parts = [np.sort(weights[start[s] : start[s + 1]])[::-1] for s in range(m)]
-    heaviest = np.array([int(part[:n].sum()) for part in parts])
-    return frozen(np.append(0, np.cumsum(weights))), frozen(heaviest)
+    cumulative, heaviest = np.zeros(0, np.int64), np.zeros(m, np.int64)
+    if weight.size:
+        weights = weight[pool.cand]
+        parts = [np.sort(weights[start[s] : start[s + 1]])[::-1] for s in range(m)]
+        cumulative = np.append(0, np.cumsum(weights))
+        heaviest = np.array([int(part[:n].sum()) for part in parts])
+    return DrawWeights(frozen(weight), frozen(cumulative), frozen(heaviest))
 
 
 def _remarks(targets: Targets, facts: Mapping[str, Any]) -> tuple[str, ...]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import polars as pl
@@ -17,6 +17,9 @@ from unskew.engine.threads import map_blocks
 from unskew.errors import SettingError
 from unskew.report.text import counted
 from unskew.splits.split import union
+
+if TYPE_CHECKING:
+    from unskew.targets.kernels import DrawWeights, Pool
 
 BLOCK_ITEMS = 1 << 22
 """Target items that are held at a time."""
@@ -248,25 +251,6 @@ class TargetLists:
 
 
 @dataclass(frozen=True, eq=False)
-class Pool:
-    """Candidate items, stratum by stratum."""
-
-    stratum: I32
-    """Each item's stratum, -1 if it is no candidate."""
-    cand: I32
-    """The candidates of one stratum after the other, ascending in each."""
-    cand_start: I64
-
-    @classmethod
-    def of(cls, stratum: I32, m: int) -> Pool:
-        """Group the candidates by stratum."""
-        outside = int(np.count_nonzero(stratum < 0))
-        cand = np.argsort(stratum, kind="stable")[outside:].astype(np.int32)
-        sizes = np.bincount(stratum[cand], minlength=m)
-        return cls(frozen(stratum), frozen(cand), frozen(np.append(0, np.cumsum(sizes))))
-
-
-@dataclass(frozen=True, eq=False)
 class DrawnTargets:
     """Targets that are drawn when they are asked for."""
 
@@ -281,18 +265,13 @@ class DrawnTargets:
     pool: Pool
     fixed: U8
     """Marks the test ratings whose items are in the lists whatever is drawn."""
-    weight: I64
-    """Of each item in the draws; empty = all alike."""
-    cumulative: I64
-    """Summed weights of the candidates."""
-    heaviest: I64
-    """The sum of the n largest weights of each stratum."""
+    weights: DrawWeights
 
     def items(self, lists: TargetLists, lo: int, hi: int, start: I64) -> I32:
         """Draw the targets of lists lo..hi."""
         from unskew.targets import kernels
 
-        item, pool = np.empty(int(start[-1]), np.int32), self.pool
+        item = np.empty(int(start[-1]), np.int32)
         barred, tests = lists.barred, lists.tests
         kernels.draw_lists(
             user=lists.user,
@@ -304,8 +283,8 @@ class DrawnTargets:
             available=self.available,
             key=np.uint64(self.key),
             fresh=self.fresh,
-            pool=kernels.Candidates(pool.cand, pool.cand_start, pool.stratum),
-            weights=kernels.DrawWeights(self.weight, self.cumulative, self.heaviest),
+            pool=self.pool,
+            weights=self.weights,
             rows=kernels.Barred(barred.start, barred.item, tests.start, tests.item, self.fixed),
             start=frozen(start),
             item=item,
