@@ -176,19 +176,17 @@ class Targets(DrawKeyed):
 
     def __repr__(self) -> str:
         name, settings = "Targets", self.describe()
-        # The name that says most: one with more settings is a special case of the others.
-        for named in sorted(
-            NAMED.values(), key=lambda candidate: -len(candidate.settings) - len(candidate.defaults)
-        ):
-            if named.fits(self):
-                usual = {**{field.name: field.default for field in fields(self)}, **named.defaults}
-                name = named.build.__name__
-                settings = {
-                    key: value
-                    for key, value in settings.items()
-                    if key not in named.settings and (value != usual[key] or key in named.defaults)
-                }
-                break
+        fitting = [named for named in NAMED.values() if named.fits(self)]
+        if fitting:
+            # The name that says most: one with more settings is a special case of the others.
+            named = max(fitting, key=lambda design: len(design.settings) + len(design.defaults))
+            usual = {field.name: field.default for field in fields(self)} | dict(named.defaults)
+            name = named.build.__name__
+            settings = {
+                key: value
+                for key, value in settings.items()
+                if key not in named.settings and (value != usual[key] or key in named.defaults)
+            }
         return f"{name}({', '.join(f'{key}={value!r}' for key, value in settings.items())})"
 
     def lists(
@@ -574,29 +572,27 @@ def _weights(weight: I64, pool: Pool, n: int | None) -> DrawWeights:
 
 def _remarks(targets: Targets, facts: Mapping[str, Any]) -> tuple[str, ...]:
     """Say what a reader of the numbers should know of the lists."""
-    notes = []
+    remarks = []
     if targets.exact:
-        notes.append(
-            f"targets: exact, no others are drawn: values are expectations over all draws of "
+        remarks.append(
+            f"exact, no others are drawn: values are expectations over all draws of "
             f"{targets.others:,} others"
         )
     if facts.get("short_lists"):
-        result = "left out" if targets.shortage == "skip" else "shorter"
-        singular, plural = (f"{noun} with too few candidates" for noun in ("list", "lists"))
-        short = counted(facts["short_lists"], f"{singular} is", f"{plural} are")
-        notes.append(f"targets: {short} {result}")
+        what = "with too few candidates"
+        short = counted(facts["short_lists"], f"list {what} is", f"lists {what} are")
+        remarks.append(f"{short} {'left out' if targets.shortage == 'skip' else 'shorter'}")
     if facts["outside"]:
         result = "ask for no list" if targets.relevant == "one" else "cannot be found by any system"
-        notes.append(f"targets: {facts['outside']:,} test items outside the candidates {result}")
+        remarks.append(f"{facts['outside']:,} test items outside the candidates {result}")
     if facts["in_training"]:
-        notes.append(
-            f"targets: {counted(facts['in_training'], 'test rating is', 'test ratings are')} "
-            "also in the user's training ratings and cannot be ranked"
+        remarks.append(
+            f"{counted(facts['in_training'], 'test rating is', 'test ratings are')} also in the "
+            "user's training ratings and cannot be ranked"
         )
     if facts.get("known"):
-        rows = counted(facts["known"], "user-item pair")
-        notes.append(
-            f"targets: {rows} that users met before the test, but that are not trained on, are "
-            "left out of the lists"
+        remarks.append(
+            f"{counted(facts['known'], 'user-item pair')} that users met before the test, but that "
+            "are not trained on, are left out of the lists"
         )
-    return tuple(notes)
+    return tuple(f"targets: {remark}" for remark in remarks)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from datetime import datetime
-from typing import Any, ClassVar
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
@@ -36,8 +36,7 @@ from unskew.splits.time.windows import time_axis
 PICKS = (*ONE, "next")
 
 
-@dataclass(frozen=True, eq=False)
-class Sittings:
+class Sittings(NamedTuple):
     """The sessions of all users: rows are in order of time."""
 
     session: I64
