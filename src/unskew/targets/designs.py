@@ -22,7 +22,7 @@ from unskew.errors import DataError, SettingError
 from unskew.report.text import counted
 from unskew.settings import choice, declare, flag
 from unskew.splits.split import Split, shared_rows, union
-from unskew.splits.strata import Strata, judgment_bins, percentiles
+from unskew.splits.strata import Strata, judgment_bins, percentiles, stated_strata
 from unskew.targets.lists import DrawnTargets, TargetLists
 
 if TYPE_CHECKING:
@@ -211,6 +211,14 @@ class Targets(DrawKeyed):
             Of the drawn others: same seed, same items, in any block order.
         judgments
             Judge by one of `split.judgments` (such as `true`) instead of the test ratings.
+
+        Examples
+        --------
+        >>> import unskew as us
+        >>> data = us.read_ratings({"user": [1, 1, 2, 2], "item": [7, 8, 7, 9]})
+        >>> (split,) = us.splits.LeaveOut(1).split(data, seed=1)
+        >>> us.targets.OneRelevant(others=1, candidates="all").lists(split, liked=1)
+        TargetLists(2 lists, 2 to 2 items each)
         """
         rule = relevance_of(relevance, liked)
         tests = split.test
@@ -234,13 +242,27 @@ def AllItems(others: int | str = "all", **settings: Any) -> Targets:
 
 @checked
 def TestItems(others: int | str = "all", **settings: Any) -> Targets:
-    """Items with a test rating but the user's training items (TI-AN; with a number, TI-NN)."""
+    """Items with a test rating but the user's training items (TI-AN; with a number, TI-NN).
+
+    Examples
+    --------
+    >>> import unskew as us
+    >>> us.targets.TestItems() == us.targets.Targets("test")
+    True
+    """
     return Targets(candidates="test", others=others, **settings)
 
 
 @checked
 def TrainItems(others: int | str = "all", **settings: Any) -> Targets:
-    """Items with a training rating, as mena2021 ranks them."""
+    """Items with a training rating, as mena2021 ranks them.
+
+    Examples
+    --------
+    >>> import unskew as us
+    >>> us.targets.TrainItems() == us.targets.Targets("train")
+    True
+    """
     return Targets(candidates="train", others=others, **settings)
 
 
@@ -468,25 +490,11 @@ def _strata(targets: Targets, split: Split, relevance: Relevance) -> Strata | No
     if targets.strata is None:
         return None
     if callable(targets.strata):
-        return _stated_strata(targets.strata(split), len(split.test.items))
+        return stated_strata(targets.strata(split), len(split.test.items))
     if targets.strata_by == "judgments":
         return judgment_bins(split.train, relevance, targets.strata)
     counts = item_counts(split.train) + item_counts(split.test)
     return percentiles(counts, targets.strata)
-
-
-def _stated_strata(stratum: Any, items: int) -> Strata:
-    """Check the strata that a function returned."""
-    numbers = np.asarray(stratum)
-    are_integers = np.issubdtype(numbers.dtype, np.integer) and numbers.shape == (items,)
-    if not are_integers or numbers.min(initial=0) < 0:
-        raise DataError(
-            f"strata: the function must return a whole number from 0 up for each of the "
-            f"{items:,} items, got {numbers.dtype} of shape {numbers.shape}"
-        )
-    m = int(numbers.max(initial=0)) + 1
-    facts = {"by": "function", "m": m, "items": np.bincount(numbers, minlength=m).tolist()}
-    return Strata(frozen(numbers.astype(np.int32)), m, facts)
 
 
 def _candidates(targets: Targets, split: Split, tests: Ratings, strata: Strata | None) -> Pool:
@@ -503,24 +511,19 @@ def _candidates(targets: Targets, split: Split, tests: Ratings, strata: Strata |
     elif isinstance(source, np.ndarray) and source.dtype == np.bool_ and source.shape == (items,):
         mask = source
     else:
-        mask = np.zeros(items, np.bool_)
-        mask[_codes(list(source), tests)] = True
+        mask, ids = np.zeros(items, np.bool_), list(source)
+        codes = tests.items.codes(ids)
+        if (codes < 0).any():
+            raise DataError(
+                f"{np.count_nonzero(codes < 0):,} of the given candidates are unknown, the first: "
+                f"{ids[int(np.argmax(codes < 0))]!r}; give ids that occur in the ratings"
+            )
+        mask[codes] = True
     stratum = np.zeros(items, np.int32) if strata is None else strata.stratum
     stratum = frozen(np.where(mask, stratum, -1).astype(np.int32))
     cand = np.argsort(stratum, kind="stable")[np.count_nonzero(~mask) :].astype(np.int32)
     sizes = np.bincount(stratum[cand], minlength=1 if strata is None else strata.m)
     return Pool(stratum, frozen(cand), frozen(np.append(0, np.cumsum(sizes))))
-
-
-def _codes(ids: list[Any], tests: Ratings) -> I32:
-    codes = tests.items.codes(ids)
-    if (codes < 0).any():
-        first = ids[int(np.argmax(codes < 0))]
-        raise DataError(
-            f"{np.count_nonzero(codes < 0):,} of the given candidates are unknown, the first: "
-            f"{first!r}; give ids that occur in the ratings"
-        )
-    return codes
 
 
 def _asked(
@@ -543,12 +546,11 @@ def _asked(
         stratum = item_stratum[anchor] if strata is not None else np.full(rows.size, -1, np.int32)
         facts: dict[str, Any] = {"outside": int(np.count_nonzero(liked & ~inside & asks))}
     else:
-        m = 1 if strata is None else strata.m
         everyone = np.arange(len(tests.users), dtype=np.int32)
         everyone = everyone if judged is None else everyone[judged]
-        user, anchor = np.repeat(everyone, m), np.full(everyone.size * m, -1, np.int32)
-        none = np.full(everyone.size, -1, np.int32)
-        stratum = none if strata is None else np.tile(np.arange(m, dtype=np.int32), everyone.size)
+        numbers = np.arange(strata.m, dtype=np.int32) if strata else np.array([-1], np.int32)
+        user, stratum = np.repeat(everyone, numbers.size), np.tile(numbers, everyone.size)
+        anchor = np.full(user.size, -1, np.int32)
         facts = {"outside": int(np.count_nonzero(~inside & asks))}
     facts["in_training"] = int(np.count_nonzero(again & asks))
     if judged is not None:

@@ -158,6 +158,15 @@ class TargetLists:
         """Return the targets of lists lo..hi: where each one's items start, and the items.
 
         Items of a list ascend. The same whatever other blocks are asked for.
+
+        Examples
+        --------
+        >>> import unskew as us
+        >>> data = us.read_ratings({"user": [1, 1, 2, 2], "item": [7, 8, 7, 9]})
+        >>> (split,) = us.splits.LeaveOut(1).split(data, seed=1)
+        >>> start, item = us.targets.AllItems().lists(split, liked=1).block(0, 2)
+        >>> start.tolist(), item.tolist()  # items by their numbers
+        ([0, 2, 4], [0, 2, 1, 2])
         """
         if not 0 <= lo <= hi <= len(self):
             raise SettingError(f"there are {len(self):,} lists; got {lo}..{hi}")
@@ -197,7 +206,16 @@ class TargetLists:
         return frozen(item)
 
     def blocks(self, lo: int = 0, hi: int | None = None) -> Iterator[tuple[int, int]]:
-        """Cut lists lo..hi into blocks of a bounded number of items."""
+        """Cut lists lo..hi into blocks of a bounded number of items.
+
+        Examples
+        --------
+        >>> import unskew as us
+        >>> data = us.read_ratings({"user": [1, 1, 2, 2], "item": [7, 8, 7, 9]})
+        >>> (split,) = us.splits.LeaveOut(1).split(data, seed=1)
+        >>> list(us.targets.AllItems().lists(split, liked=1).blocks())
+        [(0, 2)]
+        """
         end = len(self) if hi is None else hi
         before = self._start[lo : end + 1] - self._start[lo]  # targets before each list
         first = 0

@@ -117,7 +117,18 @@ class StepLists:
         return self.seen == "drop"
 
     def histories(self, lo: int, hi: int) -> Histories:
-        """Return what came before the targets of steps lo..hi."""
+        """Return what came before the targets of steps lo..hi.
+
+        Examples
+        --------
+        >>> import unskew as us
+        >>> train = {"user": [1, 1], "item": [7, 8], "time": [1, 2]}
+        >>> test = {"user": [1, 1], "item": [9, 6], "time": [5, 6]}
+        >>> steps = us.targets.next_items(train, test, candidates="all")
+        >>> before = steps.histories(0, 2)
+        >>> before.start.tolist(), steps.items.raw(before.item).to_list()
+        ([0, 2, 5], [7, 8, 7, 8, 9])
+        """
         begin, size = self.begin[lo:hi], self.at[lo:hi] - self.begin[lo:hi]
         start = np.append(0, np.cumsum(size)).astype(np.int64)
         positions = np.arange(start[-1]) + np.repeat(begin - start[:-1], size)
