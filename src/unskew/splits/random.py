@@ -217,13 +217,11 @@ def _in_time(
     ratings: Ratings, size: I64, protocol: PerUser | LeaveOut, seed: int
 ) -> tuple[Mask, int]:
     """Mark the first or last `size` ratings of each user, equal times in random order."""
-    from unskew.splits import kernels
-
     time = time_of(ratings, f"{protocol.name}, pick={protocol.pick!r}")
     key = frozen(time if protocol.pick == "first" else -time)
     order, _ = sort_groups(ratings.start, key, draws.keys(ratings, seed, "split/user"))
     mask = draws.first_of_each(ratings.start, order, size)
-    return mask, kernels.count_tied(ratings.start, frozen(order), key, frozen(size))
+    return mask, draws.count_tied(ratings.start, order, key, size)
 
 
 ONE_EACH = "no user has more than one rating: split across users, with splits.Random"
