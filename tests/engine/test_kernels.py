@@ -107,13 +107,13 @@ def arguments():
         )
     yield "splits.kernels.shared", (start, train, other, rising(other, 20))
     home = whole(20, high=4) - 1
-    for weight in (NOTHING, whole(20, high=2, dtype=np.int64)):
+    for drawable in (home, np.where(whole(20, high=2) == 0, np.int32(-1), home)):
         fixed = whole(int(other[-1]), high=2, dtype=np.uint8)
         here = (start, train, other, rising(other, 20), fixed, np.zeros(10, np.int64))
-        strata = np.array([0, 5, 9, 20], np.int64)
+        number = np.bincount(drawable[drawable >= 0], minlength=3)
         yield (
             "targets.kernels.count_others",
-            (lists, whole(10, high=4) - 1, strata, home, weight, *here),
+            (lists, whole(10, high=4) - 1, number, drawable, *here),
         )
     hits = ranked(users)
     liked, disliked = RNG.integers(1, 5, (2, users)).astype(float)

@@ -71,6 +71,13 @@ def first_of_each(start: I64, order: I64, size: I64, rows: int | None = None) ->
     return mark.view(np.bool_)
 
 
+def count_tied(start: I64, order: I64, time: I64, size: I64) -> int:
+    """Count the groups whose first `size` entries end inside a run of equal times."""
+    cut = start[:-1] + size
+    inside = cut[(start[:-1] < cut) & (cut < start[1:])]
+    return int(np.count_nonzero(time[order[inside - 1]] == time[order[inside]]))
+
+
 def of_each_user(ratings: Ratings, size: I64, seed: int, stage: str) -> Mask:
     """Mark `size` ratings of each user, drawn at random."""
     order, _ = sort_groups(ratings.start, keys(ratings, seed, stage))

@@ -11,8 +11,9 @@ from __future__ import annotations
 import warnings
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
-from dataclasses import dataclass, field, fields
-from typing import Any, ClassVar
+from dataclasses import dataclass, field
+from types import MappingProxyType
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 import polars as pl
@@ -93,8 +94,7 @@ class Intervened:
         return card("Intervened", self._summary, self.facts.items())
 
 
-@dataclass(frozen=True, eq=False)
-class RatingCounts:
+class RatingCounts(NamedTuple):
     """What a design may look at, under one numbering; parts that were not given are empty."""
 
     held_out: Ratings
@@ -113,8 +113,7 @@ class RatingCounts:
         return len(self.held_out.items)
 
 
-@dataclass(frozen=True, eq=False)
-class Aim:
+class Aim(NamedTuple):
     """What a design makes of its evidence."""
 
     user: F64
@@ -124,7 +123,7 @@ class Aim:
     to_user: F64 | None = None
     """The distribution of users to rake to; None = as they are."""
     to_item: F64 | None = None
-    facts: Mapping[str, Any] = field(default_factory=dict)
+    facts: Mapping[str, Any] = MappingProxyType({})
 
     def weights(self, ratings: Ratings) -> F64:
         """Return what the draw of each rating is proportional to."""
@@ -233,13 +232,6 @@ class Design(DrawKeyed, ABC):
         facts["effective_size"] = effective_size(weight)
         design = {**self.describe(), "method": method, "seed": int(seed)}
         return Intervened(held_out, frozen(weight), facts, design)
-
-    def describe(self) -> dict[str, Any]:
-        """Return the settings as plain values, for a card."""
-        return {
-            "kind": self.kind,
-            **{field.name: getattr(self, field.name) for field in fields(self)},
-        }
 
     def _evidence(
         self, held_out: Ratings, train: Ratings | None, mar: Ratings | None, seed: int

@@ -65,17 +65,6 @@ def mark_last(start: I64, order: I64, time: I64, size: I64, tied_up: bool, mark:
     return tied
 
 
-@kernel
-def count_tied(start: I64, order: I64, time: I64, size: I64) -> int:
-    """Count the groups whose first `size` entries end inside a run of equal times."""
-    tied = 0
-    for g in range(start.size - 1):
-        cut = start[g] + size[g]
-        if start[g] < cut < start[g + 1] and time[order[cut - 1]] == time[order[cut]]:
-            tied += 1
-    return tied
-
-
 @plain_kernel
 def shared(start: I64, item: I32, other_start: I64, other_item: I32) -> U8:
     """Mark the rows whose user and item stand in the other set too; both sorted by item."""
@@ -103,23 +92,3 @@ def precede(start: I64, time: I64, train_start: I64, train_time: I64) -> int:
         for i in range(start[u], start[u + 1]):
             before += time[i] < latest
     return before
-
-
-@kernel
-def number_sessions(start: I64, order: I64, time: I64, pause: int, session: I64, step: I64) -> int:
-    """Number the sessions of each user, whose rows `order` gives in order of time.
-
-    A session ends where the next row is more than `pause` later. `step` receives the place of each
-    row in its session, from 1. Returns how many sessions there are.
-    """
-    number = 0
-    for g in range(start.size - 1):
-        for i in range(start[g], start[g + 1]):
-            row = order[i]
-            if i == start[g] or time[row] - time[order[i - 1]] > pause:
-                number += 1
-                step[row] = 1
-            else:
-                step[row] = step[order[i - 1]] + 1
-            session[row] = number - 1
-    return number

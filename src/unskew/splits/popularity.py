@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from fractions import Fraction
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -94,9 +94,7 @@ class Uniform(Splitter):
             "share takes fewer, more popular items"
         )
         facts = {"items": zeta, "per_item": per_item, "zeta": zeta, "zeta_ratings": lowest}
-        for number, label in _labels(self.repetitions):
-            test = draws.of_each_item(ratings, size, seed, f"split/uniform/{number}")
-            yield by_mask(self, ratings, test, label, hint=hint, facts=facts)
+        yield from _repeated(self, ratings, size, seed, hint=hint, facts=facts)
 
     def _zeta(self, falling: I64, total: int) -> int:
         """Return the largest k that still allows the test share, in whole-number arithmetic."""
@@ -179,9 +177,7 @@ class Flat(Splitter):
             "items_below": int(np.count_nonzero((counts > 0) & ~tested)),
             "items_short": int(np.count_nonzero(tested & (counts < t))),
         }
-        for number, label in _labels(self.repetitions):
-            test = draws.of_each_item(ratings, size, seed, f"split/flat/{number}")
-            yield by_mask(self, ratings, test, label, hint=hint, facts=facts)
+        yield from _repeated(self, ratings, size, seed, hint=hint, facts=facts)
 
     def _smallest(self, counts: I64) -> int:
         """Return the smallest t for the test share, or say which share is possible."""
@@ -201,10 +197,20 @@ class Flat(Splitter):
         )
 
 
-def _labels(repetitions: int) -> list[tuple[int, str | None]]:
-    if repetitions == 1:
-        return [(1, None)]
-    return [(number, f"repetition{number}") for number in range(1, repetitions + 1)]
+def _repeated(
+    protocol: Uniform | Flat,
+    ratings: Ratings,
+    size: I64,
+    seed: int,
+    *,
+    hint: str,
+    facts: Mapping[str, Any],
+) -> Iterator[Split]:
+    """Draw so many test ratings of each item, once for each repetition."""
+    for number in range(1, protocol.repetitions + 1):
+        test = draws.of_each_item(ratings, size, seed, f"split/{protocol.draw_name}/{number}")
+        label = f"repetition{number}" if protocol.repetitions > 1 else None
+        yield by_mask(protocol, ratings, test, label, hint=hint, facts=facts)
 
 
 @dataclass(frozen=True)
@@ -242,11 +248,6 @@ class HeadRemoved(Splitter):
 
     name: ClassVar[str] = "head-removed"
     draw_name: ClassVar[str] = "head-removed"
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        if not isinstance(self.of, Splitter):
-            raise SettingError(f"of must be a way to split, such as Random(); got {self.of!r}")
 
     def known_count(self) -> int | None:
         """Return how many splits there are."""

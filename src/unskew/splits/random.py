@@ -145,15 +145,13 @@ class PerUser(Splitter):
 
     def make_splits(self, ratings: Ratings, seed: int) -> Iterator[Split]:
         """Make the split."""
+        if self.number is not None:
+            yield _some_of_each(self, ratings, self.number, seed)
+            return
         rated = np.diff(ratings.start)
-        if self.number is None:
-            part = as_share("test", DEFAULT_TEST if self.test is None else self.test)
-            size = portion(rated, part, self.rounding)
-            hint = hint_share(rated)
-        else:
-            size = np.where(rated > self.number, self.number, 0)
-            hint = _hint_number(rated)
-        yield _by_user(self, ratings, size, self.pick, seed, hint)
+        part = as_share("test", DEFAULT_TEST if self.test is None else self.test)
+        size = portion(rated, part, self.rounding)
+        yield _by_user(self, ratings, size, seed, hint_share(rated))
 
 
 @dataclass(frozen=True)
@@ -187,55 +185,55 @@ class LeaveOut(Splitter):
 
     def make_splits(self, ratings: Ratings, seed: int) -> Iterator[Split]:
         """Make the split."""
-        rated = np.diff(ratings.start)
-        size = np.where(rated > self.n, self.n, 0)
-        yield _by_user(self, ratings, size, self.pick, seed, _hint_number(rated))
+        yield _some_of_each(self, ratings, self.n, seed)
+
+
+def _some_of_each(protocol: PerUser | LeaveOut, ratings: Ratings, number: int, seed: int) -> Split:
+    """Move so many ratings of each user who has more to the test part."""
+    rated = np.diff(ratings.start)
+    highest = int(rated.max(initial=0))
+    hint = f"the user with the most ratings has {highest}, so at most {highest - 1} can be left out"
+    size = np.where(rated > number, number, 0)
+    return _by_user(protocol, ratings, size, seed, ONE_EACH if highest < 2 else hint)
 
 
 def _by_user(
-    protocol: Splitter, ratings: Ratings, size: I64, pick: str, seed: int, hint: str
+    protocol: PerUser | LeaveOut, ratings: Ratings, size: I64, seed: int, hint: str
 ) -> Split:
     """Move `size` ratings of each user to the test part."""
-    tied = None
-    if pick == "random":
-        test = draws.of_each_user(ratings, size, seed, "split/user")
-    else:
-        test, tied = _in_time(ratings, size, pick, seed, protocol.name)
     rated = np.diff(ratings.start)
     facts = {
         "users_without_test": int(np.count_nonzero((size == 0) & (rated > 0))),
         "users_without_train": int(np.count_nonzero((size == rated) & (rated > 0))),
     }
-    if tied is not None:
-        facts["users_with_ties_at_cut"] = tied
+    if protocol.pick == "random":
+        test = draws.of_each_user(ratings, size, seed, "split/user")
+    else:
+        test, facts["users_with_ties_at_cut"] = _in_time(ratings, size, protocol, seed)
     return by_mask(protocol, ratings, test, hint=hint, facts=facts)
 
 
-def _in_time(ratings: Ratings, size: I64, pick: str, seed: int, protocol: str) -> tuple[Mask, int]:
+def _in_time(
+    ratings: Ratings, size: I64, protocol: PerUser | LeaveOut, seed: int
+) -> tuple[Mask, int]:
     """Mark the first or last `size` ratings of each user, equal times in random order."""
-    from unskew.splits import kernels
-
-    time = time_of(ratings, f"{protocol}, pick={pick!r}")
-    key = frozen(time if pick == "first" else -time)
+    time = time_of(ratings, f"{protocol.name}, pick={protocol.pick!r}")
+    key = frozen(time if protocol.pick == "first" else -time)
     order, _ = sort_groups(ratings.start, key, draws.keys(ratings, seed, "split/user"))
     mask = draws.first_of_each(ratings.start, order, size)
-    return mask, kernels.count_tied(ratings.start, frozen(order), key, frozen(size))
+    return mask, draws.count_tied(ratings.start, order, key, size)
+
+
+ONE_EACH = "no user has more than one rating: split across users, with splits.Random"
 
 
 def hint_share(rated: I64) -> str:
     """Say which share would move at least one rating."""
     highest = int(rated.max(initial=0))
     if highest < 2:
-        return "no user has more than one rating: split across users, with splits.Random"
+        return ONE_EACH
     lowest = math.ceil(10_000 / highest) / 10_000  # rounded up: it can be typed as it stands
     return (
         f"the user with the most ratings has {highest}: one of them is moved from test={lowest:g} "
         "up"
     )
-
-
-def _hint_number(rated: I64) -> str:
-    highest = int(rated.max(initial=0))
-    if highest < 2:
-        return "no user has more than one rating: split across users, with splits.Random"
-    return f"the user with the most ratings has {highest}, so at most {highest - 1} can be left out"

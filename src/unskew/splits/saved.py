@@ -25,8 +25,8 @@ from unskew.engine.files import (
     local_path,
     reading,
     replacing_folder,
-    sealed,
     unsealed,
+    write_sealed,
     write_table,
 )
 from unskew.engine.system import versions
@@ -225,7 +225,7 @@ def _write_splits(
         "digests": digests,
         "versions": versions(),
     }
-    (folder / CARD).write_bytes(sealed(card))
+    write_sealed(folder / CARD, card)
     return card
 
 
@@ -446,7 +446,7 @@ def save_intervened(
     }
     with replacing_folder(path) as part:
         write_table(frame, part / "test.parquet", "parquet")
-        (part / CARD).write_bytes(sealed(card))
+        write_sealed(part / CARD, card)
         _clear(path)  # now that everything is written
     return card
 

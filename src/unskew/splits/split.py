@@ -257,7 +257,17 @@ class Splitter(DrawKeyed, ABC):
         return None
 
     def each(self, ratings: Any, seed: int = 0) -> Iterator[Split]:
-        """Make the splits one by one; each says how it was made and what was left out."""
+        """Make the splits one by one; each says how it was made and what was left out.
+
+        Examples
+        --------
+        >>> import unskew as us
+        >>> shop = us.world("shop", users=60, items=20, density=0.3, seed=3).ratings
+        >>> for split in us.splits.Random(folds=2).each(shop, seed=1):
+        ...     print(split.label, split.facts["test"])
+        fold1 181
+        fold2 173
+        """
         ratings = self._accepted(ratings)
         result = self.make_splits(ratings, seed)
         splits = result if isinstance(result, Iterable) else [result]
@@ -273,6 +283,13 @@ class Splitter(DrawKeyed, ABC):
             As in `split`.
         number
             Which one, from 0.
+
+        Examples
+        --------
+        >>> import unskew as us
+        >>> shop = us.world("shop", users=60, items=20, density=0.3, seed=3).ratings
+        >>> us.splits.Random(folds=2).nth(shop, 1, seed=1)
+        Split(fold2: train 181, test 173)
         """
         accepted = self._accepted(ratings)
         split = self.make_one(accepted, as_count("number", number, 0), seed)
@@ -321,7 +338,15 @@ class Splitter(DrawKeyed, ABC):
         return list(self.each(ratings, seed))
 
     def count(self, ratings: Any, seed: int = 0) -> int:
-        """Return how many splits there are; makes them unless the settings tell."""
+        """Return how many splits there are; makes them unless the settings tell.
+
+        Examples
+        --------
+        >>> import unskew as us
+        >>> shop = us.world("shop", users=60, items=20, density=0.3, seed=3).ratings
+        >>> us.splits.Random(folds=2).count(shop)
+        2
+        """
         number = self.known_count()
         return sum(1 for _ in self.each(ratings, seed)) if number is None else number
 

@@ -138,6 +138,20 @@ def judgment_bins(train: Ratings, relevance: Relevance, m: int = 10) -> Strata:
     return _strata(stratum, m, counts, "judgments")
 
 
+def stated_strata(stratum: Any, items: int) -> Strata:
+    """Return the strata that a user's function gave; refuse what numbers no items."""
+    numbers = np.asarray(stratum)
+    are_integers = np.issubdtype(numbers.dtype, np.integer) and numbers.shape == (items,)
+    if not are_integers or numbers.min(initial=0) < 0:
+        raise DataError(
+            f"strata: the function must return a whole number from 0 up for each of the "
+            f"{items:,} items, got {numbers.dtype} of shape {numbers.shape}"
+        )
+    m = int(numbers.max(initial=0)) + 1
+    facts = {"by": "function", "m": m, "items": np.bincount(numbers, minlength=m).tolist()}
+    return Strata(frozen(numbers.astype(np.int32)), m, facts)
+
+
 def _check(m: int, items: int) -> None:
     if as_count("m", m) > items:
         raise SettingError(f"{m:,} strata need at least {m:,} items; there are {items:,}")

@@ -6,8 +6,9 @@ Items are drawn by a counter hash when asked for: none are kept, all systems see
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, fields
-from typing import Any, ClassVar
+from dataclasses import dataclass, fields
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
 import numpy as np
 
@@ -21,8 +22,11 @@ from unskew.errors import DataError, SettingError
 from unskew.report.text import counted
 from unskew.settings import choice, declare, flag
 from unskew.splits.split import Split, shared_rows, union
-from unskew.splits.strata import Strata, judgment_bins, percentiles
-from unskew.targets.lists import DrawnTargets, Pool, TargetLists
+from unskew.splits.strata import Strata, judgment_bins, percentiles, stated_strata
+from unskew.targets.lists import DrawnTargets, TargetLists
+
+if TYPE_CHECKING:
+    from unskew.targets.kernels import DrawWeights, Pool
 
 CANDIDATES = ("all", "test", "train")
 RELEVANT = ("all", "one")
@@ -172,19 +176,17 @@ class Targets(DrawKeyed):
 
     def __repr__(self) -> str:
         name, settings = "Targets", self.describe()
-        # The name that says most: one with more settings is a special case of the others.
-        for named in sorted(
-            NAMED.values(), key=lambda candidate: -len(candidate.settings) - len(candidate.defaults)
-        ):
-            if named.fits(self):
-                usual = {**{field.name: field.default for field in fields(self)}, **named.defaults}
-                name = named.build.__name__
-                settings = {
-                    key: value
-                    for key, value in settings.items()
-                    if key not in named.settings and (value != usual[key] or key in named.defaults)
-                }
-                break
+        fitting = [named for named in NAMED.values() if named.fits(self)]
+        if fitting:
+            # The name that says most: one with more settings is a special case of the others.
+            named = max(fitting, key=lambda design: len(design.settings) + len(design.defaults))
+            usual = {field.name: field.default for field in fields(self)} | dict(named.defaults)
+            name = named.build.__name__
+            settings = {
+                key: value
+                for key, value in settings.items()
+                if key not in named.settings and (value != usual[key] or key in named.defaults)
+            }
         return f"{name}({', '.join(f'{key}={value!r}' for key, value in settings.items())})"
 
     def lists(
@@ -209,6 +211,14 @@ class Targets(DrawKeyed):
             Of the drawn others: same seed, same items, in any block order.
         judgments
             Judge by one of `split.judgments` (such as `true`) instead of the test ratings.
+
+        Examples
+        --------
+        >>> import unskew as us
+        >>> data = us.read_ratings({"user": [1, 1, 2, 2], "item": [7, 8, 7, 9]})
+        >>> (split,) = us.splits.LeaveOut(1).split(data, seed=1)
+        >>> us.targets.OneRelevant(others=1, candidates="all").lists(split, liked=1)
+        TargetLists(2 lists, 2 to 2 items each)
         """
         rule = relevance_of(relevance, liked)
         tests = split.test
@@ -232,13 +242,27 @@ def AllItems(others: int | str = "all", **settings: Any) -> Targets:
 
 @checked
 def TestItems(others: int | str = "all", **settings: Any) -> Targets:
-    """Items with a test rating but the user's training items (TI-AN; with a number, TI-NN)."""
+    """Items with a test rating but the user's training items (TI-AN; with a number, TI-NN).
+
+    Examples
+    --------
+    >>> import unskew as us
+    >>> us.targets.TestItems() == us.targets.Targets("test")
+    True
+    """
     return Targets(candidates="test", others=others, **settings)
 
 
 @checked
 def TrainItems(others: int | str = "all", **settings: Any) -> Targets:
-    """Items with a training rating, as mena2021 ranks them."""
+    """Items with a training rating, as mena2021 ranks them.
+
+    Examples
+    --------
+    >>> import unskew as us
+    >>> us.targets.TrainItems() == us.targets.Targets("train")
+    True
+    """
     return Targets(candidates="train", others=others, **settings)
 
 
@@ -304,13 +328,12 @@ def UserFlat(others: int | str, **settings: Any) -> Targets:
     return Targets(others=others, fixed="judged", **settings)
 
 
-@dataclass(frozen=True)
-class NamedDesign:
+class NamedDesign(NamedTuple):
     """A design that has a name: the function that builds it, and the settings that make it so."""
 
     build: Callable[..., Targets]
     settings: Mapping[str, Any]
-    defaults: Mapping[str, Any] = field(default_factory=dict)
+    defaults: Mapping[str, Any] = MappingProxyType({})
     """Defaults that differ from those of `Targets`: always shown."""
 
     def fits(self, targets: Targets) -> bool:
@@ -352,16 +375,12 @@ def relevance_of(relevance: Relevance | str | None, liked: float | None) -> Rele
     return as_relevance(relevance) if relevance is not None else Relevance(liked=liked)
 
 
-@dataclass(frozen=True, eq=False)
-class _Asked:
+class _Queries(NamedTuple):
     """Whose lists are asked for, the one relevant item of each and the stratum."""
 
     user: I32
     anchor: I32
     stratum: I32
-
-    def take(self, rows: Mask) -> _Asked:
-        return _Asked(*(frozen(part[rows]) for part in (self.user, self.anchor, self.stratum)))
 
 
 def _lay(
@@ -373,6 +392,8 @@ def _lay(
     seed: int,
 ) -> TargetLists:
     """Say which lists there are and how many targets each has."""
+    from unskew.targets import kernels
+
     n, train = targets.drawn, split.train
     barred = train if earlier is None else union(train, earlier)
     strata = _strata(targets, split, relevance)
@@ -384,7 +405,13 @@ def _lay(
     if earlier is not None:
         facts["known"] = len(earlier)
     weight = item_counts(train) if targets.by == "popularity" else np.zeros(0, np.int64)
-    available = _free(queries, pool, weight, barred, tests, fixed)
+    stratum_of = np.where(weight == 0, np.int32(-1), pool.stratum) if weight.size else pool.stratum
+    drawable = np.bincount(stratum_of[stratum_of >= 0], minlength=pool.cand_start.size - 1)
+    available = np.empty(queries.user.size, np.int64)
+    places = queries.user, queries.stratum
+    rows = barred.start, barred.item, tests.start, tests.item
+    kernels.count_others(*places, frozen(drawable), frozen(stratum_of), *rows, fixed, available)
+    available = frozen(available)
     if n is not None:
         queries, available = _with_enough(targets, n, queries, available, tests, facts)
     if not queries.user.size:
@@ -397,7 +424,6 @@ def _lay(
     facts |= {"lists": int(queries.user.size), "least": int(size.min()), "most": int(size.max())}
     if strata is not None:
         facts["strata"] = strata.facts
-    cumulative, heaviest = _weights(weight, pool, n)
     return TargetLists(
         design={**targets.describe(), "seed": int(seed)},
         train=train,
@@ -414,9 +440,7 @@ def _lay(
             available=available,
             pool=pool,
             fixed=fixed,
-            weight=frozen(weight),
-            cumulative=cumulative,
-            heaviest=heaviest,
+            weights=_weights(weight, pool, n),
         ),
         strata=0 if strata is None else strata.m,
         shortfall=targets.shortfall,
@@ -427,33 +451,23 @@ def _lay(
     )
 
 
-def _free(
-    queries: _Asked, pool: Pool, weight: I64, train: Ratings, tests: Ratings, fixed: U8
-) -> I64:
-    """Count the others that each list could have."""
-    from unskew.targets import kernels
-
-    user, stratum, available = queries.user, queries.stratum, np.empty(queries.user.size, np.int64)
-    rows = (train.start, train.item, tests.start, tests.item, fixed)
-    kernels.count_others(
-        user, stratum, pool.cand_start, pool.stratum, frozen(weight), *rows, available
-    )
-    return frozen(available)
-
-
-def _fixed_sizes(queries: _Asked, pool: Pool, train: Ratings, tests: Ratings, fixed: U8) -> I64:
+def _fixed_sizes(queries: _Queries, pool: Pool, train: Ratings, tests: Ratings, fixed: U8) -> I64:
     """Count the items that are in each list whatever is drawn."""
-    from unskew.targets import kernels
-
-    sizes = np.empty(queries.user.size, np.int64)
-    rows = kernels.Barred(train.start, train.item, tests.start, tests.item, fixed)
-    kernels.fixed_sizes(queries.user, queries.stratum, pool.stratum, rows, sizes)
-    return sizes
+    m, stratum = pool.cand_start.size - 1, pool.stratum[tests.item]
+    rows = fixed.view(np.bool_) & (stratum >= 0) & ~shared_rows(tests, train)
+    users = tests.user.astype(np.int64) * m
+    sizes = np.bincount(users[rows] + stratum[rows], minlength=len(tests.users) * m)
+    return sizes[queries.user.astype(np.int64) * m + np.maximum(queries.stratum, 0)]
 
 
 def _with_enough(
-    targets: Targets, n: int, queries: _Asked, available: I64, tests: Ratings, facts: dict[str, Any]
-) -> tuple[_Asked, I64]:
+    targets: Targets,
+    n: int,
+    queries: _Queries,
+    available: I64,
+    tests: Ratings,
+    facts: dict[str, Any],
+) -> tuple[_Queries, I64]:
     """Treat lists with too few candidates as `shortage` says; count them in the facts."""
     short = available < n
     facts["short_lists"] = int(np.count_nonzero(short))
@@ -467,7 +481,8 @@ def _with_enough(
         )
     if targets.shortage == "skip":
         facts["skipped_lists"] = facts["short_lists"]
-        queries, available = queries.take(~short), frozen(available[~short])
+        queries = _Queries(*(frozen(part[~short]) for part in queries))
+        available = frozen(available[~short])
     return queries, available
 
 
@@ -475,29 +490,17 @@ def _strata(targets: Targets, split: Split, relevance: Relevance) -> Strata | No
     if targets.strata is None:
         return None
     if callable(targets.strata):
-        return _stated_strata(targets.strata(split), len(split.test.items))
+        return stated_strata(targets.strata(split), len(split.test.items))
     if targets.strata_by == "judgments":
         return judgment_bins(split.train, relevance, targets.strata)
     counts = item_counts(split.train) + item_counts(split.test)
     return percentiles(counts, targets.strata)
 
 
-def _stated_strata(stratum: Any, items: int) -> Strata:
-    """Check the strata that a function returned."""
-    numbers = np.asarray(stratum)
-    are_integers = np.issubdtype(numbers.dtype, np.integer) and numbers.shape == (items,)
-    if not are_integers or numbers.min(initial=0) < 0:
-        raise DataError(
-            f"strata: the function must return a whole number from 0 up for each of the "
-            f"{items:,} items, got {numbers.dtype} of shape {numbers.shape}"
-        )
-    m = int(numbers.max(initial=0)) + 1
-    facts = {"by": "function", "m": m, "items": np.bincount(numbers, minlength=m).tolist()}
-    return Strata(frozen(numbers.astype(np.int32)), m, facts)
-
-
 def _candidates(targets: Targets, split: Split, tests: Ratings, strata: Strata | None) -> Pool:
     """Collect the candidates, stratum by stratum."""
+    from unskew.targets.kernels import Pool
+
     source, items = targets.candidates, len(tests.items)
     if callable(source):
         source = source(split)
@@ -508,22 +511,19 @@ def _candidates(targets: Targets, split: Split, tests: Ratings, strata: Strata |
     elif isinstance(source, np.ndarray) and source.dtype == np.bool_ and source.shape == (items,):
         mask = source
     else:
-        mask = np.zeros(items, np.bool_)
-        mask[_codes(list(source), tests)] = True
+        mask, ids = np.zeros(items, np.bool_), list(source)
+        codes = tests.items.codes(ids)
+        if (codes < 0).any():
+            raise DataError(
+                f"{np.count_nonzero(codes < 0):,} of the given candidates are unknown, the first: "
+                f"{ids[int(np.argmax(codes < 0))]!r}; give ids that occur in the ratings"
+            )
+        mask[codes] = True
     stratum = np.zeros(items, np.int32) if strata is None else strata.stratum
-    item_stratum = np.where(mask, stratum, -1).astype(np.int32)
-    return Pool.of(item_stratum, 1 if strata is None else strata.m)
-
-
-def _codes(ids: list[Any], tests: Ratings) -> I32:
-    codes = tests.items.codes(ids)
-    if (codes < 0).any():
-        first = ids[int(np.argmax(codes < 0))]
-        raise DataError(
-            f"{np.count_nonzero(codes < 0):,} of the given candidates are unknown, the first: "
-            f"{first!r}; give ids that occur in the ratings"
-        )
-    return codes
+    stratum = frozen(np.where(mask, stratum, -1).astype(np.int32))
+    cand = np.argsort(stratum, kind="stable")[np.count_nonzero(~mask) :].astype(np.int32)
+    sizes = np.bincount(stratum[cand], minlength=1 if strata is None else strata.m)
+    return Pool(stratum, frozen(cand), frozen(np.append(0, np.cumsum(sizes))))
 
 
 def _asked(
@@ -534,7 +534,7 @@ def _asked(
     item_stratum: I32,
     strata: Strata | None,
     barred: Ratings,
-) -> tuple[_Asked, dict[str, Any]]:
+) -> tuple[_Queries, dict[str, Any]]:
     """Return user, anchor and stratum of every list, and what could not be asked for."""
     again = shared_rows(tests, barred)
     inside = item_stratum[tests.item] >= 0
@@ -546,55 +546,55 @@ def _asked(
         stratum = item_stratum[anchor] if strata is not None else np.full(rows.size, -1, np.int32)
         facts: dict[str, Any] = {"outside": int(np.count_nonzero(liked & ~inside & asks))}
     else:
-        m = 1 if strata is None else strata.m
         everyone = np.arange(len(tests.users), dtype=np.int32)
         everyone = everyone if judged is None else everyone[judged]
-        user, anchor = np.repeat(everyone, m), np.full(everyone.size * m, -1, np.int32)
-        none = np.full(everyone.size, -1, np.int32)
-        stratum = none if strata is None else np.tile(np.arange(m, dtype=np.int32), everyone.size)
+        numbers = np.arange(strata.m, dtype=np.int32) if strata else np.array([-1], np.int32)
+        user, stratum = np.repeat(everyone, numbers.size), np.tile(numbers, everyone.size)
+        anchor = np.full(user.size, -1, np.int32)
         facts = {"outside": int(np.count_nonzero(~inside & asks))}
     facts["in_training"] = int(np.count_nonzero(again & asks))
     if judged is not None:
         facts["judged_users"] = int(np.count_nonzero(judged))
-    return _Asked(frozen(user), frozen(anchor), frozen(stratum.astype(np.int32))), facts
+    return _Queries(frozen(user), frozen(anchor), frozen(stratum.astype(np.int32))), facts
 
 
-def _weights(weight: I64, pool: Pool, n: int | None) -> tuple[I64, I64]:
+def _weights(weight: I64, pool: Pool, n: int | None) -> DrawWeights:
     """Return summed weights of the candidates, and those of each stratum's n heaviest."""
+    from unskew.targets.kernels import DrawWeights
+
     m, start = pool.cand_start.size - 1, pool.cand_start
-    if not weight.size:
-        return frozen(np.zeros(0, np.int64)), frozen(np.zeros(m, np.int64))
-    weights = weight[pool.cand]
-    parts = [np.sort(weights[start[s] : start[s + 1]])[::-1] for s in range(m)]
-    heaviest = np.array([int(part[:n].sum()) for part in parts])
-    return frozen(np.append(0, np.cumsum(weights))), frozen(heaviest)
+    cumulative, heaviest = np.zeros(0, np.int64), np.zeros(m, np.int64)
+    if weight.size:
+        weights = weight[pool.cand]
+        parts = [np.sort(weights[start[s] : start[s + 1]])[::-1] for s in range(m)]
+        cumulative = np.append(0, np.cumsum(weights))
+        heaviest = np.array([int(part[:n].sum()) for part in parts])
+    return DrawWeights(frozen(weight), frozen(cumulative), frozen(heaviest))
 
 
 def _remarks(targets: Targets, facts: Mapping[str, Any]) -> tuple[str, ...]:
     """Say what a reader of the numbers should know of the lists."""
-    notes = []
+    remarks = []
     if targets.exact:
-        notes.append(
-            f"targets: exact, no others are drawn: values are expectations over all draws of "
+        remarks.append(
+            f"exact, no others are drawn: values are expectations over all draws of "
             f"{targets.others:,} others"
         )
     if facts.get("short_lists"):
-        result = "left out" if targets.shortage == "skip" else "shorter"
-        singular, plural = (f"{noun} with too few candidates" for noun in ("list", "lists"))
-        short = counted(facts["short_lists"], f"{singular} is", f"{plural} are")
-        notes.append(f"targets: {short} {result}")
+        what = "with too few candidates"
+        short = counted(facts["short_lists"], f"list {what} is", f"lists {what} are")
+        remarks.append(f"{short} {'left out' if targets.shortage == 'skip' else 'shorter'}")
     if facts["outside"]:
         result = "ask for no list" if targets.relevant == "one" else "cannot be found by any system"
-        notes.append(f"targets: {facts['outside']:,} test items outside the candidates {result}")
+        remarks.append(f"{facts['outside']:,} test items outside the candidates {result}")
     if facts["in_training"]:
-        notes.append(
-            f"targets: {counted(facts['in_training'], 'test rating is', 'test ratings are')} "
-            "also in the user's training ratings and cannot be ranked"
+        remarks.append(
+            f"{counted(facts['in_training'], 'test rating is', 'test ratings are')} also in the "
+            "user's training ratings and cannot be ranked"
         )
     if facts.get("known"):
-        rows = counted(facts["known"], "user-item pair")
-        notes.append(
-            f"targets: {rows} that users met before the test, but that are not trained on, are "
-            "left out of the lists"
+        remarks.append(
+            f"{counted(facts['known'], 'user-item pair')} that users met before the test, but that "
+            "are not trained on, are left out of the lists"
         )
-    return tuple(notes)
+    return tuple(f"targets: {remark}" for remark in remarks)

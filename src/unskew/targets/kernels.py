@@ -31,20 +31,25 @@ class Barred(NamedTuple):
     fixed: U8
 
 
-class Candidates(NamedTuple):
-    """The candidates of one stratum after the other, and each item's stratum (-1: no candidate)."""
+class Pool(NamedTuple):
+    """Candidate items, stratum by stratum."""
 
-    item: I32
-    start: I64
     stratum: I32
+    """Each item's stratum, -1 if it is no candidate."""
+    cand: I32
+    """The candidates of one stratum after the other, ascending in each."""
+    cand_start: I64
 
 
 class DrawWeights(NamedTuple):
-    """Of each item, summed over the candidates, and of each stratum's n heaviest; may be empty."""
+    """How likely items are to be drawn; all empty where they are all alike."""
 
     weight: I64
+    """Of each item."""
     cumulative: I64
+    """Summed weights of the candidates."""
     heaviest: I64
+    """The sum of the n largest weights of each stratum."""
 
 
 class DrawSpace(NamedTuple):
@@ -70,9 +75,8 @@ def bar(user: int, rows: Barred, barred: I32) -> None:
 def count_others(
     user: I32,
     stratum: I32,
-    cand_start: I64,
-    item_stratum: I32,
-    weight: I64,
+    drawable: I64,
+    stratum_of: I32,
     train_start: I64,
     train_item: I32,
     test_start: I64,
@@ -82,33 +86,26 @@ def count_others(
 ) -> None:
     """Count the candidates from which each list's others come; lists stand user by user.
 
-    `item_stratum` is each item's stratum (-1: no candidate). With weights, items of weight 0 are
-    never drawn and do not count.
+    `drawable` has the number of items of each stratum that can be drawn, `stratum_of` the stratum
+    of each item (-1: it cannot).
     """
-    m = cand_start.size - 1
-    barred = np.full(item_stratum.size, -1, np.int32)
-    available = np.empty(m, np.int64)
-    drawable_counts = np.zeros(m, np.int64)
-    for i in range(item_stratum.size):
-        if item_stratum[i] >= 0 and (weight.size == 0 or weight[i] > 0):
-            drawable_counts[item_stratum[i]] += 1
+    barred = np.full(stratum_of.size, -1, np.int32)
+    available = np.empty(drawable.size, np.int64)
     last = -1
     for row in range(user.size):
         u = user[row]
         if u != last:
             last = u
-            for s in range(m):
-                available[s] = drawable_counts[s]
+            available[:] = drawable
             for j in range(train_start[u], train_start[u + 1]):
                 i = train_item[j]
                 barred[i] = u
-                if item_stratum[i] >= 0 and (weight.size == 0 or weight[i] > 0):
-                    available[item_stratum[i]] -= 1
+                if stratum_of[i] >= 0:
+                    available[stratum_of[i]] -= 1
             for j in range(test_start[u], test_start[u + 1]):
                 i = test_item[j]
-                drawable = item_stratum[i] >= 0 and (weight.size == 0 or weight[i] > 0)
-                if fixed[j] and barred[i] != u and drawable:
-                    available[item_stratum[i]] -= 1
+                if fixed[j] and barred[i] != u and stratum_of[i] >= 0:
+                    available[stratum_of[i]] -= 1
         count[row] = available[max(stratum[row], 0)]
 
 
@@ -187,10 +184,10 @@ def draw_others(
 
 
 @kernel
-def free_weight(u: int, pool: Candidates, of: DrawWeights, rows: Barred, loose: I64) -> None:
+def free_weight(u: int, pool: Pool, of: DrawWeights, rows: Barred, loose: I64) -> None:
     """Write at least how much weight each stratum keeps when what is barred for a user is taken."""
     for s in range(loose.size):
-        loose[s] = of.cumulative[pool.start[s + 1]] - of.cumulative[pool.start[s]]
+        loose[s] = of.cumulative[pool.cand_start[s + 1]] - of.cumulative[pool.cand_start[s]]
     for j in range(rows.train_start[u], rows.train_start[u + 1]):
         i = rows.train_item[j]
         if pool.stratum[i] >= 0:
@@ -212,14 +209,14 @@ def draw_lists(
     available: I64,
     key: np.uint64,
     fresh: bool,
-    pool: Candidates,
+    pool: Pool,
     weights: DrawWeights,
     rows: Barred,
     start: I64,
     item: I32,
 ) -> None:
     """Write the targets of lists lo..hi, ascending in each, where `start` says. n < 0: all."""
-    cand, cand_start, item_stratum = pool
+    item_stratum, cand, cand_start = pool
     weight, cumulative, heaviest = weights
     train_start, train_item, test_start, test_item, fixed = rows
     items = item_stratum.size
@@ -312,20 +309,6 @@ def merge_tail(item: I32, low: int, middle: int, high: int, space: I32) -> None:
             item[position] = space[b]
             b -= 1
         position -= 1
-
-
-@kernel
-def fixed_sizes(user: I32, stratum: I32, item_stratum: I32, rows: Barred, size: I64) -> None:
-    """Count the fixed items of each list that asks for all of them."""
-    train_start, train_item, test_start, test_item, fixed = rows
-    for row in range(user.size):
-        u = user[row]
-        s = max(stratum[row], 0)
-        count = 0
-        for j in range(test_start[u], test_start[u + 1]):
-            if fixed[j] and item_stratum[test_item[j]] == s:
-                count += not in_sorted(train_item, train_start[u], train_start[u + 1], test_item[j])
-        size[row] = count
 
 
 @kernel

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 import polars as pl
@@ -17,6 +17,9 @@ from unskew.engine.threads import map_blocks
 from unskew.errors import SettingError
 from unskew.report.text import counted
 from unskew.splits.split import union
+
+if TYPE_CHECKING:
+    from unskew.targets.kernels import DrawWeights, Pool
 
 BLOCK_ITEMS = 1 << 22
 """Target items that are held at a time."""
@@ -155,6 +158,15 @@ class TargetLists:
         """Return the targets of lists lo..hi: where each one's items start, and the items.
 
         Items of a list ascend. The same whatever other blocks are asked for.
+
+        Examples
+        --------
+        >>> import unskew as us
+        >>> data = us.read_ratings({"user": [1, 1, 2, 2], "item": [7, 8, 7, 9]})
+        >>> (split,) = us.splits.LeaveOut(1).split(data, seed=1)
+        >>> start, item = us.targets.AllItems().lists(split, liked=1).block(0, 2)
+        >>> start.tolist(), item.tolist()  # items by their numbers
+        ([0, 2, 4], [0, 2, 1, 2])
         """
         if not 0 <= lo <= hi <= len(self):
             raise SettingError(f"there are {len(self):,} lists; got {lo}..{hi}")
@@ -194,7 +206,16 @@ class TargetLists:
         return frozen(item)
 
     def blocks(self, lo: int = 0, hi: int | None = None) -> Iterator[tuple[int, int]]:
-        """Cut lists lo..hi into blocks of a bounded number of items."""
+        """Cut lists lo..hi into blocks of a bounded number of items.
+
+        Examples
+        --------
+        >>> import unskew as us
+        >>> data = us.read_ratings({"user": [1, 1, 2, 2], "item": [7, 8, 7, 9]})
+        >>> (split,) = us.splits.LeaveOut(1).split(data, seed=1)
+        >>> list(us.targets.AllItems().lists(split, liked=1).blocks())
+        [(0, 2)]
+        """
         end = len(self) if hi is None else hi
         before = self._start[lo : end + 1] - self._start[lo]  # targets before each list
         first = 0
@@ -248,25 +269,6 @@ class TargetLists:
 
 
 @dataclass(frozen=True, eq=False)
-class Pool:
-    """Candidate items, stratum by stratum."""
-
-    stratum: I32
-    """Each item's stratum, -1 if it is no candidate."""
-    cand: I32
-    """The candidates of one stratum after the other, ascending in each."""
-    cand_start: I64
-
-    @classmethod
-    def of(cls, stratum: I32, m: int) -> Pool:
-        """Group the candidates by stratum."""
-        outside = int(np.count_nonzero(stratum < 0))
-        cand = np.argsort(stratum, kind="stable")[outside:].astype(np.int32)
-        sizes = np.bincount(stratum[cand], minlength=m)
-        return cls(frozen(stratum), frozen(cand), frozen(np.append(0, np.cumsum(sizes))))
-
-
-@dataclass(frozen=True, eq=False)
 class DrawnTargets:
     """Targets that are drawn when they are asked for."""
 
@@ -281,18 +283,13 @@ class DrawnTargets:
     pool: Pool
     fixed: U8
     """Marks the test ratings whose items are in the lists whatever is drawn."""
-    weight: I64
-    """Of each item in the draws; empty = all alike."""
-    cumulative: I64
-    """Summed weights of the candidates."""
-    heaviest: I64
-    """The sum of the n largest weights of each stratum."""
+    weights: DrawWeights
 
     def items(self, lists: TargetLists, lo: int, hi: int, start: I64) -> I32:
         """Draw the targets of lists lo..hi."""
         from unskew.targets import kernels
 
-        item, pool = np.empty(int(start[-1]), np.int32), self.pool
+        item = np.empty(int(start[-1]), np.int32)
         barred, tests = lists.barred, lists.tests
         kernels.draw_lists(
             user=lists.user,
@@ -304,8 +301,8 @@ class DrawnTargets:
             available=self.available,
             key=np.uint64(self.key),
             fresh=self.fresh,
-            pool=kernels.Candidates(pool.cand, pool.cand_start, pool.stratum),
-            weights=kernels.DrawWeights(self.weight, self.cumulative, self.heaviest),
+            pool=self.pool,
+            weights=self.weights,
             rows=kernels.Barred(barred.start, barred.item, tests.start, tests.item, self.fixed),
             start=frozen(start),
             item=item,
@@ -313,8 +310,7 @@ class DrawnTargets:
         return item
 
 
-@dataclass(frozen=True, eq=False)
-class Kept:
+class Kept(NamedTuple):
     """Targets that were read from a file."""
 
     start: I64

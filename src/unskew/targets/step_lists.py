@@ -117,7 +117,18 @@ class StepLists:
         return self.seen == "drop"
 
     def histories(self, lo: int, hi: int) -> Histories:
-        """Return what came before the targets of steps lo..hi."""
+        """Return what came before the targets of steps lo..hi.
+
+        Examples
+        --------
+        >>> import unskew as us
+        >>> train = {"user": [1, 1], "item": [7, 8], "time": [1, 2]}
+        >>> test = {"user": [1, 1], "item": [9, 6], "time": [5, 6]}
+        >>> steps = us.targets.next_items(train, test, candidates="all")
+        >>> before = steps.histories(0, 2)
+        >>> before.start.tolist(), steps.items.raw(before.item).to_list()
+        ([0, 2, 5], [7, 8, 7, 8, 9])
+        """
         begin, size = self.begin[lo:hi], self.at[lo:hi] - self.begin[lo:hi]
         start = np.append(0, np.cumsum(size)).astype(np.int64)
         positions = np.arange(start[-1]) + np.repeat(begin - start[:-1], size)
@@ -245,7 +256,8 @@ def next_items(
     log = StepLog.of(parts, session)
     begins, number = log.sessions(gap)
     begin = log.begin(begins if history == "session" else None)
-    steps, facts = _asked(log, parts, begin, seen, liked, least_history)
+    fresh = _fresh(log, parts.earlier)
+    steps, facts = _asked(log, parts, begin, fresh, seen, liked, least_history)
     steps = _chosen(log, steps, number, target, seed)
     if not steps.any():
         raise DataError(
@@ -263,11 +275,17 @@ def next_items(
         "liked": liked,
         "seed": seed,
     }
-    return _lists(log, parts, steps, begin, number, settings, facts)
+    return _lists(log, parts, np.flatnonzero(steps), begin, fresh, number, settings, facts)
 
 
 def _asked(
-    log: StepLog, parts: EventParts, begin: I64, seen: str, liked: float | None, minimum: int
+    log: StepLog,
+    parts: EventParts,
+    begin: I64,
+    fresh: Mask,
+    seen: str,
+    liked: float | None,
+    minimum: int,
 ) -> tuple[Mask, dict[str, int]]:
     """Return which events can be steps, and how many test events cannot."""
     if not parts.implicit and liked is None:
@@ -277,7 +295,6 @@ def _asked(
         )
     steps = log.tested.copy()
     facts = {"test_events": int(steps.sum())}
-    fresh = _fresh(log, parts.earlier)
 
     def leave(name: str, mask: Mask) -> None:
         facts[name] = int(np.count_nonzero(steps & mask))
@@ -332,18 +349,17 @@ def _chosen(log: StepLog, steps: Mask, number: I64, target: str, seed: int) -> M
 def _lists(
     log: StepLog,
     parts: EventParts,
-    steps: Mask,
+    rows: I64,
     begin: I64,
+    fresh: Mask,
     number: I64,
     settings: Mapping[str, Any],
     facts: dict[str, Any],
 ) -> StepLists:
-    rows = np.flatnonzero(steps).astype(np.int64)
-    user = log.user[rows]
-    ratings = parts.fitted
-    counts = np.bincount(ratings.item, minlength=len(log.items))
-    candidates = counts > 0 if settings["candidates"] == "train" else np.ones_like(counts, np.bool_)
-    fresh = _fresh(log, parts.earlier)
+    ratings, user = parts.fitted, log.user[rows]
+    candidates = np.ones(len(log.items), np.bool_)
+    if settings["candidates"] == "train":
+        candidates = np.bincount(ratings.item, minlength=len(log.items)) > 0
     barred = ratings if parts.earlier is None else union(ratings, parts.earlier)
     facts |= _more_facts(log, rows, candidates, ratings)
     return StepLists(
@@ -353,11 +369,11 @@ def _lists(
         tested=frozen(log.tested.astype(np.uint8)),
         fresh=frozen(fresh.astype(np.uint8)),
         at=frozen(rows),
-        begin=frozen(begin[rows].astype(np.int64)),
+        begin=frozen(begin[rows]),
         user=frozen(user.astype(np.int32)),
         item=frozen(log.item[rows]),
         step=frozen(_places(log, rows, number)),
-        session=frozen(number[rows].astype(np.int32) if number.size else np.zeros(0, np.int32)),
+        session=frozen((number[rows] if number.size else number).astype(np.int32)),
         candidates=candidates,
         size=frozen(_sizes(log, rows, candidates, fresh, barred, settings["seen"])),
         seen=settings["seen"],
@@ -398,13 +414,14 @@ def _more_facts(log: StepLog, rows: I64, candidates: Mask, train: Ratings) -> di
     tests = np.flatnonzero(~log.tested)
     last = np.full(len(log.users), -1, np.int64)
     last[log.user[tests]] = tests  # ascending: the last one stays
+    same = (np.diff(log.user) == 0) & (np.diff(log.time) == 0)
     return {
         "steps": int(rows.size),
         "users": int(np.unique(user).size),
         "steps_of_new_items": int(np.count_nonzero(~candidates[log.item[rows]])),
         "steps_of_users_without_training": int(np.count_nonzero(~trained)),
         "steps_before_training_of_their_user": int(np.count_nonzero(last[user] > rows)),
-        "test_events_at_the_moment_of_another": log.ties,
+        "test_events_at_the_moment_of_another": int(np.count_nonzero(same & log.tested[1:])),
     }
 
 
@@ -435,28 +452,24 @@ def _notes(facts: Mapping[str, Any], settings: Mapping[str, Any]) -> tuple[str, 
             f"items that a user met before can be recommended again (seen='keep'); "
             f"{counted(facts['repeats'], 'test event repeats', 'test events repeat')} one"
         )
+    missed, unknown, order = (
+        "a target that cannot be recommended (no training event): every system misses",
+        "whom a model that scores users once does not know",
+        "such events are in the order of item numbers",
+    )
     texts = {
-        "steps_of_new_items": (
-            "step has a target that cannot be recommended (no training event): every system "
-            "misses it",
-            "steps have a target that cannot be recommended (no training event): every system "
-            "misses them",
-        ),
+        "steps_of_new_items": (f"step has {missed} it", f"steps have {missed} them"),
         "steps_of_users_without_training": (
-            "step belongs to a user without training events, whom a model that scores users once "
-            "does not know",
-            "steps belong to users without training events, whom a model that scores users once "
-            "does not know",
+            f"step belongs to a user without training events, {unknown}",
+            f"steps belong to users without training events, {unknown}",
         ),
         "steps_before_training_of_their_user": (
             "step comes before a training event of its user: its system learned from the future",
             "steps come before a training event of their user: systems learned from the future",
         ),
         "test_events_at_the_moment_of_another": (
-            "test event has the moment of another event of its user; such events are in the order "
-            "of item numbers",
-            "test events have the moment of another event of their user; such events are in the "
-            "order of item numbers",
+            f"test event has the moment of another event of its user; {order}",
+            f"test events have the moment of another event of their user; {order}",
         ),
     }
     lines += [counted(facts[key], *text) for key, text in texts.items() if facts[key]]

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from functools import cached_property
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import polars as pl
@@ -21,8 +19,7 @@ MINUTE = 60_000_000
 """Microseconds of a minute."""
 
 
-@dataclass(frozen=True, eq=False)
-class EventParts:
+class EventParts(NamedTuple):
     """Training and test events under the same ids, and what a split says about them."""
 
     train: Events
@@ -83,8 +80,7 @@ def _as_events(source: Any) -> Events:
     return read_events(source)
 
 
-@dataclass(frozen=True, eq=False)
-class StepLog:
+class StepLog(NamedTuple):
     """Training and test events of each user, in order of time; training first at one moment."""
 
     users: Ids
@@ -152,12 +148,6 @@ class StepLog:
         heads = np.flatnonzero(begins)
         begin: I64 = heads[np.cumsum(begins, dtype=np.int64) - 1]
         return begin
-
-    @cached_property
-    def ties(self) -> int:
-        """How many test events have the moment of an earlier event of the same user."""
-        same = (np.diff(self.user) == 0) & (np.diff(self.time) == 0)
-        return int(np.count_nonzero(same & self.tested[1:]))
 
 
 def _further(parts: EventParts) -> Ratings:

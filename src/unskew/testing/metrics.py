@@ -109,7 +109,7 @@ def _cases() -> Iterator[_MetricCase]:
 
 
 def check_metric(
-    wanted: str | Metric | Callable[..., Any], plain: Callable[..., float] | None = None
+    subject: str | Metric | Callable[..., Any], plain: Callable[..., float] | None = None
 ) -> None:
     """Check that a metric keeps the contract that every metric of unskew keeps.
 
@@ -120,7 +120,7 @@ def check_metric(
 
     Parameters
     ----------
-    wanted
+    subject
         The name of a metric, with settings where wanted but without a cutoff; or a function, which
         need not be registered yet.
     plain
@@ -139,13 +139,13 @@ def check_metric(
     ...     sum(liked[: at + 1].mean() for at in range(len(liked)) if liked[at]) / n_liked
     ...     if n_liked else float("nan")))
     """
-    with _named(wanted) as name:
-        one = parse(name)
-        if one.cutoff is not None:
+    with _named(subject) as name:
+        measure = parse(name)
+        if measure.cutoff is not None:
             raise SettingError(f"{name}: give the metric without a cutoff; some are tried")
-        if one.params.get("mean") == "ratio":  # a ratio of sums has no value per list
-            one = replace(one, settings=(*_without(one, "mean"), ("mean", "users")))
-        forms = [form for form in (one, replace(one, cutoff=CUTOFF)) if _is_allowed(form)]
+        if measure.params.get("mean") == "ratio":  # a ratio of sums has no value per list
+            measure = replace(measure, settings=(*_without(measure, "mean"), ("mean", "users")))
+        forms = [form for form in (measure, replace(measure, cutoff=CUTOFF)) if _is_allowed(form)]
         for form in forms:
             _check_name(form)
             _check_values(form)
@@ -154,34 +154,34 @@ def check_metric(
             _check_condensed(form)
             if plain is not None:
                 _check_twin(form, plain)
-        if not one.condensed:  # a condensed list is cut after it is condensed
+        if not measure.condensed:  # a condensed list is cut after it is condensed
             _check_cutoff(forms[-1])
-        _check_settings(one)
+        _check_settings(measure)
 
 
-def _is_allowed(one: Metric) -> bool:
+def _is_allowed(measure: Metric) -> bool:
     """Tell whether settings, cutoff and anti-twin go together."""
-    return not one.definition.check(one.params, one.anti, one.cutoff)
+    return not measure.definition.check(measure.params, measure.anti, measure.cutoff)
 
 
-def _without(one: Metric, key: str) -> tuple[tuple[str, Any], ...]:
-    return tuple(setting for setting in one.settings if setting[0] != key)
+def _without(measure: Metric, key: str) -> tuple[tuple[str, Any], ...]:
+    return tuple(setting for setting in measure.settings if setting[0] != key)
 
 
 @contextmanager
-def _named(wanted: object) -> Iterator[str]:
+def _named(subject: object) -> Iterator[str]:
     """Give the name of a metric; register a function that is not yet, for a while."""
-    if isinstance(wanted, str | Metric):
-        yield str(wanted)
+    if isinstance(subject, str | Metric):
+        yield str(subject)
         return
-    if not callable(wanted):
-        raise SettingError(f"a metric's name or a function is needed, got {wanted!r}")
+    if not callable(subject):
+        raise SettingError(f"a metric's name or a function is needed, got {subject!r}")
     for name, definition in REGISTRY.items():
         compute = definition.compute
-        if (compute.function if isinstance(compute, OneList) else compute) is wanted:
+        if (compute.function if isinstance(compute, OneList) else compute) is subject:
             yield name
             return
-    with _for_a_while("checked", wanted) as name:
+    with _for_a_while("checked", subject) as name:
         yield name
 
 
@@ -205,30 +205,30 @@ def _check_same(
         raise AssertionError(f"{label}: {what}; list {row} of case {case.number} has {values}")
 
 
-def _check_name(one: Metric) -> None:
-    if parse(str(one)) != one:
-        raise AssertionError(f"{one}: the name is read as {parse(str(one))}")
+def _check_name(measure: Metric) -> None:
+    if parse(str(measure)) != measure:
+        raise AssertionError(f"{measure}: the name is read as {parse(str(measure))}")
 
 
-def _check_values(one: Metric) -> None:
-    low, high = one.definition.low, one.definition.high
-    if one.params.get("ideal") == "best":
+def _check_values(measure: Metric) -> None:
+    low, high = measure.definition.low, measure.definition.high
+    if measure.params.get("ideal") == "best":
         high = float("inf")
     for case in _cases():
-        values = case.values(str(one))
+        values = case.values(str(measure))
         if np.isinf(values).any():
-            raise AssertionError(f"{one}: an undefined value must be nan, not infinite")
-        known = values[~np.isnan(values)]
-        wrong = known[(known < low - 1e-12) | (known > high + 1e-12)]
+            raise AssertionError(f"{measure}: an undefined value must be nan, not infinite")
+        defined = values[~np.isnan(values)]
+        wrong = defined[(defined < low - 1e-12) | (defined > high + 1e-12)]
         if wrong.size:
             raise AssertionError(
-                f"{one}: {wrong[0]!r} lies outside the range {low:g} to {high:g} of its "
+                f"{measure}: {wrong[0]!r} lies outside the range {low:g} to {high:g} of its "
                 f"definition (low=…, high=…)"
             )
 
 
-def _check_bits(one: Metric) -> None:
-    label = str(one)
+def _check_bits(measure: Metric) -> None:
+    label = str(measure)
     for case in _cases():
         values = case.values(label, threads=1)
         again = {
@@ -237,48 +237,50 @@ def _check_bits(one: Metric) -> None:
             "the order of rows changes it": case.shuffled().values(label, threads=1),
             "it is not the same twice": case.values(label, threads=1),
         }
-        for what, other in again.items():
-            _check_same(one, case, what, values, other)
+        for what, repeated in again.items():
+            _check_same(measure, case, what, values, repeated)
 
 
-def _check_cutoff(one: Metric) -> None:
+def _check_cutoff(measure: Metric) -> None:
     for case in _cases():
-        short = case.values(str(one), depth=CUTOFF)
+        short = case.values(str(measure), depth=CUTOFF)
         what = f"items beyond rank {CUTOFF} change it"
-        _check_same(one, case, what, case.values(str(one)), short)
+        _check_same(measure, case, what, case.values(str(measure)), short)
 
 
-def _check_anti(one: Metric) -> None:
+def _check_anti(measure: Metric) -> None:
     """Exchanging liked and disliked in the data and in the metric gives the metric back."""
-    if not one.definition.anti or one.definition.of != "judged":
+    if not measure.definition.anti or measure.definition.of != "judged":
         return
-    twin = replace(one, anti=not one.anti)
+    twin = replace(measure, anti=not measure.anti)
     if not _is_allowed(twin):
         return  # a setting of one of the two only
     rule = replace(RULE, gain="binary", loss="binary")
     for case in map(_MetricCase.of_one_user, _cases()):  # of several, popularity is not exchanged
-        values, twice = case.values(str(one), rule), case.mirrored().values(str(twin), rule)
-        _check_same(one, case, "the anti-metric of exchanged judgments differs", values, twice)
-    if one.better != "neither" and one.better == twin.better:
-        raise AssertionError(f"{one}: {one.better} is better, and of {twin} too")
+        values, twice = case.values(str(measure), rule), case.mirrored().values(str(twin), rule)
+        _check_same(measure, case, "the anti-metric of exchanged judgments differs", values, twice)
+    if measure.better != "neither" and measure.better == twin.better:
+        raise AssertionError(f"{measure}: {measure.better} is better, and of {twin} too")
 
 
-def _check_condensed(one: Metric) -> None:
-    if one.definition.of != "judged" or one.condensed:
+def _check_condensed(measure: Metric) -> None:
+    if measure.definition.of != "judged" or measure.condensed:
         return
     for case in map(_MetricCase.all_judged, range(CASES)):
-        condensed = replace(one, condensed=True, settings=tuple(one.params.items()))
-        values, same = case.values(str(one)), case.values(str(parse(str(condensed))))
-        _check_same(one, case, "condensed, it differs though all is judged", values, same)
+        condensed = replace(measure, condensed=True, settings=tuple(measure.params.items()))
+        values, of_condensed = case.values(str(measure)), case.values(str(parse(str(condensed))))
+        _check_same(
+            measure, case, "condensed, it differs though all is judged", values, of_condensed
+        )
 
 
-def _check_settings(one: Metric) -> None:
+def _check_settings(measure: Metric) -> None:
     """Evaluate with each word of each setting, and with a number inside each range."""
     case = _MetricCase.draw(0)
-    for key, param in one.definition.params.items():
+    for key, param in measure.definition.params.items():
         values = param.words or (param.default,)
         for value in values:
-            form = replace(one, settings=(*_without(one, key), (key, value)), cutoff=CUTOFF)
+            form = replace(measure, settings=(*_without(measure, key), (key, value)), cutoff=CUTOFF)
             if not _is_allowed(form):
                 continue
             try:
@@ -287,12 +289,12 @@ def _check_settings(one: Metric) -> None:
                 raise AssertionError(f"{form}: {key}={value} is refused: {problem}") from problem
 
 
-def _check_twin(one: Metric, plain: Callable[..., float]) -> None:
+def _check_twin(measure: Metric, plain: Callable[..., float]) -> None:
     with _for_a_while("plain-twin", plain) as name:
-        twin = str(Metric(name, (), one.cutoff, one.anti, one.condensed))
+        twin = str(Metric(name, (), measure.cutoff, measure.anti, measure.condensed))
         for case in _cases():
-            values, other = case.values(str(one)), case.values(twin)
-            _check_same(one, case, "its plain twin differs", values, other, 1e-12)
+            values, repeated = case.values(str(measure)), case.values(twin)
+            _check_same(measure, case, "its plain twin differs", values, repeated, 1e-12)
 
 
 VERDICTS = (PROMOTE, HOLD, NOT_SETTLED)
@@ -339,5 +341,7 @@ def assert_gate(result: object, allowed: str | Sequence[str] = PROMOTE) -> None:
     if not isinstance(result, HasVerdict):
         raise SettingError(f"result must be what us.gate gives, got {type(result).__name__}")
     if result.verdict not in names:
-        wanted = " or ".join(repr(name) for name in names)
-        raise AssertionError(f"the verdict is {result.verdict!r}, not {wanted}\n\n{result}")
+        allowed_verdicts = " or ".join(repr(name) for name in names)
+        raise AssertionError(
+            f"the verdict is {result.verdict!r}, not {allowed_verdicts}\n\n{result}"
+        )

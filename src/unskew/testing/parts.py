@@ -70,19 +70,19 @@ def check_algorithm(
     >>> import unskew as us
     >>> us.testing.check_algorithm(us.recommend.ItemKNN(k=5), cold_is_nan=True)
     """
-    one = algorithm if isinstance(algorithm, Algorithm) else Custom("checked", algorithm)
-    _check_settings(one)
+    subject = algorithm if isinstance(algorithm, Algorithm) else Custom("checked", algorithm)
+    _check_settings(subject)
     ratings = _some_ratings() if train is None else train
-    _check_refuses_empty(one, ratings)
-    _check_model(one, ratings)
-    _check_bits(one, ratings)
-    if one.tuning:
-        _check_grid(one, _some_ratings(users=60) if train is None else train)
+    _check_refuses_empty(subject, ratings)
+    _check_model(subject, ratings)
+    _check_bits(subject, ratings)
+    if subject.tuning:
+        _check_grid(subject, _some_ratings(users=60) if train is None else train)
     if cold_is_nan:
-        _check_cold(one, ratings)
+        _check_cold(subject, ratings)
     for name, rows in _odd_data().items() if odd_data else ():
-        scores = _scores(one.fit(rows, 3), rows)
-        _demand(not np.isinf(scores).any(), f"{one!r} gives infinite scores on {name}")
+        scores = _scores(subject.fit(rows, 3), rows)
+        _demand(not np.isinf(scores).any(), f"{subject!r} gives infinite scores on {name}")
 
 
 def check_splitter(
@@ -119,27 +119,31 @@ def check_splitter(
     >>> import unskew as us
     >>> us.testing.check_splitter(us.splits.PerUser(test=0.5), draws=True)
     """
-    one = splitter if isinstance(splitter, Splitter) else CustomSplit("checked", splitter)
-    _check_settings(one)
+    subject = splitter if isinstance(splitter, Splitter) else CustomSplit("checked", splitter)
+    _check_settings(subject)
     data = _tagged_ratings() if ratings is None else ratings
-    splits = one.split(data, 3)
-    _demand(len(splits) > 0, f"{one!r} makes no split")
+    splits = subject.split(data, 3)
+    _demand(len(splits) > 0, f"{subject!r} makes no split")
     for split in splits:
-        _check_parts(one, split, data)
-        _check_facts(one, split)
+        _check_parts(subject, split, data)
+        _check_facts(subject, split)
     tables = _tables(splits)
-    _demand(_tables(one.each(data, 3)) == tables, f"{one!r}: the same seed gives other rows")
-    _demand(one.count(data, 3) == len(splits), f"{one!r}: count is not the number of splits")
-    mixed = _tables(one.split(_shuffled(data), 3))
-    _demand(mixed == tables, f"{one!r}: rows in another order give another split")
+    _demand(
+        _tables(subject.each(data, 3)) == tables, f"{subject!r}: the same seed gives other rows"
+    )
+    _demand(
+        subject.count(data, 3) == len(splits), f"{subject!r}: count is not the number of splits"
+    )
+    mixed = _tables(subject.split(_shuffled(data), 3))
+    _demand(mixed == tables, f"{subject!r}: rows in another order give another split")
     if draws is not None:
-        same = _rows(one.split(data, 4)) == _rows(splits)
+        same = _rows(subject.split(data, 4)) == _rows(splits)
         word = "the same" if same else "other"
-        _demand(same != draws, f"{one!r}: another seed gives {word} rows")
+        _demand(same != draws, f"{subject!r}: another seed gives {word} rows")
 
 
-def _demand(kept: bool, what: str) -> None:
-    if not kept:
+def _demand(holds: bool, what: str) -> None:
+    if not holds:
         raise AssertionError(what)
 
 
@@ -168,63 +172,72 @@ def _scores(model: Model, train: Ratings) -> F64:
     return np.asarray(model.score(everyone), np.float64)
 
 
-def _check_refuses_empty(one: Algorithm, train: Ratings) -> None:
+def _check_refuses_empty(algorithm: Algorithm, train: Ratings) -> None:
     try:
-        one.fit(train.take(np.zeros(len(train), np.bool_)), 3)
+        algorithm.fit(train.take(np.zeros(len(train), np.bool_)), 3)
     except DataError:
         return
-    raise AssertionError(f"{one!r} fits no training ratings at all; a DataError is expected")
+    raise AssertionError(f"{algorithm!r} fits no training ratings at all; a DataError is expected")
 
 
-def _check_model(one: Algorithm, train: Ratings) -> None:
+def _check_model(algorithm: Algorithm, train: Ratings) -> None:
     """Check what a model gives, and that the training ratings stay."""
     before = [part.tobytes() for part in (train.user, train.item, train.value)]
-    model = one.fit(train, 3)
-    _demand(isinstance(model, Model), f"{one!r} gives {type(model).__name__}, which has no score")
+    model = algorithm.fit(train, 3)
+    _demand(
+        isinstance(model, Model), f"{algorithm!r} gives {type(model).__name__}, which has no score"
+    )
     first = _scores(model, train)
     shape = len(train.users), len(train.items)
-    _demand(first.shape == shape, f"{one!r} gives scores of shape {first.shape}, not {shape}")
-    _demand(not np.isinf(first).any(), f"{one!r} gives infinite scores")
+    _demand(first.shape == shape, f"{algorithm!r} gives scores of shape {first.shape}, not {shape}")
+    _demand(not np.isinf(first).any(), f"{algorithm!r} gives infinite scores")
     again = _scores(model, train)
-    _demand(first.tobytes() == again.tobytes(), f"{one!r} gives other scores when asked again")
+    _demand(
+        first.tobytes() == again.tobytes(), f"{algorithm!r} gives other scores when asked again"
+    )
     after = [part.tobytes() for part in (train.user, train.item, train.value)]
-    _demand(before == after, f"{one!r} changes the training ratings")
+    _demand(before == after, f"{algorithm!r} changes the training ratings")
 
 
-def _check_bits(one: Algorithm, train: Ratings) -> None:
+def _check_bits(algorithm: Algorithm, train: Ratings) -> None:
     """Check that bits follow from the seed alone, and that training items are not ranked."""
     lists = AllItems().lists(Split(train, train.take(np.zeros(len(train), np.bool_))), liked=1)
     bits = set()
     for threads in THREADS:
         with exactly(threads):
-            model = one.fit(train, 3)
+            model = algorithm.fit(train, 3)
             run = rank(model, lists, 10, threads=threads)
         bits.add(
             (_scores(model, train).tobytes(), run.item.tobytes(), np.asarray(run.score).tobytes())
         )
-    _demand(len(bits) == 1, f"{one!r} gives other bits with the same seed")
+    _demand(len(bits) == 1, f"{algorithm!r} gives other bits with the same seed")
     rated = set(zip(train.user.tolist(), train.item.tolist(), strict=True))
     ranked = set(zip(np.repeat(lists.user, run.depth).tolist(), run.item.tolist(), strict=True))
-    _demand(not rated & ranked, f"{one!r}: a training item is ranked")
+    _demand(not rated & ranked, f"{algorithm!r}: a training item is ranked")
 
 
-def _check_grid(one: Algorithm, train: Ratings) -> None:
+def _check_grid(algorithm: Algorithm, train: Ratings) -> None:
     """Check that each setting of a declared grid makes an algorithm that can be trained."""
     try:
-        several = candidates(one)
+        settings_of_grid = candidates(algorithm)
     except SettingError as problem:
-        raise AssertionError(f"{one!r}: tuning cannot be used: {problem}") from None
-    _demand(len(several) > 1, f"{one!r}: tuning has no settings beside those it has: {one.tuning}")
-    for settings in several:
+        raise AssertionError(f"{algorithm!r}: tuning cannot be used: {problem}") from None
+    _demand(
+        len(settings_of_grid) > 1,
+        f"{algorithm!r}: tuning has no settings beside those it has: {algorithm.tuning}",
+    )
+    for settings in settings_of_grid:
         try:
-            model = replace(one, **settings).fit(train, 3)
+            model = replace(algorithm, **settings).fit(train, 3)
         except (DataError, SettingError) as problem:
-            raise AssertionError(f"{one!r}: {settings} cannot be trained: {problem}") from None
+            raise AssertionError(
+                f"{algorithm!r}: {settings} cannot be trained: {problem}"
+            ) from None
         infinite = bool(np.isinf(_scores(model, train)).any())
-        _demand(not infinite, f"{one!r}: {settings} gives infinite scores")
+        _demand(not infinite, f"{algorithm!r}: {settings} gives infinite scores")
 
 
-def _check_cold(one: Algorithm, train: Ratings) -> None:
+def _check_cold(algorithm: Algorithm, train: Ratings) -> None:
     """Check that users and items without ratings have no score."""
     users, items = len(train.users), len(train.items)
     grown = train.recode(
@@ -233,9 +246,9 @@ def _check_cold(one: Algorithm, train: Ratings) -> None:
         Ids(pl.Series(np.arange(items + 2))),
         np.arange(items, dtype=np.int32),
     )
-    scores = _scores(one.fit(grown, 3), grown)
-    _demand(bool(np.isnan(scores[users:]).all()), f"{one!r} scores users without ratings")
-    _demand(bool(np.isnan(scores[:, items:]).all()), f"{one!r} scores items without ratings")
+    scores = _scores(algorithm.fit(grown, 3), grown)
+    _demand(bool(np.isnan(scores[users:]).all()), f"{algorithm!r} scores users without ratings")
+    _demand(bool(np.isnan(scores[:, items:]).all()), f"{algorithm!r} scores items without ratings")
 
 
 def _numbered(rows: Iterable[tuple[int, int, float]]) -> Ratings:
@@ -300,29 +313,35 @@ def _pairs(part: Ratings) -> dict[tuple[Any, Any], float]:
     return dict(zip(zip(user, item, strict=True), part.value.tolist(), strict=True))
 
 
-def _check_parts(one: Splitter, split: Split, data: Ratings) -> None:
+def _check_parts(splitter: Splitter, split: Split, data: Ratings) -> None:
     """Check that nothing is lost, invented or in both parts."""
-    settings = [getattr(one, field.name) for field in fields(one)]
+    settings = [getattr(splitter, field.name) for field in fields(splitter)]
     sources = [data, *(value for value in settings if isinstance(value, Ratings))]
     train, test = _pairs(split.train), _pairs(split.test)
-    _demand(not train.keys() & test.keys(), f"{one!r}: a pair is in both parts")
+    _demand(not train.keys() & test.keys(), f"{splitter!r}: a pair is in both parts")
     # Events are counted or added up: then pairs are kept, not values.
-    known = {pair for source in sources for pair in _pairs(source)}
-    _demand(train.keys() | test.keys() <= known, f"{one!r}: a pair is invented")
+    pairs = {pair for source in sources for pair in _pairs(source)}
+    _demand(train.keys() | test.keys() <= pairs, f"{splitter!r}: a pair is invented")
     total = sum(map(len, sources))
-    held = len(train) + len(test) + split.facts["left_out"]
-    _demand(held == total, f"{one!r}: of {total} ratings {held} are in a part or left out")
+    counted = len(train) + len(test) + split.facts["left_out"]
+    _demand(
+        counted == total, f"{splitter!r}: of {total} ratings {counted} are in a part or left out"
+    )
 
 
-def _check_facts(one: Splitter, split: Split) -> None:
+def _check_facts(splitter: Splitter, split: Split) -> None:
     """Check that a card can hold what a split says of itself."""
     try:
         card = json.loads(json.dumps([dict(split.facts), dict(split.design)], allow_nan=False))
     except (TypeError, ValueError) as problem:
-        raise AssertionError(f"{one!r} has facts that no card can hold: {problem}") from None
-    _demand(card[1]["protocol"] == one.name, f"{one!r}: the design names another protocol")
+        raise AssertionError(f"{splitter!r} has facts that no card can hold: {problem}") from None
+    _demand(
+        card[1]["protocol"] == splitter.name, f"{splitter!r}: the design names another protocol"
+    )
     sizes = split.facts["train"], split.facts["test"]
-    _demand(sizes == (len(split.train), len(split.test)), f"{one!r}: the facts tell other sizes")
+    _demand(
+        sizes == (len(split.train), len(split.test)), f"{splitter!r}: the facts tell other sizes"
+    )
 
 
 def _rows(splits: Iterable[Split]) -> list[Any]:
@@ -333,6 +352,6 @@ def _rows(splits: Iterable[Split]) -> list[Any]:
 
 
 def _tables(splits: Iterable[Split]) -> list[Any]:
-    every = list(splits)
-    labels = [(one.label, dict(one.facts), list(one.judgments)) for one in every]
-    return [labels, _rows(every)]
+    made_splits = list(splits)
+    labels = [(split.label, dict(split.facts), list(split.judgments)) for split in made_splits]
+    return [labels, _rows(made_splits)]

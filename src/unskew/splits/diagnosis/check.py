@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from unskew.splits.diagnosis import thresholds
 from unskew.splits.diagnosis.thresholds import LEAK_SHARE
@@ -31,14 +31,13 @@ UNITS = ("share", "number", "days", "ratio", "value")
 Number = int | float | str | None
 
 
-@dataclass(frozen=True)
-class Reading:
+class Reading(NamedTuple):
     """What one check found in one split."""
 
     light: str
     value: float | None
     sentence: str
-    counts: Mapping[str, Number] = field(default_factory=dict)
+    counts: Mapping[str, Number]
     """The numbers behind the sentence."""
     short: str = ""
     """The value in a few words, where it says more than the number."""

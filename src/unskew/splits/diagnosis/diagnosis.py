@@ -81,7 +81,7 @@ class Diagnosis(Result):
         """Return a row per check and split: its light, its value, and when the light changes."""
         names = ("key", "title", "split", "light", "value", "unit", "threshold", "sentence")
         rows = [
-            [{**vars(check), **vars(part), "split": label}[name] for name in names]
+            [{**vars(check), **part._asdict(), "split": label}[name] for name in names]
             for check in self.checks
             for label, part in check.readings.items()
         ]

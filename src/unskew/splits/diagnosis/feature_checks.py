@@ -9,8 +9,6 @@ import numpy as np
 import polars as pl
 
 from unskew.arrays import F64, I32, I64, frozen
-from unskew.data.events import Events
-from unskew.data.ratings import Ratings
 from unskew.splits.diagnosis.check import Number, Reading, listed, rule, unknown
 from unskew.splits.diagnosis.parts import SplitParts, places_in
 from unskew.splits.diagnosis.thresholds import FEATURE_ENTRIES, FEATURE_MISFIT, FEATURE_RATIO
@@ -98,48 +96,40 @@ def features(parts: SplitParts) -> Reading:
 
 
 class FeatureColumn(NamedTuple):
-    """A column of numbers, in one or several sets of rows."""
+    """A column of numbers."""
 
-    user: list[I32]
-    item: list[I32]
-    value: list[F64]
+    user: I32
+    item: I32
+    value: F64
 
 
 def _columns(parts: SplitParts) -> dict[str, FeatureColumn | None]:
     """Return the further columns of both parts, and of the log; None if they hold no numbers."""
-    pair = [parts.train, parts.test]
+    train, test, log = parts.train, parts.test, parts.log.source
+    user = np.concatenate([train.user, test.user])
+    item = np.concatenate([train.item, test.item])
     result: dict[str, FeatureColumn | None] = {}
-    for name in parts.train.tags:
-        if name in parts.test.tags:
-            values = [_floats(part.tags[name]) for part in pair]
-            result[name] = _column(
-                [part.user for part in pair], [part.item for part in pair], values
-            )
-    log = parts.log.source
-    for name in () if log is None else log.tags:
-        if log is not None and name not in result:
-            result[name] = _log_column(parts, log, name)
-    return result
-
-
-def _log_column(parts: SplitParts, log: Events | Ratings, name: str) -> FeatureColumn | None:
-    """Return a column of the log under the numbers of the split; -1 for those not in it."""
-    values = _floats(log.tags[name])
-    if values is None:
-        return None
-    codes = [
-        code if ids.equals(others) else places_in(ids, others)[code]
-        for ids, others, code in (
-            (log.users, parts.train.users, log.user),
-            (log.items, parts.train.items, log.item),
+    for name in train.tags:
+        if name in test.tags:
+            values = [_floats(part.tags[name]) for part in (train, test)]
+            numbers = [value for value in values if value is not None]
+            is_number = len(numbers) == len(values)
+            result[name] = FeatureColumn(user, item, np.concatenate(numbers)) if is_number else None
+    if log is None:
+        return result
+    # Under the numbers of the split; -1 for those not in it.
+    users, items = (
+        code if ids.equals(of_split) else places_in(ids, of_split)[code]
+        for ids, of_split, code in (
+            (log.users, train.users, log.user),
+            (log.items, train.items, log.item),
         )
-    ]
-    return FeatureColumn([codes[0]], [codes[1]], [values])
-
-
-def _column(user: list[I32], item: list[I32], values: list[F64 | None]) -> FeatureColumn | None:
-    numbers = [value for value in values if value is not None]
-    return FeatureColumn(user, item, numbers) if len(numbers) == len(values) else None
+    )
+    for name in log.tags:
+        if name not in result:
+            column = _floats(log.tags[name])
+            result[name] = None if column is None else FeatureColumn(users, items, column)
+    return result
 
 
 def _floats(column: pl.Series) -> F64 | None:
@@ -163,10 +153,7 @@ def _fits(parts: SplitParts, name: str, column: FeatureColumn) -> Iterator[Featu
         ("user", len(parts.train.users), column.user, parts.user_counts[1]),
     ):
         constant = np.full(size, np.nan)
-        rows = zip(codes, column.value, strict=True)
-        if not all(
-            kernels.constant_values(frozen(code), frozen(value), constant) for code, value in rows
-        ):
+        if not kernels.constant_values(frozen(codes), frozen(column.value), constant):
             continue
         entries = np.flatnonzero(np.isfinite(constant) & (tested > 0))
         if entries.size < FEATURE_ENTRIES or np.ptp(constant[entries]) == 0:

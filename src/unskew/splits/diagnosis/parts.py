@@ -13,7 +13,6 @@ from unskew.arrays import F64, I32, I64, U8, frozen
 from unskew.data.events import Events
 from unskew.data.groups import grouped_order, sort_groups
 from unskew.data.ratings import Ids, Ratings
-from unskew.data.steps import Step
 from unskew.data.summary import Summary
 from unskew.splits.counts import count_parts
 from unskew.splits.diagnosis.thresholds import SESSION_GAP
@@ -56,10 +55,8 @@ class Log:
     """Where each user's rows start; one more entry for the end."""
     item: I32
     time: I64 | None
-    implicit: bool
     has_repeats: bool
     """Whether a pair may occur more than once, as in an event log."""
-    steps: tuple[Step, ...]
     is_given: bool
     """Whether it was given, or put together from the parts of the first split."""
     source: Events | Ratings | None = None
@@ -99,9 +96,7 @@ class Log:
             start=start,
             item=frozen(np.concatenate([part.item for part in parts])[order]),
             time=None if stamps is None else frozen(stamps),
-            implicit=data.implicit,
             has_repeats=is_log,
-            steps=data.steps,
             is_given=is_given,
             source=data if is_given and data.tags else None,
         )

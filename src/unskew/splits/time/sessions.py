@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from datetime import datetime
-from typing import Any, ClassVar
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
@@ -36,8 +36,7 @@ from unskew.splits.time.windows import time_axis
 PICKS = (*ONE, "next")
 
 
-@dataclass(frozen=True, eq=False)
-class Sittings:
+class Sittings(NamedTuple):
     """The sessions of all users: rows are in order of time."""
 
     session: I64
@@ -53,19 +52,17 @@ class Sittings:
     def of(cls, line: TimeAxis, pause: int) -> Sittings:
         """Cut the rows of each user wherever the next one is more than `pause` later."""
         from unskew.data.kernels import group_starts
-        from unskew.splits import kernels
 
         start, _ = group_starts(line.user, len(line.data.users))
         order = grouped_order(line.user, start)
-        session, step = np.empty(len(line), np.int64), np.empty(len(line), np.int64)
-        number = kernels.number_sessions(
-            frozen(start), frozen(order), line.time, pause, session, step
-        )
-        heads = np.flatnonzero(step == 1)
-        begin = np.empty(number, np.int64)
-        begin[session[heads]] = line.time[heads]
-        size = np.bincount(session, minlength=number)
-        return cls(frozen(session), frozen(step), frozen(begin), frozen(size))
+        time, rows = line.time[order], np.arange(len(line))
+        is_first = np.append(True, np.diff(time) > pause)
+        is_first[start[:-1][np.diff(start) > 0]] = True
+        heads, number = np.flatnonzero(is_first), np.cumsum(is_first) - 1
+        session, step = np.empty_like(rows), np.empty_like(rows)
+        session[order], step[order] = number, rows - heads[number] + 1
+        size = np.diff(np.append(heads, rows.size))
+        return cls(frozen(session), frozen(step), frozen(time[heads]), frozen(size))
 
 
 @dataclass(frozen=True)

@@ -119,13 +119,12 @@ class Temporal(Splitter):
 
     def describe(self) -> dict[str, Any]:
         """Return the settings for a card; those that came later only where they are set."""
-        later = {
-            field.name: field.default
-            for field in fields(self)
-            if field.name in self.draw_omit_default
+        usual = {field.name: field.default for field in fields(self)}
+        return {
+            key: value
+            for key, value in super().describe().items()
+            if key not in self.draw_omit_default or value != usual[key]
         }
-        card = super().describe()
-        return {key: value for key, value in card.items() if later.get(key, ...) != value}
 
     def known_count(self) -> int | None:
         """Return how many splits there are."""

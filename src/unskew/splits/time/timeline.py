@@ -21,7 +21,7 @@ from unskew.engine.rng import draw
 from unskew.errors import DataError, SettingError, Spelling
 from unskew.report.text import counted
 from unskew.settings import declare
-from unskew.splits.draws import first_of_each
+from unskew.splits.draws import count_tied, first_of_each
 from unskew.splits.split import VALIDATION, Split, assemble, empty, shared_rows, time_of
 
 _TICKS = (86_400_000_000, 1_000_000, 1_000, 1)
@@ -292,7 +292,6 @@ def pick_rows(
 def _one_of_each(line: TimeAxis, places: I64, group: I64, pick: str, seed: int) -> tuple[Mask, int]:
     """Mark one row of each group; return too in how many groups equal times left it to the seed."""
     from unskew.data.kernels import group_starts
-    from unskew.splits import kernels
 
     codes = np.unique(group, return_inverse=True)[1].astype(np.int32)
     groups = int(codes.max(initial=-1)) + 1
@@ -303,8 +302,8 @@ def _one_of_each(line: TimeAxis, places: I64, group: I64, pick: str, seed: int) 
     key = {"first": time, "last": -time, "random": np.zeros_like(time)}[pick]
     order, _ = sort_groups(frozen(start), frozen(key), _hashes(line, rows, seed))
     size = frozen(np.ones(groups, np.int64))
-    ties = kernels.count_tied(frozen(start), frozen(order), frozen(key), size)
-    return first_of_each(frozen(start), by_group[order], size), int(ties)
+    ties = count_tied(start, order, key, size)
+    return first_of_each(frozen(start), by_group[order], size), ties
 
 
 def _hashes(line: TimeAxis, places: I64, seed: int) -> I64:
