@@ -15,7 +15,7 @@ from collections import defaultdict
 
 import numpy as np
 import polars as pl
-from unskew.report.row import Row
+from unskew.report.columns import Row
 
 from coverage_liked import PAIRS, RULE, Generator, K, Size
 from unskew.bias.decomposition.ladder import ladder_of
