@@ -270,7 +270,7 @@ def _loaded(path: Path, card: Mapping[str, Any]) -> Iterator[Split]:
         sets = under_one_numbering(*parts.values(), *events)
         parts = dict(zip(parts, sets, strict=False))
         train, test = parts.pop("train"), parts.pop("test")
-        known = _of_kind(parts, KNOWN)
+        met_before = _of_kind(parts, KNOWN)
         yield Split(
             train,
             test,
@@ -279,7 +279,7 @@ def _loaded(path: Path, card: Mapping[str, Any]) -> Iterator[Split]:
             design,
             judgments=parts,
             judged=None if users is None else _read_judged(users, train.users),
-            known=known,
+            known=met_before,
             logs=dict(zip(logs, sets[len(sets) - len(logs) :], strict=True)),
         )
 

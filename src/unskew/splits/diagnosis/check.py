@@ -74,8 +74,8 @@ class Rule:
         sentence, short = worst.sentence, worst.short or amount(worst.value, self.unit)
         if len(readings) > 1:
             values = [reading.value for reading in alike.values() if reading.value is not None]
-            ends = [amount(value(values), self.unit) for value in (min, max) if values]
-            short = " to ".join(dict.fromkeys(ends))
+            limits = [amount(value(values), self.unit) for value in (min, max) if values]
+            short = " to ".join(dict.fromkeys(limits))
             if len({reading.sentence for reading in readings.values()}) > 1:
                 number = f"{len(readings):,} splits"
                 scope = "All" if len(alike) == len(readings) else f"{len(alike):,} of"

@@ -289,7 +289,7 @@ def _weigh(
     times: I64,
     n: int,
     train: UserRows,
-    both: UserRows,
+    union: UserRows,
     item_start: I64,
     raters: I32,
     draws: float,
@@ -314,14 +314,14 @@ def _weigh(
         for r in range(min(VISITED, high - low)):
             w = raters[low + np.int64(r * step)]
             # The less active hold less of anything: they say nothing about this account.
-            size = both.start[w + 1] - both.start[w]
+            size = union.start[w + 1] - union.start[w]
             is_excluded = w in (u, v) or 2 * size < mine_size
             for x in range(accounts):
                 is_excluded = is_excluded or seen[x] == w
             if not is_excluded and accounts - before < RATERS:
                 seen[accounts] = w
                 overlap, c, e, a = _compared(
-                    both, w, items, values, times, n, width, skip, count, apart
+                    union, w, items, values, times, n, width, skip, count, apart
                 )
                 others[accounts] = overlap
                 accounts += 1
@@ -376,14 +376,14 @@ def _merge(v: int, train: UserRows, test: UserRows, items: I32, values: F64, tim
 
 
 @kernel
-def united(train: UserRows, test: UserRows, both: UserRows) -> None:
+def united(train: UserRows, test: UserRows, union: UserRows) -> None:
     """Fill in the rows of both parts, by user and item, each pair once."""
     for v in range(train.start.size - 1):
-        low = both.start[v]
+        low = union.start[v]
         size = train.start[v + 1] - train.start[v] + test.start[v + 1] - test.start[v]
-        items, values = both.item[low : low + size], both.value[low : low + size]
-        n = _merge(v, train, test, items, values, both.time[low : low + size])
-        both.start[v + 1] = low + n
+        items, values = union.item[low : low + size], union.value[low : low + size]
+        n = _merge(v, train, test, items, values, union.time[low : low + size])
+        union.start[v + 1] = low + n
 
 
 @kernel
@@ -391,7 +391,7 @@ def evidence(
     pairs: I32,
     train: UserRows,
     test: UserRows,
-    both: UserRows,
+    union: UserRows,
     item_start: I64,
     raters: I32,
     draws: F64,
@@ -402,15 +402,15 @@ def evidence(
     """Fill in for each pair how improbable the overlap is, and how many others overlap alike.
 
     With the test part of the user or with all, the less probable; then how many others were looked
-    at, and how many of these are alike. `both` are the rows of both parts.
+    at, and how many of these are alike. `union` has the rows of both parts.
     """
     for p in range(pairs.shape[0]):
         u, v = pairs[p, 0], pairs[p, 1]
-        size = max(both.start[v + 1] - both.start[v], test.start[v + 1] - test.start[v])
+        size = max(union.start[v + 1] - union.start[v], test.start[v + 1] - test.start[v])
         items, values = np.empty(size, np.int32), np.empty(size)
         times, part = np.zeros(size, np.int64), np.zeros(3)
         for both_parts in range(2):
-            start, item, value, time = both if both_parts else test
+            start, item, value, time = union if both_parts else test
             low = start[v]
             n = start[v + 1] - low
             for j in range(n):
@@ -418,7 +418,7 @@ def evidence(
                 if train.time.size:
                     times[j] = time[low + j]
             _weigh(
-                u, v, items, values, times, n, train, both, item_start, raters,
+                u, v, items, values, times, n, train, union, item_start, raters,
                 draws[p], width, alike, part,
             )  # fmt: skip
             if both_parts == 0 or part[0] > out[p, 0]:

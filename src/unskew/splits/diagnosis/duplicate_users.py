@@ -132,10 +132,10 @@ def _evidence(pairs: I32, train: Ratings, test: Ratings) -> F64:
     start, size = np.zeros(train.start.size, np.int64), len(train) + len(test)
     item, value, time = np.empty(size, np.int32), np.empty(size), np.empty(size, np.int64)
     kernels.united(trained, tested, UserRows(start, item, value, time))
-    both = UserRows(frozen(start), frozen(item), frozen(value), frozen(time))
-    item = both.item[: both.start[-1]]
+    union = UserRows(frozen(start), frozen(item), frozen(value), frozen(time))
+    item = union.item[: union.start[-1]]
     item_start = starts(np.bincount(item, minlength=len(train.items)))
-    user = np.repeat(np.arange(len(train.users), dtype=np.int32), np.diff(both.start))
+    user = np.repeat(np.arange(len(train.users), dtype=np.int32), np.diff(union.start))
     raters = frozen(user[grouped_order(item, item_start)])
     draws = _draws(np.diff(item_start), np.diff(train.start)[pairs[:, 0]])
     evidence = np.empty((pairs.shape[0], 3))
@@ -143,7 +143,7 @@ def _evidence(pairs: I32, train: Ratings, test: Ratings) -> F64:
     def weigh(low: int) -> None:
         rows = slice(low, low + _PAIRS)
         kernels.evidence(
-            pairs[rows], trained, tested, both, item_start, raters, draws[rows], width, COPY_ALIKE,
+            pairs[rows], trained, tested, union, item_start, raters, draws[rows], width, COPY_ALIKE,
             evidence[rows],
         )  # fmt: skip
 

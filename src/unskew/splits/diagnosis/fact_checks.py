@@ -13,6 +13,7 @@ from unskew.report.text import counted
 from unskew.splits.diagnosis.check import (
     Number,
     Reading,
+    by_share,
     days,
     fact,
     listed,
@@ -20,8 +21,8 @@ from unskew.splits.diagnosis.check import (
     rule,
     unknown,
 )
-from unskew.splits.diagnosis.parts import DAY, NEVER, NO_TIME, Log, SplitParts, mean_of
-from unskew.splits.diagnosis.thresholds import CUT_OFF_SURPRISE, LEAK_SHARE
+from unskew.splits.diagnosis.parts import DAY, NEVER, NO_TIME, SplitParts, mean_of
+from unskew.splits.diagnosis.thresholds import CUT_OFF_SURPRISE
 
 POWER = 1.959964 + 0.841621
 """Standard errors between 0 and a difference that is found with 80 % probability at 5 %."""
@@ -210,7 +211,11 @@ def lifetimes(parts: SplitParts) -> Reading:
     log = parts.log
     if log.time is None:
         return unknown(NO_TIME)
-    users, items = _user_lives(log), _item_lives(log)
+    active = np.flatnonzero(np.diff(log.start))
+    users = log.time[log.start[active + 1] - 1] - log.time[log.start[active]]
+    deaths = np.full(len(log.items), -NEVER)
+    np.maximum.at(deaths, log.item, log.time)
+    items = (deaths - log.births)[deaths > -NEVER]
     counts = {"mean_user_days": mean_of(users) / DAY, "mean_item_days": mean_of(items) / DAY}
     span = (int(log.time.max()) - int(log.time.min())) / DAY
     sentence = (
@@ -221,20 +226,6 @@ def lifetimes(parts: SplitParts) -> Reading:
     return fact(counts["mean_user_days"], sentence, {**counts, "log_days": span}, short)
 
 
-def _user_lives(log: Log) -> I64:
-    assert log.time is not None
-    active = np.flatnonzero(np.diff(log.start))
-    return log.time[log.start[active + 1] - 1] - log.time[log.start[active]]
-
-
-def _item_lives(log: Log) -> I64:
-    assert log.time is not None
-    deaths = np.full(len(log.items), -NEVER)
-    np.maximum.at(deaths, log.item, log.time)
-    there = deaths > -NEVER
-    return deaths[there] - log.births[there]
-
-
 LOOKS_BACK = ("drop-repeats",)
 """Filters that count other rows, but earlier ones only."""
 
@@ -242,13 +233,19 @@ LOOKS_BACK = ("drop-repeats",)
 @rule
 def filters(parts: SplitParts) -> Reading:
     """Look for filters such as a k-core that were applied before the split."""
-    steps = _before_split(parts)
-    counts = {"recorded_steps": len(_all_steps(parts)), "counted_test_rows": len(steps)}
+    of_training, of_test = (
+        {str(step) for step in part.steps} for part in (parts.train, parts.test)
+    )
+    steps = [
+        step
+        for step in parts.train.steps
+        if step.counts_rows and step.name not in LOOKS_BACK and str(step) in of_test
+    ]
+    counts = {"recorded_steps": len(of_training | of_test), "counted_test_rows": len(steps)}
     if not steps:
         done = counted(counts["recorded_steps"], "step is", "steps are")
-        return Reading(
-            "ok", 0.0, f"No recorded filter counted test rows ({done} recorded).", counts
-        )
+        sentence = f"No recorded filter counted test rows ({done} recorded)."
+        return Reading("ok", 0.0, sentence, counts)
     removed = [1.0 - step.after.rows / max(step.before.rows, 1) for step in steps]
     share = max(removed)
     names = listed([f"{step.name}({_settings(step)})" for step in steps])
@@ -258,21 +255,7 @@ def filters(parts: SplitParts) -> Reading:
     )
     if not share:
         return Reading("ok", 0.0, f"{names} counted test rows too, but removed none.", counts)
-    return Reading("leak" if share >= LEAK_SHARE else "look", share, sentence, counts)
-
-
-def _before_split(parts: SplitParts) -> list[Step]:
-    """Return the filters that count rows and were applied to training and test together."""
-    of_test = {str(step) for step in parts.test.steps}
-    return [
-        step
-        for step in parts.train.steps
-        if step.counts_rows and step.name not in LOOKS_BACK and str(step) in of_test
-    ]
-
-
-def _all_steps(parts: SplitParts) -> set[str]:
-    return {str(step) for part in (parts.train, parts.test) for step in part.steps}
+    return Reading(by_share(share), share, sentence, counts)
 
 
 def _settings(step: Step) -> str:

@@ -294,7 +294,7 @@ def test_window(
     label, facts
         Of the split.
     """
-    train, ends = training_before(protocol, line, start, apart, label)
+    train, train_facts = training_before(protocol, line, start, apart, label)
     test = Span(start.row, end.row)
     return split_rows(
         protocol,
@@ -308,7 +308,7 @@ def test_window(
             **facts,
             "start": start.text,
             "end": end.text,
-            **ends,
+            **train_facts,
             "ties_at_start": start.ties,
             "ties_at_end": end.ties,
             **span_counts(line, train, test),
