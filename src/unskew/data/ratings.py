@@ -148,16 +148,16 @@ class Ids:
     def codes(self, raw: pl.Series | Sequence[object]) -> I32:
         """Return the numbers of raw ids, -1 for those that are not known."""
         ids, rows = Ids.number(raw if isinstance(raw, pl.Series) else pl.Series(raw))
-        common, (mine, there) = Ids.union(self, ids)
+        common, (self_table, raw_table) = Ids.union(self, ids)
         back = np.full(len(common), -1, np.int32)
-        back[mine] = np.arange(len(self), dtype=np.int32)
-        result: I32 = back[there[rows]]
+        back[self_table] = np.arange(len(self), dtype=np.int32)
+        result: I32 = back[raw_table[rows]]
         return result
 
-    def equals(self, other: Ids) -> bool:
+    def equals(self, ids: Ids) -> bool:
         """Tell whether two numberings are the same."""
-        return self is other or (
-            self.values.dtype == other.values.dtype and self.values.equals(other.values)
+        return self is ids or (
+            self.values.dtype == ids.values.dtype and self.values.equals(ids.values)
         )
 
     @staticmethod

@@ -143,7 +143,7 @@ def reading(path: str | os.PathLike[str] | InputFile) -> Iterator[None]:
 def _alike(path: Path) -> str:
     """Return a question: whether the file of the most similar name was meant; '' without one."""
     try:
-        names = [one.name for one in path.parent.iterdir()]
+        names = [neighbour.name for neighbour in path.parent.iterdir()]
     except OSError:
         return ""
     near = difflib.get_close_matches(path.name, names, n=1, cutoff=0.75)
@@ -172,14 +172,14 @@ class InputFile:
             path = open_address(path)
         if isinstance(path, RemoteFile):
             return cls(Path(path.name), path.read(), path.shown)
-        place = Path(path if isinstance(path, str) else restored(path))
-        with reading(place):
-            mode = place.stat().st_mode
+        local = Path(path if isinstance(path, str) else restored(path))
+        with reading(local):
+            mode = local.stat().st_mode
             if stat.S_ISDIR(mode):
                 raise IsADirectoryError
             # Files below /dev share one position on some systems, whatever they stand for.
-            again = stat.S_ISREG(mode) and not place.is_relative_to("/dev")
-            return cls(place, None if again else place.read_bytes())
+            again = stat.S_ISREG(mode) and not local.is_relative_to("/dev")
+            return cls(local, None if again else local.read_bytes())
 
     def raw(self) -> BinaryIO:
         """Open it as it is."""
@@ -356,12 +356,12 @@ def _move_files(source: Path, target: Path) -> None:
     """Move files into a folder, those on top last: a card there speaks for all others."""
     files = [path for path in source.rglob("*") if not path.is_dir()]
     for path in sorted(files, key=lambda path: (-len(path.parts), path.name == "card.json", path)):
-        place = inner_path(target, os.fspath(path.relative_to(source)))
-        place.parent.mkdir(parents=True, exist_ok=True)
-        access = _Access.of(place)
+        destination = inner_path(target, os.fspath(path.relative_to(source)))
+        destination.parent.mkdir(parents=True, exist_ok=True)
+        access = _Access.of(destination)
         if access is not None:
             access.grant(path)
-        path.replace(place)
+        path.replace(destination)
 
 
 def _is_stream(path: str | os.PathLike[str]) -> bool:
@@ -407,9 +407,9 @@ def errno_of(problem: BaseException) -> int | None:
     number = getattr(problem, "errno", None)
     if number is not None:
         return int(number)
-    told = re.search(r"\(os error (\d+)\)", str(problem))
-    if told:
-        return errno_from(int(told[1]))
+    match = re.search(r"\(os error (\d+)\)", str(problem))
+    if match:
+        return errno_from(int(match[1]))
     return errno.EISDIR if isinstance(problem, IsADirectoryError) else None
 
 

@@ -229,16 +229,20 @@ def find_files(address: str, is_meant: Callable[[str], bool]) -> list[RemoteFile
             return [_file(system, path, shown, system.info(path))]
         system.invalidate_cache()
         if is_pattern(address):
-            every = system.glob(path, detail=True)
-            return [_of(system, name, one) for name, one in sorted(every.items()) if _is_file(one)]
+            inside = system.glob(path, detail=True)
+            return [
+                _of(system, name, entry)
+                for name, entry in sorted(inside.items())
+                if _is_file(entry)
+            ]
         facts = system.info(path)
         if _is_file(facts):
             return [_file(system, path, shown, facts)]
         inside = system.find(path, detail=True)
         return [
-            _of(system, name, one)
-            for name, one in sorted(inside.items())
-            if _is_file(one) and is_meant(name.removeprefix(path).lstrip("/"))
+            _of(system, name, entry)
+            for name, entry in sorted(inside.items())
+            if _is_file(entry) and is_meant(name.removeprefix(path).lstrip("/"))
         ]
 
 
@@ -312,8 +316,8 @@ def reaching(shown: str, *, is_private: bool = False) -> Iterator[None]:
 
 def _explained(problem: BaseException, scheme: str, is_private: bool) -> str:
     chain = _with_causes(problem)
-    names = {one.__name__ for each in chain for one in type(each).__mro__}
-    status = {vars(each).get("status", vars(each).get("code")) for each in chain}
+    names = {kind.__name__ for error in chain for kind in type(error).__mro__}
+    status = {vars(error).get("status", vars(error).get("code")) for error in chain}
     text = without_credentials(str(problem).partition("\n")[0])
     store = _STORES.get(scheme)
     variables = "" if store is None else f" ({store.variables})"

@@ -410,9 +410,9 @@ def _basename(address: str) -> str:
 
 def _missing(entry: CatalogEntry, data_dir: Path) -> DataError:
     names = " and ".join(pattern.replace("|", " or ") for pattern in entry.files)
-    there = f" (the folder exists, but has no {names})" if _folders(entry, data_dir) else ""
+    hint = f" (the folder exists, but has no {names})" if _folders(entry, data_dir) else ""
     return DataError(
-        f"{entry.title} is not there: no data in {data_dir / entry.name}{there}. "
+        f"{entry.title} is not there: no data in {data_dir / entry.name}{hint}. "
         f"{_remedy(entry, data_dir)} Official page: {entry.address}. Licence: {entry.licence}. "
         f"Name another folder with data_dir=… or the variable {VARIABLE}."
     )

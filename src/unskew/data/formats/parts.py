@@ -222,11 +222,11 @@ class Parts:
         choose("overlap", overlap, OVERLAP)
         if self.random is None:
             return self
-        mine, theirs = (
+        observed_pairs, random_pairs = (
             part.user.astype(np.int64) * len(part.items) + part.item
             for part in (self.ratings, self.random)
         )
-        again = np.isin(theirs, mine, assume_unique=True)
+        again = np.isin(random_pairs, observed_pairs, assume_unique=True)
         count = int(np.count_nonzero(again))
         random = self.random if overlap == "keep" else self.random.take(~again)
         what = "kept in both" if overlap == "keep" else f"taken out of the {self.kind} part"
