@@ -14,7 +14,7 @@ import polars as pl
 
 from unskew.arrays import F64, I32, I64, Mask, frozen
 from unskew.checks import choose
-from unskew.data.groups import GROUPS_PER_TASK, does_numpy_sort, grouped_order
+from unskew.data.groups import GROUPS_PER_TASK, does_numpy_sort, grouped_order, run_starts
 from unskew.data.read.frames import got
 from unskew.data.rows import Rows
 from unskew.data.steps import Step
@@ -509,7 +509,7 @@ class Ratings(Rows):
         """Keep one row per user and item."""
         from unskew.data import kernels
 
-        first = kernels.first_of_pairs(self.user, self.item)
+        first = run_starts(self.user, self.item)[:-1]
         last = np.append(first[1:], len(self)) - 1
         note = f"{counted(count, 'duplicate user-item pair')}: kept the {duplicates}"
         merged = self.take(last if duplicates == "last" else first)

@@ -496,11 +496,10 @@ def relevance_for(
     """
     stated = stated_relevance(liked, above, gain, loss, relevance)
     if tests.implicit and relevance is None:
-        lowest = float(tests.value.min(initial=1))
-        rule, notes = _of_implicit(
-            stated or Relevance(lowest, None, gain, loss), stated is not None
-        )
-        return rule, notes
+        notes = [] if stated else ["liked: every pair that occurs (implicit feedback)"]
+        rule = stated or Relevance(float(tests.value.min(initial=1)), None, gain, loss)
+        # Repeated events do not add to the gain of an item.
+        return (replace(rule, gain="binary") if rule.gain == DEFAULT_GAIN else rule), notes
     if stated is not None:
         return stated, []
     if usual is not None:
@@ -521,9 +520,3 @@ def check_likes(tests: Ratings, rule: Relevance) -> None:
     if "pooled" not in tests.tags:
         words = f"{'from' if rule.liked is not None else 'above'} {rule.threshold:g}"
         check_some_liked(tests.value, rule.is_liked(tests.value), words)
-
-
-def _of_implicit(rule: Relevance, is_stated: bool) -> tuple[Relevance, list[str]]:
-    """Return the rule for implicit feedback: repeated events do not add to the gain of an item."""
-    liked = [] if is_stated else ["liked: every pair that occurs (implicit feedback)"]
-    return (replace(rule, gain="binary") if rule.gain == DEFAULT_GAIN else rule), liked
