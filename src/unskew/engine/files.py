@@ -216,7 +216,7 @@ def replacing(path: str | os.PathLike[str], *, sync: bool = True) -> Iterator[Pa
     place. Without `sync` the disk is not waited for: what was written may not survive a power cut.
 
     A new file has the permissions of the umask. A file that is replaced hands on its permissions
-    and its group (see `_Access`); the new file belongs to the user who writes it, whoever owned the
+    and its group (see `_grant`); the new file belongs to the user who writes it, whoever owned the
     old one. Access control lists and extended attributes are not kept.
     """
     check_local("output", path)
@@ -227,7 +227,7 @@ def replacing(path: str | os.PathLike[str], *, sync: bool = True) -> Iterator[Pa
         final = Path(os.path.realpath(path))
         final.parent.mkdir(parents=True, exist_ok=True)
         temporary = _beside(final)
-        access = _Access.of(final)
+        access = _access(final)
         # Whatever was put there before, a link too, is refused. A file that others may not read is
         # closed to them before it has content.
         temporary.touch(0o666 if access is None else 0o600, exist_ok=False)
@@ -237,40 +237,32 @@ def replacing(path: str | os.PathLike[str], *, sync: bool = True) -> Iterator[Pa
                 with temporary.open("r+b") as written:  # Windows syncs only what it may write
                     os.fsync(written.fileno())
             if access is not None:
-                access.grant(temporary)
+                _grant(access, temporary)
             temporary.replace(final)
         finally:
             temporary.unlink(missing_ok=True)
 
 
-@dataclass(frozen=True)
-class _Access:
-    """Who may read and write a file, whoever owns it."""
+def _access(path: Path) -> os.stat_result | None:
+    """Return what tells who may read and write a file; None where there is no file."""
+    try:
+        return path.stat()
+    except FileNotFoundError:
+        return None
 
-    mode: int
-    group: int
 
-    @classmethod
-    def of(cls, path: Path) -> _Access | None:
-        """Return the access to a file; None where there is no file."""
+def _grant(access: os.stat_result, path: Path) -> None:
+    """Give a file the permissions and the group of another one, whoever owns it.
+
+    Where the system does not allow the group, another group may do no more than everybody may.
+    """
+    mode = stat.S_IMODE(access.st_mode) & 0o777
+    if hasattr(os, "chown") and path.stat().st_gid != access.st_gid:
         try:
-            facts = path.stat()
-        except FileNotFoundError:
-            return None
-        return cls(stat.S_IMODE(facts.st_mode) & 0o777, facts.st_gid)
-
-    def grant(self, path: Path) -> None:
-        """Give another file the same permissions and group.
-
-        Where the system does not allow the group, another group may do no more than everybody may.
-        """
-        mode = self.mode
-        if hasattr(os, "chown") and path.stat().st_gid != self.group:
-            try:
-                os.chown(path, -1, self.group)
-            except OSError:
-                mode &= 0o707 | (mode & 0o007) << 3
-        path.chmod(mode)
+            os.chown(path, -1, access.st_gid)
+        except OSError:
+            mode &= 0o707 | (mode & 0o007) << 3
+    path.chmod(mode)
 
 
 @contextmanager
@@ -358,9 +350,9 @@ def _move_files(source: Path, target: Path) -> None:
     for path in sorted(files, key=lambda path: (-len(path.parts), path.name == "card.json", path)):
         destination = inner_path(target, os.fspath(path.relative_to(source)))
         destination.parent.mkdir(parents=True, exist_ok=True)
-        access = _Access.of(destination)
+        access = _access(destination)
         if access is not None:
-            access.grant(path)
+            _grant(access, path)
         path.replace(destination)
 
 

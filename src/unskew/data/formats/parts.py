@@ -13,11 +13,12 @@ from typing import IO, Any
 import numpy as np
 import polars as pl
 
-from unskew.arrays import Mask
+from unskew.arrays import I64, Mask
 from unskew.checks import as_share, choose
 from unskew.data.dataset import POOLED, RANDOM
 from unskew.data.ratings import Ids, Ratings, under_one_numbering
 from unskew.data.read.text_files import check_widths
+from unskew.data.times import microseconds
 from unskew.engine.files import InputFile, reading
 from unskew.engine.rng import draw
 from unskew.errors import DataError, SettingError
@@ -84,6 +85,29 @@ def check_rows(path: Path, typed: pl.DataFrame, raw: pl.DataFrame, expected: str
             f"{path}: {counted(int(bad.sum()), 'row')} cannot be read, the first is row "
             f"{row + 1}: {raw.row(row)}; expected {expected}"
         )
+
+
+def times_or_none(
+    name: str, time: pl.Series, unit: float, singular: str, plural: str
+) -> tuple[I64 | None, list[str]]:
+    """Return time stamps; none at all, and a note, where some are missing.
+
+    Parameters
+    ----------
+    name
+        The name of the file.
+    time
+        Numbers.
+    unit
+        Microseconds in one of them.
+    singular, plural
+        What lacks a time stamp, such as `row has` and `rows have`.
+    """
+    missing = time.null_count()
+    if missing:
+        lacking = counted(missing, singular, plural)
+        return None, [f"{name}: {lacking} no time stamp: read without times"]
+    return microseconds(time.cast(pl.Float64).to_numpy(), unit), []
 
 
 @contextmanager
