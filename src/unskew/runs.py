@@ -329,10 +329,10 @@ def read_run(
         notes += note
     if by == "rank" and not keep_scores:
         scores = None
-    rough = _numbered(table, names, ranks, scores, likely)
+    run, ranks = _numbered(table, names, ranks, scores, likely)
     ties = ties or ("trec" if table.format == "trec" else "id")
     origin = _Origin(table.source, table, names)
-    run, more = rough.ranked(by, ties, seed, gaps, origin)
+    run, more = _ranked(run, ranks, by, ties, seed, gaps, origin)
     run = _unique(run, duplicates, origin)
     run = replace(run, notes=(*notes, *more, *run.notes))
     was_scored = by == "score" and scores is not None
@@ -381,8 +381,8 @@ def _numbered(
     ranks: I64 | None,
     scores: pl.Series | None,
     likely: tuple[Ids, Ids] | None,
-) -> _RunRows:
-    """Number users and items, and bring the rows of each list together."""
+) -> tuple[Run, I64 | None]:
+    """Number users and items, and bring the rows of each list together; return their ranks too."""
     frame, keys = table.frame, None
     likely_users, likely_items = likely or (None, None)
 
@@ -399,9 +399,16 @@ def _numbered(
         (users, start, order), (items, i) = map_blocks(lambda do: do(), work, size=frame.height)
     if isinstance(users, ListKeys):
         keys, users = users, users.names
-    values = None if scores is None else scores.cast(pl.Float64).to_numpy()
-    rough = _RunRows(users, items, start, i, ranks, values, keys)
-    return rough if order is None else rough.take(order)
+    values = None if scores is None else frozen(scores.cast(pl.Float64).to_numpy())
+    run = Run(users, items, frozen(start), frozen(i), values, keys=keys)
+    return (run, ranks) if order is None else _reordered(run, ranks, order)
+
+
+def _reordered(run: Run, ranks: I64 | None, order: I64) -> tuple[Run, I64 | None]:
+    """Return the rows of a run, and their ranks, in another order."""
+    score = None if run.score is None else frozen(run.score[order])
+    reordered = replace(run, item=frozen(run.item[order]), score=score)
+    return reordered, None if ranks is None else ranks[order]
 
 
 def _counted(run: Run, lost: int, was_scored: bool, keep_scores: bool) -> Run:
@@ -426,51 +433,21 @@ def _say_columns(table: tables.DataTable, names: Mapping[str, Any]) -> list[str]
     return notes
 
 
-@dataclass(frozen=True)
-class _RunRows:
-    """Rows of a run, ids numbered, grouped by list."""
-
-    users: Ids
-    items: Ids
-    start: I64
-    """Where each list's rows start."""
-    item: I32
-    rank: I64 | None
-    score: F64 | None
-    keys: ListKeys | None = None
-
-    def ranked(
-        self, by: str, ties: str, seed: int, gaps: str, origin: _Origin
-    ) -> tuple[Run, list[str]]:
-        """Put each list in order."""
-        rows, start = self, self.start
-        order: I64 | None = None
-        if by == "score" and rows.score is not None:
-            order = order_by_score(start, rows.score, rows.item, self.users, self.items, ties, seed)
-        elif by == "rank" and rows.rank is not None and not are_places(start, rows.rank):
-            order = order_by_rank(start, rows.rank)
-        if order is not None:
-            rows = rows.take(order)
-        run = Run(
-            self.users,
-            self.items,
-            frozen(start),
-            frozen(rows.item),
-            None if rows.score is None else frozen(rows.score),
-            keys=self.keys,
-        )
-        if order is None or rows.rank is None or by != "rank":
-            return run, []
-        return _settle_gaps(run, rows.rank, gaps, origin)
-
-    def take(self, order: I64) -> _RunRows:
-        """Return the rows in another order."""
-        return replace(
-            self,
-            item=self.item[order],
-            rank=None if self.rank is None else self.rank[order],
-            score=None if self.score is None else self.score[order],
-        )
+def _ranked(
+    run: Run, ranks: I64 | None, by: str, ties: str, seed: int, gaps: str, origin: _Origin
+) -> tuple[Run, list[str]]:
+    """Put each list in order."""
+    order: I64 | None = None
+    if by == "score" and run.score is not None:
+        order = order_by_score(run.start, run.score, run.item, run.users, run.items, ties, seed)
+    elif by == "rank" and ranks is not None and not are_places(run.start, ranks):
+        order = order_by_rank(run.start, ranks)
+    if order is None:
+        return run, []
+    run, ranks = _reordered(run, ranks, order)
+    if ranks is None or by != "rank":
+        return run, []
+    return _settle_gaps(run, ranks, gaps, origin)
 
 
 def _settle_gaps(run: Run, rank: I64, gaps: str, origin: _Origin) -> tuple[Run, list[str]]:

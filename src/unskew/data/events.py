@@ -440,7 +440,7 @@ class Histories:
         lengths: I64 = np.diff(self.start)
         return lengths
 
-    def last(self, most: int = 1) -> Histories:
+    def last(self, number: int = 1) -> Histories:
         """Return the last items of each, at most so many.
 
         Examples
@@ -451,7 +451,7 @@ class Histories:
         >>> two.last().item.tolist()
         [8, 7]
         """
-        lengths = np.minimum(self.length, most)
+        lengths = np.minimum(self.length, number)
         start = np.append(0, np.cumsum(lengths))
         positions = np.arange(start[-1]) + np.repeat(self.start[1:] - start[1:], lengths)
         return Histories(

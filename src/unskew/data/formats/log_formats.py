@@ -15,7 +15,6 @@ from unskew.data.formats.parts import (
     Files,
     Parts,
     as_user_share,
-    check_rows,
     csv_columns,
     csv_table,
     of_sampled_users,
@@ -25,6 +24,7 @@ from unskew.data.formats.parts import (
     times_or_none,
 )
 from unskew.data.ratings import Ratings, value_column
+from unskew.data.read.dataset_files import check_rows
 from unskew.data.read.ratings_files import read_ratings
 from unskew.data.read.tables import naming
 from unskew.data.times import microseconds

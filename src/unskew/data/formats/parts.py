@@ -76,17 +76,6 @@ def read_text_table(path: Path, text: bytes | None = None, **options: Any) -> pl
     return frame
 
 
-def check_rows(path: Path, typed: pl.DataFrame, raw: pl.DataFrame, expected: str) -> None:
-    """Refuse rows with something missing or unreadable in them."""
-    bad = typed.select(pl.any_horizontal(pl.all().is_null())).to_series()
-    if bad.any():
-        row = int(bad.arg_true()[0])
-        raise DataError(
-            f"{path}: {counted(int(bad.sum()), 'row')} cannot be read, the first is row "
-            f"{row + 1}: {raw.row(row)}; expected {expected}"
-        )
-
-
 def times_or_none(
     name: str, time: pl.Series, unit: float, singular: str, plural: str
 ) -> tuple[I64 | None, list[str]]:

@@ -16,7 +16,6 @@ from unskew.checks import choose
 from unskew.data.formats.parts import (
     Files,
     Parts,
-    check_rows,
     csv_columns,
     text_columns,
     text_of,
@@ -25,6 +24,7 @@ from unskew.data.formats.parts import (
 from unskew.data.ratings import CANONICAL_INTEGER, Ratings
 from unskew.data.read.dataset_files import (
     UNRATED,
+    check_rows,
     jester_matrix,
     matrix_rows,
     read_matrix,
