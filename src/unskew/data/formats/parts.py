@@ -16,6 +16,7 @@ import polars as pl
 from unskew.arrays import I64, Mask
 from unskew.checks import as_share, choose
 from unskew.data.dataset import POOLED, RANDOM
+from unskew.data.filters import compacted
 from unskew.data.ratings import Ids, Ratings, under_one_numbering
 from unskew.data.read.text_files import check_widths
 from unskew.data.times import microseconds
@@ -157,20 +158,8 @@ def of_sampled_users(
     if keep is not None:
         codes = ratings.users.codes(keep.values)
         chosen[codes[codes >= 0]] = True
-    smaller = afresh(ratings.take(chosen[ratings.user]))
+    smaller = compacted(ratings.take(chosen[ratings.user]))
     return smaller, [sample_note(len(smaller.users), len(ratings.users), share)]
-
-
-def afresh(ratings: Ratings) -> Ratings:
-    """Return the ratings with the ids that occur in them, and no others."""
-    return Ratings.of(
-        ratings.users.raw(ratings.user),
-        ratings.items.raw(ratings.item),
-        None if ratings.implicit else pl.Series("rating", ratings.value),
-        ratings.time,
-        tags=ratings.tags,
-        notes=ratings.notes,
-    )
 
 
 def sample_note(size: int, total: int, share: Fraction) -> str:
@@ -255,5 +244,5 @@ class Parts:
         common_ratings = self.ratings.take(common[self.ratings.user])
         left = len(self.ratings) - len(common_ratings)
         note = f"{counted(left, 'rating')} of users without random ratings left out"
-        parts = replace(self, ratings=afresh(common_ratings), random=afresh(self.random))
+        parts = replace(self, ratings=compacted(common_ratings), random=compacted(self.random))
         return replace(parts.over_same_ids(), notes=(*self.notes, note))
