@@ -65,12 +65,12 @@ LONGEST = 80
 """A value that does not fit is shown up to this many characters."""
 
 
-def choose(what: str, given: str, allowed: Iterable[str]) -> str:
-    """Return `given` when it is one of `allowed`, else raise `UnknownName`."""
+def choose(what: str, name: str, allowed: Iterable[str]) -> str:
+    """Return `name` when it is one of `allowed`, else raise `UnknownName`."""
     names = tuple(allowed)
-    if not isinstance(given, str) or given not in names:
-        raise unknown_name(what, given, names)
-    return given
+    if not isinstance(name, str) or name not in names:
+        raise unknown_name(what, name, names)
+    return name
 
 
 def as_share(name: str, value: object, *, one: bool = False) -> Fraction:
@@ -120,11 +120,13 @@ def portion(counts: I64, part: Fraction, rounding: str = "floor") -> I64:
     """
     import numpy as np
 
-    whole, rest = np.divmod(np.asarray(counts, np.int64) * part.numerator, part.denominator)
+    portions, remainder = np.divmod(np.asarray(counts, np.int64) * part.numerator, part.denominator)
     if rounding == "floor":
-        return whole
-    up = (2 * rest > part.denominator) | ((2 * rest == part.denominator) & (whole % 2 == 1))
-    return np.asarray(whole + up, np.int64)
+        return portions
+    up = (2 * remainder > part.denominator) | (
+        (2 * remainder == part.denominator) & (portions % 2 == 1)
+    )
+    return np.asarray(portions + up, np.int64)
 
 
 def as_number(
@@ -181,11 +183,11 @@ def checked(function: Callable[P, T]) -> Callable[P, T]:
     @functools.wraps(function)
     def wrapper(*args: P.args, **kwargs: P.kwargs) -> T:
         try:
-            given = signature.bind(*args, **kwargs).arguments
+            bound = signature.bind(*args, **kwargs).arguments
         except TypeError:  # a name that does not exist, or one that is missing: Python tells best
             return function(*args, **kwargs)
         hints = hints_of(function)
-        for name, value in given.items():
+        for name, value in bound.items():
             if name in hints:
                 check(name, value, hints[name])
         return function(*args, **kwargs)
@@ -196,11 +198,12 @@ def checked(function: Callable[P, T]) -> Callable[P, T]:
 @functools.cache
 def hints_of(function: Callable[..., Any]) -> dict[str, Any]:
     """Return what is declared of each argument that holds one value, as far as it is known here."""
-    known = _Allowed(getattr(function, "__globals__", {}))
+    names = _Allowed(getattr(function, "__globals__", {}))
     return {
-        name: eval(one.annotation, {}, known) if isinstance(one.annotation, str) else one.annotation
-        for name, one in inspect.signature(function).parameters.items()
-        if one.kind not in (one.VAR_POSITIONAL, one.VAR_KEYWORD) and one.annotation is not one.empty
+        name: eval(hint, {}, names) if isinstance(hint, str) else hint
+        for name, parameter in inspect.signature(function).parameters.items()
+        if parameter.kind not in (parameter.VAR_POSITIONAL, parameter.VAR_KEYWORD)
+        and (hint := parameter.annotation) is not parameter.empty
     }
 
 
@@ -215,9 +218,9 @@ def hints_of_fields(kind: Any) -> dict[str, Any]:
     """Return what a dataclass declares of each field, as far as it is known here."""
     hints: dict[str, Any] = {}
     for part in reversed(kind.__mro__):
-        known = _Allowed(vars(sys.modules[part.__module__]))
+        names = _Allowed(vars(sys.modules[part.__module__]))
         for name, text in vars(part).get("__annotations__", {}).items():
-            hints[name] = eval(text, {}, known) if isinstance(text, str) else text
+            hints[name] = eval(text, {}, names) if isinstance(text, str) else text
     return {field.name: hints[field.name] for field in dataclasses.fields(kind)}
 
 
@@ -290,7 +293,7 @@ def fits(value: object, hint: Any) -> bool:
         return value is None
     origin, args = typing.get_origin(hint), typing.get_args(hint)
     if origin in (typing.Union, types.UnionType):
-        return any(fits(value, one) for one in args)
+        return any(fits(value, choice) for choice in args)
     if hint is bool:
         return isinstance(value, bool) or type(value).__name__ == "bool"  # numpy's
     if hint is int:
@@ -308,7 +311,9 @@ def fits(value: object, hint: Any) -> bool:
     if origin in _SEVERAL:
         return _is_several(value) and all(fits(element, args[0]) for element in _elements(value))
     if isinstance(origin, type) and issubclass(origin, Mapping):
-        return isinstance(value, Mapping) and all(fits(one, args[1]) for one in value.values())
+        return isinstance(value, Mapping) and all(
+            fits(element, args[1]) for element in value.values()
+        )
     if origin is os.PathLike:
         return isinstance(value, os.PathLike)
     if not isinstance(hint, type) or origin is not None or hint in (object, Any):
@@ -339,8 +344,8 @@ def _fit_each(value: Sequence[object], hints: tuple[Any, ...]) -> bool:
 
 def _is_several(value: object) -> bool:
     """Tell several values from one: text is one value, a table is not a list of its columns."""
-    one = isinstance(value, str | bytes | Mapping) or hasattr(value, "columns")
-    return isinstance(value, collections.abc.Iterable) and not one
+    is_single = isinstance(value, str | bytes | Mapping) or hasattr(value, "columns")
+    return isinstance(value, collections.abc.Iterable) and not is_single
 
 
 def _elements(value: Any) -> Iterator[object]:
@@ -354,10 +359,10 @@ def described(hint: Any) -> list[str]:
     """Return what is declared in words, one for each choice."""
     origin, args = typing.get_origin(hint), typing.get_args(hint)
     if origin in (typing.Union, types.UnionType):
-        return list(dict.fromkeys(word for one in args for word in described(one)))
+        return list(dict.fromkeys(word for choice in args for word in described(choice)))
     if origin in _SEVERAL:
-        many = {int: " of whole numbers", float: " of numbers", str: " of names", Any: ""}
-        return [f"a list{many.get(args[0], ' of ' + ' or '.join(described(args[0])))}"]
+        kinds = {int: " of whole numbers", float: " of numbers", str: " of names", Any: ""}
+        return [f"a list{kinds.get(args[0], ' of ' + ' or '.join(described(args[0])))}"]
     if origin is collections.abc.Callable:
         return ["a function"]
     if isinstance(origin, type) and issubclass(origin, Mapping):

@@ -70,22 +70,22 @@ def shown_address(address: str) -> str:
     >>> shown_address("simplecache::s3://key:secret@bucket/ratings.csv")
     'simplecache::s3://…'
     """
-    scheme, rest = scheme_of(address), address.partition("://")[2]
-    return f"{scheme}://{_HIDDEN if is_chained(address) else _without_secrets(scheme, rest)}"
+    scheme, remainder = scheme_of(address), address.partition("://")[2]
+    return f"{scheme}://{_HIDDEN if is_chained(address) else _without_secrets(scheme, remainder)}"
 
 
-def _without_secrets(scheme: str, rest: str) -> str:
+def _without_secrets(scheme: str, remainder: str) -> str:
     """Return what follows the scheme, without credentials."""
-    query = _QUERY.search(rest)
-    marks = list(_AT.finditer(rest))
-    if marks and _is_user_info(scheme, rest[: marks[-1].start()]):
+    query = _QUERY.search(remainder)
+    marks = list(_AT.finditer(remainder))
+    if marks and _is_user_info(scheme, remainder[: marks[-1].start()]):
         if query and query.start() < marks[-1].start():  # of the password, or the query has an @
             return _HIDDEN
-        return _without_query(scheme, rest[marks[-1].end() :])
-    authority = rest.partition("/")[0]
+        return _without_query(scheme, remainder[marks[-1].end() :])
+    authority = remainder.partition("/")[0]
     if not marks and not _HOST.fullmatch(authority.partition("?")[0]):
         return _HIDDEN  # what is left of a user and a password
-    return _without_query(scheme, rest)
+    return _without_query(scheme, remainder)
 
 
 def _is_user_info(scheme: str, text: str) -> bool:
@@ -97,11 +97,11 @@ def _is_user_info(scheme: str, text: str) -> bool:
     return "/" not in text or _AT.search(text.partition("/")[0]) is not None
 
 
-def _without_query(scheme: str, rest: str) -> str:
-    query = _QUERY.search(rest)
-    if query is None or (scheme not in WEB and _PATTERN.fullmatch(rest, query.start())):
-        return rest
-    return f"{rest[: query.start()]}?{_HIDDEN}"
+def _without_query(scheme: str, remainder: str) -> str:
+    query = _QUERY.search(remainder)
+    if query is None or (scheme not in WEB and _PATTERN.fullmatch(remainder, query.start())):
+        return remainder
+    return f"{remainder[: query.start()]}?{_HIDDEN}"
 
 
 def without_credentials(text: str) -> str:
@@ -110,12 +110,12 @@ def without_credentials(text: str) -> str:
 
 
 def _shown_in_text(match: re.Match[str]) -> str:
-    whole = match[0].rstrip(_END_OF_CLAUSE)
-    scheme, rest = match["scheme"].lower(), whole[match.end("scheme") - match.start() + 1 :]
-    slashes = "/" * (len(rest) - len(rest.lstrip("/")))
-    rest = rest.removeprefix(slashes)
-    hidden = _HIDDEN if is_chained(whole) else _without_secrets(scheme, rest)
-    return f"{scheme}:{slashes}{hidden}{match[0].removeprefix(whole)}"
+    address = match[0].rstrip(_END_OF_CLAUSE)
+    scheme, remainder = match["scheme"].lower(), address[match.end("scheme") - match.start() + 1 :]
+    slashes = "/" * (len(remainder) - len(remainder.lstrip("/")))
+    remainder = remainder.removeprefix(slashes)
+    visible = _HIDDEN if is_chained(address) else _without_secrets(scheme, remainder)
+    return f"{scheme}:{slashes}{visible}{match[0].removeprefix(address)}"
 
 
 def address_name(address: str) -> str:
@@ -306,16 +306,16 @@ def quietly() -> Iterator[None]:
         yield
 
 
-def unknown_name(what: str, given: object, allowed: Iterable[object]) -> UnknownName:
+def unknown_name(what: str, name: object, allowed: Iterable[object]) -> UnknownName:
     """Build the error for a name that is not one of `allowed`, with the nearest valid one."""
-    names = [str(name) for name in allowed]
+    names = [str(candidate) for candidate in allowed]
 
-    def likeness(name: str) -> float:
-        return difflib.SequenceMatcher(None, name.lower(), str(given).lower()).ratio()
+    def likeness(candidate: str) -> float:
+        return difflib.SequenceMatcher(None, candidate.lower(), str(name).lower()).ratio()
 
     near = max(names, key=likeness, default="")  # of equals the first: names before aliases
     hint = f" Did you mean {near!r}?" if likeness(near) >= 0.5 else ""
-    return UnknownName(f"unknown {what} {str(given)!r}.{hint} Allowed: {', '.join(names)}.")
+    return UnknownName(f"unknown {what} {str(name)!r}.{hint} Allowed: {', '.join(names)}.")
 
 
 def most_addresses() -> int | None:

@@ -98,8 +98,8 @@ def _from_lists(source: Mapping[Any, Any]) -> tables.DataTable:
 
 def are_ranks(column: pl.Series) -> bool:
     """Tell whether all of a column's integers are small enough for ranks."""
-    ends = pl.DataFrame([column]).select(low=pl.first().min(), high=pl.first().max()).row(0)
-    return not len(column) or max(map(abs, ends)) < _TOO_LARGE
+    limits = pl.DataFrame([column]).select(low=pl.first().min(), high=pl.first().max()).row(0)
+    return not len(column) or max(map(abs, limits)) < _TOO_LARGE
 
 
 def rank_column(table: tables.DataTable, name: str) -> I64:
@@ -137,9 +137,9 @@ def without_nan(
             Spelling("nan='drop'", "--nan drop"),
         )
     keep = pl.Series(~bad)
-    kept = None if ranks is None else ranks[~bad]
+    remaining = None if ranks is None else ranks[~bad]
     note = f"{table.source}: {counted(count, 'row')} without a score dropped"
-    return replace(table, frame=table.frame.filter(keep)), floats.filter(keep), kept, [note]
+    return replace(table, frame=table.frame.filter(keep)), floats.filter(keep), remaining, [note]
 
 
 DAY = 86_400_000_000
@@ -186,13 +186,13 @@ class ListKeys:
         time = sessions = session = None
         if is_date(table.frame[column]):
             moments, stamp = np.unique(time_column(table, column)[0], return_inverse=True)
-            many, code = moments.size, stamp.astype(np.int32)
+            number, code = moments.size, stamp.astype(np.int32)
         else:
             sessions, code = Ids.number(table.frame[column])
-            many = len(sessions)
-        pair = owner.astype(np.int64) * many + code
+            number = len(sessions)
+        pair = owner.astype(np.int64) * number + code
         distinct, start, order = Ids.group(pl.Series(column, pair))
-        of_user, of_code = np.divmod(distinct.values.to_numpy(), many)
+        of_user, of_code = np.divmod(distinct.values.to_numpy(), number)
         if sessions is None:
             time = frozen(moments[of_code])
         else:
@@ -297,23 +297,23 @@ def several_lists(table: tables.DataTable, names: Mapping[str, Any], slot: str) 
     """
     user = names["user"]
     column = next(
-        (one for one in _others(table, names) if _separates(table.frame, user, one, slot)), None
+        (name for name in _others(table, names) if _separates(table.frame, user, name, slot)), None
     )
     if column is None:
         return ()
-    both = f"{user},{column}"
+    columns = f"{user},{column}"
     advice = Spelling(
         f"lists=({user!r}, {column!r})",
-        f"--lists {both}",
-        without=f"unskew evaluate, compare or gate, which take --lists {both}",
+        f"--lists {columns}",
+        without=f"unskew evaluate, compare or gate, which take --lists {columns}",
     )
-    known = f"the file has a column {column!r}, and ({user}, {column}) makes them unique: "
+    fact = f"the file has a column {column!r}, and ({user}, {column}) makes them unique: "
     if is_date(table.frame[column]):
-        return known, f"these are {_dated(table, column)}; use ", advice
+        return fact, f"these are {_dated(table, column)}; use ", advice
     if tables.plain_name(column).startswith(_SYSTEMS):
-        return known, "if it names systems, write one file per system"
+        return fact, "if it names systems, write one file per system"
     return (
-        known,
+        fact,
         "if it names the sessions of a user, use ",
         advice,
         "; if it names systems, write one file per system",
@@ -337,9 +337,9 @@ def unused_dates(table: tables.DataTable, names: Mapping[str, Any]) -> Iterator[
 
 def _others(table: tables.DataTable, names: Mapping[str, Any]) -> list[str]:
     """Return the columns that were not read, dates first, then sessions."""
-    rest = [name for name in table.frame.columns if name not in names.values()]
-    is_other = {name: "session" not in tables.plain_name(name) for name in rest}
-    return sorted(rest, key=lambda name: (not is_date(table.frame[name]), is_other[name]))
+    unread = [name for name in table.frame.columns if name not in names.values()]
+    is_other = {name: "session" not in tables.plain_name(name) for name in unread}
+    return sorted(unread, key=lambda name: (not is_date(table.frame[name]), is_other[name]))
 
 
 def _separates(frame: pl.DataFrame, user: str, column: str, slot: str) -> bool:

@@ -108,12 +108,12 @@ class Run:
         if len(ids) != who.size:
             raise DataError("users: the same user has two rows")
         table, filled = table[np.argsort(order)], filled[np.argsort(order)]
-        known, codes = Ids.number(as_column("item", table[filled].tolist()))
+        item_ids, codes = Ids.number(as_column("item", table[filled].tolist()))
         item = np.full(table.size, -1, np.int32)
         item[filled.ravel()] = codes
         start = np.arange(who.size + 1, dtype=np.int64) * table.shape[1]
         score = None if grid is None else frozen(grid[np.argsort(order)].ravel())
-        run = cls(ids, known, frozen(start), frozen(item), score)
+        run = cls(ids, item_ids, frozen(start), frozen(item), score)
         return _unique(_trim(run), "error", _Origin("arrays"))
 
     def __len__(self) -> int:
@@ -329,10 +329,10 @@ def read_run(
         notes += note
     if by == "rank" and not keep_scores:
         scores = None
-    rough = _numbered(table, names, ranks, scores, likely)
+    run, ranks = _numbered(table, names, ranks, scores, likely)
     ties = ties or ("trec" if table.format == "trec" else "id")
     origin = _Origin(table.source, table, names)
-    run, more = rough.ranked(by, ties, seed, gaps, origin)
+    run, more = _ranked(run, ranks, by, ties, seed, gaps, origin)
     run = _unique(run, duplicates, origin)
     run = replace(run, notes=(*notes, *more, *run.notes))
     was_scored = by == "score" and scores is not None
@@ -381,8 +381,8 @@ def _numbered(
     ranks: I64 | None,
     scores: pl.Series | None,
     likely: tuple[Ids, Ids] | None,
-) -> _RunRows:
-    """Number users and items, and bring the rows of each list together."""
+) -> tuple[Run, I64 | None]:
+    """Number users and items, and bring the rows of each list together; return their ranks too."""
     frame, keys = table.frame, None
     likely_users, likely_items = likely or (None, None)
 
@@ -399,9 +399,16 @@ def _numbered(
         (users, start, order), (items, i) = map_blocks(lambda do: do(), work, size=frame.height)
     if isinstance(users, ListKeys):
         keys, users = users, users.names
-    values = None if scores is None else scores.cast(pl.Float64).to_numpy()
-    rough = _RunRows(users, items, start, i, ranks, values, keys)
-    return rough if order is None else rough.take(order)
+    values = None if scores is None else frozen(scores.cast(pl.Float64).to_numpy())
+    run = Run(users, items, frozen(start), frozen(i), values, keys=keys)
+    return (run, ranks) if order is None else _reordered(run, ranks, order)
+
+
+def _reordered(run: Run, ranks: I64 | None, order: I64) -> tuple[Run, I64 | None]:
+    """Return the rows of a run, and their ranks, in another order."""
+    score = None if run.score is None else frozen(run.score[order])
+    reordered = replace(run, item=frozen(run.item[order]), score=score)
+    return reordered, None if ranks is None else ranks[order]
 
 
 def _counted(run: Run, lost: int, was_scored: bool, keep_scores: bool) -> Run:
@@ -426,51 +433,21 @@ def _say_columns(table: tables.DataTable, names: Mapping[str, Any]) -> list[str]
     return notes
 
 
-@dataclass(frozen=True)
-class _RunRows:
-    """Rows of a run, ids numbered, grouped by list."""
-
-    users: Ids
-    items: Ids
-    start: I64
-    """Where each list's rows start."""
-    item: I32
-    rank: I64 | None
-    score: F64 | None
-    keys: ListKeys | None = None
-
-    def ranked(
-        self, by: str, ties: str, seed: int, gaps: str, origin: _Origin
-    ) -> tuple[Run, list[str]]:
-        """Put each list in order."""
-        rows, start = self, self.start
-        order: I64 | None = None
-        if by == "score" and rows.score is not None:
-            order = order_by_score(start, rows.score, rows.item, self.users, self.items, ties, seed)
-        elif by == "rank" and rows.rank is not None and not are_places(start, rows.rank):
-            order = order_by_rank(start, rows.rank)
-        if order is not None:
-            rows = rows.take(order)
-        run = Run(
-            self.users,
-            self.items,
-            frozen(start),
-            frozen(rows.item),
-            None if rows.score is None else frozen(rows.score),
-            keys=self.keys,
-        )
-        if order is None or rows.rank is None or by != "rank":
-            return run, []
-        return _settle_gaps(run, rows.rank, gaps, origin)
-
-    def take(self, order: I64) -> _RunRows:
-        """Return the rows in another order."""
-        return replace(
-            self,
-            item=self.item[order],
-            rank=None if self.rank is None else self.rank[order],
-            score=None if self.score is None else self.score[order],
-        )
+def _ranked(
+    run: Run, ranks: I64 | None, by: str, ties: str, seed: int, gaps: str, origin: _Origin
+) -> tuple[Run, list[str]]:
+    """Put each list in order."""
+    order: I64 | None = None
+    if by == "score" and run.score is not None:
+        order = order_by_score(run.start, run.score, run.item, run.users, run.items, ties, seed)
+    elif by == "rank" and ranks is not None and not are_places(run.start, ranks):
+        order = order_by_rank(run.start, ranks)
+    if order is None:
+        return run, []
+    run, ranks = _reordered(run, ranks, order)
+    if ranks is None or by != "rank":
+        return run, []
+    return _settle_gaps(run, ranks, gaps, origin)
 
 
 def _settle_gaps(run: Run, rank: I64, gaps: str, origin: _Origin) -> tuple[Run, list[str]]:
@@ -479,34 +456,34 @@ def _settle_gaps(run: Run, rank: I64, gaps: str, origin: _Origin) -> tuple[Run, 
         return run, []
     source = origin.name
     base = 0 if rank.size and int(rank.min()) == 0 else 1
-    place = np.arange(rank.size) - np.repeat(run.start[:-1], run.depth)
+    position = np.arange(rank.size) - np.repeat(run.start[:-1], run.depth)
     same = np.zeros(rank.size, np.bool_)
-    same[1:] = (rank[1:] == rank[:-1]) & (place[1:] > 0)
+    same[1:] = (rank[1:] == rank[:-1]) & (position[1:] > 0)
     if same.any():
         raise _repeated_ranks(run, rank, same, origin)
     jumps = np.diff(rank, prepend=base - 1) != 1
-    jumps[place == 0] = rank[place == 0] != base
+    jumps[position == 0] = rank[position == 0] != base
     count = int(jumps.sum())
     if gaps == "close":
         return run, [f"{source}: {counted(count, 'gap')} between ranks, closed"]
     if rank.size and int(rank.min()) < base:
         raise DataError(f"{source}: ranks must start at 0 or 1 to keep their gaps")
-    ends = np.where(run.depth > 0, rank[np.maximum(run.start[1:] - 1, 0)] - base + 1, 0)
-    if ends.sum(dtype=np.float64) > 100 * max(rank.size, 1000):
+    depths = np.where(run.depth > 0, rank[np.maximum(run.start[1:] - 1, 0)] - base + 1, 0)
+    if depths.sum(dtype=np.float64) > 100 * max(rank.size, 1000):
         raise DataError(
             f"{source}: ranks up to {int(rank.max()):,} leave too many empty slots; use ",
             Spelling("gaps='close'", "--gaps close"),
         )
-    start = np.concatenate([[0], np.cumsum(ends)])
-    at = np.repeat(start[:-1], run.depth) + rank - base
+    start = np.concatenate([[0], np.cumsum(depths)])
+    slot = np.repeat(start[:-1], run.depth) + rank - base
     item = np.full(int(start[-1]), -1, np.int32)
-    item[at] = run.item
+    item[slot] = run.item
     score = None
     if run.score is not None:
         score = np.full(item.size, np.nan)
-        score[at] = run.score
-    kept = replace(run, start=frozen(start.astype(np.int64)), item=frozen(item), score=score)
-    return kept, [f"{source}: {counted(count, 'gap')} between ranks, kept as empty slots"]
+        score[slot] = run.score
+    spread = replace(run, start=frozen(start.astype(np.int64)), item=frozen(item), score=score)
+    return spread, [f"{source}: {counted(count, 'gap')} between ranks, kept as empty slots"]
 
 
 def _repeated_ranks(run: Run, rank: I64, same: Mask, origin: _Origin) -> DataError:
@@ -544,10 +521,12 @@ def _unique(run: Run, duplicates: str, origin: _Origin) -> Run:
     if duplicates == "keep":
         note = f"{source}: {counted(count, 'duplicate item')} in lists kept"
         return replace(run, repeated=count, notes=(note,))
-    each = np.add.reduceat(np.append(1 - keep, 0), run.start[:-1]) * (run.depth > 0)
-    counts = replace(run.counts, duplicates=count, duplicate_lists=int(np.count_nonzero(each)))
-    kept = replace(_keep(run, keep.astype(np.bool_)), repeated=0, counts=counts)
-    return replace(kept, notes=(f"{source}: {counted(count, 'duplicate item')} in lists dropped",))
+    dropped = np.add.reduceat(np.append(1 - keep, 0), run.start[:-1]) * (run.depth > 0)
+    counts = replace(run.counts, duplicates=count, duplicate_lists=int(np.count_nonzero(dropped)))
+    result = replace(_keep(run, keep.astype(np.bool_)), repeated=0, counts=counts)
+    return replace(
+        result, notes=(f"{source}: {counted(count, 'duplicate item')} in lists dropped",)
+    )
 
 
 def _without_repeats(run: Run, duplicates: str) -> Run:
@@ -571,17 +550,17 @@ def _cut(run: Run, depth: int) -> Run:
         raise SettingError(f"depth must be at least 1, got {depth}")
     if not len(run) or int(run.depth.max()) <= depth:
         return run
-    place = np.arange(run.item.size) - np.repeat(run.start[:-1], run.depth)
-    return _keep(run, place < depth)
+    position = np.arange(run.item.size) - np.repeat(run.start[:-1], run.depth)
+    return _keep(run, position < depth)
 
 
 def _trim(run: Run) -> Run:
     """Drop empty slots at the end of lists."""
     if not run.item.size:
         return run
-    place = np.arange(run.item.size)
-    last = np.maximum.reduceat(np.where(run.item >= 0, place, -1), run.start[:-1])
-    return _keep(run, place <= np.repeat(last, run.depth))
+    position = np.arange(run.item.size)
+    last = np.maximum.reduceat(np.where(run.item >= 0, position, -1), run.start[:-1])
+    return _keep(run, position <= np.repeat(last, run.depth))
 
 
 def system_name(path: str | os.PathLike[str]) -> str:

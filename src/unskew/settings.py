@@ -143,27 +143,27 @@ def _documented(cls: type) -> str:
     """Return the documentation with the declared settings as its section "Parameters"."""
     text = inspect.cleandoc(cls.__doc__ or "")
     lines = text.splitlines()
-    heads = [at for at, line in enumerate(lines[1:]) if line and set(line) == {"-"}]
+    heads = [index for index, line in enumerate(lines[1:]) if line and set(line) == {"-"}]
     settings = list(_declared(cls))
-    if not settings or any(lines[at] == "Parameters" for at in heads):
+    if not settings or any(lines[index] == "Parameters" for index in heads):
         return text
     section = ["Parameters", "----------"]
     for name, setting in settings:
         section += [name, *(f"    {line}".rstrip() for line in _wrapped(setting.meaning))]
-    place = heads[0] if heads else len(lines) + 1
-    before = [*lines[:place], *([] if heads else [""])]
-    return "\n".join([*before, *section, *([""] if heads else []), *lines[place:]])
+    position = heads[0] if heads else len(lines) + 1
+    before = [*lines[:position], *([] if heads else [""])]
+    return "\n".join([*before, *section, *([""] if heads else []), *lines[position:]])
 
 
 def _declared(cls: type) -> Iterator[tuple[str, Setting]]:
     """Yield the settings in the order of the fields; the class may not be a dataclass yet."""
-    known: dict[str, Field[Any]] = {}
+    declared: dict[str, Field[Any]] = {}
     for part in reversed(cls.__mro__):
-        known |= vars(part).get("__dataclass_fields__", {})
-        known |= {name: one for name, one in vars(part).items() if isinstance(one, Field)}
-    for name, one in known.items():
-        if _SETTING in one.metadata:
-            yield name, one.metadata[_SETTING]
+        declared |= vars(part).get("__dataclass_fields__", {})
+        declared |= {name: entry for name, entry in vars(part).items() if isinstance(entry, Field)}
+    for name, entry in declared.items():
+        if _SETTING in entry.metadata:
+            yield name, entry.metadata[_SETTING]
 
 
 def _wrapped(meaning: str) -> Iterator[str]:

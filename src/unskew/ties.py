@@ -129,7 +129,7 @@ def own_number(ids: Ids) -> I64:
 
 def _descending_as_text(ids: Ids) -> I64:
     """Return each id's place when all are sorted as strings, descending."""
-    place = np.empty(len(ids), np.int64)
+    position = np.empty(len(ids), np.int64)
     text = ids.values.cast(pl.String)
-    place[text.arg_sort(descending=True).to_numpy()] = np.arange(len(ids))
-    return place
+    position[text.arg_sort(descending=True).to_numpy()] = np.arange(len(ids))
+    return position

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from unskew.arrays import F64, I32, I64, Mask, frozen
 from unskew.checks import checked, choose
 from unskew.data import times
-from unskew.data.groups import grouped_order, sort_groups
+from unskew.data.groups import grouped_order, run_starts, sort_groups
 from unskew.data.ratings import (
     FEEDBACK,
     Ids,
@@ -136,9 +136,11 @@ class Events(Rows):
     @cached_property
     def is_first_of_pair(self) -> Mask:
         """Which rows are the first of their pair."""
-        from unskew.data import kernels
-
-        return frozen(kernels.first_of_pair(self.pair_rows).view(np.bool_))
+        start, row, item, _ = self.pair_rows
+        user = np.repeat(np.arange(start.size - 1), np.diff(start))
+        mark = np.zeros(len(self), np.bool_)
+        mark[row[run_starts(user, item)[:-1]]] = True
+        return frozen(mark)
 
     def recode(self, users: Ids, user_table: I32, items: Ids, item_table: I32) -> Events:
         """Return the same events under a larger common numbering."""
@@ -389,14 +391,12 @@ def _of_ratings(ratings: Ratings) -> Events:
 
 def _in_time_order(events: Events) -> Events:
     """Return the events by time, user, item and value."""
-    from unskew.data import kernels
-
     user, item, value, time = events.user, events.item, events.value, events.time
     order = None
-    if not kernels.never_falls(time):
+    if np.any(time[1:] < time[:-1]):
         order = np.argsort(time, kind="stable")
         user, item, value, time = user[order], item[order], value[order], time[order]
-    start = frozen(kernels.run_starts(frozen(time)))
+    start = frozen(run_starts(time))
     if start.size - 1 < time.size:
         pair = (user.astype(np.int64) << 32) | item
         bits = (value + 0.0).view(np.int64)  # -0 becomes 0
@@ -440,7 +440,7 @@ class Histories:
         lengths: I64 = np.diff(self.start)
         return lengths
 
-    def last(self, most: int = 1) -> Histories:
+    def last(self, number: int = 1) -> Histories:
         """Return the last items of each, at most so many.
 
         Examples
@@ -451,7 +451,7 @@ class Histories:
         >>> two.last().item.tolist()
         [8, 7]
         """
-        lengths = np.minimum(self.length, most)
+        lengths = np.minimum(self.length, number)
         start = np.append(0, np.cumsum(lengths))
         positions = np.arange(start[-1]) + np.repeat(self.start[1:] - start[1:], lengths)
         return Histories(

@@ -308,22 +308,14 @@ class DropRepeats(Filter):
             raise SettingError(
                 "drop-repeats works on an event log (read_events); ratings have one row per pair"
             )
-        order = _by_user(data) if self.which == "consecutive" else _by_pair(data)
+        key: I64 = data.user.astype(np.int64)
+        if self.which == "all":
+            key = (key << 32) | data.item
+        order = np.argsort(key, kind="stable")  # by user, or by user and item, in order of time
         gap = -1 if self.within is None else round(self.within * 1_000_000)
         mask = kernels.without_repeats(frozen(order), data.user, data.item, data.time, gap)
         is_new = mask.view(np.bool_)
         return is_new, {"repeats": int(np.count_nonzero(~is_new))}
-
-
-def _by_user(events: Events) -> I64:
-    """Return rows by user, in order of time."""
-    return np.argsort(events.user, kind="stable")
-
-
-def _by_pair(events: Events) -> I64:
-    """Return rows by user and item, in order of time."""
-    pair = (events.user.astype(np.int64) << 32) | events.item
-    return np.argsort(pair, kind="stable")
 
 
 @dataclass(frozen=True)

@@ -36,6 +36,23 @@ def grouped_order(group: I32, start: I64) -> I64:
     return order
 
 
+def run_starts(*columns: NDArray[Any]) -> I64:
+    """Return where each run of rows that are equal in all columns starts, and the end.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from unskew.data.groups import run_starts
+    >>> run_starts(np.array([7, 7, 7, 8]), np.array([1, 1, 2, 2])).tolist()
+    [0, 2, 3, 4]
+    """
+    is_start = np.zeros(columns[0].size + 1, np.bool_)
+    is_start[[0, -1]] = True
+    for column in columns:
+        is_start[1:-1] |= column[1:] != column[:-1]
+    return np.flatnonzero(is_start)
+
+
 NO_TIES: I64 = frozen(np.zeros(0, np.int64))
 
 

@@ -344,18 +344,6 @@ def seen_before(start: I64, item: I32, items: int, keep: U8) -> tuple[int, int]:
 
 
 @kernel
-def first_of_pairs(user: I32, item: I32) -> I64:
-    """Return the first row of each user and item; rows are sorted by both."""
-    first = np.empty(user.size, np.int64)
-    pairs = 0
-    for i in range(user.size):
-        if i == 0 or user[i] != user[i - 1] or item[i] != item[i - 1]:
-            first[pairs] = i
-            pairs += 1
-    return first[:pairs].copy()
-
-
-@kernel
 def merged_values(first: I64, value: F64, largest: bool) -> F64:
     """Return the largest value, or the sum, of the rows from each entry of `first` to the next.
 
@@ -376,31 +364,6 @@ def merged_values(first: I64, value: F64, largest: bool) -> F64:
                 total += number
             merged[pair] = total
     return merged
-
-
-@kernel
-def never_falls(time: I64) -> bool:
-    """Tell whether values are in ascending order."""
-    falls = 0
-    for i in range(1, time.size):
-        falls |= time[i] < time[i - 1]
-    return falls == 0
-
-
-@kernel
-def run_starts(time: I64) -> I64:
-    """Return where each run of equal values starts, and the end."""
-    runs = 1 if time.size else 0
-    for i in range(1, time.size):
-        runs += time[i] != time[i - 1]
-    start = np.empty(runs + 1, np.int64)
-    run = 0
-    for i in range(time.size):
-        if i == 0 or time[i] != time[i - 1]:
-            start[run] = i
-            run += 1
-    start[runs] = time.size
-    return start
 
 
 class PairRows(NamedTuple):
@@ -480,17 +443,6 @@ def pairs_outside(
                 users[pairs], items[pairs], times[pairs] = u, it, when
                 pairs += 1
     return pairs
-
-
-@kernel
-def first_of_pair(order: PairRows) -> U8:
-    """Mark the rows that are the first of their user and item."""
-    start, row, item, _ = order
-    mark = np.zeros(row.size, np.uint8)
-    for u in range(start.size - 1):
-        for i in range(start[u], start[u + 1]):
-            mark[row[i]] = i == start[u] or item[i] != item[i - 1]
-    return mark
 
 
 @kernel

@@ -14,7 +14,7 @@ import polars as pl
 
 from unskew.arrays import F64, I32, I64, Mask, frozen
 from unskew.checks import choose
-from unskew.data.groups import GROUPS_PER_TASK, does_numpy_sort, grouped_order
+from unskew.data.groups import GROUPS_PER_TASK, does_numpy_sort, grouped_order, run_starts
 from unskew.data.read.frames import got
 from unskew.data.rows import Rows
 from unskew.data.steps import Step
@@ -148,16 +148,16 @@ class Ids:
     def codes(self, raw: pl.Series | Sequence[object]) -> I32:
         """Return the numbers of raw ids, -1 for those that are not known."""
         ids, rows = Ids.number(raw if isinstance(raw, pl.Series) else pl.Series(raw))
-        common, (mine, there) = Ids.union(self, ids)
+        common, (self_table, raw_table) = Ids.union(self, ids)
         back = np.full(len(common), -1, np.int32)
-        back[mine] = np.arange(len(self), dtype=np.int32)
-        result: I32 = back[there[rows]]
+        back[self_table] = np.arange(len(self), dtype=np.int32)
+        result: I32 = back[raw_table[rows]]
         return result
 
-    def equals(self, other: Ids) -> bool:
+    def equals(self, ids: Ids) -> bool:
         """Tell whether two numberings are the same."""
-        return self is other or (
-            self.values.dtype == other.values.dtype and self.values.equals(other.values)
+        return self is ids or (
+            self.values.dtype == ids.values.dtype and self.values.equals(ids.values)
         )
 
     @staticmethod
@@ -509,7 +509,7 @@ class Ratings(Rows):
         """Keep one row per user and item."""
         from unskew.data import kernels
 
-        first = kernels.first_of_pairs(self.user, self.item)
+        first = run_starts(self.user, self.item)[:-1]
         last = np.append(first[1:], len(self)) - 1
         note = f"{counted(count, 'duplicate user-item pair')}: kept the {duplicates}"
         merged = self.take(last if duplicates == "last" else first)

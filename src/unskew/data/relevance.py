@@ -8,14 +8,13 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from functools import cache
-from numbers import Real
 from pathlib import Path
 from typing import Any, TypeVar
 
 import numpy as np
 
 from unskew.arrays import F64, Mask, frozen
-from unskew.checks import checked, choose
+from unskew.checks import checked, choose, is_number
 from unskew.data.ratings import Ratings
 from unskew.errors import DataError, SettingError, Spelling
 from unskew.report.text import counted
@@ -76,7 +75,7 @@ class Relevance:
             )
         for name in ("liked", "above"):
             value = getattr(self, name)
-            if value is not None and not _is_number(value):
+            if value is not None and not _is_finite(value):
                 raise SettingError(f"{name} must be a number, such as 4; got {value!r}")
         _check_rule("gain", self.gain, GAINS)
         _check_rule("loss", self.loss, LOSSES)
@@ -179,9 +178,8 @@ class Relevance:
         return f"liked: rating {sign}; gain {facts['gain']}; loss {facts['loss']}"
 
 
-def _is_number(value: object) -> bool:
-    """Tell a finite number from all else; a truth value is none."""
-    return isinstance(value, Real) and not isinstance(value, bool) and math.isfinite(value)
+def _is_finite(value: Any) -> bool:
+    return is_number(value) and math.isfinite(value)
 
 
 def _check_rule(what: str, rule: object, names: tuple[str, ...]) -> None:
@@ -189,7 +187,7 @@ def _check_rule(what: str, rule: object, names: tuple[str, ...]) -> None:
     if isinstance(rule, str):
         choose(what, rule, names)
     elif isinstance(rule, Mapping):
-        odd = [pair for pair in rule.items() if not all(map(_is_number, pair))]
+        odd = [pair for pair in rule.items() if not all(map(_is_finite, pair))]
         if odd:
             raise SettingError(
                 f"the {what} mapping must be from rating to number, such as {{5: 2, 4: 1}}; got "
@@ -367,29 +365,6 @@ def described(value: F64) -> str:
     return " and ".join([", ".join(labels[:-1]), labels[-1]]) if len(labels) > 1 else labels[0]
 
 
-def check_some_liked(value: F64, is_liked: F64 | np.ndarray, rule: str) -> None:
-    """Refuse ratings of which none is liked: every score would be 0.
-
-    Parameters
-    ----------
-    value
-        The ratings.
-    is_liked
-        Which of them are liked.
-    rule
-        What is liked, in words.
-    """
-    if not value.size or np.any(is_liked):
-        return
-    kinds = np.unique(value)
-    proposal = upper_half(kinds)
-    raise DataError(
-        f"no rating is liked: ratings are {described(value)}, and liked are those {rule}; give "
-        "another threshold, such as ",
-        Spelling(f"liked={proposal:g}", f"--liked {proposal:g}"),
-    )
-
-
 T = TypeVar("T")
 
 
@@ -496,11 +471,10 @@ def relevance_for(
     """
     stated = stated_relevance(liked, above, gain, loss, relevance)
     if tests.implicit and relevance is None:
-        lowest = float(tests.value.min(initial=1))
-        rule, notes = _of_implicit(
-            stated or Relevance(lowest, None, gain, loss), stated is not None
-        )
-        return rule, notes
+        notes = [] if stated else ["liked: every pair that occurs (implicit feedback)"]
+        rule = stated or Relevance(float(tests.value.min(initial=1)), None, gain, loss)
+        # Repeated events do not add to the gain of an item.
+        return (replace(rule, gain="binary") if rule.gain == DEFAULT_GAIN else rule), notes
     if stated is not None:
         return stated, []
     if usual is not None:
@@ -518,12 +492,13 @@ def check_likes(tests: Ratings, rule: Relevance) -> None:
 
     In TREC qrels that may be so, and trec_eval has values for it.
     """
-    if "pooled" not in tests.tags:
-        words = f"{'from' if rule.liked is not None else 'above'} {rule.threshold:g}"
-        check_some_liked(tests.value, rule.is_liked(tests.value), words)
-
-
-def _of_implicit(rule: Relevance, is_stated: bool) -> tuple[Relevance, list[str]]:
-    """Return the rule for implicit feedback: repeated events do not add to the gain of an item."""
-    liked = [] if is_stated else ["liked: every pair that occurs (implicit feedback)"]
-    return (replace(rule, gain="binary") if rule.gain == DEFAULT_GAIN else rule), liked
+    value = tests.value
+    if "pooled" in tests.tags or not value.size or rule.is_liked(value).any():
+        return
+    words = f"{'from' if rule.liked is not None else 'above'} {rule.threshold:g}"
+    proposal = upper_half(np.unique(value))
+    raise DataError(
+        f"no rating is liked: ratings are {described(value)}, and liked are those {words}; give "
+        "another threshold, such as ",
+        Spelling(f"liked={proposal:g}", f"--liked {proposal:g}"),
+    )

@@ -84,8 +84,8 @@ class Rows:
                 values = "none: every rating counts 1" if low == high == 1 else f"counts, {values}"
             facts.append(("values", values))
             if self.time is not None:
-                ends = np.array([self.time.min(), self.time.max()], "datetime64[us]")
-                facts.append(("time", " to ".join(map(str, ends.astype("datetime64[D]")))))
+                limits = np.array([self.time.min(), self.time.max()], "datetime64[us]")
+                facts.append(("time", " to ".join(map(str, limits.astype("datetime64[D]")))))
         if self.tags:
             facts.append(("tags", ", ".join(self.tags)))
         facts += [(f"step {number + 1}", str(step)) for number, step in enumerate(self.steps)]

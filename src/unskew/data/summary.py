@@ -64,8 +64,8 @@ def divergence(amounts: F64 | I64) -> float:
     if total == 0:
         return float("nan")
     part = np.asarray(amounts, np.float64) / total
-    there = part[part > 0]
-    return max(float(np.sum(there * np.log(there * part.size))), 0.0)
+    positive = part[part > 0]
+    return max(float(np.sum(positive * np.log(positive * part.size))), 0.0)
 
 
 @dataclass(frozen=True, eq=False)

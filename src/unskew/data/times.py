@@ -169,30 +169,26 @@ def written(micros: int) -> str:
 
 def moment(value: str | datetime | float, name: str = "at") -> int:
     """Return a moment as microseconds since 1970."""
-    if isinstance(value, str):
-        value = _read_moment(value, name)
-    if isinstance(value, datetime):
-        aware = value if value.tzinfo is not None else value.replace(tzinfo=UTC)
+    read = _read_moment(value) if isinstance(value, str) else value
+    if isinstance(read, datetime):
+        aware = read if read.tzinfo is not None else read.replace(tzinfo=UTC)
         return (aware - _EPOCH) // timedelta(microseconds=1)
-    if not math.isfinite(value):
-        raise _no_moment(value, name)
-    return round(value * 1_000_000)
+    if read is None or not math.isfinite(read):
+        raise SettingError(
+            f"{name} must be an ISO date such as '2003-01-01' or '2003-01-01T12:00:00', a datetime "
+            f"or seconds since 1970; got {value if read is None else read!r}"
+        )
+    return round(read * 1_000_000)
 
 
-def _read_moment(text: str, name: str) -> datetime | float:
+def _read_moment(text: str) -> datetime | float | None:
+    """Read a date or a number; None where text is neither."""
     for read in (datetime.fromisoformat, float):
         try:
             return read(text)
         except ValueError:
             continue
-    raise _no_moment(text, name)
-
-
-def _no_moment(value: object, name: str) -> SettingError:
-    return SettingError(
-        f"{name} must be an ISO date such as '2003-01-01' or '2003-01-01T12:00:00', a datetime or "
-        f"seconds since 1970; got {value!r}"
-    )
+    return None
 
 
 def duration(value: str | float, name: str = "length", *, zero: bool = False) -> int:

@@ -143,7 +143,7 @@ def reading(path: str | os.PathLike[str] | InputFile) -> Iterator[None]:
 def _alike(path: Path) -> str:
     """Return a question: whether the file of the most similar name was meant; '' without one."""
     try:
-        names = [one.name for one in path.parent.iterdir()]
+        names = [neighbour.name for neighbour in path.parent.iterdir()]
     except OSError:
         return ""
     near = difflib.get_close_matches(path.name, names, n=1, cutoff=0.75)
@@ -172,14 +172,14 @@ class InputFile:
             path = open_address(path)
         if isinstance(path, RemoteFile):
             return cls(Path(path.name), path.read(), path.shown)
-        place = Path(path if isinstance(path, str) else restored(path))
-        with reading(place):
-            mode = place.stat().st_mode
+        local = Path(path if isinstance(path, str) else restored(path))
+        with reading(local):
+            mode = local.stat().st_mode
             if stat.S_ISDIR(mode):
                 raise IsADirectoryError
             # Files below /dev share one position on some systems, whatever they stand for.
-            again = stat.S_ISREG(mode) and not place.is_relative_to("/dev")
-            return cls(place, None if again else place.read_bytes())
+            again = stat.S_ISREG(mode) and not local.is_relative_to("/dev")
+            return cls(local, None if again else local.read_bytes())
 
     def raw(self) -> BinaryIO:
         """Open it as it is."""
@@ -216,7 +216,7 @@ def replacing(path: str | os.PathLike[str], *, sync: bool = True) -> Iterator[Pa
     place. Without `sync` the disk is not waited for: what was written may not survive a power cut.
 
     A new file has the permissions of the umask. A file that is replaced hands on its permissions
-    and its group (see `_Access`); the new file belongs to the user who writes it, whoever owned the
+    and its group (see `_grant`); the new file belongs to the user who writes it, whoever owned the
     old one. Access control lists and extended attributes are not kept.
     """
     check_local("output", path)
@@ -227,7 +227,7 @@ def replacing(path: str | os.PathLike[str], *, sync: bool = True) -> Iterator[Pa
         final = Path(os.path.realpath(path))
         final.parent.mkdir(parents=True, exist_ok=True)
         temporary = _beside(final)
-        access = _Access.of(final)
+        access = _access(final)
         # Whatever was put there before, a link too, is refused. A file that others may not read is
         # closed to them before it has content.
         temporary.touch(0o666 if access is None else 0o600, exist_ok=False)
@@ -237,40 +237,32 @@ def replacing(path: str | os.PathLike[str], *, sync: bool = True) -> Iterator[Pa
                 with temporary.open("r+b") as written:  # Windows syncs only what it may write
                     os.fsync(written.fileno())
             if access is not None:
-                access.grant(temporary)
+                _grant(access, temporary)
             temporary.replace(final)
         finally:
             temporary.unlink(missing_ok=True)
 
 
-@dataclass(frozen=True)
-class _Access:
-    """Who may read and write a file, whoever owns it."""
+def _access(path: Path) -> os.stat_result | None:
+    """Return what tells who may read and write a file; None where there is no file."""
+    try:
+        return path.stat()
+    except FileNotFoundError:
+        return None
 
-    mode: int
-    group: int
 
-    @classmethod
-    def of(cls, path: Path) -> _Access | None:
-        """Return the access to a file; None where there is no file."""
+def _grant(access: os.stat_result, path: Path) -> None:
+    """Give a file the permissions and the group of another one, whoever owns it.
+
+    Where the system does not allow the group, another group may do no more than everybody may.
+    """
+    mode = stat.S_IMODE(access.st_mode) & 0o777
+    if hasattr(os, "chown") and path.stat().st_gid != access.st_gid:
         try:
-            facts = path.stat()
-        except FileNotFoundError:
-            return None
-        return cls(stat.S_IMODE(facts.st_mode) & 0o777, facts.st_gid)
-
-    def grant(self, path: Path) -> None:
-        """Give another file the same permissions and group.
-
-        Where the system does not allow the group, another group may do no more than everybody may.
-        """
-        mode = self.mode
-        if hasattr(os, "chown") and path.stat().st_gid != self.group:
-            try:
-                os.chown(path, -1, self.group)
-            except OSError:
-                mode &= 0o707 | (mode & 0o007) << 3
-        path.chmod(mode)
+            os.chown(path, -1, access.st_gid)
+        except OSError:
+            mode &= 0o707 | (mode & 0o007) << 3
+    path.chmod(mode)
 
 
 @contextmanager
@@ -356,12 +348,12 @@ def _move_files(source: Path, target: Path) -> None:
     """Move files into a folder, those on top last: a card there speaks for all others."""
     files = [path for path in source.rglob("*") if not path.is_dir()]
     for path in sorted(files, key=lambda path: (-len(path.parts), path.name == "card.json", path)):
-        place = inner_path(target, os.fspath(path.relative_to(source)))
-        place.parent.mkdir(parents=True, exist_ok=True)
-        access = _Access.of(place)
+        destination = inner_path(target, os.fspath(path.relative_to(source)))
+        destination.parent.mkdir(parents=True, exist_ok=True)
+        access = _access(destination)
         if access is not None:
-            access.grant(path)
-        path.replace(place)
+            _grant(access, path)
+        path.replace(destination)
 
 
 def _is_stream(path: str | os.PathLike[str]) -> bool:
@@ -407,9 +399,9 @@ def errno_of(problem: BaseException) -> int | None:
     number = getattr(problem, "errno", None)
     if number is not None:
         return int(number)
-    told = re.search(r"\(os error (\d+)\)", str(problem))
-    if told:
-        return errno_from(int(told[1]))
+    match = re.search(r"\(os error (\d+)\)", str(problem))
+    if match:
+        return errno_from(int(match[1]))
     return errno.EISDIR if isinstance(problem, IsADirectoryError) else None
 
 

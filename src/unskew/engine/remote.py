@@ -40,20 +40,18 @@ _GOOGLE = "GOOGLE_APPLICATION_CREDENTIALS; for a public bucket FSSPEC_GS_TOKEN=a
 _AZURE = "AZURE_STORAGE_ACCOUNT_NAME and AZURE_STORAGE_ACCOUNT_KEY, or _SAS_TOKEN"
 
 
-@dataclass(frozen=True)
-class _ObjectStore:
-    """A kind of object store: what reads it, and where that looks for credentials."""
-
-    package: str
-    variables: str
-
-
-_STORES = {
-    **dict.fromkeys(("s3", "s3a"), _ObjectStore(_EXTRA, _AMAZON)),
-    **dict.fromkeys(("gs", "gcs"), _ObjectStore("gcsfs", _GOOGLE)),
-    **dict.fromkeys(AZURE, _ObjectStore("adlfs", _AZURE)),
+# By scheme: the package that reads a kind of object store, and where that looks for credentials.
+_PACKAGES = {
+    **dict.fromkeys(("s3", "s3a"), _EXTRA),
+    **dict.fromkeys(("gs", "gcs"), "gcsfs"),
+    **dict.fromkeys(AZURE, "adlfs"),
 }
-SCHEMES = (*_STORES, *WEB)
+_VARIABLES = {
+    **dict.fromkeys(("s3", "s3a"), _AMAZON),
+    **dict.fromkeys(("gs", "gcs"), _GOOGLE),
+    **dict.fromkeys(AZURE, _AZURE),
+}
+SCHEMES = (*_PACKAGES, *WEB)
 """The addresses that are opened."""
 # Keys of Amazon hold slashes, which not everybody escapes. Of Azure a container stands before an @,
 # without a colon. No store takes a signature from the address.
@@ -116,10 +114,10 @@ def check_address(address: str) -> None:
         )
     if not address.lower().startswith(scheme):
         raise DataError(f"{shown}: remove the blank before the address")
-    if scheme in _STORES and _CREDENTIALS.match(address.partition("://")[2]):
+    if scheme in _VARIABLES and _CREDENTIALS.match(address.partition("://")[2]):
         raise DataError(
             f"{shown}: credentials do not belong into an address: put them into the environment "
-            f"({_STORES[scheme].variables})"
+            f"({_VARIABLES[scheme]})"
         )
 
 
@@ -229,16 +227,20 @@ def find_files(address: str, is_meant: Callable[[str], bool]) -> list[RemoteFile
             return [_file(system, path, shown, system.info(path))]
         system.invalidate_cache()
         if is_pattern(address):
-            every = system.glob(path, detail=True)
-            return [_of(system, name, one) for name, one in sorted(every.items()) if _is_file(one)]
+            inside = system.glob(path, detail=True)
+            return [
+                _of(system, name, entry)
+                for name, entry in sorted(inside.items())
+                if _is_file(entry)
+            ]
         facts = system.info(path)
         if _is_file(facts):
             return [_file(system, path, shown, facts)]
         inside = system.find(path, detail=True)
         return [
-            _of(system, name, one)
-            for name, one in sorted(inside.items())
-            if _is_file(one) and is_meant(name.removeprefix(path).lstrip("/"))
+            _of(system, name, entry)
+            for name, entry in sorted(inside.items())
+            if _is_file(entry) and is_meant(name.removeprefix(path).lstrip("/"))
         ]
 
 
@@ -277,7 +279,7 @@ def _system(address: str) -> tuple[Any, str]:
     try:
         system, path = url_to_fs(f"{scheme}://{address.partition('://')[2]}")
     except ImportError:
-        package = _STORES[scheme].package if scheme in _STORES else _EXTRA
+        package = _PACKAGES.get(scheme, _EXTRA)
         raise DataError(f"{shown}: to read it, pip install {package}") from None
     return system, str(path)
 
@@ -312,11 +314,10 @@ def reaching(shown: str, *, is_private: bool = False) -> Iterator[None]:
 
 def _explained(problem: BaseException, scheme: str, is_private: bool) -> str:
     chain = _with_causes(problem)
-    names = {one.__name__ for each in chain for one in type(each).__mro__}
-    status = {vars(each).get("status", vars(each).get("code")) for each in chain}
+    names = {kind.__name__ for error in chain for kind in type(error).__mro__}
+    status = {vars(error).get("status", vars(error).get("code")) for error in chain}
     text = without_credentials(str(problem).partition("\n")[0])
-    store = _STORES.get(scheme)
-    variables = "" if store is None else f" ({store.variables})"
+    variables = f" ({_VARIABLES[scheme]})" if scheme in _VARIABLES else ""
     if names & _NO_CREDENTIALS:
         return f"there are no credentials for it: put them into the environment{variables}"
     if names & {"PermissionError"} or status & {401, 403}:

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from unskew.arrays import I64, Mask
-from unskew.data.formats.parts import afresh
+from unskew.data.filters import compacted
 from unskew.data.ratings import Ratings
 from unskew.errors import DataError
 from unskew.recommend.model import Algorithm
@@ -134,7 +134,7 @@ def timed_trial(algorithm: Algorithm, ratings: Ratings) -> TrialTimes:
 def _sample(ratings: Ratings) -> Ratings:
     """Return the ratings of some users, and of some of their items."""
     sample = ratings.take(_some_of(ratings.user, TRIAL_USERS))
-    return afresh(sample.take(_some_of(sample.item, TRIAL_ITEMS)))
+    return compacted(sample.take(_some_of(sample.item, TRIAL_ITEMS)))
 
 
 def _some_of(ids: np.ndarray[Any, Any], count: int) -> Mask:

@@ -120,16 +120,12 @@ def read_released(file: str, data_dir: Path) -> pl.DataFrame:
         )
     frame = pl.read_csv(local_path(path), infer_schema_length=None)
     frame = frame.filter(~pl.all_horizontal(pl.col(frame.columns[KEYS:]).is_null()))
-    _check_rows(path, frame, table)
-    return frame
-
-
-def _check_rows(path: Path, frame: pl.DataFrame, table: ReleasedTable) -> None:
     if frame.height != table.rows:
         raise DataError(
             f"{path.name} has {counted(frame.height, 'row')} with values, but the authors' table "
             f"has {table.rows:,}: download it again ({table.source})"
         )
+    return frame
 
 
 VARIABLE = "UNSKEW_DATA"
@@ -420,9 +416,9 @@ def _basename(address: str) -> str:
 
 def _missing(entry: CatalogEntry, data_dir: Path) -> DataError:
     names = " and ".join(pattern.replace("|", " or ") for pattern in entry.files)
-    there = f" (the folder exists, but has no {names})" if _folders(entry, data_dir) else ""
+    hint = f" (the folder exists, but has no {names})" if _folders(entry, data_dir) else ""
     return DataError(
-        f"{entry.title} is not there: no data in {data_dir / entry.name}{there}. "
+        f"{entry.title} is not there: no data in {data_dir / entry.name}{hint}. "
         f"{_remedy(entry, data_dir)} Official page: {entry.address}. Licence: {entry.licence}. "
         f"Name another folder with data_dir=… or the variable {VARIABLE}."
     )

@@ -15,15 +15,16 @@ from unskew.data.formats.parts import (
     Files,
     Parts,
     as_user_share,
-    check_rows,
     csv_columns,
     csv_table,
     of_sampled_users,
     read_text_table,
     sample_note,
     sampled,
+    times_or_none,
 )
 from unskew.data.ratings import Ratings, value_column
+from unskew.data.read.dataset_files import check_rows
 from unskew.data.read.ratings_files import read_ratings
 from unskew.data.read.tables import naming
 from unskew.data.times import microseconds
@@ -392,15 +393,7 @@ def _ratings(log: pl.DataFrame, files: Files, unit: float, duplicates: str) -> R
     """Make ratings of a log; time stamps that are missing for some rows are given up."""
     if not log.height:
         raise DataError(f"{files[0].parent}: no rows for the part of {files[0].name}")
-    missing = log["time"].null_count()
-    time, notes = None, []
-    if missing:
-        notes.append(
-            f"{files[0].name}: {counted(missing, 'row has', 'rows have')} no time stamp: read "
-            "without times"
-        )
-    else:
-        time = microseconds(log["time"].to_numpy(), unit)
+    time, notes = times_or_none(files[0].name, log["time"], unit, "row has", "rows have")
     return Ratings.of(
         log["user"], log["item"], log["rating"], time, duplicates=duplicates, notes=tuple(notes)
     )

@@ -13,11 +13,13 @@ from typing import IO, Any
 import numpy as np
 import polars as pl
 
-from unskew.arrays import Mask
+from unskew.arrays import I64, Mask
 from unskew.checks import as_share, choose
 from unskew.data.dataset import POOLED, RANDOM
+from unskew.data.filters import compacted
 from unskew.data.ratings import Ids, Ratings, under_one_numbering
 from unskew.data.read.text_files import check_widths
+from unskew.data.times import microseconds
 from unskew.engine.files import InputFile, reading
 from unskew.engine.rng import draw
 from unskew.errors import DataError, SettingError
@@ -75,15 +77,27 @@ def read_text_table(path: Path, text: bytes | None = None, **options: Any) -> pl
     return frame
 
 
-def check_rows(path: Path, typed: pl.DataFrame, raw: pl.DataFrame, expected: str) -> None:
-    """Refuse rows with something missing or unreadable in them."""
-    bad = typed.select(pl.any_horizontal(pl.all().is_null())).to_series()
-    if bad.any():
-        row = int(bad.arg_true()[0])
-        raise DataError(
-            f"{path}: {counted(int(bad.sum()), 'row')} cannot be read, the first is row "
-            f"{row + 1}: {raw.row(row)}; expected {expected}"
-        )
+def times_or_none(
+    name: str, time: pl.Series, unit: float, singular: str, plural: str
+) -> tuple[I64 | None, list[str]]:
+    """Return time stamps; none at all, and a note, where some are missing.
+
+    Parameters
+    ----------
+    name
+        The name of the file.
+    time
+        Numbers.
+    unit
+        Microseconds in one of them.
+    singular, plural
+        What lacks a time stamp, such as `row has` and `rows have`.
+    """
+    missing = time.null_count()
+    if missing:
+        lacking = counted(missing, singular, plural)
+        return None, [f"{name}: {lacking} no time stamp: read without times"]
+    return microseconds(time.cast(pl.Float64).to_numpy(), unit), []
 
 
 @contextmanager
@@ -144,20 +158,8 @@ def of_sampled_users(
     if keep is not None:
         codes = ratings.users.codes(keep.values)
         chosen[codes[codes >= 0]] = True
-    smaller = afresh(ratings.take(chosen[ratings.user]))
+    smaller = compacted(ratings.take(chosen[ratings.user]))
     return smaller, [sample_note(len(smaller.users), len(ratings.users), share)]
-
-
-def afresh(ratings: Ratings) -> Ratings:
-    """Return the ratings with the ids that occur in them, and no others."""
-    return Ratings.of(
-        ratings.users.raw(ratings.user),
-        ratings.items.raw(ratings.item),
-        None if ratings.implicit else pl.Series("rating", ratings.value),
-        ratings.time,
-        tags=ratings.tags,
-        notes=ratings.notes,
-    )
 
 
 def sample_note(size: int, total: int, share: Fraction) -> str:
@@ -222,11 +224,11 @@ class Parts:
         choose("overlap", overlap, OVERLAP)
         if self.random is None:
             return self
-        mine, theirs = (
+        observed_pairs, random_pairs = (
             part.user.astype(np.int64) * len(part.items) + part.item
             for part in (self.ratings, self.random)
         )
-        again = np.isin(theirs, mine, assume_unique=True)
+        again = np.isin(random_pairs, observed_pairs, assume_unique=True)
         count = int(np.count_nonzero(again))
         random = self.random if overlap == "keep" else self.random.take(~again)
         what = "kept in both" if overlap == "keep" else f"taken out of the {self.kind} part"
@@ -242,5 +244,5 @@ class Parts:
         common_ratings = self.ratings.take(common[self.ratings.user])
         left = len(self.ratings) - len(common_ratings)
         note = f"{counted(left, 'rating')} of users without random ratings left out"
-        parts = replace(self, ratings=afresh(common_ratings), random=afresh(self.random))
+        parts = replace(self, ratings=compacted(common_ratings), random=compacted(self.random))
         return replace(parts.over_same_ids(), notes=(*self.notes, note))

@@ -13,10 +13,18 @@ import polars as pl
 
 from unskew.arrays import F64, Mask
 from unskew.checks import choose
-from unskew.data.formats.parts import Files, Parts, check_rows, csv_columns, text_columns, text_of
+from unskew.data.formats.parts import (
+    Files,
+    Parts,
+    csv_columns,
+    text_columns,
+    text_of,
+    times_or_none,
+)
 from unskew.data.ratings import CANONICAL_INTEGER, Ratings
 from unskew.data.read.dataset_files import (
     UNRATED,
+    check_rows,
     jester_matrix,
     matrix_rows,
     read_matrix,
@@ -24,7 +32,6 @@ from unskew.data.read.dataset_files import (
 )
 from unskew.data.read.ratings_files import read_ratings
 from unskew.data.read.tables import naming
-from unskew.data.times import microseconds
 from unskew.engine.files import InputFile
 from unskew.errors import DataError
 from unskew.report.text import counted
@@ -275,18 +282,12 @@ def _of_reviews(path: Path, frame: pl.DataFrame, duplicates: str) -> Parts:
             f"{path.name}: {counted(left, 'review')} without a user, an item or a rating left out"
         )
     complete = complete.sort("time", maintain_order=True)
-    missing = complete["time"].null_count()
-    time = None
-    if missing:
-        notes.append(
-            f"{path.name}: {counted(missing, 'review has', 'reviews have')} no time stamp: read "
-            "without times"
+    with naming(path.name):
+        time, remarks = times_or_none(
+            path.name, complete["time"], 1e6, "review has", "reviews have"
         )
-    else:
-        with naming(path.name):
-            time = microseconds(complete["time"].cast(pl.Float64).to_numpy(), 1e6)
     item = complete["item"].cast(pl.String)
     if bool(item.str.contains(CANONICAL_INTEGER).all()):  # 7 and 007 are two items
         item = item.cast(pl.Int64)
     result = Ratings.of(complete["user"], item, complete["rating"], time, duplicates=duplicates)
-    return Parts(result, notes=tuple(notes))
+    return Parts(result, notes=(*notes, *remarks))

@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import re
 from collections.abc import Sequence
+from pathlib import Path
 
 import numpy as np
 import polars as pl
@@ -19,6 +20,38 @@ UNRATED = 99
 _MOVIE = re.compile(r"\d+:\s*")
 _LEAST_WIDTH = 20
 """A matrix with fewer columns may be something else."""
+
+
+def check_rows(
+    file: InputFile | Path,
+    typed: pl.DataFrame,
+    raw: pl.DataFrame,
+    expected: str,
+    lines: pl.Series | None = None,
+) -> None:
+    """Refuse rows with something missing or unreadable in them.
+
+    Parameters
+    ----------
+    file
+        The file.
+    typed
+        Rows as they were read, with nothing where that failed.
+    raw
+        The same rows as they are in the file.
+    expected
+        What rows should hold.
+    lines
+        The line of each row in the file, where that is not the number of the row.
+    """
+    bad = typed.select(pl.any_horizontal(pl.all().is_null())).to_series()
+    if bad.any():
+        row = int(bad.arg_true()[0])
+        position = f"row {row + 1}" if lines is None else f"line {lines[row]:,}"
+        raise DataError(
+            f"{file}: {counted(int(bad.sum()), 'row')} cannot be read, the first is {position}: "
+            f"{raw.row(row)}; expected {expected}"
+        )
 
 
 # Netflix Prize
@@ -64,14 +97,8 @@ def read_netflix(file: InputFile) -> pl.DataFrame:
         .then("time")
         .str.to_date("%Y-%m-%d", strict=False),
     )
-    bad = typed.select(pl.any_horizontal(pl.all().is_null())).to_series()
-    if bad.any():
-        row = frame.row(int(bad.arg_true()[0]), named=True)
-        raise DataError(
-            f"{file}: {counted(int(bad.sum()), 'row')} cannot be read, the first is line "
-            f"{row['line']:,}: {tuple(row[name] for name in names)}; expected 'movie:' lines, and "
-            "lines 'user,rating,date' under them"
-        )
+    expected = "'movie:' lines, and lines 'user,rating,date' under them"
+    check_rows(file, typed, frame.select(names), expected, frame["line"])
     return typed
 
 
