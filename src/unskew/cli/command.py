@@ -86,18 +86,16 @@ GROUPS = {
 }
 """Commands that hold commands: what they are about, and the commands inside."""
 
+_PANEL_FILES = ("data", "comparisons", "bias", "estimate", "run", "package")
 FILES = {
     "demo": "doors.audit",
-    **dict.fromkeys(("power", "robustness", "bias"), "more.bias"),
-    **dict.fromkeys(
-        ("groups", "distribution", "ranking", "strata", "timeline"), "more.comparisons"
-    ),
-    **dict.fromkeys(("data", "intervene", "world"), "more.data"),
-    **dict.fromkeys(("estimate", "annotate"), "more.estimate"),
-    **dict.fromkeys(("metrics", "algorithms", "schema", "warmup"), "more.package"),
-    **dict.fromkeys(("run", "plan", "store"), "more.run"),
+    **{
+        name: f"more.{file}"
+        for file, names in zip(_PANEL_FILES, list(PANELS.values())[1:], strict=True)
+        for name in names
+    },
 }
-"""The files of commands; a main command has a file of its own."""
+"""The files of commands: a main command has a file of its own, each further panel has one."""
 
 ONE_FILE = {
     "audit": (
