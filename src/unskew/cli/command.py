@@ -143,14 +143,14 @@ class Command(TyperCommand):
         """Parse, and check every value."""
         with boundary(failed=failure_code([self.name or ""])):
             check_words(args)
-            rest = self._parsed(ctx, args)
+            remaining = self._parsed(ctx, args)
             for parameter in self.params:
                 values = ctx.params.get(parameter.name or "")
                 for value in values if isinstance(values, list | tuple) else (values,):
                     check_value(_shown_name(parameter), value)
                     if parameter.type.name == "path" and value is not None:
                         check_local(_shown_name(parameter), value)
-            return rest
+            return remaining
 
     def _parsed(self, ctx: Any, args: list[str]) -> list[str]:
         """Parse; where a command is given a second file, say where it belongs."""

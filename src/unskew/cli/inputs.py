@@ -422,8 +422,8 @@ def read_scores(folders: Sequence[Path]) -> Scores | list[Scores]:
     """Read saved scores: one folder, or several as folds."""
     from unskew.evaluation.scores import Scores
 
-    several = [Scores.load(folder) for folder in folders]
-    return several[0] if len(several) == 1 else several
+    folds = [Scores.load(folder) for folder in folders]
+    return folds[0] if len(folds) == 1 else folds
 
 
 def scores_of(
@@ -454,10 +454,10 @@ def scores_of(
         if is_saved(options):
             return read_scores(options.scores or [])
         judged = judge_files(options.judged, compute.seed)
-    asked = metric_names(options.judged.metric) or metrics
+    metric_list = metric_names(options.judged.metric) or metrics
     settings = {"threads": compute.threads, **vars(options.average)}
     with progress("judging", quiet) as move:
-        return evaluate(judged, asked, progress=move, **settings)
+        return evaluate(judged, metric_list, progress=move, **settings)
 
 
 # Plans and stores
@@ -469,12 +469,12 @@ def read_plan_and_data(plan: Path, data: str | None) -> tuple[Any, Any]:
     from unskew.experiment.execution import data_of
     from unskew.experiment.plan_files import read_plan
 
-    wanted, source = read_plan(plan)
+    plan_of_file, source = read_plan(plan)
     if data is not None and not is_named(data):
         more = {key: value for key, value in source.items() if key != "file"}
         path, columns = file_columns(data, None, RATING_COLUMNS)
-        return wanted, read_ratings(path, **{**more, **columns})
-    return wanted, data_of(source if data is None else {"file": str(data)}, plan.parent)
+        return plan_of_file, read_ratings(path, **{**more, **columns})
+    return plan_of_file, data_of(source if data is None else {"file": str(data)}, plan.parent)
 
 
 def open_store(folder: Path) -> Store:

@@ -270,11 +270,11 @@ def _to_open(path: Path) -> str:
 
 def figures_of(texts: Sequence[str] | None, names: Sequence[str]) -> list[tuple[str, Path]]:
     """Read FILE or NAME=FILE into the figures to draw; FILE alone is the first of the names."""
-    wanted = []
+    figures = []
     for text in texts or []:
         name, file = figure_name_and_file(text)
-        wanted.append((choose("figure", name or names[0], names), Path(file)))
-    return wanted
+        figures.append((choose("figure", name or names[0], names), Path(file)))
+    return figures
 
 
 def draw(wanted: Sequence[tuple[str, Path]], figure: Callable[[str], Figure]) -> None:

@@ -124,8 +124,8 @@ class Canvas:
         used |= {"index", "letter"}
         optional = ("p", "true", "change")
         used |= {x for x in optional if any(row.get(x) is not None for row in self.rows)}
-        drawn = [{name: row[name] for name in row if name in used} for row in self.rows]
-        return as_figure(chart, self.title, self.notes, drawn)
+        rows = [{name: row[name] for name in row if name in used} for row in self.rows]
+        return as_figure(chart, self.title, self.notes, rows)
 
 
 def _drawn_rows(es: Answer) -> Iterator[dict[str, Any]]:
@@ -288,15 +288,15 @@ def points(canvas: Canvas) -> Figure:
         encoded["xOffset"] = alt.XOffset(f"{key}:N").scale(domain=domain(canvas.rows, key))
         encoded["color"] = canvas.colour(key)
     y = alt.Y("value:Q", title=canvas.label).scale(zero=False)
-    whole = canvas.chart(width=max(320, min(640, 60 * len(order))))
-    lines = whole.mark_line(strokeWidth=1.5, opacity=0.7).encode(y=y, **encoded)
-    marks = whole.mark_point(filled=True, size=45, opacity=1).encode(y=y, **encoded)
-    bars = whole.mark_rule(strokeWidth=1.5).encode(
+    chart = canvas.chart(width=max(320, min(640, 60 * len(order))))
+    lines = chart.mark_line(strokeWidth=1.5, opacity=0.7).encode(y=y, **encoded)
+    marks = chart.mark_point(filled=True, size=45, opacity=1).encode(y=y, **encoded)
+    bars = chart.mark_rule(strokeWidth=1.5).encode(
         y=alt.Y("low:Q", title=canvas.label), y2="high:Q", **encoded
     )
     layers = [bars, lines, marks] if canvas.has_intervals else [lines, marks]
     if any("pair" in row for row in canvas.rows):
-        layers.insert(0, whole.mark_rule(**DASHED).encode(y=alt.datum(0.0)))
+        layers.insert(0, chart.mark_rule(**DASHED).encode(y=alt.datum(0.0)))
     return canvas.figure(alt.layer(*layers))
 
 
@@ -318,21 +318,23 @@ def curves(canvas: Canvas, *, steps: bool = False, is_log: bool = False) -> Figu
     colour: dict[str, Any] = {"color": canvas.colour(others[-1])} if others else {}
     shape: Any = {"interpolate": "step-after"} if steps else {}
     y = alt.Y("value:Q", title=canvas.label).scale(zero=False)
-    whole = canvas.chart(width=260 if panels else 520, height=220 if panels else 280)
-    on_axis = whole.transform_filter(f"isValid(datum['{over}'])")
+    chart = canvas.chart(width=260 if panels else 520, height=220 if panels else 280)
+    on_axis = chart.transform_filter(f"isValid(datum['{over}'])")
     layers: list[alt.LayerChart | alt.Chart] = []
     if canvas.has_intervals:
-        ends: dict[str, Any] = {"y": alt.Y("low:Q", title=canvas.label), "y2": "high:Q"}
-        layers.append(on_axis.mark_area(opacity=0.15, **shape).encode(**ends, **encoded, **colour))
+        limits: dict[str, Any] = {"y": alt.Y("low:Q", title=canvas.label), "y2": "high:Q"}
+        layers.append(
+            on_axis.mark_area(opacity=0.15, **shape).encode(**limits, **encoded, **colour)
+        )
     if any(row["value"] is not None for row in canvas.rows):
         has_points = not steps and len(canvas.rows) <= MOST_LINES
         lines = on_axis.mark_line(strokeWidth=2, point=has_points, **shape)
         layers.append(lines.encode(y=y, **encoded, **colour))
     if any(row[over] is None for row in canvas.rows):
-        elsewhere = whole.transform_filter(f"!isValid(datum['{over}'])")
+        elsewhere = chart.transform_filter(f"!isValid(datum['{over}'])")
         layers.append(elsewhere.mark_rule(strokeDash=[5, 4]).encode(y=y, **colour))
     if any("pair" in row for row in canvas.rows):
-        layers.insert(0, whole.mark_rule(**DASHED).encode(y=alt.datum(0.0)))
+        layers.insert(0, chart.mark_rule(**DASHED).encode(y=alt.datum(0.0)))
     if not panels:
         return canvas.figure(alt.layer(*layers))
     rows = list(_in_panels(canvas.rows, panels, over))
@@ -442,12 +444,12 @@ def scatter(canvas: Canvas) -> Figure:
         encoded[channel] = f"{key}:N"
     top = max([0.0, *(row[end] for row in rows for end in "xy")])
     corners = {"x": alt.datum(0), "y": alt.datum(0), "x2": alt.datum(top), "y2": alt.datum(top)}
-    whole = canvas.chart(width=360, height=360)
+    chart = canvas.chart(width=360, height=360)
     x_title, y_title = (", ".join(filter(None, (canvas.label, name))) for name in (of_x, of_y))
-    marks = whole.mark_point(filled=True, size=80, opacity=1).encode(
+    marks = chart.mark_point(filled=True, size=80, opacity=1).encode(
         x=alt.X("x:Q", title=x_title), y=alt.Y("y:Q", title=y_title), **encoded
     )
-    diagonal = whole.mark_rule(**DASHED).encode(**corners)
+    diagonal = chart.mark_rule(**DASHED).encode(**corners)
     return as_figure(alt.layer(diagonal, marks), canvas.title, canvas.notes, rows)
 
 

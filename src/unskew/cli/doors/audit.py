@@ -437,7 +437,7 @@ def show_demo(result: Audit, quiet: bool) -> None:
 def closing(result: Audit) -> str:
     """Say who is truly liked most, and whether the common design and the audit agree."""
     true = true_shares(result)
-    leader, best = result.evidence.leader, max(true, key=lambda one: true[one])
+    leader, best = result.evidence.leader, max(true, key=lambda system: true[system])
     text = f"In truth {best} is best: people like {true[best]:.0%} of its first ten recommendations"
     if best == leader:
         return f"{text}. The common design puts it first, too."
@@ -465,10 +465,10 @@ def _to_try(folder: Path) -> list[str]:
         name: str(folder / f"{name}.csv") for name in (*SAVED, "ratings", "random", "train", "test")
     }
     runs = [word for name in SAVED for word in ("--run", path[name])]
-    given = ["--judgments", path["test"], *runs, "--train", path["train"]]
+    options = ["--judgments", path["test"], *runs, "--train", path["train"]]
     return [
         shlex.join(["unskew", "audit", path["ratings"], "--random", path["random"], "--quick"]),
-        shlex.join(["unskew", "audit", *given, "--quick"]),
+        shlex.join(["unskew", "audit", *options, "--quick"]),
     ]
 
 

@@ -404,8 +404,8 @@ def _repeated(
     if stated.columns or stated.test_columns or stated.filters:
         raise SettingError(f"{holds} --columns, FILE:item=… and --filter")
     names = {field.name for field in fields(SplitReading)}
-    kept = {name: value for name, value in repeated["reading"].items() if name in names}
-    return repeated, SplitReading(**{"events": repeated["protocol"] == "events"} | kept)
+    reading = {name: value for name, value in repeated["reading"].items() if name in names}
+    return repeated, SplitReading(**{"events": repeated["protocol"] == "events"} | reading)
 
 
 def _check_takes_events(name: str) -> None:

@@ -190,15 +190,15 @@ def data_filter_command(
     if not chosen:
         raise SettingError("name at least one filter, such as --filter k-core:users=5,items=5")
     read = inputs.read_log if options.event_log else inputs.read_rating_file
-    kept = apply_filters(read(options.source, options.files), chosen)
-    table = kept.to_polars() if isinstance(kept, Events) else kept.to_file_table()
+    filtered = apply_filters(read(options.source, options.files), chosen)
+    table = filtered.to_polars() if isinstance(filtered, Events) else filtered.to_file_table()
     write_table(table, output, ENDINGS[output.suffix.lower()])
     if quiet:
         return
-    for step in kept.steps:
+    for step in filtered.steps:
         outputs.say(str(step))
     outputs.say(f"written to {output}", dim=True)
-    for line in kept.notes:
+    for line in filtered.notes:
         outputs.note(line)
 
 
@@ -367,12 +367,12 @@ def intervene_command(
     )
     parts = sources["test"], sources.get("train"), sources.get("mar")
     if weighting is None:
-        drawn = design.sample(*parts, seed)
-        lines = [str(drawn), f"  {looks_random(drawn.ratings)}"]
+        sample = design.sample(*parts, seed)
+        lines = [str(sample), f"  {looks_random(sample.ratings)}"]
     else:
-        drawn = design.weigh(*parts, weighting, seed)
-        lines = [str(drawn)]
-    save_intervened(drawn, output.output, sources=sources, force=output.force)
+        sample = design.weigh(*parts, weighting, seed)
+        lines = [str(sample)]
+    save_intervened(sample, output.output, sources=sources, force=output.force)
     outputs.say_written(output, *lines)
 
 

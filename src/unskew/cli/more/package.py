@@ -219,20 +219,21 @@ def schema_command(
     """
     from unskew.errors import SettingError, unknown_name
 
-    known = schemas()
-    wanted = " ".join(name or ())
-    if wanted in WITHOUT:
-        raise SettingError(f"{wanted} has no JSON: it {WITHOUT[wanted]}")
-    if wanted and wanted not in known:
-        raise unknown_name("command", wanted, known)
-    if wanted:
-        outputs.print_json(known[wanted], indent=1)
+    all_schemas = schemas()
+    command = " ".join(name or ())
+    if command in WITHOUT:
+        raise SettingError(f"{command} has no JSON: it {WITHOUT[command]}")
+    if command and command not in all_schemas:
+        raise unknown_name("command", command, all_schemas)
+    if command:
+        outputs.print_json(all_schemas[command], indent=1)
     elif format == "json":
-        versions = [{"command": key, "version": schema["version"]} for key, schema in known.items()]
-        outputs.print_json(versions)
+        versions = {key: schema["version"] for key, schema in all_schemas.items()}
+        outputs.print_json([{"command": key, "version": versions[key]} for key in versions])
     else:
         columns = {"command": "command", "version": "version", "what it is": "title"}
-        outputs.print_list([{**schema, "command": key} for key, schema in known.items()], columns)
+        entries = [{**schema, "command": key} for key, schema in all_schemas.items()]
+        outputs.print_list(entries, columns)
 
 
 def schemas() -> dict[str, dict[str, Any]]:
@@ -298,13 +299,13 @@ def warmup_command(
     if everything:
         compile_all()
     spent = perf_counter() - begin
-    kept = compiled_kernels()
-    lost = kept.pop("", set())
-    number = sum(map(len, kept.values()))
-    folder = os.path.commonpath(kept) if kept else None
+    kernels = compiled_kernels()
+    lost = kernels.pop("", set())
+    number = sum(map(len, kernels.values()))
+    folder = os.path.commonpath(kernels) if kernels else None
     facts = {"kernels": number, "folder": folder, "kept_nowhere": len(lost), "seconds": spent}
     lines = []
-    if kept:
+    if kernels:
         lines = [f"{counted(number, 'kernel')} ready in {spent:.0f} s, kept under {folder}"]
     if lost:
         lines.append(f"{counted(len(lost), 'kernel')} kept nowhere: each process compiles again")

@@ -82,10 +82,10 @@ def run_command(
     from unskew.experiment.execution import run_plan_by
 
     arguments = options.executor.arguments()
-    wanted, ratings = inputs.read_plan_and_data(plan, data)
+    read_plan, ratings = inputs.read_plan_and_data(plan, data)
     settings = {"store": options.store, **vars(options.failures)}
     with executor(**arguments) as workers, tasks_progress(output.quiet, workers.count) as move:
-        results = run_plan_by(workers, ratings, wanted, progress=move, **settings)
+        results = run_plan_by(workers, ratings, read_plan, progress=move, **settings)
     outputs.deliver(outputs.Printout.of_result(results), output)
     for label, report in results.failures.items():
         messages().print(f"failed: {label}\n{report}", markup=False)
@@ -121,8 +121,8 @@ def plan_check_command(
     """
     from unskew.experiment.plan_files import outline
 
-    wanted, ratings = inputs.read_plan_and_data(plan, data)
-    result = outline(wanted, ratings, store=store, estimate=estimate)
+    read_plan, ratings = inputs.read_plan_and_data(plan, data)
+    result = outline(read_plan, ratings, store=store, estimate=estimate)
     outputs.print_plain(format, asdict(result), [str(result)])
 
 
