@@ -27,7 +27,7 @@ from unskew.checks import choose
 from unskew.engine.files import replacing
 from unskew.errors import DataError, SettingError, UnskewError
 from unskew.report.figure_width import at_width, without_unit
-from unskew.report.text import visible
+from unskew.report.text import counted, visible
 
 if TYPE_CHECKING:
     import altair as alt
@@ -361,15 +361,11 @@ def _decades(top: float) -> list[int]:
 def _split_notes(label: str, parts: Mapping[str, I64], rated: int, edges: I64) -> list[str]:
     """Say what is drawn, and what is not."""
     sizes = " and ".join(f"{int(counts.sum()):,} {part}" for part, counts in parts.items())
-    notes = [f"{label}: {sizes} ratings of {_number_of_items(rated)}"]
+    notes = [f"{label}: {sizes} ratings of {counted(rated, 'item')}"]
     widths = sorted(set(np.diff(edges).tolist()))
     if widths[-1] > 1:
         notes.append(f"each step is the mean of {' or '.join(f'{w:,}' for w in widths)} items")
     unrated = parts["training"].size - rated
     if unrated:
-        notes.append(f"not drawn: {_number_of_items(unrated)} without ratings")
+        notes.append(f"not drawn: {counted(unrated, 'item')} without ratings")
     return notes
-
-
-def _number_of_items(number: int) -> str:
-    return f"{number:,} item" + "s" * (number != 1)

@@ -73,12 +73,7 @@ def data_info_command(*, options: InfoOptions, output: TextOptions) -> None:
     if table is not None:
         _show_released(table, options, output)
         return
-    result = summary(_read(options))
-    outputs.draw(figures, lambda _: result.figure())
-    printout = outputs.Printout.of(
-        result.table(), footer=result.notes, text=result.__str__, json=result.to_dict
-    )
-    outputs.deliver(printout, output)
+    outputs.deliver_result(summary(_read(options)), output, figures)
 
 
 def _read(options: InfoOptions) -> Any:
