@@ -112,12 +112,12 @@ def _first_screen(document: Document, writer: Writer) -> str:
     """Return the verdict, the numbers to take away, the lead and the chart that shows it."""
     headline = document.headline
     if headline is None:
-        sentences_html = "".join(writer.words(words) for words in document.lead)
-        return f'<div class="lead">{sentences_html}</div>'
+        lead_words = "".join(writer.words(words) for words in document.lead)
+        return f'<div class="lead">{lead_words}</div>'
     # The banner says the verdict already.
     sentences = [words for words in document.lead if words.tone != "verdict"]
     last = len(sentences) - 1
-    sentences_html = "".join(
+    lead_words = "".join(
         writer.words(words, "do" if number == last and number else "")
         for number, words in enumerate(sentences)
     )
@@ -127,9 +127,8 @@ def _first_screen(document: Document, writer: Writer) -> str:
     )
     facts = f'<ul class="facts">{facts}</ul>' if facts else ""
     chart = "" if headline.chart is None else writer.picture(headline.chart, "headline")
-    kind = "first" if chart else "first alone"
-    sentences_html = f'<div class="lead">{sentences_html}</div>'
-    return f'<div class="{kind}">{_banner(headline)}{facts}{sentences_html}{chart}</div>'
+    first = f'{_banner(headline)}{facts}<div class="lead">{lead_words}</div>{chart}'
+    return f'<div class="first{"" if chart else " alone"}">{first}</div>'
 
 
 def _banner(headline: Headline) -> str:
@@ -574,7 +573,7 @@ def _sentence_column(block: Table) -> int | None:
 def _cell(value: object, number: bool, digits: int, target: str | None, is_strong: bool) -> str:
     length = len(value) if isinstance(value, str) else 0
     kinds = {"number": number, "short": 0 < length <= SHORT}
-    kind = "".join(f' class="{name}"' for name, is_so in kinds.items() if is_so)
+    kind = "".join(f' class="{name}"' for name in kinds if kinds[name])
     raw = "" if value is None or value != value else str(value)
     text_of_value = cell(value, digits)
     # What is read is what is sorted and exported, unless it says otherwise.

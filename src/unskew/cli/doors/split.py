@@ -290,9 +290,8 @@ def split_command(
         more = {"file": file_name(path), "reading": reading.card()}
         facts: dict[str, Any] = {"liked": liked, "more": more}
         written = save_splits(splitter, data, output.folder, seed, force=output.force, **facts)
-        if not output.quiet and not audit.audit:
-            _show(written)
-            outputs.say(f"written to {output.output}", dim=True)
+        if not audit.audit:
+            _show(written, output)
     if not output.quiet:
         for line in (*data.notes, *map(str, data.steps)):
             outputs.note(line)
@@ -448,10 +447,12 @@ def _option(setting: str) -> str:
     return f"--{setting.replace('_', '-')}"
 
 
-def _show(card: dict[str, Any]) -> None:
-    """Print the splits: the first in full, a line for each further one."""
+def _show(card: dict[str, Any], output: SplitOutput) -> None:
+    """Print the splits, unless quiet: the first in full, a line for each further one."""
     from unskew.splits.counts import SplitCounts
 
+    if output.quiet:
+        return
     first, *others = card["splits"]
     outputs.say(str(SplitCounts(**first["audit"])))
     facts = {key: fact for key, fact in first["facts"].items() if key not in first["audit"]}
@@ -459,6 +460,7 @@ def _show(card: dict[str, Any]) -> None:
     for entry in others:
         sizes = ", ".join(f"{file} {rows:,}" for file, rows in entry["files"].items())
         outputs.say(f"{entry['label']}: {sizes}")
+    outputs.say(f"written to {output.output}", dim=True)
 
 
 def _fact(fact: Any) -> str:
