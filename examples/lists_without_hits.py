@@ -4,6 +4,7 @@ A question from end to end: numbers with intervals and p-values, table, figure, 
 python examples/lists_without_hits.py -j test.csv -r a.csv -r b.csv --liked 4 --figure out.svg
 """
 
+from functools import partial
 from itertools import combinations
 from typing import Any
 
@@ -58,8 +59,8 @@ def lists_command(
         Groups of users: activity, popularity, time, or FILE:COLUMN of a file of users.
     """
     parameters.refuse("is HitRate at -k here: leave it out", "--metric", judged)
-    result = lists_without_hits(inputs.judge_files(judged, 0), k, by)
-    outputs.deliver_result(result, output, outputs.figures_of(output.figure, ["values"]))
+    read = partial(inputs.judge_files, judged, 0)
+    outputs.answer(QUESTION, read, partial(lists_without_hits, k=k, by=by), output)
 
 
 if __name__ == "__main__":

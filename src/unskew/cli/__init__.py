@@ -30,8 +30,8 @@ app = typer.Typer(
 )
 
 
-def _version(wanted: bool) -> None:
-    if wanted:
+def _version(is_wanted: bool) -> None:
+    if is_wanted:
         from unskew import __version__
 
         typer.echo(f"unskew {__version__}")

@@ -90,6 +90,13 @@ def explained(
     return (None if text is None else f"error: {without_credentials(text)}"), FAILED
 
 
+_MESSAGES: Mapping[type[BaseException], str] = {
+    OverflowError: "a number is too large ({}): use a smaller one",
+    UnicodeDecodeError: "a file holds text that is not UTF-8 ({}): save it as UTF-8",
+    UnicodeError: "text cannot be written ({}): set PYTHONIOENCODING=utf-8",
+}
+
+
 def _text(problem: BaseException) -> str | None:
     message = " ".join(str(problem).split())
     if isinstance(problem, MemoryError):
@@ -98,12 +105,9 @@ def _text(problem: BaseException) -> str | None:
             f"not enough memory{detail}: use less data, smaller amounts or a larger "
             f"machine{address_limit()}"
         )
-    if isinstance(problem, OverflowError):
-        return f"a number is too large ({message}): use a smaller one"
-    if isinstance(problem, UnicodeDecodeError):
-        return f"a file holds text that is not UTF-8 ({message}): save it as UTF-8"
-    if isinstance(problem, UnicodeError):
-        return f"text cannot be written ({message}): set PYTHONIOENCODING=utf-8"
+    for class_, form in _MESSAGES.items():
+        if isinstance(problem, class_):
+            return form.format(message)
     kind, limit = type(problem), address_limit()
     if isinstance(problem, EOFError) or kind.__module__ in ("zlib", "gzip", "zipfile", "lzma"):
         return f"a compressed file is damaged or cut short ({message}): download or copy it again"

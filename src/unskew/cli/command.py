@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from importlib import import_module
@@ -86,18 +87,16 @@ GROUPS = {
 }
 """Commands that hold commands: what they are about, and the commands inside."""
 
+_PANEL_FILES = ("data", "comparisons", "bias", "estimate", "run", "package")
 FILES = {
     "demo": "doors.audit",
-    **dict.fromkeys(("power", "robustness", "bias"), "more.bias"),
-    **dict.fromkeys(
-        ("groups", "distribution", "ranking", "strata", "timeline"), "more.comparisons"
-    ),
-    **dict.fromkeys(("data", "intervene", "world"), "more.data"),
-    **dict.fromkeys(("estimate", "annotate"), "more.estimate"),
-    **dict.fromkeys(("metrics", "algorithms", "schema", "warmup"), "more.package"),
-    **dict.fromkeys(("run", "plan", "store"), "more.run"),
+    **{
+        name: f"more.{file}"
+        for file, names in zip(_PANEL_FILES, list(PANELS.values())[1:], strict=True)
+        for name in names
+    },
 }
-"""The files of commands; a main command has a file of its own."""
+"""The files of commands: a main command has a file of its own, each further panel has one."""
 
 ONE_FILE = {
     "audit": (
@@ -145,14 +144,14 @@ class Command(TyperCommand):
         """Parse, and check every value."""
         with boundary(failed=failure_code([self.name or ""])):
             check_words(args)
-            rest = self._parsed(ctx, args)
+            remaining = self._parsed(ctx, args)
             for parameter in self.params:
                 values = ctx.params.get(parameter.name or "")
                 for value in values if isinstance(values, list | tuple) else (values,):
                     check_value(_shown_name(parameter), value)
                     if parameter.type.name == "path" and value is not None:
                         check_local(_shown_name(parameter), value)
-            return rest
+            return remaining
 
     def _parsed(self, ctx: Any, args: list[str]) -> list[str]:
         """Parse; where a command is given a second file, say where it belongs."""
@@ -204,12 +203,9 @@ class Commands(Mapping[str, Any]):
             self._names = {name: (f"{group} {name}", None) for name in GROUPS[group][1]}
         else:
             self._names = {name: (name, panel) for panel, names in PANELS.items() for name in names}
-        self._loaded: dict[str, Any] = {}
 
     def __getitem__(self, name: str) -> Any:
-        if name not in self._loaded:
-            self._loaded[name] = _load(*self._names[name])
-        return self._loaded[name]
+        return _load(*self._names[name])
 
     def __iter__(self) -> Iterator[str]:
         return iter(self._names)
@@ -282,6 +278,7 @@ def run_alone(function: Callable[..., None]) -> None:
     app()
 
 
+@functools.cache
 def _load(name: str, panel: str | None) -> Any:
     if name in GROUPS:
         about = GROUPS[name][0]

@@ -27,21 +27,18 @@ _UNFOLDED = 10_000
 
 # How signs are written where the terminal's encoding lacks them.
 _PLAIN = {
-    "–": "-",
-    "—": "-",
-    "−": "-",
+    **dict.fromkeys("–—−", "-"),
+    **dict.fromkeys("≈∼∝", "~"),
+    **dict.fromkeys("“”„", '"'),
+    **dict.fromkeys("‘’", "'"),
+    **dict.fromkeys("·•", "*"),
     "…": "...",
     "×": "x",
     "≥": ">=",
     "≤": "<=",
     "≠": "!=",
-    "≈": "~",
-    "∼": "~",
-    "∝": "~",
     "≪": "<<",
     "±": "+-",
-    "·": "*",
-    "•": "*",
     "→": "->",
     "←": "<-",
     "²": "^2",
@@ -62,11 +59,6 @@ _PLAIN = {
     "⌈": "ceil(",
     "⌉": ")",
     "§": "sec. ",
-    "“": '"',
-    "”": '"',
-    "„": '"',
-    "‘": "'",
-    "’": "'",
 }
 
 
@@ -150,7 +142,7 @@ def _plain(sign: str) -> str:
     if base.isascii() and (base or unicodedata.combining(sign)):
         return base
     units = sign.encode("utf-16-be", "surrogatepass")  # as JSON writes it
-    return "".join(f"\\u{units[at : at + 2].hex()}" for at in range(0, len(units), 2))
+    return "".join(f"\\u{units[i : i + 2].hex()}" for i in range(0, len(units), 2))
 
 
 @contextmanager

@@ -53,26 +53,26 @@ def split_source(text: str) -> tuple[str, str]:
     A file that exists is taken as it is, colons and all; what is at an address is not looked at.
     """
     marks = [mark.start() for mark in re.finditer(r":(?=\s*\w+\s*=)", text)]
-    for at in () if is_address(text) else (len(text), *marks):
-        if exists(text[:at]):
-            return text[:at], text[at + 1 :]
+    for end in () if is_address(text) else (len(text), *marks):
+        if exists(text[:end]):
+            return text[:end], text[end + 1 :]
     roles = "|".join(ALL_COLUMNS)
     missing = re.search(rf":(?=\s*({roles})\s*=)", text)
-    at = missing.start() if missing else len(text)
-    return text[:at], text[at + 1 :]
+    end = missing.start() if missing else len(text)
+    return text[:end], text[end + 1 :]
 
 
 def split_named_source(text: str) -> tuple[str, str, str]:
     """Split NAME=FILE:user=uid,item=0 into the name (which may be missing), the file, the rest."""
-    path, rest = split_source(text)
+    path, columns = split_source(text)
     if is_address(text) or exists(path):
-        return "", path, rest
+        return "", path, columns
     name, _, named = text.partition("=")
     inner, more = split_source(named)
     if named and (is_address(named) or exists(inner)):
         return name, inner, more
     name, equals, named = path.partition("=")
-    return (name, named, rest) if equals else ("", path, rest)
+    return (name, named, columns) if equals else ("", path, columns)
 
 
 def exists(text: str) -> bool:
@@ -99,10 +99,10 @@ def file_columns(
     others
         The columns that other files of the command have.
     """
-    path, rest = split_source(str(text))
+    path, own_columns = split_source(str(text))
     shared = column_names(columns, tuple(dict.fromkeys((*roles, *others))))
     inside = {role: name for role, name in shared.items() if role in roles}
-    return path, {**inside, **column_names(rest, roles, path)}
+    return path, {**inside, **column_names(own_columns, roles, path)}
 
 
 TABLES = {

@@ -32,7 +32,6 @@ if TYPE_CHECKING:
     from unskew.judging.occasions import RatingLog
     from unskew.recommend.model import Algorithm
     from unskew.run_tables import ListKeys
-    from unskew.runs import Run
 
 Class = TypeVar("Class")
 
@@ -299,12 +298,17 @@ def named_runs(runs: Sequence[str], name_of: Callable[[str], str] | None = None)
     return named
 
 
-def read_run_file(source: str | Path, columns: str | None, **settings: Any) -> Run:
-    """Read ranked lists from FILE or FILE:item=sku; `settings` are those of `read_run`."""
+def read_run_file(
+    source: str | Path,
+    columns: str | None,
+    read: Callable[..., Any] | None = None,
+    **settings: Any,
+) -> Any:
+    """Read ranked lists from FILE or FILE:item=sku by `read_run`, or by another function."""
     from unskew.runs import read_run
 
     path, names = file_columns(source, columns, LIST_COLUMNS, RATING_COLUMNS)
-    return read_run(path, **settings, **names)
+    return (read or read_run)(path, **settings, **names)
 
 
 def read_judged(
@@ -312,32 +316,32 @@ def read_judged(
     runs: Sequence[str] | None,
     train: str | None,
     files: FileOptions,
+    read_lists: Callable[..., Any] | None = None,
     **run_settings: Any,
 ) -> dict[str, Any]:
-    """Read test ratings, ranked lists (with the settings of `read_run`), and training ratings."""
-    if judgments is None or not runs:
-        raise SettingError("give --judgments and --run")
-    lists = {
-        name: read_run_file(source, files.columns, keep_scores=False, **run_settings)
-        for name, source in named_runs(runs).items()
-    }
-    keys = next((run.keys for run in lists.values() if run.keys is not None), None)
-    return {"runs": lists, **_test_and_train(judgments, train, files, keys)}
+    """Read test ratings, ranked lists and training ratings.
 
-
-def _test_and_train(
-    judgments: str, train: str | None, files: FileOptions, keys: ListKeys | None = None
-) -> dict[str, Any]:
-    """Read test ratings and training ratings; kinds of events are chosen where a file has them."""
+    Lists are read by `read_run`, or by another function, with these settings. Kinds of events are
+    chosen where a file has them.
+    """
     from unskew.data.read.ratings_files import read_parts
 
+    if judgments is None or not runs:
+        raise SettingError("give --judgments and --run")
+    settings = {"keep_scores": False} if read_lists is None else {"read": read_lists}
+    lists = {
+        name: read_run_file(source, files.columns, **settings, **run_settings)
+        for name, source in named_runs(runs).items()
+    }
+    all_keys = [getattr(run, "keys", None) for run in lists.values()]
+    keys = next((keys for keys in all_keys if keys is not None), None)
     read: Any = partial(read_rating_file, other_columns=LIST_COLUMNS)
     readers = {"judgments": partial(read, judgments, files)}
     if keys is not None:
         readers["judgments"] = partial(read_log_file, judgments, files, keys)
     if train is not None:
         readers["train"] = partial(read, train, files)
-    return {"train": None, **read_parts(readers)}
+    return {"runs": lists, "train": None, **read_parts(readers)}
 
 
 def read_log_file(source: str, files: FileOptions, keys: ListKeys, **more: Any) -> RatingLog:
@@ -396,22 +400,12 @@ def read_for_conventions(
     """Read lists with scores and duplicates, and what judges them, as conventions need them."""
     from unskew.conventions.laying import read_lists
 
-    if options.judgments is None or not options.run:
-        raise SettingError("give --judgments and --run")
-    lists = {}
-    for name, source in named_runs(options.run).items():
-        path, names = file_columns(source, options.files.columns, LIST_COLUMNS, RATING_COLUMNS)
-        lists[name] = read_lists(
-            path, ties=options.ties, seed=seed, depth=options.depth, **run_settings, **names
-        )
+    settings = {"ties": options.ties, "seed": seed, "depth": options.depth, **run_settings}
+    files = read_judged(
+        options.judgments, options.run, options.train, options.files, read_lists, **settings
+    )
     rules = relevance_settings(options.relevance)
-    return {
-        **_test_and_train(options.judgments, options.train, options.files),
-        "runs": lists,
-        "items": read_item_file(items),
-        "seed": seed,
-        **rules,
-    }
+    return {**files, "items": read_item_file(items), "seed": seed, **rules}
 
 
 def is_saved(options: ScoredOptions) -> bool:
@@ -428,8 +422,8 @@ def read_scores(folders: Sequence[Path]) -> Scores | list[Scores]:
     """Read saved scores: one folder, or several as folds."""
     from unskew.evaluation.scores import Scores
 
-    several = [Scores.load(folder) for folder in folders]
-    return several[0] if len(several) == 1 else several
+    folds = [Scores.load(folder) for folder in folders]
+    return folds[0] if len(folds) == 1 else folds
 
 
 def scores_of(
@@ -460,10 +454,10 @@ def scores_of(
         if is_saved(options):
             return read_scores(options.scores or [])
         judged = judge_files(options.judged, compute.seed)
-    asked = metric_names(options.judged.metric) or metrics
+    metric_list = metric_names(options.judged.metric) or metrics
     settings = {"threads": compute.threads, **vars(options.average)}
     with progress("judging", quiet) as move:
-        return evaluate(judged, asked, progress=move, **settings)
+        return evaluate(judged, metric_list, progress=move, **settings)
 
 
 # Plans and stores
@@ -475,12 +469,12 @@ def read_plan_and_data(plan: Path, data: str | None) -> tuple[Any, Any]:
     from unskew.experiment.execution import data_of
     from unskew.experiment.plan_files import read_plan
 
-    wanted, source = read_plan(plan)
+    plan_of_file, source = read_plan(plan)
     if data is not None and not is_named(data):
         more = {key: value for key, value in source.items() if key != "file"}
         path, columns = file_columns(data, None, RATING_COLUMNS)
-        return wanted, read_ratings(path, **{**more, **columns})
-    return wanted, data_of(source if data is None else {"file": str(data)}, plan.parent)
+        return plan_of_file, read_ratings(path, **{**more, **columns})
+    return plan_of_file, data_of(source if data is None else {"file": str(data)}, plan.parent)
 
 
 def open_store(folder: Path) -> Store:

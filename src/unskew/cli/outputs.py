@@ -5,7 +5,7 @@ from __future__ import annotations
 import html
 import json
 import sys
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -201,12 +201,12 @@ def say(line: str, *, dim: bool = False) -> None:
     output().print(line, style="dim" if dim else None, markup=False, soft_wrap=True)
 
 
-def say_written(options: FolderOptions, *lines: str) -> None:
-    """Print what was written, and where, unless the command is quiet."""
+def say_written(options: FolderOptions, *lines: str, then: str = "") -> None:
+    """Print what was written, where, and what to do then, unless the command is quiet."""
     if not options.quiet:
         for line in lines:
             say(line)
-        say(f"written to {options.output}", dim=True)
+        say(f"written to {options.output}{then}", dim=True)
 
 
 def report_kind(options: ReportOptions) -> str:
@@ -270,11 +270,11 @@ def _to_open(path: Path) -> str:
 
 def figures_of(texts: Sequence[str] | None, names: Sequence[str]) -> list[tuple[str, Path]]:
     """Read FILE or NAME=FILE into the figures to draw; FILE alone is the first of the names."""
-    wanted = []
+    figures = []
     for text in texts or []:
         name, file = figure_name_and_file(text)
-        wanted.append((choose("figure", name or names[0], names), Path(file)))
-    return wanted
+        figures.append((choose("figure", name or names[0], names), Path(file)))
+    return figures
 
 
 def draw(wanted: Sequence[tuple[str, Path]], figure: Callable[[str], Figure]) -> None:
@@ -287,7 +287,10 @@ def draw(wanted: Sequence[tuple[str, Path]], figure: Callable[[str], Figure]) ->
 
 
 def print_list(
-    entries: Sequence[Mapping[str, Any]], columns: Mapping[str, str], as_json: bool = False
+    entries: Sequence[Mapping[str, Any]],
+    columns: Mapping[str, str],
+    as_json: bool = False,
+    below: Sequence[str] = (),
 ) -> None:
     """Print a list of things that have names: all for programs, columns of text for people.
 
@@ -299,6 +302,8 @@ def print_list(
         The parts of an entry that people see, by the title of their column.
     as_json
         Whether programs read it.
+    below
+        Lines below the columns, for people.
     """
     from unskew.report.tables import Table
 
@@ -307,6 +312,8 @@ def print_list(
         return
     rows = [[_cell(entry[part]) for part in columns.values()] for entry in entries]
     output().print(Table.of_rows(list(columns), rows).to_rich())
+    for line in below:
+        say(line)
 
 
 def _cell(value: Any) -> str:
@@ -314,6 +321,15 @@ def _cell(value: Any) -> str:
     if isinstance(value, dict):
         value = [key if isinstance(x, dict) else f"{key}={x}" for key, x in value.items()]
     return ", ".join(value) if isinstance(value, list) else str(value).partition("\n")[0]
+
+
+def print_plain(kind: str, content: object, lines: Iterable[str]) -> None:
+    """Print plain values: as JSON for programs, or the lines that people read of them."""
+    if kind == "json":
+        print_json(content)
+    else:
+        for line in lines:
+            say(line)
 
 
 def print_json(content: object, indent: int | None = None) -> None:

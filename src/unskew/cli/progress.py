@@ -81,9 +81,9 @@ class Tracker:
     ) -> None:
         """Take in how many steps of a stage are done, and of how many."""
         with self.lock:
-            known = self.stages.get(stage)
+            stage_of_name = self.stages.get(stage)
             self.current, self.counts[stage] = stage, (done, total)
-            self.title = title or (known.title if known else stage)
+            self.title = title or (stage_of_name.title if stage_of_name else stage)
             self.remark = remark
             self.remaining.report(stage, done, total)
 

@@ -27,7 +27,7 @@ from unskew.checks import choose
 from unskew.engine.files import replacing
 from unskew.errors import DataError, SettingError, UnskewError
 from unskew.report.figure_width import at_width, without_unit
-from unskew.report.text import visible
+from unskew.report.text import counted, visible
 
 if TYPE_CHECKING:
     import altair as alt
@@ -152,8 +152,8 @@ def system_colours(systems: Sequence[str]) -> dict[str, str]:
     {'ease': '#0072B2', 'popularity': '#E69F00'}
     """
     colours = [one for one in (*PALETTE, *MORE_COLOURS) if one not in (YELLOW, GREY)]
-    rest = [GREY] * max(0, len(systems) - len(colours))
-    return dict(zip(systems, [*colours, *rest], strict=False))
+    others = [GREY] * max(0, len(systems) - len(colours))
+    return dict(zip(systems, [*colours, *others], strict=False))
 
 
 # Saving
@@ -192,13 +192,13 @@ def converter(spec: Mapping[str, Any]) -> tuple[ModuleType, str]:
             "saving a figure needs the package vl-convert-python: pip install vl-convert-python "
             "(only .json can be written without it)"
         ) from error
-    wanted, known = _grammar(spec), vl_convert.get_vegalite_versions()
-    if wanted not in known:
+    version, versions = _grammar(spec), vl_convert.get_vegalite_versions()
+    if version not in versions:
         raise UnskewError(
-            f"the figure is written for Vega-Lite {wanted}, and this vl-convert-python knows "
-            f"{', '.join(known)}: pip install --upgrade altair vl-convert-python"
+            f"the figure is written for Vega-Lite {version}, and this vl-convert-python knows "
+            f"{', '.join(versions)}: pip install --upgrade altair vl-convert-python"
         )
-    return vl_convert, wanted
+    return vl_convert, version
 
 
 def _grammar(spec: Mapping[str, Any]) -> str:
@@ -219,8 +219,8 @@ def page(title: str, spec: Mapping[str, Any], bundle: str) -> bytes:
 
     Its policy forbids it to load anything; Vega compiles its expressions, hence `unsafe-eval`.
     """
-    whole = Template(Path(__file__).with_name("figure.html").read_text(encoding="utf-8"))
-    return whole.substitute(
+    template = Template(Path(__file__).with_name("figure.html").read_text(encoding="utf-8"))
+    return template.substitute(
         title=html.escape(title), bundle=bundle, spec=script_json(spec)
     ).encode()
 
@@ -361,15 +361,11 @@ def _decades(top: float) -> list[int]:
 def _split_notes(label: str, parts: Mapping[str, I64], rated: int, edges: I64) -> list[str]:
     """Say what is drawn, and what is not."""
     sizes = " and ".join(f"{int(counts.sum()):,} {part}" for part, counts in parts.items())
-    notes = [f"{label}: {sizes} ratings of {_number_of_items(rated)}"]
+    notes = [f"{label}: {sizes} ratings of {counted(rated, 'item')}"]
     widths = sorted(set(np.diff(edges).tolist()))
     if widths[-1] > 1:
         notes.append(f"each step is the mean of {' or '.join(f'{w:,}' for w in widths)} items")
     unrated = parts["training"].size - rated
     if unrated:
-        notes.append(f"not drawn: {_number_of_items(unrated)} without ratings")
+        notes.append(f"not drawn: {counted(unrated, 'item')} without ratings")
     return notes
-
-
-def _number_of_items(number: int) -> str:
-    return f"{number:,} item" + "s" * (number != 1)

@@ -172,11 +172,11 @@ class Document:
             lines += [f"## {one_line(section.title)}", "", one_line(section.shows), ""]
             for text in section.guide:
                 lines += [one_line(text), ""]
-            drawn = 0
+            number = 0
             for block in section.every_block():
                 if isinstance(block, Picture):
-                    drawn += 1
-                    lines += _figure_lines(block, folder, f"{section.key}-{drawn}")
+                    number += 1
+                    lines += _figure_lines(block, folder, f"{section.key}-{number}")
                 else:
                     lines += _as_markdown(block, places)
                 lines.append("")
@@ -245,8 +245,8 @@ class Document:
 
 def _figure_lines(block: Picture, folder: str | None, name: str) -> list[str]:
     title = one_line(block.figure.title)
-    shown = f"*Figure: {title}*" if folder is None else f"![{title}]({folder}/{name}.svg)"
-    return [shown, *(["", one_line(block.note)] if block.note else [])]
+    line = f"*Figure: {title}*" if folder is None else f"![{title}]({folder}/{name}.svg)"
+    return [line, *(["", one_line(block.note)] if block.note else [])]
 
 
 def _as_markdown(block: Block, places: Mapping[str, str]) -> list[str]:
@@ -304,15 +304,15 @@ class Terms:
 
     def mark(self, text: str) -> str:
         """Return text as HTML, each term marked where this part first uses it."""
-        parts, at = [], 0
+        parts, position = [], 0
         for match in self._pattern.finditer(text):
             number = self._number[match[1].casefold()]
             if number in self._seen:
                 continue
             self._seen.add(number)
-            parts += [escape(text[at : match.start()]), _marked(number, escape(match[0]))]
-            at = match.end()
-        return "".join([*parts, escape(text[at:])])
+            parts += [escape(text[position : match.start()]), _marked(number, escape(match[0]))]
+            position = match.end()
+        return "".join([*parts, escape(text[position:])])
 
     def question_mark(self, text: str) -> str:
         """Return a sign that explains the first term in the head of a column, or nothing."""
@@ -323,21 +323,23 @@ class Terms:
 
     def listed(self) -> str:
         """Return all terms and meanings as an HTML list, in the order of the alphabet."""
-        order = sorted(range(len(self._terms)), key=lambda at: self._terms[at].word.casefold())
+        order = sorted(
+            range(len(self._terms)), key=lambda number: self._terms[number].word.casefold()
+        )
         return "".join(
-            f"<div><dt>{escape(self._terms[at].word)}</dt>"
-            f'<dd id="term-{at}">{escape(self._terms[at].meaning)}</dd></div>'
-            for at in order
+            f"<div><dt>{escape(self._terms[number].word)}</dt>"
+            f'<dd id="term-{number}">{escape(self._terms[number].meaning)}</dd></div>'
+            for number in order
         )
 
     def __bool__(self) -> bool:
         return bool(self._terms)
 
 
-def _marked(number: int, shown: str, name: str = "") -> str:
+def _marked(number: int, text: str, name: str = "") -> str:
     kind = "term sign" if name else "term"
     label = f' aria-label="{escape(name)}"' if name else ""
     return (
         f'<span class="{kind}" role="button" tabindex="0" aria-describedby="term-{number}"{label}>'
-        f"{shown}</span>"
+        f"{text}</span>"
     )

@@ -34,6 +34,13 @@ NUMBERS = (
     *("letters", "true", "change", "after"),
 )
 """Columns that figures draw; those of single kinds come last (`ranks`, `forest`, `waterfall`)."""
+DRAWN = (
+    *("value", "low", "high", "name", "verdict"),
+    *("row", "column", "panel", "index", "letter"),
+)
+"""What figures hold of a row beside its keys."""
+OPTIONAL = ("p", "true", "change")
+"""What they hold where any row has it."""
 DASHED: dict[str, Any] = {"strokeDash": [4, 3], "color": GREY}
 
 
@@ -109,6 +116,13 @@ class Canvas:
 
         return alt.Chart(alt.NamedData(name="rows"), **size)
 
+    def limits(self, axis: str) -> dict[str, Any]:
+        """Return where intervals begin and end on an axis."""
+        import altair as alt
+
+        begin = {"x": alt.X, "y": alt.Y}[axis]("low:Q", title=self.label)
+        return {axis: begin, f"{axis}2": "high:Q"}
+
     def colour(self, key: str) -> Any:
         """Return the colours of a key."""
         import altair as alt
@@ -120,12 +134,10 @@ class Canvas:
 
     def figure(self, chart: alt.TopLevelMixin) -> Figure:
         """Return the chart in our look, with the values that it is drawn from."""
-        used = {*self.keys, "name", "value", "low", "high", "verdict", "row", "column", "panel"}
-        used |= {"index", "letter"}
-        optional = ("p", "true", "change")
-        used |= {x for x in optional if any(row.get(x) is not None for row in self.rows)}
-        drawn = [{name: row[name] for name in row if name in used} for row in self.rows]
-        return as_figure(chart, self.title, self.notes, drawn)
+        used = {*self.keys, *DRAWN}
+        used |= {x for x in OPTIONAL if any(row.get(x) is not None for row in self.rows)}
+        rows = [{name: row[name] for name in row if name in used} for row in self.rows]
+        return as_figure(chart, self.title, self.notes, rows)
 
 
 def _drawn_rows(es: Answer) -> Iterator[dict[str, Any]]:
@@ -193,9 +205,7 @@ def forest(canvas: Canvas, *, bars: bool = False) -> Figure:
     scale: Any = "log" if canvas.form == "×" else "linear"
     x = alt.X("value:Q", title=canvas.label).axis(tickCount=6, **percent).scale(type=scale)
     chart = alt.Chart()
-    rules = chart.mark_rule(strokeWidth=2).encode(
-        x=alt.X("low:Q", title=canvas.label), x2="high:Q", **encoded
-    )
+    rules = chart.mark_rule(strokeWidth=2).encode(**canvas.limits("x"), **encoded)
     layers: list[alt.Chart] = [rules] if canvas.has_intervals else []
     if bars:
         layers.insert(0, chart.mark_bar(color=BLUE).encode(x=x, **encoded))
@@ -242,9 +252,8 @@ def ranks(canvas: Canvas) -> Figure:
     chart = canvas.chart(height=alt.Step(24))
     values = chart.transform_filter("isValid(datum.value)").properties(width=420)
     x = alt.X("value:Q", title=canvas.label).scale(zero=False)
-    lines = values.mark_rule(strokeWidth=2, color=BLUE).encode(
-        x=alt.X("low:Q", title=canvas.label), x2="high:Q", y=y.axis(labelPadding=8)
-    )
+    lines = values.mark_rule(strokeWidth=2, color=BLUE)
+    lines = lines.encode(**canvas.limits("x"), y=y.axis(labelPadding=8))
     points = values.mark_point(filled=True, size=60, opacity=1, color=BLUE).encode(x=x, y=y)
     panels: list[Any] = [alt.layer(lines, points)]
     if len(rows) > len(canvas.rows):
@@ -292,15 +301,13 @@ def points(canvas: Canvas) -> Figure:
         encoded["xOffset"] = alt.XOffset(f"{key}:N").scale(domain=domain(canvas.rows, key))
         encoded["color"] = canvas.colour(key)
     y = alt.Y("value:Q", title=canvas.label).scale(zero=False)
-    whole = canvas.chart(width=max(320, min(640, 60 * len(order))))
-    lines = whole.mark_line(strokeWidth=1.5, opacity=0.7).encode(y=y, **encoded)
-    marks = whole.mark_point(filled=True, size=45, opacity=1).encode(y=y, **encoded)
-    bars = whole.mark_rule(strokeWidth=1.5).encode(
-        y=alt.Y("low:Q", title=canvas.label), y2="high:Q", **encoded
-    )
+    chart = canvas.chart(width=max(320, min(640, 60 * len(order))))
+    lines = chart.mark_line(strokeWidth=1.5, opacity=0.7).encode(y=y, **encoded)
+    marks = chart.mark_point(filled=True, size=45, opacity=1).encode(y=y, **encoded)
+    bars = chart.mark_rule(strokeWidth=1.5).encode(**canvas.limits("y"), **encoded)
     layers = [bars, lines, marks] if canvas.has_intervals else [lines, marks]
     if any("pair" in row for row in canvas.rows):
-        layers.insert(0, whole.mark_rule(**DASHED).encode(y=alt.datum(0.0)))
+        layers.insert(0, chart.mark_rule(**DASHED).encode(y=alt.datum(0.0)))
     return canvas.figure(alt.layer(*layers))
 
 
@@ -322,21 +329,21 @@ def curves(canvas: Canvas, *, steps: bool = False, is_log: bool = False) -> Figu
     colour: dict[str, Any] = {"color": canvas.colour(others[-1])} if others else {}
     shape: Any = {"interpolate": "step-after"} if steps else {}
     y = alt.Y("value:Q", title=canvas.label).scale(zero=False)
-    whole = canvas.chart(width=260 if panels else 520, height=220 if panels else 280)
-    on_axis = whole.transform_filter(f"isValid(datum['{over}'])")
+    chart = canvas.chart(width=260 if panels else 520, height=220 if panels else 280)
+    on_axis = chart.transform_filter(f"isValid(datum['{over}'])")
     layers: list[alt.LayerChart | alt.Chart] = []
     if canvas.has_intervals:
-        ends: dict[str, Any] = {"y": alt.Y("low:Q", title=canvas.label), "y2": "high:Q"}
-        layers.append(on_axis.mark_area(opacity=0.15, **shape).encode(**ends, **encoded, **colour))
+        bands = on_axis.mark_area(opacity=0.15, **shape)
+        layers.append(bands.encode(**canvas.limits("y"), **encoded, **colour))
     if any(row["value"] is not None for row in canvas.rows):
         has_points = not steps and len(canvas.rows) <= MOST_LINES
         lines = on_axis.mark_line(strokeWidth=2, point=has_points, **shape)
         layers.append(lines.encode(y=y, **encoded, **colour))
     if any(row[over] is None for row in canvas.rows):
-        elsewhere = whole.transform_filter(f"!isValid(datum['{over}'])")
+        elsewhere = chart.transform_filter(f"!isValid(datum['{over}'])")
         layers.append(elsewhere.mark_rule(strokeDash=[5, 4]).encode(y=y, **colour))
     if any("pair" in row for row in canvas.rows):
-        layers.insert(0, whole.mark_rule(**DASHED).encode(y=alt.datum(0.0)))
+        layers.insert(0, chart.mark_rule(**DASHED).encode(y=alt.datum(0.0)))
     if not panels:
         return canvas.figure(alt.layer(*layers))
     rows = list(_in_panels(canvas.rows, panels, over))
@@ -446,12 +453,12 @@ def scatter(canvas: Canvas) -> Figure:
         encoded[channel] = f"{key}:N"
     top = max([0.0, *(row[end] for row in rows for end in "xy")])
     corners = {"x": alt.datum(0), "y": alt.datum(0), "x2": alt.datum(top), "y2": alt.datum(top)}
-    whole = canvas.chart(width=360, height=360)
+    chart = canvas.chart(width=360, height=360)
     x_title, y_title = (", ".join(filter(None, (canvas.label, name))) for name in (of_x, of_y))
-    marks = whole.mark_point(filled=True, size=80, opacity=1).encode(
+    marks = chart.mark_point(filled=True, size=80, opacity=1).encode(
         x=alt.X("x:Q", title=x_title), y=alt.Y("y:Q", title=y_title), **encoded
     )
-    diagonal = whole.mark_rule(**DASHED).encode(**corners)
+    diagonal = chart.mark_rule(**DASHED).encode(**corners)
     return as_figure(alt.layer(diagonal, marks), canvas.title, canvas.notes, rows)
 
 

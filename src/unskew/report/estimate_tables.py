@@ -255,18 +255,18 @@ def _across(es: Answer, columns: Sequence[Column], title: str, digits: int) -> T
         for key, of in cells.items()
     ]
     marks = {
-        (i, first + place): str(of[name]["mark"])
+        (i, first + column): str(of[name]["mark"])
         for i, of in enumerate(groups)
-        for place, name in enumerate(names)
+        for column, name in enumerate(names)
         if name in of and of[name].get("mark")
     }
     strong, second = set[tuple[int, int]](), set[tuple[int, int]]()
     if [column.name for column in before if column.kind in KEYS] == ["system"]:
-        for place, name in enumerate(names, start=first):
+        for column, name in enumerate(names, start=first):
             metric = name if across.name == "metric" else _only(es, "metric")
             best, next_best = _best(es, metric, [of.get(name) for of in groups], digits)
-            strong |= {(i, place) for i in best}
-            second |= {(i, place) for i in next_best}
+            strong |= {(i, column) for i in best}
+            second |= {(i, column) for i in next_best}
     if "chance" in es.parts:
         expected = dict(es.parts["chance"].rows.select("metric", "value").iter_rows())
         label = es.parts["chance"].rows["system"][0]
@@ -284,8 +284,8 @@ def _has_halves(es: Answer, columns: Sequence[Column]) -> bool:
     """Tell whether people see intervals, and all of them lie evenly about their values."""
     if not any(column.name == "low" for column in columns):
         return False
-    ends = es.rows.select("value", "low", "high").drop_nulls("low").to_numpy()
-    return bool(np.allclose(ends[:, 0] - ends[:, 1], ends[:, 2] - ends[:, 0], rtol=1e-6))
+    limits = es.rows.select("value", "low", "high").drop_nulls("low").to_numpy()
+    return bool(np.allclose(limits[:, 0] - limits[:, 1], limits[:, 2] - limits[:, 0], rtol=1e-6))
 
 
 def _plain(row: Row, digits: int) -> Any:  # noqa: ARG001 - as `_with_half`

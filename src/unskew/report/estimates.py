@@ -133,10 +133,10 @@ class Estimates(Result):
                        if name not in rows.columns]  # fmt: skip
             frame = rows.with_columns(missing).select(pl.col(n).cast(k) for n, k in types.items())
         else:
-            given = [
+            listed = [
                 [row.get(n) for n in types] if isinstance(row, Mapping) else row for row in rows
             ]
-            frame = pl.DataFrame(given, types, orient="row")
+            frame = pl.DataFrame(listed, types, orient="row")
         frame = frame.with_columns(
             pl.selectors.float().fill_nan(None),
             *(pl.col(c.name).fill_null("") for c in question.columns if c.kind == "note"),
@@ -190,21 +190,21 @@ class Estimates(Result):
         """
         import polars as pl
 
-        several = {
+        values_of_key = {
             key: list(value) if isinstance(value, list | tuple) else [value]
             for key, value in keys.items()
         }
-        for key, values in several.items():
+        for key, values in values_of_key.items():
             for value in values:
                 self._check({key: value})
         types = self.rows.schema
         masks = [
             pl.col(key).is_in(pl.Series(values, dtype=types[key], strict=False).to_list())
-            for key, values in several.items()
+            for key, values in values_of_key.items()
         ]
         parts = {
             name: part.where(**{k: [v for v in vs if v in part.values_of(k)]
-                                for k, vs in several.items() if k in part.keys})
+                                for k, vs in values_of_key.items() if k in part.keys})
             for name, part in self.parts.items()
         }  # fmt: skip
         return replace(self, rows=self.rows.filter(masks) if masks else self.rows, parts=parts)
@@ -333,8 +333,8 @@ class Estimates(Result):
         if not answers:
             raise SettingError("answers: at least one is needed")
         first, *others = answers.values()
-        for other in others:
-            if (other.question, other.method) != (first.question, first.method):
+        for answer in others:
+            if (answer.question, answer.method) != (first.question, first.method):
                 raise DataError("answers to be stacked must be to one question, by one method")
         if key in first.rows.columns:
             raise SettingError(f"key={key!r}: the answers have a column of this name")
@@ -457,8 +457,8 @@ class Estimates(Result):
         from unskew.report.document import Document, Picture, Section, Words
 
         question, sections = self.question, list[Section]()
-        drawn = [drawing.part for drawing in question.figures]
-        for name in dict.fromkeys((*question.display, *drawn)):
+        drawn_parts = [drawing.part for drawing in question.figures]
+        for name in dict.fromkeys((*question.display, *drawn_parts)):
             part = self.parts[name] if name else self
             metrics = part.values_of("metric") if "metric" in part.keys else [None]
             pictures = [

@@ -56,11 +56,11 @@ def panel(explorer: Explorer) -> str:
     explorer
         The numbers.
     """
-    kept, notes = _within(explorer)
-    data = _encoded(kept)
-    several = len(data["systems"]) > 1
+    fitting, notes = _within(explorer)
+    data = _encoded(fitting)
+    has_pairs = len(data["systems"]) > 1
     selects = [("metric", "Metric"), ("cutoff", "Cutoff"), ("design", "Design"), ("users", "Users")]
-    selects += [("a", "System A"), ("b", "System B")] if several else []
+    selects += [("a", "System A"), ("b", "System B")] if has_pairs else []
     boxes = "".join(
         f'<label><span>{label}</span><select name="{name}"></select></label>'
         for name, label in selects
@@ -88,13 +88,13 @@ def _encoded(explorer: Explorer) -> dict[str, Any]:
             column = _pairs(of_pairs[key], listed)
             entry.append(columns.setdefault(json.dumps(column), len(columns)))
         groups.append(entry)
-    place = {system: at for at, system in enumerate(systems)}
+    numbers = {system: number for number, system in enumerate(systems)}
     return {
         "systems": systems,
-        "designs": {one: explorer.designs.get(one, "") for one in _unique(scores["design"])},
-        "users": {one: USERS.get(one, one) for one in _unique(scores["users"])},
-        "better": {one: explorer.better.get(one, "higher") for one in _unique(scores["metric"])},
-        "pairs": [[place[a], place[b]] for a, b in listed],
+        "designs": {name: explorer.designs.get(name, "") for name in _unique(scores["design"])},
+        "users": {name: USERS.get(name, name) for name in _unique(scores["users"])},
+        "better": {name: explorer.better.get(name, "higher") for name in _unique(scores["metric"])},
+        "pairs": [[numbers[a], numbers[b]] for a, b in listed],
         "groups": groups,
         "columns": [json.loads(column) for column in columns],
         "start": dict(explorer.start),
@@ -110,15 +110,19 @@ def _scores(part: pl.DataFrame, systems: Sequence[str], better: str) -> dict[str
     ordered = [rows.get(system, {}) for system in systems]
     values = [row.get("value") for row in ordered]
     decimals = _decimals(values)
-    shown = _whole(values, decimals)
-    column: dict[str, Any] = {"e": decimals, "v": shown, "m": _margins(ordered, "value", decimals)}
+    scaled = _whole(values, decimals)
+    column: dict[str, Any] = {
+        "e": decimals,
+        "v": scaled,
+        "m": _margins(ordered, "value", decimals),
+    }
     chance = part["chance"][0]
     if _is_number(chance):
         column["c"] = float(f"{chance:.{DIGITS}g}")
-    place = [row.get("place") for row in ordered]
+    places = [row.get("place") for row in ordered]
     # Places follow from the values; they are stated where rounding makes unequal values equal.
-    if place != list(_places(shown, better)):
-        column["p"] = place
+    if places != list(_places(scaled, better)):
+        column["p"] = places
     return column
 
 
@@ -126,8 +130,8 @@ def _places(values: Sequence[int | None], better: str) -> Iterator[int | None]:
     sign = -1 if better == "lower" else 1
     ordered = sorted((sign * value for value in values if value is not None), reverse=True)
     first: dict[int, int] = {}
-    for at, value in enumerate(ordered, start=1):
-        first.setdefault(value, at)
+    for rank, value in enumerate(ordered, start=1):
+        first.setdefault(value, rank)
     yield from (None if value is None else first[sign * value] for value in values)
 
 
@@ -185,26 +189,26 @@ def _within(explorer: Explorer) -> tuple[Explorer, list[str]]:
         return explorer, []
     start = (explorer.start["metric"], explorer.start["cutoff"])
     metrics = explorer.scores.select("metric", "cutoff").unique(maintain_order=True).rows()
-    metrics.sort(key=lambda one: (one[0], _text(one[1])) != start)  # the first one stays first
-    kept = metrics[: max(1, math.floor(len(metrics) * share))]
+    metrics.sort(key=lambda pair: (pair[0], _text(pair[1])) != start)  # the first stays first
+    fitting = metrics[: max(1, math.floor(len(metrics) * share))]
     notes = []
-    if len(kept) < len(metrics):
-        left = ", ".join(f"{name}@{_text(k)}" if k else name for name, k in metrics[len(kept) :])
+    if len(fitting) < len(metrics):
+        left = ", ".join(f"{name}@{_text(k)}" if k else name for name, k in metrics[len(fitting) :])
         notes.append(f"Left out, to keep this file small: {left}.")
-    chosen = pl.struct("metric", "cutoff").is_in([{"metric": m, "cutoff": k} for m, k in kept])
+    chosen = pl.struct("metric", "cutoff").is_in([{"metric": m, "cutoff": k} for m, k in fitting])
     scores, pairs = explorer.scores.filter(chosen), explorer.pairs.filter(chosen)
     explorer = replace(explorer, scores=scores, pairs=pairs)
     share = MOST_BYTES / len(script_json(_encoded(explorer)))
     if share >= 1:
         return explorer, notes
     systems = _best_first(explorer)
-    some = systems[: max(2, math.floor(len(systems) * share))]
+    best = systems[: max(2, math.floor(len(systems) * share))]
     notes.append(
-        f"To keep this file small, {len(some):,} of {len(systems):,} systems can be chosen: the "
+        f"To keep this file small, {len(best):,} of {len(systems):,} systems can be chosen: the "
         f"best ones at first sight."
     )
-    inside = pl.col("a").is_in(some) & pl.col("b").is_in(some)
-    scores = scores.filter(pl.col("system").is_in(some))
+    inside = pl.col("a").is_in(best) & pl.col("b").is_in(best)
+    scores = scores.filter(pl.col("system").is_in(best))
     return replace(explorer, scores=scores, pairs=pairs.filter(inside)), notes
 
 

@@ -151,13 +151,13 @@ def _around(size: FigureSize, entries: int | None) -> float:
     return size.width - size.inner * size.panels
 
 
-def _entries_in_a_row(size: FigureSize, room: float) -> int | None:
+def _entries_in_a_row(size: FigureSize, width: float) -> int | None:
     """Return how many entries of every legend fit side by side; None where all do."""
-    room /= max(1, len(size.legends))
+    width /= max(1, len(size.legends))
     fitting = []
     for widths in size.legends:
         numbers = range(len(widths), 1, -1)
-        fitting.append(next((n for n in numbers if _legend_width(widths, n) <= room), 1))
+        fitting.append(next((n for n in numbers if _legend_width(widths, n) <= width), 1))
     longest = max(map(len, size.legends), default=0)
     return None if not fitting or min(fitting) >= longest else min(fitting)
 

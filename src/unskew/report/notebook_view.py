@@ -164,7 +164,7 @@ def _table(table: Table, every_row: str) -> str:
         notes.append(f"{left_out}: {every_row}")
     rows = MOST_ROWS if frame.height > MOST_ROWS + SLACK else frame.height
     columns = frame.columns[:MOST_COLUMNS]
-    shown = dataclasses.replace(
+    cut_table = dataclasses.replace(
         table,
         frame=frame.head(rows).select(columns),
         names=tuple(table.header[: len(columns)]),
@@ -172,19 +172,19 @@ def _table(table: Table, every_row: str) -> str:
         links={},
     )
     cut = "".join(f'<p class="unskew-lines">… {_text(note)}</p>' for note in notes)
-    return f'<div class="unskew-scroll">{shown.to_html(longest=LONGEST_CELL)}</div>{cut}'
+    return f'<div class="unskew-scroll">{cut_table.to_html(longest=LONGEST_CELL)}</div>{cut}'
 
 
 def _lines(lines: Sequence[str], fold: str) -> list[str]:
     """Return lines as paragraphs; many of them, or all below a title, in a fold."""
     first = [] if fold else lines[:MOST_LINES]
-    rest = lines[len(first) :][:MOST_FOLDED]
-    beyond = len(lines) - len(first) - len(rest)
+    folded = lines[len(first) :][:MOST_FOLDED]
+    beyond = len(lines) - len(first) - len(folded)
     parts = [f'<p class="unskew-lines">{"<br>".join(map(_text, first))}</p>'] if first else []
-    if rest:
+    if folded:
         title = _text(fold or counted(len(lines) - len(first), "more line"))
         more = [f"… and {beyond:,} more: print it to see all"] if beyond else []
-        body = "<br>".join(map(_text, [*rest, *more]))
+        body = "<br>".join(map(_text, [*folded, *more]))
         parts.append(f'<details><summary>{title}</summary><p class="unskew-lines">{body}</p>')
         parts.append("</details>")
     return parts

@@ -112,13 +112,14 @@ def _first_screen(document: Document, writer: Writer) -> str:
     """Return the verdict, the numbers to take away, the lead and the chart that shows it."""
     headline = document.headline
     if headline is None:
-        lead = "".join(writer.words(words) for words in document.lead)
-        return f'<div class="lead">{lead}</div>'
+        lead_words = "".join(writer.words(words) for words in document.lead)
+        return f'<div class="lead">{lead_words}</div>'
     # The banner says the verdict already.
     sentences = [words for words in document.lead if words.tone != "verdict"]
     last = len(sentences) - 1
-    lead = "".join(
-        writer.words(words, "do" if at == last and at else "") for at, words in enumerate(sentences)
+    lead_words = "".join(
+        writer.words(words, "do" if number == last and number else "")
+        for number, words in enumerate(sentences)
     )
     facts = "".join(
         f"<li><b>{escape(fact.value)}</b> <span>{writer.terms.mark(fact.text)}</span></li>"
@@ -126,15 +127,14 @@ def _first_screen(document: Document, writer: Writer) -> str:
     )
     facts = f'<ul class="facts">{facts}</ul>' if facts else ""
     chart = "" if headline.chart is None else writer.picture(headline.chart, "headline")
-    kind = "first" if chart else "first alone"
-    lead = f'<div class="lead">{lead}</div>'
-    return f'<div class="{kind}">{_banner(headline)}{facts}{lead}{chart}</div>'
+    first = f'{_banner(headline)}{facts}<div class="lead">{lead_words}</div>{chart}'
+    return f'<div class="first{"" if chart else " alone"}">{first}</div>'
 
 
 def _banner(headline: Headline) -> str:
     """Return the verdict with a sign; words and shape say what the colour says."""
     words, path = SIGNS[headline.status]
-    openings = tuple(one.casefold() for one, _ in SIGNS.values())
+    openings = tuple(words_of_sign.casefold() for words_of_sign, _ in SIGNS.values())
     label = "" if headline.verdict.casefold().startswith(openings) else words
     label = f'<span class="status">{label}</span>' if label else ""
     return (
@@ -399,13 +399,14 @@ class Writer:
         sentences = _sentence_column(block)
         head = "".join(
             f'<th scope="col" class="{"number" if number else "text"}'
-            f'{" sentences" if at == sentences else ""}"><div>'
+            f'{" sentences" if column == sentences else ""}"><div>'
             f'<button type="button">{escape(name)}</button>{self.terms.question_mark(name)}'
             f"</div></th>"
-            for at, (name, number) in enumerate(zip(block.header, numeric, strict=True))
+            for column, (name, number) in enumerate(zip(block.header, numeric, strict=True))
         )
         rows = "".join(
-            self._line(block, at, row, numeric) for at, row in enumerate(block.frame.iter_rows())
+            self._line(block, column, row, numeric)
+            for column, row in enumerate(block.frame.iter_rows())
         )
         kind = "table small" if is_half(block) else "table"
         caption, owners = f"{escape(key)}-caption", " ".join(map(str, self._owners(block)))
@@ -417,13 +418,13 @@ class Writer:
             f"<tbody>{rows}</tbody></table></div>{self._note(block.note)}</figure>"
         )
 
-    def _line(self, block: Table, at: int, row: Sequence[object], numeric: Sequence[bool]) -> str:
-        anchor = f' id="{escape(block.anchors[at])}"' if block.anchors else ""
+    def _line(self, block: Table, i: int, row: Sequence[object], numeric: Sequence[bool]) -> str:
+        anchor = f' id="{escape(block.anchors[i])}"' if block.anchors else ""
         cells = []
-        for place, (value, number) in enumerate(zip(row, numeric, strict=True)):
-            target = block.links.get((at, place))
+        for column, (value, number) in enumerate(zip(row, numeric, strict=True)):
+            target = block.links.get((i, column))
             target = target if target in self.places else None
-            cells.append(_cell(value, number, block.digits, target, (at, place) in block.strong))
+            cells.append(_cell(value, number, block.digits, target, (i, column) in block.strong))
         return f"<tr{anchor}>{''.join(cells)}</tr>"
 
     def _owners(self, block: Table) -> list[int]:
@@ -435,12 +436,12 @@ class Writer:
         import polars as pl
 
         names = [name.casefold() for name in block.header]
-        owners = {at for at, name in enumerate(names) if name in SYSTEM_COLUMNS}
-        for at, column in enumerate(block.frame.iter_columns()):
+        owners = {i for i, name in enumerate(names) if name in SYSTEM_COLUMNS}
+        for i, column in enumerate(block.frame.iter_columns()):
             values = column.drop_nulls().to_list() if column.dtype == pl.String else []
             if not values or not self.systems.issuperset(values):
                 break
-            owners.add(at)
+            owners.add(i)
         return sorted(owners)
 
     def _note(self, note: str) -> str:
@@ -552,9 +553,9 @@ def _tools(block: Table) -> str:
             f'aria-label="filter rows of {title}"><output></output>'
         )
     buttons = "".join(
-        f'<button type="button" data-export="{kind}" aria-label="{shown} of {title}">'
-        f"{shown}</button>"
-        for kind, shown in (("csv", "CSV"), ("latex", "LaTeX"))
+        f'<button type="button" data-export="{kind}" aria-label="{label} of {title}">'
+        f"{label}</button>"
+        for kind, label in (("csv", "CSV"), ("latex", "LaTeX"))
     )
     return f'<span class="export">{search}{buttons}</span>'
 
@@ -562,22 +563,22 @@ def _tools(block: Table) -> str:
 def _sentence_column(block: Table) -> int | None:
     """Return the one column that holds sentences: it gets the room that the others leave."""
     longest = [
-        max((len(one) for one in column.to_list() if isinstance(one, str)), default=0)
+        max((len(value) for value in column.to_list() if isinstance(value, str)), default=0)
         for column in block.frame.iter_columns()
     ]
-    columns = [at for at, length in enumerate(longest) if length > SENTENCE]
+    columns = [number for number, length in enumerate(longest) if length > SENTENCE]
     return columns[0] if len(columns) == 1 else None
 
 
 def _cell(value: object, number: bool, digits: int, target: str | None, is_strong: bool) -> str:
     length = len(value) if isinstance(value, str) else 0
     kinds = {"number": number, "short": 0 < length <= SHORT}
-    kind = "".join(f' class="{name}"' for name, is_so in kinds.items() if is_so)
+    kind = "".join(f' class="{name}"' for name in kinds if kinds[name])
     raw = "" if value is None or value != value else str(value)
-    shown = cell(value, digits)
+    text_of_value = cell(value, digits)
     # What is read is what is sorted and exported, unless it says otherwise.
-    stored = "" if raw == shown else f' data-value="{escape(raw)}"'
-    text = escape(shown)
+    stored = "" if raw == text_of_value else f' data-value="{escape(raw)}"'
+    text = escape(text_of_value)
     if is_strong:
         text = f"<b>{text}</b>"
     if target is not None:

@@ -162,7 +162,7 @@ def plain_values(value: Any) -> Any:
     if hasattr(value, "to_dict"):
         return value.to_dict()
     if isinstance(value, Mapping):
-        return {str(key): plain_values(one) for key, one in value.items()}
+        return {str(key): plain_values(entry) for key, entry in value.items()}
     if isinstance(value, list | tuple):
-        return [plain_values(one) for one in value]
+        return [plain_values(entry) for entry in value]
     return finite(value)

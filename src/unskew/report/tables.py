@@ -99,14 +99,14 @@ class Table:
         """
         import polars as pl
 
-        given = [list(row) for row in rows]
-        cells = [row.copy() for row in given]
-        for above, here, row in zip(given, given[1:], cells[1:], strict=False):
-            for place in range(once):
-                if here[place] != above[place]:
+        listed = [list(row) for row in rows]
+        cells = [row.copy() for row in listed]
+        for above, here, row in zip(listed, listed[1:], cells[1:], strict=False):
+            for column in range(once):
+                if here[column] != above[column]:
                     break
-                row[place] = ""
-        numbered = [f"column{place}" for place in range(len(header))]
+                row[column] = ""
+        numbered = [f"column{column}" for column in range(len(header))]
         frame = pl.DataFrame(cells, numbered, orient="row", infer_schema_length=None)
         return cls(title, frame, digits, left=left, strong=frozenset(strong), names=tuple(header))
 
@@ -125,7 +125,7 @@ class Table:
     def is_left(self) -> list[bool]:
         """Return for every column whether it is aligned to the left."""
         if self.left is not None:
-            return [place in self.left for place in range(self.frame.width)]
+            return [column in self.left for column in range(self.frame.width)]
         return [not kind.is_numeric() for kind in self.frame.dtypes]
 
     def to_text(self) -> str:
@@ -219,14 +219,14 @@ class Table:
         header, *rows = self.cells()
         for name, to_left in zip(header, self.is_left(), strict=True):
             table.add_column(Text(name), justify="left" if to_left else "right", overflow="fold")
-        for at, row in enumerate(rows):
+        for i, row in enumerate(rows):
             cells = []
-            for place, text in enumerate(row):
-                style = "underline" if (at, place) in self.second else ""
-                style = "bold green" if (at, place) in self.strong else style
+            for column, text in enumerate(row):
+                style = "underline" if (i, column) in self.second else ""
+                style = "bold green" if (i, column) in self.strong else style
                 cells.append(Text(text, style))
-                if (at, place) in self.marks:
-                    cells[-1] = Text.assemble(cells[-1], (f"^{self.marks[at, place]}", "dim"))
+                if (i, column) in self.marks:
+                    cells[-1] = Text.assemble(cells[-1], (f"^{self.marks[i, column]}", "dim"))
             table.add_row(*cells)
         return table
 
@@ -245,33 +245,33 @@ class Table:
         import polars as pl
 
         columns = []
-        for place, (column, name) in enumerate(zip(self.frame, self.header, strict=True)):
+        for number, (column, name) in enumerate(zip(self.frame, self.header, strict=True)):
             columns.append(column.alias(name))
-            marks = [self.marks.get((at, place), "") for at in range(self.frame.height)]
+            marks = [self.marks.get((row, number), "") for row in range(self.frame.height)]
             if any(marks):
                 columns.append(pl.Series(f"{name} marks", marks))
         return pl.DataFrame(columns)
 
     def _styled(self, style: Style) -> Iterator[list[str]]:
         """Yield header and rows as one format writes them: escaped, bold, underlined, marked."""
-        for at, row in enumerate(self.cells(breaks=style.breaks), start=-1):
+        for i, row in enumerate(self.cells(breaks=style.breaks), start=-1):
             cells = []
-            for place, text in enumerate(row):
+            for column, text in enumerate(row):
                 written = style.escape(text)
-                if (at, place) in self.strong:
+                if (i, column) in self.strong:
                     written = style.strong.format(written)
-                elif (at, place) in self.second:
+                elif (i, column) in self.second:
                     written = style.second.format(written)
-                elif place in style.padded:
+                elif column in style.padded:
                     written = f" {written}"
-                mark = self.marks.get((at, place))
+                mark = self.marks.get((i, column))
                 cells.append(written if mark is None else written + style.mark(mark))
             yield cells
 
     def _plain_style(self) -> Style:
         if not self.is_plain_marked:
             return Style(str, "{}", "{}", "^{}".format, breaks=False)
-        padded = frozenset(place for _, place in (*self.strong, *self.second))
+        padded = frozenset(column for _, column in (*self.strong, *self.second))
         return Style(str, "*{}*", "_{}_", "^{}".format, padded, breaks=False)
 
 

@@ -39,7 +39,7 @@ def cell(value: object, digits: int = 4, *, breaks: bool = False) -> str:
     if isinstance(value, float):
         return number(value, digits)
     if isinstance(value, list):
-        return ", ".join(cell(one, digits, breaks=breaks) for one in value)
+        return ", ".join(cell(entry, digits, breaks=breaks) for entry in value)
     if isinstance(value, int):
         return f"{value:,}".replace("-", "−")
     return visible(str(value), breaks=breaks)
@@ -50,9 +50,9 @@ def finite(value: Any) -> Any:
     if isinstance(value, float) and not math.isfinite(value):
         return None
     if isinstance(value, Mapping):
-        return {str(key): finite(one) for key, one in value.items()}
+        return {str(key): finite(entry) for key, entry in value.items()}
     if isinstance(value, list | tuple):
-        return [finite(one) for one in value]
+        return [finite(entry) for entry in value]
     return value
 
 
@@ -101,8 +101,8 @@ def p_value(p: float | None, digits: int = 4) -> str:
     """Return a p-value; a small one as less than the last decimal, never as 0."""
     if p is None or math.isnan(p):
         return "–"
-    least = 10.0**-digits
-    return f"<{least:.{digits}f}" if p < least else f"{p:.{digits}f}"
+    smallest = 10.0**-digits
+    return f"<{smallest:.{digits}f}" if p < smallest else f"{p:.{digits}f}"
 
 
 _MARKDOWN = re.compile(

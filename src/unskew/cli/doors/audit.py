@@ -164,10 +164,8 @@ def audit_command(
         "seed": stored.seed,
         **inputs.relevance_settings(options.relevance),
     }
-    if sources.judgments is not None or sources.run:
-        settings |= _lists(ratings, sources, options, stored)
-    else:
-        settings |= _ratings(ratings, sources, options, stored)
+    read = _lists if sources.judgments is not None or sources.run else _ratings
+    settings |= read(ratings, sources, options, stored)
     if options.dry_run:
         outputs.say(str(_outline(level, settings)))
         return
@@ -190,9 +188,8 @@ def _outline(level: str, settings: Mapping[str, Any]) -> AuditOutline:
 
     chosen = {name: settings[name] for name in OUTLINED if settings.get(name) is not None}
     data = settings["data"]
-    if settings["filters"]:
-        data = replace(data, ratings=apply_filters(data.ratings, settings["filters"]))
-    return outline_audit(data, level, **chosen)
+    filtered = replace(data, ratings=apply_filters(data.ratings, settings["filters"]))
+    return outline_audit(filtered, level, **chosen)
 
 
 def _deliver(result: Audit, output: ReportOptions, paper: Path | None) -> None:
@@ -295,15 +292,13 @@ def _with_files(result: Audit, ratings: str | None, sources: SourceOptions) -> A
         "--train": sources.train,
         "--random": sources.random,
     }
-    options = sources.files
-    more = [] if options.columns is None else ["--columns", options.columns]
-    more += [] if options.duplicates is None else ["--duplicates", options.duplicates]
-    more += [] if options.feedback is None else ["--feedback", options.feedback]
-    for text in sources.filters or ():
-        more += ["--filter", text]
-    if options.data_dir is not None:
-        folder = options.data_dir
-        more += ["--data-dir", "FOLDER" if folder.is_absolute() else str(folder)]
+    options, folder = sources.files, sources.files.data_dir
+    stated: list[tuple[str, Any]] = [
+        *((f"--{name}", getattr(options, name)) for name in ("columns", "duplicates", "feedback")),
+        *(("--filter", text) for text in sources.filters or ()),
+        ("--data-dir", "FOLDER" if folder and folder.is_absolute() else folder),
+    ]
+    more = [str(word) for pair in stated if pair[1] is not None for word in pair]
     named = {key: str(path) for key, path in files.items() if path is not None}
     runs = inputs.named_runs(sources.run or [])
     return replace(result, command=with_files(result.command, named, runs, more))
@@ -331,29 +326,23 @@ def _design_table(result: Audit) -> Table:
     """Return the value and place of the first ten systems under each design, and in truth."""
     from unskew.report.tables import Table
 
-    systems = result.order()[:10]
+    systems, table = result.order()[:10], result.table()
     rows, best = [], []
     for number, design in enumerate(result.designs):
-        of_design = result.table().filter(design=design).rows_by_key("system", named=True)
-        values = [of_design[system][0] for system in systems]
-        best += [(number, at) for at, row in enumerate(values, start=1) if row["place"] == 1]
+        of_design = table.filter(design=design).rows_by_key("system", named=True, unique=True)
+        values = [of_design[system] for system in systems]
+        best += [(number, i) for i, row in enumerate(values, start=1) if row["place"] == 1]
         places = [f"{row['value']:.4f} ({row['place']})" for row in values]
         chance = values[0]["random"]
         rows.append([design, *places, "–" if chance is None else f"{chance:.4f}"])
     true = _true_row(result, systems)
-    if true is not None:
-        rows.append(true)
-    known = result.table()["random"].drop_nulls().len() > 0
-    if not known:  # a note says why
-        rows = [row[:-1] for row in rows]
+    rows += [] if true is None else [true]
+    header = ["design", *systems, "(chance)"]
+    if table["random"].null_count() == table.height:  # a note says why
+        header, rows = header[:-1], [row[:-1] for row in rows]
     warm = "; designs: users with a training rating" if result.core.has_cold else ""
-    return Table.of_rows(
-        ["design", *systems, *(["(chance)"] if known else [])],
-        rows,
-        left=[0],
-        title=f"{result.metric} (place){warm}",
-        strong=best,
-    )
+    title = f"{result.metric} (place){warm}"
+    return Table.of_rows(header, rows, left=[0], title=title, strong=best)
 
 
 def _true_row(result: Audit, systems: Sequence[str]) -> list[str] | None:
@@ -449,7 +438,7 @@ def show_demo(result: Audit, quiet: bool) -> None:
 def closing(result: Audit) -> str:
     """Say who is truly liked most, and whether the common design and the audit agree."""
     true = true_shares(result)
-    leader, best = result.evidence.leader, max(true, key=lambda one: true[one])
+    leader, best = result.evidence.leader, max(true, key=lambda system: true[system])
     text = f"In truth {best} is best: people like {true[best]:.0%} of its first ten recommendations"
     if best == leader:
         return f"{text}. The common design puts it first, too."
@@ -477,10 +466,10 @@ def _to_try(folder: Path) -> list[str]:
         name: str(folder / f"{name}.csv") for name in (*SAVED, "ratings", "random", "train", "test")
     }
     runs = [word for name in SAVED for word in ("--run", path[name])]
-    given = ["--judgments", path["test"], *runs, "--train", path["train"]]
+    options = ["--judgments", path["test"], *runs, "--train", path["train"]]
     return [
         shlex.join(["unskew", "audit", path["ratings"], "--random", path["random"], "--quick"]),
-        shlex.join(["unskew", "audit", *given, "--quick"]),
+        shlex.join(["unskew", "audit", *options, "--quick"]),
     ]
 
 

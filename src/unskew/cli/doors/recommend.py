@@ -128,7 +128,7 @@ def recommend_command(
     if parts.test is None and targets.startswith("test"):
         raise SettingError(f"--targets {targets} needs the test ratings: give --test FILE")
     algorithm = _algorithm(models)
-    split, asked = _read(parts)
+    split, users = _read(parts)
     lowest = float(split.test.value.min(initial=1.0))  # no target depends on what is liked
     lists = BY_NAME[targets]().lists(split, liked=lowest, seed=compute.seed)
     times = [perf_counter()]
@@ -152,7 +152,7 @@ def recommend_command(
         f"{'loaded' if models.model else 'trained'} in {times[1] - times[0]:.1f} s, ranked in "
         f"{times[3] - times[2]:.1f} s"
     )
-    for line in _notes(run, split.train, asked, parts.users):
+    for line in _notes(run, split.train, users, parts.users):
         outputs.note(line)
     outputs.say(f"written to {output}", dim=True)
 
@@ -192,8 +192,8 @@ def _without_ratings(users: pl.Series, train: Ratings) -> Ratings:
     """Return no ratings, under ids that hold these users and none but training items."""
     from unskew.data.ratings import Ratings
 
-    some = Ratings.of(users, train.items.raw([0] * len(users)))
-    return some.take(some.user < 0)
+    ratings = Ratings.of(users, train.items.raw([0] * len(users)))
+    return ratings.take(ratings.user < 0)
 
 
 def _notes(run: Run, train: Ratings, users: pl.Series | None, source: str | None) -> list[str]:

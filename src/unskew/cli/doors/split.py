@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from dataclasses import fields
+from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -12,14 +11,13 @@ import typer
 from unskew.checks import MOST_REPEATS, choose
 from unskew.cli import files, inputs, outputs
 from unskew.cli.console import in_option_words
-from unskew.cli.files import RATING_COLUMNS, file_columns
+from unskew.cli.files import RATING_COLUMNS, file_columns, split_source
 from unskew.cli.options import NamedFileOptions, PlainFormat, RatingsArgument
 from unskew.cli.parameters import Option, bundle
 from unskew.errors import SettingError, file_name
 
 if TYPE_CHECKING:
     from unskew.splits.diagnosis.diagnosis import Diagnosis
-    from unskew.splits.split import Split
 
 
 # Settings of protocols that are named otherwise on the command line.
@@ -249,37 +247,36 @@ def split_command(
         forced, given: file of the test ratings.
     """
     from unskew.data.filters import apply_filters
-    from unskew.splits.saved import PROTOCOLS, check_folder, from_card, read_card, save_splits
+    from unskew.splits.diagnosis.diagnosis import diagnose
+    from unskew.splits.saved import PROTOCOLS, check_folder, from_card, save_splits
 
     settings = inputs.given(**vars(options))
-    as_events = settings.pop("event_log", False) or protocol == "events"
+    is_log = settings.pop("event_log", False) or protocol == "events"
     check_options(audit, output)
-    if audit.audit and is_saved_split(ratings):
-        given = {"card": card, "test_ratings": test_ratings, "liked": liked, "filter": filters}
-        given |= {"feature": audit.feature, "protocol": protocol, "seed": seed}
-        _refuse_settings(ratings, settings | given | {"event_log": as_events} | vars(files))
+    if audit.audit and Path(ratings).is_dir():
+        stated = {"card": card, "test_ratings": test_ratings, "liked": liked, "filter": filters}
+        stated |= {"feature": audit.feature, "protocol": protocol, "seed": seed}
+        _refuse_settings(ratings, settings | stated | {"event_log": is_log} | vars(files))
         audit_saved(ratings, audit, output)
         return
     if output.folder is not None:
         check_folder(output.folder, output.force)
     inputs.check_data_dir(files.data_dir, ratings, test_ratings)
-    reading = _SplitReading(ratings, test_ratings, files, filters, audit.feature)
-    repeated = None if card is None else read_card(card)
-    column = options.column
-    if repeated is not None:
-        if settings:
-            raise SettingError(
-                f"--card already holds all settings; leave out {_option(next(iter(settings)))}"
-            )
-        if "reading" not in repeated:
-            raise SettingError(f"{card}: this card of Python does not say which columns to read")
-        reading.repeat(repeated["reading"])
+    if audit.feature and any(x and inputs.is_named(x) for x in (ratings, test_ratings)):
+        raise SettingError("--feature names a column of a file; named data sets keep theirs")
+    reading = SplitReading.of(ratings, test_ratings, files, filters, is_log)
+    column, repeated = options.column, None
+    if card is not None:
+        repeated, reading = _repeated(card, settings, reading)
         protocol, seed, liked = repeated["protocol"], repeated["seed"], repeated["liked"]
-        as_events = repeated["reading"].get("events", protocol == "events")
         column = repeated["settings"].get("column") or repeated["settings"].get("tag")
     choose("protocol", protocol, PROTOCOLS)
-    data, test = reading.data(protocol, column, as_events), reading.test(protocol)
-    data = apply_filters(data, reading.filters)
+    column = "familiar" if protocol == "familiar" and column is None else column
+    features = audit.feature or []
+    tags = features if column is None else [column, *features]
+    data = reading.data(ratings, files, protocol, tags)
+    test = reading.test(test_ratings, files, protocol, features)
+    data = apply_filters(data, inputs.read_filters(reading.filters))
     if test is not None:
         settings["test_ratings"] = test
         if audit.audit and protocol == "given" and repeated is None:
@@ -289,18 +286,18 @@ def split_command(
     else:
         splitter = from_card(repeated, data, test)
     if output.folder is not None:
-        more = {"file": file_name(reading.path), "reading": reading.described()}
+        path = ratings if inputs.is_named(ratings) else split_source(ratings)[0]
+        more = {"file": file_name(path), "reading": reading.card()}
         facts: dict[str, Any] = {"liked": liked, "more": more}
         written = save_splits(splitter, data, output.folder, seed, force=output.force, **facts)
-        if not output.quiet and not audit.audit:
-            _show(written)
-            outputs.say(f"written to {output.output}", dim=True)
+        if not audit.audit:
+            _show(written, output)
     if not output.quiet:
         for line in (*data.notes, *map(str, data.steps)):
             outputs.note(line)
     if audit.audit:
         log = None if test is not None else data
-        deliver(diagnosed(splitter.each(data, seed), log), audit, output)
+        deliver(diagnose(splitter.each(data, seed), log=log), audit, output)
 
 
 def _refuse_settings(folder: str, settings: dict[str, Any]) -> None:
@@ -311,95 +308,103 @@ def _refuse_settings(folder: str, settings: dict[str, Any]) -> None:
             raise SettingError(f"{folder}: is split already; leave out {_option(name)}")
 
 
-class _SplitReading:
-    """How the ratings, and the test ratings where they are a file of their own, are read."""
+@dataclass(kw_only=True)
+class SplitReading:
+    """How ratings, and test ratings in a file of their own, are read; the card keeps it."""
 
-    def __init__(
-        self,
+    columns: dict[str, Any]
+    duplicates: str | None
+    feedback: str | None = None
+    filters: list[str] | None = None
+    events: bool = False
+    """Whether the file is an event log."""
+    kinds: dict[str, Any] | None = None
+    """Which events count, and how much."""
+    test_columns: dict[str, Any] | None = None
+    """Of the test ratings, where they are others."""
+
+    @classmethod
+    def of(
+        cls,
         ratings: str,
         test: str | None,
         files: NamedFileOptions,
         filters: list[str] | None,
-        features: list[str] | None,
-    ) -> None:
-        self._source, self._test, self._files = ratings, test, files
-        self._duplicates, self._feedback = files.duplicates, files.feedback
-        self._events = inputs.chosen_events(files)
-        self._filters, self._features = list(filters or []), list(features or [])
-        if self._features and any(one and inputs.is_named(one) for one in (ratings, test)):
-            raise SettingError("--feature names a column of a file; named data sets keep theirs")
-        self._as_events = False
-        self.path, self._columns = ratings, dict[str, Any]()
+        is_log: bool,
+    ) -> SplitReading:
+        """Return how the options say that files are read."""
+        columns: dict[str, Any] = {}
         if not inputs.is_named(ratings):
-            self.path, self._columns = file_columns(ratings, files.columns, RATING_COLUMNS)
-        columns = files.columns
-        self._test_path, self._test_columns = file_columns(test or "", columns, RATING_COLUMNS)
+            columns = file_columns(ratings, files.columns, RATING_COLUMNS)[1]
+        of_test = file_columns(test or "", files.columns, RATING_COLUMNS)[1]
+        return cls(
+            columns=columns,
+            duplicates=files.duplicates,
+            feedback=files.feedback,
+            filters=filters or None,
+            events=is_log,
+            kinds=inputs.given(**inputs.chosen_events(files)) or None,
+            test_columns=None if of_test == columns else of_test,
+        )
 
-    def repeat(self, reading: dict[str, Any]) -> None:
-        """Read as a card says."""
-        if self._columns or self._test_columns or self._filters:
-            raise SettingError(
-                "--card already holds all settings; leave out --columns, FILE:item=… and --filter"
-            )
-        self._columns, self._duplicates = reading["columns"], reading["duplicates"]
-        self._feedback = reading.get("feedback")
-        self._events = reading.get("kinds", {})
-        self._filters = reading.get("filters", [])
-        self._test_columns = reading.get("test_columns", self._columns)
+    def card(self) -> dict[str, Any]:
+        """Return what the card keeps, to read the same again."""
+        always = {"columns": self.columns, "duplicates": self.duplicates}
+        return always | inputs.given(**vars(self))
 
-    def data(self, protocol: str, column: str | None, as_events: bool) -> Any:
+    def data(self, source: str, files: NamedFileOptions, protocol: str, tags: list[str]) -> Any:
         """Read the ratings, or the events, to be split."""
         from unskew.data.events import read_events
 
-        self._as_events = as_events
-        if inputs.is_named(self._source):
-            if as_events:
+        if inputs.is_named(source):
+            if self.events:
                 option = "--protocol events" if protocol == "events" else "--event-log"
                 raise SettingError(
-                    f"{option} reads a log from a file, but {self._source} is a named data set"
+                    f"{option} reads a log from a file, but {source} is a named data set"
                 )
-            return inputs.read_rating_file(self._source, self._files)
-        if as_events:
-            _check_takes_events(protocol)
-            settings = {**self._events, **self._columns}
-            feedback = self._feedback or "implicit"
-            return read_events(self.path, feedback=feedback, tags=self._features, **settings)
-        tag = "familiar" if protocol == "familiar" and column is None else column
-        tags = [*([] if tag is None else [tag]), *self._features]
-        return self._read(self.path, tags, self._columns)
+            return inputs.read_rating_file(source, files)
+        if not self.events:
+            return self._read(source, tags, self.columns)
+        _check_takes_events(protocol)
+        settings = {"feedback": self.feedback or "implicit", **(self.kinds or {}), **self.columns}
+        return read_events(split_source(source)[0], tags=tags, **settings)
 
-    def _read(self, path: str, tags: list[str], columns: dict[str, Any]) -> Any:
-        """Read a file of ratings."""
+    def test(
+        self, source: str | None, files: NamedFileOptions, protocol: str, tags: list[str]
+    ) -> Any:
+        """Read the test ratings; None where they are not in a file of their own."""
+        if source is None:
+            return None
+        if inputs.is_named(source):
+            read = inputs.read_random_file if protocol == "forced" else inputs.read_rating_file
+            return read(source, files)
+        columns = self.columns if self.test_columns is None else self.test_columns
+        return self._read(source, tags, columns)
+
+    def _read(self, source: str, tags: list[str], columns: dict[str, Any]) -> Any:
         from unskew.data.read.ratings_files import read_ratings
 
-        settings = {"duplicates": self._duplicates, "feedback": self._feedback, **self._events}
-        return read_ratings(path, tags=tags, **settings, **columns)
+        settings = {"duplicates": self.duplicates, "feedback": self.feedback, **(self.kinds or {})}
+        return read_ratings(split_source(source)[0], tags=tags, **settings, **columns)
 
-    @property
-    def filters(self) -> list[Any]:
-        """What is done to the ratings before they are split."""
-        return inputs.read_filters(self._filters)
 
-    def test(self, protocol: str) -> Any:
-        """Read the test ratings; None where they are not in a file of their own."""
-        if self._test is None:
-            return None
-        if not inputs.is_named(self._test):
-            return self._read(self._test_path, self._features, self._test_columns)
-        if protocol == "forced":
-            return inputs.read_random_file(self._test, self._files)
-        return inputs.read_rating_file(self._test, self._files)
+def _repeated(
+    card: Path, settings: dict[str, Any], stated: SplitReading
+) -> tuple[dict[str, Any], SplitReading]:
+    """Return a card, and how it says that ratings are read; refuse what it holds already."""
+    from unskew.splits.saved import read_card
 
-    def described(self) -> dict[str, Any]:
-        """Return what the card keeps, to read the same again."""
-        others = self._test_columns != self._columns
-        return {"columns": self._columns, "duplicates": self._duplicates} | inputs.given(
-            feedback=self._feedback,
-            filters=self._filters or None,
-            events=self._as_events,
-            kinds=inputs.given(**self._events) or None,
-            test_columns=self._test_columns if others else None,
-        )
+    repeated = read_card(card)
+    holds = "--card already holds all settings; leave out"
+    if settings:
+        raise SettingError(f"{holds} {_option(next(iter(settings)))}")
+    if "reading" not in repeated:
+        raise SettingError(f"{card}: this card of Python does not say which columns to read")
+    if stated.columns or stated.test_columns or stated.filters:
+        raise SettingError(f"{holds} --columns, FILE:item=… and --filter")
+    names = {field.name for field in fields(SplitReading)}
+    reading = {name: value for name, value in repeated["reading"].items() if name in names}
+    return repeated, SplitReading(**{"events": repeated["protocol"] == "events"} | reading)
 
 
 def _check_takes_events(name: str) -> None:
@@ -442,10 +447,12 @@ def _option(setting: str) -> str:
     return f"--{setting.replace('_', '-')}"
 
 
-def _show(card: dict[str, Any]) -> None:
-    """Print the splits: the first in full, a line for each further one."""
+def _show(card: dict[str, Any], output: SplitOutput) -> None:
+    """Print the splits, unless quiet: the first in full, a line for each further one."""
     from unskew.splits.counts import split_lines
 
+    if output.quiet:
+        return
     first, *others = card["splits"]
     outputs.say("\n".join(split_lines(first["audit"])))
     facts = {key: fact for key, fact in first["facts"].items() if key not in first["audit"]}
@@ -453,6 +460,7 @@ def _show(card: dict[str, Any]) -> None:
     for entry in others:
         sizes = ", ".join(f"{file} {rows:,}" for file, rows in entry["files"].items())
         outputs.say(f"{entry['label']}: {sizes}")
+    outputs.say(f"written to {output.output}", dim=True)
 
 
 def _fact(fact: Any) -> str:
@@ -531,13 +539,9 @@ def check_options(options: SplitAuditOptions, output: SplitOutput) -> None:
             raise SettingError(f"{name} is for --audit: give that too, or leave {name} out")
 
 
-def is_saved_split(source: str) -> bool:
-    """Tell whether a folder is given that `unskew split` wrote."""
-    return Path(source).is_dir()
-
-
 def audit_saved(source: str, options: SplitAuditOptions, output: SplitOutput) -> None:
     """Diagnose the splits of a folder."""
+    from unskew.splits.diagnosis.diagnosis import diagnose
     from unskew.splits.saved import load_splits
 
     if output.folder is not None:
@@ -545,22 +549,13 @@ def audit_saved(source: str, options: SplitAuditOptions, output: SplitOutput) ->
             f"--output {output.folder}: {source} is split already; give a file for the diagnosis, "
             "such as leaks.html"
         )
-    deliver(diagnosed(load_splits(source)), options, output)
-
-
-def diagnosed(splits: Iterable[Split], log: Any = None) -> Diagnosis:
-    """Diagnose splits, one at a time in memory."""
-    from unskew.splits.diagnosis.diagnosis import diagnose
-
-    return diagnose(splits, log=log)
+    deliver(diagnose(load_splits(source)), options, output)
 
 
 def deliver(diagnosis: Diagnosis, options: SplitAuditOptions, output: SplitOutput) -> None:
     """Print a diagnosis, write its file where one is named, and end with its exit code."""
-    if output.format == "json":
-        outputs.print_json(diagnosis.to_dict())
-    else:
-        outputs.say(in_option_words(str(diagnosis)))
+    text = in_option_words(str(diagnosis))
+    outputs.print_plain(output.format, diagnosis.to_dict(), [text])
     if output.is_file and output.output is not None:
         diagnosis.save(output.output)
     if output.output is not None and not output.quiet:

@@ -89,12 +89,12 @@ def bias_describe_command(
     from unskew.bias.describe_bias import FIGURES, describe_bias
     from unskew.report.page import save_each
 
-    wanted = outputs.figures_of(output.figure, FIGURES)
+    wanted_figures = outputs.figures_of(output.figure, FIGURES)
     data, settings = options.read()
     for line in () if output.quiet else data.notes:
         outputs.note(line)
     result = describe_bias(data, **settings)
-    outputs.draw(wanted, result.figure)
+    outputs.draw(wanted_figures, result.figure)
     if figures is not None:
         save_each({name: result.figure(name) for name in result.figures()}, figures)
     outputs.deliver_result(result, output)

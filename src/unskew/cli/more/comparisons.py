@@ -314,20 +314,20 @@ def _read_data_sets(texts: Sequence[str]) -> dict[str, Any]:
 
     paths: dict[str, list[str]] = {}
     for text in texts:
-        name, path, rest = split_named_source(text)
-        if rest:
+        name, path, columns = split_named_source(text)
+        if columns:
             raise SettingError(f"columns cannot be renamed here: {text}; call them as they are")
         paths.setdefault(name or system_name(path), []).append(path)
     scores: dict[str, Any] = {}
-    for name, several in paths.items():
-        folders = [path for path in several if Path(path).is_dir()]
-        if len(several) > 1 and len(folders) < len(several):
+    for name, folds in paths.items():
+        folders = [path for path in folds if Path(path).is_dir()]
+        if len(folds) > 1 and len(folders) < len(folds):
             raise SettingError(
                 f"several paths are named {name!r}: only folders can be folds of one data set; "
                 "name data sets by NAME=PATH"
             )
         loaded = [Scores.load(path) for path in folders]
-        scores[name] = several[0] if not loaded else loaded[0] if len(loaded) == 1 else loaded
+        scores[name] = folds[0] if not loaded else loaded[0] if len(loaded) == 1 else loaded
     return scores
 
 

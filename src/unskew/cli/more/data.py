@@ -73,15 +73,7 @@ def data_info_command(*, options: InfoOptions, output: TextOptions) -> None:
     if table is not None:
         _show_released(table, options, output)
         return
-    result = summary(_read(options))
-    outputs.draw(figures, lambda _: result.figure())
-    printout = outputs.Printout.of(
-        result.table(),
-        footer=result.notes,
-        text=result.__str__,
-        json=result.to_dict,
-    )
-    outputs.deliver(printout, output)
+    outputs.deliver_result(summary(_read(options)), output, figures)
 
 
 def _read(options: InfoOptions) -> Any:
@@ -110,27 +102,23 @@ def _show_released(table: Any, options: InfoOptions, output: TextOptions) -> Non
     import polars as pl
 
     from unskew.data.formats import catalog
-    from unskew.data.formats.catalog import data_folder
 
-    files = options.files
     refused = {"--option", "--liked", "--columns", "--duplicates", "--feedback", "--figure"}
     if refused.intersection(given_options(options, output)):
         raise SettingError(
             f"{options.source} holds results, not ratings: leave out --option, --liked, "
             "--columns, --duplicates, --feedback and --figure"
         )
-    facts = catalog.describe_released(table, data_folder(files.data_dir))
-    rows = counted(int(facts["rows"] or 0), "row")
+    facts = catalog.describe_released(table, catalog.data_folder(options.files.data_dir))
+    rows, authors_file = counted(int(facts["rows"] or 0), "row"), facts["authors_file"]
     lines = [f"{facts['file']}: results that the authors released, {rows}"]
     lines.append(f"  from   {facts['source']}")
-    if facts["authors_file"]:
-        lines.append(f"  file   {facts['authors_file']}, which is also recognised under this name")
-    place = facts["path"] or "no; put it into the folder `published` of the data folder"
-    lines.append(f"  there  {place}")
-    printout = outputs.Printout.of(
-        pl.DataFrame([facts]), text=lambda: "\n".join(lines), json=lambda: facts
-    )
-    outputs.deliver(printout, output)
+    if authors_file:
+        lines.append(f"  file   {authors_file}, which is also recognised under this name")
+    path = facts["path"] or "no; put it into the folder `published` of the data folder"
+    text = "\n".join([*lines, f"  there  {path}"])
+    frame = pl.DataFrame([facts])
+    outputs.deliver(outputs.Printout.of(frame, text=lambda: text, json=lambda: facts), output)
 
 
 ENDINGS = {".csv": "csv", ".parquet": "parquet"}
@@ -197,15 +185,15 @@ def data_filter_command(
     if not chosen:
         raise SettingError("name at least one filter, such as --filter k-core:users=5,items=5")
     read = inputs.read_log if options.event_log else inputs.read_rating_file
-    kept = apply_filters(read(options.source, options.files), chosen)
-    table = kept.to_polars() if isinstance(kept, Events) else kept.to_file_table()
+    filtered = apply_filters(read(options.source, options.files), chosen)
+    table = filtered.to_polars() if isinstance(filtered, Events) else filtered.to_file_table()
     write_table(table, output, ENDINGS[output.suffix.lower()])
     if quiet:
         return
-    for step in kept.steps:
+    for step in filtered.steps:
         outputs.say(str(step))
     outputs.say(f"written to {output}", dim=True)
-    for line in kept.notes:
+    for line in filtered.notes:
         outputs.note(line)
 
 
@@ -256,15 +244,15 @@ def data_get_command(
     with progress(f"downloading {entry.name}", quiet) as move:
         folder = catalog.get(name, data_dir, progress=move)
     receipt = catalog.receipt(folder)
-    if format == "json":
-        facts = None if receipt is None else asdict(receipt)
-        outputs.print_json(
-            {"name": entry.name, "folder": str(folder), "was_there": there, "receipt": facts}
-        )
-        return
-    outputs.say(f"{entry.title} is there {'already' if there else 'now'}: {folder}")
-    if receipt is not None:
-        outputs.say(str(receipt))
+    facts = {
+        "name": entry.name,
+        "folder": str(folder),
+        "was_there": there,
+        "receipt": None if receipt is None else asdict(receipt),
+    }
+    lines = [f"{entry.title} is there {'already' if there else 'now'}: {folder}"]
+    lines += [] if receipt is None else [str(receipt)]
+    outputs.print_plain(format, facts, lines)
 
 
 def data_list_command(*, data_dir: Path | None = None, output: PrintOptions) -> None:
@@ -373,15 +361,14 @@ def intervene_command(
         mar=inputs.read_random_file(mar, files),
     )
     parts = sources["test"], sources.get("train"), sources.get("mar")
-    drawn = (
-        design.sample(*parts, seed) if weighting is None else design.weigh(*parts, weighting, seed)
-    )
-    save_intervened(drawn, output.output, sources=sources, force=output.force)
-    if not output.quiet:
-        outputs.say(str(drawn))
-        if weighting is None:
-            outputs.say(str(looks_random(drawn.ratings)))
-        outputs.say(f"written to {output.output}", dim=True)
+    if weighting is None:
+        sample = design.sample(*parts, seed)
+        lines = [str(sample), str(looks_random(sample.ratings))]
+    else:
+        sample = design.weigh(*parts, weighting, seed)
+        lines = [str(sample)]
+    save_intervened(sample, output.output, sources=sources, force=output.force)
+    outputs.say_written(output, *lines)
 
 
 def _design(kind: Any, settings: dict[str, Any]) -> Any:
@@ -487,26 +474,22 @@ def world_command(
     if name is None:
         raise SettingError("name a world; unskew world --list lists them")
     chosen = world(name, **vars(size), **_world_settings(setting or []))
-    card = None
+    settings = {name: getattr(output, name) for name in ("random", "truth", "format", "force")}
+    card = {}
     if output.output is not None:
-        card = save_world(
-            chosen,
-            output.output,
-            random=output.random,
-            truth=output.truth,
-            format=output.format,
-            force=output.force,
-        )
+        card = save_world(chosen, output.output, **settings)
     if output.quiet:
         return
-    outputs.say(str(chosen))
-    for what, value in chosen.summary().items():
-        outputs.say(f"  {what:16} {f'{value:,}' if isinstance(value, int) else f'{value:.4f}'}")
-    if card is not None:
+    facts = {
+        what: f"{value:,}" if isinstance(value, int) else f"{value:.4f}"
+        for what, value in chosen.summary().items()
+    }
+    if card:
         pairs = sum(rows for file, rows in card["files"].items() if file.startswith("truth/"))
-        sampled = card["files"].get(f"random.{output.format}", 0)
-        outputs.say(f"  {'random sample':16} {sampled:,}")
-        outputs.say(f"  {'truth':16} {counted(pairs, 'pair')}")
+        facts["random sample"] = f"{card['files'].get(f'random.{output.format}', 0):,}"
+        facts["truth"] = counted(pairs, "pair")
+    outputs.say("\n".join([str(chosen), *(f"  {what:16} {fact}" for what, fact in facts.items())]))
+    if card:
         outputs.say(f"written to {output.output}", dim=True)
 
 
@@ -522,17 +505,12 @@ def _world_settings(texts: list[str]) -> dict[str, Any]:
             raise SettingError(f"--set {name}: use --{name} instead")
         if name in settings:
             raise SettingError(f"--set {name} is given twice; leave one out")
-        settings[name] = _number(name, value)
-    return settings
-
-
-def _number(name: str, text: str) -> int | float:
-    for read in (int, float):
         try:
-            return read(text)
+            is_whole = value.replace("_", "").lstrip("+-").isdecimal()
+            settings[name] = int(value) if is_whole else float(value)
         except ValueError:
-            continue
-    raise SettingError(f"--set {name}: settings are numbers, got {text!r}")
+            raise SettingError(f"--set {name}: settings are numbers, got {value!r}") from None
+    return settings
 
 
 def _list() -> None:

@@ -446,9 +446,7 @@ def annotate_plan_command(
 def _save(plan: Any, titles: str | None, output: FolderOptions) -> None:
     """Write the files of a plan, and say what to do with them."""
     plan.save(output.output, titles=titles, force=output.force)
-    if not output.quiet:
-        outputs.say(str(plan))
-        outputs.say(f"written to {output.output}: fill in to-judge.csv from the top down", dim=True)
+    outputs.say_written(output, str(plan), then=": fill in to-judge.csv from the top down")
 
 
 def _scale(text: str) -> Any:

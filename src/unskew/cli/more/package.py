@@ -53,26 +53,23 @@ def metrics_command(
     if library is not None:
         _print_library(library, format == "json")
         return
-    if name is not None and format != "json":
-        metric = parse(name)
-        definition = metric.definition
+    if name is not None:
+        entry = _entry(str(parse(name)))
         settings = ", ".join(
-            f"{key}={default}" + (f" ({'|'.join(words)})" if words else "")
-            for key, default in metric.defaults.items()
-            for words in [definition.params[key].words]
+            f"{key}={setting['default']}"
+            + (f" ({'|'.join(setting['words'])})" if setting["words"] else "")
+            for key, setting in entry["settings"].items()
         )
-        outputs.say(f"{metric}: {inspect.cleandoc(definition.compute.__doc__ or '')}")
-        outputs.say(f"Settings: {settings or 'none'}. Better: {metric.better}.")
+        lines = [f"{entry['name']}: {entry['text']}"]
+        lines.append(f"Settings: {settings or 'none'}. Better: {entry['better']}.")
+        outputs.print_plain(format, [entry], lines)
         return
-    entries = list(map(_entry, REGISTRY if name is None else [str(parse(name))]))
-    parts = ("name", "summary", "settings", "also_called")
-    columns = dict(zip(("name", "what it is", "settings", "also called"), parts, strict=True))
-    outputs.print_list(entries, columns, format == "json")
-    if format != "json":
-        outputs.say(MARKS)
+    columns = {"name": "name", "what it is": "summary", "settings": "settings"}
+    columns["also called"] = "also_called"
+    outputs.print_list(list(map(_entry, REGISTRY)), columns, format == "json", [MARKS])
 
 
-def _entry(name: str) -> dict[str, object]:
+def _entry(name: str) -> dict[str, Any]:
     """Return what is known of a metric, for programs."""
     from unskew.metrics.names import aliases, parse
 
@@ -108,17 +105,16 @@ def _print_library(name: str, as_json: bool) -> None:
         for row in source.metrics
     ]
     titles = ("its name", "its option", "given", "metric", "other than ours")
-    columns = dict(zip(titles, keys, strict=True))
-    outputs.print_list([dict(zip(keys, row, strict=True)) for row in rows], columns, as_json)
-    if as_json:
-        return
     reasons: dict[str, list[str]] = {}
     for gap in source.missing:
         name = f"{gap.name} [{gap.option}]" if gap.option else gap.name
         reasons.setdefault(f"({gap.given}): {gap.why}" if gap.given else gap.why, []).append(name)
-    for why, names in reasons.items():
-        outputs.say(f"not computed: {', '.join(dict.fromkeys(names))}: {why}")
-    outputs.say(f"{source}. {source.given}")
+    below = [
+        f"not computed: {', '.join(dict.fromkeys(names))}: {why}" for why, names in reasons.items()
+    ]
+    columns = dict(zip(titles, keys, strict=True))
+    entries = [dict(zip(keys, row, strict=True)) for row in rows]
+    outputs.print_list(entries, columns, as_json, [*below, f"{source}. {source.given}"])
 
 
 def algorithms_command(
@@ -149,18 +145,14 @@ def algorithms_command(
         {"name": key, "text": inspect.cleandoc(kind.__doc__ or ""), "settings": settings_of(kind)}
         for key, kind in classes.items()
     ]
-    if name is None or format == "json":
-        columns = {"name": "name", "what it is": "text", "settings": "settings"}
-        outputs.print_list(entries, columns, format == "json")
-    else:
+    if name is not None:
         settings = ", ".join(f"{key}={x}" for key, x in entries[0]["settings"].items())
-        outputs.say(f"{name}: {entries[0]['text']}")
-        outputs.say(f"\nDefaults: {settings or 'no settings'}.")
-    if name is None and format != "json":
-        outputs.say(
-            "unskew algorithms NAME prints the formula, the settings and the reference of one "
-            "algorithm."
-        )
+        lines = [f"{name}: {entries[0]['text']}", f"\nDefaults: {settings or 'no settings'}."]
+        outputs.print_plain(format, entries, lines)
+        return
+    columns = {"name": "name", "what it is": "text", "settings": "settings"}
+    below = "unskew algorithms NAME prints the formula, the settings and the reference of one"
+    outputs.print_list(entries, columns, format == "json", [f"{below} algorithm."])
 
 
 SHARED = {"audit": "report", "demo": "report", "study run": "report", "timeline": "report"}
@@ -233,20 +225,21 @@ def schema_command(
     """
     from unskew.errors import SettingError, unknown_name
 
-    known = schemas()
-    wanted = " ".join(name or ())
-    if wanted in WITHOUT:
-        raise SettingError(f"{wanted} has no JSON: it {WITHOUT[wanted]}")
-    if wanted and wanted not in known:
-        raise unknown_name("command", wanted, known)
-    if wanted:
-        outputs.print_json(known[wanted], indent=1)
+    all_schemas = schemas()
+    command = " ".join(name or ())
+    if command in WITHOUT:
+        raise SettingError(f"{command} has no JSON: it {WITHOUT[command]}")
+    if command and command not in all_schemas:
+        raise unknown_name("command", command, all_schemas)
+    if command:
+        outputs.print_json(all_schemas[command], indent=1)
     elif format == "json":
-        versions = [{"command": key, "version": schema["version"]} for key, schema in known.items()]
-        outputs.print_json(versions)
+        versions = {key: schema["version"] for key, schema in all_schemas.items()}
+        outputs.print_json([{"command": key, "version": versions[key]} for key in versions])
     else:
         columns = {"command": "command", "version": "version", "what it is": "title"}
-        outputs.print_list([{**schema, "command": key} for key, schema in known.items()], columns)
+        entries = [{**schema, "command": key} for key, schema in all_schemas.items()]
+        outputs.print_list(entries, columns)
 
 
 def schemas() -> dict[str, dict[str, Any]]:
@@ -312,18 +305,14 @@ def warmup_command(
     if everything:
         compile_all()
     spent = perf_counter() - begin
-    kept = compiled_kernels()
-    lost = kept.pop("", set())
-    number = sum(map(len, kept.values()))
-    folder = os.path.commonpath(kept) if kept else None
-    if format == "json":
-        outputs.print_json(
-            {"kernels": number, "folder": folder, "kept_nowhere": len(lost), "seconds": spent}
-        )
-        return
-    if quiet:
-        return
-    if kept:
-        outputs.say(f"{counted(number, 'kernel')} ready in {spent:.0f} s, kept under {folder}")
+    kernels = compiled_kernels()
+    lost = kernels.pop("", set())
+    number = sum(map(len, kernels.values()))
+    folder = os.path.commonpath(kernels) if kernels else None
+    facts = {"kernels": number, "folder": folder, "kept_nowhere": len(lost), "seconds": spent}
+    lines = []
+    if kernels:
+        lines = [f"{counted(number, 'kernel')} ready in {spent:.0f} s, kept under {folder}"]
     if lost:
-        outputs.say(f"{counted(len(lost), 'kernel')} kept nowhere: each process compiles again")
+        lines.append(f"{counted(len(lost), 'kernel')} kept nowhere: each process compiles again")
+    outputs.print_plain(format, facts, () if quiet else lines)

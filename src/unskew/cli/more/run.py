@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import time
-from contextlib import ExitStack
 from dataclasses import asdict
 from pathlib import Path
 from typing import Annotated
@@ -83,12 +82,10 @@ def run_command(
     from unskew.experiment.execution import run_plan_by
 
     arguments = options.executor.arguments()
-    wanted, ratings = inputs.read_plan_and_data(plan, data)
-    with ExitStack() as stack:
-        one = stack.enter_context(executor(**arguments))
-        move = stack.enter_context(tasks_progress(output.quiet, one.count))
-        settings = {"store": options.store, **vars(options.failures)}
-        results = run_plan_by(one, ratings, wanted, progress=move, **settings)
+    read_plan, ratings = inputs.read_plan_and_data(plan, data)
+    settings = {"store": options.store, **vars(options.failures)}
+    with executor(**arguments) as workers, tasks_progress(output.quiet, workers.count) as move:
+        results = run_plan_by(workers, ratings, read_plan, progress=move, **settings)
     outputs.deliver(outputs.Printout.of_result(results), output)
     for label, report in results.failures.items():
         messages().print(f"failed: {label}\n{report}", markup=False)
@@ -124,12 +121,9 @@ def plan_check_command(
     """
     from unskew.experiment.plan_files import outline
 
-    wanted, ratings = inputs.read_plan_and_data(plan, data)
-    result = outline(wanted, ratings, store=store, estimate=estimate)
-    if format == "json":
-        outputs.print_json(asdict(result))
-    else:
-        outputs.say(str(result))
+    read_plan, ratings = inputs.read_plan_and_data(plan, data)
+    result = outline(read_plan, ratings, store=store, estimate=estimate)
+    outputs.print_plain(format, asdict(result), [str(result)])
 
 
 def store_gc_command(
@@ -158,10 +152,8 @@ def store_gc_command(
     keep = None if plan is None else keys_of(*inputs.read_plan_and_data(plan, data))
     start = time.perf_counter()
     removed = store.gc(keep)
-    if format == "json":
-        outputs.print_json({"removed": removed})
-        return
-    outputs.say(f"removed {counted(removed, 'file')} in {time.perf_counter() - start:.1f} s")
+    line = f"removed {counted(removed, 'file')} in {time.perf_counter() - start:.1f} s"
+    outputs.print_plain(format, {"removed": removed}, [line])
 
 
 def store_ls_command(
@@ -175,16 +167,17 @@ def store_ls_command(
 
       unskew store ls results/
     """
-    rows = []
-    for entry in inputs.open_store(folder).entries():
-        card = entry.card
-        design = str(card.get("label") or card.get("study", ""))
-        system = str(card.get("system") or card.get("measurement") or "lists")
-        rows.append({"key": entry.key, "bytes": entry.size, "design": design, "system": system})
-        if format == "text":
-            outputs.say(f"{entry.key[:12]}  {entry.size:>10,}  {design}  {system}")
-    if format == "json":
-        outputs.print_json(rows)
+    rows = [
+        {
+            "key": entry.key,
+            "bytes": entry.size,
+            "design": str(entry.card.get("label") or entry.card.get("study", "")),
+            "system": str(entry.card.get("system") or entry.card.get("measurement") or "lists"),
+        }
+        for entry in inputs.open_store(folder).entries()
+    ]
+    form = "{key:.12}  {bytes:>10,}  {design}  {system}"
+    outputs.print_plain(format, rows, (form.format(**row) for row in rows))
 
 
 def store_verify_command(
@@ -201,12 +194,8 @@ def store_verify_command(
     store = inputs.open_store(folder)
     problems = store.verify()
     results = sum(1 for _ in store.entries())
-    if format == "json":
-        outputs.print_json({"whole": results, "problems": list(problems)})
-    else:
-        for line in problems:
-            outputs.say(line)
-        whole = counted(results, "result is", "results are")
-        outputs.say(f"{whole} whole, {counted(len(problems), 'problem')}")
+    total = f"{counted(results, 'result is', 'results are')} whole"
+    lines = [*problems, f"{total}, {counted(len(problems), 'problem')}"]
+    outputs.print_plain(format, {"whole": results, "problems": list(problems)}, lines)
     if problems:
         raise typer.Exit(1)
