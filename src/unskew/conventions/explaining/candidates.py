@@ -6,6 +6,7 @@ defaults, and changes a few choices. A change applies to every metric that it ca
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import combinations, product
@@ -111,10 +112,7 @@ def starts(libraries: Mapping[str, Library], quantities: Sequence[PrintedQuantit
 
 def _combined(rows: Sequence[Sequence[LibraryMetric]]) -> Iterator[tuple[LibraryMetric, ...]]:
     """Return a row for each quantity: all combinations, or the first rows with one other."""
-    size = 1
-    for choices in rows:
-        size *= len(choices)
-    if size <= MOST_ROWS:
+    if math.prod(map(len, rows)) <= MOST_ROWS:
         yield from product(*rows)
         return
     first = tuple(choices[0] for choices in rows)
