@@ -50,7 +50,8 @@ class ConventionValues:
     system: str
     _fractions: Memory = field(default_factory=partial(Memory, BUDGET))
     _shared: Memory = field(default_factory=partial(Memory, BUDGET))
-    _small: Memory = field(default_factory=Memory)
+    memory: Memory = field(default_factory=Memory)
+    """What is small, or asked for again and again."""
 
     @cached_property
     def _alike(self) -> dict[str, dict[str, str]]:
@@ -177,7 +178,7 @@ class ConventionValues:
             listed[self._hits(convention).judgment] = True
             return seen & listed, liked & listed
 
-        return self._small.once(("seen", relevant, ListRule.of(convention)), find)
+        return self.memory.once(("seen", relevant, ListRule.of(convention)), find)
 
     def _count(self, convention: Convention, *, relevant: bool = True) -> F64:
         """Count the judgments of each user that are seen, or that are relevant."""
@@ -194,7 +195,7 @@ class ConventionValues:
             return number.astype(np.float64)
 
         key = (relevant, convention.judgments, convention.relevant, lists if listed else None)
-        return self._small.once(("count", *key), count)
+        return self.memory.once(("count", *key), count)
 
     def _again(self, convention: Convention) -> I64:
         """Return the judgments that count once more, for an item that a list has twice."""
@@ -207,7 +208,7 @@ class ConventionValues:
         again = self._again(convention)
         lists = (ListRule.of(convention), convention.k) if again.size else None
         judgments = self.laid.judgments
-        return self._small.once(
+        return self.memory.once(
             ("ideal", lists),
             lambda: Ideal.of(judgments.user.astype(np.int64), judgments.value, again),
         )
@@ -249,7 +250,7 @@ class ConventionValues:
     def _users(self, convention: Convention) -> Mask:
         rule = ListRule.of(convention)
         key = ("users", convention.users, convention.judgments, convention.relevant, rule)
-        return self._small.once(key, lambda: self._chosen(convention))
+        return self.memory.once(key, lambda: self._chosen(convention))
 
     def _chosen(self, convention: Convention) -> Mask:
         listed = self._hits(convention).with_list
