@@ -228,7 +228,14 @@ def search(
     if result.look(0):
         return result
     options = usable_options(laid, targets)
-    distinct = [simplest_start(group) for group in result.classes.values()]
+    # What a library does by default, nearest to our defaults.
+    distinct = [
+        min(
+            (member.start for member in group.members),
+            key=lambda start: (not start.is_default, start.number_of_options),
+        )
+        for group in result.classes.values()
+    ]
     for stage in range(1, DEEPEST + 1):
         result.add(changed(distinct, options, stage), stage, threads)
         distinct = [start for start in distinct if start.is_default]
@@ -236,9 +243,3 @@ def search(
             return result
     result.look(DEEPEST + 1)
     return result
-
-
-def simplest_start(group: Class) -> Start:
-    """Return the start of a class: what a library does by default, nearest to our defaults."""
-    candidates = [member.start for member in group.members]
-    return min(candidates, key=lambda start: (not start.is_default, start.number_of_options))
