@@ -41,27 +41,27 @@ class Memory:
 
     budget: float = math.inf
     size: int = 0
-    _kept: dict[object, tuple[Any, int]] = field(default_factory=dict)
+    _results: dict[object, tuple[Any, int]] = field(default_factory=dict)
     """Results, and their sizes when they came: an object may keep more later."""
     _lock: Any = field(default_factory=new_lock)
 
     def once(self, key: object, compute: Callable[[], T]) -> T:
         """Return what is kept under a key; compute it where it is not."""
-        value = self._kept.get(key)
+        value = self._results.get(key)
         if value is not None:
             return cast("T", value[0])
         result = compute()
         size = bytes_of(result)
         with self._lock:
-            if key not in self._kept:
-                self._kept[key] = result, size
+            if key not in self._results:
+                self._results[key] = result, size
                 self.size += size
-            while self.size > self.budget and len(self._kept) > 1:
-                self.size -= self._kept.pop(next(iter(self._kept)))[1]
+            while self.size > self.budget and len(self._results) > 1:
+                self.size -= self._results.pop(next(iter(self._results)))[1]
         return result
 
     def __len__(self) -> int:
-        return len(self._kept)
+        return len(self._results)
 
     def __getstate__(self) -> dict[str, Any]:
         return {"budget": self.budget}
