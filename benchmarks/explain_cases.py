@@ -36,7 +36,8 @@ from unskew.conventions.explaining.printed import (
 from unskew.conventions.explaining.search import search
 from unskew.conventions.laying import lay
 from unskew.conventions.libraries import all_libraries
-from unskew.evaluation.compat import LibraryValues
+from unskew.conventions.values import ConventionValues
+from unskew.evaluation.compat import mean_of_row
 
 CUTOFFS = (3, 5, 10, 20)
 LIKED = 4
@@ -148,7 +149,7 @@ def printed_case(laid, row, k):
     from unskew.errors import UnskewError
 
     try:
-        value = LibraryValues.of(laid, "run").mean(row, k)
+        value = mean_of_row(ConventionValues(laid, "run"), row, k)
     except UnskewError:
         return None
     if not 0.0005 < value < 1e6:

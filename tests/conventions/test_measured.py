@@ -12,7 +12,8 @@ import pytest
 from shared import ROOT
 from shared.measured import laid_fixture
 from unskew.conventions.libraries import all_libraries
-from unskew.evaluation.compat import LibraryValues
+from unskew.conventions.values import ConventionValues
+from unskew.evaluation.compat import mean_of_row
 
 FILES = sorted((ROOT / "tests" / "conventions" / "measured").glob("*.json"))
 
@@ -24,7 +25,7 @@ def content(path):
 
 @cache
 def values(fixture):
-    return LibraryValues.of(laid_fixture(fixture), "run")
+    return ConventionValues(laid_fixture(fixture), "run")
 
 
 def matching(library, row):
@@ -48,7 +49,7 @@ def problems(library, rows):
         one, k = known[0]
         value = row["value"]
         expected = math.nan if value is None else value
-        result = values(row["fixture"]).mean(one, k)
+        result = mean_of_row(values(row["fixture"]), one, k)
         both_undefined = math.isnan(result) and math.isnan(expected)
         if not (abs(result - expected) <= library.tolerance or both_undefined):
             yield f"{where}: {value}, not {result}"

@@ -11,7 +11,8 @@ from shared.cases import as_ratings, random_case
 from shared.commands import run
 from shared.measured import FIXTURES, columns, laid_fixture, rows_of
 from unskew.conventions.libraries import all_libraries
-from unskew.evaluation.compat import LibraryValues
+from unskew.conventions.values import ConventionValues
+from unskew.evaluation.compat import mean_of_row
 
 
 @pytest.fixture(scope="module")
@@ -30,11 +31,11 @@ def test_every_library_can_be_computed(small, key):
     library = all_libraries()[key].newest
     names = [row.label(5, full=True) for row in library.metrics]
     scores = us.evaluate(**small, metrics=names, compat=key)
-    engine = LibraryValues.of(laid_fixture("small"), "run")
+    engine = ConventionValues(laid_fixture("small"), "run")
     assert set(scores.order) <= set(names)
     for label in scores.order:
         rows = [row for row in library.metrics if row.label(5, full=True) == label]
-        means = [engine.mean(row, 5) for row in rows]
+        means = [mean_of_row(engine, row, 5) for row in rows]
         result = scores.mean(label)["run"]
         assert any(
             abs(result - mean) < 1e-12 or (math.isnan(result) and math.isnan(mean))
@@ -148,10 +149,10 @@ def test_losses_of_a_metric_of_ours_are_those_of_the_ratings():
 
     test = {"user": [1, 1, 1], "item": [10, 20, 30], "rating": [2.5, 3.5, 5]}
     runs = {"s": {1: [20, 30, 10]}}
-    engine = LibraryValues.of(lay(test, runs, liked=4), "s")
+    engine = ConventionValues(lay(test, runs, liked=4), "s")
     ours = us.evaluate(test, runs, "nDCL@3", liked=4).mean("nDCL@3")["s"]
     assert ours == pytest.approx((0.5 + 1.5 / 2) / (1.5 + 0.5 / math.log2(3)))
-    assert engine.mean(PrintedQuantity.of("nDCL@3").row(), 3) == pytest.approx(ours)
+    assert mean_of_row(engine, PrintedQuantity.of("nDCL@3").row(), 3) == pytest.approx(ours)
 
 
 def test_of_a_paper_a_library_takes_the_threshold():

@@ -11,7 +11,7 @@ import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import Any
+from typing import Any, TypeVar, cast
 
 import numpy as np
 import polars as pl
@@ -23,7 +23,7 @@ from unskew.data.groups import sort_groups
 from unskew.data.ratings import Ids, Ratings
 from unskew.data.read.ratings_files import read_items, read_test_and_train
 from unskew.data.relevance import Relevance, relevance_for
-from unskew.engine.threads import map_blocks
+from unskew.engine.threads import map_blocks, new_lock
 from unskew.errors import DataError, SettingError
 from unskew.judging.judge import name_systems
 from unskew.judging.judged import Judged
@@ -31,6 +31,52 @@ from unskew.judging.notes import checked_numbering
 from unskew.judging.shape import Numbering
 from unskew.runs import Run, read_run
 from unskew.ties import TIES, order_by_score
+
+T = TypeVar("T")
+
+
+@dataclass(eq=False)
+class Memory:
+    """Arrays by what they depend on; of more bytes than the budget the first ones are given up."""
+
+    budget: float = math.inf
+    size: int = 0
+    _results: dict[object, tuple[Any, int]] = field(default_factory=dict)
+    """Results, and their sizes when they came: an object may keep more later."""
+    _lock: Any = field(default_factory=new_lock)
+
+    def once(self, key: object, compute: Callable[[], T]) -> T:
+        """Return what is kept under a key; compute it where it is not."""
+        value = self._results.get(key)
+        if value is not None:
+            return cast("T", value[0])
+        result = compute()
+        size = bytes_of(result)
+        with self._lock:
+            if key not in self._results:
+                self._results[key] = result, size
+                self.size += size
+            while self.size > self.budget and len(self._results) > 1:
+                self.size -= self._results.pop(next(iter(self._results)))[1]
+        return result
+
+    def __len__(self) -> int:
+        return len(self._results)
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {"budget": self.budget}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self.__init__(state["budget"])  # type: ignore[misc]
+
+
+def bytes_of(value: object) -> int:
+    """Return the size of an array, or of all arrays in a tuple or an object."""
+    if isinstance(value, np.ndarray):
+        return int(value.nbytes)
+    # A copy: another thread may use the object at the same time, and add what it caches.
+    parts = value if isinstance(value, tuple) else list(vars(value).values())
+    return sum(bytes_of(part) for part in parts if isinstance(part, np.ndarray))
 
 
 @dataclass(frozen=True, eq=False)
@@ -182,10 +228,7 @@ class Laid:
     relevance: Relevance
     systems: Mapping[str, RankedLists]
     notes: tuple[str, ...] = ()
-    _hits: dict[tuple[str, ListRule], LaidHits] = field(default_factory=dict)
-    _tops: dict[tuple[str, ListRule, float], LaidHits] = field(default_factory=dict)
-    _seen: dict[tuple[str, str], tuple[Mask, Mask]] = field(default_factory=dict)
-    _ordered: dict[tuple[str, str], _Places] = field(default_factory=dict)
+    _memory: Memory = field(default_factory=Memory)
 
     @property
     def judgments(self) -> Ratings:
@@ -256,29 +299,24 @@ class Laid:
 
         Judgments of listed items are all seen here: which ones are listed depends on the system.
         """
-        key = (judgments, relevant)
-        if key not in self._seen:
+
+        def find() -> tuple[Mask, Mask]:
             mask = self.relevance_masks[relevant]
             seen = mask if judgments == "liked" else ~self.pooled
-            self._seen[key] = (seen, mask & seen)
-        return self._seen[key]
+            return seen, mask & seen
+
+        return self._memory.once(("seen", judgments, relevant), find)
 
     def hits(self, system: str, rule: ListRule) -> LaidHits:
         """Return where judged items stand in the lists of a system, prepared by a rule."""
-        key = (system, rule)
-        if key not in self._hits:
-            self._hits[key] = self._lay(system, rule)
-        return self._hits[key]
+        return self._memory.once((system, rule), lambda: self._lay(system, rule))
 
     def top_hits(self, system: str, rule: ListRule, stop: float) -> LaidHits:
         """Return the hits up to a rank."""
         hits = self.hits(system, rule)
         if math.isinf(stop):
             return hits
-        key = (system, rule, stop)
-        if key not in self._tops:
-            self._tops[key] = hits.up_to(stop)
-        return self._tops[key]
+        return self._memory.once((system, rule, stop), lambda: hits.up_to(stop))
 
     def _lay(self, system: str, rule: ListRule) -> LaidHits:
         places = self._prepare(system, rule)
@@ -310,9 +348,9 @@ class Laid:
     def _in_order(self, system: str, ties: str) -> _Places:
         """Return all places of the lists of a system, in the order of a rule about ties."""
         rule = ties if ties not in ("expected", "together") else "given"
-        key = (system, rule)
-        if key in self._ordered:
-            return self._ordered[key]
+        return self._memory.once(("places", system, rule), lambda: self._places(system, rule))
+
+    def _places(self, system: str, rule: str) -> _Places:
         lists = self.systems[system]
         run = _ordered(lists.as_input if rule in ("input", "last") else lists.run, rule)
         user_table, item_table = self.numbering.runs[system]
@@ -323,8 +361,7 @@ class Laid:
         judgment, trained = look_up(self._key, pairs), look_up(self._train_key, pairs) >= 0
         rank = np.arange(owner.size) - np.repeat(run.start[:-1], run.depth) + 1
         later, score = _is_later(run), falling_scores(run)
-        self._ordered[key] = _Places(owner, item, judgment, trained, rank, later, score)
-        return self._ordered[key]
+        return _Places(owner, item, judgment, trained, rank, later, score)
 
     def _prepare(self, system: str, rule: ListRule) -> _Places:
         """Put lists in order, and take out what the rule takes out."""

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 import tomllib
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import cache
 from pathlib import Path
@@ -150,14 +150,7 @@ def in_words(options: Mapping[str, str]) -> str:
     return "; ".join(f"{name}: {AXES[name].options[option]}" for name, option in options.items())
 
 
-def check_axes(names: Iterable[str]) -> None:
-    """Refuse names that are no axis."""
-    for name in names:
-        choose("axis", name, AXES)
-
-
 FOLDER = Path(__file__).parent / "libraries"
-EVIDENCE = ("measured", "read from its source")
 
 
 @dataclass(frozen=True)

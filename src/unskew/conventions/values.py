@@ -8,18 +8,20 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from unskew.arrays import F64, I64, Mask
-from unskew.conventions.formulas import FORMULAS, LINEAR, Case, Fraction, Ideal, Memory
-from unskew.conventions.laying import Laid, LaidHits, ListRule, count_ties
+from unskew.conventions.formulas import FORMULAS, LINEAR, Case, Fraction, Ideal
+from unskew.conventions.laying import Laid, LaidHits, ListRule, Memory, count_ties
 from unskew.conventions.libraries import AXES, Convention
 from unskew.errors import SettingError
 
+BUDGET = 256 << 20
+"""In bytes; what was computed first is given up first, and computed again where it is needed."""
 AVERAGING = ("users", "undefined", "average", "digits")
 """Choices that are made after the value of every user is known."""
 WHOLE_GAINS = {
@@ -46,12 +48,10 @@ class ConventionValues:
 
     laid: Laid
     system: str
-    _fractions: Memory = field(default_factory=Memory)
-    _shared: Memory = field(default_factory=Memory)
-    _seen: dict[object, tuple[Mask, Mask]] = field(default_factory=dict)
-    _counts: dict[object, F64] = field(default_factory=dict)
-    _ideals: dict[object, Ideal] = field(default_factory=dict)
-    _masks: dict[object, Mask] = field(default_factory=dict)
+    _fractions: Memory = field(default_factory=partial(Memory, BUDGET))
+    _shared: Memory = field(default_factory=partial(Memory, BUDGET))
+    memory: Memory = field(default_factory=Memory)
+    """What is small, or asked for again and again."""
 
     @cached_property
     def _alike(self) -> dict[str, dict[str, str]]:
@@ -171,13 +171,14 @@ class ConventionValues:
         judgments, relevant = convention.judgments, convention.relevant
         if judgments != "listed":
             return self.laid.seen(judgments, relevant)
-        key = (relevant, ListRule.of(convention))
-        if key not in self._seen:
+
+        def find() -> tuple[Mask, Mask]:
             seen, liked = self.laid.seen("all", relevant)
             listed = np.zeros(seen.size, np.bool_)
             listed[self._hits(convention).judgment] = True
-            self._seen[key] = (seen & listed, liked & listed)
-        return self._seen[key]
+            return seen & listed, liked & listed
+
+        return self.memory.once(("seen", relevant, ListRule.of(convention)), find)
 
     def _count(self, convention: Convention, *, relevant: bool = True) -> F64:
         """Count the judgments of each user that are seen, or that are relevant."""
@@ -185,14 +186,16 @@ class ConventionValues:
         is_new = convention.duplicates in ("new", "multiple")
         lists = (rule, convention.k if is_new else None)
         listed = convention.judgments == "listed" or is_new
-        key = (relevant, convention.judgments, convention.relevant, lists if listed else None)
-        if key not in self._counts:
+
+        def count() -> F64:
             mask = self.seen(convention)[int(relevant)]
             again = self._again(convention)
             rows = np.append(np.flatnonzero(mask), again[mask[again]])
-            count = np.bincount(self.laid.judgments.user[rows], minlength=len(self.laid.users))
-            self._counts[key] = count.astype(np.float64)
-        return self._counts[key]
+            number = np.bincount(self.laid.judgments.user[rows], minlength=len(self.laid.users))
+            return number.astype(np.float64)
+
+        key = (relevant, convention.judgments, convention.relevant, lists if listed else None)
+        return self.memory.once(("count", *key), count)
 
     def _again(self, convention: Convention) -> I64:
         """Return the judgments that count once more, for an item that a list has twice."""
@@ -203,11 +206,12 @@ class ConventionValues:
 
     def _ideal(self, convention: Convention) -> Ideal:
         again = self._again(convention)
-        key = (ListRule.of(convention), convention.k) if again.size else None
-        if key not in self._ideals:
-            judgments = self.laid.judgments
-            self._ideals[key] = Ideal.of(judgments.user.astype(np.int64), judgments.value, again)
-        return self._ideals[key]
+        lists = (ListRule.of(convention), convention.k) if again.size else None
+        judgments = self.laid.judgments
+        return self.memory.once(
+            ("ideal", lists),
+            lambda: Ideal.of(judgments.user.astype(np.int64), judgments.value, again),
+        )
 
     def _gain(self, convention: Convention) -> F64:
         key = ("gain of ratings", convention.gain, convention.relevant)
@@ -245,10 +249,8 @@ class ConventionValues:
 
     def _users(self, convention: Convention) -> Mask:
         rule = ListRule.of(convention)
-        key = (convention.users, convention.judgments, convention.relevant, rule)
-        if key not in self._masks:
-            self._masks[key] = self._chosen(convention)
-        return self._masks[key]
+        key = ("users", convention.users, convention.judgments, convention.relevant, rule)
+        return self.memory.once(key, lambda: self._chosen(convention))
 
     def _chosen(self, convention: Convention) -> Mask:
         listed = self._hits(convention).with_list

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
 
 import numpy as np
 import polars as pl
@@ -35,87 +34,71 @@ from unskew.metrics.names import Metric, parse
 MEMORY = 512 << 20
 
 
-@dataclass(frozen=True, eq=False)
-class LibraryValues:
-    """Metrics of libraries on the lists of one system."""
+def values_of_row(values: ConventionValues, row: LibraryMetric, k: int | None) -> F64:
+    """Return the value of every user that the library averages; NaN for all others."""
+    convention = row.convention(k)
+    if not row.ours:
+        return values.of_users(convention)
+    ours = _values_of_ours(values, convention, parse(row.family(k)))
+    missing = np.isnan(ours)
+    return values.of_users(convention, Fraction(ours, np.ones(ours.size), missing, missing))
 
-    laid: Laid
-    system: str
-    values: ConventionValues
-    _ours: dict[object, F64] = field(default_factory=dict)
 
-    @classmethod
-    def of(cls, laid: Laid, system: str) -> LibraryValues:
-        """Take one system of laid data."""
-        return cls(laid, system, ConventionValues(laid, system))
+def mean_of_row(values: ConventionValues, row: LibraryMetric, k: int | None) -> float:
+    """Return the mean that the library would print."""
+    if not row.ours:
+        return values.mean(row.convention(k))
+    of_users = values_of_row(values, row, k)
+    finite = of_users[~np.isnan(of_users)]
+    return float(finite.sum() / finite.size) if finite.size else float("nan")
 
-    def of_users(self, row: LibraryMetric, k: int | None) -> F64:
-        """Return the value of every user that the library averages; NaN for all others."""
-        convention = row.convention(k)
-        if not row.ours:
-            return self.values.of_users(convention)
-        return self.values.of_users(convention, self._fraction(row, k))
 
-    def mean(self, row: LibraryMetric, k: int | None) -> float:
-        """Return the mean that the library would print."""
-        if not row.ours:
-            return self.values.mean(row.convention(k))
-        values = self.of_users(row, k)
-        finite = values[~np.isnan(values)]
-        return float(finite.sum() / finite.size) if finite.size else float("nan")
+def _values_of_ours(values: ConventionValues, convention: Convention, metric: Metric) -> F64:
+    """Compute a metric of ours, once, on judgments and lists as the convention takes them."""
+    rule, laid = ListRule.of(convention), values.laid
 
-    def _fraction(self, row: LibraryMetric, k: int | None) -> Fraction:
-        values = self._ours_values(row.convention(k), parse(row.family(k)))
-        missing = np.isnan(values)
-        return Fraction(values, np.ones(values.size), missing, missing)
-
-    def _ours_values(self, convention: Convention, metric: Metric) -> F64:
-        rule = ListRule.of(convention)
-        key = (metric, rule, convention.judgments, convention.relevant, convention.gain)
-        if key not in self._ours:
-            self._ours[key] = self._evaluate(convention, metric, rule)
-        return self._ours[key]
-
-    def _evaluate(self, convention: Convention, metric: Metric, rule: ListRule) -> F64:
-        """Compute a metric of ours on judgments and lists as the convention takes them."""
+    def compute() -> F64:
         if metric.definition.of == "run":
             raise SettingError(f"{metric} describes a whole run: no library's convention is known")
-        tests, relevance = self._judgments(convention)
-        runs = {self.system: self.laid.run(self.system, rule)}
-        numbering = Numbering.of(tests, self.laid.numbering.train, runs, None)
-        judged = Judged.over(
-            numbering, relevance, tests=tests, train=self.laid.numbering.train, systems=runs
-        )
+        tests, relevance = _judgments(values, convention)
+        train, runs = laid.numbering.train, {values.system: laid.run(values.system, rule)}
+        numbering = Numbering.of(tests, train, runs, None)
+        judged = Judged.over(numbering, relevance, tests=tests, train=train, systems=runs)
         by_label = {str(metric): metric}
         judged = prepare(judged, by_label)
         result = score(judged.basis, judged.matched, by_label, threads=1, budget=MEMORY)
-        values: F64 = result[self.system].values[0]
-        return values
+        of_users: F64 = result[values.system].values[0]
+        return of_users
 
-    def _judgments(self, convention: Convention) -> tuple[Ratings, Relevance]:
-        """Return the judgments that the library sees, numbered by what they are worth."""
-        seen, relevant = self.values.seen(convention)
-        if convention.judgments == "all":
-            seen = seen | self.laid.pooled  # no judgments, but they say what is in the pool
-        judgments = self.laid.judgments
-        loss = np.where(relevant, 0.0, self.laid.relevance.losses(judgments.value))
-        columns = (relevant.astype(np.float64), self.values.gain(convention), loss)
-        rows = np.stack([column[seen] for column in columns], axis=1)
-        kinds, code = np.unique(rows, axis=0, return_inverse=True)
-        tests = Ratings(
-            judgments.users,
-            judgments.items,
-            frozen(judgments.user[seen]),
-            frozen(judgments.item[seen]),
-            frozen(code.ravel().astype(np.float64)),
-            tags={name: tag.filter(pl.Series(seen)) for name, tag in judgments.tags.items()},
-        )
-        liked = float(np.count_nonzero(kinds[:, 0] == 0))
-        code_range = np.arange(len(kinds), dtype=np.float64).tolist()
-        gains, losses = (
-            dict(zip(code_range, kinds[:, column].tolist(), strict=True)) for column in (1, 2)
-        )
-        return tests, Relevance(liked=liked, gain=gains, loss=losses)
+    key = (metric, rule, convention.judgments, convention.relevant, convention.gain)
+    return values.memory.once(("ours", *key), compute)
+
+
+def _judgments(values: ConventionValues, convention: Convention) -> tuple[Ratings, Relevance]:
+    """Return the judgments that the library sees, numbered by what they are worth."""
+    laid = values.laid
+    seen, relevant = values.seen(convention)
+    if convention.judgments == "all":
+        seen = seen | laid.pooled  # no judgments, but they say what is in the pool
+    judgments = laid.judgments
+    loss = np.where(relevant, 0.0, laid.relevance.losses(judgments.value))
+    columns = (relevant.astype(np.float64), values.gain(convention), loss)
+    rows = np.stack([column[seen] for column in columns], axis=1)
+    kinds, code = np.unique(rows, axis=0, return_inverse=True)
+    tests = Ratings(
+        judgments.users,
+        judgments.items,
+        frozen(judgments.user[seen]),
+        frozen(judgments.item[seen]),
+        frozen(code.ravel().astype(np.float64)),
+        tags={name: tag.filter(pl.Series(seen)) for name, tag in judgments.tags.items()},
+    )
+    liked = float(np.count_nonzero(kinds[:, 0] == 0))
+    gains, losses = (
+        {float(kind): worth for kind, worth in enumerate(kinds[:, column].tolist())}
+        for column in (1, 2)
+    )
+    return tests, Relevance(liked=liked, gain=gains, loss=losses)
 
 
 Chosen = tuple[LibraryMetric, int | None]
@@ -182,15 +165,19 @@ def _is_whole(row: LibraryMetric) -> bool:
 
 def _system(laid: Laid, name: str, chosen: Mapping[str, Chosen]) -> System:
     """Compute one system: values of users, and means that are no means of users."""
-    engine = LibraryValues.of(laid, name)
-    aggregates = {label: engine.mean(*pair) for label, pair in chosen.items() if _is_whole(pair[0])}
+    conventions = ConventionValues(laid, name)
+    aggregates = {
+        label: mean_of_row(conventions, *pair)
+        for label, pair in chosen.items()
+        if _is_whole(pair[0])
+    }
     per_user = {label: pair for label, pair in chosen.items() if label not in aggregates}
     values = np.empty((len(per_user), len(laid.users)))
     den: dict[int, F64] = {}
     for index, (row, k) in enumerate(per_user.values()):
-        values[index] = engine.of_users(row, k)
+        values[index] = values_of_row(conventions, row, k)
         if dict(row.options).get("average") == "pooled":
-            fraction = engine.values.fraction(row.convention(k))
+            fraction = conventions.fraction(row.convention(k))
             defined = ~np.isnan(values[index])
             den[index] = np.where(defined, fraction.bottom, 0.0)
             values[index] = np.where(defined, fraction.top, np.nan)

@@ -82,8 +82,13 @@ def evaluate(
         target lists also fitted models.
     metrics
         Names such as ``"P@10"``, ``"nDCG"``, ``"anti-P@10"`` or ``"SR(gamma=1)@10"``.
-    liked, above, gain, loss, relevance, train, items, ties, depth, unranked
+    liked, above, gain, loss, relevance, train, items, lists, events, weights
         Of raw data, see `judge`.
+    targets
+        Of raw data, see `judge`; unless given, the candidate items of the paper that `relevance`
+        names. Then what a random order is expected to score is shown.
+    ties, depth, unranked
+        Of the lists, see `judge`.
     users
         Which users are averaged by default, see `Scores.mean`: `with-test`, or those of the paper
         that `relevance` names.
@@ -97,12 +102,6 @@ def evaluate(
         Working memory in bytes, or text such as ``"512MiB"``; never changes a result.
     progress
         Called with (done, total) as work goes on.
-    targets
-        Of raw data, with `train`: what the systems ranked, see `judge`; the candidate items of
-        the paper that `relevance` names. Then what a random order is expected to score is shown.
-    lists
-        Of raw data: the columns of the runs that tell several lists of a user apart, such as
-        ``("user", "date")``, see `judge`.
     draws
         With targets: how many random orders are averaged for the expectation of metrics for
         which no closed form is known.
@@ -111,8 +110,6 @@ def evaluate(
         `us.conventions.known_libraries`): the metrics that are named, by our names or its own, as
         that library would compute them, under its names. Its conventions replace `gain`, `users`,
         `undefined` and `ties`.
-    events, weights
-        Of event logs: the kinds of events that count, or what each kind counts; see `read_ratings`.
 
     Returns
     -------

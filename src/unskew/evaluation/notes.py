@@ -46,7 +46,7 @@ def notes_of(scores: Mapping[str, Sequence[Scores]]) -> list[str]:
         ranges = [_range(column) for column in zip(*(numbers for *_, numbers in seen), strict=True)]
         # Of "1 user has" and "3 users have" the one with the larger count: "1 to 3 users have".
         pattern = seen[0][1]
-        if any(other != pattern for _, other, _ in seen):
+        if len({words for _, words, _ in seen}) > 1:
             _, pattern, _ = max(seen, key=lambda note: sum(map(_number, note[2])))
         words = _COUNT.split(pattern)
         text = "".join(chain(*zip_longest(words, ranges, fillvalue="")))

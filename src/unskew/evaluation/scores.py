@@ -219,14 +219,11 @@ class Scores(Result):
 
         Where targets are known, the last row `(random)` is what chance alone is expected to give.
         """
-        means = self.averages(users=users, undefined=undefined, over=over)
+        means = self._with_chance(users=users, undefined=undefined, over=over)
         rows = [
             {"system": system, **{label: mean.value for label, mean in row.items()}}
             for system, row in means.items()
         ]
-        chance = self.random(users=users, undefined=undefined, over=over)
-        if chance:
-            rows.append({"system": RANDOM, **{label: chance.get(label) for label in self.order}})
         return pl.DataFrame(rows, infer_schema_length=None)
 
     def by_warmth(
@@ -301,10 +298,10 @@ class Scores(Result):
             for system, row in self._with_chance().items()
         }
 
-    def _with_chance(self) -> dict[str, dict[str, Mean]]:
+    def _with_chance(self, **averaging: str | None) -> dict[str, dict[str, Mean]]:
         """Return the means of all systems and, where it is known, of chance."""
-        chance = self.random_means()
-        return {**self.averages(), **({RANDOM: chance} if chance else {})}
+        chance = self.random_means(**averaging)
+        return {**self.averages(**averaging), **({RANDOM: chance} if chance else {})}
 
     def values(self, system: str, metric: str) -> F64:
         """Return one metric's values, an entry per list."""

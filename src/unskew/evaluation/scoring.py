@@ -17,7 +17,7 @@ from unskew.errors import DataError, SettingError, Spelling
 from unskew.evaluation.one_relevant import check_exact, expected_values
 from unskew.evaluation.scores import System
 from unskew.judging.judged import Judged, Need
-from unskew.judging.notes import Attention, as_notes, outside_remarks
+from unskew.judging.notes import Attention, all_remarks, as_notes, outside_remarks
 from unskew.judging.ranked import Undrawn
 from unskew.judging.shape import BLOCK, MASKED, Basis, Matched, Scratch
 from unskew.judging.tied import TiedRanks, TiedRun
@@ -101,7 +101,9 @@ def check_tied(
 
 def remarks(judged: Judged, metrics: Mapping[str, Metric], users: str) -> list[str]:
     """Return what a reader of these metrics should know, and warn where it matters."""
-    notes = judged.remarks(users, Measures.of(metrics).attention)
+    attention = Measures.of(metrics).attention
+    of_lists = all_remarks(judged.basis, judged.matched, users, attention)
+    notes = [*judged.laying_notes, *as_notes(of_lists)]
     if judged.items is not None and judged.basis.catalogue is None:
         items = judged.numbering.known_items(everything=False)
         policy = "; such items take a place and are not liked"

@@ -259,32 +259,26 @@ def as_judged(
     What cannot average over orders of equal scores leaves `may_tie` out, what cannot take users
     with lists of several dates or sessions `may_repeat`.
     """
-    judged = _judged(judgments, runs, seed, may_tie, options)
-    if judged.occasions is not None and not may_repeat:
-        raise several_refused("users have several lists, and")
-    return judged
-
-
-def _judged(
-    judgments: object, runs: object, seed: int, may_tie: bool, options: dict[str, Any]
-) -> Judged:
     ties = judgments.ties if isinstance(judgments, Judged) else options.get("ties")
     if ties == EXPECTED and not may_tie:
         raise refuse_order()
-    if not isinstance(judgments, Judged):
-        if runs is None:
-            raise SettingError(
-                "runs are missing: give ranked lists by system, or judged data (us.judge) alone"
-            )
-        return judge(judgments, runs, seed=seed, **options)
-    for name, value in {"runs": runs, **options}.items():
-        usual = DEFAULTS.get(name)
-        if value is not None and not (isinstance(value, str) and value == usual):
-            raise SettingError(
-                f"{name} is already part of the judged data: leave {name}=… out, or give it to "
-                "judge(…)"
-            )
-    return judgments
+    if isinstance(judgments, Judged):
+        for name, value in {"runs": runs, **options}.items():
+            if value is not None and not (isinstance(value, str) and value == DEFAULTS.get(name)):
+                raise SettingError(
+                    f"{name} is already part of the judged data: leave {name}=… out, or give it to "
+                    "judge(…)"
+                )
+        judged = judgments
+    elif runs is None:
+        raise SettingError(
+            "runs are missing: give ranked lists by system, or judged data (us.judge) alone"
+        )
+    else:
+        judged = judge(judgments, runs, seed=seed, **options)
+    if judged.occasions is not None and not may_repeat:
+        raise several_refused("users have several lists, and")
+    return judged
 
 
 def check_ties(ties: str | None, unranked: str | None) -> str:

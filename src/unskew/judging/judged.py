@@ -18,9 +18,6 @@ from unskew.data.relevance import (
 )
 from unskew.errors import SettingError
 from unskew.judging.notes import (
-    Attention,
-    all_remarks,
-    as_notes,
     checked_numbering,
     table_of_lists,
     unscored_notes,
@@ -261,12 +258,12 @@ class Judged(Result):
         number = frozen(np.arange(len(self.judgments.users), dtype=np.int32))
         if self.targets is not None:
             return Lists(number, self.targets.size, self.targets)
-        if self._known is None:
+        if self._catalogue is None:
             return Lists(number)
-        return Lists(number, self.numbering.count_targets(self._known))
+        return Lists(number, self.numbering.count_targets(self._catalogue))
 
     @cached_property
-    def _known(self) -> Mask | None:
+    def _catalogue(self) -> Mask | None:
         """The catalogue, where it is needed."""
         if self.need.catalogue == "none":
             return None
@@ -287,7 +284,7 @@ class Judged(Result):
             self.liked,
             self.disliked,
             train=self.numbering.train,
-            catalogue=self._known,
+            catalogue=self._catalogue,
             longest=max(int(length.max(initial=0)) for length in lengths) + 1,
             owner=self.owner,
             tests=None if self.occasions is None else self.occasions.tests,
@@ -328,10 +325,10 @@ class Judged(Result):
             return None
         if self.targets is not None:
             return TargetItems.of_lists(self.targets)
-        assert self._known is not None
+        assert self._catalogue is not None
         assert self._lists.targets is not None
         count, train = self._lists.targets, self.numbering.train
-        return TargetItems.of_catalogue(self.judgments, count, self._known, train)
+        return TargetItems.of_catalogue(self.judgments, count, self._catalogue, train)
 
     @cached_property
     def job(self) -> RankJob:
@@ -388,19 +385,6 @@ class Judged(Result):
         unscored = unscored_notes(self.matched, self.targets)
         ties = tie_notes(self._runs, self.unranked) if self.is_tied else ()
         return (*self.read.ids, *unscored, *ties)
-
-    def remarks(self, users: str, attention: Attention = Attention()) -> list[str]:  # noqa: B008
-        """Return what a reader of the numbers should know, and warn where it matters.
-
-        Parameters
-        ----------
-        users
-            Which users are averaged.
-        attention
-            What is looked at.
-        """
-        remarks = all_remarks(self.basis, self.matched, users, attention)
-        return [*self.laying_notes, *as_notes(remarks)]
 
     def table(self) -> pl.DataFrame:
         """Return a row per system; of models that have yet to rank only the name.

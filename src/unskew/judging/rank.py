@@ -224,8 +224,8 @@ def rank_designs(
         return []
     train = designs[0].lists.train
     users, items = len(train.users), len(train.items)
-    others = [job.lists.train for job in designs if job.lists.train is not train]
-    if any((len(other.users), len(other.items)) != (users, items) for other in others):
+    parts = [job.lists.train for job in designs if job.lists.train is not train]
+    if any((len(part.users), len(part.items)) != (users, items) for part in parts):
         raise DataError("designs of one pass must have the same users and items")
     scorer = as_model(model, train)
     common = scorer.item_score if isinstance(scorer, SameForAll) else None

@@ -302,7 +302,7 @@ class Basis:
     """The user of each list, as `train` numbers them."""
     tests: Ratings | None = None
     """The test ratings of users who have several lists, under the same numbers as `train`."""
-    _kept: dict[object, F64] = field(default_factory=dict)
+    _memory: dict[object, F64] = field(default_factory=dict)
 
     def masked(self, keep: Mask, *, recount: bool = True) -> Basis:
         """Return the basis on which some judgments count as unjudged.
@@ -320,7 +320,7 @@ class Basis:
         liked, disliked = self.liked, self.disliked
         if recount:
             liked, disliked = count_labels(self.judgments, self.lists, view)
-        return replace(self, view=view, liked=liked, disliked=disliked, _kept={})
+        return replace(self, view=view, liked=liked, disliked=disliked, _memory={})
 
     @property
     def are_several(self) -> bool:
@@ -341,9 +341,9 @@ class Basis:
 
     def once(self, key: object, make: Callable[[], F64]) -> F64:
         """Return what `make` gives, made at its first use: a weight per judgment or item."""
-        if key not in self._kept:
-            self._kept[key] = frozen(make())
-        return self._kept[key]
+        if key not in self._memory:
+            self._memory[key] = frozen(make())
+        return self._memory[key]
 
     @cached_property
     def marks_pool(self) -> bool:

@@ -267,11 +267,11 @@ def _step_numbers(table: tables.DataTable, steps: StepLists, user: str) -> tuple
     keys: dict[str, pl.Series] = {"user": pl.Series(steps.users.codes(frame[user]))}
     step_keys: dict[str, pl.Series] = {"user": pl.Series(steps.user)}
     if step_column is not None:
-        keys["step"] = _whole(table, step_column)
+        keys["step"] = _whole_numbers(table, step_column)
         step_keys["step"] = pl.Series(steps.step).cast(pl.Int64)
         if steps.session.size:
             session = table.need("session", SESSION, None)
-            keys["session"] = _whole(table, session)
+            keys["session"] = _whole_numbers(table, session)
             step_keys["session"] = pl.Series(steps.session).cast(pl.Int64)
     else:
         time = table.pick("time", tables.TIME, None)
@@ -295,7 +295,7 @@ def _step_numbers(table: tables.DataTable, steps: StepLists, user: str) -> tuple
     return step, int(np.count_nonzero(step < 0))
 
 
-def _whole(table: tables.DataTable, name: str) -> pl.Series:
+def _whole_numbers(table: tables.DataTable, name: str) -> pl.Series:
     """Return a column of whole numbers."""
     column = tables.number_column(table, name, "numbers")
     integers = column.cast(pl.Int64, strict=False)

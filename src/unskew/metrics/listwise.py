@@ -232,7 +232,7 @@ class _List:
     def __init__(
         self, places: Mapping[str, Mask | F64], totals: Mapping[str, Any], depth: int
     ) -> None:
-        self.places, self.whole, self.depth = places, totals, depth
+        self.places, self.totals, self.depth = places, totals, depth
 
     @classmethod
     def of(cls, block: Block, row: int, parameters: tuple[str, ...]) -> _List:
@@ -266,4 +266,4 @@ class _List:
     def cut(self, cutoff: int) -> dict[str, Any]:
         """Return what the function sees above a cutoff."""
         k = self.depth if cutoff == WHOLE else cutoff
-        return {**{name: array[:k] for name, array in self.places.items()}, **self.whole, "k": k}
+        return {**{name: array[:k] for name, array in self.places.items()}, **self.totals, "k": k}

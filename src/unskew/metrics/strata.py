@@ -18,7 +18,7 @@ from unskew.metrics.settings import Params
 class Portion:
     """A block of lists, a metric of it, and the judgments of one stratum."""
 
-    whole: Block
+    block: Block
     judged: Basis
     """What all systems share, the judgments of other strata masked."""
     view: View
@@ -41,21 +41,21 @@ class Portion:
 
     def liked_hits(self) -> tuple[I64, I64]:
         """Return the list and the place of each liked hit above the cutoff."""
-        hits = self.whole.hits
+        hits = self.block.hits
         owner = np.repeat(np.arange(self.size), np.diff(hits.start))
-        label = self.whole.view.label[hits.judgment]
+        label = self.block.view.label[hits.judgment]
         hit = np.flatnonzero((label == LIKED) & (hits.rank <= self.cutoff))
         return owner[hit], hit
 
     def is_inside(self, hit: I64) -> Mask:
         """Tell which hits are liked and belong to the stratum."""
-        inside: Mask = self.view.label[self.whole.hits.judgment[hit]] == LIKED
+        inside: Mask = self.view.label[self.block.hits.judgment[hit]] == LIKED
         return inside
 
     @property
     def size(self) -> int:
         """Lists in the block."""
-        return self.whole.hi - self.whole.lo
+        return self.block.hi - self.block.lo
 
 
 @dataclass(frozen=True)
@@ -73,10 +73,10 @@ class MetricStrata:
 
 def over_hits(portion: Portion) -> F64:
     """Split a numerator that is a sum over judged hits, each on its own."""
-    inside = portion.whole.changed(
+    inside = portion.block.changed(
         judged=portion.judged, view=portion.view, scratch=Scratch(), shared={}, parts={}
     )
-    bottom = portion.value(portion.whole)[1]
+    bottom = portion.value(portion.block)[1]
     top = portion.value(inside)[0]
     if bottom is None or portion.params.get("mean") == "ratio":
         return top
@@ -91,7 +91,7 @@ def to_first(formula: Callable[[I32], F64]) -> Callable[[Portion], F64]:
         rows, first = np.unique(owner, return_index=True)
         hit = hit[first]
         values = np.zeros(portion.size)
-        rank = portion.whole.hits.rank[hit]
+        rank = portion.block.hits.rank[hit]
         values[rows] = np.where(portion.is_inside(hit), formula(rank), 0.0)
         return values
 
@@ -100,7 +100,7 @@ def to_first(formula: Callable[[I32], F64]) -> Callable[[Portion], F64]:
 
 def by_count(portion: Portion) -> F64:
     """Split a value in proportion to the liked hits."""
-    value = portion.value(portion.whole)[0]
+    value = portion.value(portion.block)[0]
     owner, hit = portion.liked_hits()
     inside = portion.is_inside(hit)
     hits = np.bincount(owner, minlength=portion.size).astype(np.float64)
@@ -110,11 +110,11 @@ def by_count(portion: Portion) -> F64:
 
 def by_precision(portion: Portion) -> F64:
     """Sum the precision at each liked hit of the stratum: all liked items above it count."""
-    bottom = portion.value(portion.whole)[1]
+    bottom = portion.value(portion.block)[1]
     assert bottom is not None
     owner, hit = portion.liked_hits()
     before = np.append(0, np.cumsum(np.bincount(owner, minlength=portion.size)))[owner]
-    precision = (np.arange(1, hit.size + 1) - before) / portion.whole.hits.rank[hit]
+    precision = (np.arange(1, hit.size + 1) - before) / portion.block.hits.rank[hit]
     inside = portion.is_inside(hit)
     total = np.bincount(owner[inside], precision[inside], portion.size).astype(np.float64)
     return ratio(total, bottom)

@@ -102,7 +102,7 @@ class Columns:
     judged: Basis
     weight: F64 | None
     """Of each judgment; None where all count once."""
-    _kept: dict[tuple[object, ...], F64] = field(default_factory=dict)
+    _memory: dict[tuple[object, ...], F64] = field(default_factory=dict)
 
     def view(self, anti: bool) -> View:
         """Return the judgments, liked and disliked exchanged for an anti-metric."""
@@ -111,9 +111,9 @@ class Columns:
     def of(self, what: str, anti: bool, power: float = 0.0) -> F64:
         """Return `liked`, `judged`, `gain`, `squares` (of weights of the liked), `SR` or `HLU`."""
         key = (what, anti, power)
-        if key not in self._kept:
-            self._kept[key] = frozen(self._make(what, self.view(anti), power))
-        return self._kept[key]
+        if key not in self._memory:
+            self._memory[key] = frozen(self._make(what, self.view(anti), power))
+        return self._memory[key]
 
     def _make(self, what: str, view: View, power: float) -> F64:
         kinds: dict[str, Callable[[], F64]] = {
@@ -147,17 +147,17 @@ class Seen:
     block: Block
     columns: Columns
     anti: bool
-    _kept: dict[tuple[object, ...], F64] = field(default_factory=dict)
+    _memory: dict[tuple[object, ...], F64] = field(default_factory=dict)
 
     def weighted_hits(
         self, what: str, discount: F64, name: str, cutoffs: I64, power: float = 0.0
     ) -> F64:
         """Sum weight x discount over the hits above each cutoff; `name` is the discount's."""
         key = ("hits", what, name, power, cutoffs.tobytes())
-        if key not in self._kept:
+        if key not in self._memory:
             column = self.columns.of(what, self.anti, power)
-            self._kept[key] = self.block.discounted(column, discount, cutoffs).copy()
-        return self._kept[key]
+            self._memory[key] = self.block.discounted(column, discount, cutoffs).copy()
+        return self._memory[key]
 
     def liked(self, cutoffs: I64) -> F64:
         """Liked items above each cutoff."""

@@ -472,7 +472,7 @@ def _part(seen: Block, part: Basis, metric: Metric) -> F64:
     assert strata is not None
     values = strata.part(
         Portion(
-            whole=seen,
+            block=seen,
             judged=part,
             view=part.view.anti if metric.anti else part.view,
             compute=metric.definition.compute,

@@ -11,7 +11,6 @@ from test_explain import data
 import unskew as us
 from shared.measured import laid_fixture
 from unskew.conventions.explaining import waterfall as module
-from unskew.conventions.explaining.waterfall import Path
 from unskew.conventions.values import ConventionValues
 
 
@@ -69,13 +68,14 @@ def test_ranges_are_those_of_all_orders(stars):
         module.options_of(PrintedQuantity.of("nDCG@10").row(), 10),
         module.options_of(chosen, 10),
     ]
-    walk = Path(values, *ends)
-    effects = {name: [] for name in walk.names}
-    for order in permutations(walk.names):
+    names = module.choices_between(*ends)
+    effects = {name: [] for name in names}
+    for order in permutations(names):
         taken = frozenset()
         for name in order:
-            effects[name].append(walk.value(taken | {name}) - walk.value(taken))
-            taken |= {name}
+            before, taken = taken, taken | {name}
+            numbers = [module.number_after(values, *ends, steps) for steps in (before, taken)]
+            effects[name].append(numbers[1] - numbers[0])
     for step in steps:
         assert step["lowest"] == pytest.approx(min(effects[step["step"]]), abs=1e-12)
         assert step["highest"] == pytest.approx(max(effects[step["step"]]), abs=1e-12)

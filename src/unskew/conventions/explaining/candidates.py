@@ -6,6 +6,8 @@ defaults, and changes a few choices. A change applies to every metric that it ca
 
 from __future__ import annotations
 
+import math
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import combinations, product
@@ -43,11 +45,6 @@ class Start:
     def until(self) -> str:
         """The last version of the library that did so; empty: it still does."""
         return next((row.until for row in self.rows if row.until), "")
-
-    @property
-    def given(self) -> str:
-        """The form in which the library is given judgments."""
-        return "; ".join(dict.fromkeys(row.given for row in self.rows if row.given))
 
     @property
     def option(self) -> str:
@@ -111,10 +108,7 @@ def starts(libraries: Mapping[str, Library], quantities: Sequence[PrintedQuantit
 
 def _combined(rows: Sequence[Sequence[LibraryMetric]]) -> Iterator[tuple[LibraryMetric, ...]]:
     """Return a row for each quantity: all combinations, or the first rows with one other."""
-    size = 1
-    for choices in rows:
-        size *= len(choices)
-    if size <= MOST_ROWS:
+    if math.prod(map(len, rows)) <= MOST_ROWS:
         yield from product(*rows)
         return
     first = tuple(choices[0] for choices in rows)
@@ -194,7 +188,7 @@ def look_at(laid: Laid, targets: Sequence[Target]) -> list[DataFinding]:
 
 def usable_options(laid: Laid, targets: Sequence[Target]) -> dict[str, list[str]]:
     """Return the options of every choice that can change a number on these data."""
-    counts = {finding.axis: 0 for finding in look_at(laid, targets)}
+    counts = Counter[str]()
     for finding in look_at(laid, targets):
         counts[finding.axis] += finding.count
     options = {name: list(axis.options) for name, axis in AXES.items()}

@@ -52,7 +52,7 @@ def best_question(result: Search, classes: Sequence[Class]) -> str:
     if len(candidates) < 2:
         return ""
     best: tuple[float, str, int] = (math.inf, "", 0)
-    printed, systems = result.targets[0].printed, result.means.laid.systems
+    printed, systems = result.targets[0].printed, result.laid.systems
     for system, quantity in _questions(result):
         values = [_value(result, candidate, system, quantity) for candidate in candidates]
         counts = Counter(map(printed.show, values))
@@ -70,7 +70,7 @@ def best_question(result: Search, classes: Sequence[Class]) -> str:
 
 def _questions(result: Search) -> Iterator[tuple[str, PrintedQuantity]]:
     """Return what might be asked: near to what is known first."""
-    targets, systems = result.targets, result.means.laid.systems
+    targets, systems = result.targets, result.laid.systems
     printed_keys = {(t.system, t.quantity.metric, t.quantity.k) for t in targets}
     deepest = max(int(lists.run.depth.max(initial=1)) for lists in systems.values())
     families = dict.fromkeys([*(t.quantity.metric for t in targets), *COMMON])
@@ -88,7 +88,7 @@ def _value(result: Search, candidate: Candidate, system: str, quantity: PrintedQ
     allowed = relevant_axes(row.metric)
     changes = tuple(change for change in candidate.changes if change[0] in (*allowed, "cutoff"))
     shifted = Candidate(type(candidate.start)(candidate.start.library, (row,)), changes)
-    return result.means.of(system, shifted.row(0), shifted.cutoff(quantity.k))
+    return result.mean(system, shifted.row(0), shifted.cutoff(quantity.k))
 
 
 def _row(result: Search, candidate: Candidate, quantity: PrintedQuantity) -> LibraryMetric:

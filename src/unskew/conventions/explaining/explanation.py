@@ -234,7 +234,7 @@ def answer_of(fit: Class, result: Search) -> Answer:
     first = simplest(fit)
     unchanged = [member for member in fit.members if not member.changes]
     names = dict.fromkeys(name_of(member.start, result.libraries) for member in unchanged)
-    engines = [result.means.engine(target.system).values for target in result.targets]
+    engines = [result.values(target.system) for target in result.targets]
     pairs = [
         (_telling(first.row(index), engines), first.cutoff(q.k))
         for index, q in enumerate(result.quantities)

@@ -26,9 +26,10 @@ from unskew.conventions.explaining.candidates import (
 from unskew.conventions.explaining.printed import PrintedQuantity, Target
 from unskew.conventions.laying import Laid
 from unskew.conventions.libraries import Library, LibraryMetric
+from unskew.conventions.values import ConventionValues
 from unskew.engine.threads import map_blocks
 from unskew.errors import SettingError
-from unskew.evaluation.compat import LibraryValues
+from unskew.evaluation.compat import mean_of_row, values_of_row
 
 WINDOWS = (10.0, 30.0, 100.0, 300.0, 1000.0)
 """Distances at which classes are counted, in halves of the last digit."""
@@ -94,35 +95,6 @@ SAME = 11
 
 
 @dataclass(eq=False)
-class ClassMeans:
-    """Means of candidates on the lists of every system, each computed once."""
-
-    laid: Laid
-    _engines: dict[str, LibraryValues] = field(default_factory=dict)
-    _known: dict[object, float] = field(default_factory=dict)
-
-    def engine(self, system: str) -> LibraryValues:
-        """Return what computes the values of a system."""
-        if system not in self._engines:
-            self._engines[system] = LibraryValues.of(self.laid, system)
-        return self._engines[system]
-
-    def of(self, system: str, row: LibraryMetric, k: int | None) -> float:
-        """Return the mean of one metric; NaN where it cannot be computed."""
-        key = (system, row.metric, row.ours, row.options, k if row.has_cutoff else None)
-        if key not in self._known:
-            try:
-                self._known[key] = self.engine(system).mean(row, k)
-            except SettingError:
-                self._known[key] = math.nan
-        return self._known[key]
-
-    def of_all(self, candidate: Candidate, targets: Sequence[Target]) -> tuple[float, ...]:
-        """Return the values of a candidate for all targets."""
-        return tuple(self.of(target.system, *row) for target, row in candidate.rows_of(targets))
-
-
-@dataclass(eq=False)
 class Class:
     """Candidates whose values are equal on these data."""
 
@@ -145,7 +117,7 @@ class Search:
 
     targets: tuple[Target, ...]
     libraries: Mapping[str, Library]
-    means: ClassMeans
+    laid: Laid
     classes: dict[tuple[float, ...], Class] = field(default_factory=dict)
     fitting: list[Class] = field(default_factory=list)
     cut: bool = False
@@ -156,6 +128,24 @@ class Search:
     """How many candidates."""
     left_out: int = 0
     """How many candidates were not tried for their number."""
+    _values: dict[str, ConventionValues] = field(default_factory=dict)
+    _means: dict[object, float] = field(default_factory=dict)
+
+    def values(self, system: str) -> ConventionValues:
+        """Return what computes the values of a system."""
+        if system not in self._values:
+            self._values[system] = ConventionValues(self.laid, system)
+        return self._values[system]
+
+    def mean(self, system: str, row: LibraryMetric, k: int | None) -> float:
+        """Return the mean of one metric, computed once; NaN where it cannot be computed."""
+        key = (system, row.metric, row.ours, row.options, k if row.has_cutoff else None)
+        if key not in self._means:
+            try:
+                self._means[key] = mean_of_row(self.values(system), row, k)
+            except SettingError:
+                self._means[key] = math.nan
+        return self._means[key]
 
     def add(self, candidates: Iterable[Candidate], cost: int, threads: int | None = None) -> None:
         """Compute candidates and put each into its class."""
@@ -165,9 +155,12 @@ class Search:
         blocks = [batch[low : low + BLOCK] for low in range(0, len(batch), BLOCK)]
 
         def compute(block: list[Candidate]) -> list[tuple[float, ...]]:
-            return [self.means.of_all(candidate, self.targets) for candidate in block]
+            return [
+                tuple(self.mean(t.system, *row) for t, row in candidate.rows_of(self.targets))
+                for candidate in block
+            ]
 
-        size = len(batch) * len(self.means.laid.users)
+        size = len(batch) * len(self.laid.users)
         results = map_blocks(compute, blocks, threads, size=size)
         for candidate, values in zip(batch, chain.from_iterable(results), strict=True):
             if any(map(math.isnan, values)):
@@ -204,7 +197,7 @@ class Search:
         if first is None:
             return 0.0
         steps = [
-            smallest_step(self.means.engine(target.system).of_users(*row))
+            smallest_step(values_of_row(self.values(target.system), *row))
             for target, row in first.rows_of(self.targets)
         ]
         return expected_fits(self.cloud, self.targets, steps)
@@ -229,13 +222,20 @@ def search(
     threads: int | None = None,
 ) -> Search:
     """Try candidates stage by stage; stop at the first stage in which some fit."""
-    result = Search(targets, libraries, ClassMeans(laid))
+    result = Search(targets, libraries, laid)
     initial: list[Start] = starts(libraries, quantities_of(targets))
     result.add((Candidate(start) for start in initial), 0, threads)
     if result.look(0):
         return result
     options = usable_options(laid, targets)
-    distinct = [simplest_start(group) for group in result.classes.values()]
+    # What a library does by default, nearest to our defaults.
+    distinct = [
+        min(
+            (member.start for member in group.members),
+            key=lambda start: (not start.is_default, start.number_of_options),
+        )
+        for group in result.classes.values()
+    ]
     for stage in range(1, DEEPEST + 1):
         result.add(changed(distinct, options, stage), stage, threads)
         distinct = [start for start in distinct if start.is_default]
@@ -243,9 +243,3 @@ def search(
             return result
     result.look(DEEPEST + 1)
     return result
-
-
-def simplest_start(group: Class) -> Start:
-    """Return the start of a class: what a library does by default, nearest to our defaults."""
-    candidates = [member.start for member in group.members]
-    return min(candidates, key=lambda start: (not start.is_default, start.number_of_options))

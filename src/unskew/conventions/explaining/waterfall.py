@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
-from functools import cache
+from functools import cache, partial
 from itertools import combinations, pairwise
 from typing import Any
 
@@ -68,33 +67,24 @@ def _in_words(name: str, option: object) -> str:
     return AXES[name].options[str(option)] if name in AXES else str(option)
 
 
-@dataclass(frozen=True)
-class Path:
-    """The choices in which two numbers differ, and the numbers between them."""
+def choices_between(start: Options, end: Options) -> list[str]:
+    """Return the choices that differ and can change one of the two metrics, in their order."""
+    allowed = {
+        FORMULA, CUTOFF, *relevant_axes(start[FORMULA]), *relevant_axes(end[FORMULA])
+    }  # fmt: skip
+    return [name for name in start if name in allowed and start[name] != end[name]]
 
-    values: ConventionValues
-    start: Options
-    end: Options
 
-    @property
-    def names(self) -> list[str]:
-        """The choices that differ and can change one of the two metrics, in their order."""
-        allowed = {
-            FORMULA, CUTOFF, *relevant_axes(self.start[FORMULA]), *relevant_axes(self.end[FORMULA])
-        }  # fmt: skip
-        return [
-            name for name in self.start
-            if name in allowed and self.start[name] != self.end[name]
-        ]  # fmt: skip
-
-    def value(self, taken: frozenset[str]) -> float:
-        """Return the number after some steps."""
-        options = {n: self.end[n] if n in taken else self.start[n] for n in self.start}
-        metric, k = options.pop(FORMULA), options.pop(CUTOFF)
-        try:
-            return self.values.mean(Convention(metric, k, **options))
-        except SettingError:
-            return math.nan
+def number_after(
+    values: ConventionValues, start: Options, end: Options, taken: frozenset[str]
+) -> float:
+    """Return the number after some steps; NaN where it cannot be computed."""
+    options = {name: end[name] if name in taken else start[name] for name in start}
+    metric, k = options.pop(FORMULA), options.pop(CUTOFF)
+    try:
+        return values.mean(Convention(metric, k, **options))
+    except SettingError:
+        return math.nan
 
 
 def waterfall(
@@ -105,9 +95,8 @@ def waterfall(
     notes: tuple[str, ...] = (),
 ) -> Estimates:
     """Walk from one end to the other, and try every step in other orders too."""
-    path = Path(values, start[1], end[1])
-    number = cache(path.value)
-    names = path.names
+    names = choices_between(start[1], end[1])
+    number = cache(partial(number_after, values, start[1], end[1]))
     numbers = [number(frozenset(names[:count])) for count in range(len(names) + 1)]
     if any(math.isnan(after - before) for before, after in pairwise(numbers)):
         raise SettingError(

@@ -480,8 +480,8 @@ def estimate(sums: Iterable[int], undefined: str) -> dict[str, float]:
     if count > 1:
         top = count * squares * UNIT - total * total
         se = math.sqrt(max(top, 0) / (UNIT * UNIT * count * count * (count - 1)))
-    ends = {"low": value - 2 * se, "high": value + 2 * se}
-    return {"n": count, "value": value, "se": se, **ends, "undefined": missing}
+    interval = {"low": value - 2 * se, "high": value + 2 * se}
+    return {"n": count, "value": value, "se": se, **interval, "undefined": missing}
 
 
 def _card(facts: Mapping[str, Any]) -> dict[str, Any]:

@@ -115,7 +115,7 @@ class _Compact:
     """Reads values of Thrift's compact protocol from bytes, one after the other."""
 
     def __init__(self, content: bytes) -> None:
-        self.content, self.at = content, 0
+        self.content, self.position = content, 0
         self.readers: dict[int, Callable[[], Any]] = {
             3: self.byte,
             4: self.integer,
@@ -130,8 +130,8 @@ class _Compact:
         }
 
     def byte(self) -> int:
-        self.at += 1
-        return self.content[self.at - 1]
+        self.position += 1
+        return self.content[self.position - 1]
 
     def unsigned(self) -> int:
         value = shift = 0
@@ -147,13 +147,13 @@ class _Compact:
         return (value >> 1) ^ -(value & 1)
 
     def double(self) -> float:
-        self.at += 8
-        return float(struct.unpack_from("<d", self.content, self.at - 8)[0])
+        self.position += 8
+        return float(struct.unpack_from("<d", self.content, self.position - 8)[0])
 
     def text(self) -> bytes:
         size = self.unsigned()
-        self.at += size
-        return self.content[self.at - size : self.at]
+        self.position += size
+        return self.content[self.position - size : self.position]
 
     def list(self) -> list[Any]:
         head = self.byte()

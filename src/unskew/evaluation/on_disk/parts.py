@@ -243,7 +243,7 @@ def read_part(output: str | Path, part: int) -> dict[str, Any] | None:
 
 def _judged(job: Job, part: int) -> Judged:
     """Lay a part's lists over its judgments; the rows they are made of are given back at once."""
-    tests, *runs = (_made(job, number, part) for number in range(len(job.sources)))
+    tests, *runs = (_read_rows(job, number, part) for number in range(len(job.sources)))
     systems = {source.name: run for source, run in zip(job.runs, runs, strict=True)}
     # Of a part of the users, a system may rank none.
     numbering = Numbering.of(tests, None, systems, None)
@@ -258,7 +258,7 @@ def _judged(job: Job, part: int) -> Judged:
     )
 
 
-def _made(job: Job, number: int, part: int) -> Any:
+def _read_rows(job: Job, number: int, part: int) -> Any:
     """Make judgments or lists of rows, with items in the kind in which they are compared."""
     source = job.sources[number]
     if job.chunks is not None:
@@ -274,7 +274,7 @@ def _made(job: Job, number: int, part: int) -> Any:
             frame = frame.with_columns(item.cast(KIND[job.item_kind]))
         return source.ratings(frame)
     except DataError as problem:
-        raise DataError(_told(source, frame, problem)) from None
+        raise DataError(_with_place(source, frame, problem)) from None
 
 
 def heaviest(job: Job, part: int) -> tuple[object, int]:
@@ -296,7 +296,7 @@ def _with_items(run: Run, kind: str) -> Run:
     return replace(run, items=items, item=frozen(recoded(run.item, table)))
 
 
-def _told(source: ParquetSource, frame: pl.DataFrame, problem: DataError) -> str:
+def _with_place(source: ParquetSource, frame: pl.DataFrame, problem: DataError) -> str:
     """Return what is wrong with a part's rows, and where in the files the first of them stand."""
     text = f"{source.name}: {str(problem).removeprefix('frame: ')}"
     for others in (("item",), ("rank",)):
