@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from unskew.auditing.designs import SOURCES
-from unskew.auditing.page.checklist import checklist_of
+from unskew.auditing.page.checklist import checklist_of, checklist_table, status_counts
 from unskew.auditing.statements.statement import names
 from unskew.checks import checked
 from unskew.data.relevance import Relevance
@@ -438,7 +438,7 @@ def save_paper(
         "methods.md": methods.to_markdown(),
         "methods.tex": methods.to_latex(),
         "references.bib": methods.bibtex(),
-        "checklist.md": f"{checklist.to_markdown()}\n\n{checklist.footer()[0]}",
+        "checklist.md": f"{checklist_table(checklist).to_markdown()}\n\n{status_counts(checklist)}",
     }
     if table is not None:
         texts |= {"table.tex": table.to_latex(label="tab:results"), "table.md": table.to_markdown()}
