@@ -9,7 +9,6 @@ from functools import partial
 import numpy as np
 
 from unskew.auditing.analyses import Attempts
-from unskew.auditing.core.core import Core, tuning_card
 from unskew.auditing.designs import (
     METRICS,
     AuditDesign,
@@ -19,8 +18,7 @@ from unskew.auditing.designs import (
     plan_of_level,
     tunable_systems,
 )
-from unskew.auditing.large_data import LargeRequest, active_users, affordable, judged_card
-from unskew.auditing.page.reproduction import GivenData
+from unskew.auditing.large_data import active_users, affordable
 from unskew.auditing.request import (
     Request,
     TrainingRequest,
@@ -28,15 +26,11 @@ from unskew.auditing.request import (
     check_worth,
     without_dislikes,
 )
-from unskew.auditing.truth import sources
 from unskew.data.dataset import Dataset
-from unskew.data.filters import steps_of
 from unskew.data.ratings import Ratings
-from unskew.engine.system import versions
 from unskew.experiment.plan import Plan
 from unskew.judging.tied import refuse_order
 from unskew.recommend.fit_cost import DataShape
-from unskew.report.estimates import Estimates
 from unskew.ties import EXPECTED
 from unskew.worlds.worlds import World
 
@@ -149,74 +143,3 @@ def _judging(
         large = replace(large, users=plan.judged_users)
     judged, notes = large.judged_users(active_users(ratings))
     return replace(plan, judged_users=judged), [*assumed, *notes]
-
-
-@dataclass(frozen=True, eq=False, kw_only=True)
-class RatingsInputs:
-    """What an audit of ratings starts from."""
-
-    request: Request
-    training: TrainingRequest
-    chosen: Chosen
-    inputs: GivenData
-    source: World | Dataset
-    """What the user gave, as a data set or world."""
-    ratings: Ratings
-    true_source: sources.Source | None
-    """Where the truth is known."""
-    plan: Plan
-    """The chosen one, with the metric that orders the systems."""
-    metric: str
-    large: LargeRequest
-    """With what was done in the place of what was not stated."""
-    attempts: Attempts
-    unfiltered: Ratings | None
-    """The ratings as they were given, where filters were applied to them."""
-
-    @property
-    def tuned(self) -> frozenset[str]:
-        """Systems whose settings are chosen on the training part of each split."""
-        is_tuned = self.training.tune
-        return self.chosen.tunable & self.plan.systems.keys() if is_tuned else frozenset()
-
-
-def ratings_card(audit: RatingsInputs, core: Core, null: Estimates | None) -> dict[str, object]:
-    """Return the card of an audit of ratings, as plain values."""
-    steps = steps_of([audit.ratings])
-    return {
-        "data": {
-            "name": audit.source.name,
-            "ratings": len(audit.ratings),
-            "users": len(audit.ratings.users),
-            "items": len(audit.ratings.items),
-            "fingerprint": audit.ratings.fingerprint,
-            **({"steps": steps} if steps else {}),
-        },
-        "truth": None if audit.true_source is None else audit.true_source.name,
-        "level": "plan" if audit.chosen.is_user_plan else audit.chosen.level.name,
-        "designs": {
-            design.name: {
-                "split": design.split.describe(),
-                "splits": design.repeats,
-                **design.view.describe(),
-            }
-            for design in audit.chosen.designs
-        },
-        "algorithms": {name: system.describe() for name, system in audit.plan.systems.items()},
-        "relevance": audit.plan.relevance.describe(),
-        "metrics": list(audit.plan.metrics),
-        "metric": audit.metric,
-        "margin": audit.request.stated.margin,
-        "smallest": audit.request.stated.smallest,
-        "seed": audit.plan.seed,
-        "split_seeds": list(core.seeds),
-        "tuned": tuning_card(core),
-        "null": None if null is None else dict(null.card),
-        "permutations": audit.chosen.level.permutations,
-        "bootstrap": audit.chosen.level.bootstrap,
-        "users": audit.plan.users,
-        "judged_users": judged_card(audit.plan.judged_users, audit.ratings),
-        "undefined": audit.plan.undefined,
-        "ties": audit.plan.ties,
-        "versions": versions(),
-    }

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field, fields, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import Self
 
 import numpy as np
 import polars as pl
@@ -39,19 +38,6 @@ from unskew.stats.special import student_t_quantile
 
 ROUNDING = 1e-12
 """Means of a user that differ by less are the same."""
-
-
-@dataclass(frozen=True, eq=False, kw_only=True)
-class DesignScores:
-    """The mean of each system; NaN where there is none."""
-
-    value: F64
-    low: F64
-    """95 % t interval over users; NaN where a metric has no value per user, or there is one user
-    only."""
-    high: F64
-    rank: I64
-    """1 is best; systems without a mean come after all others."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -105,8 +91,12 @@ class DesignMeans:
         columns = [of_users.systems.index(system) for system in self.systems]
         return of_users.complete(metric)[:, columns]
 
-    def means(self, metric: str, values: F64 | None = None) -> DesignScores:
-        """Return the means of a metric.
+    def means(self, metric: str, values: F64 | None = None) -> dict[str, F64 | I64]:
+        """Return the means of a metric, of each system.
+
+        `value`, NaN where there is none, with its 95 % t interval over users (`low`, `high`; NaN
+        where a metric has no value per user, or there is one user only), and the `place`, 1 for the
+        best; systems without a mean come after all others.
 
         Parameters
         ----------
@@ -121,8 +111,8 @@ class DesignMeans:
             # A row per system: the sum over users is the same, bit for bit, as of one system alone.
             spread = np.ascontiguousarray(values.T).std(axis=1, ddof=1) / len(values) ** 0.5
             half = student_t_quantile((1 + LEVEL) / 2, len(values) - 1) * spread
-        rank = places(mean, parse(metric).better)
-        return DesignScores(value=mean, low=mean - half, high=mean + half, rank=rank)
+        place = places(mean, parse(metric).better)
+        return {"value": mean, "low": mean - half, "high": mean + half, "place": place}
 
     def differences(self, metric: str, values: F64, pairs: Pairs) -> dict[str, F64 | I64] | None:
         """Return the differences of pairs of systems, user by user; None where no user has a value.
@@ -199,8 +189,8 @@ def places(values: F64, better: str) -> I64:
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
-class AuditFacts:
-    """What was audited and how, and what was measured of the data themselves."""
+class Measurements(Result, ScoreAnalyses, ListAnalyses):
+    """All that an audit measured; what could not be measured is None, and stands in `skipped`."""
 
     name: str
     """What the data are called."""
@@ -237,19 +227,6 @@ class AuditFacts:
     command: str = ""
     """The command or the Python code that makes the report again from the same data."""
     plans: tuple[Plan, ...] = ()
-
-
-@dataclass(frozen=True, eq=False, kw_only=True)
-class Measurements(Result, AuditFacts, ScoreAnalyses, ListAnalyses):
-    """All that an audit measured; what could not be measured is None, and stands in `skipped`."""
-
-    @classmethod
-    def of(cls, facts: AuditFacts, of_scores: ScoreAnalyses, of_lists: ListAnalyses) -> Self:
-        """Put the parts together, whose fields this class inherits."""
-        parts = (facts, of_scores, of_lists)
-        return cls(
-            **{field.name: getattr(part, field.name) for part in parts for field in fields(part)}
-        )
 
     @property
     def splits(self) -> Mapping[str, SplitCounts]:
@@ -332,17 +309,14 @@ class Measurements(Result, AuditFacts, ScoreAnalyses, ListAnalyses):
         tables = []
         for design, parts in self.core.warm_scores.items():
             of_design = DesignMeans(parts, self.systems)
-            means = of_design.means(self.metric, of_design.values(self.metric))
             columns = {
                 "design": [design] * len(self.systems),
                 "system": list(self.systems),
-                "value": means.value,
-                "low": pl.Series(means.low).fill_nan(None),
-                "high": pl.Series(means.high).fill_nan(None),
                 "random": [of_design.chance(self.metric)] * len(self.systems),
-                "place": means.rank,
+                **of_design.means(self.metric, of_design.values(self.metric)),
             }
-            tables.append(pl.DataFrame(columns, schema=schema))
+            frame = pl.DataFrame({name: columns[name] for name in schema}, schema=schema)
+            tables.append(frame.with_columns(pl.col("low", "high").fill_nan(None)))
         return pl.concat(tables)
 
     def table(self) -> pl.DataFrame:

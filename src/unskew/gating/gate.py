@@ -263,18 +263,17 @@ def _references(
     if judged.train is None or references is False or not (references or _is_small(judged)):
         return {}
     from unskew.auditing.analyses import Attempts
-    from unskew.auditing.lists.given_lists import reference_lists
-    from unskew.auditing.lists.list_inputs import with_common_numbers
+    from unskew.auditing.lists.list_inputs import reference_lists, with_common_numbers
     from unskew.evaluation.evaluate import evaluate
 
     common = with_common_numbers(judged)
     implicit = not bool((judged.view.label == DISLIKED).any())
     attempts = Attempts()
-    more = reference_lists(common, metric, implicit, seed, attempts)
+    runs, _ = reference_lists(common, metric, implicit, seed, attempts)
     notes += [f"{name}: {reason}" for name, reason in attempts.failures.items()]
-    if not more.runs:
+    if not runs:
         return {}
-    lists = replace(common, systems={}).with_systems(more.runs)
+    lists = replace(common, systems={}).with_systems(runs)
     return evaluate(lists, metric).mean(metric)
 
 
