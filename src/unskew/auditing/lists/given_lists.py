@@ -41,6 +41,7 @@ from unskew.auditing.lists.list_inputs import (
     warm_users,
     with_common_numbers,
 )
+from unskew.auditing.measurements import lights_of_given
 from unskew.auditing.null.null_experiment import null_estimates
 from unskew.auditing.null.repeats import NULL_SCHEMA, REAL
 from unskew.auditing.page.reproduction import (
@@ -49,7 +50,6 @@ from unskew.auditing.page.reproduction import (
 )
 from unskew.auditing.request import Request, check_worth, least_liked
 from unskew.auditing.result import Audit
-from unskew.auditing.split_lights import lights_of_given
 from unskew.auditing.statements.evidence import Evidence, evidence_of
 from unskew.bias.describe_bias import describe_bias
 from unskew.data.dataset import Dataset
