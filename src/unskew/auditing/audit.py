@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from unskew.auditing.designs import LEVELS
 from unskew.auditing.large_data import LargeRequest
-from unskew.auditing.lists.given_lists import audit_lists
+from unskew.auditing.lists.given_lists import ListsAudit
 from unskew.auditing.ratings_audit import RatingsAudit
 from unskew.auditing.request import (
     Progress,
@@ -194,7 +194,7 @@ def audit(
                 weights=weights,
             )
             check_likes(judged.tests, judged.relevance)
-            return audit_lists(judged, request, random, references)
+            return ListsAudit.of(judged, request, random, references).carry_out()
         if data is None:
             raise SettingError("give ratings, or judgments=… and runs=…")
         check_absent({"train": train}, "is for judgments and runs: an audit of ratings splits them")

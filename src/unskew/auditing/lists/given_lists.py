@@ -78,29 +78,6 @@ ONE_SPLIT = (
 NOT_RANKED = "given lists cannot be ranked again"
 
 
-def audit_lists(
-    judged: Judged, request: Request, random: object = None, references: bool = True
-) -> Audit:
-    """Audit given lists.
-
-    Parameters
-    ----------
-    given
-        Test ratings and ranked lists; with training ratings more can be said.
-    request
-        Metric, designs, level and seed.
-    random
-        Ratings of randomly chosen items, where there are any.
-    references
-        Whether reference systems are trained and stand beside the given ones.
-    """
-    request.progress("reading", 0, 1)
-    random_ratings = None if random is None else read_ratings(random)
-    # An audit chooses users and metrics itself: of a paper it takes the rule alone.
-    judged = replace(judged, paper="")
-    return ListsAudit.of(judged, request, random_ratings, references).carry_out()
-
-
 @dataclass(frozen=True, eq=False, kw_only=True)
 class ListsAudit:
     """An audit of lists, while it runs."""
@@ -123,10 +100,24 @@ class ListsAudit:
     attempts: Attempts
 
     @classmethod
-    def of(
-        cls, inputs: Judged, request: Request, random: Ratings | None, references: bool
-    ) -> ListsAudit:
-        """Check what is given, choose metrics that lists are deep enough for, add references."""
+    def of(cls, judged: Judged, request: Request, random: object, references: bool) -> ListsAudit:
+        """Check what is given, choose metrics that lists are deep enough for, add references.
+
+        Parameters
+        ----------
+        judged
+            Test ratings and ranked lists; with training ratings more can be said.
+        request
+            Metric, designs, level and seed.
+        random
+            Ratings of randomly chosen items, where there are any.
+        references
+            Whether reference systems are trained and stand beside the given ones.
+        """
+        request.progress("reading", 0, 1)
+        random_ratings = None if random is None else read_ratings(random)
+        # An audit chooses users and metrics itself: of a paper it takes the rule alone.
+        inputs = replace(judged, paper="")
         check_lists(inputs, references)
         request.progress("reading", 1, 1)
         implicit = not any(
@@ -165,7 +156,7 @@ class ListsAudit:
             judged=judged,
             user_systems=names,
             request=request,
-            random=random,
+            random=random_ratings,
             implicit=implicit,
             metric=metric,
             metrics=metrics,
